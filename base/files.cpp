@@ -1,0 +1,175 @@
+#include "pipeweaver/base/files.hpp"
+
+#include "pipeweaver/base/error.hpp"
+
+#include <openssl/evp.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <system_error>
+#include <unistd.h>
+
+namespace pipeweaver {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::size_t block = std::size_t{1} << 18;
+
+std::string last_system_error() { return std::generic_category().message(errno); }
+
+std::string read_plain(const fs::path& path, std::size_t limit) {
+    std::error_code ignored;
+    if (fs::is_directory(path, ignored)) fail(ErrorKind::io, "{}: is a folder, a file is needed", path.string());
+    errno = 0;
+    std::ifstream in(path, std::ios::binary);
+    if (!in) fail(ErrorKind::io, "{}: cannot be read: {}", path.string(), last_system_error());
+    std::string content;
+    std::string buffer(block, '\0');
+    while (in.read(buffer.data(), static_cast<std::streamsize>(buffer.size())) || in.gcount() > 0) {
+        content.append(buffer, 0, static_cast<std::size_t>(in.gcount()));
+        if (content.size() > limit) fail(ErrorKind::io, "{}: is larger than {} bytes", path.string(), limit);
+    }
+    if (in.bad()) fail(ErrorKind::io, "{}: cannot be read: {}", path.string(), last_system_error());
+    return content;
+}
+
+bool is_gzip(std::string_view bytes) { return bytes.size() >= 2 && bytes[0] == '\x1f' && bytes[1] == '\x8b'; }
+
+struct Inflater {
+    z_stream stream{};
+    Inflater() {
+        constexpr int gzip_only = 16;
+        if (inflateInit2(&stream, MAX_WBITS + gzip_only) != Z_OK) fail(ErrorKind::io, "zlib cannot be started");
+    }
+    ~Inflater() { inflateEnd(&stream); }
+    Inflater(const Inflater&) = delete;
+    Inflater& operator=(const Inflater&) = delete;
+};
+
+fs::path temporary_name(const fs::path& path) {
+    return path.parent_path() / fmt::format(".{}.{}.tmp", path.filename().string(), ::getpid());
+}
+
+void write_temporary(const FileToWrite& file, const fs::path& temporary) {
+    const bool zipped = file.path.extension() == ".gz";
+    const std::string packed = zipped ? gzip(file.content) : std::string();
+    const std::string& bytes = zipped ? packed : file.content;
+    errno = 0;
+    std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
+    out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    out.close();
+    if (!out) fail(ErrorKind::io, "{}: cannot be written: {}", file.path.string(), last_system_error());
+}
+
+void create_folder_of(const fs::path& path) {
+    if (path.parent_path().empty()) return;
+    std::error_code error;
+    fs::create_directories(path.parent_path(), error);
+    if (error) fail(ErrorKind::io, "{}: cannot be created: {}", path.parent_path().string(), error.message());
+}
+
+}  // namespace
+
+std::string read_file(const fs::path& path, std::size_t limit) {
+    std::string content = read_plain(path, limit);
+    if (!is_gzip(content)) return content;
+    try {
+        return gunzip(content, limit);
+    } catch (const Error& error) {
+        throw error.in(path.string());
+    }
+}
+
+std::string gzip(std::string_view bytes) {
+    z_stream stream{};
+    constexpr int with_gzip_header = 16;
+    // No deflateSetHeader: zlib then writes no name and a zero time stamp.
+    if (deflateInit2(&stream, Z_BEST_COMPRESSION, Z_DEFLATED, MAX_WBITS + with_gzip_header, 9, Z_DEFAULT_STRATEGY) !=
+        Z_OK)
+        fail(ErrorKind::io, "zlib cannot be started");
+    std::string out;
+    std::string buffer(block, '\0');
+    std::size_t taken = 0;
+    int status = Z_OK;
+    while (status != Z_STREAM_END) {
+        const std::size_t size = std::min(bytes.size() - taken, std::size_t{std::numeric_limits<uInt>::max()});
+        stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data() + taken));
+        stream.avail_in = static_cast<uInt>(size);
+        do {
+            stream.next_out = reinterpret_cast<Bytef*>(buffer.data());
+            stream.avail_out = static_cast<uInt>(buffer.size());
+            status = deflate(&stream, taken + size == bytes.size() ? Z_FINISH : Z_NO_FLUSH);
+            out.append(buffer, 0, buffer.size() - stream.avail_out);
+        } while (stream.avail_out == 0);
+        taken += size;
+    }
+    deflateEnd(&stream);
+    return out;
+}
+
+std::string gunzip(std::string_view bytes, std::size_t limit) {
+    Inflater inflater;
+    z_stream& stream = inflater.stream;
+    std::string out;
+    std::string buffer(block, '\0');
+    std::size_t taken = 0;
+    while (true) {
+        const std::size_t size = std::min(bytes.size() - taken, block);
+        stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data() + taken));
+        stream.avail_in = static_cast<uInt>(size);
+        stream.next_out = reinterpret_cast<Bytef*>(buffer.data());
+        stream.avail_out = static_cast<uInt>(buffer.size());
+        const int status = inflate(&stream, Z_NO_FLUSH);
+        taken += size - stream.avail_in;
+        out.append(buffer, 0, buffer.size() - stream.avail_out);
+        if (out.size() > limit) fail(ErrorKind::input, "gzip data is larger than {} bytes when unzipped", limit);
+        if (status == Z_STREAM_END) {
+            // gzip allows several members one after the other; what follows the last must be one too.
+            if (taken == bytes.size()) return out;
+            if (inflateReset(&stream) != Z_OK) fail(ErrorKind::input, "gzip data is damaged");
+        } else if (status == Z_BUF_ERROR && taken == bytes.size()) {
+            fail(ErrorKind::input, "gzip data is cut short");
+        } else if (status != Z_OK && status != Z_BUF_ERROR) {
+            fail(ErrorKind::input, "gzip data is damaged");
+        }
+    }
+}
+
+void write_files(const std::vector<FileToWrite>& files) {
+    std::vector<fs::path> temporaries;
+    try {
+        for (const auto& file : files) {
+            create_folder_of(file.path);
+            temporaries.push_back(temporary_name(file.path));
+            write_temporary(file, temporaries.back());
+        }
+        for (std::size_t i = 0; i < files.size(); ++i) {
+            std::error_code error;
+            fs::rename(temporaries[i], files[i].path, error);
+            if (error) fail(ErrorKind::io, "{}: cannot be written: {}", files[i].path.string(), error.message());
+        }
+    } catch (...) {
+        std::error_code ignored;
+        for (const auto& temporary : temporaries) fs::remove(temporary, ignored);
+        throw;
+    }
+}
+
+std::string sha256(std::string_view bytes) {
+    std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+    unsigned int size = 0;
+    if (EVP_Digest(bytes.data(), bytes.size(), digest.data(), &size, EVP_sha256(), nullptr) != 1)
+        fail(ErrorKind::io, "SHA-256 is not available");
+    std::string hex;
+    for (unsigned int i = 0; i < size; ++i) hex += fmt::format("{:02x}", digest[i]);
+    return hex;
+}
+
+}  // namespace pipeweaver

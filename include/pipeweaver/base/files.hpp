@@ -1,0 +1,36 @@
+// Whole files in and out: gzip by name or by content, and never half a file.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pipeweaver {
+
+/// The file's content, unzipped if it is gzip (recognised by its first two bytes).
+/// Throws Error{io} if it cannot be read or exceeds `limit` bytes, Error{input} if its gzip data is damaged or cut
+/// short.
+[[nodiscard]] std::string read_file(const std::filesystem::path& path, std::size_t limit = std::size_t{4} << 30);
+
+/// gzip of `bytes` without name and time stamp: equal input, equal output.
+[[nodiscard]] std::string gzip(std::string_view bytes);
+
+/// The inverse of gzip(). Throws Error{input} if the data is damaged, cut short or larger than `limit` when unzipped.
+[[nodiscard]] std::string gunzip(std::string_view bytes, std::size_t limit = std::size_t{4} << 30);
+
+/// A file that is to be written.
+struct FileToWrite {
+    std::filesystem::path path;  ///< zipped on the way if it ends in ".gz"
+    std::string content;
+};
+
+/// Writes all of them or, as far as a file system can promise it, none: every file first goes under a temporary name
+/// beside its place, and only when all are written are they renamed. Creates missing folders; other files in them stay.
+/// Throws Error{io}.
+void write_files(const std::vector<FileToWrite>& files);
+
+/// SHA-256 of `bytes` as 64 lower-case hex digits.
+[[nodiscard]] std::string sha256(std::string_view bytes);
+
+}  // namespace pipeweaver

@@ -1,0 +1,23 @@
+// Parallel work whose result does not depend on the number of threads.
+//
+// Work goes in rounds of a fixed size, from frozen state; every job writes its own slot; slots are merged in
+// order. The size of a round never comes from the thread count.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+
+namespace pipeweaver {
+
+/// Runs job(0) ... job(count - 1), each once, in any order, on any threads, and returns when all have run.
+/// A job writes only its own slot and does not throw: which of two exceptions came out would depend on the threads.
+using Executor = std::function<void(std::size_t count, const std::function<void(std::size_t)>& job)>;
+
+/// Runs the jobs one after the other on the calling thread.
+void in_order(std::size_t count, const std::function<void(std::size_t)>& job);
+
+/// An executor on `threads` threads of TBB, the calling one included. Pre: threads >= 1.
+/// It may be copied and called from several threads at once.
+[[nodiscard]] Executor on_threads(int threads);
+
+}  // namespace pipeweaver

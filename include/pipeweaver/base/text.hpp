@@ -1,0 +1,38 @@
+// Numbers and names as people read and write them.
+#pragma once
+
+#include "pipeweaver/base/units.hpp"
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace pipeweaver {
+
+/// "1.234 s", "12.5 ms", "830 us", "17 ns": four significant digits at most.
+[[nodiscard]] std::string human(Duration time);
+
+/// "61.25 GiB", "3.5 MiB", "12 B".
+[[nodiscard]] std::string human(Bytes size);
+
+/// Reads "2s", "300ms", "1.5us", "20ns", "3min", "1h". Throws Error{input} for anything else (also without a unit),
+/// for negative values and for values above 100 years.
+[[nodiscard]] Duration parse_duration(std::string_view text);
+
+/// Reads "80GiB", "1.5GB", "512MiB", "100KB", "17B" (decimal and binary units). Throws Error{input} as parse_duration
+/// does; the largest value is 8 EiB - 1.
+[[nodiscard]] Bytes parse_bytes(std::string_view text);
+
+/// Reads "50GB/s", "400Gb/s", "3.35TB/s". Throws Error{input}, also for 0.
+[[nodiscard]] Bandwidth parse_bandwidth(std::string_view text);
+
+/// The candidate most like `name` (Levenshtein distance, ties by order); nothing if all differ in more than half of
+/// their letters.
+[[nodiscard]] std::optional<std::string> nearest(std::string_view name, std::span<const std::string> candidates);
+
+/// "unknown model 'dip-vlm-x'; did you mean 'dip-vlm-s'?", or a list of all candidates where none is near.
+[[nodiscard]] std::string unknown(std::string_view what, std::string_view name,
+                                  std::span<const std::string> candidates);
+
+}  // namespace pipeweaver

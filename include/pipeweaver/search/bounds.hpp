@@ -1,0 +1,25 @@
+// Lower bounds on the makespan: numbers that no schedule of a problem can beat, and the one formula for a gap.
+#pragma once
+
+#include "pipeweaver/emulator/replay.hpp"
+
+#include <string>
+#include <vector>
+
+namespace pipeweaver::search {
+
+struct Bound {
+    std::string name;  ///< "critical path", "rank work", ...
+    Duration value{};
+};
+
+/// Every bound the module knows, in a fixed order, each with the smallest duration of a task over its modes.
+[[nodiscard]] std::vector<Bound> lower_bounds(const emulator::Replayer& replayer);
+
+/// The largest of them.
+[[nodiscard]] Bound best_bound(const emulator::Replayer& replayer);
+
+/// (found - bound) / bound: 0 is proven best. Pre: bound > 0. The only place in the project that computes a gap.
+[[nodiscard]] double relative_gap(Duration found, Duration bound);
+
+}  // namespace pipeweaver::search

@@ -1,0 +1,32 @@
+// Known schedules by name: for comparison, and as starts of the search.
+#pragma once
+
+#include "pipeweaver/emulator/replay.hpp"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pipeweaver::search {
+
+/// What a policy says of a problem: a schedule that runs within every rank's memory, or why there is none.
+struct PolicyResult {
+    std::optional<emulator::Schedule> schedule;
+    emulator::Replay replay;  ///< of `schedule`, completed; empty otherwise
+    std::string why_not;      ///< empty with a schedule
+};
+
+struct Policy {
+    std::string name;   ///< "gpipe", "1f1b", "interleaved", "dual-queue"
+    std::string about;  ///< one line
+};
+
+/// All policies, in the order of their introduction.
+[[nodiscard]] const std::vector<Policy>& policies();
+
+/// Applies the policy. A problem with modes gets the fastest uniform mode that fits.
+/// Throws Error{input} for an unknown name, naming the nearest.
+[[nodiscard]] PolicyResult apply_policy(std::string_view name, const emulator::Replayer& replayer);
+
+}  // namespace pipeweaver::search

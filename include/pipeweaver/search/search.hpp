@@ -1,0 +1,73 @@
+// Finds a schedule of small makespan within every rank's memory, and says how far from optimal it can be at most.
+//
+// Threads      work runs on the caller's Executor.
+// Determinism  (problem, options) decide the result, whatever the executor. Time decides only how many rounds are run:
+//              `max_rounds` with the number a stopped search reports gives its result again.
+#pragma once
+
+#include "pipeweaver/base/parallel.hpp"
+#include "pipeweaver/emulator/replay.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pipeweaver::search {
+
+/// Rules of a target framework that a schedule must keep beyond the problem's own.
+struct Rules {
+    /// Per rank: tasks that must run in this relative order (PyTorch: the last stage's forwards, microbatch 0 first).
+    std::vector<std::vector<TaskId>> fixed_order;
+};
+
+struct Options {
+    std::string strategy = "default";
+    std::uint64_t seed = 1;
+    std::optional<std::uint64_t> max_rounds;  ///< the reproducible budget; nothing: until `keep_going` says no
+    Rules rules;
+    std::vector<emulator::Schedule> starts;  ///< schedules to begin with; those that do not run are passed over
+};
+
+/// What a caller may show while the search runs.
+struct Progress {
+    std::uint64_t rounds = 0;
+    std::uint64_t evaluations = 0;
+    Duration best{};
+    Duration bound{};
+    std::string_view found_by;
+};
+
+struct Found {
+    std::optional<emulator::Schedule> schedule;  ///< nothing: no schedule that fits was found
+    std::string why_not;                         ///< then: which rank, how many bytes
+    emulator::Replay replay;                     ///< of `schedule`
+    Duration bound{};
+    std::string bound_name;
+    std::string strategy;  ///< what found the schedule
+    emulator::StopReason stop_reason = emulator::StopReason::rounds;
+    std::uint64_t rounds = 0;
+    std::uint64_t evaluations = 0;
+};
+
+struct Strategy {
+    std::string name;
+    std::string about;
+};
+[[nodiscard]] const std::vector<Strategy>& strategies();
+
+/// Why a search must end; nothing: go on.
+using KeepGoing = std::function<std::optional<emulator::StopReason>(const Progress&)>;
+
+/// Searches. `keep_going` is asked from the calling thread between rounds (a round lasts about 10 ms at most).
+/// Throws Error{input} for an unknown strategy, naming the nearest. Without `max_rounds` and `keep_going` it ends after
+/// a stated number of rounds.
+[[nodiscard]] Found solve(const emulator::Replayer& replayer, const Options& options, const Executor& execute,
+                          const KeepGoing& keep_going = {});
+
+/// The solution file of what was found. Pre: found.schedule.
+[[nodiscard]] emulator::Solution solution(const Found& found, const emulator::Problem& problem, std::string sha256);
+
+}  // namespace pipeweaver::search

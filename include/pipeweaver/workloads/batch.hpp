@@ -1,0 +1,86 @@
+// With which data: samples, read from a file or drawn from published size distributions, and packed into microbatches.
+//
+// Determinism  a drawn sample is a function of (data set, seed, its number).
+#pragma once
+
+#include "pipeweaver/workloads/model.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pipeweaver::workloads {
+
+/// One image, clip or audio piece of a sample, in the model's own measure.
+struct Item {
+    Modality modality = Modality::image;
+    std::int64_t tokens = 0;   ///< in the backbone's sequence (0 for a target made by a generator)
+    std::int64_t patches = 0;  ///< positions in its encoder or generator
+    double seconds = 0;        ///< clips and audio
+    bool target = false;       ///< generated, not read
+};
+
+struct Sample {
+    std::string id;
+    std::int64_t text_tokens = 0;
+    std::int64_t loss_tokens = 0;  ///< tokens that count in the loss; default text_tokens
+    std::vector<Item> items;
+
+    /// Positions in the backbone's sequence.
+    std::int64_t tokens() const;
+};
+
+/// Reads a batch (.jsonl, one sample a line, gzip allowed), turning sizes into tokens by the model's rules.
+/// Throws Error{input} with file and line, Error{io}. Memory is bounded by the samples, not by the text.
+[[nodiscard]] std::vector<Sample> read_batch(const std::filesystem::path& path, const Model& model);
+
+/// The samples as a batch file, items with tokens and patches.
+[[nodiscard]] std::string to_jsonl(const std::vector<Sample>& samples);
+
+/// Names that `draw` knows, and what of each is assumed.
+struct DatasetInfo {
+    std::string name;
+    std::string about;  ///< what it was fitted to
+    bool assumed = true;
+};
+[[nodiscard]] std::vector<DatasetInfo> datasets();
+
+/// Sample number `number` of the data set. Documents longer than a microbatch are cut, as training pipelines do: first
+/// text, then items. Throws Error{input} for an unknown data set, naming the nearest, or one whose items the model
+/// cannot read.
+[[nodiscard]] Sample draw(std::string_view dataset, const Model& model, std::uint64_t seed, std::uint64_t number);
+
+/// A slice of a microbatch's items in the order of its samples.
+struct Microbatch {
+    struct ItemRef {
+        std::size_t sample = 0;  ///< index into the batch
+        std::size_t item = 0;    ///< index into Sample::items
+        Item size;
+    };
+    std::vector<std::size_t> samples;   ///< indices into the batch
+    std::vector<std::int64_t> lengths;  ///< tokens of each sample: attention does not cross samples
+    std::int64_t tokens = 0;            ///< sum of lengths
+    std::int64_t loss_tokens = 0;
+    std::vector<ItemRef> items;
+};
+
+enum class PackingOrder { given, first_fit_decreasing };
+
+/// Packs samples into microbatches of at most model.microbatch_tokens tokens and model.most_items items.
+/// `given` keeps the samples' order and closes a microbatch when the next sample does not fit.
+/// Throws Error{input} naming a sample that does not fit a microbatch alone.
+[[nodiscard]] std::vector<Microbatch> pack(const std::vector<Sample>& samples, const Model& model,
+                                           PackingOrder order = PackingOrder::given);
+
+/// Draws samples from the data set until exactly `microbatches` microbatches are full, in given order; the sample that
+/// would open one more is not taken. Pre: microbatches >= 1.
+struct DrawnBatch {
+    std::vector<Sample> samples;
+    std::vector<Microbatch> microbatches;
+};
+[[nodiscard]] DrawnBatch draw_batch(std::string_view dataset, const Model& model, std::uint64_t seed,
+                                    std::int64_t microbatches);
+
+}  // namespace pipeweaver::workloads

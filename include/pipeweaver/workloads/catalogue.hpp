@@ -1,0 +1,29 @@
+// The published networks and models that ship with the program.
+#pragma once
+
+#include "pipeweaver/workloads/model.hpp"
+
+#include <span>
+
+namespace pipeweaver::workloads {
+
+/// All networks of the catalogue, in its order. Parsed once; threads may share it.
+[[nodiscard]] std::span<const Architecture> architectures();
+
+/// Names of all models that `model()` knows: multimodal ones, and every language model, vision encoder or diffusion
+/// transformer alone. In catalogue order.
+[[nodiscard]] std::vector<std::string> model_names();
+
+/// The model of that name. Throws Error{input} naming the nearest.
+[[nodiscard]] Model model(std::string_view name);
+
+/// A catalogue entry that cannot be used, and why.
+struct Refused {
+    std::string name;
+    std::string reason;
+};
+
+/// Entries of the catalogue that this version does not represent (VAEs, U-Nets, tokenizers), each with its reason.
+[[nodiscard]] std::span<const Refused> refused();
+
+}  // namespace pipeweaver::workloads

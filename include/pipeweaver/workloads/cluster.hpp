@@ -1,0 +1,51 @@
+// On what is trained: devices and clusters, each figure with its source.
+#pragma once
+
+#include "pipeweaver/base/json.hpp"
+#include "pipeweaver/base/units.hpp"
+
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pipeweaver::workloads {
+
+/// A GPU (or CPU) as its data sheet gives it.
+struct Device {
+    std::string name;                  ///< canonical: a100_sxm, h100_sxm, ...
+    std::vector<std::string> aliases;  ///< compared without case, '-' equal to '_'
+    double bf16_flops = 0;             ///< dense peak per second
+    double fp8_flops = 0;              ///< 0: not supported
+    Bandwidth memory_bandwidth;
+    Bytes memory;
+    std::int64_t multiprocessors = 0;
+    std::string source;
+};
+
+struct Cluster {
+    std::string name;
+    std::string device;  ///< Device::name
+    std::int64_t gpus_per_node = 8;
+    std::int64_t gpus = 0;          ///< 0: not said
+    Bandwidth node_link;            ///< per GPU, inside a node, one direction
+    Bandwidth network;              ///< per node, between nodes, one direction
+    double price_per_gpu_hour = 0;  ///< USD; 0: not said
+    std::string source;
+};
+
+[[nodiscard]] std::span<const Device> devices();
+[[nodiscard]] std::span<const Cluster> clusters();
+
+/// The device of that name or alias. Throws Error{input} naming the nearest.
+[[nodiscard]] const Device& device(std::string_view name);
+
+/// "h100-sxm:32" (a cluster's name and GPU count) or a cluster file ("pipeweaver-cluster/1"; "file.json:64" overrides
+/// its count). Throws Error{input}, Error{io}.
+[[nodiscard]] Cluster find_cluster(std::string_view text);
+
+/// The cluster as a file to edit.
+[[nodiscard]] std::string to_json(const Cluster& cluster);
+
+}  // namespace pipeweaver::workloads

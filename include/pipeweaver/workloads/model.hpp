@@ -1,0 +1,168 @@
+// What is trained: networks (architectures), and models: modules joined to a DAG.
+//
+// Sizes are per module, before any parallelism. Names follow the Hugging Face configurations.
+#pragma once
+
+#include "pipeweaver/base/json.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pipeweaver::workloads {
+
+enum class ModuleKind {
+    language_model,         ///< causal decoder with token embedding and output head
+    vision_encoder,         ///< ViT
+    audio_encoder,          ///< Whisper-like
+    text_encoder,           ///< T5-, CLIP-like; no output head
+    diffusion_transformer,  ///< DiT with self and cross attention, or MMDiT
+    head                    ///< a small network behind a backbone
+};
+
+/// "llm", "vit", "audio_encoder", "text_encoder", "dit" or "head": the spelling of the files.
+[[nodiscard]] std::string_view name_of(ModuleKind kind);
+
+enum class AttentionKind {
+    dense,     ///< multi-head and grouped-query: kv_heads says which
+    windowed,  ///< dense inside windows, full in some layers
+    latent,    ///< MLA (DeepSeek)
+    factored   ///< MFA (Step-3)
+};
+
+struct Attention {
+    AttentionKind kind = AttentionKind::dense;
+    bool causal = true;
+    bool qk_norm = false;
+    // windowed
+    std::int64_t window = 0;                ///< tokens (patches) a window holds; 0: no window
+    std::vector<std::int64_t> full_layers;  ///< layers with full attention
+    // latent
+    std::optional<std::int64_t> q_lora_rank;  ///< nothing: the query is one matrix
+    std::int64_t kv_lora_rank = 0;
+    std::int64_t qk_nope_head_dim = 0;
+    std::int64_t qk_rope_head_dim = 0;
+    std::int64_t v_head_dim = 0;
+    // factored
+    std::int64_t share_q_dim = 0;
+};
+
+struct MixtureOfExperts {
+    std::int64_t moe_layers = 0;  ///< the others are dense
+    std::int64_t experts = 0;
+    std::int64_t top_k = 0;
+    std::int64_t expert_ffn = 0;
+    std::int64_t shared_ffn = 0;  ///< of all shared experts together; 0: none
+};
+
+/// One network.
+struct Architecture {
+    std::string name;
+    ModuleKind kind = ModuleKind::language_model;
+    std::int64_t layers = 0;         ///< repeated blocks; for MMDiT double + single blocks
+    std::int64_t single_layers = 0;  ///< of these, MMDiT single-stream blocks (the last ones)
+    bool mmdit = false;              ///< blocks with separate text and image weights (double stream)
+    std::int64_t hidden = 0;
+    std::int64_t ffn = 0;
+    std::int64_t heads = 0;
+    std::int64_t kv_heads = 0;
+    std::int64_t head_dim = 0;
+    std::int64_t vocab = 0;  ///< 0: no token embedding
+    bool gated = false;      ///< feed-forward with a gate (SwiGLU): 3 matrices, else 2
+    bool qkv_bias = false;
+    bool tied_embeddings = false;  ///< output head shares the embedding's matrix
+    Attention attention;
+    std::optional<MixtureOfExperts> moe;
+    std::int64_t cross_attention_dim = 0;     ///< width of the keys' source; 0: no cross attention
+    std::int64_t cross_attention_layers = 0;  ///< layers added for cross attention (Llama 3.2 vision); 0: none
+    std::int64_t patch_size = 0;              ///< pixels, vision encoders
+    std::int64_t image_size = 0;              ///< pixels; 0: native resolution
+    std::int64_t text_tokens = 0;             ///< conditioning tokens of a generator or text encoder
+    std::optional<std::int64_t> params_published;
+    std::optional<std::int64_t> params_computed;  ///< matrix parameters as the catalogue's source computed them
+    std::string confidence;
+    std::string source;
+    std::string note;
+};
+
+/// What one pass of a module takes.
+enum class PassUnit {
+    microbatch,  ///< all tokens of a microbatch: the language model
+    items        ///< a sub-microbatch: some of a microbatch's images, clips or audio pieces
+};
+
+enum class Modality { text, image, video, audio };
+[[nodiscard]] std::string_view name_of(Modality modality);
+
+struct Module {
+    std::string name;  ///< unique in the model
+    Architecture architecture;
+    PassUnit unit = PassUnit::microbatch;
+    std::vector<Modality> modalities;  ///< which items an item module takes
+    bool trainable = true;
+};
+
+/// Activations that go from one module to the next.
+struct ModelEdge {
+    std::size_t from = 0;  ///< index into Model::modules
+    std::size_t to = 0;
+    std::int64_t token_reduction = 1;  ///< tokens (patches) of `from` that make one token of `to`
+    std::int64_t projector_in = 0;     ///< a linear projector in_width x out_width behind `from`; 0: none
+    std::int64_t projector_out = 0;
+};
+
+/// How items become tokens. Fixed sizes where given, else by the item's own size.
+struct ImageRule {
+    std::int64_t patch = 14;  ///< pixels of a patch's side
+    std::int64_t merge = 1;   ///< patches of a side that make one token
+    std::int64_t fixed_pixels =
+        0;  ///< every image is scaled to this square; 0: native resolution, rounded to patch * merge
+    std::int64_t min_tokens = 1;
+    std::int64_t max_tokens = 0;  ///< 0: no limit
+};
+
+struct VideoRule {
+    std::int64_t width = 256;  ///< clips are scaled to width x height (design: 256 x 448, assumed)
+    std::int64_t height = 448;
+    std::int64_t spatial = 16;    ///< pixels of a latent patch's side
+    std::int64_t frames_in = 17;  ///< frames that make `frames_out` latent frames
+    std::int64_t frames_out = 3;
+    double fps = 16;
+    double max_seconds = 16;
+};
+
+struct AudioRule {
+    double frames_per_second = 50;    ///< positions in the encoder
+    double tokens_per_second = 12.5;  ///< tokens in the language model
+};
+
+struct Model {
+    std::string name;
+    std::vector<Module> modules;  ///< in topological order
+    std::vector<ModelEdge> edges;
+    ImageRule image;
+    VideoRule video;
+    AudioRule audio;
+    std::int64_t microbatch_tokens = 8192;
+    std::int64_t most_items = 0;          ///< items of a microbatch; 0: no limit
+    double most_video_seconds = 0;        ///< clips of a microbatch together; 0: no limit
+    std::int64_t tp = 0, pp = 0, dp = 0;  ///< the published layout; 0: none
+    std::string confidence;
+    std::string source;
+    std::vector<std::string> assumed;  ///< what of this entry is our assumption
+
+    /// Index of the module whose pass takes the whole microbatch.
+    std::size_t backbone() const;
+};
+
+/// Reads a model file ("pipeweaver-model/1"). Throws Error{input}, Error{io}.
+[[nodiscard]] Model read_model(const std::filesystem::path& path);
+[[nodiscard]] Model parse_model(const JsonDocument& document);
+
+/// The model as a file to edit, keys in fixed order. parse_model(to_json(m)) equals m.
+[[nodiscard]] std::string to_json(const Model& model);
+
+}  // namespace pipeweaver::workloads
