@@ -1,0 +1,16 @@
+// What a module's place in the model's DAG makes of it.
+#pragma once
+
+#include "pipeweaver/workloads/model.hpp"
+
+#include <vector>
+
+namespace pipeweaver::emulator {
+
+/// Per module: whether a backward pass reaches it: it is trained, or something before it is.
+[[nodiscard]] std::vector<bool> gradient_reaches(const workloads::Model& model);
+
+/// Whether the module ends in an output head with a loss: a language model that feeds no other module.
+[[nodiscard]] bool has_head(const workloads::Model& model, std::size_t module);
+
+}  // namespace pipeweaver::emulator

@@ -1,0 +1,71 @@
+#include "pipeweaver/emulator/pass_cost.hpp"
+
+#include <cmath>
+
+namespace pipeweaver::emulator {
+
+Duration PassCost::total() const {
+    Duration sum{};
+    for (const auto& row : shares)
+        for (const Share& share : row) sum += share.time;
+    return sum;
+}
+
+PassCost& PassCost::operator+=(const PassCost& other) {
+    for (std::size_t c = 0; c < operator_classes; ++c)
+        for (std::size_t b = 0; b < bases; ++b) {
+            shares[c][b].time += other.shares[c][b].time;
+            shares[c][b].error_ns += other.shares[c][b].error_ns;
+        }
+    return *this;
+}
+
+PassCost operator*(std::int64_t times, const PassCost& cost) {
+    PassCost product = cost;
+    for (auto& row : product.shares)
+        for (auto& share : row) {
+            share.time *= times;
+            share.error_ns *= static_cast<double>(times);
+        }
+    return product;
+}
+
+InSituFactors in_situ_factors(std::string_view device) {
+    if (device.starts_with("a100"))
+        return {1.02, 1.0, "109 A100 runs of vTrain (64-512 GPUs): mean error 9.0 % -> 7.9 %"};
+    if (device.starts_with("h100"))
+        return {1.075, 0.35, "12 H100 runs of MLPerf Training 4.1/5.0 and Megatron-Bridge: mean error 11.4 % -> 2.1 %"};
+    if (device.starts_with("h")) return {1.075, 0.35, "assumed as on H100: no runs of this device were at hand"};
+    if (device.starts_with("b200")) return {1.14, 1.25, "15 B200 runs of SimuMax: mean error 10.6 % -> 2.3 %"};
+    return {1.0, 1.0, "none fitted"};
+}
+
+namespace {
+
+costdb::Cost ask(const costdb::CostDatabase& costs, const Operator& op) {
+    return std::visit(
+        [&](const auto& query) {
+            if constexpr (std::is_same_v<std::decay_t<decltype(query)>, PackedAttention>)
+                return costs.packed_attention(query.shape, query.lengths);
+            else
+                return costs.cost(query);
+        },
+        op.query);
+}
+
+}  // namespace
+
+PassCost price(std::span<const Operator> operators, const costdb::CostDatabase& costs, const InSituFactors& factors) {
+    PassCost sum;
+    for (const Operator& op : operators) {
+        const costdb::Cost cost = ask(costs, op);
+        const double factor = op.kind() == OperatorClass::collective ? factors.tp_exposed : factors.compute;
+        const auto time = std::llround(static_cast<double>(cost.duration.count()) * factor);
+        auto& share = sum.shares[static_cast<std::size_t>(op.kind())][static_cast<std::size_t>(cost.basis)];
+        share.time += Duration{time};
+        share.error_ns += static_cast<double>(time) * cost.error_percent / 100;
+    }
+    return sum;
+}
+
+}  // namespace pipeweaver::emulator

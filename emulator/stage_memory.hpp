@@ -1,0 +1,34 @@
+// Memory of stages: what passes hold and take in passing, and what a rank holds all the time.
+#pragma once
+
+#include "pipeweaver/emulator/step.hpp"
+
+namespace pipeweaver::emulator {
+
+/// What one pass of a stage holds from its forward to its backward, and takes while it runs.
+struct PassMemory {
+    Bytes held;               ///< forward start to backward end
+    Bytes forward_transient;  ///< during the forward on top of held
+    Bytes transient;          ///< during the backward on top of held
+};
+
+/// Memory of a pass over `shapes` with some blocks recomputed. `gradient` false: nothing is kept for a backward.
+[[nodiscard]] PassMemory pass_memory(const StepInput& input, const StageLayers& stage,
+                                     const std::vector<PassShape>& shapes, Recompute recompute, bool gradient,
+                                     bool split_backward);
+
+/// Parameters of a rank, per GPU.
+struct RankParameters {
+    std::int64_t trained = 0;
+    std::int64_t frozen = 0;
+    std::int64_t largest_layers = 0;  ///< sum over its modules of one block's, for the workspace
+    bool shares_embedding = false;    ///< holds the embedding or the head of a tied pair whose other half is elsewhere
+    std::int64_t tied = 0;            ///< parameters of that half
+};
+[[nodiscard]] std::vector<RankParameters> rank_parameters(const StepInput& input);
+
+/// What each rank holds all the time, receive buffers excepted: bf16 weights, fp32 gradients, and 12 bytes of optimizer
+/// state a parameter divided over the replicas (distributed optimizer).
+[[nodiscard]] std::vector<StaticMemory> static_memory(const StepInput& input);
+
+}  // namespace pipeweaver::emulator

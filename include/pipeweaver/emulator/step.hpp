@@ -1,0 +1,123 @@
+// From a model cut into stages, and a batch cut into units, to the schedule problem of one replica's step.
+//
+// A chain is a row of stages that a unit of work passes one after the other: a whole model for Megatron-like
+// partitions, one module for modality-aware ones. A unit is what one pass takes: a microbatch, or some of its items.
+#pragma once
+
+#include "pipeweaver/emulator/pass_cost.hpp"
+#include "pipeweaver/emulator/problem.hpp"
+#include "pipeweaver/workloads/batch.hpp"
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace pipeweaver::emulator {
+
+/// Consecutive layers of one module.
+struct LayerRange {
+    std::size_t module = 0;  ///< index into Model::modules
+    std::int64_t first = 0;
+    std::int64_t count = 0;
+};
+
+/// The layers of one stage, on one rank.
+struct StageLayers {
+    RankId rank{};
+    std::vector<LayerRange> parts;
+};
+
+struct Chain {
+    std::string name;                 ///< of its tasks' module field
+    std::vector<StageLayers> stages;  ///< passed in this order; numbered on from the chain before
+};
+
+/// What one pass through a chain takes.
+struct Unit {
+    std::vector<PassShape> shapes;   ///< per module of the model; no lengths: no work in that module
+    std::vector<std::size_t> items;  ///< indices into Microbatch::items
+};
+
+/// Layers of a stage whose activations are not kept but computed again before the backward.
+enum class Recompute : std::uint8_t { none, half, full };
+[[nodiscard]] std::string_view name_of(Recompute recompute);
+
+/// Everything that a step's schedule problem is made of.
+struct StepInput {
+    std::string name;
+    const workloads::Model* model = nullptr;
+    const workloads::Cluster* cluster = nullptr;
+    const costdb::CostDatabase* costs = nullptr;
+    Layout layout;
+    std::vector<Chain> chains;                          ///< in topological order of their modules
+    std::vector<std::vector<std::vector<Unit>>> units;  ///< per microbatch, per chain
+    std::vector<Recompute> modes{Recompute::none, Recompute::half, Recompute::full};
+    bool split_backward = false;       ///< I and W in place of B
+    std::int64_t receive_buffers = 2;  ///< tensors that may wait on a rank, per direction and chain
+};
+
+/// A tensor that goes from one task to another.
+struct Transfer {
+    std::size_t edge = 0;      ///< index into Problem::edges
+    Bytes message;             ///< per GPU
+    std::int64_t rows = 0;     ///< positions
+    std::int64_t columns = 0;  ///< width
+};
+
+/// What a rank holds all the time.
+struct StaticMemory {
+    Bytes weights, gradients, optimizer;
+    Bytes workspace;  ///< gradients of one layer in bf16, kept by Transformer Engine
+    Bytes buffers;    ///< receive buffers
+    Bytes total() const { return weights + gradients + optimizer + workspace + buffers; }
+};
+
+struct StepProblem {
+    Problem problem;
+    std::vector<PassCost> cost;       ///< per task, in mode 0
+    std::vector<PassCost> recompute;  ///< per task: a full forward of its layers again; zero for forwards
+    std::vector<std::size_t> unit;    ///< per task: index into StepInput::units[microbatch][chain]
+    std::vector<std::size_t> chain;   ///< per task
+    std::vector<Transfer> transfers;
+    std::vector<StaticMemory> memory;  ///< per rank
+    double model_flops = 0;  ///< forward and backward of this replica, nothing counted twice for recomputation
+    Duration optimizer{};    ///< after all ranks have met
+};
+
+/// Builds the problem. Throws Error{limit} where a rank's static memory exceeds its device (rank, GiB short),
+/// Error{input} for networks that this version cannot emulate, and what the cost database throws.
+[[nodiscard]] StepProblem build_step(const StepInput& input);
+
+/// Share of a device's memory that tensors may take; the rest is CUDA context, communication buffers and what the
+/// allocator reserves above what it gives out (2-8 % in published runs).
+constexpr double usable_memory = 0.92;
+
+/// Costs of passes through whole layers, asked again and again while partitions are compared: remembers every answer.
+class LayerCosts {
+public:
+    LayerCosts(const workloads::Model& model, const workloads::Cluster& cluster, const Layout& layout,
+               const costdb::CostDatabase& costs);
+
+    /// One repeated block of the module.
+    const PassCost& layer(std::size_t module, const PassShape& shape, PassKind pass);
+
+    /// All of a stage: its blocks, and embedding, head and projectors where they are its own.
+    PassCost stage(const StageLayers& stage, const std::vector<PassShape>& shapes, PassKind pass);
+
+    /// The share of `stage` that recomputation runs again: its blocks' forward.
+    PassCost blocks_forward(const StageLayers& stage, const std::vector<PassShape>& shapes, Recompute recompute);
+
+private:
+    using Key = std::pair<std::size_t, PassKind>;
+    const workloads::Model& model_;
+    Layout layout_;
+    const costdb::CostDatabase& costs_;
+    InSituFactors factors_;
+    std::map<Key, std::map<std::vector<std::int64_t>, PassCost>> known_;
+};
+
+/// Blocks of `count` that are recomputed.
+[[nodiscard]] std::int64_t recomputed_layers(std::int64_t count, Recompute recompute);
+
+}  // namespace pipeweaver::emulator

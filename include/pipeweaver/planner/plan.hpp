@@ -1,0 +1,95 @@
+// Plans one step: every partition with every policy, a search where it pays, the best of all taken.
+//
+// Determinism  With `max_rounds` the plan is a function of the request. With an allowance in time, each search reports
+// the
+//              rounds it was given.
+#pragma once
+
+#include "pipeweaver/partition/partition.hpp"
+#include "pipeweaver/search/search.hpp"
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pipeweaver::planner {
+
+struct Request {
+    workloads::Model model;
+    workloads::Cluster cluster;
+    emulator::Layout layout;
+    std::vector<workloads::Sample> samples;
+    std::vector<workloads::Microbatch> microbatches;  ///< of all replicas: replica r gets r, r + dp, ...
+    std::string batch;                                ///< where the samples came from, for the report
+    std::uint64_t seed = 1;
+    std::optional<std::uint64_t> max_rounds;  ///< of each search
+    std::string partition;                    ///< "dip", "megatron", or empty: all are compared
+};
+
+/// Opens a search that may use `share` of the whole budget, and says when it must end.
+using Allowance = std::function<search::KeepGoing(double share)>;
+
+/// A policy's schedule on a partition.
+struct Baseline {
+    std::string partition;
+    std::int64_t chunks_per_rank = 1;
+    std::string policy;
+    Duration makespan{};
+    Duration bound{};  ///< of the partition's problem
+};
+
+struct NotApplicable {
+    std::string partition;
+    std::int64_t chunks_per_rank = 1;
+    std::string policy;
+    std::string why;
+};
+
+/// A partition with the schedule problem of one replica.
+struct Candidate {
+    partition::Partition partition;
+    std::vector<std::vector<std::vector<emulator::Unit>>> units;
+    emulator::StepProblem step;
+};
+
+struct ReplicaPlan {
+    std::vector<std::size_t> microbatches;  ///< indices into Request::microbatches
+    Candidate candidate;                    ///< the partition that won
+    search::Found found;                    ///< its schedule
+    std::vector<Baseline> baselines;        ///< every pair that applies
+    std::vector<NotApplicable> not_applicable;
+};
+
+/// The schedule under PyTorch's rules; see torch_plan.hpp.
+struct TorchPlan {
+    Candidate candidate;
+    search::Found found;
+    partition::Padded padding;
+    emulator::Recompute recompute = emulator::Recompute::none;  ///< of every stage
+    std::string why_not;                                        ///< not empty: there is no such schedule, and why
+};
+
+/// Share of a schedule's busy time by operator class and basis, recomputation included; sums to 1.
+struct TimeShares {
+    double by[emulator::operator_classes][emulator::PassCost::bases] = {};
+    double of(costdb::Basis basis) const;
+};
+
+struct Plan {
+    std::vector<ReplicaPlan> replicas;  ///< all with the same partition
+    TorchPlan torch;                    ///< of replica 0
+    Duration makespan{};                ///< of the slowest replica
+    Duration lower_bound{};             ///< of the slowest replica
+    Duration step{};                    ///< makespan and what follows all ranks (optimizer)
+    double mfu = 0;                     ///< model FLOPs / (GPUs * bf16 peak * step)
+    double model_flops = 0;             ///< of all replicas
+    TimeShares shares;
+};
+
+/// Pre: at least one microbatch for each replica. Throws Error{limit} if no partition fits (rank, bytes short), and
+/// what the modules below throw.
+[[nodiscard]] Plan make_plan(const Request& request, const costdb::CostDatabase& costs, const Executor& execute,
+                             const Allowance& allowance);
+
+}  // namespace pipeweaver::planner

@@ -1,0 +1,35 @@
+// Bytes that a training pass keeps for its backward: the one place that derives them.
+//
+// Notation     h hidden, F ffn, a heads, k kv_heads, d head_dim, t tensor parallel GPUs, m positions; bf16; flash
+// attention;
+//              sequence parallelism (what is not split by heads or columns is split by positions).
+// Per layer    8 m h/t               inputs and outputs of the two norms
+//              + 2 m (a + 2k) d/t    q, k, v
+//              + 2 m a d/t           attention output, the projection's input
+//              + 6 m F/t             gated: both halves of the up projection, and the activation;  plain: 4 m F/t
+// Source       Megatron-LM with Transformer Engine; the sum was within 0.2 % of measured peaks of 31 dense B200 runs
+//              (SimuMax, gated networks; the plain form is not validated).
+#pragma once
+
+#include "pipeweaver/base/units.hpp"
+#include "pipeweaver/workloads/model.hpp"
+
+namespace pipeweaver::workloads {
+
+/// Kept by one repeated block over m positions, per GPU. Pre: tp >= 1, positions >= 0.
+[[nodiscard]] Bytes layer_activations(const Architecture& network, std::int64_t positions, std::int64_t tp);
+
+/// The block's input, per GPU: what full recomputation keeps, and what goes to the next stage. 2 m h/t.
+[[nodiscard]] Bytes layer_input(const Architecture& network, std::int64_t positions, std::int64_t tp);
+
+/// Taken while one block's backward runs and given back at its end, per GPU: the gradient of the up projection, 4 m
+/// F/t.
+[[nodiscard]] Bytes layer_backward_workspace(const Architecture& network, std::int64_t positions, std::int64_t tp);
+
+/// Kept by the output head between forward and backward, per GPU: bf16 logits, 2 m V/t.
+[[nodiscard]] Bytes head_activations(const Architecture& network, std::int64_t positions, std::int64_t tp);
+
+/// Taken while the head's backward runs, per GPU: gathered input and its gradient, 6 m h.
+[[nodiscard]] Bytes head_backward_workspace(const Architecture& network, std::int64_t positions);
+
+}  // namespace pipeweaver::workloads

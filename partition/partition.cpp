@@ -1,0 +1,162 @@
+#include "pipeweaver/partition/partition.hpp"
+
+#include "partition/cut.hpp"
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/text.hpp"
+#include "pipeweaver/workloads/counts.hpp"
+
+#include <algorithm>
+
+namespace pipeweaver::partition {
+
+using namespace emulator;
+using namespace workloads;
+
+namespace {
+
+constexpr double wanted_efficiency = 0.95;
+
+Duration layer_time(LayerCosts& costs, std::size_t module, const PassShape& shape) {
+    return costs.layer(module, shape, PassKind::forward).total() +
+           costs.layer(module, shape, PassKind::backward).total();
+}
+
+// Forward and backward of all blocks of a module.
+Duration module_time(LayerCosts& costs, const Model& model, std::size_t m, const PassShape& shape) {
+    return model.modules[m].architecture.layers * layer_time(costs, m, shape);
+}
+
+// Items of the module in the microbatch that has most of them: what sub-microbatch sizes are tried on.
+PassShape largest_shape(const Workload& workload, std::size_t m) {
+    PassShape largest;
+    for (const Microbatch& microbatch : *workload.microbatches) {
+        const auto shape = shape_in(workload.model->modules[m], microbatch, 0, microbatch.items.size());
+        if (shape.lengths.size() > largest.lengths.size()) largest = shape;
+    }
+    return largest;
+}
+
+// Smallest number of items whose layer runs at 95 % of the best positions per second.
+std::int64_t smallest_efficient(LayerCosts& costs, std::size_t m, const PassShape& all) {
+    std::vector<double> speed;
+    for (std::size_t n = 1; n <= all.lengths.size(); ++n) {
+        const PassShape shape{{all.lengths.begin(), all.lengths.begin() + static_cast<std::ptrdiff_t>(n)}};
+        speed.push_back(static_cast<double>(shape.positions()) /
+                        static_cast<double>(layer_time(costs, m, shape).count()));
+    }
+    const double best = *std::max_element(speed.begin(), speed.end());
+    const auto found =
+        std::find_if(speed.begin(), speed.end(), [&](double s) { return s >= wanted_efficiency * best; });
+    return found - speed.begin() + 1;
+}
+
+// What one pass of the module takes on average over the sample.
+Duration mean_pass_time(LayerCosts& costs, const Workload& workload, std::size_t m) {
+    Duration sum{};
+    for (const Microbatch& microbatch : *workload.microbatches)
+        sum += module_time(costs, *workload.model, m, {microbatch.lengths});
+    return sum / static_cast<std::int64_t>(workload.microbatches->size());
+}
+
+// `segments` passes over all ranks; layers as equal as they can be, the remainder to the earlier chunks.
+Chain chain_of(const Model& model, std::size_t m, std::int64_t ranks, std::int64_t segments) {
+    Chain chain{model.modules[m].name, {}};
+    const std::int64_t layers = model.modules[m].architecture.layers, chunks = ranks * segments;
+    std::int64_t first = 0;
+    for (std::int64_t c = 0; c < chunks; ++c) {
+        const std::int64_t count = layers / chunks + (c < layers % chunks ? 1 : 0);
+        chain.stages.push_back({RankId{static_cast<std::uint32_t>(c % ranks)}, {{m, first, count}}});
+        first += count;
+    }
+    return chain;
+}
+
+}  // namespace
+
+Partition dip(const Workload& workload) {
+    const Model& model = *workload.model;
+    LayerCosts costs(model, *workload.cluster, workload.layout, *workload.costs);
+    Partition partition{"dip", 1, {}, {}, {}};
+    std::vector<Duration> time;
+    for (std::size_t m = 0; m < model.modules.size(); ++m) {
+        std::int64_t items = 0;
+        if (model.modules[m].unit == PassUnit::items) {
+            const PassShape all = largest_shape(workload, m);
+            // Without any item in the sample there is nothing to measure; any size does.
+            items = all.lengths.empty() ? 1 : smallest_efficient(costs, m, all);
+            const PassShape unit{{all.lengths.begin(), all.lengths.begin() + (all.lengths.empty() ? 0 : items)}};
+            time.push_back(all.lengths.empty() ? Duration{0} : module_time(costs, model, m, unit));
+            partition.notes.push_back(
+                fmt::format("{}: {} items a sub-microbatch run at {:.0f} % of the best efficiency or more",
+                            model.modules[m].name, items, 100 * wanted_efficiency));
+        } else {
+            time.push_back(mean_pass_time(costs, workload, m));
+        }
+        partition.unit_items.push_back(items);
+    }
+    Duration shortest = Duration::max();
+    for (const Duration t : time)
+        if (t > Duration{0}) shortest = std::min(shortest, t);
+    for (std::size_t m = 0; m < model.modules.size(); ++m) {
+        const std::int64_t most = model.modules[m].architecture.layers / workload.layout.pp;
+        const std::int64_t segments = std::clamp<std::int64_t>(time[m] / shortest, 1, most);
+        partition.chunks_per_rank = std::max(partition.chunks_per_rank, segments);
+        partition.chains.push_back(chain_of(model, m, workload.layout.pp, segments));
+        partition.notes.push_back(fmt::format("{}: a pass takes {}, {} segment{} of {} layers over {} ranks",
+                                              model.modules[m].name, human(time[m]), segments, segments == 1 ? "" : "s",
+                                              model.modules[m].architecture.layers, workload.layout.pp));
+    }
+    return partition;
+}
+
+Partition megatron(const Workload& workload, std::int64_t chunks_per_rank) {
+    const Model& model = *workload.model;
+    std::vector<std::int64_t> weights;
+    std::vector<LayerRange> layers;
+    for (std::size_t m = 0; m < model.modules.size(); ++m) {
+        const Architecture& network = model.modules[m].architecture;
+        for (std::int64_t i = 0; i < network.layers; ++i) {
+            std::int64_t weight = layer_parameters(network, i);
+            if (i == 0) weight += embedding_parameters(network);
+            if (i + 1 == network.layers) weight += head_parameters(network);
+            weights.push_back(weight);
+            layers.push_back({m, i, 1});
+        }
+    }
+    const std::int64_t stages = workload.layout.pp * chunks_per_rank;
+    if (stages > static_cast<std::int64_t>(layers.size()))
+        fail(ErrorKind::input, "{} stages are more than the model's {} layers", stages, layers.size());
+    Chain chain;
+    for (const Module& module : model.modules) chain.name += (chain.name.empty() ? "" : "+") + module.name;
+    std::size_t begin = 0;
+    for (const std::size_t end : cut_evenly(weights, static_cast<std::size_t>(stages))) {
+        const auto rank =
+            static_cast<std::uint32_t>(static_cast<std::int64_t>(chain.stages.size()) % workload.layout.pp);
+        StageLayers stage{RankId{rank}, {}};
+        for (; begin < end; ++begin) {
+            if (!stage.parts.empty() && stage.parts.back().module == layers[begin].module)
+                ++stage.parts.back().count;
+            else
+                stage.parts.push_back(layers[begin]);
+        }
+        chain.stages.push_back(std::move(stage));
+    }
+    return {"megatron", chunks_per_rank, {std::move(chain)}, {0}, {}};
+}
+
+Partition in_one_chain(const Partition& partition) {
+    Partition one{partition.name, 0, {Chain{}}, {0}, partition.notes};
+    Chain& row = one.chains.front();
+    for (const Chain& chain : partition.chains) {
+        row.name += (row.name.empty() ? "" : "+") + chain.name;
+        row.stages.insert(row.stages.end(), chain.stages.begin(), chain.stages.end());
+    }
+    std::vector<std::int64_t> chunks;
+    for (const StageLayers& stage : row.stages) {
+        chunks.resize(std::max(chunks.size(), index(stage.rank) + 1));
+        one.chunks_per_rank = std::max(one.chunks_per_rank, ++chunks[index(stage.rank)]);
+    }
+    return one;
+}
+
+}  // namespace pipeweaver::partition

@@ -1,0 +1,260 @@
+#include "pipeweaver/planner/plan.hpp"
+
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/text.hpp"
+#include "pipeweaver/search/bounds.hpp"
+#include "pipeweaver/search/policies.hpp"
+#include "planner/torch_plan.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace pipeweaver::planner {
+
+using namespace emulator;
+using partition::Partition;
+using partition::Workload;
+
+namespace {
+
+// Shares of the budget. The modality-aware partition has most to gain from a search.
+constexpr double torch_share = 0.3;
+constexpr double main_share = 0.5;
+constexpr double other_share = 0.2;
+
+constexpr std::int64_t virtual_chunks = 2;  // of the interleaved baseline
+
+std::vector<Partition> partitions(const Request& request, const Workload& workload) {
+    std::vector<Partition> all;
+    if (request.partition.empty() || request.partition == "dip") all.push_back(partition::dip(workload));
+    if (request.partition.empty() || request.partition == "megatron") {
+        std::int64_t layers = 0;
+        for (const auto& module : workload.model->modules) layers += module.architecture.layers;
+        for (const std::int64_t chunks : {std::int64_t{1}, virtual_chunks})
+            if (chunks * workload.layout.pp <= layers) all.push_back(partition::megatron(workload, chunks));
+    }
+    return all;
+}
+
+// One partition with one replica's microbatches: its problem, and what the policies make of it.
+struct Compared {
+    Candidate candidate;
+    std::vector<Baseline> baselines;
+    std::vector<NotApplicable> not_applicable;
+    std::vector<Schedule> schedules;  // of the baselines
+    std::optional<Error> refused;     // does not fit at all
+    search::Found found;              // if it was searched
+
+    std::optional<Duration> best_baseline() const {
+        std::optional<Duration> best;
+        for (const Baseline& baseline : baselines)
+            if (!best || baseline.makespan < *best) best = baseline.makespan;
+        return best;
+    }
+};
+
+StepInput step_input(const Request& request, const costdb::CostDatabase& costs, const Candidate& candidate,
+                     std::string name) {
+    StepInput input;
+    input.name = std::move(name);
+    input.model = &request.model;
+    input.cluster = &request.cluster;
+    input.costs = &costs;
+    input.layout = request.layout;
+    input.chains = candidate.partition.chains;
+    input.units = candidate.units;
+    return input;
+}
+
+std::string problem_name(const Request& request, const Partition& partition, std::size_t replica) {
+    return fmt::format("{}-{}{}-r{:03}", request.model.name, partition.name, partition.chunks_per_rank, replica);
+}
+
+Compared compare(const Request& request, const costdb::CostDatabase& costs, const Partition& partition,
+                 std::size_t replica, const std::vector<workloads::Microbatch>& microbatches) {
+    Compared result;
+    result.candidate.partition = partition;
+    result.candidate.units = partition::units(partition, request.model, microbatches);
+    const auto refuse = [&](const std::string& policy, const std::string& why) {
+        result.not_applicable.push_back({partition.name, partition.chunks_per_rank, policy, why});
+    };
+    try {
+        result.candidate.step =
+            build_step(step_input(request, costs, result.candidate, problem_name(request, partition, replica)));
+    } catch (const Error& error) {
+        if (error.kind() != ErrorKind::limit) throw;
+        for (const auto& policy : search::policies()) refuse(policy.name, error.what());
+        result.refused = error;
+        return result;
+    }
+    const Replayer replayer(result.candidate.step.problem);
+    const Duration bound = search::best_bound(replayer).value;
+    for (const auto& policy : search::policies()) {
+        auto applied = search::apply_policy(policy.name, replayer);
+        if (!applied.schedule) {
+            refuse(policy.name, applied.why_not);
+            continue;
+        }
+        result.baselines.push_back(
+            {partition.name, partition.chunks_per_rank, policy.name, applied.replay.makespan, bound});
+        result.schedules.push_back(std::move(*applied.schedule));
+    }
+    return result;
+}
+
+search::Found search_in(const Compared& compared, const Request& request, const Executor& execute,
+                        const search::KeepGoing& keep_going) {
+    search::Options options;
+    options.seed = request.seed;
+    options.max_rounds = request.max_rounds;
+    options.starts = compared.schedules;
+    return search::solve(Replayer(compared.candidate.step.problem), options, execute, keep_going);
+}
+
+// Which partitions are worth a search: the first (modality-aware if there is one) and the best of the others.
+std::vector<std::size_t> worth_searching(const std::vector<std::vector<Compared>>& compared) {
+    std::vector<std::size_t> chosen;
+    std::optional<std::size_t> best;
+    const auto slowest = [&](std::size_t p) {
+        std::optional<Duration> worst;
+        for (const auto& replica : compared) {
+            const auto time = replica[p].best_baseline();
+            if (!time) return std::optional<Duration>();
+            worst = std::max(worst.value_or(Duration{0}), *time);
+        }
+        return worst;
+    };
+    for (std::size_t p = 0; p < compared.front().size(); ++p) {
+        if (p == 0) {
+            if (!compared.front()[0].refused) chosen.push_back(0);
+        } else if (slowest(p) && (!best || *slowest(p) < *slowest(*best))) {
+            best = p;
+        }
+    }
+    if (best) chosen.push_back(*best);
+    return chosen;
+}
+
+[[noreturn]] void nothing_fits(const std::vector<std::vector<Compared>>& compared) {
+    for (const auto& replica : compared)
+        for (const Compared& one : replica) {
+            if (one.refused) throw *one.refused;
+            if (!one.found.why_not.empty())
+                fail(ErrorKind::limit, "{}: {}", one.candidate.partition.name, one.found.why_not);
+        }
+    fail(ErrorKind::limit, "no partition has a schedule that fits the ranks' memory");
+}
+
+// The searched partition whose slowest replica is fastest; ties go to the earlier.
+std::size_t winner(const std::vector<std::vector<Compared>>& compared, const std::vector<std::size_t>& searched) {
+    std::optional<std::size_t> best;
+    Duration best_time{};
+    for (const std::size_t p : searched) {
+        Duration slowest{};
+        bool complete = true;
+        for (const auto& replica : compared) {
+            complete = complete && replica[p].found.schedule;
+            if (replica[p].found.schedule) slowest = std::max(slowest, replica[p].found.replay.makespan);
+        }
+        if (!complete || (best && slowest >= best_time)) continue;
+        best = p;
+        best_time = slowest;
+    }
+    if (!best) nothing_fits(compared);
+    return *best;
+}
+
+// Adds a schedule's busy time, recomputation included, in nanoseconds.
+void add_shares(const StepProblem& step, const Schedule& schedule, TimeShares& sum) {
+    const auto add = [&](const PassCost& cost, double times) {
+        for (std::size_t c = 0; c < operator_classes; ++c)
+            for (std::size_t b = 0; b < PassCost::bases; ++b)
+                sum.by[c][b] += times * static_cast<double>(cost.shares[c][b].time.count());
+    };
+    for (const PassCost& cost : step.cost) add(cost, 1);
+    for (std::size_t k = 0; k < step.problem.pairs.size(); ++k) {
+        const Pair& pair = step.problem.pairs[k];
+        const PassCost& again = step.recompute[index(pair.backward)];
+        if (again.total() == Duration{0}) continue;
+        const Duration extra = pair.modes[schedule.mode[k]].backward - pair.modes.front().backward;
+        add(again, static_cast<double>(extra.count()) / static_cast<double>(again.total().count()));
+    }
+}
+
+void normalise(TimeShares& shares) {
+    double sum = 0;
+    for (const auto& row : shares.by) sum = std::accumulate(std::begin(row), std::end(row), sum);
+    if (sum == 0) return;
+    for (auto& row : shares.by)
+        for (double& share : row) share /= sum;
+}
+
+}  // namespace
+
+double TimeShares::of(costdb::Basis basis) const {
+    double sum = 0;
+    for (const auto& row : by) sum += row[static_cast<std::size_t>(basis)];
+    return sum;
+}
+
+Plan make_plan(const Request& request, const costdb::CostDatabase& costs, const Executor& execute,
+               const Allowance& allowance) {
+    check(request.layout, request.cluster, request.model);
+    const auto replicas = static_cast<std::size_t>(request.layout.dp);
+    if (request.microbatches.size() < replicas)
+        fail(ErrorKind::input, "{} microbatches are too few for {} replicas", request.microbatches.size(), replicas);
+    const Workload workload{&request.model, &request.cluster, &costs, request.layout, &request.microbatches};
+    const auto all = partitions(request, workload);
+
+    std::vector<std::vector<std::size_t>> shared(replicas);
+    std::vector<std::vector<workloads::Microbatch>> parts(replicas);
+    for (std::size_t i = 0; i < request.microbatches.size(); ++i) {
+        shared[i % replicas].push_back(i);
+        parts[i % replicas].push_back(request.microbatches[i]);
+    }
+    std::vector<std::vector<Compared>> compared(replicas);
+    for (std::size_t r = 0; r < replicas; ++r)
+        for (const Partition& one : all) compared[r].push_back(compare(request, costs, one, r, parts[r]));
+
+    const auto searched = worth_searching(compared);
+    for (const std::size_t p : searched) {
+        const double share = searched.size() == 1    ? main_share + other_share
+                             : p == searched.front() ? main_share
+                                                     : other_share;
+        for (auto& replica : compared)
+            replica[p].found =
+                search_in(replica[p], request, execute, allowance(share / static_cast<double>(replicas)));
+    }
+    const std::size_t best = winner(compared, searched);
+
+    Plan plan;
+    Duration optimizer{};
+    for (std::size_t r = 0; r < replicas; ++r) {
+        ReplicaPlan replica;
+        replica.microbatches = shared[r];
+        for (const Compared& one : compared[r]) {
+            replica.baselines.insert(replica.baselines.end(), one.baselines.begin(), one.baselines.end());
+            replica.not_applicable.insert(replica.not_applicable.end(), one.not_applicable.begin(),
+                                          one.not_applicable.end());
+        }
+        replica.candidate = std::move(compared[r][best].candidate);
+        replica.found = std::move(compared[r][best].found);
+        if (replica.found.replay.makespan > plan.makespan) {
+            plan.makespan = replica.found.replay.makespan;
+            plan.lower_bound = replica.found.bound;
+        }
+        optimizer = std::max(optimizer, replica.candidate.step.optimizer);
+        plan.model_flops += replica.candidate.step.model_flops;
+        add_shares(replica.candidate.step, *replica.found.schedule, plan.shares);
+        plan.replicas.push_back(std::move(replica));
+    }
+    normalise(plan.shares);
+    plan.step = plan.makespan + optimizer;
+    const double peak =
+        workloads::device(request.cluster.device).bf16_flops * static_cast<double>(request.layout.gpus());
+    plan.mfu = plan.model_flops / (peak * static_cast<double>(plan.step.count()) * 1e-9);
+    plan.torch = make_torch_plan(request, costs, all, parts.front(), execute, allowance(torch_share));
+    return plan;
+}
+
+}  // namespace pipeweaver::planner
