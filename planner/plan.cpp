@@ -164,6 +164,25 @@ std::size_t winner(const std::vector<std::vector<Compared>>& compared, const std
     return *best;
 }
 
+// A policy counts where it applies on every replica, with the time of the slowest.
+void merge_baselines(const std::vector<std::vector<Compared>>& compared, Plan& plan) {
+    for (std::size_t p = 0; p < compared.front().size(); ++p)
+        for (const auto& policy : search::policies()) {
+            std::optional<Baseline> slowest;
+            std::optional<NotApplicable> refused;
+            for (const auto& replica : compared) {
+                for (const NotApplicable& why : replica[p].not_applicable)
+                    if (why.policy == policy.name && !refused) refused = why;
+                for (const Baseline& one : replica[p].baselines)
+                    if (one.policy == policy.name && (!slowest || one.makespan > slowest->makespan)) slowest = one;
+            }
+            if (refused)
+                plan.not_applicable.push_back(*refused);
+            else if (slowest)
+                plan.baselines.push_back(*slowest);
+        }
+}
+
 // Adds a schedule's busy time, recomputation included, in nanoseconds.
 void add_shares(const StepProblem& step, const Schedule& schedule, TimeShares& sum) {
     const auto add = [&](const PassCost& cost, double times) {
@@ -228,6 +247,7 @@ Plan make_plan(const Request& request, const costdb::CostDatabase& costs, const 
     const std::size_t best = winner(compared, searched);
 
     Plan plan;
+    merge_baselines(compared, plan);
     Duration optimizer{};
     for (std::size_t r = 0; r < replicas; ++r) {
         ReplicaPlan replica;

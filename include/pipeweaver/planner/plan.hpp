@@ -30,7 +30,7 @@ struct Request {
 /// Opens a search that may use `share` of the whole budget, and says when it must end.
 using Allowance = std::function<search::KeepGoing(double share)>;
 
-/// A policy's schedule on a partition.
+/// A policy on a partition, on every replica: the slowest decides.
 struct Baseline {
     std::string partition;
     std::int64_t chunks_per_rank = 1;
@@ -57,8 +57,6 @@ struct ReplicaPlan {
     std::vector<std::size_t> microbatches;  ///< indices into Request::microbatches
     Candidate candidate;                    ///< the partition that won
     search::Found found;                    ///< its schedule
-    std::vector<Baseline> baselines;        ///< every pair that applies
-    std::vector<NotApplicable> not_applicable;
 };
 
 /// The schedule under PyTorch's rules; see torch_plan.hpp.
@@ -77,13 +75,15 @@ struct TimeShares {
 };
 
 struct Plan {
-    std::vector<ReplicaPlan> replicas;  ///< all with the same partition
-    TorchPlan torch;                    ///< of replica 0
-    Duration makespan{};                ///< of the slowest replica
-    Duration lower_bound{};             ///< of the slowest replica
-    Duration step{};                    ///< makespan and what follows all ranks (optimizer)
-    double mfu = 0;                     ///< model FLOPs / (GPUs * bf16 peak * step)
-    double model_flops = 0;             ///< of all replicas
+    std::vector<ReplicaPlan> replicas;          ///< all with the same partition
+    std::vector<Baseline> baselines;            ///< every pair that applies on all replicas
+    std::vector<NotApplicable> not_applicable;  ///< the other pairs
+    TorchPlan torch;                            ///< of replica 0
+    Duration makespan{};                        ///< of the slowest replica
+    Duration lower_bound{};                     ///< of the slowest replica
+    Duration step{};                            ///< makespan and what follows all ranks (optimizer)
+    double mfu = 0;                             ///< model FLOPs / (GPUs * bf16 peak * step)
+    double model_flops = 0;                     ///< of all replicas
     TimeShares shares;
 };
 

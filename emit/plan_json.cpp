@@ -1,0 +1,217 @@
+// plan.json and assignment.json.
+#include "pipeweaver/emit/actions.hpp"
+#include "pipeweaver/emit/plan_files.hpp"
+#include "pipeweaver/search/bounds.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <numeric>
+
+namespace pipeweaver::emit {
+
+using namespace emulator;
+using namespace planner;
+using Writer = nlohmann::ordered_json;
+
+namespace {
+
+constexpr std::array bases{costdb::Basis::exact, costdb::Basis::interpolated, costdb::Basis::extrapolated,
+                           costdb::Basis::modelled};
+
+Writer request_json(const Request& request) {
+    Writer json{{"model", request.model.name},
+                {"cluster", request.cluster.name},
+                {"gpus", request.cluster.gpus},
+                {"device", request.cluster.device},
+                {"tp", request.layout.tp},
+                {"pp", request.layout.pp},
+                {"dp", request.layout.dp},
+                {"batch", request.batch},
+                {"microbatches", request.microbatches.size()},
+                {"samples", request.samples.size()},
+                {"seed", request.seed}};
+    json["partition"] = request.partition.empty() ? Writer(nullptr) : Writer(request.partition);
+    json["assumed"] = request.model.assumed;
+    return json;
+}
+
+Writer partition_json(const partition::Partition& partition, const Request& request) {
+    Writer chains = Writer::array();
+    std::int64_t number = 0;
+    for (std::size_t c = 0; c < partition.chains.size(); ++c) {
+        Writer stages = Writer::array();
+        for (const StageLayers& stage : partition.chains[c].stages) {
+            Writer parts = Writer::array();
+            for (const LayerRange& part : stage.parts)
+                parts.push_back({{"module", request.model.modules[part.module].name},
+                                 {"first_layer", part.first},
+                                 {"layers", part.count}});
+            stages.push_back({{"stage", number++}, {"rank", index(stage.rank)}, {"parts", std::move(parts)}});
+        }
+        chains.push_back({{"name", partition.chains[c].name},
+                          {"unit_items", partition.unit_items[c]},
+                          {"stages", std::move(stages)}});
+    }
+    return {{"name", partition.name},
+            {"chunks_per_rank", partition.chunks_per_rank},
+            {"notes", partition.notes},
+            {"chains", std::move(chains)}};
+}
+
+Writer memory_json(const ReplicaPlan& replica) {
+    Writer ranks = Writer::array();
+    const auto& step = replica.candidate.step;
+    const auto waiting = receive_buffers_needed(step, replica.found.replay);
+    for (std::size_t r = 0; r < step.memory.size(); ++r) {
+        const StaticMemory& memory = step.memory[r];
+        const Bytes peak = replica.found.replay.peak[r];
+        ranks.push_back({{"rank", r},
+                         {"capacity_bytes", step.problem.ranks[r].capacity->count},
+                         {"peak_bytes", peak.count},
+                         {"weights_bytes", memory.weights.count},
+                         {"gradients_bytes", memory.gradients.count},
+                         {"optimizer_bytes", memory.optimizer.count},
+                         {"workspace_bytes", memory.workspace.count},
+                         {"receive_buffers_bytes", memory.buffers.count},
+                         {"receive_buffers_needed_bytes", waiting[r].count},
+                         {"activations_bytes", (peak - memory.total()).count}});
+    }
+    return ranks;
+}
+
+Writer replica_json(const ReplicaPlan& replica, std::size_t number) {
+    const auto& found = replica.found;
+    return {{"replica", number},
+            {"makespan_ns", found.replay.makespan.count()},
+            {"lower_bound_ns", found.bound.count()},
+            {"gap", search::relative_gap(found.replay.makespan, found.bound)},
+            {"bound", found.bound_name},
+            {"strategy", found.strategy},
+            {"stop_reason", name_of(found.stop_reason)},
+            {"rounds", found.rounds},
+            {"signature", signature(*found.schedule, found.replay.makespan)},
+            {"memory", memory_json(replica)}};
+}
+
+Writer torch_json(const Plan& plan) {
+    const TorchPlan& torch = plan.torch;
+    if (!torch.found.schedule) return {{"why_not", torch.why_not}};
+    return {{"partition", torch.candidate.partition.name},
+            {"chunks_per_rank", torch.candidate.partition.chunks_per_rank},
+            {"recompute", name_of(torch.recompute)},
+            {"makespan_ns", torch.found.replay.makespan.count()},
+            {"lower_bound_ns", torch.found.bound.count()},
+            {"over_free_plan",
+             search::relative_gap(torch.found.replay.makespan, plan.replicas.front().found.replay.makespan)}};
+}
+
+Writer shares_json(const TimeShares& shares) {
+    Writer by_basis = Writer::object(), by_operator = Writer::object();
+    for (const costdb::Basis basis : bases) by_basis[std::string(costdb::name_of(basis))] = shares.of(basis);
+    for (std::size_t c = 0; c < operator_classes; ++c) {
+        const double sum = std::accumulate(std::begin(shares.by[c]), std::end(shares.by[c]), 0.0);
+        by_operator[std::string(name_of(static_cast<OperatorClass>(c)))] = sum;
+    }
+    return {{"by_basis", std::move(by_basis)}, {"by_operator", std::move(by_operator)}};
+}
+
+}  // namespace
+
+std::string plan_json(const Request& request, const Plan& plan) {
+    Writer json{{"format", "pipeweaver-plan/1"},
+                {"asked", request_json(request)},
+                {"step_ns", plan.step.count()},
+                {"makespan_ns", plan.makespan.count()},
+                {"lower_bound_ns", plan.lower_bound.count()},
+                {"gap", search::relative_gap(plan.makespan, plan.lower_bound)},
+                {"mfu", plan.mfu},
+                {"model_flops", plan.model_flops}};
+    const Duration after = plan.step - plan.makespan;
+    json["after_all_ranks_ns"] = after.count();
+    json["partition"] = partition_json(plan.replicas.front().candidate.partition, request);
+    json["share_of_time"] = shares_json(plan.shares);
+    json["in_situ"] = {{"compute", in_situ_factors(request.cluster.device).compute},
+                       {"tp_exposed", in_situ_factors(request.cluster.device).tp_exposed},
+                       {"source", in_situ_factors(request.cluster.device).source}};
+    json["baselines"] = Writer::array();
+    json["not_applicable"] = Writer::array();
+    for (const Baseline& baseline : plan.baselines)
+        json["baselines"].push_back({{"partition", baseline.partition},
+                                     {"policy", baseline.policy},
+                                     {"makespan_ns", baseline.makespan.count()},
+                                     {"step_ns", (baseline.makespan + after).count()},
+                                     {"lower_bound_ns", baseline.bound.count()},
+                                     {"chunks_per_rank", baseline.chunks_per_rank}});
+    for (const NotApplicable& pair : plan.not_applicable)
+        json["not_applicable"].push_back({{"partition", pair.partition},
+                                          {"policy", pair.policy},
+                                          {"why", pair.why},
+                                          {"chunks_per_rank", pair.chunks_per_rank}});
+    json["replicas"] = Writer::array();
+    for (std::size_t r = 0; r < plan.replicas.size(); ++r)
+        json["replicas"].push_back(replica_json(plan.replicas[r], r));
+    json["torch"] = torch_json(plan);
+    json["robustness"] = nullptr;
+    return json.dump(1) + "\n";
+}
+
+namespace {
+
+Writer unit_json(const Request& request, const workloads::Microbatch& microbatch, const Chain& chain, const Unit& unit,
+                 std::size_t number) {
+    Writer items = Writer::array();
+    std::int64_t row = 0;
+    for (const std::size_t i : unit.items) {
+        const auto& ref = microbatch.items[i];
+        items.push_back({{"sample", request.samples[ref.sample].id},
+                         {"item", ref.item},
+                         {"rows", {row, row + ref.size.patches}},
+                         {"tokens", ref.size.tokens}});
+        row += ref.size.patches;
+    }
+    return {{"module", chain.name}, {"item", number}, {"items", std::move(items)}};
+}
+
+}  // namespace
+
+std::string assignment_json(const Request& request, const Plan& plan) {
+    std::int64_t loss_tokens = 0;
+    for (const auto& microbatch : request.microbatches) loss_tokens += microbatch.loss_tokens;
+    Writer replicas = Writer::array();
+    for (std::size_t r = 0; r < plan.replicas.size(); ++r) {
+        const ReplicaPlan& replica = plan.replicas[r];
+        Writer microbatches = Writer::array();
+        for (std::size_t m = 0; m < replica.microbatches.size(); ++m) {
+            const auto& microbatch = request.microbatches[replica.microbatches[m]];
+            Writer samples = Writer::array(), units = Writer::array();
+            std::int64_t row = 0;
+            for (std::size_t s = 0; s < microbatch.samples.size(); ++s) {
+                samples.push_back(
+                    {{"id", request.samples[microbatch.samples[s]].id}, {"rows", {row, row + microbatch.lengths[s]}}});
+                row += microbatch.lengths[s];
+            }
+            for (std::size_t c = 0; c < replica.candidate.units[m].size(); ++c)
+                for (std::size_t u = 0; u < replica.candidate.units[m][c].size(); ++u)
+                    units.push_back(unit_json(request, microbatch, replica.candidate.partition.chains[c],
+                                              replica.candidate.units[m][c][u], u));
+            microbatches.push_back({{"microbatch", m},
+                                    {"tokens", microbatch.tokens},
+                                    {"loss_tokens", microbatch.loss_tokens},
+                                    {"loss_weight", loss_tokens == 0 ? 0.0
+                                                                     : static_cast<double>(microbatch.loss_tokens) /
+                                                                           static_cast<double>(loss_tokens)},
+                                    {"samples", std::move(samples)},
+                                    {"units", std::move(units)}});
+        }
+        replicas.push_back({{"replica", r}, {"microbatches", std::move(microbatches)}});
+    }
+    const Writer json{{"format", "pipeweaver-assignment/1"},
+                      {"loss", "mean over the microbatch's loss tokens, times loss_weight, summed over the step"},
+                      {"loss_tokens", loss_tokens},
+                      {"replicas", std::move(replicas)}};
+    return json.dump(1) + "\n";
+}
+
+}  // namespace pipeweaver::emit

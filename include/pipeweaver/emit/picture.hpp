@@ -1,0 +1,16 @@
+// A schedule as text: a row for each rank, time to the right.
+#pragma once
+
+#include "pipeweaver/emulator/replay.hpp"
+
+#include <string>
+
+namespace pipeweaver::emit {
+
+/// `columns` characters wide. The letter is the module's (lower case forward, upper case backward, '+' weight gradient,
+/// '.' waiting), the task that takes most of a column decides it. A legend follows. Pre: `replay` completed, columns
+/// >= 1.
+[[nodiscard]] std::string picture(const emulator::Replayer& replayer, const emulator::Schedule& schedule,
+                                  const emulator::Replay& replay, std::size_t columns = 100);
+
+}  // namespace pipeweaver::emit

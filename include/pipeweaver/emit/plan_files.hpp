@@ -1,0 +1,32 @@
+// A plan as files and as a table.
+#pragma once
+
+#include "pipeweaver/base/files.hpp"
+#include "pipeweaver/planner/plan.hpp"
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace pipeweaver::emit {
+
+/// Every result file of the plan folder: plan.json, assignment.json, replica-NNN/, torch/. Equal plans give equal
+/// bytes.
+[[nodiscard]] std::vector<FileToWrite> plan_files(const planner::Request& request, const planner::Plan& plan,
+                                                  const std::filesystem::path& folder);
+
+/// plan.json ("pipeweaver-plan/1").
+[[nodiscard]] std::string plan_json(const planner::Request& request, const planner::Plan& plan);
+
+/// assignment.json ("pipeweaver-assignment/1"): which samples and items each microbatch and unit takes, with the
+/// weights that make the loss independent of the packing: a microbatch's loss tokens over the step's.
+[[nodiscard]] std::string assignment_json(const planner::Request& request, const planner::Plan& plan);
+
+/// The plan for a person: step, MFU, memory by rank, every (partition, policy) with time, bound and gap, where the time
+/// goes and what its figures rest on, and a picture of replica 0.
+[[nodiscard]] std::string plan_table(const planner::Request& request, const planner::Plan& plan);
+
+/// A solved problem for a person.
+[[nodiscard]] std::string solution_table(const emulator::Problem& problem, const search::Found& found);
+
+}  // namespace pipeweaver::emit

@@ -1,0 +1,21 @@
+// torch-csv: the schedule as torch.distributed.pipelining reads it (_PipelineScheduleRuntime._load_csv, compute_only).
+//
+// One row a rank, cells in execution order: STAGE F|I|B|W MICROBATCH. An I directly followed by its W becomes B, since
+// the runtime does not merge them.
+#pragma once
+
+#include "pipeweaver/emulator/solution.hpp"
+
+#include <string>
+
+namespace pipeweaver::emit {
+
+struct TorchFiles {
+    std::string csv;       ///< schedule.csv
+    std::string schedule;  ///< schedule.json ("pipeweaver-torch/1")
+};
+
+/// Throws Error{limit} naming the rule and the task if PyTorch cannot run the problem or this order of it.
+[[nodiscard]] TorchFiles torch_csv(const emulator::Problem& problem, const emulator::Schedule& schedule);
+
+}  // namespace pipeweaver::emit
