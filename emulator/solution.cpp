@@ -4,6 +4,7 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/json.hpp"
 #include "pipeweaver/base/random.hpp"
+#include "pipeweaver/emulator/replay.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -90,6 +91,36 @@ Schedule read_schedule(const std::filesystem::path& path, const ProblemFile& fil
         problem.fail(fmt::format("is '{}', the problem is '{}'", problem.text(), file.problem.name));
     require_text_if_present(root, "problem_sha256", file.sha256, "that of the problem is");
     return {read_order(root.at("order"), file.problem), read_modes(root, file.problem)};
+}
+
+namespace {
+
+template <class T, class Value>
+void check_list(const Json& root, std::string_view key, const std::vector<T>& true_values, Value value_of) {
+    const auto member = root.find(key);
+    if (!member || member->is_null()) return;
+    if (member->size() != true_values.size())
+        member->fail(fmt::format("has {} entries, the replay has {}", member->size(), true_values.size()));
+    for (std::size_t i = 0; i < true_values.size(); ++i)
+        if ((*member)[i].integer() != value_of(true_values[i]))
+            (*member)[i].fail(
+                fmt::format("is {}, the replay gives {}", (*member)[i].integer(), value_of(true_values[i])));
+}
+
+}  // namespace
+
+void check_claims(const std::filesystem::path& path, const Schedule& schedule, const Replay& replay) {
+    const auto document = JsonDocument::read(path);
+    const Json root = document.root();
+    check_list(root, "start_ns", replay.start, [](Duration time) { return time.count(); });
+    check_list(root, "peak_bytes", replay.peak, [](Bytes size) { return size.count; });
+    const auto makespan = root.find("makespan_ns");
+    if (makespan && makespan->integer() != replay.makespan.count())
+        makespan->fail(fmt::format("is {}, the replay gives {}", makespan->integer(), replay.makespan.count()));
+    const auto bound = root.find("lower_bound_ns");
+    if (bound && !bound->is_null() && bound->integer() > replay.makespan.count())
+        bound->fail(fmt::format("is {}, above the makespan {}", bound->integer(), replay.makespan.count()));
+    require_text_if_present(root, "signature", signature(schedule, replay.makespan), "the replay gives");
 }
 
 std::string to_json(const Solution& solution) {

@@ -252,11 +252,6 @@ Plan make_plan(const Request& request, const costdb::CostDatabase& costs, const 
     for (std::size_t r = 0; r < replicas; ++r) {
         ReplicaPlan replica;
         replica.microbatches = shared[r];
-        for (const Compared& one : compared[r]) {
-            replica.baselines.insert(replica.baselines.end(), one.baselines.begin(), one.baselines.end());
-            replica.not_applicable.insert(replica.not_applicable.end(), one.not_applicable.begin(),
-                                          one.not_applicable.end());
-        }
         replica.candidate = std::move(compared[r][best].candidate);
         replica.found = std::move(compared[r][best].found);
         if (replica.found.replay.makespan > plan.makespan) {

@@ -1,0 +1,15 @@
+// The commands. Each adds itself to the program; its work runs when the command line has been parsed.
+#pragma once
+
+#include <CLI/App.hpp>
+
+namespace pipeweaver::apps {
+
+void add_plan(CLI::App& program);
+void add_solve(CLI::App& program);
+void add_replay(CLI::App& program);
+void add_emit(CLI::App& program);
+void add_list(CLI::App& program);
+void add_show(CLI::App& program);
+
+}  // namespace pipeweaver::apps

@@ -1,0 +1,62 @@
+// What commands share: the budget's clock, progress on a terminal, and the answer on stdout.
+#pragma once
+
+#include "apps/options.hpp"
+#include "pipeweaver/base/parallel.hpp"
+#include "pipeweaver/base/units.hpp"
+#include "pipeweaver/search/search.hpp"
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+namespace pipeweaver::apps {
+
+/// --json and --quiet.
+struct Console {
+    bool json = false;
+    bool quiet = false;
+
+    void add_to(CLI::App& app);
+
+    /// A line for people, on stderr.
+    void say(std::string_view line) const;
+
+    /// Rewrites one line on stderr while a search runs; only on a terminal and unless quiet.
+    void show(const search::Progress& progress) const;
+
+    /// Ends the rewritten line.
+    void clear() const;
+
+private:
+    mutable std::chrono::steady_clock::time_point last_shown_{};
+    mutable bool shown_ = false;
+};
+
+/// --budget, --max-rounds, --seed, --threads: the limits of searches.
+struct Limits {
+    std::optional<Duration> budget;
+    std::optional<std::int64_t> max_rounds;
+    std::int64_t seed = 1;
+    std::int64_t threads = 0;  ///< 0: as many as the machine has
+
+    void add_to(Options& options);
+
+    std::optional<std::uint64_t> rounds() const;
+
+    /// Without --budget and --max-rounds a second; with --max-rounds alone no limit in time.
+    std::optional<Duration> time() const;
+
+    Executor executor() const;
+    int thread_count() const;
+
+    /// A search that begins now and may use `share` of the time.
+    search::KeepGoing begin(const Console& console, double share) const;
+
+    /// What was measured, for run.json: seconds since `start`, threads, budget, host.
+    nlohmann::ordered_json run(std::chrono::steady_clock::time_point start) const;
+};
+
+}  // namespace pipeweaver::apps

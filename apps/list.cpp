@@ -1,0 +1,132 @@
+// pipeweaver list, pipeweaver show: what the program knows.
+#include "apps/commands.hpp"
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/text.hpp"
+#include "pipeweaver/emit/targets.hpp"
+#include "pipeweaver/search/policies.hpp"
+#include "pipeweaver/search/search.hpp"
+#include "pipeweaver/workloads/batch.hpp"
+#include "pipeweaver/workloads/catalogue.hpp"
+#include "pipeweaver/workloads/cluster.hpp"
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <memory>
+
+namespace pipeweaver::apps {
+
+namespace {
+
+struct Row {
+    std::string name;
+    std::string about;
+};
+using Rows = std::vector<Row>;
+
+Rows models() {
+    Rows rows;
+    for (const auto& name : workloads::model_names()) {
+        const auto model = workloads::model(name);
+        std::string about;
+        for (const auto& module : model.modules) about += (about.empty() ? "" : " + ") + module.architecture.name;
+        rows.push_back({name, fmt::format("{} ({})", about, model.confidence)});
+    }
+    for (const auto& refused : workloads::refused()) rows.push_back({refused.name, "not available: " + refused.reason});
+    return rows;
+}
+
+Rows clusters() {
+    Rows rows;
+    for (const auto& c : workloads::clusters())
+        rows.push_back({c.name, fmt::format("{} a node of {}, {} GB/s between nodes, {}", c.gpus_per_node, c.device,
+                                            c.network.bytes_per_second / 1'000'000'000, c.source)});
+    return rows;
+}
+
+Rows devices() {
+    Rows rows;
+    for (const auto& d : workloads::devices())
+        rows.push_back({d.name, fmt::format("{}, {:.0f} TFLOP/s bf16, {}; also {}", human(d.memory),
+                                            d.bf16_flops * 1e-12, d.source, fmt::join(d.aliases, ", "))});
+    return rows;
+}
+
+Rows datasets() {
+    Rows rows;
+    for (const auto& d : workloads::datasets())
+        rows.push_back({d.name, fmt::format("{}{}", d.assumed ? "assumed shape: " : "", d.about)});
+    return rows;
+}
+
+template <class T>
+Rows named(const std::vector<T>& all) {
+    Rows rows;
+    for (const auto& one : all) rows.push_back({one.name, one.about});
+    return rows;
+}
+
+Rows rows_of(const std::string& what) {
+    if (what == "models") return models();
+    if (what == "clusters") return clusters();
+    if (what == "devices") return devices();
+    if (what == "datasets") return datasets();
+    if (what == "strategies") return named(search::strategies());
+    if (what == "policies") return named(search::policies());
+    if (what == "targets") return named(emit::targets());
+    const std::vector<std::string> known{"models",     "clusters", "devices", "datasets",
+                                         "strategies", "policies", "targets"};
+    fail(ErrorKind::input, "list: {}", unknown("kind", what, known));
+}
+
+void print(const Rows& rows, bool json) {
+    if (json) {
+        auto list = nlohmann::ordered_json::array();
+        for (const Row& row : rows) list.push_back({{"name", row.name}, {"about", row.about}});
+        fmt::print("{}\n", list.dump());
+        return;
+    }
+    std::size_t width = 0;
+    for (const Row& row : rows) width = std::max(width, row.name.size());
+    for (const Row& row : rows) fmt::print("{:<{}}  {}\n", row.name, width, row.about);
+}
+
+std::string shown(const std::string& name) {
+    const auto models = workloads::model_names();
+    if (std::find(models.begin(), models.end(), name) != models.end()) return to_json(workloads::model(name));
+    std::vector<std::string> known = models;
+    for (const auto& cluster : workloads::clusters()) {
+        if (cluster.name == name) return to_json(cluster);
+        known.push_back(cluster.name);
+    }
+    fail(ErrorKind::input, "show: {}", unknown("name", name, known));
+}
+
+struct Arguments {
+    std::string name;
+    bool json = false;
+};
+
+}  // namespace
+
+void add_list(CLI::App& program) {
+    auto* app = program.add_subcommand(
+        "list", "what is known: models, clusters, devices, datasets, strategies, policies, targets");
+    app->footer("example: pipeweaver list models");
+    const auto given = std::make_shared<Arguments>();  // shared: CLI11 keeps the callback
+    app->add_option("kind", given->name, "models, clusters, devices, datasets, strategies, policies or targets")
+        ->required();
+    app->add_flag("--json", given->json, "answer in JSON");
+    app->callback([given] { print(rows_of(given->name), given->json); });
+}
+
+void add_show(CLI::App& program) {
+    auto* app = program.add_subcommand("show", "print a model or cluster as a file to edit");
+    app->footer("example: pipeweaver show dip-vlm-m > my-model.json");
+    const auto given = std::make_shared<Arguments>();  // shared: CLI11 keeps the callback
+    app->add_option("name", given->name, "a model or a cluster")->required();
+    app->callback([given] { fmt::print("{}", shown(given->name)); });
+}
+
+}  // namespace pipeweaver::apps

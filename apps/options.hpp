@@ -1,0 +1,53 @@
+// Options of a command: one table makes the flags, the configuration file's keys and the checks.
+#pragma once
+
+#include <CLI/App.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pipeweaver::apps {
+
+/// Parses a whole number in [low, high]. Throws Error{input} "NAME: is 'x', allowed are whole numbers from ... to ...".
+[[nodiscard]] std::int64_t parse_integer(std::string_view name, std::string_view text, std::int64_t low,
+                                         std::int64_t high);
+
+/// Options that may also stand in a configuration file (`--config FILE`, a JSON object with the flags' names as keys).
+/// What is on the command line wins.
+class Options {
+public:
+    explicit Options(CLI::App& app) : app_(&app) {}
+
+    // Each registers `--name`; the variable keeps its value where the option is given nowhere. They must outlive
+    // parse().
+    void text(const std::string& name, std::string& value, const std::string& about);
+    void integer(const std::string& name, std::int64_t& value, std::int64_t low, std::int64_t high,
+                 const std::string& about);
+    void integer(const std::string& name, std::optional<std::int64_t>& value, std::int64_t low, std::int64_t high,
+                 const std::string& about);
+    /// A text that `set` parses; its Error is completed with the option's name.
+    void parsed(const std::string& name, const std::string& about, std::function<void(const std::string&)> set);
+
+    /// Adds `--config`.
+    void with_configuration();
+
+    /// Reads the configuration file if one is named, then applies every option given. Call once, after parsing.
+    void apply() const;
+
+private:
+    struct Entry {
+        std::string name;
+        CLI::Option* option;
+        std::function<void(const std::string&)> set;
+    };
+    CLI::App* app_;
+    std::vector<Entry> entries_;
+    CLI::Option* configuration_ = nullptr;
+};
+
+}  // namespace pipeweaver::apps

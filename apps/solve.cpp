@@ -1,0 +1,188 @@
+// pipeweaver solve: a schedule problem in, its best schedule out. pipeweaver replay: what a schedule does.
+#include "apps/commands.hpp"
+#include "apps/console.hpp"
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/files.hpp"
+#include "pipeweaver/base/text.hpp"
+#include "pipeweaver/emit/picture.hpp"
+#include "pipeweaver/emit/plan_files.hpp"
+#include "pipeweaver/planner/torch_rules.hpp"
+#include "pipeweaver/search/bounds.hpp"
+#include "pipeweaver/search/policies.hpp"
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <memory>
+
+namespace pipeweaver::apps {
+
+namespace {
+
+using emulator::Outcome;
+using emulator::Problem;
+using emulator::Replayer;
+
+struct Solve {
+    explicit Solve(CLI::App& app) : options(app) {
+        app.add_option("problem", problem, "problem file (pipeweaver-problem/1), gzip allowed")->required();
+        console.add_to(app);
+        limits.add_to(options);
+        options.text("out", out, "solution file to write (required)");
+        options.text("strategy", strategy, "a strategy of `pipeweaver list strategies` (default: default)");
+        options.text("policy", policy, "no search: the schedule of this policy of `pipeweaver list policies`");
+        options.text("target", target, "keep the rules of this target: torch-csv");
+        options.text("warm", warm, "begin with the schedule of this solution file");
+    }
+
+    void run() {
+        const auto start = std::chrono::steady_clock::now();
+        options.apply();
+        if (out.empty()) fail(ErrorKind::input, "--out: is missing, a file for the solution is needed");
+        if (!policy.empty() && !strategy.empty())
+            fail(ErrorKind::input, "--policy, --strategy: at most one of the two makes sense");
+        const auto file = emulator::read_problem(problem);
+        const Replayer replayer(file.problem);
+        const search::Found found = policy.empty() ? searched(replayer, file) : by_policy(replayer);
+        console.clear();
+        if (!found.schedule) fail(ErrorKind::limit, "{}: {}", problem, found.why_not);
+        if (target == "torch-csv")
+            if (const auto why = planner::breaks_torch_rules(file.problem, *found.schedule))
+                fail(ErrorKind::limit, "{}: {}", problem, *why);
+        const auto solution = search::solution(found, file.problem, file.sha256);
+        write_files({{out, to_json(solution)}});
+        if (console.json) {
+            auto answer = nlohmann::ordered_json{{"problem", file.problem.name},
+                                                 {"makespan_ns", found.replay.makespan.count()},
+                                                 {"lower_bound_ns", found.bound.count()},
+                                                 {"gap", search::relative_gap(found.replay.makespan, found.bound)},
+                                                 {"strategy", found.strategy},
+                                                 {"stop_reason", name_of(found.stop_reason)},
+                                                 {"rounds", found.rounds},
+                                                 {"evaluations", found.evaluations},
+                                                 {"signature", signature(*found.schedule, found.replay.makespan)}};
+            answer["run"] = limits.run(start);
+            fmt::print("{}\n", answer.dump());
+        } else {
+            fmt::print("{}", emit::solution_table(file.problem, found));
+        }
+    }
+
+    search::Found searched(const Replayer& replayer, const emulator::ProblemFile& file) const {
+        search::Options search_options;
+        if (!strategy.empty()) search_options.strategy = strategy;
+        search_options.seed = static_cast<std::uint64_t>(limits.seed);
+        search_options.max_rounds = limits.rounds();
+        search_options.rules = rules(file.problem);
+        if (!warm.empty()) search_options.starts.push_back(emulator::read_schedule(warm, file));
+        return search::solve(replayer, search_options, limits.executor(), limits.begin(console, 1));
+    }
+
+    search::Found by_policy(const Replayer& replayer) const {
+        [[maybe_unused]] const auto checked = rules(replayer.problem());
+        auto applied = search::apply_policy(policy, replayer);
+        const auto bound = search::best_bound(replayer);
+        search::Found found;
+        found.schedule = std::move(applied.schedule);
+        found.why_not = fmt::format("the policy '{}' does not apply: {}", policy, applied.why_not);
+        found.replay = std::move(applied.replay);
+        found.bound = bound.value;
+        found.bound_name = bound.name;
+        found.strategy = policy;
+        if (found.replay.makespan == found.bound) found.stop_reason = emulator::StopReason::optimal;
+        return found;
+    }
+
+    search::Rules rules(const Problem& of) const {
+        if (target.empty()) return {};
+        if (target != "torch-csv") fail(ErrorKind::input, "--target: is '{}', allowed is torch-csv", target);
+        if (const auto why = planner::not_expressible_in_torch(of))
+            fail(ErrorKind::limit, "{}: torch-csv: {}", problem, *why);
+        return planner::torch_rules(of);
+    }
+
+    Options options;
+    Console console;
+    Limits limits;
+    std::string problem, out, strategy, policy, target, warm;
+};
+
+struct Replay {
+    explicit Replay(CLI::App& app) {
+        app.add_option("problem", problem, "problem file, gzip allowed")->required();
+        app.add_option("solution", solution, "solution file, gzip allowed")->required();
+        console.add_to(app);
+    }
+
+    void run() const {
+        const auto file = emulator::read_problem(problem);
+        const auto schedule = emulator::read_schedule(solution, file);
+        const Replayer replayer(file.problem);
+        const auto replay = replayer.replay(schedule);
+        require_completed(file.problem, replay);
+        emulator::check_claims(solution, schedule, replay);
+        const auto bound = search::best_bound(replayer);
+        if (console.json) {
+            nlohmann::ordered_json answer{{"problem", file.problem.name},
+                                          {"makespan_ns", replay.makespan.count()},
+                                          {"lower_bound_ns", bound.value.count()},
+                                          {"gap", search::relative_gap(replay.makespan, bound.value)},
+                                          {"peak_bytes", nlohmann::ordered_json::array()},
+                                          {"signature", signature(schedule, replay.makespan)}};
+            for (const Bytes peak : replay.peak) answer["peak_bytes"].push_back(peak.count);
+            fmt::print("{}\n", answer.dump());
+            return;
+        }
+        search::Found found;
+        found.schedule = schedule;
+        found.replay = replay;
+        fmt::print("{}: makespan {}   bound {} ({})   gap {:.1f} %\n", file.problem.name, human(replay.makespan),
+                   human(bound.value), bound.name, 100 * search::relative_gap(replay.makespan, bound.value));
+        for (std::size_t r = 0; r < replay.peak.size(); ++r) {
+            const auto& capacity = file.problem.ranks[r].capacity;
+            fmt::print("rank {:<3} peak {}{}\n", r, human(replay.peak[r]), capacity ? " of " + human(*capacity) : "");
+        }
+        fmt::print("{}", emit::picture(replayer, schedule, replay));
+    }
+
+    void require_completed(const Problem& of, const emulator::Replay& replay) const {
+        if (replay.outcome == Outcome::completed) return;
+        const std::size_t task = index(*replay.stuck_at);
+        const std::string named =
+            fmt::format("rank {}: task {} '{}'", index(of.tasks[task].rank), task, of.tasks[task].label);
+        switch (replay.outcome) {
+            case Outcome::out_of_memory:
+                fail(ErrorKind::limit, "{}: {} does not fit: {} bytes short", solution, named, replay.short_by.count);
+            case Outcome::underflow:
+                fail(ErrorKind::limit, "{}: {} gives back {} bytes more than were taken", solution, named,
+                     replay.short_by.count);
+            default:
+                fail(ErrorKind::limit, "{}: deadlock: {} waits for ever under this order", solution, named);
+        }
+    }
+
+    Console console;
+    std::string problem, solution;
+};
+
+template <class Command>
+void add(CLI::App& program, const char* name, const char* about, const char* example) {
+    auto* app = program.add_subcommand(name, about);
+    app->footer(example);
+    const auto command = std::make_shared<Command>(*app);  // shared: CLI11 keeps the callback
+    app->callback([command] { command->run(); });
+}
+
+}  // namespace
+
+void add_solve(CLI::App& program) {
+    add<Solve>(program, "solve", "find the best schedule of a problem",
+               "example: pipeweaver solve problem.json.gz --out solution.json --budget 1s");
+}
+
+void add_replay(CLI::App& program) {
+    add<Replay>(program, "replay", "recompute and check a schedule",
+                "example: pipeweaver replay problem.json.gz solution.json");
+}
+
+}  // namespace pipeweaver::apps
