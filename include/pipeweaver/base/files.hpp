@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +13,29 @@ namespace pipeweaver {
 /// Throws Error{io} if it cannot be read or exceeds `limit` bytes, Error{input} if its gzip data is damaged or cut
 /// short.
 [[nodiscard]] std::string read_file(const std::filesystem::path& path, std::size_t limit = std::size_t{4} << 30);
+
+/// The lines of a file, plain or gzip, one after the other in bounded memory.
+class LineReader {
+public:
+    /// Throws Error{io} if the file cannot be opened.
+    explicit LineReader(const std::filesystem::path& path, std::size_t longest_line = std::size_t{64} << 20);
+    LineReader(LineReader&&) noexcept;
+    LineReader& operator=(LineReader&&) noexcept;
+    ~LineReader();
+
+    /// Puts the next line, without its end ("\n" or "\r\n"), into `line`; false at the end of the file. A last line
+    /// need not have an end. Throws as read_file() does, and Error{input} for a line longer than `longest_line`.
+    bool next(std::string& line);
+
+    /// Number of the line that next() gave last, from 1.
+    std::size_t number() const { return number_; }
+
+private:
+    struct Source;
+    std::unique_ptr<Source> source_;
+    std::size_t longest_line_;
+    std::size_t number_ = 0;
+};
 
 /// gzip of `bytes` without name and time stamp: equal input, equal output.
 [[nodiscard]] std::string gzip(std::string_view bytes);

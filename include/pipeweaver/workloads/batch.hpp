@@ -20,6 +20,8 @@ struct Item {
     std::int64_t patches = 0;  ///< positions in its encoder or generator
     double seconds = 0;        ///< clips and audio
     bool target = false;       ///< generated, not read
+
+    friend bool operator==(const Item&, const Item&) = default;
 };
 
 struct Sample {
@@ -30,6 +32,8 @@ struct Sample {
 
     /// Positions in the backbone's sequence.
     std::int64_t tokens() const;
+
+    friend bool operator==(const Sample&, const Sample&) = default;
 };
 
 /// Reads a batch (.jsonl, one sample a line, gzip allowed), turning sizes into tokens by the model's rules.

@@ -10,6 +10,9 @@ namespace pipeweaver::workloads {
 /// All networks of the catalogue, in its order. Parsed once; threads may share it.
 [[nodiscard]] std::span<const Architecture> architectures();
 
+/// The network of that name. Throws Error{input} naming the nearest.
+[[nodiscard]] const Architecture& architecture(std::string_view name);
+
 /// Names of all models that `model()` knows: multimodal ones, and every language model, vision encoder or diffusion
 /// transformer alone. In catalogue order.
 [[nodiscard]] std::vector<std::string> model_names();

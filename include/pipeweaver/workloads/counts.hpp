@@ -1,10 +1,26 @@
 // Parameters, FLOPs and activation bytes of a network: the one place that derives them.
 //
-// Notation     h hidden, F ffn, a heads, k kv_heads, d head_dim, V vocab; m tokens; p pairs of positions that attend to
-// each
-//              other (block-diagonal over packed sequences: sum s_i^2, causal: half of it).
-// FLOPs        a multiply-add is two. Forward of one layer: 2 m (matrix parameters of the layer) + 4 a d p. Backward is
-//              twice the forward. Recomputation is never counted ("model FLOPs", as in PaLM's MFU).
+// Notation     h hidden, F ffn, a heads, k kv_heads, d head_dim, V vocab; m positions; p pairs of positions that attend
+//              to each other.
+//
+// Matrices     attention: q h x ad, k and v h x kd, output ad x h.
+//              latent (MLA, DeepSeek-V2 section 2.1): q h x r, r x a(n+e) (or h x a(n+e)); key and value h x (c+e),
+//              c x a(n+v); output av x h, with r q_lora_rank, c kv_lora_rank, n nope, e rope, v value head size.
+//              factored (MFA, Step-3 section 2): q h x s, s x ad; one key and value head; output ad x h.
+//              feed-forward: 2 hF, gated 3 hF; MoE: router h x experts, each expert and the shared ones likewise.
+//              cross attention of a diffusion transformer: q and output h x h, k and v c x h, c its source's width.
+//              MMDiT: a double block has attention, feed-forward and a modulation of h x 6h for each of two streams;
+//              a single block fuses attention and feed-forward and has a modulation of h x 3h (Flux, SD3).
+//              head (SimpleMLPAdaLN of MAR and NextStep-1): blocks of 2 hF and a modulation of h x 3h.
+//
+// FLOPs        a multiply-add is two. A position passes every matrix of its layer once: 2 m (matrices it passes).
+//              Scores are p products of length d for each head, and so is their use: 4 a d p; latent attention has
+//              keys of n+e and values of v: 2 a (n+e+v) p. Modulations of a diffusion transformer are computed once a
+//              sample, not once a position: not counted. Backward is twice the forward. Recomputation is never counted
+//              ("model FLOPs", as in PaLM's MFU, arXiv 2204.02311 appendix B).
+// Example      Llama 3 8B, one layer: q and output 2 x 4096 x 4096, k and v 2 x 4096 x 1024, feed-forward
+//              3 x 4096 x 14336: 218,103,808 parameters. A sample of 8192 tokens, causal: p = 8192^2 / 2. Forward:
+//              2 x 8192 x 218,103,808 + 4 x 32 x 128 x 33,554,432 = 3.573e12 + 0.550e12 = 4.123e12.
 #pragma once
 
 #include "pipeweaver/base/units.hpp"
@@ -17,26 +33,50 @@ namespace pipeweaver::workloads {
 /// Parameters in matrices (no norms, biases, position embeddings; a tied embedding once), whole network.
 [[nodiscard]] std::int64_t matrix_parameters(const Architecture& architecture);
 
-/// All parameters: matrices, norms, biases.
+/// All parameters: matrices, norms, biases (networks without gated feed-forward have one behind every matrix but the
+/// embeddings; others only where qkv_bias says so), position embeddings of vision encoders of fixed size.
 [[nodiscard]] std::int64_t all_parameters(const Architecture& architecture);
 
-/// Matrix parameters of one repeated block. `layer` matters where blocks differ (MoE, MMDiT, added cross attention).
+/// Whether block `layer` of an MoE network holds experts.
+[[nodiscard]] bool is_moe_layer(const Architecture& architecture, std::int64_t layer);
+
+/// Whether block `layer` attends to another module's output instead of its own positions: with c of L layers the
+/// blocks L/c - 2, 2 L/c - 2, ... (Llama 3.2 vision: 3, 8, 13, ...).
+[[nodiscard]] bool is_cross_layer(const Architecture& architecture, std::int64_t layer);
+
+/// Matrix parameters of one repeated block. `layer` matters where blocks differ (MoE, MMDiT).
 [[nodiscard]] std::int64_t layer_parameters(const Architecture& architecture, std::int64_t layer);
 
-/// Matrix parameters of block `layer` that one token passes (of an MoE's experts only the top_k chosen).
+/// Matrix parameters of block `layer` that one position passes: of an MoE's experts only the top_k chosen, of an
+/// MMDiT's two streams one, of a diffusion transformer no modulation, of cross attention the query and output.
 [[nodiscard]] std::int64_t active_layer_parameters(const Architecture& architecture, std::int64_t layer);
 
 /// Parameters of the token embedding, and of the output head (0 where tied or absent).
 [[nodiscard]] std::int64_t embedding_parameters(const Architecture& architecture);
 [[nodiscard]] std::int64_t head_parameters(const Architecture& architecture);
 
-/// Pairs of positions that attend to each other over packed sequences of these lengths.
+/// Pairs of positions that attend to each other over packed pieces of these lengths, block-diagonal: sum s_i^2, causal
+/// half of it. With a layer: as that block does, in windowed blocks at most `window` for each position.
 [[nodiscard]] double attention_pairs(const Architecture& architecture, std::span<const std::int64_t> lengths);
+[[nodiscard]] double attention_pairs(const Architecture& architecture, std::int64_t layer,
+                                     std::span<const std::int64_t> lengths);
 
-/// Forward FLOPs of block `layer` over `tokens` positions and `pairs` attention pairs.
-[[nodiscard]] double layer_flops(const Architecture& architecture, std::int64_t layer, double tokens, double pairs);
+/// What the cross attention of a block reads.
+struct Context {
+    double tokens = 0;  ///< positions of the source
+    double pairs = 0;   ///< pairs of a position and one of the source that it attends to
+};
+
+/// Forward FLOPs of block `layer` over `tokens` positions and `pairs` attention pairs. MMDiT: `tokens` counts the
+/// positions of both streams. Blocks with cross attention add the keys and values of `context`.
+[[nodiscard]] double layer_flops(const Architecture& architecture, std::int64_t layer, double tokens, double pairs,
+                                 const Context& context = {});
 
 /// Forward FLOPs of the output head (0 where absent; a tied head counts).
 [[nodiscard]] double head_flops(const Architecture& architecture, double tokens);
+
+/// Parameters of an edge's projector, and its forward FLOPs over `tokens` positions behind the reduction.
+[[nodiscard]] std::int64_t projector_parameters(const ModelEdge& edge);
+[[nodiscard]] double projector_flops(const ModelEdge& edge, double tokens);
 
 }  // namespace pipeweaver::workloads

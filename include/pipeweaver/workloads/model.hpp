@@ -48,21 +48,27 @@ struct Attention {
     std::int64_t v_head_dim = 0;
     // factored
     std::int64_t share_q_dim = 0;
+
+    friend bool operator==(const Attention&, const Attention&) = default;
 };
 
 struct MixtureOfExperts {
-    std::int64_t moe_layers = 0;  ///< the others are dense
+    std::int64_t moe_layers = 0;   ///< the others are dense
+    std::int64_t first_layer = 0;  ///< index of the first MoE layer
+    std::int64_t every = 1;        ///< distance from one MoE layer to the next
     std::int64_t experts = 0;
     std::int64_t top_k = 0;
     std::int64_t expert_ffn = 0;
     std::int64_t shared_ffn = 0;  ///< of all shared experts together; 0: none
+
+    friend bool operator==(const MixtureOfExperts&, const MixtureOfExperts&) = default;
 };
 
 /// One network.
 struct Architecture {
     std::string name;
     ModuleKind kind = ModuleKind::language_model;
-    std::int64_t layers = 0;         ///< repeated blocks; for MMDiT double + single blocks
+    std::int64_t layers = 0;  ///< repeated blocks; for MMDiT double + single blocks; added cross attention included
     std::int64_t single_layers = 0;  ///< of these, MMDiT single-stream blocks (the last ones)
     bool mmdit = false;              ///< blocks with separate text and image weights (double stream)
     std::int64_t hidden = 0;
@@ -77,15 +83,26 @@ struct Architecture {
     Attention attention;
     std::optional<MixtureOfExperts> moe;
     std::int64_t cross_attention_dim = 0;     ///< width of the keys' source; 0: no cross attention
-    std::int64_t cross_attention_layers = 0;  ///< layers added for cross attention (Llama 3.2 vision); 0: none
+    std::int64_t cross_attention_layers = 0;  ///< of `layers`, those with cross instead of self attention (Llama 3.2
+                                              ///< vision: see is_cross_layer); 0: every layer, if it has any
     std::int64_t patch_size = 0;              ///< pixels, vision encoders
+    std::int64_t temporal_patch = 1;          ///< frames that share a patch, vision encoders
     std::int64_t image_size = 0;              ///< pixels; 0: native resolution
     std::int64_t text_tokens = 0;             ///< conditioning tokens of a generator or text encoder
+    std::int64_t in_channels = 0;             ///< values a generator's or head's input position has
+    std::int64_t condition_dim = 0;           ///< width of what a generator or head is conditioned on; 0: not said
+    std::int64_t repeats = 1;                 ///< times a head passes each position (NextStep-1's batch_mul)
     std::optional<std::int64_t> params_published;
     std::optional<std::int64_t> params_computed;  ///< matrix parameters as the catalogue's source computed them
+    std::optional<std::int64_t> active_params_published;
+    std::optional<std::int64_t> active_params_computed;  ///< what a token passes, output head included
+    std::string published_differs;  ///< why all parameters differ from params_published by more than 1 %; empty: they
+                                    ///< do not
     std::string confidence;
     std::string source;
     std::string note;
+
+    friend bool operator==(const Architecture&, const Architecture&) = default;
 };
 
 /// What one pass of a module takes.
@@ -103,25 +120,33 @@ struct Module {
     PassUnit unit = PassUnit::microbatch;
     std::vector<Modality> modalities;  ///< which items an item module takes
     bool trainable = true;
+
+    friend bool operator==(const Module&, const Module&) = default;
 };
 
-/// Activations that go from one module to the next.
+/// Activations that go from one module to the next. Modules in front of the backbone read items, modules behind it
+/// make them.
 struct ModelEdge {
     std::size_t from = 0;  ///< index into Model::modules
     std::size_t to = 0;
     std::int64_t token_reduction = 1;  ///< tokens (patches) of `from` that make one token of `to`
     std::int64_t projector_in = 0;     ///< a linear projector in_width x out_width behind `from`; 0: none
     std::int64_t projector_out = 0;
+    std::int64_t projector_hidden = 0;  ///< width between two linear layers (in x hidden, hidden x out); 0: one layer
+
+    friend bool operator==(const ModelEdge&, const ModelEdge&) = default;
 };
 
 /// How items become tokens. Fixed sizes where given, else by the item's own size.
 struct ImageRule {
-    std::int64_t patch = 14;  ///< pixels of a patch's side
-    std::int64_t merge = 1;   ///< patches of a side that make one token
-    std::int64_t fixed_pixels =
-        0;  ///< every image is scaled to this square; 0: native resolution, rounded to patch * merge
-    std::int64_t min_tokens = 1;
-    std::int64_t max_tokens = 0;  ///< 0: no limit
+    std::int64_t patch = 14;        ///< pixels of a patch's side
+    std::int64_t merge = 1;         ///< patches of a side that make one token
+    std::int64_t fixed_pixels = 0;  ///< every image is scaled to this square; 0: native resolution, rounded to
+                                    ///< patch * merge and scaled between min_tokens and max_tokens
+    std::int64_t min_tokens = 1;    ///< of native resolution
+    std::int64_t max_tokens = 0;    ///< of native resolution; 0: no limit
+
+    friend bool operator==(const ImageRule&, const ImageRule&) = default;
 };
 
 struct VideoRule {
@@ -130,13 +155,18 @@ struct VideoRule {
     std::int64_t spatial = 16;    ///< pixels of a latent patch's side
     std::int64_t frames_in = 17;  ///< frames that make `frames_out` latent frames
     std::int64_t frames_out = 3;
+    bool first_frame_alone = false;  ///< causal VAEs: the first frame makes a latent frame of its own
     double fps = 16;
-    double max_seconds = 16;
+    double max_seconds = 16;  ///< longer clips are cut
+
+    friend bool operator==(const VideoRule&, const VideoRule&) = default;
 };
 
 struct AudioRule {
     double frames_per_second = 50;    ///< positions in the encoder
     double tokens_per_second = 12.5;  ///< tokens in the language model
+
+    friend bool operator==(const AudioRule&, const AudioRule&) = default;
 };
 
 struct Model {
@@ -156,9 +186,12 @@ struct Model {
 
     /// Index of the module whose pass takes the whole microbatch.
     std::size_t backbone() const;
+
+    friend bool operator==(const Model&, const Model&) = default;
 };
 
-/// Reads a model file ("pipeweaver-model/1"). Throws Error{input}, Error{io}.
+/// Reads a model file ("pipeweaver-model/1", workloads/README.md). Where a module's architecture is a text, it names an
+/// entry of the catalogue. Throws Error{input}, Error{io}.
 [[nodiscard]] Model read_model(const std::filesystem::path& path);
 [[nodiscard]] Model parse_model(const JsonDocument& document);
 

@@ -1,0 +1,169 @@
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/workloads/batch.hpp"
+#include "pipeweaver/workloads/catalogue.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+
+using namespace pipeweaver;
+using namespace pipeweaver::workloads;
+
+namespace {
+
+struct Means {
+    double items = 0, text = 0, seconds = 0;
+};
+
+Means means(std::string_view dataset, const Model& m, std::uint64_t count = 40'000) {
+    Means sum;
+    for (std::uint64_t number = 0; number < count; ++number) {
+        const Sample sample = draw(dataset, m, 1, number);
+        sum.items += static_cast<double>(sample.items.size());
+        sum.text += static_cast<double>(sample.text_tokens);
+        for (const auto& item : sample.items) sum.seconds += item.seconds;
+    }
+    const auto n = static_cast<double>(count);
+    return {sum.items / n, sum.text / n, sum.seconds / n};
+}
+
+// dip-vlm-s without limits, so that nothing is cut.
+Model unlimited() {
+    Model m = model("dip-vlm-s");
+    m.microbatch_tokens = 1'000'000;
+    m.most_items = 0;
+    return m;
+}
+
+}  // namespace
+
+TEST_CASE("drawn documents have the means of their quantiles, near the published ones") {
+    const auto obelics = means("obelics", unlimited());
+    // Integrals of the quantile functions: 2.655 images (rounded down) and 852.5 text tokens.
+    CHECK(obelics.items == doctest::Approx(2.655).epsilon(0.015));
+    CHECK(obelics.text == doctest::Approx(852.5).epsilon(0.015));
+    // The quantiles were fitted to these; their integrals lie 6 % and 5 % above.
+    CHECK(obelics.items == doctest::Approx(2.50).epsilon(0.07));
+    CHECK(obelics.text == doctest::Approx(816).epsilon(0.06));
+
+    const auto laion = means("laion-2b", unlimited());
+    CHECK(laion.items == 1);
+    CHECK(laion.text == doctest::Approx(16.4).epsilon(0.04));
+
+    CHECK(means("scienceqa", unlimited()).items == doctest::Approx(10'332.0 / 21'208).epsilon(0.02));
+}
+
+TEST_CASE("drawn clips have the published mean length before they are cut to 16 seconds") {
+    Model m = model("dip-t2v-s");
+    m.video.max_seconds = 1'000;
+    m.most_video_seconds = 0;
+    CHECK(means("internvid", m).seconds == doctest::Approx(11.7).epsilon(0.08));
+    CHECK(means("internvid", model("dip-t2v-s")).seconds < 10);
+}
+
+TEST_CASE("a mixture takes its parts by weight") {
+    // Only LAION has samples of one image and at most 77 text tokens that are not OBELICS' or ScienceQA's: count
+    // images.
+    const auto mix = means("vlm-mix", unlimited());
+    const auto obelics = means("obelics", unlimited());
+    const auto question = means("scienceqa", unlimited());
+    CHECK(mix.items == doctest::Approx(0.5 * obelics.items + 0.4 + 0.1 * question.items).epsilon(0.03));
+    CHECK(mix.text == doctest::Approx(0.5 * obelics.text + 0.4 * 16.4 + 0.1 * question.text).epsilon(0.03));
+}
+
+TEST_CASE("a sample depends on data set, seed and number alone") {
+    const Model m = model("dip-vlm-m");
+    std::map<std::uint64_t, Sample> forwards;
+    for (std::uint64_t number = 0; number < 200; ++number) forwards[number] = draw("vlm-mix", m, 7, number);
+    for (std::uint64_t number = 200; number-- > 0;) CHECK(draw("vlm-mix", m, 7, number) == forwards[number]);
+
+    int same = 0;
+    for (std::uint64_t number = 0; number < 200; ++number)
+        same += draw("vlm-mix", m, 8, number).text_tokens == forwards[number].text_tokens ? 1 : 0;
+    CHECK(same < 40);
+    CHECK(forwards[3].id == "vlm-mix-3");
+}
+
+TEST_CASE("a drawn batch is the samples' longest prefix that fills so many microbatches") {
+    const Model m = model("dip-vlm-m");
+    const auto batch = draw_batch("vlm-mix", m, 1, 16);
+
+    CHECK(batch.microbatches.size() == 16);
+    CHECK(batch.microbatches.back().samples.back() == batch.samples.size() - 1);
+    for (std::size_t i = 0; i < batch.samples.size(); ++i) CHECK(batch.samples[i] == draw("vlm-mix", m, 1, i));
+    auto one_more = batch.samples;
+    one_more.push_back(draw("vlm-mix", m, 1, batch.samples.size()));
+    CHECK(pack(one_more, m).size() == 17);
+}
+
+TEST_CASE("drawn batches of the two kinds of published set-ups vary as they should") {
+    const auto vlm = draw_batch("vlm-mix", model("dip-vlm-m"), 1, 64);
+    std::size_t least = 48, most = 0;
+    double tokens = 0;
+    for (const auto& microbatch : vlm.microbatches) {
+        tokens += static_cast<double>(microbatch.tokens);
+        least = std::min(least, microbatch.items.size());
+        most = std::max(most, microbatch.items.size());
+    }
+    CHECK(most >= 3 * least);
+    CHECK(tokens / 64 > 0.8 * 8192);
+
+    const auto t2v = draw_batch("t2v-mix", model("dip-t2v-s"), 1, 64);
+    for (const auto& microbatch : t2v.microbatches) {
+        CHECK(!microbatch.items.empty());
+        CHECK(microbatch.items.size() <= 8);
+        for (const auto& ref : microbatch.items) {
+            CHECK(ref.size.target);
+            CHECK(ref.size.tokens == 0);
+            CHECK(ref.size.patches % (3 * 16 * 28) == 0);
+            CHECK(ref.size.patches <= 45 * 16 * 28);
+        }
+    }
+}
+
+TEST_CASE("documents longer than a microbatch lose text first, then items") {
+    Model m = model("dip-vlm-s");
+    m.microbatch_tokens = 400;  // two images and 62 tokens
+    bool text_cut = false;
+    for (std::uint64_t number = 0; number < 300; ++number) {
+        const Sample whole = draw("obelics", unlimited(), 1, number);
+        const Sample cut = draw("obelics", m, 1, number);
+        const std::size_t images = std::min<std::size_t>(whole.items.size(), 2);
+        CHECK(cut.items.size() == images);
+        CHECK(cut.text_tokens ==
+              std::min<std::int64_t>(whole.text_tokens, 400 - 169 * static_cast<std::int64_t>(images)));
+        CHECK(cut.loss_tokens == cut.text_tokens);
+        text_cut |= cut.text_tokens < whole.text_tokens;
+    }
+    CHECK(text_cut);
+}
+
+TEST_CASE("audio is drawn for models that hear, by an encoder or as tokens") {
+    const Sample encoded = draw("speech", model("step-audio-2-mini"), 1, 5);
+    REQUIRE(encoded.items.size() == 1);
+    const double seconds = encoded.items[0].seconds;
+    CHECK(static_cast<double>(encoded.items[0].patches) == doctest::Approx(50 * seconds).epsilon(0.05));
+    CHECK(static_cast<double>(encoded.items[0].tokens) == doctest::Approx(12.5 * seconds).epsilon(0.1));
+
+    const Sample direct = draw("speech", model("step-audio-130b"), 1, 5);
+    CHECK(static_cast<double>(direct.items[0].tokens) == doctest::Approx(41.6 * seconds).epsilon(0.05));
+    CHECK(direct.items[0].patches == 0);
+}
+
+TEST_CASE("an unknown data set is refused with the nearest name, one the model cannot read by its items") {
+    CHECK_THROWS_WITH_AS(draw("vlm-mux", model("dip-vlm-s"), 1, 0),
+                         "unknown data set 'vlm-mux'; did you mean 'vlm-mix'?", Error);
+    CHECK_THROWS_WITH_AS(draw("vlm-mix", model("llama3-8b"), 1, 0),
+                         "data set 'obelics' has image items, which the model 'llama3-8b' neither reads nor makes",
+                         Error);
+}
+
+TEST_CASE("every data set is called assumed and says what it was fitted to") {
+    const auto all = datasets();
+    CHECK(all.size() == 9);
+    for (const auto& dataset : all) {
+        CHECK(dataset.assumed);
+        CHECK(!dataset.about.empty());
+    }
+}

@@ -1,0 +1,150 @@
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/random.hpp"
+#include "pipeweaver/workloads/batch.hpp"
+#include "pipeweaver/workloads/catalogue.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <numeric>
+
+using namespace pipeweaver;
+using namespace pipeweaver::workloads;
+
+namespace {
+
+Sample sample(std::string id, std::int64_t text, std::vector<Item> items = {}) {
+    return {.id = std::move(id), .text_tokens = text, .loss_tokens = text, .items = std::move(items)};
+}
+
+constexpr Item picture{Modality::image, 169, 2704, 0, false};
+
+std::vector<std::vector<std::size_t>> members(const std::vector<Microbatch>& microbatches) {
+    std::vector<std::vector<std::size_t>> all;
+    for (const auto& microbatch : microbatches) all.push_back(microbatch.samples);
+    return all;
+}
+
+std::vector<Sample> random_samples(Random& random) {
+    std::vector<Sample> samples;
+    for (std::uint64_t i = random.below(60) + 1; i-- > 0;) {
+        const auto text = static_cast<std::int64_t>(random.below(random.below(2) == 0 ? 8192 : 500));
+        const auto most = std::min<std::int64_t>(48, (8192 - text) / 169);
+        const auto images = random.below(static_cast<std::uint64_t>(most) + 1);
+        samples.push_back(sample(std::to_string(i), text, std::vector<Item>(images, picture)));
+    }
+    return samples;
+}
+
+// What every packing must satisfy, checked sample by sample.
+void check_packing(const std::vector<Sample>& samples, const std::vector<Microbatch>& microbatches, const Model& m) {
+    std::vector<int> seen(samples.size());
+    for (const auto& microbatch : microbatches) {
+        std::int64_t tokens = 0, loss = 0;
+        std::vector<std::int64_t> lengths;
+        std::size_t next = 0;
+        for (const std::size_t i : microbatch.samples) {
+            ++seen.at(i);
+            tokens += samples[i].tokens();
+            loss += samples[i].loss_tokens;
+            if (samples[i].tokens() > 0) lengths.push_back(samples[i].tokens());
+            for (std::size_t k = 0; k < samples[i].items.size(); ++k, ++next) {
+                REQUIRE(next < microbatch.items.size());
+                CHECK(microbatch.items[next].sample == i);
+                CHECK(microbatch.items[next].item == k);
+                CHECK(microbatch.items[next].size == samples[i].items[k]);
+            }
+        }
+        CHECK(next == microbatch.items.size());
+        CHECK(microbatch.tokens == tokens);
+        CHECK(microbatch.loss_tokens == loss);
+        CHECK(microbatch.lengths == lengths);
+        CHECK(tokens <= m.microbatch_tokens);
+        CHECK(static_cast<std::int64_t>(microbatch.items.size()) <= m.most_items);
+        CHECK(std::is_sorted(microbatch.samples.begin(), microbatch.samples.end()));
+    }
+    CHECK(std::all_of(seen.begin(), seen.end(), [](int count) { return count == 1; }));
+}
+
+}  // namespace
+
+TEST_CASE("packing in given order closes a microbatch when the next sample does not fit") {
+    const Model m = model("dip-vlm-s");  // 8192 tokens
+    const std::vector samples{sample("a", 5000), sample("b", 3192), sample("c", 1), sample("d", 8192), sample("e", 7)};
+
+    CHECK(members(pack(samples, m)) == std::vector<std::vector<std::size_t>>{{0, 1}, {2}, {3}, {4}});
+}
+
+TEST_CASE("first-fit decreasing puts long samples first and fills holes") {
+    const Model m = model("dip-vlm-s");
+    const std::vector samples{sample("a", 3000), sample("b", 5000), sample("c", 5000), sample("d", 3000),
+                              sample("e", 192)};
+
+    // By length b, c, a, d, e: b opens 0, c opens 1, a joins b, d joins c, e fits into 0 (5000 + 3000 + 192).
+    CHECK(members(pack(samples, m, PackingOrder::first_fit_decreasing)) ==
+          std::vector<std::vector<std::size_t>>{{0, 1, 4}, {2, 3}});
+}
+
+TEST_CASE("a microbatch holds at most 48 images, however short the text") {
+    const Model m = model("dip-vlm-s");
+    std::vector<Sample> samples;
+    for (int i = 0; i < 49; ++i) samples.push_back(sample(std::to_string(i), 1, {picture}));
+
+    const auto microbatches = pack(samples, m);
+
+    REQUIRE(microbatches.size() == 2);
+    CHECK(microbatches[0].items.size() == 48);
+    CHECK(microbatches[0].tokens == 48 * 170);
+}
+
+TEST_CASE("clips of a microbatch last 16 seconds at most, 8 of them") {
+    const Model m = model("dip-t2v-s");
+    const auto clip = [](double seconds) { return Item{Modality::video, 0, 1344, seconds, true}; };
+    std::vector samples{sample("a", 20, {clip(9.6)}), sample("b", 20, {clip(6.4)}), sample("c", 20, {clip(0.001)})};
+    CHECK(members(pack(samples, m)) == std::vector<std::vector<std::size_t>>{{0, 1}, {2}});
+
+    samples.assign(9, sample("x", 20, {clip(1)}));
+    CHECK(pack(samples, m).front().samples.size() == 8);
+}
+
+TEST_CASE("a vision encoder alone attends inside each image") {
+    const Model m = model("step3-vit-5b");
+    const Item image{Modality::image, 2704, 2704, 0, false};
+    const auto microbatches = pack({sample("a", 0, {image, image}), sample("b", 0, {image})}, m);
+
+    REQUIRE(microbatches.size() == 1);
+    CHECK(microbatches[0].lengths == std::vector<std::int64_t>{2704, 2704, 2704});
+    CHECK(microbatches[0].tokens == 3 * 2704);
+}
+
+TEST_CASE("a sample that no microbatch can hold is named") {
+    const Model vlm = model("dip-vlm-s"), t2v = model("dip-t2v-s");
+    CHECK_THROWS_WITH_AS(pack({sample("long", 8193)}, vlm),
+                         "sample 'long' has 8193 tokens, a microbatch of 'dip-vlm-s' holds 8192", Error);
+    CHECK_THROWS_WITH_AS(pack({sample("many", 0, std::vector<Item>(49, {Modality::image, 1, 16, 0, false}))}, vlm),
+                         "sample 'many' has 49 items, a microbatch of 'dip-vlm-s' holds 48", Error);
+    CHECK_THROWS_WITH_AS(pack({sample("film", 1, {{Modality::video, 0, 1344, 16.5, true}})}, t2v),
+                         "sample 'film' has 16.5 s of video, a microbatch of 'dip-t2v-s' holds 16 s", Error);
+}
+
+TEST_CASE("any batch is packed whole, within the limits and in order") {
+    const Model m = model("dip-vlm-m");
+    for (std::uint64_t seed = 0; seed < 300; ++seed) {
+        CAPTURE(seed);
+        Random random(seed);
+        const auto samples = random_samples(random);
+        const auto given = pack(samples, m);
+        check_packing(samples, given, m);
+        check_packing(samples, pack(samples, m, PackingOrder::first_fit_decreasing), m);
+
+        // In given order the microbatches follow one another, and none could have taken the next sample.
+        std::size_t next = 0;
+        for (std::size_t b = 0; b < given.size(); ++b) {
+            for (const std::size_t i : given[b].samples) CHECK(i == next++);
+            if (b + 1 == given.size()) break;
+            const Sample& after = samples[next];
+            CHECK((given[b].tokens + after.tokens() > m.microbatch_tokens ||
+                   given[b].items.size() + after.items.size() > 48));
+        }
+    }
+}

@@ -1,0 +1,324 @@
+#include "workloads/architecture.hpp"
+
+#include "pipeweaver/base/error.hpp"
+#include "workloads/fields.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+
+namespace pipeweaver::workloads {
+
+namespace {
+
+// Far above every published network; far below what overflows when sizes are multiplied.
+constexpr std::int64_t most_layers = 10'000;
+constexpr std::int64_t most_width = 1'000'000;
+constexpr std::int64_t most_heads = 10'000;
+constexpr std::int64_t most_vocab = 100'000'000;
+constexpr std::int64_t most_tokens = 1'000'000'000;
+constexpr std::int64_t most_parameters = 1'000'000'000'000'000;  // 10^15
+
+constexpr std::array kinds{ModuleKind::language_model, ModuleKind::vision_encoder,        ModuleKind::audio_encoder,
+                           ModuleKind::text_encoder,   ModuleKind::diffusion_transformer, ModuleKind::head};
+
+std::string_view name_of(AttentionKind kind) {
+    switch (kind) {
+        case AttentionKind::dense:
+            return "dense";
+        case AttentionKind::windowed:
+            return "windowed";
+        case AttentionKind::latent:
+            return "latent";
+        case AttentionKind::factored:
+            return "factored";
+    }
+    return "dense";
+}
+
+ModuleKind parse_kind(const Json& json) {
+    const std::string text = json.one_of({"llm", "vit", "audio_encoder", "text_encoder", "dit", "head"});
+    return *std::find_if(kinds.begin(), kinds.end(), [&](ModuleKind kind) { return name_of(kind) == text; });
+}
+
+AttentionKind parse_attention_kind(const Json& json) {
+    const auto object = json.find("kind");
+    const std::string text = object ? object->one_of({"dense", "windowed", "latent", "factored"}) : "dense";
+    for (const auto kind : {AttentionKind::windowed, AttentionKind::latent, AttentionKind::factored})
+        if (name_of(kind) == text) return kind;
+    return AttentionKind::dense;
+}
+
+void parse_windows(const Json& json, std::int64_t layers, Attention& attention) {
+    attention.window = json.at("window").integer(1, most_tokens);
+    const auto full = json.find("full_layers");
+    if (!full) return;
+    for (const Json& layer : full->elements()) attention.full_layers.push_back(layer.integer(0, layers - 1));
+}
+
+void parse_latent(const Json& json, Attention& attention) {
+    if (const auto rank = json.find("q_lora_rank")) attention.q_lora_rank = rank->integer(1, most_width);
+    attention.kv_lora_rank = json.at("kv_lora_rank").integer(1, most_width);
+    attention.qk_nope_head_dim = json.at("qk_nope_head_dim").integer(1, most_width);
+    attention.qk_rope_head_dim = json.at("qk_rope_head_dim").integer(1, most_width);
+    attention.v_head_dim = json.at("v_head_dim").integer(1, most_width);
+}
+
+Attention parse_attention(const Json& json, const Architecture& of) {
+    Attention attention;
+    attention.kind = parse_attention_kind(json);
+    attention.causal = boolean_or(json, "causal", of.kind == ModuleKind::language_model);
+    attention.qk_norm = boolean_or(json, "qk_norm", false);
+    switch (attention.kind) {
+        case AttentionKind::dense:
+            json.only_keys({"kind", "causal", "qk_norm"});
+            break;
+        case AttentionKind::windowed:
+            json.only_keys({"kind", "causal", "qk_norm", "window", "full_layers"});
+            parse_windows(json, of.layers, attention);
+            break;
+        case AttentionKind::latent:
+            json.only_keys({"kind", "causal", "qk_norm", "q_lora_rank", "kv_lora_rank", "qk_nope_head_dim",
+                            "qk_rope_head_dim", "v_head_dim"});
+            parse_latent(json, attention);
+            break;
+        case AttentionKind::factored:
+            json.only_keys({"kind", "causal", "qk_norm", "share_q_dim"});
+            attention.share_q_dim = json.at("share_q_dim").integer(1, most_width);
+            break;
+    }
+    return attention;
+}
+
+MixtureOfExperts parse_experts(const Json& json, std::int64_t layers) {
+    json.only_keys({"moe_layers", "first_layer", "every", "experts", "top_k", "expert_ffn", "shared_ffn"});
+    MixtureOfExperts moe;
+    moe.moe_layers = json.at("moe_layers").integer(1, layers);
+    moe.every = integer_or(json, "every", 1, 1, layers);
+    moe.first_layer = integer_or(json, "first_layer", layers - moe.moe_layers, 0, layers - 1);
+    moe.experts = json.at("experts").integer(1, 100'000);
+    moe.top_k = json.at("top_k").integer(1, moe.experts);
+    moe.expert_ffn = json.at("expert_ffn").integer(1, most_width);
+    moe.shared_ffn = integer_or(json, "shared_ffn", 0, 0, most_width);
+    if (moe.first_layer + (moe.moe_layers - 1) * moe.every >= layers)
+        json.fail(fmt::format("{} MoE layers from layer {} on, every {}, do not fit into {} layers", moe.moe_layers,
+                              moe.first_layer, moe.every, layers));
+    return moe;
+}
+
+void parse_heads(const Json& json, Architecture& a) {
+    a.heads = json.at("heads").integer(1, most_heads);
+    a.kv_heads = integer_or(json, "kv_heads", a.heads, 1, a.heads);
+    if (a.heads % a.kv_heads != 0)
+        json.at("kv_heads").fail(fmt::format("is {}, allowed are divisors of heads ({})", a.kv_heads, a.heads));
+    if (!json.find("head_dim") && a.hidden % a.heads != 0)
+        json.fail(fmt::format("hidden ({}) is no multiple of heads ({}): head_dim is needed", a.hidden, a.heads));
+    a.head_dim = integer_or(json, "head_dim", a.hidden / a.heads, 1, 10'000);
+}
+
+// A key that this kind of network does not have.
+void refuse(const Json& json, std::initializer_list<std::string_view> keys, const Architecture& a) {
+    for (const auto key : keys)
+        if (const auto member = json.find(key))
+            member->fail(fmt::format("a network of kind '{}' has none", name_of(a.kind)));
+}
+
+void parse_sizes(const Json& json, Architecture& a) {
+    a.layers = json.at("layers").integer(1, most_layers);
+    a.mmdit = boolean_or(json, "mmdit", false);
+    if (a.mmdit)
+        a.single_layers = integer_or(json, "single_layers", 0, 0, a.layers);
+    else
+        refuse(json, {"single_layers"}, a);
+    a.hidden = json.at("hidden").integer(1, most_width);
+    a.ffn = json.at("ffn").integer(1, most_width);
+    if (a.kind == ModuleKind::head)
+        refuse(json, {"heads", "kv_heads", "head_dim", "attention", "moe"}, a);
+    else
+        parse_heads(json, a);
+    if (a.kind == ModuleKind::language_model || a.kind == ModuleKind::text_encoder)
+        a.vocab = json.at("vocab").integer(1, most_vocab);
+    else
+        refuse(json, {"vocab", "tied_embeddings"}, a);
+    a.gated = boolean_or(json, "gated", false);
+    a.qkv_bias = boolean_or(json, "qkv_bias", false);
+    a.tied_embeddings = boolean_or(json, "tied_embeddings", false);
+    a.attention.causal = a.kind == ModuleKind::language_model;
+    if (const auto attention = json.find("attention")) a.attention = parse_attention(*attention, a);
+    if (const auto moe = json.find("moe")) a.moe = parse_experts(*moe, a.layers);
+}
+
+void parse_conditioning(const Json& json, Architecture& a) {
+    a.cross_attention_dim = integer_or(json, "cross_attention_dim", 0, 1, most_width);
+    if (json.find("cross_attention_layers")) {
+        static_cast<void>(json.at("cross_attention_dim"));
+        a.cross_attention_layers =
+            json.at("cross_attention_layers").integer(1, std::max<std::int64_t>(1, a.layers / 2));
+    }
+    if (a.kind == ModuleKind::vision_encoder) {
+        a.patch_size = json.at("patch_size").integer(1, 10'000);
+        a.temporal_patch = integer_or(json, "temporal_patch", 1, 1, 1'000);
+        a.image_size = integer_or(json, "image_size", 0, a.patch_size, 100'000);
+    } else {
+        refuse(json, {"patch_size", "temporal_patch", "image_size"}, a);
+    }
+    a.text_tokens = integer_or(json, "text_tokens", 0, 1, most_tokens);
+    a.in_channels = integer_or(json, "in_channels", 0, 1, most_width);
+    a.condition_dim = integer_or(json, "condition_dim", 0, 1, most_width);
+    a.repeats = integer_or(json, "repeats", 1, 1, 1'000);
+}
+
+void parse_origin(const Json& json, Architecture& a) {
+    const auto count = [&](std::string_view key) -> std::optional<std::int64_t> {
+        const auto member = json.find(key);
+        if (!member) return std::nullopt;
+        return member->integer(1, most_parameters);
+    };
+    a.params_published = count("params_published");
+    a.params_computed = count("params_computed");
+    a.active_params_published = count("active_params_published");
+    a.active_params_computed = count("active_params_computed");
+    a.published_differs = text_or(json, "published_differs");
+    a.confidence = text_or(json, "confidence");
+    a.source = text_or(json, "source");
+    a.note = text_or(json, "note");
+}
+
+// Adds a member unless it has its default.
+template <class T>
+void put(nlohmann::ordered_json& json, const char* key, const T& value, const T& otherwise) {
+    if (value != otherwise) json[key] = value;
+}
+
+void put(nlohmann::ordered_json& json, const char* key, const std::optional<std::int64_t>& value) {
+    if (value) json[key] = *value;
+}
+
+nlohmann::ordered_json attention_json(const Attention& t) {
+    const std::int64_t none = 0;
+    nlohmann::ordered_json json{{"kind", name_of(t.kind)}, {"causal", t.causal}};
+    put(json, "qk_norm", t.qk_norm, false);
+    put(json, "window", t.window, none);
+    put(json, "full_layers", t.full_layers, {});
+    put(json, "q_lora_rank", t.q_lora_rank);
+    put(json, "kv_lora_rank", t.kv_lora_rank, none);
+    put(json, "qk_nope_head_dim", t.qk_nope_head_dim, none);
+    put(json, "qk_rope_head_dim", t.qk_rope_head_dim, none);
+    put(json, "v_head_dim", t.v_head_dim, none);
+    put(json, "share_q_dim", t.share_q_dim, none);
+    return json;
+}
+
+nlohmann::ordered_json experts_json(const MixtureOfExperts& moe) {
+    return {{"moe_layers", moe.moe_layers}, {"first_layer", moe.first_layer},
+            {"every", moe.every},           {"experts", moe.experts},
+            {"top_k", moe.top_k},           {"expert_ffn", moe.expert_ffn},
+            {"shared_ffn", moe.shared_ffn}};
+}
+
+void put_origin(nlohmann::ordered_json& json, const Architecture& a) {
+    const std::string none;
+    put(json, "params_published", a.params_published);
+    put(json, "params_computed", a.params_computed);
+    put(json, "active_params_published", a.active_params_published);
+    put(json, "active_params_computed", a.active_params_computed);
+    put(json, "published_differs", a.published_differs, none);
+    put(json, "confidence", a.confidence, none);
+    put(json, "source", a.source, none);
+    put(json, "note", a.note, none);
+}
+
+}  // namespace
+
+std::string_view name_of(ModuleKind kind) {
+    switch (kind) {
+        case ModuleKind::language_model:
+            return "llm";
+        case ModuleKind::vision_encoder:
+            return "vit";
+        case ModuleKind::audio_encoder:
+            return "audio_encoder";
+        case ModuleKind::text_encoder:
+            return "text_encoder";
+        case ModuleKind::diffusion_transformer:
+            return "dit";
+        case ModuleKind::head:
+            return "head";
+    }
+    return "llm";
+}
+
+Architecture parse_architecture(const Json& json) {
+    json.only_keys({"name",
+                    "kind",
+                    "layers",
+                    "single_layers",
+                    "mmdit",
+                    "hidden",
+                    "ffn",
+                    "heads",
+                    "kv_heads",
+                    "head_dim",
+                    "vocab",
+                    "gated",
+                    "qkv_bias",
+                    "tied_embeddings",
+                    "attention",
+                    "moe",
+                    "cross_attention_dim",
+                    "cross_attention_layers",
+                    "patch_size",
+                    "temporal_patch",
+                    "image_size",
+                    "text_tokens",
+                    "in_channels",
+                    "condition_dim",
+                    "repeats",
+                    "params_published",
+                    "params_computed",
+                    "active_params_published",
+                    "active_params_computed",
+                    "published_differs",
+                    "confidence",
+                    "source",
+                    "note"});
+    Architecture a;
+    a.name = json.at("name").text();
+    a.kind = parse_kind(json.at("kind"));
+    parse_sizes(json, a);
+    parse_conditioning(json, a);
+    parse_origin(json, a);
+    return a;
+}
+
+nlohmann::ordered_json architecture_json(const Architecture& a) {
+    const std::int64_t none = 0, one = 1;
+    nlohmann::ordered_json json{{"name", a.name}, {"kind", name_of(a.kind)}, {"layers", a.layers}};
+    put(json, "single_layers", a.single_layers, none);
+    put(json, "mmdit", a.mmdit, false);
+    json["hidden"] = a.hidden;
+    json["ffn"] = a.ffn;
+    put(json, "heads", a.heads, none);
+    put(json, "kv_heads", a.kv_heads, none);
+    put(json, "head_dim", a.head_dim, none);
+    put(json, "vocab", a.vocab, none);
+    json["gated"] = a.gated;
+    put(json, "qkv_bias", a.qkv_bias, false);
+    put(json, "tied_embeddings", a.tied_embeddings, false);
+    if (a.kind != ModuleKind::head) json["attention"] = attention_json(a.attention);
+    if (a.moe) json["moe"] = experts_json(*a.moe);
+    put(json, "cross_attention_dim", a.cross_attention_dim, none);
+    put(json, "cross_attention_layers", a.cross_attention_layers, none);
+    put(json, "patch_size", a.patch_size, none);
+    put(json, "temporal_patch", a.temporal_patch, one);
+    put(json, "image_size", a.image_size, none);
+    put(json, "text_tokens", a.text_tokens, none);
+    put(json, "in_channels", a.in_channels, none);
+    put(json, "condition_dim", a.condition_dim, none);
+    put(json, "repeats", a.repeats, one);
+    put_origin(json, a);
+    return json;
+}
+
+}  // namespace pipeweaver::workloads

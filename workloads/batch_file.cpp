@@ -1,0 +1,161 @@
+// Batch files: one sample a line.
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/files.hpp"
+#include "pipeweaver/base/json.hpp"
+#include "workloads/fields.hpp"
+#include "workloads/items.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <numeric>
+
+namespace pipeweaver::workloads {
+
+namespace {
+
+constexpr std::int64_t most_tokens = 1'000'000'000;
+constexpr std::int64_t most_pixels = 100'000;  // of a side
+constexpr std::int64_t most_frames = 100'000'000;
+constexpr double least_seconds = 1e-3;
+constexpr double most_seconds = 1e6;
+constexpr double most_fps = 1e4;
+
+bool is_target(const Json& json) {
+    const auto role = json.find("role");
+    return role && role->one_of({"input", "target"}) == "target";
+}
+
+// An item whose tokens and patches are given instead of its size.
+Item given_item(const Json& json, Modality modality, const ItemRules& rules) {
+    if (modality == Modality::image)
+        json.only_keys({"tokens", "patches", "role"});
+    else
+        json.only_keys({"tokens", "patches", "seconds", "role"});
+    Item item{modality, json.at("tokens").integer(0, most_tokens), json.at("patches").integer(0, most_tokens),
+              number_or(json, "seconds", 0, least_seconds, most_seconds), is_target(json)};
+    if (item.tokens == 0 && item.patches == 0) json.fail("has neither tokens nor patches");
+    return rules.given(item);
+}
+
+Item image_item(const Json& json, const ItemRules& rules) {
+    json.only_keys({"width", "height", "role"});
+    return rules.image(json.at("width").integer(1, most_pixels), json.at("height").integer(1, most_pixels),
+                       is_target(json));
+}
+
+// Clips are scaled to the model's size; their own must make sense all the same.
+Item video_item(const Json& json, const ItemRules& rules) {
+    json.only_keys({"frames", "width", "height", "fps", "role"});
+    static_cast<void>(json.at("width").integer(1, most_pixels));
+    static_cast<void>(json.at("height").integer(1, most_pixels));
+    const auto frames = static_cast<double>(json.at("frames").integer(1, most_frames));
+    return rules.video(frames / json.at("fps").number(1e-3, most_fps), is_target(json));
+}
+
+Item audio_item(const Json& json, const ItemRules& rules) {
+    json.only_keys({"seconds", "role"});
+    return rules.audio(json.at("seconds").number(least_seconds, most_seconds), is_target(json));
+}
+
+Item parse_item(const Json& json, Modality modality, const ItemRules& rules) {
+    const bool given = json.find("tokens") || json.find("patches");
+    try {
+        if (given) return given_item(json, modality, rules);
+        if (modality == Modality::image) return image_item(json, rules);
+        return modality == Modality::video ? video_item(json, rules) : audio_item(json, rules);
+    } catch (const Error& error) {
+        // An error of the rules does not know where it was met.
+        if (std::string_view(error.what()).starts_with("the model")) json.fail(error.what());
+        throw;
+    }
+}
+
+Sample parse_sample(const Json& json, const ItemRules& rules) {
+    json.only_keys({"id", "text_tokens", "loss_tokens", "images", "videos", "audio"});
+    Sample sample;
+    sample.id = json.at("id").text();
+    if (sample.id.empty()) json.at("id").fail("is empty");
+    const std::int64_t text = json.at("text_tokens").integer(0, most_tokens);
+    const std::int64_t loss = integer_or(json, "loss_tokens", text, 0, most_tokens);
+    if (rules.takes_text()) {
+        sample.text_tokens = text;
+        sample.loss_tokens = loss;
+    }
+    const std::pair<std::string_view, Modality> lists[] = {
+        {"images", Modality::image}, {"videos", Modality::video}, {"audio", Modality::audio}};
+    for (const auto& [key, modality] : lists) {
+        const auto list = json.find(key);
+        if (!list) continue;
+        for (const Json& item : list->elements()) sample.items.push_back(parse_item(item, modality, rules));
+    }
+    if (text == 0 && sample.items.empty()) json.fail("the sample has neither text nor items");
+    return sample;
+}
+
+void check_ids(const std::filesystem::path& path, const std::vector<Sample>& samples) {
+    std::vector<std::size_t> order(samples.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+        const int compared = samples[a].id.compare(samples[b].id);
+        return compared != 0 ? compared < 0 : a < b;
+    });
+    // The first line that repeats an earlier one. Every line is a sample: sample i is on line i + 1.
+    std::size_t first = samples.size(), second = samples.size();
+    for (std::size_t i = 1; i < order.size(); ++i) {
+        if (samples[order[i - 1]].id != samples[order[i]].id || order[i] >= second) continue;
+        first = order[i - 1];
+        second = order[i];
+    }
+    if (second < samples.size())
+        fail(ErrorKind::input, "{}:{}: id: '{}' is that of line {} already", path.string(), second + 1,
+             samples[second].id, first + 1);
+}
+
+nlohmann::ordered_json item_json(const Item& item) {
+    nlohmann::ordered_json json{{"tokens", item.tokens}, {"patches", item.patches}};
+    if (item.seconds > 0) json["seconds"] = item.seconds;
+    if (item.target) json["role"] = "target";
+    return json;
+}
+
+}  // namespace
+
+std::int64_t Sample::tokens() const {
+    return std::accumulate(items.begin(), items.end(), text_tokens,
+                           [](std::int64_t sum, const Item& item) { return sum + item.tokens; });
+}
+
+std::vector<Sample> read_batch(const std::filesystem::path& path, const Model& model) {
+    const ItemRules rules(model);
+    LineReader lines(path);
+    std::vector<Sample> samples;
+    std::string line;
+    while (lines.next(line)) {
+        const std::string place = fmt::format("{}:{}", path.string(), lines.number());
+        if (line.find_first_not_of(" \t") == std::string::npos) fail(ErrorKind::input, "{}: the line is empty", place);
+        const JsonDocument document(place, line);
+        samples.push_back(parse_sample(document.root(), rules));
+    }
+    if (samples.empty()) fail(ErrorKind::input, "{}: holds no sample", path.string());
+    check_ids(path, samples);
+    return samples;
+}
+
+std::string to_jsonl(const std::vector<Sample>& samples) {
+    std::string text;
+    for (const auto& sample : samples) {
+        nlohmann::ordered_json json{{"id", sample.id}, {"text_tokens", sample.text_tokens}};
+        if (sample.loss_tokens != sample.text_tokens) json["loss_tokens"] = sample.loss_tokens;
+        for (const auto& item : sample.items) {
+            const char* list = item.modality == Modality::image   ? "images"
+                               : item.modality == Modality::video ? "videos"
+                                                                  : "audio";
+            json[list].push_back(item_json(item));
+        }
+        text += json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+    }
+    return text;
+}
+
+}  // namespace pipeweaver::workloads

@@ -1,0 +1,160 @@
+#include "pipeweaver/workloads/cluster.hpp"
+
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/text.hpp"
+#include "workloads/embedded.hpp"
+#include "workloads/fields.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+
+namespace pipeweaver::workloads {
+
+namespace {
+
+constexpr std::int64_t most_gpus = 1'000'000;
+constexpr std::int64_t most_speed = 1'000'000'000'000'000;  // bytes per second
+
+// Names compare without case, '-' equal to '_'.
+std::string folded(std::string_view name) {
+    std::string text(name);
+    for (char& c : text) c = c == '_' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    return text;
+}
+
+Device parse_device(const Json& json) {
+    json.only_keys({"name", "aliases", "bf16_flops", "fp8_flops", "memory_bytes_per_s", "memory_bytes",
+                    "multiprocessors", "source"});
+    Device device;
+    device.name = json.at("name").text();
+    for (const Json& alias : json.at("aliases").elements()) device.aliases.push_back(alias.text());
+    device.bf16_flops = json.at("bf16_flops").number(1, 1e21);
+    device.fp8_flops = number_or(json, "fp8_flops", 0, 1, 1e21);
+    device.memory_bandwidth.bytes_per_second = json.at("memory_bytes_per_s").integer(1, most_speed);
+    device.memory.count = json.at("memory_bytes").integer(1, std::int64_t{1} << 50);
+    device.multiprocessors = json.at("multiprocessors").integer(1, 100'000);
+    device.source = json.at("source").text();
+    return device;
+}
+
+// `devices` are those that a cluster may name.
+Cluster parse_cluster(const Json& json, std::span<const Device> devices) {
+    json.only_keys({"format", "name", "device", "gpus_per_node", "gpus", "node_link_bytes_per_s", "network_bytes_per_s",
+                    "price_per_gpu_hour", "source"});
+    Cluster cluster;
+    cluster.name = json.at("name").text();
+    cluster.device = json.at("device").text();
+    cluster.gpus_per_node = json.at("gpus_per_node").integer(1, 10'000);
+    cluster.gpus = integer_or(json, "gpus", 0, 1, most_gpus);
+    cluster.node_link.bytes_per_second = json.at("node_link_bytes_per_s").integer(1, most_speed);
+    cluster.network.bytes_per_second = json.at("network_bytes_per_s").integer(1, most_speed);
+    cluster.price_per_gpu_hour = number_or(json, "price_per_gpu_hour", 0, 0, 1e6);
+    cluster.source = text_or(json, "source");
+    std::vector<std::string> names;
+    for (const auto& device : devices) {
+        names.push_back(device.name);
+        names.insert(names.end(), device.aliases.begin(), device.aliases.end());
+        const auto same = [&](const std::string& name) { return folded(name) == folded(cluster.device); };
+        if (!same(device.name) && std::none_of(device.aliases.begin(), device.aliases.end(), same)) continue;
+        cluster.device = device.name;
+        return cluster;
+    }
+    json.at("device").fail(unknown("device", cluster.device, names));
+}
+
+struct Known {
+    std::vector<Device> devices;
+    std::vector<Cluster> clusters;
+
+    Known() {
+        const JsonDocument document("clusters.json", embedded_clusters());
+        document.require_format("pipeweaver-clusters", 1);
+        const Json root = document.root();
+        root.only_keys({"format", "about", "devices", "clusters"});
+        for (const Json& entry : root.at("devices").elements()) devices.push_back(parse_device(entry));
+        for (const Json& entry : root.at("clusters").elements()) clusters.push_back(parse_cluster(entry, devices));
+    }
+};
+
+// Constant once made: parsed at the first call, shared by all.
+const Known& known() {
+    static const Known embedded;
+    return embedded;
+}
+
+std::int64_t parse_count(std::string_view text, std::string_view whole) {
+    std::int64_t gpus = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), gpus);
+    if (error != std::errc{} || end != text.data() + text.size() || gpus < 1 || gpus > most_gpus)
+        fail(ErrorKind::input, "cluster '{}': '{}' is no number of GPUs, allowed are 1 to {}", whole, text, most_gpus);
+    return gpus;
+}
+
+bool is_file(std::string_view text) {
+    return text.find('/') != std::string_view::npos || text.ends_with(".json") || text.ends_with(".json.gz");
+}
+
+Cluster read_cluster(std::string_view path) {
+    const auto document = JsonDocument::read(std::filesystem::path(path));
+    document.require_format("pipeweaver-cluster", 1);
+    return parse_cluster(document.root(), devices());
+}
+
+Cluster cluster_named(std::string_view name) {
+    std::vector<std::string> names;
+    for (const auto& cluster : clusters()) {
+        if (folded(cluster.name) == folded(name)) return cluster;
+        names.push_back(cluster.name);
+    }
+    fail(ErrorKind::input, "{}", unknown("cluster", name, names));
+}
+
+}  // namespace
+
+std::span<const Device> devices() { return known().devices; }
+
+std::span<const Cluster> clusters() { return known().clusters; }
+
+const Device& device(std::string_view name) {
+    std::vector<std::string> names;
+    for (const auto& device : devices()) {
+        if (folded(device.name) == folded(name)) return device;
+        names.push_back(device.name);
+        for (const auto& alias : device.aliases) {
+            if (folded(alias) == folded(name)) return device;
+            names.push_back(alias);
+        }
+    }
+    fail(ErrorKind::input, "{}", unknown("device", name, names));
+}
+
+Cluster find_cluster(std::string_view text) {
+    // A ':' inside a file's path is no count: what follows a count holds no '/' and no '.'.
+    const std::size_t colon = text.rfind(':');
+    const std::string_view tail = colon == std::string_view::npos ? "" : text.substr(colon + 1);
+    const bool counted = colon != std::string_view::npos && !is_file(tail);
+    const std::string_view name = counted ? text.substr(0, colon) : text;
+    Cluster cluster = is_file(name) ? read_cluster(name) : cluster_named(name);
+    if (counted) cluster.gpus = parse_count(tail, text);
+    if (cluster.gpus == 0)
+        fail(ErrorKind::input, "cluster '{}': the number of GPUs is missing, write {}:32 for 32 of them", text, name);
+    return cluster;
+}
+
+std::string to_json(const Cluster& cluster) {
+    nlohmann::ordered_json json{{"format", "pipeweaver-cluster/1"},
+                                {"name", cluster.name},
+                                {"device", cluster.device},
+                                {"gpus_per_node", cluster.gpus_per_node}};
+    if (cluster.gpus > 0) json["gpus"] = cluster.gpus;
+    json["node_link_bytes_per_s"] = cluster.node_link.bytes_per_second;
+    json["network_bytes_per_s"] = cluster.network.bytes_per_second;
+    if (cluster.price_per_gpu_hour > 0) json["price_per_gpu_hour"] = cluster.price_per_gpu_hour;
+    if (!cluster.source.empty()) json["source"] = cluster.source;
+    return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace pipeweaver::workloads

@@ -1,0 +1,355 @@
+#!/usr/bin/env python3
+"""Converts the collected facts on published networks and data sets into the files that the program embeds.
+
+    python3 workloads/convert.py FOLDER        FOLDER holds models.json and distributions.json
+
+Writes workloads/data/catalogue.json ("pipeweaver-catalogue/1") and workloads/data/datasets.json
+("pipeweaver-datasets/1"), one line an entry. workloads/data/clusters.json is kept by hand.
+What this script adds to the facts (rules of tokens, projectors, layer positions) is written into each
+model's "assumed" or commented here.
+"""
+import json
+import pathlib
+import sys
+
+HERE = pathlib.Path(__file__).parent
+
+# ---- networks ------------------------------------------------------------------------------------------------
+
+# First MoE block and distance to the next one: dense blocks come first (DeepSeek, Kimi, ERNIE: first_k_dense_replace
+# or moe_layer_start_index of their configurations), Step-3 has blocks 4..59 of 61, Llama 4 Maverick every second.
+MOE_POSITION = {"step3-316b-llm": (4, 1), "llama4-maverick-400b": (1, 2)}
+
+# Language models that are used without their output head: text encoders.
+HEADLESS = ("step-llm-t2v-text-encoder",)
+
+ROUNDED = "the published figure is rounded to so few digits"
+# Why all parameters are more than 1 % away from the published figure.
+PUBLISHED_DIFFERS = {
+    "megatron-gpt-1.7b": ROUNDED,
+    "megatron-gpt-3.6b": ROUNDED + "; position embeddings are not counted",
+    "kimi-k2": ROUNDED + " (1.04 T); the released weights hold 1.026 T",
+    "step1-130b": ROUNDED + " (130 B)",
+    "nextstep-1-14b-llm": "the published 14 B leaves the token embedding out",
+    "deepseek-vl2-tiny-llm": "the published 3 B is of the whole model, rounded",
+    "deepseek-vl2-small-llm": "the published 16 B is of the whole model, rounded",
+    "llama4-scout-109b": "the published 109 B is of the whole model with its vision encoder",
+    "siglip-so400m-14-384": "the published 428 M holds the attention-pooling head",
+    "vit-e": "the published 3.9 B holds the classification head and is rounded",
+    "eva02-clip-e-14": "the published 4.4 B is rounded and holds the projection to the joint space",
+    "step3-vit-5b": "the published 5 B holds the convolutional adapters and is rounded",
+    "qwen2-vl-vit": "the published 675 M holds the patch merger (5120 -> 5120 -> language model)",
+    "qwen2.5-vl-vit": "the published 670 M holds the patch merger (5120 -> 5120 -> language model)",
+    "perception-encoder-g14-728": ROUNDED + " (1.8 B)",
+    "llama-3.2-vision-vit": "the published 860 M holds 8 global layers and the projection that the entry lacks",
+    "step-video-t2v-dit": ROUNDED + " (30 B); time and caption embedders are not counted",
+    "step-video-ti2v-dit": ROUNDED + " (30 B); time and caption embedders are not counted",
+    "flux.1-dev": ROUNDED + " (12 B); input, time and guidance embedders are not counted",
+    "step1x-edit-dit": ROUNDED + " (12 B); input, time and guidance embedders are not counted",
+    "sd3-medium": ROUNDED + " (2 B)",
+    "hunyuanvideo-13b-dit": ROUNDED + " (13 B); the token refiner and embedders are not counted",
+    "wan2.1-t2v-1.3b": ROUNDED + " (1.3 B)",
+    "qwen-image-20b": ROUNDED + " (20 B)",
+    "dip-dit-5b": ROUNDED + " (5 B)",
+    "whisper-large-v3-encoder": "the published 637 M holds the two convolutions of the input",
+}
+
+
+def attention(e):
+    a = e["attention"]
+    kind = {"mla": "latent", "mfa": "factored", "windowed": "windowed"}.get(a["type"], "dense")
+    out = {"kind": kind, "causal": a.get("causal", False)}
+    if a.get("qk_norm") or e["name"].startswith(("internvit-6b", "qwen3-")):
+        out["qk_norm"] = True
+    if kind == "windowed":
+        out["window"] = (a["window_px"] // e["patch_size"]) ** 2
+        out["full_layers"] = a["full_layers"]
+    if kind == "latent":
+        keys = ("q_lora_rank", "kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim")
+        out.update({k: a[k] for k in keys if a[k] is not None})
+    if kind == "factored":
+        out["share_q_dim"] = a["share_q_dim"]
+    return out
+
+
+def mixture(e):
+    m = e["moe"]
+    first, every = MOE_POSITION.get(e["name"], (e["layers"] - m["moe_layers"], 1))
+    return {"moe_layers": m["moe_layers"], "first_layer": first, "every": every, "experts": m["experts"],
+            "top_k": m["top_k"], "expert_ffn": m["expert_ffn"], "shared_ffn": m["shared_ffn"]}
+
+
+def architecture(e):
+    kind = "text_encoder" if e["name"] in HEADLESS else e["kind"]
+    out = {"name": e["name"], "kind": kind}
+    if kind == "head":  # SimpleMLPAdaLN: width w, blocks of a w x w x w feed-forward and 3 w^2 of modulation
+        out.update(layers=e["layers"], hidden=e["width"], ffn=int(e["width"] * e["mlp_ratio"]), gated=False,
+                   in_channels=e["input_dim"], condition_dim=e["cond_dim"], repeats=e["batch_mul"])
+    elif kind == "dit" and e["block"] == "mmdit":
+        out.update(layers=e["double_layers"] + e["single_layers"], single_layers=e["single_layers"], mmdit=True)
+    else:
+        # Llama 3.2 vision: as in its Hugging Face configuration, `layers` counts the added blocks too.
+        out["layers"] = e["layers"] + e.get("cross_attention_layers_added", 0)
+    if kind != "head":
+        for k in ("hidden", "ffn", "heads", "kv_heads", "head_dim"):
+            out[k] = e[k]
+        if e.get("vocab"):
+            out["vocab"] = e["vocab"]
+        out["gated"] = e["gated"]
+        for k in ("qkv_bias", "tied_embeddings"):
+            if e.get(k):
+                out[k] = True
+        out["attention"] = attention(e)
+    if "moe" in e:
+        out["moe"] = mixture(e)
+    if kind == "dit" and e["block"] == "self+cross":
+        out["cross_attention_dim"] = e["hidden"]  # the context is projected to the hidden width first
+    if e.get("cross_attention_layers_added"):
+        out.update(cross_attention_dim=e["hidden"], cross_attention_layers=e["cross_attention_layers_added"])
+    for k in ("patch_size", "temporal_patch", "image_size"):
+        if e.get(k):
+            out[k] = e[k]
+    text = e.get("text_tokens") or e.get("max_len")
+    if text:
+        out["text_tokens"] = text
+    if kind == "dit":
+        out["in_channels"] = e["in_channels"] * e["patch"][1] * e["patch"][2]
+        if e["name"].startswith(("flux", "step1x", "qwen-image")):
+            out["in_channels"] = e["in_channels"]  # these state the width after patching
+        if "context_dim" in e:
+            out["condition_dim"] = e["context_dim"]
+    for key, source in (("params_published", "params_published"), ("params_computed", "params_computed"),
+                        ("active_params_published", "active_published"),
+                        ("active_params_computed", "active_params_computed_incl_lm_head")):
+        if e.get(source):
+            out[key] = int(e[source])
+    if e["name"] in PUBLISHED_DIFFERS:
+        out["published_differs"] = PUBLISHED_DIFFERS[e["name"]]
+    out.update(confidence=e["confidence"], source=e["source"])
+    if "note" in e:
+        out["note"] = e["note"]
+    return out
+
+
+# ---- models --------------------------------------------------------------------------------------------------
+
+DIP_IMAGE = {"patch": 14, "merge": 4, "fixed_pixels": 728}  # 52 x 52 patches, 13 x 13 tokens
+DIP_VIDEO = {"width": 256, "height": 448, "spatial": 16, "frames_in": 17, "frames_out": 3, "fps": 16,
+             "max_seconds": 16}
+CAUSAL_VAE = {"width": 256, "height": 448, "spatial": 16, "frames_in": 4, "frames_out": 1, "first_frame_alone": True,
+              "fps": 16, "max_seconds": 16}
+VIDEO_SIZE = "clips of 256 x 448 pixels"
+LARGE = 131072  # positions of a microbatch where patches, not text tokens, are packed
+ONE_TILE = "every image is one tile: the tiling of large images is not represented"
+
+
+def module(name, network, unit, modalities, trainable=True):
+    out = {"name": name, "architecture": network["name"], "unit": unit, "modalities": modalities}
+    if not trainable:
+        out["trainable"] = False
+    return out
+
+
+def projector(into, out, hidden=0):
+    return {"in": into, "out": out, **({"hidden": hidden} if hidden else {})}
+
+
+def origin(e):
+    return {"confidence": e["confidence"], "source": e["source"]}
+
+
+def alone(e):
+    """The model of one network; nothing for kinds that are no model of their own."""
+    name = e["name"]
+    if name in HEADLESS:
+        return None
+    if e["kind"] == "llm":
+        return {"name": name, "modules": [module("llm", e, "microbatch", ["text"])], **origin(e)}
+    if e["kind"] == "vit":
+        rule = {"patch": e["patch_size"], "merge": 1}
+        if e["image_size"]:
+            rule["fixed_pixels"] = e["image_size"]
+        return {"name": name, "modules": [module("vit", e, "microbatch", ["image"])], "image": rule,
+                "microbatch_tokens": LARGE, **origin(e), "assumed": ["microbatches of 131072 patches"]}
+    if e["kind"] != "dit":
+        return None
+    video = name.startswith(("step-video", "hunyuan", "wan", "dip-"))
+    out = {"name": name, "modules": [module("dit", e, "microbatch", ["video" if video else "image"])]}
+    if video:
+        out["video"] = CAUSAL_VAE if name.startswith(("hunyuan", "wan")) else DIP_VIDEO
+    else:
+        out["image"] = {"patch": 16, "merge": 1}
+    out["microbatch_tokens"] = LARGE
+    out.update(origin(e))
+    out["assumed"] = ["microbatches of 131072 latent patches"] + ([VIDEO_SIZE] if video else [])
+    return out
+
+
+def vision_language(e, vit, llm, image, edge, assumed, trainable=True, **more):
+    edge = {"from": "vit", "to": "llm", "token_reduction": image["merge"] ** 2, "projector": edge}
+    return {"name": e["name"],
+            "modules": [module("vit", vit, "items", ["image"], trainable), module("llm", llm, "microbatch", ["text"])],
+            "edges": [edge], "image": image, **more, **origin(e), "assumed": assumed}
+
+
+def text_to_video(e, llm, dit, assumed, trainable=True, **more):
+    edge = {"from": "llm", "to": "dit", "projector": projector(llm["hidden"], dit["hidden"])}
+    return {"name": e["name"],
+            "modules": [module("llm", llm, "microbatch", ["text"], trainable), module("dit", dit, "items", ["video"])],
+            "edges": [edge], "video": DIP_VIDEO, "most_items": 8, "most_video_seconds": 16, **more, **origin(e),
+            "assumed": [VIDEO_SIZE] + assumed}
+
+
+def audio_language(e, encoder, llm):
+    edge = {"from": "audio", "to": "llm", "token_reduction": 4, "projector": projector(encoder["hidden"], llm["hidden"])}
+    return {"name": e["name"],
+            "modules": [module("audio", encoder, "items", ["audio"], False), module("llm", llm, "microbatch", ["text"])],
+            "edges": [edge], "audio": {"frames_per_second": 50, "tokens_per_second": 12.5}, **origin(e),
+            "assumed": ["the stride-2 convolution of the adapter is not counted, its linear layer is"]}
+
+
+def dip(e, network, roles):
+    layout = {k: e["parallel"][k] for k in ("tp", "pp", "dp")}
+    llm = network(roles["backbone"])
+    if "encoder" in roles:
+        vit = network(roles["encoder"])
+        return vision_language(
+            e, vit, llm, DIP_IMAGE, projector(vit["hidden"], llm["hidden"]),
+            ["a linear projector behind the 4 x 4 merge: the paper does not name one"], most_items=48, layout=layout)
+    return text_to_video(
+        e, llm, network(roles["generator"]),
+        ["a linear projector between language model and generator: the paper does not name one"], layout=layout)
+
+
+def joined(e, network):
+    """The model of an "lmm" entry. Raises KeyError for entries that are refused."""
+    roles = {m["role"]: m.get("model") for m in e["modules"]}
+    name = e["name"]
+    if name.startswith("dip-"):
+        return dip(e, network, roles)
+    if name == "step3-321b":
+        return vision_language(e, network(roles["encoder"]), network(roles["backbone"]), DIP_IMAGE,
+                               projector(8192, 7168),
+                               ["the two stride-2 convolutions of the adapter are not counted, its linear layer is",
+                                "crops of 504 pixels (81 tokens) are not made: 169 tokens an image"])
+    if name == "step3-vl-10b":
+        return vision_language(e, network(roles["encoder"]), network(roles["backbone"]), DIP_IMAGE,
+                               projector(6144, 4096),
+                               ["16 patches make a token, as in Step-3; the convolutions of the adapter are not "
+                                "counted", "crops are not made: 169 tokens an image"])
+    if name in ("qwen2.5-vl-7b", "qwen2.5-vl-72b"):
+        llm = network(roles["backbone"])
+        return vision_language(e, network(roles["encoder"]), llm,
+                               {"patch": 14, "merge": 2, "min_tokens": 256, "max_tokens": 1280},
+                               projector(5120, llm["hidden"], 5120), ["videos are not read"])
+    if name == "internvl2.5-78b":
+        llm = network(roles["backbone"])
+        return vision_language(e, network(roles["encoder"]), llm, {"patch": 14, "merge": 2, "fixed_pixels": 448},
+                               projector(12800, llm["hidden"], llm["hidden"]), [ONE_TILE])
+    if name == "deepseek-vl2":
+        llm = network(roles["backbone"])
+        return vision_language(e, network(roles["encoder"]), llm, {"patch": 14, "merge": 2, "fixed_pixels": 384},
+                               projector(4608, llm["hidden"], llm["hidden"]),
+                               [ONE_TILE, "the tokens that end each row of an image are not counted"])
+    if name == "optimus-mllm-175b":
+        return vision_language(e, network(roles["encoder"]), network(roles["backbone"]), DIP_IMAGE,
+                               projector(6144, 12288),
+                               ["images and projector as in dip-vlm-xl: the abstract does not give them"],
+                               most_items=48)
+    if name == "step-video-t2v-30b":
+        return text_to_video(e, network("step-llm-t2v-text-encoder"), network(roles["backbone"]),
+                             ["latents are made beforehand (no VAE)", "the second text encoder (hunyuan-clip, 0.35 B, "
+                              "frozen) is left out"], trainable=False)
+    if name in ("step-audio-130b", "step-audio-aqaa"):
+        return {"name": name, "modules": [module("llm", network(roles["backbone"]), "microbatch", ["text", "audio"])],
+                "audio": {"frames_per_second": 41.6, "tokens_per_second": 41.6}, **origin(e),
+                "assumed": ["audio is turned into tokens beforehand; the vocoder is trained separately"]}
+    if name in ("step-audio-2-mini", "step-audio-2-32b"):
+        return audio_language(e, network(roles["encoder"]), network(roles["backbone"]))
+    if name == "nextstep-1-14b":
+        llm, head = network(roles["backbone"]), network(roles["generator"])
+        return {"name": name,
+                "modules": [module("llm", llm, "microbatch", ["text"]), module("head", head, "items", ["image"])],
+                "edges": [{"from": "llm", "to": "head"}],
+                "image": {"patch": 16, "merge": 1, "fixed_pixels": 256}, **origin(e),
+                "assumed": ["images of 256 x 256 pixels", "latents are made beforehand (no VAE)"]}
+    raise KeyError(name)
+
+
+REFUSED_KIND = {
+    "vae": "an autoencoder of convolutions: no transformer blocks; its latents are made beforehand",
+    "unet": "a U-Net: its blocks differ in width and resolution, it is no stack of equal blocks",
+    "audio_tokenizer": "a tokenizer that runs beforehand: it has no published layers",
+}
+REFUSED_NAME = {
+    "disttrain-mllm-9b": "its generator is a U-Net (sd2.1-unet)",
+    "disttrain-mllm-15b": "its generator is a U-Net (sd2.1-unet)",
+    "disttrain-mllm-72b": "its generator is a U-Net (sd2.1-unet)",
+    "step1x-edit": "its generator makes images by another rule than its encoder reads them and attends to the "
+                   "reference image as well: a model has one image rule",
+}
+
+
+def refused(e, reason):
+    facts = {k: v for k, v in e.items() if k not in ("name", "kind", "confidence", "source", "anchor")}
+    return {"name": e["name"], "kind": e["kind"], "reason": reason, **origin(e), "facts": facts}
+
+
+# ---- files ---------------------------------------------------------------------------------------------------
+
+
+def write(path, form, about, **lists):
+    line = lambda entry: json.dumps(entry, ensure_ascii=False)
+    with open(path, "w", encoding="utf-8") as out:
+        out.write('{"format":%s,\n "about":%s' % (json.dumps(form), json.dumps(about)))
+        for key, entries in lists.items():
+            out.write(',\n "%s":[\n' % key + ",\n".join("  " + line(e) for e in entries) + "\n ]")
+        out.write("\n}\n")
+
+
+def datasets(distributions):
+    for name, d in distributions["datasets"].items():
+        if name == "about":
+            continue
+        out = {"name": name}
+        for key in ("images", "video_seconds", "audio_seconds", "text_tokens"):
+            if key not in d:
+                continue
+            q = d[key]
+            if isinstance(q, str):  # a reference: "audio_seconds.wenetspeech-L"
+                group, entry = q.split(".", 1)
+                q = distributions[group][entry]
+                q = {"q": {"0": q["min"], **q["q"], "1": q["max"]}}
+            points = sorted((float(p), v) for p, v in q["q"].items())
+            out[key] = {"q": [list(p) for p in points]}
+            out[key].update({"integer": q["integer"]} if "integer" in q else {})
+        if "mixture" in d:
+            out["mixture"] = [{"dataset": k, "weight": w} for k, w in d["mixture"].items()]
+        yield {**out, "fitted_to": d["fitted_to"], "assumed": d["assumed"]}
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1])
+    text = (folder / "models.json").read_text()
+    # How the facts were looked up is no part of their source.
+    entries = json.loads(text.replace(" via stored docs corpus", "").replace(", see pipeweaver.md", ""))
+    by_name = {e["name"]: e for e in entries}
+    networks, models, no = [], [], []
+    for e in entries:
+        if e["kind"] in REFUSED_KIND or e["name"] in REFUSED_NAME:
+            no.append(refused(e, REFUSED_NAME.get(e["name"]) or REFUSED_KIND[e["kind"]]))
+            continue
+        if e["kind"] != "lmm":
+            networks.append(architecture(e))
+        model = joined(e, by_name.__getitem__) if e["kind"] == "lmm" else alone(e)
+        if model:
+            models.append(model)
+    write(HERE / "data/catalogue.json", "pipeweaver-catalogue/1",
+          "Published networks and models; written by workloads/convert.py.", architectures=networks, models=models,
+          refused=no)
+    write(HERE / "data/datasets.json", "pipeweaver-datasets/1",
+          "What --dataset draws: inverse CDF, linear between the quantiles [probability, value]; items independent.",
+          datasets=list(datasets(json.loads((folder / "distributions.json").read_text()))))
+
+
+main()

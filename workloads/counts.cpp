@@ -1,0 +1,195 @@
+#include "pipeweaver/workloads/counts.hpp"
+
+#include "pipeweaver/base/assert.hpp"
+
+#include <algorithm>
+
+namespace pipeweaver::workloads {
+
+namespace {
+
+bool has_matrix_biases(const Architecture& a) { return !a.gated; }
+
+// A norm without centring has a scale, else a scale and a shift.
+std::int64_t norm_size(const Architecture& a) { return a.gated ? a.hidden : 2 * a.hidden; }
+
+bool is_single_stream(const Architecture& a, std::int64_t layer) {
+    return a.mmdit && layer >= a.layers - a.single_layers;
+}
+
+std::int64_t self_attention(const Architecture& a) {
+    const Attention& t = a.attention;
+    const std::int64_t query = a.heads * a.head_dim, key = a.kv_heads * a.head_dim;
+    if (t.kind == AttentionKind::latent) {
+        const std::int64_t size = a.heads * (t.qk_nope_head_dim + t.qk_rope_head_dim);
+        const std::int64_t queries = t.q_lora_rank ? *t.q_lora_rank * (a.hidden + size) : a.hidden * size;
+        return queries + a.hidden * (t.kv_lora_rank + t.qk_rope_head_dim) +
+               t.kv_lora_rank * a.heads * (t.qk_nope_head_dim + t.v_head_dim) + a.heads * t.v_head_dim * a.hidden;
+    }
+    if (t.kind == AttentionKind::factored)
+        return t.share_q_dim * (a.hidden + query) + 2 * a.hidden * key + query * a.hidden;
+    return 2 * a.hidden * query + 2 * a.hidden * key;
+}
+
+// Query and output of a cross attention, and its keys and values, which are made of the source.
+std::int64_t cross_query(const Architecture& a) { return 2 * a.hidden * a.heads * a.head_dim; }
+std::int64_t cross_keys(const Architecture& a) { return 2 * a.cross_attention_dim * a.kv_heads * a.head_dim; }
+
+bool has_cross_beside_self(const Architecture& a) { return a.cross_attention_dim > 0 && a.cross_attention_layers == 0; }
+
+std::int64_t feed_forward(const Architecture& a, std::int64_t width) { return (a.gated ? 3 : 2) * a.hidden * width; }
+
+std::int64_t experts(const Architecture& a, std::int64_t count) {
+    return a.hidden * a.moe->experts + count * feed_forward(a, a.moe->expert_ffn) + feed_forward(a, a.moe->shared_ffn);
+}
+
+// Matrices that are applied to the conditioning vector of a sample (in a head: of a position).
+std::int64_t modulation(const Architecture& a, std::int64_t layer) {
+    if (a.kind == ModuleKind::head) return 3 * a.hidden * a.hidden;
+    if (!a.mmdit) return 0;
+    return (is_single_stream(a, layer) ? 3 : 12) * a.hidden * a.hidden;
+}
+
+std::int64_t attention_biases(const Architecture& a, std::int64_t layer) {
+    const std::int64_t qkv = (a.heads + 2 * a.kv_heads) * a.head_dim;
+    if (!has_matrix_biases(a)) return a.qkv_bias ? qkv : 0;
+    const std::int64_t one = a.kind == ModuleKind::head ? 0 : qkv + a.hidden;
+    const std::int64_t streams = a.mmdit && !is_single_stream(a, layer) ? 2 : 1;
+    return one * (streams + (has_cross_beside_self(a) ? 1 : 0));
+}
+
+std::int64_t feed_forward_biases(const Architecture& a, std::int64_t layer) {
+    if (!has_matrix_biases(a)) return 0;
+    const std::int64_t streams = a.mmdit && !is_single_stream(a, layer) ? 2 : 1;
+    return streams * (a.ffn + a.hidden) + modulation(a, layer) / a.hidden;
+}
+
+std::int64_t layer_norms(const Architecture& a) {
+    std::int64_t size = 0;
+    // A diffusion transformer's norms have no parameters of their own: the modulation takes their place.
+    if (a.kind != ModuleKind::diffusion_transformer) size += 2 * norm_size(a);
+    if (a.attention.qk_norm) size += 2 * a.head_dim;
+    if (a.attention.kind == AttentionKind::latent)
+        size += a.attention.q_lora_rank.value_or(0) + a.attention.kv_lora_rank;
+    if (a.attention.kind == AttentionKind::factored) size += a.attention.share_q_dim;
+    return size;
+}
+
+// Matrices in front of the first and behind the last block, but for embedding and output head.
+std::int64_t outer_matrices(const Architecture& a) {
+    if (a.kind == ModuleKind::vision_encoder) return 3 * a.patch_size * a.patch_size * a.temporal_patch * a.hidden;
+    if (a.kind != ModuleKind::head) return 0;
+    constexpr std::int64_t time_features = 256;
+    const std::int64_t time = a.hidden * (time_features + a.hidden);
+    return a.hidden * (a.in_channels + a.condition_dim) + time + 2 * a.hidden * a.hidden + a.hidden * a.in_channels;
+}
+
+std::int64_t position_embeddings(const Architecture& a) {
+    if (a.kind != ModuleKind::vision_encoder || a.image_size == 0) return 0;
+    const std::int64_t side = a.image_size / a.patch_size;
+    return (side * side + 1) * a.hidden;
+}
+
+}  // namespace
+
+bool is_moe_layer(const Architecture& a, std::int64_t layer) {
+    if (!a.moe || layer < a.moe->first_layer) return false;
+    const std::int64_t past = layer - a.moe->first_layer;
+    return past % a.moe->every == 0 && past / a.moe->every < a.moe->moe_layers;
+}
+
+bool is_cross_layer(const Architecture& a, std::int64_t layer) {
+    if (a.cross_attention_layers == 0) return false;
+    const std::int64_t period = a.layers / a.cross_attention_layers;
+    return (layer + 2) % period == 0 && (layer + 2) / period <= a.cross_attention_layers;
+}
+
+std::int64_t layer_parameters(const Architecture& a, std::int64_t layer) {
+    PIPEWEAVER_ASSERT(layer >= 0 && layer < a.layers);
+    if (a.kind == ModuleKind::head) return feed_forward(a, a.ffn) + modulation(a, layer);
+    if (a.mmdit) {
+        const std::int64_t streams = is_single_stream(a, layer) ? 1 : 2;
+        return streams * (self_attention(a) + feed_forward(a, a.ffn)) + modulation(a, layer);
+    }
+    std::int64_t sum = is_cross_layer(a, layer) ? cross_query(a) + cross_keys(a) : self_attention(a);
+    if (has_cross_beside_self(a)) sum += cross_query(a) + cross_keys(a);
+    return sum + (is_moe_layer(a, layer) ? experts(a, a.moe->experts) : feed_forward(a, a.ffn));
+}
+
+std::int64_t active_layer_parameters(const Architecture& a, std::int64_t layer) {
+    const std::int64_t all = layer_parameters(a, layer);
+    if (a.kind == ModuleKind::head) return all;
+    if (a.mmdit) return (all - modulation(a, layer)) / (is_single_stream(a, layer) ? 1 : 2);
+    std::int64_t active = all;
+    if (is_cross_layer(a, layer) || has_cross_beside_self(a)) active -= cross_keys(a);
+    if (is_moe_layer(a, layer)) active -= (a.moe->experts - a.moe->top_k) * feed_forward(a, a.moe->expert_ffn);
+    return active;
+}
+
+std::int64_t embedding_parameters(const Architecture& a) { return a.vocab * a.hidden; }
+
+std::int64_t head_parameters(const Architecture& a) {
+    return a.kind == ModuleKind::language_model && !a.tied_embeddings ? a.vocab * a.hidden : 0;
+}
+
+std::int64_t matrix_parameters(const Architecture& a) {
+    std::int64_t sum = embedding_parameters(a) + head_parameters(a) + outer_matrices(a);
+    for (std::int64_t layer = 0; layer < a.layers; ++layer) sum += layer_parameters(a, layer);
+    return sum;
+}
+
+std::int64_t all_parameters(const Architecture& a) {
+    std::int64_t sum = matrix_parameters(a) + position_embeddings(a);
+    for (std::int64_t layer = 0; layer < a.layers; ++layer)
+        sum += layer_norms(a) + attention_biases(a, layer) + feed_forward_biases(a, layer);
+    const bool has_final_norm = a.kind != ModuleKind::diffusion_transformer && a.kind != ModuleKind::head;
+    return sum + (has_final_norm ? norm_size(a) : 0);
+}
+
+double attention_pairs(const Architecture& a, std::span<const std::int64_t> lengths) {
+    double pairs = 0;
+    for (const std::int64_t length : lengths) pairs += static_cast<double>(length) * static_cast<double>(length);
+    return a.attention.causal ? pairs / 2 : pairs;
+}
+
+double attention_pairs(const Architecture& a, std::int64_t layer, std::span<const std::int64_t> lengths) {
+    const auto& full = a.attention.full_layers;
+    const bool windowed = a.attention.kind == AttentionKind::windowed && a.attention.window > 0 &&
+                          std::find(full.begin(), full.end(), layer) == full.end();
+    if (!windowed) return attention_pairs(a, lengths);
+    double pairs = 0;
+    for (const std::int64_t length : lengths)
+        pairs += static_cast<double>(length) * static_cast<double>(std::min(length, a.attention.window));
+    return a.attention.causal ? pairs / 2 : pairs;
+}
+
+double layer_flops(const Architecture& a, std::int64_t layer, double tokens, double pairs, const Context& context) {
+    double flops = 2 * tokens * static_cast<double>(active_layer_parameters(a, layer));
+    const double heads = static_cast<double>(a.heads), head_dim = static_cast<double>(a.head_dim);
+    const bool cross = is_cross_layer(a, layer);
+    if (a.attention.kind == AttentionKind::latent) {
+        const Attention& t = a.attention;
+        flops += 2 * heads * static_cast<double>(t.qk_nope_head_dim + t.qk_rope_head_dim + t.v_head_dim) * pairs;
+    } else if (!cross) {
+        flops += 4 * heads * head_dim * pairs;
+    }
+    if (cross || has_cross_beside_self(a))
+        flops += 2 * context.tokens * static_cast<double>(cross_keys(a)) + 4 * heads * head_dim * context.pairs;
+    return flops;
+}
+
+double head_flops(const Architecture& a, double tokens) {
+    if (a.kind != ModuleKind::language_model) return 0;
+    return 2 * tokens * static_cast<double>(a.vocab) * static_cast<double>(a.hidden);
+}
+
+std::int64_t projector_parameters(const ModelEdge& edge) {
+    if (edge.projector_hidden == 0) return edge.projector_in * edge.projector_out;
+    return edge.projector_hidden * (edge.projector_in + edge.projector_out);
+}
+
+double projector_flops(const ModelEdge& edge, double tokens) {
+    return 2 * tokens * static_cast<double>(projector_parameters(edge));
+}
+
+}  // namespace pipeweaver::workloads

@@ -1,0 +1,184 @@
+// Samples drawn from published size distributions.
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/json.hpp"
+#include "pipeweaver/base/random.hpp"
+#include "pipeweaver/base/text.hpp"
+#include "workloads/embedded.hpp"
+#include "workloads/fields.hpp"
+#include "workloads/items.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace pipeweaver::workloads {
+
+namespace {
+
+// Images of models that read them in their own resolution: the data sets give counts, not sizes.
+constexpr std::int64_t assumed_side = 512;
+
+struct Quantiles {
+    std::vector<std::pair<double, double>> points;  // probability, value: both climb
+    bool floor = false;                             // how a whole number is made of the value
+
+    // Inverse of the distribution function, linear between the points.
+    double at(double probability) const {
+        const auto above = std::upper_bound(points.begin(), points.end(), probability,
+                                            [](double p, const auto& point) { return p < point.first; });
+        if (above == points.begin()) return points.front().second;
+        if (above == points.end()) return points.back().second;
+        const auto& [p0, v0] = *(above - 1);
+        const auto& [p1, v1] = *above;
+        return v0 + (v1 - v0) * (probability - p0) / (p1 - p0);
+    }
+
+    std::int64_t count_at(double probability) const {
+        const double value = at(probability);
+        return static_cast<std::int64_t>(floor ? std::floor(value) : std::nearbyint(value));
+    }
+};
+
+struct Dataset {
+    DatasetInfo info;
+    std::optional<Quantiles> images, video_seconds, audio_seconds, text_tokens;
+    std::vector<std::pair<std::string, double>> mixture;  // name, weight
+};
+
+std::optional<Quantiles> parse_quantiles(const Json& dataset, std::string_view key) {
+    const auto json = dataset.find(key);
+    if (!json) return std::nullopt;
+    json->only_keys({"q", "integer"});
+    Quantiles quantiles;
+    for (const Json& point : json->at("q").elements()) {
+        quantiles.points.emplace_back(point[0].number(0, 1), point[1].number(0, 1e9));
+        if (quantiles.points.size() > 1 && (quantiles.points.end() - 2)->first >= quantiles.points.back().first)
+            point.fail("the probabilities do not climb");
+    }
+    quantiles.floor = text_or(*json, "integer", "round") == "floor";
+    return quantiles;
+}
+
+Dataset parse_dataset(const Json& json) {
+    json.only_keys(
+        {"name", "images", "video_seconds", "audio_seconds", "text_tokens", "mixture", "fitted_to", "assumed"});
+    Dataset dataset;
+    dataset.info = {json.at("name").text(), json.at("fitted_to").text(), json.at("assumed").boolean()};
+    dataset.images = parse_quantiles(json, "images");
+    dataset.video_seconds = parse_quantiles(json, "video_seconds");
+    dataset.audio_seconds = parse_quantiles(json, "audio_seconds");
+    dataset.text_tokens = parse_quantiles(json, "text_tokens");
+    if (const auto mixture = json.find("mixture"))
+        for (const Json& part : mixture->elements())
+            dataset.mixture.emplace_back(part.at("dataset").text(), part.at("weight").number(1e-9, 1e9));
+    return dataset;
+}
+
+// Constant once made: parsed at the first call, shared by all.
+const std::vector<Dataset>& known_datasets() {
+    static const std::vector<Dataset> embedded = [] {
+        const JsonDocument document("datasets.json", embedded_datasets());
+        document.require_format("pipeweaver-datasets", 1);
+        std::vector<Dataset> all;
+        for (const Json& entry : document.root().at("datasets").elements()) all.push_back(parse_dataset(entry));
+        return all;
+    }();
+    return embedded;
+}
+
+const Dataset& find_dataset(std::string_view name) {
+    std::vector<std::string> names;
+    for (const auto& dataset : known_datasets()) {
+        if (dataset.info.name == name) return dataset;
+        names.push_back(dataset.info.name);
+    }
+    fail(ErrorKind::input, "{}", unknown("data set", name, names));
+}
+
+// Items are read where the model reads them, else made.
+bool as_target(const ItemRules& rules, Modality modality) { return !rules.takes(modality, false); }
+
+void check_readable(const Dataset& dataset, const Model& model, const ItemRules& rules) {
+    const std::pair<Modality, const std::optional<Quantiles>*> kinds[] = {{Modality::image, &dataset.images},
+                                                                          {Modality::video, &dataset.video_seconds},
+                                                                          {Modality::audio, &dataset.audio_seconds}};
+    for (const auto& [modality, quantiles] : kinds)
+        if (*quantiles && !rules.takes(modality, false) && !rules.takes(modality, true))
+            fail(ErrorKind::input, "data set '{}' has {} items, which the model '{}' neither reads nor makes",
+                 dataset.info.name, name_of(modality), model.name);
+    for (const auto& part : dataset.mixture) check_readable(find_dataset(part.first), model, rules);
+}
+
+const Dataset& choose(const Dataset& dataset, Random& random) {
+    double sum = 0;
+    for (const auto& part : dataset.mixture) sum += part.second;
+    double left = random.uniform() * sum;
+    for (const auto& [name, weight] : dataset.mixture) {
+        if (left < weight) return find_dataset(name);
+        left -= weight;
+    }
+    return find_dataset(dataset.mixture.back().first);
+}
+
+Sample sample_of(const Dataset& dataset, const ItemRules& rules, Random& random) {
+    Sample sample;
+    if (dataset.images) {
+        const std::int64_t count = dataset.images->count_at(random.uniform());
+        const Item image = rules.image(assumed_side, assumed_side, as_target(rules, Modality::image));
+        sample.items.assign(static_cast<std::size_t>(count), image);
+    }
+    if (dataset.video_seconds)
+        sample.items.push_back(
+            rules.video(dataset.video_seconds->at(random.uniform()), as_target(rules, Modality::video)));
+    if (dataset.audio_seconds)
+        sample.items.push_back(
+            rules.audio(dataset.audio_seconds->at(random.uniform()), as_target(rules, Modality::audio)));
+    if (dataset.text_tokens && rules.takes_text()) sample.text_tokens = dataset.text_tokens->count_at(random.uniform());
+    return sample;
+}
+
+// Makes the sample fit a microbatch: items beyond the limits go first from the end, then text gives way to the rest.
+void cut(Sample& sample, const Model& model) {
+    std::int64_t tokens = 0, items = 0;
+    double seconds = 0;
+    std::erase_if(sample.items, [&](const Item& item) {
+        const double clip = item.modality == Modality::video ? item.seconds : 0;
+        if (tokens + item.tokens > model.microbatch_tokens) return true;
+        if (model.most_items > 0 && items == model.most_items) return true;
+        if (model.most_video_seconds > 0 && seconds + clip > model.most_video_seconds) return true;
+        tokens += item.tokens;
+        seconds += clip;
+        ++items;
+        return false;
+    });
+    sample.text_tokens = std::min(sample.text_tokens, model.microbatch_tokens - tokens);
+    sample.loss_tokens = sample.text_tokens;
+}
+
+// FNV-1a: one stream of random numbers for each data set.
+std::uint64_t hash(std::string_view text) {
+    std::uint64_t value = 0xcbf29ce484222325;
+    for (const char c : text) value = (value ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+    return value;
+}
+
+}  // namespace
+
+std::vector<DatasetInfo> datasets() {
+    std::vector<DatasetInfo> all;
+    for (const auto& dataset : known_datasets()) all.push_back(dataset.info);
+    return all;
+}
+
+Sample draw(std::string_view name, const Model& model, std::uint64_t seed, std::uint64_t number) {
+    const ItemRules rules(model);
+    const Dataset* dataset = &find_dataset(name);
+    check_readable(*dataset, model, rules);
+    Random random(seed ^ hash(name), number);
+    while (!dataset->mixture.empty()) dataset = &choose(*dataset, random);
+    Sample sample = sample_of(*dataset, rules, random);
+    sample.id = fmt::format("{}-{}", name, number);
+    cut(sample, model);
+    return sample;
+}
+
+}  // namespace pipeweaver::workloads

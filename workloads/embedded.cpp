@@ -1,0 +1,18 @@
+#include "workloads/embedded.hpp"
+
+// Set in embedded.S.
+extern "C" {
+extern const char pipeweaver_workloads_catalogue[], pipeweaver_workloads_catalogue_end[];
+extern const char pipeweaver_workloads_datasets[], pipeweaver_workloads_datasets_end[];
+extern const char pipeweaver_workloads_clusters[], pipeweaver_workloads_clusters_end[];
+}
+
+namespace pipeweaver::workloads {
+
+std::string_view embedded_catalogue() { return {pipeweaver_workloads_catalogue, pipeweaver_workloads_catalogue_end}; }
+
+std::string_view embedded_datasets() { return {pipeweaver_workloads_datasets, pipeweaver_workloads_datasets_end}; }
+
+std::string_view embedded_clusters() { return {pipeweaver_workloads_clusters, pipeweaver_workloads_clusters_end}; }
+
+}  // namespace pipeweaver::workloads

@@ -1,0 +1,32 @@
+// Optional members of an object with their defaults.
+#pragma once
+
+#include "pipeweaver/base/json.hpp"
+
+#include <string>
+#include <string_view>
+
+namespace pipeweaver::workloads {
+
+inline std::int64_t integer_or(const Json& object, std::string_view key, std::int64_t otherwise, std::int64_t low,
+                               std::int64_t high) {
+    const auto member = object.find(key);
+    return member ? member->integer(low, high) : otherwise;
+}
+
+inline double number_or(const Json& object, std::string_view key, double otherwise, double low, double high) {
+    const auto member = object.find(key);
+    return member ? member->number(low, high) : otherwise;
+}
+
+inline bool boolean_or(const Json& object, std::string_view key, bool otherwise) {
+    const auto member = object.find(key);
+    return member ? member->boolean() : otherwise;
+}
+
+inline std::string text_or(const Json& object, std::string_view key, std::string_view otherwise = "") {
+    const auto member = object.find(key);
+    return member ? member->text() : std::string(otherwise);
+}
+
+}  // namespace pipeweaver::workloads

@@ -1,0 +1,165 @@
+#include "workloads/items.hpp"
+
+#include "pipeweaver/base/error.hpp"
+#include "workloads/model_parts.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace pipeweaver::workloads {
+
+namespace {
+
+constexpr std::array modalities{Modality::text, Modality::image, Modality::video, Modality::audio};
+
+std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+bool has(const Module& module, Modality modality) {
+    return std::count(module.modalities.begin(), module.modalities.end(), modality) > 0;
+}
+
+// Patches of `from` that make one token of the backbone, along the first path.
+std::int64_t reduction_to(const Model& model, std::size_t from, std::size_t backbone) {
+    if (from == backbone) return 1;
+    for (const auto& edge : model.edges)
+        if (edge.from == from && reaches(model, edge.to, backbone))
+            return edge.token_reduction * reduction_to(model, edge.to, backbone);
+    return 1;
+}
+
+struct Grid {
+    std::int64_t width = 1, height = 1;  // in tokens
+};
+
+// Native resolution, as Qwen2-VL's smart_resize: sides are rounded to whole tokens, then scaled together where the
+// image has too many or too few of them.
+Grid native_grid(const ImageRule& rule, std::int64_t width, std::int64_t height) {
+    const double unit = static_cast<double>(rule.patch * rule.merge);
+    const double w = static_cast<double>(width) / unit, h = static_cast<double>(height) / unit;
+    const auto whole = [](double side) { return std::max(std::int64_t{1}, static_cast<std::int64_t>(side)); };
+    const Grid rounded{whole(std::nearbyint(w)), whole(std::nearbyint(h))};
+    const std::int64_t count = rounded.width * rounded.height;
+    if (rule.max_tokens > 0 && count > rule.max_tokens) {
+        const double shrink = std::sqrt(static_cast<double>(rule.max_tokens) / (w * h));
+        // One token is the least: then the other side must not take more than all.
+        const auto side = [&](double s) { return std::min(rule.max_tokens, whole(std::floor(s * shrink))); };
+        return {side(w), side(h)};
+    }
+    if (count < rule.min_tokens) {
+        const double grow = std::sqrt(static_cast<double>(rule.min_tokens) / (w * h));
+        return {whole(std::ceil(w * grow)), whole(std::ceil(h * grow))};
+    }
+    return rounded;
+}
+
+struct ImageSize {
+    std::int64_t tokens = 0, patches = 0;
+};
+
+ImageSize image_size(const ImageRule& rule, std::int64_t width, std::int64_t height) {
+    if (rule.fixed_pixels > 0) {
+        const std::int64_t patches = rule.fixed_pixels / rule.patch;
+        const std::int64_t tokens = divide_up(patches, rule.merge);
+        return {tokens * tokens, patches * patches};
+    }
+    const Grid grid = native_grid(rule, width, height);
+    const std::int64_t tokens = grid.width * grid.height;
+    return {tokens, tokens * rule.merge * rule.merge};
+}
+
+// Latent frames of a clip; one shorter than a latent unit is padded to it.
+std::int64_t latent_frames(const VideoRule& rule, double seconds) {
+    constexpr double rounding = 1e-6;  // 0.1 s at 10 frames a second is one frame
+    const auto frames = static_cast<std::int64_t>(std::min(seconds, rule.max_seconds) * rule.fps + rounding);
+    if (rule.first_frame_alone) return 1 + std::max<std::int64_t>(frames - 1, 0) / rule.frames_in * rule.frames_out;
+    return std::max<std::int64_t>(frames / rule.frames_in, 1) * rule.frames_out;
+}
+
+}  // namespace
+
+ItemRules::ItemRules(const Model& model) : model_(&model) {
+    for (const auto modality : modalities)
+        for (const bool target : {false, true})
+            ways_[static_cast<std::size_t>(modality)][target ? 1 : 0] = find_way(model, modality, target);
+    takes_text_ = has(model.modules[model.backbone()], Modality::text);
+}
+
+std::optional<ItemRules::Way> ItemRules::find_way(const Model& model, Modality modality, bool target) {
+    const std::size_t backbone = model.backbone();
+    for (std::size_t i = 0; i < model.modules.size(); ++i) {
+        const Module& module = model.modules[i];
+        if (!has(module, modality)) continue;
+        const ModuleKind kind = module.architecture.kind;
+        const Role role = role_of(model, i);
+        if (role == Role::backbone) {
+            const bool reads_tokens = kind == ModuleKind::language_model || kind == ModuleKind::text_encoder;
+            return Way{reads_tokens ? Way::direct : Way::backbone, 1, 1};
+        }
+        if (role == Role::encoder && !target) return Way{Way::encoded, reduction_to(model, i, backbone), 1};
+        if (role == Role::generator && target)
+            return Way{kind == ModuleKind::head ? Way::predicted : Way::generated, 1, module.architecture.repeats};
+    }
+    return std::nullopt;
+}
+
+const std::optional<ItemRules::Way>& ItemRules::way(Modality modality, bool target) const {
+    return ways_[static_cast<std::size_t>(modality)][target ? 1 : 0];
+}
+
+const ItemRules::Way& ItemRules::require(Modality modality, bool target) const {
+    const auto& found = way(modality, target);
+    if (!found)
+        fail(ErrorKind::input, "the model '{}' has no module that {} {} items", model_->name,
+             target ? "makes" : "reads", name_of(modality));
+    return *found;
+}
+
+Item ItemRules::sized(const Way& way, Modality modality, bool target, std::int64_t tokens, std::int64_t patches) {
+    switch (way.kind) {
+        case Way::encoded:
+            return {modality, tokens, patches, 0, target};
+        case Way::direct:
+            return {modality, tokens, 0, 0, target};
+        case Way::backbone:
+            return {modality, patches, patches, 0, target};
+        case Way::generated:
+            return {modality, 0, patches, 0, target};
+        case Way::predicted:
+            return {modality, tokens, tokens * way.repeats, 0, target};
+    }
+    return {};
+}
+
+Item ItemRules::image(std::int64_t width, std::int64_t height, bool target) const {
+    const Way& found = require(Modality::image, target);
+    const ImageSize size = image_size(model_->image, width, height);
+    return sized(found, Modality::image, target, size.tokens, size.patches);
+}
+
+Item ItemRules::video(double seconds, bool target) const {
+    const Way& found = require(Modality::video, target);
+    const VideoRule& rule = model_->video;
+    const std::int64_t patches =
+        latent_frames(rule, seconds) * (rule.width / rule.spatial) * (rule.height / rule.spatial);
+    Item item = sized(found, Modality::video, target, divide_up(patches, found.reduction), patches);
+    item.seconds = std::min(seconds, rule.max_seconds);
+    return item;
+}
+
+Item ItemRules::audio(double seconds, bool target) const {
+    const Way& found = require(Modality::audio, target);
+    const auto positions = [&](double rate) {
+        return std::max<std::int64_t>(1, std::llround(std::ceil(seconds * rate)));
+    };
+    Item item = sized(found, Modality::audio, target, positions(model_->audio.tokens_per_second),
+                      positions(model_->audio.frames_per_second));
+    item.seconds = seconds;
+    return item;
+}
+
+Item ItemRules::given(const Item& item) const {
+    static_cast<void>(require(item.modality, item.target));
+    return item;
+}
+
+}  // namespace pipeweaver::workloads

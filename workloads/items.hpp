@@ -1,0 +1,54 @@
+// How images, clips and audio pieces become tokens and patches under a model's rules.
+#pragma once
+
+#include "pipeweaver/workloads/batch.hpp"
+
+#include <array>
+#include <optional>
+
+namespace pipeweaver::workloads {
+
+/// A model's rules, looked up once for many items.
+class ItemRules {
+public:
+    explicit ItemRules(const Model& model);
+
+    /// Whether some module reads (target: makes) items of this modality.
+    bool takes(Modality modality, bool target) const { return way(modality, target).has_value(); }
+
+    /// Whether text is part of the backbone's sequence.
+    bool takes_text() const { return takes_text_; }
+
+    /// The item of that size. Throw Error{input} where no module takes it. Pre: sizes > 0.
+    Item image(std::int64_t width, std::int64_t height, bool target) const;
+    Item video(double seconds, bool target) const;
+    Item audio(double seconds, bool target) const;
+
+    /// An item whose tokens and patches are given.
+    Item given(const Item& item) const;
+
+private:
+    // How an item's patches relate to the backbone's sequence.
+    struct Way {
+        enum Kind {
+            encoded,    // an encoder makes tokens of patches
+            direct,     // the language model reads tokens that were made beforehand
+            backbone,   // the backbone itself is an encoder or generator: its positions are patches
+            generated,  // a generator makes it outside the backbone's sequence
+            predicted   // a head makes it from the backbone's positions
+        } kind = encoded;
+        std::int64_t reduction = 1;  // patches of a token
+        std::int64_t repeats = 1;    // times a head passes a position
+    };
+
+    const std::optional<Way>& way(Modality modality, bool target) const;
+    const Way& require(Modality modality, bool target) const;
+    static std::optional<Way> find_way(const Model& model, Modality modality, bool target);
+    static Item sized(const Way& way, Modality modality, bool target, std::int64_t tokens, std::int64_t patches);
+
+    const Model* model_;
+    std::array<std::array<std::optional<Way>, 2>, 4> ways_;  // [modality][target]
+    bool takes_text_ = false;
+};
+
+}  // namespace pipeweaver::workloads

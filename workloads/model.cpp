@@ -1,0 +1,44 @@
+#include "pipeweaver/workloads/model.hpp"
+
+#include "pipeweaver/base/assert.hpp"
+#include "workloads/model_parts.hpp"
+
+#include <algorithm>
+
+namespace pipeweaver::workloads {
+
+std::string_view name_of(Modality modality) {
+    switch (modality) {
+        case Modality::text:
+            return "text";
+        case Modality::image:
+            return "image";
+        case Modality::video:
+            return "video";
+        case Modality::audio:
+            return "audio";
+    }
+    return "text";
+}
+
+std::size_t Model::backbone() const {
+    const auto found =
+        std::find_if(modules.begin(), modules.end(), [](const Module& m) { return m.unit == PassUnit::microbatch; });
+    PIPEWEAVER_ASSERT(found != modules.end());
+    return static_cast<std::size_t>(found - modules.begin());
+}
+
+// Modules are in topological order, so every path climbs and the recursion ends.
+bool reaches(const Model& model, std::size_t from, std::size_t to) {
+    if (from == to) return true;
+    return std::any_of(model.edges.begin(), model.edges.end(),
+                       [&](const ModelEdge& edge) { return edge.from == from && reaches(model, edge.to, to); });
+}
+
+Role role_of(const Model& model, std::size_t module) {
+    const std::size_t backbone = model.backbone();
+    if (module == backbone) return Role::backbone;
+    return reaches(model, module, backbone) ? Role::encoder : Role::generator;
+}
+
+}  // namespace pipeweaver::workloads

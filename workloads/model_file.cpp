@@ -1,0 +1,248 @@
+// Model files ("pipeweaver-model/1"): strict reading.
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/text.hpp"
+#include "pipeweaver/workloads/catalogue.hpp"
+#include "workloads/architecture.hpp"
+#include "workloads/fields.hpp"
+#include "workloads/model_parts.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace pipeweaver::workloads {
+
+namespace {
+
+constexpr std::int64_t most_pixels = 100'000;  // of an image's side
+constexpr std::int64_t most_tokens = 1'000'000'000;
+constexpr std::int64_t most_gpus = 10'000'000;
+
+Modality parse_modality(const Json& json) {
+    const std::string text = json.one_of({"text", "image", "video", "audio"});
+    for (const auto modality : {Modality::image, Modality::video, Modality::audio})
+        if (name_of(modality) == text) return modality;
+    return Modality::text;
+}
+
+Module parse_module(const Json& json) {
+    json.only_keys({"name", "architecture", "unit", "modalities", "trainable"});
+    Module module;
+    module.name = json.at("name").text();
+    if (module.name.empty()) json.at("name").fail("is empty");
+    const Json network = json.at("architecture");
+    try {
+        module.architecture = network.is_string() ? architecture(network.text()) : parse_architecture(network);
+    } catch (const Error& error) {
+        if (network.is_string()) network.fail(error.what());
+        throw;
+    }
+    module.unit = json.at("unit").one_of({"microbatch", "items"}) == "items" ? PassUnit::items : PassUnit::microbatch;
+    for (const Json& modality : json.at("modalities").elements()) {
+        module.modalities.push_back(parse_modality(modality));
+        if (std::count(module.modalities.begin(), module.modalities.end(), module.modalities.back()) > 1)
+            modality.fail("is given twice");
+    }
+    if (module.modalities.empty()) json.at("modalities").fail("is empty");
+    module.trainable = boolean_or(json, "trainable", true);
+    return module;
+}
+
+std::vector<Module> parse_modules(const Json& json) {
+    std::vector<Module> modules;
+    for (const Json& element : json.elements()) {
+        modules.push_back(parse_module(element));
+        const auto same = [&](const Module& m) { return m.name == modules.back().name; };
+        if (std::count_if(modules.begin(), modules.end(), same) > 1)
+            element.at("name").fail(fmt::format("'{}' is given twice", modules.back().name));
+    }
+    const auto backbones =
+        std::count_if(modules.begin(), modules.end(), [](const Module& m) { return m.unit == PassUnit::microbatch; });
+    if (backbones != 1)
+        json.fail(fmt::format("{} modules have the unit 'microbatch', exactly one must: the backbone", backbones));
+    return modules;
+}
+
+std::size_t module_index(const Json& json, const std::vector<Module>& modules) {
+    const std::string name = json.text();
+    std::vector<std::string> names;
+    for (const auto& module : modules) {
+        if (module.name == name) return names.size();
+        names.push_back(module.name);
+    }
+    json.fail(unknown("module", name, names));
+}
+
+void parse_projector(const Json& json, ModelEdge& edge) {
+    json.only_keys({"in", "out", "hidden"});
+    edge.projector_in = json.at("in").integer(1, 10'000'000);
+    edge.projector_out = json.at("out").integer(1, 10'000'000);
+    edge.projector_hidden = integer_or(json, "hidden", 0, 1, 10'000'000);
+}
+
+std::vector<ModelEdge> parse_edges(const Json& json, const std::vector<Module>& modules) {
+    std::vector<ModelEdge> edges;
+    for (const Json& element : json.elements()) {
+        element.only_keys({"from", "to", "token_reduction", "projector"});
+        ModelEdge edge;
+        edge.from = module_index(element.at("from"), modules);
+        edge.to = module_index(element.at("to"), modules);
+        const auto same = [&](const ModelEdge& e) { return e.from == edge.from && e.to == edge.to; };
+        if (std::any_of(edges.begin(), edges.end(), same)) element.fail("joins the same modules as an earlier edge");
+        edge.token_reduction = integer_or(element, "token_reduction", 1, 1, 1'000'000);
+        if (const auto projector = element.find("projector")) parse_projector(*projector, edge);
+        edges.push_back(edge);
+    }
+    return edges;
+}
+
+// Puts the modules in topological order, of several possible ones the one nearest to the file's.
+void sort_modules(const Json& edges_json, Model& model) {
+    const std::size_t count = model.modules.size();
+    std::vector<std::size_t> place(count, count);
+    std::vector<Module> sorted;
+    while (sorted.size() < count) {
+        std::size_t next = count;
+        for (std::size_t i = count; i-- > 0;) {
+            const bool waits = std::any_of(model.edges.begin(), model.edges.end(), [&](const ModelEdge& edge) {
+                return edge.to == i && place[edge.from] == count;
+            });
+            if (place[i] == count && !waits) next = i;
+        }
+        if (next == count) edges_json.fail("the modules form a cycle");
+        place[next] = sorted.size();
+        sorted.push_back(model.modules[next]);
+    }
+    model.modules = std::move(sorted);
+    for (auto& edge : model.edges)
+        edge = {place[edge.from],  place[edge.to],     edge.token_reduction,
+                edge.projector_in, edge.projector_out, edge.projector_hidden};
+}
+
+bool takes(const Model& model, Modality modality) {
+    return std::any_of(model.modules.begin(), model.modules.end(), [&](const Module& module) {
+        return std::count(module.modalities.begin(), module.modalities.end(), modality) > 0;
+    });
+}
+
+ImageRule parse_image(const Json& json) {
+    json.only_keys({"patch", "merge", "fixed_pixels", "min_tokens", "max_tokens"});
+    ImageRule rule;
+    rule.patch = json.at("patch").integer(1, most_pixels);
+    rule.merge = integer_or(json, "merge", 1, 1, 1'000);
+    if (const auto fixed = json.find("fixed_pixels")) {
+        rule.fixed_pixels = fixed->integer(rule.patch, most_pixels);
+        if (json.find("min_tokens") || json.find("max_tokens"))
+            json.fail("min_tokens and max_tokens are for native resolution, not beside fixed_pixels");
+        return rule;
+    }
+    rule.min_tokens = integer_or(json, "min_tokens", 1, 1, most_tokens);
+    rule.max_tokens = integer_or(json, "max_tokens", 0, rule.min_tokens, most_tokens);
+    return rule;
+}
+
+VideoRule parse_video(const Json& json) {
+    json.only_keys(
+        {"width", "height", "spatial", "frames_in", "frames_out", "first_frame_alone", "fps", "max_seconds"});
+    VideoRule rule;
+    rule.spatial = json.at("spatial").integer(1, most_pixels);
+    rule.width = json.at("width").integer(rule.spatial, most_pixels);
+    rule.height = json.at("height").integer(rule.spatial, most_pixels);
+    rule.frames_in = json.at("frames_in").integer(1, 10'000);
+    rule.frames_out = json.at("frames_out").integer(1, 10'000);
+    rule.first_frame_alone = boolean_or(json, "first_frame_alone", false);
+    rule.fps = json.at("fps").number(0.001, 1'000);
+    rule.max_seconds = json.at("max_seconds").number(0.001, 100'000);
+    return rule;
+}
+
+AudioRule parse_audio(const Json& json) {
+    json.only_keys({"frames_per_second", "tokens_per_second"});
+    return {json.at("frames_per_second").number(0.001, 1e6), json.at("tokens_per_second").number(0.001, 1e6)};
+}
+
+// The rule of a modality is needed where a module takes it, and an error where none does.
+std::optional<Json> rule_for(const Json& json, const Model& model, Modality modality) {
+    const auto rule = json.find(name_of(modality));
+    if (rule && !takes(model, modality)) rule->fail("no module has this modality");
+    return takes(model, modality) ? json.at(name_of(modality)) : rule;
+}
+
+void parse_rules(const Json& json, Model& model) {
+    if (const auto image = rule_for(json, model, Modality::image)) model.image = parse_image(*image);
+    if (const auto video = rule_for(json, model, Modality::video)) model.video = parse_video(*video);
+    if (const auto audio = rule_for(json, model, Modality::audio)) model.audio = parse_audio(*audio);
+    model.microbatch_tokens = integer_or(json, "microbatch_tokens", model.microbatch_tokens, 1, most_tokens);
+    model.most_items = integer_or(json, "most_items", 0, 1, most_tokens);
+    model.most_video_seconds = number_or(json, "most_video_seconds", 0, 0.001, 1e9);
+    if (const auto layout = json.find("layout")) {
+        layout->only_keys({"tp", "pp", "dp"});
+        model.tp = layout->at("tp").integer(1, most_gpus);
+        model.pp = layout->at("pp").integer(1, most_gpus);
+        model.dp = layout->at("dp").integer(1, most_gpus);
+    }
+}
+
+// What the parts say of each other must agree.
+void check_encoder_edge(const Json& json, const Model& model, const ModelEdge& edge) {
+    const Module& from = model.modules[edge.from];
+    const auto reads = [&](Modality m) { return std::count(from.modalities.begin(), from.modalities.end(), m) > 0; };
+    if (role_of(model, edge.from) != Role::encoder) return;
+    if (reads(Modality::image) && model.image.merge * model.image.merge != edge.token_reduction)
+        json.at("image").fail(
+            fmt::format("merge is {}, but the edge from '{}' makes one token of {}: merge * merge is "
+                        "needed there",
+                        model.image.merge, from.name, edge.token_reduction));
+    const double ratio = model.audio.frames_per_second / model.audio.tokens_per_second;
+    if (reads(Modality::audio) && std::abs(ratio - static_cast<double>(edge.token_reduction)) > 1e-6)
+        json.at("audio").fail(
+            fmt::format("frames_per_second / tokens_per_second is {:.6g}, but the edge from '{}' makes "
+                        "one token of {}",
+                        ratio, from.name, edge.token_reduction));
+}
+
+void check_agreement(const Json& json, const Model& model) {
+    const std::size_t backbone = model.backbone();
+    for (std::size_t i = 0; i < model.modules.size(); ++i) {
+        const Module& module = model.modules[i];
+        if (!reaches(model, i, backbone) && !reaches(model, backbone, i))
+            json.at("modules").fail(fmt::format("no path of edges joins '{}' and the backbone '{}'", module.name,
+                                                model.modules[backbone].name));
+        const bool sees = std::count(module.modalities.begin(), module.modalities.end(), Modality::image) > 0;
+        if (sees && module.architecture.kind == ModuleKind::vision_encoder &&
+            module.architecture.patch_size != model.image.patch)
+            json.at("image").fail(fmt::format("patch is {}, but the patches of '{}' have {} pixels", model.image.patch,
+                                              module.name, module.architecture.patch_size));
+    }
+    for (const auto& edge : model.edges) check_encoder_edge(json, model, edge);
+}
+
+}  // namespace
+
+Model parse_model_object(const Json& json) {
+    json.only_keys({"format", "name", "modules", "edges", "image", "video", "audio", "microbatch_tokens", "most_items",
+                    "most_video_seconds", "layout", "confidence", "source", "assumed"});
+    Model model;
+    model.name = json.at("name").text();
+    model.modules = parse_modules(json.at("modules"));
+    if (const auto edges = json.find("edges")) {
+        model.edges = parse_edges(*edges, model.modules);
+        sort_modules(*edges, model);
+    }
+    parse_rules(json, model);
+    model.confidence = text_or(json, "confidence");
+    model.source = text_or(json, "source");
+    if (const auto assumed = json.find("assumed"))
+        for (const Json& line : assumed->elements()) model.assumed.push_back(line.text());
+    check_agreement(json, model);
+    return model;
+}
+
+Model parse_model(const JsonDocument& document) {
+    document.require_format("pipeweaver-model", 1);
+    return parse_model_object(document.root());
+}
+
+Model read_model(const std::filesystem::path& path) { return parse_model(JsonDocument::read(path)); }
+
+}  // namespace pipeweaver::workloads

@@ -1,0 +1,89 @@
+// Model files ("pipeweaver-model/1"): writing.
+#include "pipeweaver/workloads/model.hpp"
+#include "workloads/architecture.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+namespace pipeweaver::workloads {
+
+namespace {
+
+using Object = nlohmann::ordered_json;
+
+Object module_json(const Module& module) {
+    Object modalities = Object::array();
+    for (const auto modality : module.modalities) modalities.push_back(name_of(modality));
+    return {{"name", module.name},
+            {"architecture", architecture_json(module.architecture)},
+            {"unit", module.unit == PassUnit::items ? "items" : "microbatch"},
+            {"modalities", modalities},
+            {"trainable", module.trainable}};
+}
+
+Object edge_json(const Model& model, const ModelEdge& edge) {
+    Object json{{"from", model.modules[edge.from].name},
+                {"to", model.modules[edge.to].name},
+                {"token_reduction", edge.token_reduction}};
+    if (edge.projector_in == 0) return json;
+    json["projector"] = {{"in", edge.projector_in}, {"out", edge.projector_out}};
+    if (edge.projector_hidden > 0) json["projector"]["hidden"] = edge.projector_hidden;
+    return json;
+}
+
+Object image_json(const ImageRule& rule) {
+    Object json{{"patch", rule.patch}, {"merge", rule.merge}};
+    if (rule.fixed_pixels > 0) {
+        json["fixed_pixels"] = rule.fixed_pixels;
+        return json;
+    }
+    json["min_tokens"] = rule.min_tokens;
+    if (rule.max_tokens > 0) json["max_tokens"] = rule.max_tokens;
+    return json;
+}
+
+Object video_json(const VideoRule& rule) {
+    return {{"width", rule.width},
+            {"height", rule.height},
+            {"spatial", rule.spatial},
+            {"frames_in", rule.frames_in},
+            {"frames_out", rule.frames_out},
+            {"first_frame_alone", rule.first_frame_alone},
+            {"fps", rule.fps},
+            {"max_seconds", rule.max_seconds}};
+}
+
+void put_rules(Object& json, const Model& model) {
+    const auto takes = [&](Modality modality) {
+        return std::any_of(model.modules.begin(), model.modules.end(), [&](const Module& m) {
+            return std::count(m.modalities.begin(), m.modalities.end(), modality) > 0;
+        });
+    };
+    if (takes(Modality::image)) json["image"] = image_json(model.image);
+    if (takes(Modality::video)) json["video"] = video_json(model.video);
+    if (takes(Modality::audio))
+        json["audio"] = {{"frames_per_second", model.audio.frames_per_second},
+                         {"tokens_per_second", model.audio.tokens_per_second}};
+}
+
+}  // namespace
+
+std::string to_json(const Model& model) {
+    Object json{{"format", "pipeweaver-model/1"}, {"name", model.name}};
+    json["modules"] = Object::array();
+    for (const auto& module : model.modules) json["modules"].push_back(module_json(module));
+    json["edges"] = Object::array();
+    for (const auto& edge : model.edges) json["edges"].push_back(edge_json(model, edge));
+    put_rules(json, model);
+    json["microbatch_tokens"] = model.microbatch_tokens;
+    if (model.most_items > 0) json["most_items"] = model.most_items;
+    if (model.most_video_seconds > 0) json["most_video_seconds"] = model.most_video_seconds;
+    if (model.tp > 0) json["layout"] = {{"tp", model.tp}, {"pp", model.pp}, {"dp", model.dp}};
+    if (!model.confidence.empty()) json["confidence"] = model.confidence;
+    if (!model.source.empty()) json["source"] = model.source;
+    if (!model.assumed.empty()) json["assumed"] = model.assumed;
+    return json.dump(2, ' ', false, Object::error_handler_t::replace) + "\n";
+}
+
+}  // namespace pipeweaver::workloads
