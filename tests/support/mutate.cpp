@@ -48,9 +48,9 @@ bool at_some(json& list, Subject& s, Change change) {
 
 bool swap_across_edge(Subject& s, bool starts_too) {
     return at_some(s.problem["edges"], s, [&](const json& edge) {
-        if (&s.order_of(edge[0]) != &s.order_of(edge[1])) return false;
-        swap_tasks(s, edge[0], edge[1], starts_too);
-        return true;
+        const bool one_rank = &s.order_of(edge[0]) == &s.order_of(edge[1]);
+        if (one_rank) swap_tasks(s, edge[0], edge[1], starts_too);
+        return one_rank;
     });
 }
 

@@ -97,7 +97,8 @@ void read_tasks(const json& problem, Facts& facts) {
     static const std::set<std::string> kinds{"F", "B", "I", "W", "X"};
     for (const json& task : problem.at("tasks")) {
         require(task.at("id") == facts.costs.size(), "task {} has the id {}", facts.costs.size(), task.at("id").dump());
-        require(task.at("kind").is_string() && kinds.contains(task.at("kind")), "unknown kind {}", task.at("kind").dump());
+        require(task.at("kind").is_string() && kinds.contains(task.at("kind")), "unknown kind {}",
+                task.at("kind").dump());
         facts.lane_of.push_back(id(task.at("rank"), facts.lanes.size(), "a task's rank"));
         facts.costs.push_back({count(task.at("duration_ns"), "duration_ns"),
                                count(task.at("acquire_bytes"), "acquire_bytes"),
@@ -289,7 +290,8 @@ Count makespan(const Facts& facts, const std::vector<Count>& start) {
 }
 
 void check_names(const json& problem, const json& solution) {
-    require(solution.at("format") == "pipeweaver-solution/1", "the solution's format is {}", solution.at("format").dump());
+    require(solution.at("format") == "pipeweaver-solution/1", "the solution's format is {}",
+            solution.at("format").dump());
     require(solution.at("problem") == problem.at("name"), "the solution is for {}, the problem is {}",
             solution.at("problem").dump(), problem.at("name").dump());
     const json* digest = optional_member(solution, "problem_sha256");
