@@ -194,6 +194,7 @@ void append_list(std::string& out, std::string_view key, const std::vector<Write
 template <class T>
 std::vector<Writer> written(const std::vector<T>& all) {
     std::vector<Writer> entries;
+    entries.reserve(all.size());
     for (const auto& one : all) entries.push_back(written(one));
     return entries;
 }

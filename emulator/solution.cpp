@@ -78,10 +78,7 @@ std::vector<std::uint32_t> read_modes(const Json& root, const Problem& problem) 
     return mode;
 }
 
-}  // namespace
-
-Schedule read_schedule(const std::filesystem::path& path, const ProblemFile& file) {
-    const auto document = JsonDocument::read(path);
+Schedule from_document(const JsonDocument& document, const ProblemFile& file) {
     document.require_format("pipeweaver-solution", 1);
     const Json root = document.root();
     root.only_keys({"format", "problem", "problem_sha256", "order", "mode", "start_ns", "makespan_ns", "lower_bound_ns",
@@ -92,8 +89,6 @@ Schedule read_schedule(const std::filesystem::path& path, const ProblemFile& fil
     require_text_if_present(root, "problem_sha256", file.sha256, "that of the problem is");
     return {read_order(root.at("order"), file.problem), read_modes(root, file.problem)};
 }
-
-namespace {
 
 template <class T, class Value>
 void check_list(const Json& root, std::string_view key, const std::vector<T>& true_values, Value value_of) {
@@ -108,6 +103,14 @@ void check_list(const Json& root, std::string_view key, const std::vector<T>& tr
 }
 
 }  // namespace
+
+Schedule read_schedule(const std::filesystem::path& path, const ProblemFile& file) {
+    return from_document(JsonDocument::read(path), file);
+}
+
+Schedule parse_schedule(std::string name, std::string_view text, const ProblemFile& file) {
+    return from_document(JsonDocument(std::move(name), text), file);
+}
 
 void check_claims(const std::filesystem::path& path, const Schedule& schedule, const Replay& replay) {
     const auto document = JsonDocument::read(path);

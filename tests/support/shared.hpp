@@ -1,18 +1,20 @@
-// Where the collected measurements and facts lie, if they do: tests that compare with them are left out without.
+// Where the reference data and the referee lie, if they are on this machine.
 #pragma once
 
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
 
-namespace pipeweaver {
+namespace pipeweaver::testing {
 
+/// The folder named by PIPEWEAVER_SHARED, else "shared" beside the source folder; nothing if there is none.
+/// Tests that need it say so and pass without it.
 inline std::optional<std::filesystem::path> shared_folder() {
-    // The environment names it where the source lies elsewhere (a second checkout).
     const char* named = std::getenv("PIPEWEAVER_SHARED");
-    const std::filesystem::path folder = named != nullptr ? named : PIPEWEAVER_SOURCE_DIR "/../shared";
-    if (!std::filesystem::exists(folder / "data")) return std::nullopt;
+    const auto folder = named != nullptr ? std::filesystem::path(named)
+                                         : std::filesystem::path(PIPEWEAVER_SOURCE_DIR).parent_path() / "shared";
+    if (!std::filesystem::is_directory(folder)) return std::nullopt;
     return folder;
 }
 
-}  // namespace pipeweaver
+}  // namespace pipeweaver::testing

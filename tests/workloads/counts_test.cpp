@@ -58,7 +58,7 @@ TEST_CASE("all parameters are within 1 % of the published ones, or the entry say
 }
 
 TEST_CASE("the embedded catalogue holds every entry of the collected facts, with the same parameters") {
-    const auto shared = shared_folder();
+    const auto shared = testing::shared_folder();
     if (!shared) {
         MESSAGE("left out: the collected facts (../shared) are not here");
         return;

@@ -4,6 +4,9 @@
 #include "pipeweaver/emulator/problem.hpp"
 
 #include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
 
 namespace pipeweaver::emulator {
 
@@ -45,6 +48,9 @@ struct Solution {
 /// task missing, twice, unknown or on a wrong rank, a mode that does not exist. Whether it can run is replay()'s
 /// answer.
 [[nodiscard]] Schedule read_schedule(const std::filesystem::path& path, const ProblemFile& file);
+
+/// The same from text already read; `name` stands for the file in errors.
+[[nodiscard]] Schedule parse_schedule(std::string name, std::string_view text, const ProblemFile& file);
 
 struct Replay;
 

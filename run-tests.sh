@@ -1,0 +1,132 @@
+#!/usr/bin/env bash
+# Runs all tests and closes with the line "N passed, N failed"; the exit status is 0 only if none failed.
+#
+#   run-tests.sh          everything
+#   run-tests.sh --core   without the tests that need PyTorch, a browser, Ray or Slurm
+#
+# Counted are: each C++ test case, once as built for development and once under address and undefined-behaviour
+# sanitizers; each Python test; and each check of the sources as one. A failure stops nothing, so the count is whole.
+set -uo pipefail
+cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")" || exit 1
+exec </dev/null
+. scripts/debian.sh
+
+core=no
+case "${1:-}" in
+  "") ;;
+  --core) core=yes ;;
+  *) echo "usage: run-tests.sh [--core]" >&2; exit 2 ;;
+esac
+
+results=$PWD/build/test-results
+passed=0
+failed=0
+began=$SECONDS
+
+heading() { printf '\n== %s (%d s)\n' "$1" $((SECONDS - began)); }
+
+# check NAME COMMAND...: one check, passed if the command succeeds.
+check() {
+  local name=$1
+  shift
+  if "$@"; then
+    passed=$((passed + 1))
+  else
+    echo "FAILED: $name"
+    failed=$((failed + 1))
+  fi
+}
+
+# must NAME COMMAND...: a step that tests depend on; counted only where it fails.
+must() {
+  local name=$1
+  shift
+  "$@" && return 0
+  echo "FAILED: $name"
+  failed=$((failed + 1))
+  return 1
+}
+
+# count NAME FILE: adds the tests of a JUnit file; a run that left none is a failure.
+count() {
+  local counts
+  if ! counts=$(python3 scripts/count_tests.py "$2"); then
+    echo "FAILED: $1 left no results"
+    failed=$((failed + 1))
+    return
+  fi
+  read -r more_passed more_failed <<<"$counts"
+  echo "$1: $more_passed passed, $more_failed failed"
+  passed=$((passed + more_passed))
+  failed=$((failed + more_failed))
+}
+
+build() { cmake --preset "$1" && cmake --build --preset "$1" -j"$(nproc)"; }
+
+cpp_tests() {
+  heading "C++ tests, preset $1"
+  must "build of preset $1" build "$1" || return
+  # No test takes long; one that hangs must not hold up the rest.
+  ctest --preset "$1" -j"$(nproc)" --timeout 300 --output-junit "$results/$1.xml"
+  count "C++ tests, preset $1" "$results/$1.xml"
+}
+
+# The CPU build of PyTorch: from where pip is told to look for files, else from PyTorch's own index. Only then PyPI,
+# whose Linux build brings gigabytes of GPU libraries.
+install_torch() {
+  local pip=(.venv/bin/python -m pip --quiet --disable-pip-version-check)
+  .venv/bin/python -c 'import sys, torch; sys.exit(not torch.__version__.startswith("2.13.0"))' 2>/dev/null && return
+  "${pip[@]}" install --no-index --no-deps torch==2.13.0 2>/dev/null && "${pip[@]}" install torch==2.13.0 && return
+  "${pip[@]}" install --extra-index-url https://download.pytorch.org/whl/cpu torch==2.13.0
+}
+
+python_environment() {
+  .venv/bin/python -c pass 2>/dev/null || python3 -m venv --clear .venv || return
+  .venv/bin/python -m pip --quiet --disable-pip-version-check install --requirement tests/python/requirements.txt || return
+  [ $core = yes ] || install_torch
+}
+
+python_tests() {
+  heading "Python tests"
+  must "Python environment" python_environment || return
+  local left_out=()
+  [ $core = no ] || left_out=(--ignore-glob='*torch*')
+  timeout 900 .venv/bin/python -m pytest -q tests/python "${left_out[@]}" --junitxml="$results/python.xml"
+  count "Python tests" "$results/python.xml"
+}
+
+sources() {
+  find apps base bench costdb emit emulator include partition search tests workloads \
+    \( -name '*.hpp' -o -name '*.cpp' \) -print0
+}
+
+formatted() { sources | xargs -0 clang-format --dry-run -Werror; }
+
+# Only files that the development build compiles have the flags that the check needs.
+tidy() {
+  python3 -c 'import json; print("\n".join(entry["file"] for entry in json.load(open("build/dev/compile_commands.json"))))' |
+    grep '\.cpp$' | xargs -d '\n' -P "$(nproc)" -n 1 clang-tidy -p build/dev --quiet 2> >(grep -v 'warnings* generated\.$' >&2)
+}
+
+heading "Debian packages"
+if ! install_packages "${release_packages[@]}" "${test_packages[@]}"; then
+  echo "0 passed, 1 failed"
+  exit 1
+fi
+use_ccache "$PWD"
+rm -rf "$results"
+mkdir -p "$results"
+
+cpp_tests dev
+cpp_tests asan
+python_tests
+heading "the release build has no warnings"
+check "release build" build release
+heading "clang-format"
+check "clang-format" formatted
+heading "clang-tidy"
+check "clang-tidy" tidy
+
+heading "done"
+echo "$passed passed, $failed failed"
+[ $failed -eq 0 ]
