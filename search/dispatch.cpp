@@ -1,0 +1,118 @@
+#include "search/dispatch.hpp"
+
+#include "pipeweaver/base/assert.hpp"
+
+#include <algorithm>
+
+namespace pipeweaver::search {
+
+Dispatcher::Dispatcher(const Flat& flat) : flat_(flat), memory_(flat) {}
+
+std::optional<Shortage> Dispatcher::prepare(std::span<const Cost> costs) {
+    costs_.assign(costs.begin(), costs.end());
+    return memory_.prepare(costs);
+}
+
+void Dispatcher::begin() {
+    memory_.restart();
+    sequence_.clear();
+    sequence_.reserve(flat_.tasks());
+    missing_.resize(flat_.tasks());
+    ready_at_.assign(flat_.tasks(), 0);
+    clock_.assign(flat_.ranks(), 0);
+    ready_.resize(flat_.ranks());
+    for (auto& tasks : ready_) tasks.clear();
+    candidate_.assign(flat_.ranks(), {});
+    stale_.assign(flat_.ranks(), 1);
+    last_late_.assign(flat_.ranks(), 1);
+    refused_at_.assign(flat_.tasks(), 0);
+    seen_relief_ = 0;
+    makespan_ = 0;
+    for (std::uint32_t i = 0; i < flat_.tasks(); ++i) {
+        missing_[i] = static_cast<std::uint32_t>(flat_.before[i].size());
+        if (missing_[i] == 0) ready_[flat_.rank_of[i]].push_back(i);
+    }
+}
+
+// The task that can start first, by priority among equals.
+Dispatcher::Candidate Dispatcher::list_candidate(std::uint32_t rank) const {
+    Candidate best;
+    bool best_late = false;
+    for (const std::uint32_t task : ready_[rank]) {
+        if (refused(task)) continue;
+        const std::int64_t start = std::max(clock_[rank], ready_at_[task]);
+        const bool late = choice_ == Choice::backward_first && flat_.late[task] != 0;
+        if (start > best.start) continue;
+        if (start == best.start && std::pair(!late, position_[task]) > std::pair(!best_late, position_[best.task]))
+            continue;
+        best = {task, start};
+        best_late = late;
+    }
+    return best;
+}
+
+Dispatcher::Candidate Dispatcher::dual_queue_candidate(std::uint32_t rank) const {
+    Candidate now[2];  // a forward, a backward that could start now
+    for (const std::uint32_t task : ready_[rank]) {
+        if (ready_at_[task] > clock_[rank] || refused(task)) continue;
+        Candidate& mine = now[flat_.late[task]];
+        if (mine.task == UINT32_MAX || position_[task] < position_[mine.task]) mine = {task, clock_[rank]};
+    }
+    if (now[0].task == UINT32_MAX || now[1].task == UINT32_MAX) return list_candidate(rank);
+    return now[last_late_[rank] == 0 ? 1 : 0];
+}
+
+Dispatcher::Candidate Dispatcher::candidate(std::uint32_t rank) const {
+    return choice_ == Choice::dual_queue ? dual_queue_candidate(rank) : list_candidate(rank);
+}
+
+// The rank whose candidate starts first.
+std::uint32_t Dispatcher::next_rank() {
+    // Memory given back anywhere may allow what was refused elsewhere.
+    if (memory_.relief() != seen_relief_) stale_.assign(flat_.ranks(), 1);
+    seen_relief_ = memory_.relief();
+    std::uint32_t next = 0;
+    for (std::uint32_t rank = 0; rank < flat_.ranks(); ++rank) {
+        if (stale_[rank] != 0) candidate_[rank] = candidate(rank);
+        stale_[rank] = 0;
+        if (candidate_[rank].start < candidate_[next].start) next = rank;
+    }
+    return next;
+}
+
+void Dispatcher::place(std::uint32_t rank, const Candidate& chosen) {
+    const std::uint32_t task = chosen.task;
+    memory_.place(task);
+    std::erase(ready_[rank], task);
+    const std::int64_t end = chosen.start + costs_[task].duration;
+    clock_[rank] = end;
+    makespan_ = std::max(makespan_, end + flat_.tail[rank]);
+    last_late_[rank] = static_cast<char>(flat_.late[task]);
+    stale_[rank] = 1;
+    sequence_.push_back(task);
+    for (const Arc& arc : flat_.after[task]) {
+        ready_at_[arc.task] = std::max(ready_at_[arc.task], end + arc.lag_ns);
+        if (--missing_[arc.task] > 0) continue;
+        ready_[flat_.rank_of[arc.task]].push_back(arc.task);
+        stale_[flat_.rank_of[arc.task]] = 1;
+    }
+}
+
+void Dispatcher::run(Choice choice, std::span<const std::uint32_t> position) {
+    choice_ = choice;
+    position_ = position;
+    begin();
+    while (sequence_.size() < flat_.tasks()) {
+        const std::uint32_t rank = next_rank();
+        const Candidate chosen = candidate_[rank];
+        PIPEWEAVER_ASSERT(chosen.task != UINT32_MAX);
+        if (memory_.allows(chosen.task)) {
+            place(rank, chosen);
+        } else {
+            refused_at_[chosen.task] = memory_.relief() + 1;
+            stale_[rank] = 1;
+        }
+    }
+}
+
+}  // namespace pipeweaver::search

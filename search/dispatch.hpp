@@ -1,0 +1,65 @@
+// Builds a schedule task by task in the order of time, safe in memory by construction (see safe_memory.hpp).
+#pragma once
+
+#include "search/safe_memory.hpp"
+
+namespace pipeweaver::search {
+
+/// How a rank chooses among the tasks that may run.
+enum class Choice : std::uint8_t {
+    /// The dual queue of DIP (arXiv 2504.14145, stage interleaving): where a forward and a backward could both start
+    /// now, the kind that did not run last; else what can start first. Ties by priority.
+    dual_queue,
+    /// What can start first; ties by priority: a non-delay list schedule.
+    list,
+    /// As `list`, but never a forward where a backward could start now.
+    backward_first,
+};
+
+class Dispatcher {
+public:
+    explicit Dispatcher(const Flat& flat);
+
+    /// Sets the tasks' costs; see SafeMemory::prepare.
+    std::optional<Shortage> prepare(std::span<const Cost> costs);
+
+    /// Schedules all tasks; smaller `position` = higher priority. Pre: prepare() found nothing short, `choice` is
+    /// defined, positions differ. Time O(tasks * (ready tasks of a rank + one memory test)).
+    void run(Choice choice, std::span<const std::uint32_t> position);
+
+    /// Of the last run: all tasks in the order in which they were placed (a topological order of edges and ranks'
+    /// orders together), and the makespan.
+    const std::vector<std::uint32_t>& sequence() const { return sequence_; }
+    std::int64_t makespan() const { return makespan_; }
+
+private:
+    struct Candidate {
+        std::uint32_t task = UINT32_MAX;
+        std::int64_t start = INT64_MAX;
+    };
+
+    void begin();
+    bool refused(std::uint32_t task) const { return refused_at_[task] == memory_.relief() + 1; }
+    Candidate candidate(std::uint32_t rank) const;
+    Candidate dual_queue_candidate(std::uint32_t rank) const;
+    Candidate list_candidate(std::uint32_t rank) const;
+    std::uint32_t next_rank();
+    void place(std::uint32_t rank, const Candidate& chosen);
+
+    const Flat& flat_;
+    SafeMemory memory_;
+    std::vector<Cost> costs_;
+    Choice choice_ = Choice::list;
+    std::span<const std::uint32_t> position_;
+
+    std::vector<std::uint32_t> sequence_, missing_;
+    std::vector<std::int64_t> ready_at_, clock_;     // per task: predecessors' ends and lags; per rank
+    std::vector<std::vector<std::uint32_t>> ready_;  // per rank: tasks whose predecessors are placed
+    std::vector<Candidate> candidate_;               // per rank
+    std::vector<char> stale_, last_late_;            // per rank: candidate_ must be found again; kind run last
+    std::vector<std::uint64_t> refused_at_;          // per task: relief + 1 when memory refused it; 0: never
+    std::uint64_t seen_relief_ = 0;
+    std::int64_t makespan_ = 0;
+};
+
+}  // namespace pipeweaver::search

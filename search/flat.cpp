@@ -1,0 +1,163 @@
+#include "search/flat.hpp"
+
+#include "pipeweaver/base/assert.hpp"
+#include "pipeweaver/base/error.hpp"
+
+#include <functional>
+#include <queue>
+#include <tuple>
+
+namespace pipeweaver::search {
+
+namespace {
+
+using emulator::Replayer;
+using emulator::TaskKind;
+
+struct Link {
+    std::uint32_t from, to;
+    std::int64_t lag;
+};
+
+std::vector<Link> links_of(const emulator::Problem& problem, const Rules& rules) {
+    std::vector<Link> links;
+    links.reserve(problem.edges.size());
+    const auto number = [](TaskId task) { return static_cast<std::uint32_t>(task); };
+    for (const auto& edge : problem.edges) links.push_back({number(edge.from), number(edge.to), edge.lag.count()});
+    // Both ends are on one rank, so the machine order alone makes such a link hold in time.
+    for (const auto& fixed : rules.fixed_order)
+        for (std::size_t i = 0; i + 1 < fixed.size(); ++i) links.push_back({number(fixed[i]), number(fixed[i + 1]), 0});
+    return links;
+}
+
+Groups<Arc> grouped(std::size_t tasks, const std::vector<Link>& links, bool by_target) {
+    Groups<Arc> groups;
+    groups.first.assign(tasks + 1, 0);
+    for (const Link& link : links) ++groups.first[(by_target ? link.to : link.from) + 1];
+    for (std::size_t i = 0; i < tasks; ++i) groups.first[i + 1] += groups.first[i];
+    groups.items.resize(links.size());
+    auto next = groups.first;
+    for (const Link& link : links)
+        groups.items[next[by_target ? link.to : link.from]++] = {by_target ? link.from : link.to, link.lag};
+    return groups;
+}
+
+Cost plain(const emulator::TaskCost& cost) { return {cost.duration.count(), cost.acquire.count, cost.release.count}; }
+
+void fill_costs(Flat& flat) {
+    const auto& problem = flat.problem();
+    flat.cost_first.push_back(0);
+    for (std::uint32_t i = 0; i < flat.tasks(); ++i) {
+        const std::uint32_t pair = flat.pair_of[i];
+        const std::size_t modes = pair == Replayer::unpaired ? 1 : problem.pairs[pair].modes.size();
+        std::int64_t least = INT64_MAX;
+        for (std::uint32_t m = 0; m < modes; ++m) {
+            flat.cost_table.push_back(plain(flat.replayer->cost(i, m)));
+            least = std::min(least, flat.cost_table.back().duration);
+        }
+        flat.shortest.push_back(least);
+        flat.cost_first.push_back(static_cast<std::uint32_t>(flat.cost_table.size()));
+    }
+}
+
+void fill_late(Flat& flat) {
+    const auto& tasks = flat.problem().tasks;
+    flat.late.assign(flat.tasks(), 0);
+    for (const std::uint32_t i : flat.topological) {
+        const TaskKind kind = tasks[i].kind;
+        bool late = kind != TaskKind::forward && kind != TaskKind::other;
+        if (kind == TaskKind::other)
+            for (const Arc& arc : flat.before[i]) late = late || flat.late[arc.task] != 0;
+        flat.late[i] = late ? 1 : 0;
+    }
+}
+
+// A weight gradient comes as soon as it may: it frees memory and nothing waits longer for it.
+void fill_reading(Flat& flat) {
+    const auto& tasks = flat.problem().tasks;
+    std::vector<std::uint32_t> index_of(flat.tasks());
+    for (std::uint32_t i = 0; i < flat.tasks(); ++i) index_of[flat.topological[i]] = i;
+    const auto key = [&](std::uint32_t i) {
+        return std::tuple(tasks[i].kind != TaskKind::weight_gradient, tasks[i].microbatch, tasks[i].item, index_of[i]);
+    };
+    const auto keys = keys_by(flat.tasks(), [&](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); });
+    flat.reading = sorted_by_key(flat.before, flat.after, keys);
+    flat.place.resize(flat.tasks());
+    for (std::uint32_t i = 0; i < flat.tasks(); ++i) flat.place[flat.reading[i]] = i;
+}
+
+void fill_paths(Flat& flat) {
+    flat.head.assign(flat.tasks(), 0);
+    flat.rest.assign(flat.tasks(), 0);
+    for (const std::uint32_t i : flat.topological)
+        for (const Arc& arc : flat.before[i])
+            flat.head[i] = std::max(flat.head[i], flat.head[arc.task] + flat.shortest[arc.task] + arc.lag_ns);
+    for (auto i = flat.topological.rbegin(); i != flat.topological.rend(); ++i) {
+        flat.rest[*i] = flat.tail[flat.rank_of[*i]];
+        for (const Arc& arc : flat.after[*i])
+            flat.rest[*i] = std::max(flat.rest[*i], arc.lag_ns + flat.shortest[arc.task] + flat.rest[arc.task]);
+    }
+}
+
+}  // namespace
+
+std::vector<std::uint32_t> sorted_by_key(const Groups<Arc>& before, const Groups<Arc>& after,
+                                         std::span<const std::uint32_t> key) {
+    const std::size_t tasks = key.size();
+    std::vector<std::uint32_t> with_key(tasks), missing(tasks), sorted;
+    sorted.reserve(tasks);
+    std::priority_queue<std::uint32_t, std::vector<std::uint32_t>, std::greater<>> ready;
+    for (std::uint32_t i = 0; i < tasks; ++i) {
+        with_key[key[i]] = i;
+        missing[i] = static_cast<std::uint32_t>(before[i].size());
+        if (missing[i] == 0) ready.push(key[i]);
+    }
+    while (!ready.empty()) {
+        const std::uint32_t task = with_key[ready.top()];
+        ready.pop();
+        sorted.push_back(task);
+        for (const Arc& arc : after[task])
+            if (--missing[arc.task] == 0) ready.push(key[arc.task]);
+    }
+    return sorted;
+}
+
+Flat::Flat(const Replayer& with, const Rules& rules) : replayer(&with) {
+    const auto& source = with.problem();
+    for (const auto& rank : source.ranks) {
+        room.push_back(rank.capacity ? (*rank.capacity - rank.base).count : unlimited);
+        tail.push_back(rank.tail.count());
+    }
+    for (std::size_t i = 0; i < source.tasks.size(); ++i) {
+        rank_of.push_back(static_cast<std::uint32_t>(source.tasks[i].rank));
+        pair_of.push_back(with.pair_of(i));
+    }
+    const auto links = links_of(source, rules);
+    before = grouped(rank_of.size(), links, true);
+    after = grouped(rank_of.size(), links, false);
+    fill_costs(*this);
+    topological = sorted_by_key(before, after, keys_by(tasks(), [](std::uint32_t, std::uint32_t) { return false; }));
+    if (topological.size() < rank_of.size())
+        fail(ErrorKind::input, "rules: the fixed order of a rank contradicts the edges of '{}'", source.name);
+    fill_late(*this);
+    fill_reading(*this);
+    fill_paths(*this);
+}
+
+std::vector<Cost> Flat::costs(std::span<const std::uint32_t> mode) const {
+    std::vector<Cost> all(tasks());
+    for (std::uint32_t i = 0; i < tasks(); ++i)
+        all[i] = cost(i, pair_of[i] == Replayer::unpaired ? 0 : mode[pair_of[i]]);
+    return all;
+}
+
+emulator::Schedule as_schedule(const Flat& flat, std::span<const std::uint32_t> sequence,
+                               std::span<const std::uint32_t> mode) {
+    emulator::Schedule schedule;
+    schedule.order.resize(flat.ranks());
+    for (const std::uint32_t task : sequence) schedule.order[flat.rank_of[task]].push_back(TaskId{task});
+    schedule.mode.assign(mode.begin(), mode.end());
+    return schedule;
+}
+
+}  // namespace pipeweaver::search

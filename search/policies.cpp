@@ -1,0 +1,111 @@
+#include "pipeweaver/search/policies.hpp"
+
+#include "pipeweaver/base/assert.hpp"
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/text.hpp"
+#include "search/dispatch.hpp"
+#include "search/modes.hpp"
+#include "search/orders.hpp"
+
+#include <algorithm>
+
+namespace pipeweaver::search {
+
+namespace {
+
+emulator::Schedule schedule_of(const Order& order, std::vector<std::uint32_t> mode) {
+    emulator::Schedule schedule{{}, std::move(mode)};
+    for (const auto& tasks : order.ranks) {
+        auto& mine = schedule.order.emplace_back();
+        for (const std::uint32_t task : tasks) mine.push_back(TaskId{task});
+    }
+    return schedule;
+}
+
+std::string why_it_failed(const emulator::Replayer& replayer, const emulator::Replay& replay) {
+    const std::size_t number = index(*replay.stuck_at);
+    const emulator::Task& task = replayer.problem().tasks[number];
+    const auto at = fmt::format("rank {} at task {} '{}'", index(task.rank), number, task.label);
+    switch (replay.outcome) {
+        case emulator::Outcome::out_of_memory:
+            return fmt::format("does not fit: {} is {} short", at, human(replay.short_by));
+        case emulator::Outcome::underflow:
+            return fmt::format("{} gives back {} that it did not take", at, human(replay.short_by));
+        case emulator::Outcome::deadlock:
+            return fmt::format("deadlock: {} waits for ever", at);
+        case emulator::Outcome::completed:
+            break;
+    }
+    return {};
+}
+
+// Tries the schedule's order under all uniform modes, fastest first.
+PolicyResult run_fixed(const Flat& flat, const Order& order) {
+    PolicyResult result;
+    result.why_not = order.why_not;
+    if (!order.why_not.empty()) return result;
+    for (const auto& mode : uniform_modes(flat)) {
+        auto schedule = schedule_of(order, mode);
+        auto replay = flat.replayer->replay(schedule);
+        if (replay.outcome == emulator::Outcome::completed) return {std::move(schedule), std::move(replay), {}};
+        result.why_not = why_it_failed(*flat.replayer, replay);
+    }
+    return result;
+}
+
+PolicyResult run_dual_queue(const Flat& flat) {
+    PolicyResult result;
+    Dispatcher dispatcher(flat);
+    for (const auto& mode : uniform_modes(flat)) {
+        if (const auto shortage = dispatcher.prepare(flat.costs(mode))) {
+            result.why_not = "does not fit: " + shortage->text(flat);
+            continue;
+        }
+        dispatcher.run(Choice::dual_queue, flat.place);
+        result.schedule = as_schedule(flat, dispatcher.sequence(), mode);
+        result.replay = flat.replayer->replay(*result.schedule);
+        result.why_not.clear();
+        PIPEWEAVER_ASSERT(result.replay.outcome == emulator::Outcome::completed);
+        return result;
+    }
+    return result;
+}
+
+struct Entry {
+    Policy policy;
+    PolicyResult (*apply)(const Flat&);
+};
+
+const std::vector<Entry>& entries() {
+    static const std::vector<Entry> all{
+        {{"gpipe", "all forwards, then all backwards"}, [](const Flat& f) { return run_fixed(f, gpipe_order(f)); }},
+        {{"1f1b", "one forward, one backward; one stage on each rank"},
+         [](const Flat& f) { return run_fixed(f, one_forward_one_backward_order(f)); }},
+        {{"interleaved", "one forward, one backward, with several stages on each rank in a loop"},
+         [](const Flat& f) { return run_fixed(f, interleaved_order(f)); }},
+        {{"dual-queue", "DIP's stage interleaving: a queue of forwards and one of backwards on each rank, in turn"},
+         run_dual_queue}};
+    return all;
+}
+
+}  // namespace
+
+const std::vector<Policy>& policies() {
+    static const std::vector<Policy> all = [] {
+        std::vector<Policy> list;
+        for (const Entry& entry : entries()) list.push_back(entry.policy);
+        return list;
+    }();
+    return all;
+}
+
+PolicyResult apply_policy(std::string_view name, const emulator::Replayer& replayer) {
+    std::vector<std::string> names;
+    for (const Entry& entry : entries()) {
+        if (entry.policy.name == name) return entry.apply(Flat(replayer));
+        names.push_back(entry.policy.name);
+    }
+    fail(ErrorKind::input, "{}", unknown("policy", name, names));
+}
+
+}  // namespace pipeweaver::search
