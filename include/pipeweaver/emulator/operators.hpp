@@ -36,8 +36,6 @@ struct Operator {
 
 /// Which part of a training step a pass is. `backward` is input and weight gradient together.
 enum class PassKind : std::uint8_t { forward, backward, input_gradient, weight_gradient };
-constexpr std::array all_passes{PassKind::forward, PassKind::backward, PassKind::input_gradient,
-                                PassKind::weight_gradient};
 
 /// What a pass of a module works on.
 struct PassShape {
