@@ -1,0 +1,240 @@
+#include "pipeweaver/emulator/step.hpp"
+
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/emulator/replay.hpp"
+#include "pipeweaver/partition/partition.hpp"
+#include "pipeweaver/workloads/activations.hpp"
+#include "pipeweaver/workloads/counts.hpp"
+#include "tests/support/small_model.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+using namespace pipeweaver;
+using namespace pipeweaver::emulator;
+
+namespace {
+
+struct Setup {
+    workloads::Model model = testing::small_model();
+    workloads::Cluster cluster = testing::small_cluster(4);
+    costdb::CostDatabase costs = costdb::CostDatabase::embedded("h100_sxm");
+    Layout layout{.tp = 2, .pp = 2, .dp = 1};
+    std::vector<workloads::Microbatch> microbatches = testing::small_batch({5, 0, 2});
+
+    partition::Workload workload() const { return {&model, &cluster, &costs, layout, &microbatches}; }
+
+    // Units of two images at most, whatever the cost tables say.
+    StepInput input() const {
+        auto partition = partition::dip(workload());
+        partition.unit_items[0] = 2;
+        StepInput input;
+        input.name = "small";
+        input.model = &model;
+        input.cluster = &cluster;
+        input.costs = &costs;
+        input.layout = layout;
+        input.chains = partition.chains;
+        input.units = partition::units(partition, model, microbatches);
+        return input;
+    }
+};
+
+std::size_t tasks_of(const Problem& problem, const std::string& module, TaskKind kind, std::int64_t microbatch) {
+    return static_cast<std::size_t>(std::count_if(problem.tasks.begin(), problem.tasks.end(), [&](const Task& task) {
+        return task.module == module && task.kind == kind && task.microbatch == microbatch;
+    }));
+}
+
+}  // namespace
+
+TEST_CASE("each unit passes every stage of its chain, forward and backward") {
+    const Setup setup;
+    const auto input = setup.input();
+    const auto step = build_step(input);
+    const auto stages = input.chains[0].stages.size();
+
+    CHECK(tasks_of(step.problem, "vit", TaskKind::forward, 0) == 3 * stages);  // 5 images in units of 2, 2, 1
+    CHECK(tasks_of(step.problem, "vit", TaskKind::backward, 0) == 3 * stages);
+    CHECK(tasks_of(step.problem, "vit", TaskKind::forward, 1) == 0);  // text only
+    CHECK(tasks_of(step.problem, "llm", TaskKind::forward, 1) == input.chains[1].stages.size());
+    CHECK(step.problem.pairs.size() * 2 == step.problem.tasks.size());
+}
+
+TEST_CASE("the language model waits for all of its images, and their gradients for it") {
+    const Setup setup;
+    const auto step = build_step(setup.input());
+    const auto& problem = step.problem;
+    std::size_t into_llm = 0, out_of_llm = 0;
+    for (const Edge& edge : problem.edges) {
+        const Task& from = problem.tasks[index(edge.from)];
+        const Task& to = problem.tasks[index(edge.to)];
+        if (from.module == "vit" && to.module == "llm" && from.microbatch == 0) ++into_llm;
+        if (from.module == "llm" && to.module == "vit" && from.microbatch == 0) ++out_of_llm;
+        CHECK(from.microbatch == to.microbatch);
+    }
+    CHECK(into_llm == 3);
+    CHECK(out_of_llm == 3);
+}
+
+TEST_CASE("transfers carry the rows and bytes of the next module's input") {
+    const Setup setup;
+    const auto step = build_step(setup.input());
+    for (const Transfer& transfer : step.transfers) {
+        const Task& from = step.problem.tasks[index(step.problem.edges[transfer.edge].from)];
+        const Task& to = step.problem.tasks[index(step.problem.edges[transfer.edge].to)];
+        if (from.kind != TaskKind::forward || from.module != "vit" || to.module != "llm") continue;
+        const std::int64_t images = from.microbatch == 0 ? (from.item == 2 ? 1 : 2) : 2;
+        CHECK(transfer.rows == images * 64);
+        CHECK(transfer.columns == 2048);
+        CHECK(transfer.message == Bytes{2 * images * 64 * 2048 / 2});
+    }
+}
+
+TEST_CASE("a pair holds its blocks' activations, or their inputs where they are recomputed") {
+    const Setup setup;
+    const auto input = setup.input();
+    const auto step = build_step(input);
+    const auto& llm = setup.model.modules[1].architecture;
+    const auto first = std::find_if(step.problem.pairs.begin(), step.problem.pairs.end(), [&](const Pair& pair) {
+        const Task& task = step.problem.tasks[index(pair.forward)];
+        return task.module == "llm" && task.microbatch == 1 &&
+               task.stage == step.problem.stages[input.chains[0].stages.size()].stage;
+    });
+    REQUIRE(first != step.problem.pairs.end());
+    const std::int64_t layers = input.chains[1].stages[0].parts[0].count;
+    const Bytes block = workloads::layer_activations(llm, 1024, 2), boundary = workloads::layer_input(llm, 1024, 2);
+
+    CHECK(first->modes[0].held == layers * block + boundary);
+    CHECK(first->modes[2].held == (layers + 1) * boundary);
+    CHECK(first->modes[0].forward == first->modes[2].forward);
+    CHECK(first->modes[2].backward > first->modes[1].backward);
+    CHECK(first->modes[1].backward > first->modes[0].backward);
+    CHECK(first->modes[2].forward_transient == block);
+}
+
+TEST_CASE("activations of one layer are the documented sum") {
+    // h 2048, ffn 8192 gated, 16 heads of 128, 1024 positions on 2 GPUs: 512 * (8 h + 6 h + 2 h + 6 * 8192) bytes
+    const auto network = testing::small_network(workloads::ModuleKind::language_model, 2, 2048);
+    CHECK(workloads::layer_activations(network, 1024, 2) == Bytes{512 * (8 * 2048 + 6 * 2048 + 2 * 2048 + 6 * 8192)});
+}
+
+TEST_CASE("weights, gradients and optimizer state take 18 bytes a parameter on one replica") {
+    const Setup setup;
+    const auto step = build_step(setup.input());
+    std::int64_t parameters = 1024 * 2048;  // the projector
+    for (const auto& module : setup.model.modules) parameters += workloads::matrix_parameters(module.architecture);
+    Bytes sum;
+    for (const auto& rank : step.memory) sum += rank.weights + rank.gradients + rank.optimizer;
+    CHECK(sum == Bytes{18 * parameters / setup.layout.tp});
+}
+
+TEST_CASE("a frozen encoder has no backward, and its forwards keep nothing") {
+    Setup setup;
+    setup.model.modules[0].trainable = false;
+    const auto step = build_step(setup.input());
+    for (const Task& task : step.problem.tasks) {
+        if (task.module != "vit") continue;
+        CHECK(task.kind == TaskKind::forward);
+        CHECK(task.acquire == task.release);
+    }
+    CHECK(tasks_of(step.problem, "llm", TaskKind::backward, 0) == setup.input().chains[1].stages.size());
+}
+
+TEST_CASE("a frozen module behind a trained one passes gradients on, at less than a full backward") {
+    Setup setup;
+    const auto trained = build_step(setup.input());
+    setup.model.modules[1].trainable = false;
+    const auto frozen = build_step(setup.input());
+    REQUIRE(frozen.problem.tasks.size() == trained.problem.tasks.size());
+    for (std::size_t i = 0; i < frozen.problem.tasks.size(); ++i)
+        if (frozen.problem.tasks[i].module == "llm" && frozen.problem.tasks[i].kind == TaskKind::backward)
+            CHECK(frozen.problem.tasks[i].duration < trained.problem.tasks[i].duration);
+}
+
+TEST_CASE("a split backward has an I that keeps everything and a W that gives it back") {
+    const Setup setup;
+    auto input = setup.input();
+    input.split_backward = true;
+    const auto step = build_step(input);
+    for (const Pair& pair : step.problem.pairs) {
+        REQUIRE(pair.weight);
+        CHECK(step.problem.tasks[index(pair.backward)].kind == TaskKind::input_gradient);
+        CHECK(step.problem.tasks[index(pair.backward)].release == 0_B);
+        const bool source = step.problem.tasks[index(pair.forward)].stage == 0;
+        CHECK((pair.modes[0].backward == Duration{1}) == source);
+    }
+}
+
+TEST_CASE("model FLOPs are three forwards of every trained module, and one of a frozen first one") {
+    Setup setup;
+    const auto forward = [&](std::size_t m) {
+        double sum = 0;
+        const auto& network = setup.model.modules[m].architecture;
+        for (const auto& microbatch : setup.microbatches) {
+            const auto shape = partition::shape_in(setup.model.modules[m], microbatch, 0, 100);
+            if (shape.lengths.empty()) continue;
+            const auto positions = static_cast<double>(shape.positions());
+            sum += static_cast<double>(network.layers) *
+                   workloads::layer_flops(network, 0, positions, workloads::attention_pairs(network, shape.lengths));
+            if (m == 1) sum += workloads::head_flops(network, positions);
+        }
+        return sum;
+    };
+    CHECK(build_step(setup.input()).model_flops == doctest::Approx(3 * forward(0) + 3 * forward(1)));
+    setup.model.modules[0].trainable = false;
+    CHECK(build_step(setup.input()).model_flops == doctest::Approx(forward(0) + 3 * forward(1)));
+}
+
+TEST_CASE("replicas add a tail of gradient reduction to every rank, and a smaller optimizer step") {
+    Setup setup;
+    const auto alone = build_step(setup.input());
+    setup.layout.dp = 2;
+    setup.cluster = testing::small_cluster(8);
+    const auto two = build_step(setup.input());
+    for (const Rank& rank : alone.problem.ranks) CHECK(rank.tail == Duration{0});
+    for (const Rank& rank : two.problem.ranks) CHECK(rank.tail > Duration{0});
+    CHECK(two.optimizer < alone.optimizer);
+}
+
+TEST_CASE("tied embeddings are summed over the first and last rank, and held by both") {
+    Setup setup;
+    const auto untied = build_step(setup.input());
+    setup.model.modules[1].architecture.tied_embeddings = true;
+    const auto tied = build_step(setup.input());
+    CHECK(tied.problem.ranks.front().tail > Duration{0});
+    CHECK(tied.problem.ranks.back().tail > Duration{0});
+    CHECK(tied.memory.back().weights == untied.memory.back().weights);
+}
+
+TEST_CASE("a model that does not fit names the rank and what is short") {
+    Setup setup;
+    setup.model.modules[1].architecture = testing::small_network(workloads::ModuleKind::language_model, 80, 16384);
+    try {
+        static_cast<void>(build_step(setup.input()));
+        FAIL("it was built");
+    } catch (const Error& error) {
+        CHECK(error.kind() == ErrorKind::limit);
+        CHECK(std::string(error.what()).find("rank 0: weights, gradients, optimizer state and buffers need") == 0);
+        CHECK(std::string(error.what()).find("GiB short") != std::string::npos);
+    }
+}
+
+TEST_CASE("a network that is not emulated yet is refused by name") {
+    Setup setup;
+    setup.model.modules[1].architecture.moe = workloads::MixtureOfExperts{};
+    CHECK_THROWS_WITH_AS(static_cast<void>(build_step(setup.input())),
+                         "module 'llm' (small): mixtures of experts are not emulated yet", Error);
+}
+
+TEST_CASE("a layout must use the cluster's GPUs and divide the model") {
+    const Setup setup;
+    CHECK_THROWS_WITH_AS(check({.tp = 2, .pp = 4, .dp = 1}, setup.cluster, setup.model),
+                         "--tp 2 * --pp 4 * --dp 1 = 8 GPUs, the cluster 'h100-sxm' has 4", Error);
+    CHECK_THROWS_WITH_AS(
+        check({.tp = 3, .pp = 1, .dp = 1}, testing::small_cluster(3), setup.model),
+        "--tp: 3 does not divide the 8 attention heads of module 'vit'; the next smaller that does is 2", Error);
+    CHECK_THROWS_WITH_AS(check({.tp = 1, .pp = 7, .dp = 1}, testing::small_cluster(7), setup.model),
+                         "--pp: 7 ranks are more than the 6 layers of module 'vit'", Error);
+}

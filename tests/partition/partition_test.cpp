@@ -1,0 +1,165 @@
+#include "pipeweaver/partition/partition.hpp"
+
+#include "partition/cut.hpp"
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/random.hpp"
+#include "tests/support/small_model.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+using namespace pipeweaver;
+using namespace pipeweaver::partition;
+
+namespace {
+
+std::int64_t largest_part(const std::vector<std::int64_t>& weights, const std::vector<std::size_t>& ends) {
+    std::int64_t largest = 0;
+    std::size_t begin = 0;
+    for (const std::size_t end : ends) {
+        largest =
+            std::max(largest, std::accumulate(weights.begin() + static_cast<std::ptrdiff_t>(begin),
+                                              weights.begin() + static_cast<std::ptrdiff_t>(end), std::int64_t{0}));
+        begin = end;
+    }
+    return largest;
+}
+
+// Every way to cut, tried.
+std::int64_t best_cut(const std::vector<std::int64_t>& weights, std::size_t from, std::size_t parts) {
+    if (parts == 1)
+        return std::accumulate(weights.begin() + static_cast<std::ptrdiff_t>(from), weights.end(), std::int64_t{0});
+    std::int64_t best = std::numeric_limits<std::int64_t>::max(), sum = 0;
+    for (std::size_t end = from + 1; end + parts - 1 <= weights.size(); ++end) {
+        sum += weights[end - 1];
+        best = std::min(best, std::max(sum, best_cut(weights, end, parts - 1)));
+    }
+    return best;
+}
+
+struct Setup {
+    workloads::Model model = testing::small_model();
+    workloads::Cluster cluster = testing::small_cluster(4);
+    costdb::CostDatabase costs = costdb::CostDatabase::embedded("h100_sxm");
+    std::vector<workloads::Microbatch> microbatches = testing::small_batch({7, 0, 3, 12});
+    Workload workload() const { return {&model, &cluster, &costs, {.tp = 1, .pp = 4, .dp = 1}, &microbatches}; }
+};
+
+// Every layer of every module once, in order.
+void check_covers(const Partition& partition, const workloads::Model& model) {
+    std::vector<std::int64_t> next(model.modules.size());
+    for (const auto& chain : partition.chains)
+        for (const auto& stage : chain.stages)
+            for (const auto& part : stage.parts) {
+                CHECK(part.first == next[part.module]);
+                CHECK(part.count > 0);
+                next[part.module] += part.count;
+            }
+    for (std::size_t m = 0; m < next.size(); ++m) CHECK(next[m] == model.modules[m].architecture.layers);
+}
+
+}  // namespace
+
+TEST_CASE("a row is cut as evenly as can be, which trying every cut confirms") {
+    Random random(5);
+    for (int round = 0; round < 300; ++round) {
+        std::vector<std::int64_t> weights(1 + random.below(9));
+        for (auto& weight : weights) weight = static_cast<std::int64_t>(random.below(round % 2 == 0 ? 20 : 3));
+        const std::size_t parts = 1 + random.below(weights.size());
+        const auto ends = cut_evenly(weights, parts);
+        REQUIRE(ends.size() == parts);
+        CHECK(ends.back() == weights.size());
+        CHECK(std::adjacent_find(ends.begin(), ends.end(), std::greater_equal<>()) == ends.end());  // no empty part
+        CHECK(largest_part(weights, ends) == best_cut(weights, 0, parts));
+    }
+}
+
+TEST_CASE("dip gives each module its own chain over all ranks, uneven counts to the earlier chunks") {
+    const Setup setup;
+    const auto partition = dip(setup.workload());
+    REQUIRE(partition.chains.size() == 2);
+    check_covers(partition, setup.model);
+    const auto& vit = partition.chains[0].stages;
+    for (std::size_t s = 0; s < vit.size(); ++s) CHECK(index(vit[s].rank) == s % 4);
+    if (vit.size() == 4)
+        CHECK((vit[0].parts[0].count == 2 && vit[1].parts[0].count == 2 && vit[2].parts[0].count == 1));
+}
+
+TEST_CASE("dip's sub-microbatch is the smallest with 95 % of the best efficiency") {
+    const Setup setup;
+    const auto partition = dip(setup.workload());
+    emulator::LayerCosts costs(setup.model, setup.cluster, {.tp = 1, .pp = 4, .dp = 1}, setup.costs);
+    const auto efficiency = [&](std::int64_t images) {
+        const emulator::PassShape shape{std::vector<std::int64_t>(static_cast<std::size_t>(images), 256)};
+        const auto time = costs.layer(0, shape, emulator::PassKind::forward).total() +
+                          costs.layer(0, shape, emulator::PassKind::backward).total();
+        return static_cast<double>(images) / static_cast<double>(time.count());
+    };
+    double best = 0;
+    for (std::int64_t n = 1; n <= 12; ++n) best = std::max(best, efficiency(n));
+    const std::int64_t chosen = partition.unit_items[0];
+    CHECK(efficiency(chosen) >= 0.95 * best);
+    for (std::int64_t n = 1; n < chosen; ++n) CHECK(efficiency(n) < 0.95 * best);
+}
+
+TEST_CASE("megatron cuts one chain of all layers, a stage may hold the end of one module and the start of the next") {
+    const Setup setup;
+    for (const std::int64_t chunks : {1, 2, 3}) {
+        const auto partition = megatron(setup.workload(), chunks);
+        REQUIRE(partition.chains.size() == 1);
+        CHECK(static_cast<std::int64_t>(partition.chains[0].stages.size()) == 4 * chunks);
+        check_covers(partition, setup.model);
+    }
+    CHECK_THROWS_WITH_AS(static_cast<void>(megatron(setup.workload(), 4)),
+                         "16 stages are more than the model's 14 layers", Error);
+}
+
+TEST_CASE("units slice a microbatch's items evenly and in order, each item once") {
+    const Setup setup;
+    auto partition = dip(setup.workload());
+    partition.unit_items[0] = 5;
+    const auto all = units(partition, setup.model, setup.microbatches);
+    const auto sizes = [&](std::size_t mb) {
+        std::vector<std::size_t> found;
+        for (const auto& unit : all[mb][0]) found.push_back(unit.items.size());
+        return found;
+    };
+    CHECK(sizes(0) == std::vector<std::size_t>{4, 3});
+    CHECK(sizes(1).empty());
+    CHECK(sizes(3) == std::vector<std::size_t>{4, 4, 4});
+    std::vector<std::size_t> seen;
+    for (const auto& unit : all[3][0]) seen.insert(seen.end(), unit.items.begin(), unit.items.end());
+    for (std::size_t i = 0; i < seen.size(); ++i) CHECK(seen[i] == i);
+    for (std::size_t mb = 0; mb < 4; ++mb) {
+        REQUIRE(all[mb][1].size() == 1);
+        CHECK(all[mb][1][0].shapes[1].lengths == setup.microbatches[mb].lengths);
+    }
+}
+
+TEST_CASE("one chain keeps dip's stages in a row, and passes whole microbatches") {
+    const Setup setup;
+    const auto partition = dip(setup.workload());
+    const auto row = in_one_chain(partition);
+    check_covers(row, setup.model);
+    CHECK(row.chains[0].stages.size() == partition.chains[0].stages.size() + partition.chains[1].stages.size());
+    const auto all = units(row, setup.model, setup.microbatches);
+    CHECK(all[0][0].size() == 1);
+    CHECK(all[0][0][0].shapes[0].lengths.size() == 7);
+    CHECK(all[0][0][0].shapes[1].positions() == setup.microbatches[0].tokens);
+}
+
+TEST_CASE("padding makes every microbatch as large as the largest, and says how much of it is air") {
+    const Setup setup;
+    const auto padded = pad(setup.microbatches);
+    CHECK(padded.tokens == 1024 + 12 * 64);
+    CHECK(padded.items == 12);
+    for (const auto& microbatch : padded.microbatches) {
+        CHECK(microbatch.items.size() == 12);
+        CHECK(std::accumulate(microbatch.lengths.begin(), microbatch.lengths.end(), std::int64_t{0}) == padded.tokens);
+    }
+    CHECK(padded.real_patches == (7 + 3 + 12) * 256);
+    CHECK(padded.padded_patches == 4 * 12 * 256);
+}
