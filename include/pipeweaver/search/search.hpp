@@ -61,9 +61,13 @@ struct Strategy {
 /// Why a search must end; nothing: go on.
 using KeepGoing = std::function<std::optional<emulator::StopReason>(const Progress&)>;
 
+/// Rounds of a search that has neither `max_rounds` nor `keep_going`.
+inline constexpr std::uint64_t default_rounds = 200;
+
 /// Searches. `keep_going` is asked from the calling thread between rounds (a round lasts about 10 ms at most).
 /// Throws Error{input} for an unknown strategy, naming the nearest. Without `max_rounds` and `keep_going` it ends after
-/// a stated number of rounds.
+/// `default_rounds`. Found.rounds counts from after the starts (given ones, policies, list schedules), which are always
+/// tried: 0 rounds give the best of them. Throws Error{input} for rules that contradict the problem.
 [[nodiscard]] Found solve(const emulator::Replayer& replayer, const Options& options, const Executor& execute,
                           const KeepGoing& keep_going = {});
 

@@ -1,0 +1,100 @@
+#include "search/engine.hpp"
+
+#include "pipeweaver/base/assert.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace pipeweaver::search {
+
+Engine::Engine(const Flat& flat, std::uint64_t seed, std::int64_t bound, const Tuning& tuning)
+    : flat_(flat), tuning_(tuning), seed_(seed), bound_(bound), choices_(flat), groups_(flat) {
+    slots_.reserve(tuning.slots);
+    for (std::size_t s = 0; s < tuning.slots; ++s) slots_.emplace_back(flat);
+}
+
+std::optional<std::string> Engine::start(const std::vector<emulator::Schedule>& given, const Executor& execute) {
+    const auto starts = make_starts(flat_, given, execute);
+    evaluations_ += starts.size();
+    const Shortage* least = nullptr;
+    for (const Start& start : starts) {
+        if (start.shortage && (least == nullptr || start.shortage->bytes < least->bytes)) least = &*start.shortage;
+        if (!better(start.candidate, best_)) continue;
+        best_ = start.candidate;
+        found_by_ = start.name;
+    }
+    if (!best_.valid()) return least == nullptr ? "no schedule keeps the rules" : least->text(flat_);
+    group_mode_ = best_.mode;
+    for (Slot& slot : slots_) slot.best = best_;
+    return std::nullopt;
+}
+
+// The best of the slots, the first among equals.
+void Engine::merge(std::string_view who) {
+    for (const Slot& slot : slots_) {
+        if (!better(slot.best, best_)) continue;
+        best_ = slot.best;
+        found_by_ = who;
+    }
+}
+
+void Engine::round(const Executor& execute) {
+    if (rounds_ < tuning_.group_rounds)
+        group_round(execute);
+    else
+        anneal_round(execute);
+    ++rounds_;
+}
+
+void Engine::group_round(const Executor& execute) {
+    const std::uint64_t each = std::max<std::uint64_t>(1, tuning_.group_work / flat_.tasks());
+    execute(slots_.size(), [&](std::size_t s) {
+        Slot& slot = slots_[s];
+        if (!slot.groups) {
+            slot.groups = std::make_unique<GroupSearch>(flat_, groups_);
+            const bool fits = !slot.groups->prepare(flat_.costs(group_mode_));
+            if (!fits) return;
+            slot.groups->start(static_cast<Choice>(s % 3), flat_.place);
+        }
+        for (std::uint64_t k = 0; k < each; ++k) {
+            Random random(seed_, evaluations_ + s * each + k);
+            slot.groups->step(random, 0);
+            const auto& dispatcher = slot.groups->dispatcher();
+            if (dispatcher.makespan() >= slot.best.energy.makespan) continue;
+            slot.walk.load(dispatcher.sequence(), group_mode_);
+            store(slot.walk, slot.best);
+        }
+    });
+    evaluations_ += slots_.size() * each;
+    merge("groups");
+    if (rounds_ + 1 == tuning_.group_rounds)
+        for (Slot& slot : slots_) slot.groups.reset();
+}
+
+void Engine::begin_cycle() {
+    cycle_length_ = cycle_ == 0 ? tuning_.first_cycle : cycle_length_ + cycle_length_ / 2;
+    cycle_round_ = 0;
+    for (std::size_t s = 0; s < slots_.size(); ++s) {
+        Slot& slot = slots_[s];
+        if (s % 2 == 0) slot.best = best_;
+        slot.walk.load(slot.best.sequence, slot.best.mode);
+    }
+    ++cycle_;
+}
+
+void Engine::anneal_round(const Executor& execute) {
+    if (cycle_round_ == cycle_length_) begin_cycle();
+    const std::uint64_t each = std::max<std::uint64_t>(16, tuning_.anneal_work / flat_.tasks());
+    const double unit = static_cast<double>(best_.energy.makespan) / std::sqrt(static_cast<double>(flat_.tasks()));
+    const double along = static_cast<double>(cycle_round_) / static_cast<double>(cycle_length_);
+    const double temperature = unit * tuning_.hot * std::pow(tuning_.cold / tuning_.hot, along);
+    execute(slots_.size(), [&](std::size_t s) {
+        const Annealing options{temperature, tuning_.weight, seed_, evaluations_ + s * each, each, bound_};
+        anneal(flat_, choices_, options, slots_[s].walk, slots_[s].best);
+    });
+    evaluations_ += slots_.size() * each;
+    ++cycle_round_;
+    merge("annealing");
+}
+
+}  // namespace pipeweaver::search

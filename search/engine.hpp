@@ -1,0 +1,77 @@
+// The default strategy: rounds of a fixed number of slots, each working from its own state, merged in order.
+//
+//   round 0   starts: given schedules, policies, list schedules under several priorities and memory modes
+//   then      search over group priorities (group_search.hpp), a fixed number of rounds
+//   then      annealing over single steps (anneal.hpp), in cycles that grow longer; each cycle begins from the best
+//
+// What a slot does in a round is a function of its state, the seed and the number of its first evaluation; nothing else
+// reaches it. All sizes depend on the problem alone.
+#pragma once
+
+#include "pipeweaver/base/parallel.hpp"
+#include "search/anneal.hpp"
+#include "search/group_search.hpp"
+#include "search/starts.hpp"
+
+#include <memory>
+#include <string>
+
+namespace pipeweaver::search {
+
+/// What was tuned by experiment (docs and README of the module say on what).
+struct Tuning {
+    std::size_t slots = 8;
+    std::uint64_t group_rounds = 16;
+    std::uint64_t group_work = 3'000;     ///< tasks scheduled per slot and round of the group search, about
+    std::uint64_t anneal_work = 600'000;  ///< tasks times evaluations per slot and round of annealing
+    std::uint64_t first_cycle = 24;       ///< rounds of the first annealing cycle; each next is half as long again
+    double hot = 0.02;                    ///< first temperature of a cycle, as a part of makespan / sqrt(tasks)
+    double cold = 0.0005;
+    double weight = 0.5;
+};
+
+class Engine {
+public:
+    Engine(const Flat& flat, std::uint64_t seed, std::int64_t bound, const Tuning& tuning = {});
+
+    /// Round 0. Says why if nothing fits.
+    std::optional<std::string> start(const std::vector<emulator::Schedule>& given, const Executor& execute);
+
+    /// One more round. Pre: start() found a schedule.
+    void round(const Executor& execute);
+
+    const Candidate& best() const { return best_; }
+    const std::string& found_by() const { return found_by_; }
+    std::uint64_t rounds() const { return rounds_; }
+    std::uint64_t evaluations() const { return evaluations_; }
+    bool optimal() const { return best_.valid() && best_.energy.makespan <= bound_; }
+
+private:
+    struct Slot {
+        explicit Slot(const Flat& flat) : walk(flat) {}
+
+        Walk walk;
+        std::unique_ptr<GroupSearch> groups;  // only while the group search lasts
+        Candidate best;
+    };
+
+    void merge(std::string_view who);
+    void group_round(const Executor& execute);
+    void begin_cycle();
+    void anneal_round(const Executor& execute);
+
+    const Flat& flat_;
+    Tuning tuning_;
+    std::uint64_t seed_;
+    std::int64_t bound_;
+    StepChoices choices_;
+    TaskGroups groups_;
+    std::vector<Slot> slots_;
+    std::vector<std::uint32_t> group_mode_;  // modes under which the group search runs
+    Candidate best_;
+    std::string found_by_;
+    std::uint64_t rounds_ = 0, evaluations_ = 0;
+    std::uint64_t cycle_ = 0, cycle_length_ = 0, cycle_round_ = 0;
+};
+
+}  // namespace pipeweaver::search

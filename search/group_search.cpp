@@ -1,0 +1,101 @@
+#include "search/group_search.hpp"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <tuple>
+
+namespace pipeweaver::search {
+
+namespace {
+
+constexpr std::int64_t spacing = 1024;  // between the keys of neighbours at the start
+
+}  // namespace
+
+TaskGroups::TaskGroups(const Flat& flat) : group_of(flat.tasks()) {
+    const auto& all = flat.problem().tasks;
+    using Key = std::tuple<std::int64_t, std::string_view, std::int64_t, std::uint8_t>;
+    std::map<Key, std::uint32_t> number;
+    std::map<std::int64_t, std::uint32_t> microbatch;
+    std::vector<std::vector<std::uint32_t>> members;
+    for (const std::uint32_t i : flat.reading) {
+        const Key key{all[i].microbatch.value_or(-1), all[i].module, all[i].item.value_or(-1), flat.late[i]};
+        const auto [group, fresh] = number.try_emplace(key, static_cast<std::uint32_t>(members.size()));
+        if (fresh) {
+            members.emplace_back();
+            const auto row =
+                microbatch.try_emplace(std::get<0>(key), static_cast<std::uint32_t>(by_microbatch.size())).first;
+            if (row->second == by_microbatch.size()) by_microbatch.emplace_back();
+            by_microbatch[row->second].push_back(group->second);
+            microbatch_of.push_back(row->second);
+        }
+        group_of[i] = group->second;
+        members[group->second].push_back(i);
+    }
+    for (const auto& list : members) {
+        tasks.items.insert(tasks.items.end(), list.begin(), list.end());
+        tasks.first.push_back(static_cast<std::uint32_t>(tasks.items.size()));
+    }
+}
+
+GroupSearch::GroupSearch(const Flat& flat, const TaskGroups& groups)
+    : flat_(flat), groups_(groups), dispatcher_(flat), order_(groups.tasks.size()), position_(flat.tasks()) {}
+
+void GroupSearch::start(Choice choice, std::span<const std::uint32_t> place) {
+    keys_.choice = choice;
+    std::vector<std::uint32_t> first(groups_.tasks.size(), UINT32_MAX);
+    for (std::uint32_t i = 0; i < flat_.tasks(); ++i)
+        first[groups_.group_of[i]] = std::min(first[groups_.group_of[i]], place[i]);
+    const auto rank = keys_by(static_cast<std::uint32_t>(first.size()),
+                              [&](std::uint32_t a, std::uint32_t b) { return first[a] < first[b]; });
+    keys_.key.clear();
+    for (const std::uint32_t r : rank) keys_.key.push_back(spacing * r);
+    makespan_ = INT64_MAX;
+}
+
+std::int64_t GroupSearch::evaluate() {
+    std::iota(order_.begin(), order_.end(), 0U);
+    std::sort(order_.begin(), order_.end(), [&](std::uint32_t a, std::uint32_t b) {
+        return std::pair(keys_.key[a], a) < std::pair(keys_.key[b], b);
+    });
+    std::uint32_t next = 0;
+    for (const std::uint32_t group : order_)
+        for (const std::uint32_t task : groups_.tasks[group]) position_[task] = next++;
+    dispatcher_.run(keys_.choice, position_);
+    return dispatcher_.makespan();
+}
+
+void GroupSearch::change(Random& random) {
+    const auto groups = keys_.key.size();
+    const auto reach = std::max<std::uint64_t>(2, groups / (1 + random.below(16))) * spacing;
+    const std::int64_t by = static_cast<std::int64_t>(random.below(2 * reach)) - static_cast<std::int64_t>(reach);
+    const auto& of_one = groups_.by_microbatch[random.below(groups_.by_microbatch.size())];
+    switch (random.below(3)) {
+        case 0:
+            keys_.key[random.below(groups)] += by;
+            break;
+        case 1:
+            for (const std::uint32_t group : of_one) keys_.key[group] += by;
+            break;
+        default: {
+            const auto& of_other = groups_.by_microbatch[random.below(groups_.by_microbatch.size())];
+            // Text-only microbatches have fewer groups: the last ones, the language model's, change places.
+            const std::size_t common = std::min(of_one.size(), of_other.size());
+            for (std::size_t k = 1; k <= common; ++k)
+                std::swap(keys_.key[of_one[of_one.size() - k]], keys_.key[of_other[of_other.size() - k]]);
+        }
+    }
+}
+
+void GroupSearch::step(Random& random, std::int64_t allowance) {
+    old_ = keys_;
+    change(random);
+    const std::int64_t now = evaluate();
+    if (now <= makespan_ + allowance)
+        makespan_ = now;
+    else
+        keys_.key = old_.key;
+}
+
+}  // namespace pipeweaver::search

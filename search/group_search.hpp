@@ -1,0 +1,58 @@
+// Search over priorities of groups: all forwards, or all backwards, of one module's item in one microbatch. A list
+// scheduler turns priorities into a schedule, so that one change moves many tasks at once, on all ranks.
+#pragma once
+
+#include "pipeweaver/base/random.hpp"
+#include "search/candidate.hpp"
+#include "search/dispatch.hpp"
+
+namespace pipeweaver::search {
+
+/// Tasks by (microbatch, module, item, direction); made once per problem.
+struct TaskGroups {
+    explicit TaskGroups(const Flat& flat);
+
+    std::vector<std::uint32_t> group_of;                    ///< per task
+    Groups<std::uint32_t> tasks;                            ///< per group, in reading order
+    std::vector<std::vector<std::uint32_t>> by_microbatch;  ///< groups of a microbatch, in reading order
+    std::vector<std::uint32_t> microbatch_of;               ///< per group: index into by_microbatch
+};
+
+/// A point of the search: one key per group, smaller runs first; ties by group.
+struct GroupKeys {
+    Choice choice = Choice::dual_queue;
+    std::vector<std::int64_t> key;
+};
+
+class GroupSearch {
+public:
+    GroupSearch(const Flat& flat, const TaskGroups& groups);
+
+    std::optional<Shortage> prepare(std::span<const Cost> costs) { return dispatcher_.prepare(costs); }
+
+    /// Groups in the order in which `place` has their first tasks.
+    void start(Choice choice, std::span<const std::uint32_t> place);
+
+    /// Schedules by the current keys. Pre: prepare() found nothing short.
+    std::int64_t evaluate();
+
+    /// Changes keys at random, schedules, and keeps the change unless the makespan grows by more than `allowance`.
+    void step(Random& random, std::int64_t allowance);
+
+    const Dispatcher& dispatcher() const { return dispatcher_; }
+    const GroupKeys& keys() const { return keys_; }
+    void take(const GroupKeys& keys) { keys_ = keys; }
+    std::int64_t makespan() const { return makespan_; }  ///< of the current keys
+
+private:
+    void change(Random& random);
+
+    const Flat& flat_;
+    const TaskGroups& groups_;
+    Dispatcher dispatcher_;
+    GroupKeys keys_, old_;
+    std::int64_t makespan_ = INT64_MAX;
+    std::vector<std::uint32_t> order_, position_;
+};
+
+}  // namespace pipeweaver::search
