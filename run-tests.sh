@@ -71,18 +71,20 @@ cpp_tests() {
   count "C++ tests, preset $1" "$results/$1.xml"
 }
 
-# The CPU build of PyTorch: from where pip is told to look for files, else from PyTorch's own index. Only then PyPI,
-# whose Linux build brings gigabytes of GPU libraries.
+pip_install() { .venv/bin/python -m pip --quiet --disable-pip-version-check install "$@"; }
+
+# The CPU build of PyTorch: from where pip is told to look for files, else from PyTorch's own index; PyPI's build for
+# Linux would bring gigabytes of GPU libraries.
 install_torch() {
-  local pip=(.venv/bin/python -m pip --quiet --disable-pip-version-check)
-  .venv/bin/python -c 'import sys, torch; sys.exit(not torch.__version__.startswith("2.13.0"))' 2>/dev/null && return
-  "${pip[@]}" install --no-index --no-deps torch==2.13.0 2>/dev/null && "${pip[@]}" install torch==2.13.0 && return
-  "${pip[@]}" install --extra-index-url https://download.pytorch.org/whl/cpu torch==2.13.0
+  local cpu_index=()
+  .venv/bin/python -c 'import torch' 2>/dev/null || pip_install --no-index --no-deps torch==2.13.0 2>/dev/null ||
+    cpu_index=(--extra-index-url https://download.pytorch.org/whl/cpu)
+  pip_install "${cpu_index[@]}" --requirement tests/python/requirements-torch.txt
 }
 
 python_environment() {
   .venv/bin/python -c pass 2>/dev/null || python3 -m venv --clear .venv || return
-  .venv/bin/python -m pip --quiet --disable-pip-version-check install --requirement tests/python/requirements.txt || return
+  pip_install --requirement tests/python/requirements.txt || return
   [ $core = yes ] || install_torch
 }
 
@@ -96,7 +98,7 @@ python_tests() {
 }
 
 sources() {
-  find apps base bench costdb emit emulator include partition search tests workloads \
+  find . \( -path ./build -o -path ./out -o -path ./.venv -o -path ./.cache -o -path ./.git \) -prune -o \
     \( -name '*.hpp' -o -name '*.cpp' \) -print0
 }
 

@@ -1,0 +1,29 @@
+"""What the Python tests share: the binary under test."""
+
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+class Pipeweaver:
+    """The command, run to its end or for ten minutes."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __call__(self, *arguments):
+        """Runs `pipeweaver arguments...`, requires exit status 0 and returns stdout."""
+        command = [str(self.path), *map(str, arguments)]
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=600)
+        assert done.returncode == 0, f"{' '.join(command)}: exit status {done.returncode}: {done.stderr}"
+        return done.stdout
+
+
+@pytest.fixture(scope="session")
+def pipeweaver():
+    """The binary named by PIPEWEAVER_BIN, else that of the development build."""
+    return Pipeweaver(pathlib.Path(os.environ.get("PIPEWEAVER_BIN", ROOT / "build/dev/bin/pipeweaver")))
