@@ -22,11 +22,12 @@ struct Plan {
         options.with_configuration();
         workload.add_to(options);
         limits.add_to(options);
-        options.parsed("partition", "plan on this partition alone: dip or megatron", [this](const std::string& name) {
-            if (name != "dip" && name != "megatron")
-                fail(ErrorKind::input, "--partition: is '{}', allowed are dip, megatron", name);
-            partition = name;
-        });
+        options.parsed(
+            "partition", "plan on this partition alone: dip, megatron or balanced", [this](const std::string& name) {
+                if (name != "dip" && name != "megatron" && name != "balanced")
+                    fail(ErrorKind::input, "--partition: is '{}', allowed are dip, megatron, balanced", name);
+                partition = name;
+            });
         options.text("out", out, "folder of the plan (required)");
     }
 

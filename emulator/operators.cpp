@@ -32,6 +32,8 @@ costdb::Pass gemm_pass(PassKind pass) {
 
 bool has_input_gradient(PassKind pass) { return pass == PassKind::backward || pass == PassKind::input_gradient; }
 
+std::int64_t padded(std::int64_t positions) { return (positions + 127) / 128 * 128; }
+
 // Collects the operators of one pass; knows which of them the pass has at all.
 class Builder {
 public:
@@ -115,7 +117,7 @@ std::string unsupported(const Architecture& network) {
 
 std::vector<Operator> layer_operators(const Architecture& network, const PassShape& shape, const Layout& layout,
                                       PassKind pass) {
-    const std::int64_t m = shape.positions(), h = network.hidden, t = layout.tp, f = network.ffn;
+    const std::int64_t m = padded(shape.positions()), h = network.hidden, t = layout.tp, f = network.ffn;
     const std::int64_t up = network.gated ? 2 * f : f;
     // Grouped keys that are fewer than the tensor parallel ranks are copied to each.
     const std::int64_t keys = std::max(network.kv_heads, t);

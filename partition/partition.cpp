@@ -76,7 +76,7 @@ Chain chain_of(const Model& model, std::size_t m, std::int64_t ranks, std::int64
 Partition dip(const Workload& workload) {
     const Model& model = *workload.model;
     LayerCosts costs(model, *workload.cluster, workload.layout, *workload.costs);
-    Partition partition{"dip", 1, {}, {}, {}};
+    Partition partition{"dip", 0, {}, {}, {}};
     std::vector<Duration> time;
     for (std::size_t m = 0; m < model.modules.size(); ++m) {
         std::int64_t items = 0;
@@ -100,7 +100,7 @@ Partition dip(const Workload& workload) {
     for (std::size_t m = 0; m < model.modules.size(); ++m) {
         const std::int64_t most = model.modules[m].architecture.layers / workload.layout.pp;
         const std::int64_t segments = std::clamp<std::int64_t>(time[m] / shortest, 1, most);
-        partition.chunks_per_rank = std::max(partition.chunks_per_rank, segments);
+        partition.chunks_per_rank += segments;
         partition.chains.push_back(chain_of(model, m, workload.layout.pp, segments));
         partition.notes.push_back(fmt::format("{}: a pass takes {}, {} segment{} of {} layers over {} ranks",
                                               model.modules[m].name, human(time[m]), segments, segments == 1 ? "" : "s",
@@ -109,20 +109,19 @@ Partition dip(const Workload& workload) {
     return partition;
 }
 
-Partition megatron(const Workload& workload, std::int64_t chunks_per_rank) {
+namespace {
+
+// All modules as one chain of ranks * chunks_per_rank stages, layers weighed by `weight_of`.
+template <class WeightOf>
+Partition one_chain(const Workload& workload, std::string name, std::int64_t chunks_per_rank, WeightOf weight_of) {
     const Model& model = *workload.model;
     std::vector<std::int64_t> weights;
     std::vector<LayerRange> layers;
-    for (std::size_t m = 0; m < model.modules.size(); ++m) {
-        const Architecture& network = model.modules[m].architecture;
-        for (std::int64_t i = 0; i < network.layers; ++i) {
-            std::int64_t weight = layer_parameters(network, i);
-            if (i == 0) weight += embedding_parameters(network);
-            if (i + 1 == network.layers) weight += head_parameters(network);
-            weights.push_back(weight);
+    for (std::size_t m = 0; m < model.modules.size(); ++m)
+        for (std::int64_t i = 0; i < model.modules[m].architecture.layers; ++i) {
             layers.push_back({m, i, 1});
+            weights.push_back(weight_of(layers.back()));
         }
-    }
     const std::int64_t stages = workload.layout.pp * chunks_per_rank;
     if (stages > static_cast<std::int64_t>(layers.size()))
         fail(ErrorKind::input, "{} stages are more than the model's {} layers", stages, layers.size());
@@ -141,7 +140,35 @@ Partition megatron(const Workload& workload, std::int64_t chunks_per_rank) {
         }
         chain.stages.push_back(std::move(stage));
     }
-    return {"megatron", chunks_per_rank, {std::move(chain)}, {0}, {}};
+    return {std::move(name), chunks_per_rank, {std::move(chain)}, {0}, {}};
+}
+
+}  // namespace
+
+Partition megatron(const Workload& workload, std::int64_t chunks_per_rank) {
+    return one_chain(workload, "megatron", chunks_per_rank, [&](const LayerRange& layer) {
+        const Architecture& network = workload.model->modules[layer.module].architecture;
+        std::int64_t weight = layer_parameters(network, layer.first);
+        if (layer.first == 0) weight += embedding_parameters(network);
+        if (layer.first + 1 == network.layers) weight += head_parameters(network);
+        return weight;
+    });
+}
+
+Partition balanced(const Workload& workload, std::int64_t chunks_per_rank) {
+    LayerCosts costs(*workload.model, *workload.cluster, workload.layout, *workload.costs);
+    return one_chain(workload, "balanced", chunks_per_rank, [&](const LayerRange& layer) {
+        Duration sum{};
+        for (const Microbatch& microbatch : *workload.microbatches) {
+            std::vector<PassShape> shapes(workload.model->modules.size());
+            shapes[layer.module] =
+                shape_in(workload.model->modules[layer.module], microbatch, 0, microbatch.items.size());
+            const StageLayers stage{RankId{0}, {layer}};
+            sum += costs.stage(stage, shapes, PassKind::forward).total() +
+                   costs.stage(stage, shapes, PassKind::backward).total();
+        }
+        return static_cast<std::int64_t>(sum.count());
+    });
 }
 
 Partition in_one_chain(const Partition& partition) {

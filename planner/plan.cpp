@@ -25,13 +25,15 @@ constexpr double other_share = 0.2;
 constexpr std::int64_t virtual_chunks = 2;  // of the interleaved baseline
 
 std::vector<Partition> partitions(const Request& request, const Workload& workload) {
+    const auto asked = [&](std::string_view name) { return request.partition.empty() || request.partition == name; };
+    std::int64_t layers = 0;
+    for (const auto& module : workload.model->modules) layers += module.architecture.layers;
     std::vector<Partition> all;
-    if (request.partition.empty() || request.partition == "dip") all.push_back(partition::dip(workload));
-    if (request.partition.empty() || request.partition == "megatron") {
-        std::int64_t layers = 0;
-        for (const auto& module : workload.model->modules) layers += module.architecture.layers;
-        for (const std::int64_t chunks : {std::int64_t{1}, virtual_chunks})
-            if (chunks * workload.layout.pp <= layers) all.push_back(partition::megatron(workload, chunks));
+    if (asked("dip")) all.push_back(partition::dip(workload));
+    for (const std::int64_t chunks : {std::int64_t{1}, virtual_chunks}) {
+        if (chunks * workload.layout.pp > layers) continue;
+        if (asked("megatron")) all.push_back(partition::megatron(workload, chunks));
+        if (asked("balanced")) all.push_back(partition::balanced(workload, chunks));
     }
     return all;
 }

@@ -7,6 +7,8 @@
 // megatron  One chain of all modules, cut by parameters into ranks * chunks_per_rank stages (the largest stage as small
 // as
 //           possible), microbatches whole: what Megatron-LM's 1F1B and interleaved schedules run.
+// balanced  The same chain cut by the time that the sample's microbatches take: the best that a fixed chain can do on
+//           average, and what an engineer tunes a Megatron-LM layout to by hand.
 #pragma once
 
 #include "pipeweaver/emulator/step.hpp"
@@ -19,7 +21,7 @@ namespace pipeweaver::partition {
 
 struct Partition {
     std::string name;
-    std::int64_t chunks_per_rank = 1;  ///< the most of any chain
+    std::int64_t chunks_per_rank = 1;  ///< stages of a rank, the most of any
     std::vector<emulator::Chain> chains;
     std::vector<std::int64_t> unit_items;  ///< per chain: most items of a unit; 0: the whole microbatch at once
     std::vector<std::string> notes;        ///< what decided it, for the report
@@ -38,6 +40,9 @@ struct Workload {
 
 /// Throws Error{input} if the model has fewer layers than stages.
 [[nodiscard]] Partition megatron(const Workload& workload, std::int64_t chunks_per_rank);
+
+/// Throws as megatron().
+[[nodiscard]] Partition balanced(const Workload& workload, std::int64_t chunks_per_rank);
 
 /// The chains of `partition` in a row, as one chain that whole microbatches pass: what a framework with a single row of
 /// stages can run of it. Segment k has the stages k * ranks ... k * ranks + ranks - 1.

@@ -24,7 +24,7 @@ struct Request {
     std::string batch;                                ///< where the samples came from, for the report
     std::uint64_t seed = 1;
     std::optional<std::uint64_t> max_rounds;  ///< of each search
-    std::string partition;                    ///< "dip", "megatron", or empty: all are compared
+    std::string partition;                    ///< "dip", "megatron", "balanced", or empty: all are compared
 };
 
 /// Opens a search that may use `share` of the whole budget, and says when it must end.
