@@ -23,6 +23,27 @@ class Pipeweaver:
         return done.stdout
 
 
+    def fails(self, *arguments):
+        """Runs it, requires a failure with one line on stderr and nothing on stdout; returns (exit status, line)."""
+        command = [str(self.path), *map(str, arguments)]
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=600)
+        assert done.returncode != 0, f"{' '.join(command)}: succeeded"
+        assert done.stdout == ""
+        lines = done.stderr.splitlines()
+        assert len(lines) == 1, done.stderr
+        assert lines[0].startswith("pipeweaver: ")
+        return done.returncode, lines[0]
+
+
+@pytest.fixture(scope="session")
+def shared():
+    """The folder with the reference data and the referee; tests that need it are left out, saying so, without it."""
+    folder = pathlib.Path(os.environ.get("PIPEWEAVER_SHARED", ROOT.parent / "shared"))
+    if not folder.is_dir():
+        pytest.skip(f"the reference data is not at {folder}")
+    return folder
+
+
 @pytest.fixture(scope="session")
 def pipeweaver():
     """The binary named by PIPEWEAVER_BIN, else that of the development build."""

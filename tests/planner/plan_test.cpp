@@ -1,0 +1,136 @@
+#include "pipeweaver/planner/plan.hpp"
+
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/emit/plan_files.hpp"
+#include "pipeweaver/workloads/catalogue.hpp"
+#include "tests/support/small_model.hpp"
+#include "tests/support/verifier.hpp"
+
+#include <doctest/doctest.h>
+
+#include <map>
+
+using namespace pipeweaver;
+using namespace pipeweaver::planner;
+
+namespace {
+
+Request small_request(std::int64_t dp = 1) {
+    Request request;
+    request.model = testing::small_model();
+    request.cluster = testing::small_cluster(8 * dp);
+    request.layout = {.tp = 2, .pp = 4, .dp = dp};
+    request.microbatches = testing::small_batch({5, 0, 2, 9, 1, 4, 0, 7});
+    for (std::size_t i = 0; i < request.microbatches.size(); ++i) {
+        workloads::Sample sample;
+        sample.id = std::string("s") + std::to_string(i);
+        sample.text_tokens = 1024;
+        request.samples.push_back(sample);
+    }
+    request.max_rounds = 5;
+    return request;
+}
+
+Plan planned(const Request& request, const Executor& execute = in_order) {
+    return make_plan(request, costdb::CostDatabase::embedded(request.cluster.device), execute,
+                     [](double) { return search::KeepGoing{}; });
+}
+
+std::map<std::string, std::string> files_of(const Request& request, const Plan& plan) {
+    std::map<std::string, std::string> files;
+    for (auto& file : emit::plan_files(request, plan, "plan")) files[file.path.string()] = std::move(file.content);
+    return files;
+}
+
+void check_verified(const std::map<std::string, std::string>& files, const std::string& folder) {
+    CAPTURE(folder);
+    const auto verdict = testing::verify(files.at(folder + "/problem.json.gz"), files.at(folder + "/solution.json"));
+    CHECK_MESSAGE(verdict.ok, verdict.violation);
+}
+
+}  // namespace
+
+TEST_CASE("every schedule of a plan passes the independent verifier, and beats or meets every baseline") {
+    for (const std::int64_t dp : {1, 2}) {
+        const auto request = small_request(dp);
+        const auto plan = planned(request);
+        const auto files = files_of(request, plan);
+        check_verified(files, "plan/replica-000");
+        if (dp == 2) check_verified(files, "plan/replica-001");
+        check_verified(files, "plan/torch");
+        REQUIRE(plan.baselines.size() > 4);
+        for (const auto& baseline : plan.baselines) {
+            CHECK(plan.makespan <= baseline.makespan);
+            CHECK(baseline.bound <= baseline.makespan);
+        }
+        CHECK(plan.lower_bound <= plan.makespan);
+        CHECK(plan.step > plan.makespan);
+    }
+}
+
+TEST_CASE("a plan is the same on one thread, on several, and with jobs run backwards") {
+    const auto request = small_request();
+    const auto backwards = [](std::size_t count, const std::function<void(std::size_t)>& job) {
+        for (std::size_t i = count; i-- > 0;) job(i);
+    };
+    const auto expected = files_of(request, planned(request));
+    CHECK(files_of(request, planned(request, backwards)) == expected);
+    CHECK(files_of(request, planned(request, on_threads(2))) == expected);
+    CHECK(files_of(request, planned(request, on_threads(16))) == expected);
+
+    // The search has to have had something to choose, or this would prove nothing.
+    auto other = request;
+    other.seed = 2;
+    CHECK(files_of(other, planned(other)).at("plan/replica-000/solution.json") !=
+          expected.at("plan/replica-000/solution.json"));
+}
+
+TEST_CASE("replicas share the microbatches, and the slowest decides") {
+    const auto request = small_request(2);
+    const auto plan = planned(request);
+    REQUIRE(plan.replicas.size() == 2);
+    CHECK(plan.replicas[0].microbatches == std::vector<std::size_t>{0, 2, 4, 6});
+    CHECK(plan.replicas[1].microbatches == std::vector<std::size_t>{1, 3, 5, 7});
+    CHECK(plan.makespan == std::max(plan.replicas[0].found.replay.makespan, plan.replicas[1].found.replay.makespan));
+    CHECK(plan.replicas[0].candidate.partition.name == plan.replicas[1].candidate.partition.name);
+}
+
+TEST_CASE("only the partition that was asked for is planned on") {
+    for (const std::string name : {"dip", "megatron", "balanced"}) {
+        auto request = small_request();
+        request.partition = name;
+        const auto plan = planned(request);
+        CHECK(plan.replicas[0].candidate.partition.name == name);
+        for (const auto& baseline : plan.baselines) CHECK(baseline.partition == name);
+    }
+}
+
+TEST_CASE("shares of the busy time sum to one") {
+    const auto plan = planned(small_request());
+    double sum = 0;
+    for (const auto basis :
+         {costdb::Basis::exact, costdb::Basis::interpolated, costdb::Basis::extrapolated, costdb::Basis::modelled})
+        sum += plan.shares.of(basis);
+    CHECK(sum == doctest::Approx(1));
+}
+
+TEST_CASE("a model that fits in no partition is refused with rank and bytes") {
+    auto request = small_request();
+    request.model.modules[1].architecture = testing::small_network(workloads::ModuleKind::language_model, 96, 16384);
+    try {
+        static_cast<void>(planned(request));
+        FAIL("it was planned");
+    } catch (const Error& error) {
+        CHECK(error.kind() == ErrorKind::limit);
+        CHECK(std::string(error.what()).find("GiB short") != std::string::npos);
+    }
+}
+
+TEST_CASE("a batch without any image plans as a language model alone would") {
+    auto request = small_request();
+    request.microbatches = testing::small_batch({0, 0, 0, 0});
+    const auto plan = planned(request);
+    for (const auto& task : plan.replicas[0].candidate.step.problem.tasks)
+        CHECK(task.module.find("llm") != std::string::npos);
+    CHECK(plan.torch.found.schedule.has_value() != !plan.torch.why_not.empty());
+}

@@ -1,0 +1,310 @@
+"""The command line: right answers, one clear line for bad input, the same bytes on any number of threads."""
+
+import gzip
+import hashlib
+import json
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PLAN = ["plan", "--model", "dip-vlm-m", "--cluster", "h100-sxm:32", "--tp", "8", "--pp", "4"]
+BATCH = ["--dataset", "vlm-mix", "--microbatches", "4"]
+
+
+def digests(folder):
+    """SHA-256 of every result file below the folder; run.json holds what was measured and is left out."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != "run.json")
+    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+def small_problem():
+    """Two ranks, one microbatch: F0 F1 B1 B0."""
+    def task(number, rank, kind, acquire, release):
+        return {"id": number, "rank": rank, "kind": kind, "duration_ns": 1000, "acquire_bytes": acquire,
+                "release_bytes": release, "label": f"{kind}{rank}", "stage": rank, "microbatch": 0}
+    return {"format": "pipeweaver-problem/1", "name": "small", "source": "by hand",
+            "ranks": [{"capacity_bytes": 100, "base_bytes": 10}] * 2,
+            "tasks": [task(0, 0, "F", 50, 0), task(1, 1, "F", 50, 0), task(2, 1, "B", 0, 50), task(3, 0, "B", 0, 50)],
+            "edges": [[0, 1, 5], [1, 2, 0], [2, 3, 5], [0, 3, 0]]}
+
+
+@pytest.fixture(scope="session")
+def planned(pipeweaver, tmp_path_factory):
+    """A plan made with a fixed number of rounds on one thread."""
+    folder = tmp_path_factory.mktemp("plan") / "one"
+    pipeweaver(*PLAN, *BATCH, "--max-rounds", "20", "--threads", "1", "--out", folder)
+    return folder
+
+
+def test_a_plan_has_all_of_its_files(planned):
+    names = set(digests(planned))
+    assert names == {"plan.json", "assignment.json",
+                     "replica-000/problem.json.gz", "replica-000/solution.json", "replica-000/actions.json",
+                     "replica-000/trace.json.gz", "torch/schedule.csv", "torch/schedule.json", "torch/padding.json",
+                     "torch/problem.json.gz", "torch/solution.json"}
+    assert (planned / "run.json").exists()
+
+
+@pytest.mark.parametrize("threads", [2, 16])
+def test_result_files_do_not_depend_on_the_number_of_threads(pipeweaver, planned, tmp_path, threads):
+    pipeweaver(*PLAN, *BATCH, "--max-rounds", "20", "--threads", threads, "--out", tmp_path / "other")
+    assert digests(tmp_path / "other") == digests(planned)
+
+
+def test_another_seed_gives_another_batch(pipeweaver, planned, tmp_path):
+    pipeweaver(*PLAN, *BATCH, "--max-rounds", "1", "--seed", "2", "--out", tmp_path / "other")
+    assert digests(tmp_path / "other")["assignment.json"] != digests(planned)["assignment.json"]
+
+
+def test_the_plan_is_never_above_a_baseline_and_never_below_its_bound(planned):
+    plan = json.loads((planned / "plan.json").read_text())
+    assert plan["format"] == "pipeweaver-plan/1"
+    assert plan["lower_bound_ns"] <= plan["makespan_ns"] <= min(b["makespan_ns"] for b in plan["baselines"])
+    assert plan["makespan_ns"] < plan["step_ns"]
+    assert 0 < plan["mfu"] < 1
+    assert abs(sum(plan["share_of_time"]["by_basis"].values()) - 1) < 1e-9
+    for rank in plan["replicas"][0]["memory"]:
+        assert rank["peak_bytes"] <= rank["capacity_bytes"]
+        assert rank["receive_buffers_needed_bytes"] <= rank["receive_buffers_bytes"]
+
+
+def test_every_sample_and_item_is_assigned_once(planned):
+    assignment = json.loads((planned / "assignment.json").read_text())
+    samples, items, weight = [], [], 0
+    for microbatch in assignment["replicas"][0]["microbatches"]:
+        samples += [sample["id"] for sample in microbatch["samples"]]
+        weight += microbatch["loss_weight"]
+        for unit in microbatch["units"]:
+            items += [(item["sample"], item["item"]) for item in unit["items"]]
+            rows = [row for item in unit["items"] for row in item["rows"]]
+            assert rows == sorted(rows)
+    assert len(samples) == len(set(samples)) > 0
+    assert len(items) == len(set(items)) > 0
+    assert abs(weight - 1) < 1e-9
+
+
+def test_actions_receive_what_is_sent_in_the_same_order(planned):
+    actions = json.loads((planned / "replica-000/actions.json").read_text())
+    sent, received = {}, {}
+    for rank, row in enumerate(actions["actions"]):
+        done, arrived = set(), set()
+        for action in row:
+            if action["op"] == "send":
+                sent.setdefault((rank, action["peer"]), []).append(action["tensor"])
+            elif action["op"] == "receive":
+                received.setdefault((action["peer"], rank), []).append(action["tensor"])
+                arrived.add(action["tensor"])
+            elif action["op"] == "wait":
+                assert action["tensor"] in arrived
+            else:
+                assert action["task"] not in done
+                done.add(action["task"])
+    assert sent == received
+    assert sum(len(tensors) for tensors in sent.values()) > 0
+
+
+def test_the_trace_is_what_the_solution_says(planned):
+    trace = json.loads(gzip.decompress((planned / "replica-000/trace.json.gz").read_bytes()))
+    solution = json.loads((planned / "replica-000/solution.json").read_text())
+    problem = json.loads(gzip.decompress((planned / "replica-000/problem.json.gz").read_bytes()))
+    by_label = {event["args"]["task"]: event for event in trace["traceEvents"] if event["ph"] == "X"}
+    assert len(by_label) == len(problem["tasks"])
+    for task in problem["tasks"]:
+        assert by_label[task["label"]]["ts"] == pytest.approx(solution["start_ns"][task["id"]] / 1000, abs=1e-6)
+    end = max(event["ts"] + event["dur"] for event in by_label.values())
+    assert end == pytest.approx(solution["makespan_ns"] / 1000, abs=1e-3)
+
+
+def test_the_referee_accepts_every_pair_of_a_plan(planned, shared):
+    for folder in (planned / "replica-000", planned / "torch"):
+        done = subprocess.run([sys.executable, shared / "tools/verify_schedule.py", folder / "problem.json.gz",
+                               folder / "solution.json"], capture_output=True, text=True)
+        assert done.stdout.startswith("ok makespan_ns="), done.stdout
+
+
+def test_json_answers_stand_alone_on_stdout(pipeweaver, tmp_path):
+    answer = json.loads(pipeweaver(*PLAN, *BATCH, "--max-rounds", "1", "--json", "--out", tmp_path / "plan"))
+    assert answer["format"] == "pipeweaver-plan/1"
+    assert answer["run"]["threads"] >= 1
+    for kind in ("models", "clusters", "devices", "datasets", "strategies", "policies", "targets"):
+        assert json.loads(pipeweaver("list", kind, "--json"))
+
+
+def test_a_time_limited_search_is_repeated_by_its_number_of_rounds(pipeweaver, planned, tmp_path):
+    problem = planned / "replica-000/problem.json.gz"
+    pipeweaver("solve", problem, "--budget", "200ms", "--out", tmp_path / "timed.json")
+    timed = json.loads((tmp_path / "timed.json").read_text())
+    pipeweaver("solve", problem, "--max-rounds", timed["rounds"], "--threads", "1", "--out", tmp_path / "counted.json")
+    counted = json.loads((tmp_path / "counted.json").read_text())
+    assert (counted["order"], counted["mode"], counted["signature"]) == (timed["order"], timed["mode"], timed["signature"])
+
+
+def test_replay_confirms_a_solution_and_finds_a_false_claim(pipeweaver, planned, tmp_path):
+    problem, solution = planned / "replica-000/problem.json.gz", planned / "replica-000/solution.json"
+    claimed = json.loads(solution.read_text())
+    answer = json.loads(pipeweaver("replay", problem, solution, "--json"))
+    assert answer["makespan_ns"] == claimed["makespan_ns"]
+    assert answer["signature"] == claimed["signature"]
+    claimed["makespan_ns"] -= 1
+    (tmp_path / "false.json").write_text(json.dumps(claimed))
+    status, line = pipeweaver.fails("replay", problem, tmp_path / "false.json")
+    assert status == 2
+    assert line.endswith(f"false.json: makespan_ns: is {claimed['makespan_ns']}, the replay gives {answer['makespan_ns']}")
+
+
+def test_a_shown_model_plans_like_the_named_one(pipeweaver, planned, tmp_path):
+    (tmp_path / "mine.json").write_text(pipeweaver("show", "dip-vlm-m"))
+    pipeweaver("plan", "--model", tmp_path / "mine.json", "--cluster", "h100-sxm:32", *BATCH, "--max-rounds", "20",
+               "--out", tmp_path / "plan")
+    assert digests(tmp_path / "plan") == digests(planned)
+
+
+def test_a_batch_file_is_planned_and_a_configuration_file_read(pipeweaver, tmp_path):
+    lines = [json.dumps({"id": f"s{i}", "text_tokens": 3000, "images": [{"width": 640, "height": 480}] * (i % 3)})
+             for i in range(8)]
+    (tmp_path / "batch.jsonl").write_text("\n".join(lines) + "\n")
+    (tmp_path / "plan.json").write_text(json.dumps({"model": "dip-vlm-m", "cluster": "h100-sxm:32", "tp": 8, "pp": 4,
+                                                    "batch": str(tmp_path / "batch.jsonl"), "max-rounds": 1}))
+    answer = json.loads(pipeweaver("plan", "--config", tmp_path / "plan.json", "--json", "--out", tmp_path / "plan"))
+    assert answer["asked"]["samples"] == 8
+    assert answer["asked"]["microbatches"] == 4
+
+
+def test_emit_writes_what_plan_wrote(pipeweaver, planned, tmp_path):
+    for target, names in {"torch-csv": ["schedule.csv", "schedule.json"], "torch-actions": ["actions.json"],
+                          "chrome-trace": ["trace.json.gz"]}.items():
+        pipeweaver("emit", "--plan", planned, "--target", target, "--out", tmp_path / target)
+        for name in names:
+            there = planned / ("torch" if target == "torch-csv" else "replica-000") / name
+            here = tmp_path / target / ("" if target == "torch-csv" else "replica-000") / name
+            assert here.read_bytes() == there.read_bytes()
+
+
+PLAN_FAULTS = [
+    (["--model", "dip-vlm-n"], 2, "unknown model 'dip-vlm-n'; did you mean 'dip-vlm-"),
+    (["--cluster", "h100-sx:32"], 2, "unknown cluster 'h100-sx'; did you mean 'h100-sxm'?"),
+    (["--cluster", "h100-sxm"], 2, "h100-sxm"),
+    (["--cluster", "h100-sxm:many"], 2, "many"),
+    (["--cluster", "h100-sxm:0"], 2, "0"),
+    (["--cluster", "h100-sxm:99999999999999"], 2, "99999999999999"),
+    (["--dataset", "vlm-mx"], 2, "unknown data set 'vlm-mx'; did you mean 'vlm-mix'?"),
+    (["--microbatches", "0"], 2, "--microbatches: is '0', allowed are whole numbers from 1 to 100000"),
+    (["--microbatches", "-3"], 2, "--microbatches: is '-3', allowed are whole numbers from 1 to 100000"),
+    (["--microbatches", "many"], 2, "--microbatches: is 'many', allowed are whole numbers from 1 to 100000"),
+    (["--microbatches", "99999999999999999999"], 2, "--microbatches: is '99999999999999999999', allowed are"),
+    (["--tp", "3"], 2, "GPUs"),
+    (["--cluster", "h100-sxm:4", "--tp", "1"], 4, "GiB short"),
+    (["--dp", "2"], 2, "--tp 8 * --pp 4 * --dp 2 = 64 GPUs, the cluster 'h100-sxm' has 32"),
+    (["--budget", "1"], 2, "--budget: '1' is not a time; write it like 2s, 300ms or 5us"),
+    (["--budget", "-1s"], 2, "--budget: '-1s' is out of range for a time"),
+    (["--partition", "best"], 2, "--partition: is 'best', allowed are dip, megatron, balanced"),
+    (["--batch", "x.jsonl"], 2, "--batch, --dataset: exactly one of the two is needed"),
+    (["--modle", "x"], 2, "--modle"),
+]
+
+
+@pytest.mark.parametrize("change, status, words", PLAN_FAULTS, ids=[" ".join(change) for change, _, _ in PLAN_FAULTS])
+def test_a_bad_option_is_one_line_and_nothing_is_written(pipeweaver, tmp_path, change, status, words):
+    arguments = [*PLAN, *BATCH]
+    for name, value in zip(change[::2], change[1::2]):
+        if name in arguments:
+            arguments[arguments.index(name) + 1] = value
+        else:
+            arguments += [name, value]
+    got, line = pipeweaver.fails(*arguments, "--out", tmp_path / "plan")
+    assert got == status
+    assert words in line
+    assert not (tmp_path / "plan").exists()
+
+
+def test_a_batch_line_that_is_not_json_names_file_and_line(pipeweaver, tmp_path):
+    batch = tmp_path / "batch.jsonl"
+    batch.write_text('{"id":"a","text_tokens":10}\n{"id":"b","text_tokens":\n')
+    status, line = pipeweaver.fails(*PLAN, "--batch", batch, "--out", tmp_path / "plan")
+    assert status == 2
+    assert f"{batch}:2: " in line
+    assert not (tmp_path / "plan").exists()
+
+
+def test_an_unknown_key_of_a_configuration_names_the_nearest(pipeweaver, tmp_path):
+    (tmp_path / "c.json").write_text('{"modle": "dip-vlm-m"}')
+    status, line = pipeweaver.fails("plan", "--config", tmp_path / "c.json", "--out", tmp_path / "plan")
+    assert status == 2
+    assert line.endswith("c.json: unknown key 'modle'; did you mean 'model'?")
+
+
+def set_cycle(problem): problem["edges"].append([3, 0, 0])
+def set_twice(problem): problem["tasks"][2]["id"] = 1
+def set_missing(problem): del problem["tasks"][3]
+def set_nowhere(problem): problem["edges"].append([0, 9, 0])
+def set_small(problem): problem["ranks"][1] = {"capacity_bytes": 59, "base_bytes": 10}
+def set_unknown(problem): problem["rnaks"] = problem.pop("ranks")
+def set_newer(problem): problem["format"] = "pipeweaver-problem/2"
+
+
+PROBLEM_FAULTS = [
+    (set_cycle, 2, "wait for each other in a cycle: 0 'F0'"),
+    (set_twice, 2, "tasks[2].id: is 1, needed is the task's index 2"),
+    (set_missing, 2, "there is no task 3, the last is 2"),
+    (set_nowhere, 2, "edges[4]: there is no task 9, the last is 3"),
+    (set_small, 4, "does not fit rank 1 even alone: 1 bytes short"),
+    (set_unknown, 2, "unknown key 'rnaks'; did you mean 'ranks'?"),
+    (set_newer, 2, "is 'pipeweaver-problem/2', this program reads 'pipeweaver-problem/1'"),
+]
+
+
+@pytest.mark.parametrize("change, status, words", PROBLEM_FAULTS, ids=[f[0].__name__ for f in PROBLEM_FAULTS])
+def test_a_bad_problem_is_one_line_and_nothing_is_written(pipeweaver, tmp_path, change, status, words):
+    problem = small_problem()
+    change(problem)
+    (tmp_path / "p.json").write_text(json.dumps(problem))
+    got, line = pipeweaver.fails("solve", tmp_path / "p.json", "--out", tmp_path / "s.json")
+    assert got == status
+    assert words in line
+    assert str(tmp_path / "p.json") in line
+    assert not (tmp_path / "s.json").exists()
+
+
+def test_a_truncated_gzip_file_is_bad_input(pipeweaver, tmp_path):
+    packed = gzip.compress(json.dumps(small_problem()).encode())
+    (tmp_path / "p.json.gz").write_bytes(packed[:-9])
+    status, line = pipeweaver.fails("solve", tmp_path / "p.json.gz", "--out", tmp_path / "s.json")
+    assert status == 2
+    assert line.endswith("p.json.gz: gzip data is cut short")
+
+
+def test_missing_input_and_unwritable_output_are_io_errors(pipeweaver, tmp_path):
+    status, line = pipeweaver.fails("solve", tmp_path / "none.json", "--out", tmp_path / "s.json")
+    assert status == 3
+    assert line.endswith("none.json: cannot be read: No such file or directory")
+    (tmp_path / "p.json").write_text(json.dumps(small_problem()))
+    (tmp_path / "file").write_text("")
+    status, line = pipeweaver.fails("solve", tmp_path / "p.json", "--out", tmp_path / "file/s.json")
+    assert status == 3
+    status, line = pipeweaver.fails(*PLAN, *BATCH, "--max-rounds", "1", "--out", tmp_path / "file/plan")
+    assert status == 3
+    assert (tmp_path / "file").read_text() == ""
+
+
+def test_what_a_target_cannot_express_names_the_rule(pipeweaver, planned, tmp_path):
+    status, line = pipeweaver.fails("solve", planned / "replica-000/problem.json.gz", "--target", "torch-csv", "--out",
+                                    tmp_path / "s.json")
+    assert status == 4
+    assert "PyTorch" in line
+    status, line = pipeweaver.fails("emit", "--plan", planned, "--target", "torch-cvs", "--out", tmp_path / "csv")
+    assert status == 2
+    assert line.endswith("unknown target 'torch-cvs'; did you mean 'torch-csv'?")
+
+
+def test_a_policy_that_does_not_apply_says_why(pipeweaver, planned, tmp_path):
+    status, line = pipeweaver.fails("solve", planned / "replica-000/problem.json.gz", "--policy", "1f1b", "--out",
+                                    tmp_path / "s.json")
+    assert status == 4
+    assert "the policy '1f1b' does not apply: " in line
+    status, line = pipeweaver.fails("solve", planned / "replica-000/problem.json.gz", "--policy", "1fib", "--out",
+                                    tmp_path / "s.json")
+    assert status == 2
+    assert "did you mean '1f1b'?" in line
