@@ -29,6 +29,7 @@ int main(int argc, char** argv) {
     apps::add_replay(program);
     apps::add_emit(program);
     apps::add_costdb_commands(program);
+    apps::add_bench(program);
     apps::add_list(program);
     apps::add_show(program);
     try {
