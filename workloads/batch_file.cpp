@@ -27,7 +27,7 @@ bool is_target(const Json& json) {
 }
 
 // An item whose tokens and patches are given instead of its size.
-Item given_item(const Json& json, Modality modality, const ItemRules& rules) {
+Item given_item(const Json& json, Modality modality) {
     if (modality == Modality::image)
         json.only_keys({"tokens", "patches", "role"});
     else
@@ -35,7 +35,7 @@ Item given_item(const Json& json, Modality modality, const ItemRules& rules) {
     Item item{modality, json.at("tokens").integer(0, most_tokens), json.at("patches").integer(0, most_tokens),
               number_or(json, "seconds", 0, least_seconds, most_seconds), is_target(json)};
     if (item.tokens == 0 && item.patches == 0) json.fail("has neither tokens nor patches");
-    return rules.given(item);
+    return item;
 }
 
 Item image_item(const Json& json, const ItemRules& rules) {
@@ -59,16 +59,10 @@ Item audio_item(const Json& json, const ItemRules& rules) {
 }
 
 Item parse_item(const Json& json, Modality modality, const ItemRules& rules) {
-    const bool given = json.find("tokens") || json.find("patches");
-    try {
-        if (given) return given_item(json, modality, rules);
-        if (modality == Modality::image) return image_item(json, rules);
-        return modality == Modality::video ? video_item(json, rules) : audio_item(json, rules);
-    } catch (const Error& error) {
-        // An error of the rules does not know where it was met.
-        if (std::string_view(error.what()).starts_with("the model")) json.fail(error.what());
-        throw;
-    }
+    if (!rules.takes(modality, is_target(json))) json.fail(rules.refusal(modality, is_target(json)));
+    if (json.find("tokens") || json.find("patches")) return given_item(json, modality);
+    if (modality == Modality::image) return image_item(json, rules);
+    return modality == Modality::video ? video_item(json, rules) : audio_item(json, rules);
 }
 
 Sample parse_sample(const Json& json, const ItemRules& rules) {

@@ -62,7 +62,7 @@ Cluster parse_cluster(const Json& json, std::span<const Device> devices) {
         cluster.device = device.name;
         return cluster;
     }
-    json.at("device").fail(unknown("device", cluster.device, names));
+    json.at("device").fail(unknown("device", folded(cluster.device), names));
 }
 
 struct Known {
@@ -109,7 +109,7 @@ Cluster cluster_named(std::string_view name) {
         if (folded(cluster.name) == folded(name)) return cluster;
         names.push_back(cluster.name);
     }
-    fail(ErrorKind::input, "{}", unknown("cluster", name, names));
+    fail(ErrorKind::input, "{}", unknown("cluster", folded(name), names));
 }
 
 }  // namespace
@@ -128,7 +128,7 @@ const Device& device(std::string_view name) {
             names.push_back(alias);
         }
     }
-    fail(ErrorKind::input, "{}", unknown("device", name, names));
+    fail(ErrorKind::input, "{}", unknown("device", folded(name), names));
 }
 
 Cluster find_cluster(std::string_view text) {

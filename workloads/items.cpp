@@ -1,7 +1,9 @@
 #include "workloads/items.hpp"
 
-#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/assert.hpp"
 #include "workloads/model_parts.hpp"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -106,12 +108,9 @@ const std::optional<ItemRules::Way>& ItemRules::way(Modality modality, bool targ
     return ways_[static_cast<std::size_t>(modality)][target ? 1 : 0];
 }
 
-const ItemRules::Way& ItemRules::require(Modality modality, bool target) const {
-    const auto& found = way(modality, target);
-    if (!found)
-        fail(ErrorKind::input, "the model '{}' has no module that {} {} items", model_->name,
-             target ? "makes" : "reads", name_of(modality));
-    return *found;
+std::string ItemRules::refusal(Modality modality, bool target) const {
+    return fmt::format("the model '{}' has no module that {} {} items", model_->name, target ? "makes" : "reads",
+                       name_of(modality));
 }
 
 Item ItemRules::sized(const Way& way, Modality modality, bool target, std::int64_t tokens, std::int64_t patches) {
@@ -131,13 +130,15 @@ Item ItemRules::sized(const Way& way, Modality modality, bool target, std::int64
 }
 
 Item ItemRules::image(std::int64_t width, std::int64_t height, bool target) const {
-    const Way& found = require(Modality::image, target);
+    PIPEWEAVER_ASSERT(takes(Modality::image, target));
+    const Way& found = *way(Modality::image, target);
     const ImageSize size = image_size(model_->image, width, height);
     return sized(found, Modality::image, target, size.tokens, size.patches);
 }
 
 Item ItemRules::video(double seconds, bool target) const {
-    const Way& found = require(Modality::video, target);
+    PIPEWEAVER_ASSERT(takes(Modality::video, target));
+    const Way& found = *way(Modality::video, target);
     const VideoRule& rule = model_->video;
     const std::int64_t patches =
         latent_frames(rule, seconds) * (rule.width / rule.spatial) * (rule.height / rule.spatial);
@@ -147,18 +148,14 @@ Item ItemRules::video(double seconds, bool target) const {
 }
 
 Item ItemRules::audio(double seconds, bool target) const {
-    const Way& found = require(Modality::audio, target);
+    PIPEWEAVER_ASSERT(takes(Modality::audio, target));
+    const Way& found = *way(Modality::audio, target);
     const auto positions = [&](double rate) {
         return std::max<std::int64_t>(1, std::llround(std::ceil(seconds * rate)));
     };
     Item item = sized(found, Modality::audio, target, positions(model_->audio.tokens_per_second),
                       positions(model_->audio.frames_per_second));
     item.seconds = seconds;
-    return item;
-}
-
-Item ItemRules::given(const Item& item) const {
-    static_cast<void>(require(item.modality, item.target));
     return item;
 }
 

@@ -19,13 +19,13 @@ public:
     /// Whether text is part of the backbone's sequence.
     bool takes_text() const { return takes_text_; }
 
-    /// The item of that size. Throw Error{input} where no module takes it. Pre: sizes > 0.
+    /// Why not, where takes() is false.
+    std::string refusal(Modality modality, bool target) const;
+
+    /// The item of that size. Pre: takes(), sizes > 0.
     Item image(std::int64_t width, std::int64_t height, bool target) const;
     Item video(double seconds, bool target) const;
     Item audio(double seconds, bool target) const;
-
-    /// An item whose tokens and patches are given.
-    Item given(const Item& item) const;
 
 private:
     // How an item's patches relate to the backbone's sequence.
@@ -42,7 +42,6 @@ private:
     };
 
     const std::optional<Way>& way(Modality modality, bool target) const;
-    const Way& require(Modality modality, bool target) const;
     static std::optional<Way> find_way(const Model& model, Modality modality, bool target);
     static Item sized(const Way& way, Modality modality, bool target, std::int64_t tokens, std::int64_t patches);
 

@@ -224,6 +224,7 @@ Model parse_model_object(const Json& json) {
                     "most_video_seconds", "layout", "confidence", "source", "assumed"});
     Model model;
     model.name = json.at("name").text();
+    if (model.name.empty()) json.at("name").fail("is empty");
     model.modules = parse_modules(json.at("modules"));
     if (const auto edges = json.find("edges")) {
         model.edges = parse_edges(*edges, model.modules);

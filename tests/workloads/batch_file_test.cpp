@@ -1,0 +1,210 @@
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/files.hpp"
+#include "pipeweaver/workloads/batch.hpp"
+#include "pipeweaver/workloads/catalogue.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace pipeweaver;
+using namespace pipeweaver::workloads;
+
+namespace {
+
+// A batch file that lives as long as the object.
+struct BatchFile {
+    explicit BatchFile(const std::string& content, const std::string& name = "pipeweaver-batch-test.jsonl")
+        : path(std::filesystem::temp_directory_path() / name) {
+        write_files({{path, content}});
+    }
+    ~BatchFile() { std::filesystem::remove(path); }
+    BatchFile(const BatchFile&) = delete;
+    BatchFile& operator=(const BatchFile&) = delete;
+
+    std::filesystem::path path;
+};
+
+// The message without the path, or "read" where the batch is good.
+std::string problem(const std::string& content, const Model& m) {
+    const BatchFile file(content);
+    try {
+        static_cast<void>(read_batch(file.path, m));
+    } catch (const Error& error) {
+        CHECK(error.kind() == ErrorKind::input);
+        const std::string message = error.what();
+        const std::string path = file.path.string();
+        CHECK(message.starts_with(path));
+        return message.substr(path.size());
+    }
+    return "read";
+}
+
+std::vector<Sample> read(const std::string& content, const Model& m) { return read_batch(BatchFile(content).path, m); }
+
+}  // namespace
+
+TEST_CASE("a batch's images become 169 tokens and 2704 patches, whatever their size") {
+    const auto samples =
+        read(R"({"id":"a","text_tokens":100,"images":[{"width":640,"height":480},{"width":31,"height":9000}]})"
+             "\n"
+             R"({"id":"b","text_tokens":7,"loss_tokens":3})"
+             "\n",
+             model("dip-vlm-m"));
+
+    REQUIRE(samples.size() == 2);
+    const Item image{Modality::image, 169, 2704, 0, false};
+    CHECK(samples[0] == Sample{"a", 100, 100, {image, image}});
+    CHECK(samples[0].tokens() == 100 + 2 * 169);
+    CHECK(samples[1] == Sample{"b", 7, 3, {}});
+}
+
+TEST_CASE("clips become latent patches by frames, cut to 16 seconds") {
+    const auto samples = read(
+        R"({"id":"a","text_tokens":20,"videos":[{"frames":136,"width":992,"height":544,"fps":16,"role":"target"}]})"
+        "\n"
+        R"({"id":"b","text_tokens":20,"videos":[{"frames":9000,"width":992,"height":544,"fps":30,"role":"target"}]})"
+        "\n"
+        R"({"id":"c","text_tokens":20,"videos":[{"frames":5,"width":992,"height":544,"fps":30,"role":"target"}]})",
+        model("dip-t2v-s"));
+
+    // 136 frames are 8 units of 17, each 3 latent frames of 16 x 28 patches.
+    CHECK(samples[0].items == std::vector{Item{Modality::video, 0, 24 * 16 * 28, 8.5, true}});
+    CHECK(samples[1].items == std::vector{Item{Modality::video, 0, 45 * 16 * 28, 16, true}});
+    CHECK(samples[2].items[0].patches == 3 * 16 * 28);
+}
+
+TEST_CASE("latent patches equal the published examples of the video models") {
+    const auto patches = [](const char* name, int width, int height, int frames) {
+        Model m = model(name);
+        m.video.width = width;
+        m.video.height = height;
+        m.video.max_seconds = 1'000;
+        return read(R"({"id":"a","text_tokens":0,"videos":[{"frames":)" + std::to_string(frames) +
+                        R"(,"width":1,"height":1,"fps":16,"role":"target"}]})",
+                    m)[0]
+            .items[0]
+            .patches;
+    };
+    CHECK(patches("step-video-t2v-dit", 544, 992, 204) == 75'888);
+    CHECK(patches("step-video-t2v-dit", 768, 768, 204) == 82'944);
+    CHECK(patches("step-video-t2v-dit", 544, 992, 136) == 50'592);
+    CHECK(patches("step-video-ti2v-dit", 544, 992, 102) == 37'944);
+    CHECK(patches("hunyuanvideo-13b-dit", 720, 1280, 129) == 118'800);
+    CHECK(patches("wan2.1-t2v-14b", 480, 832, 81) == 32'760);
+}
+
+TEST_CASE("images of native resolution keep their shape between the least and the most tokens") {
+    const Model m = model("qwen2.5-vl-7b");  // 28 pixels a token, 256 to 1280 tokens
+    const auto tokens = [&](int width, int height) {
+        return read(R"({"id":"a","text_tokens":1,"images":[{"width":)" + std::to_string(width) + R"(,"height":)" +
+                        std::to_string(height) + "}]}",
+                    m)[0]
+            .items[0];
+    };
+    CHECK(tokens(560, 840).tokens == 20 * 30);
+    CHECK(tokens(560, 840).patches == 4 * 20 * 30);
+    CHECK(tokens(570, 850).tokens == 20 * 30);    // rounded to the nearest 28
+    CHECK(tokens(28, 28).tokens == 256);          // 16 x 16
+    CHECK(tokens(2800, 2800).tokens == 35 * 35);  // sqrt(1280) = 35.8
+    CHECK(tokens(100'000, 1).tokens <= 1280);
+    CHECK(tokens(1, 100'000).tokens <= 1280);
+    CHECK(read(R"({"id":"a","text_tokens":0,"images":[{"width":1024,"height":1024,"role":"target"}]})",
+               model("flux.1-dev"))[0]
+              .items[0]
+              .patches == 4096);
+}
+
+TEST_CASE("tiles of SigLIP 384 make 196 tokens of 729 patches") {
+    const auto item = read(R"({"id":"a","text_tokens":1,"images":[{"width":9,"height":9}]})", model("deepseek-vl2"))[0];
+    CHECK(item.items == std::vector{Item{Modality::image, 196, 729, 0, false}});
+}
+
+TEST_CASE("a head makes its images from the backbone's own positions, four times each") {
+    const auto samples = read(R"({"id":"a","text_tokens":9,"images":[{"width":9,"height":9,"role":"target"}]})",
+                              model("nextstep-1-14b"));
+    CHECK(samples[0].items == std::vector{Item{Modality::image, 256, 1024, 0, true}});
+}
+
+TEST_CASE("a batch comes back equal from its file, plain and zipped") {
+    for (const auto& [dataset, name] :
+         {std::pair{"vlm-mix", "dip-vlm-m"}, {"t2v-mix", "dip-t2v-l"}, {"speech", "step-audio-2-mini"}}) {
+        const Model m = model(name);
+        const auto batch = draw_batch(dataset, m, 3, 4).samples;
+        CHECK(read(to_jsonl(batch), m) == batch);
+        CHECK(read_batch(BatchFile(to_jsonl(batch), "pipeweaver-batch-test.jsonl.gz").path, m) == batch);
+    }
+}
+
+TEST_CASE("text is no part of the sequence of an encoder alone") {
+    const auto samples =
+        read(R"({"id":"a","text_tokens":100,"images":[{"width":9,"height":9}]})", model("step3-vit-5b"));
+    CHECK(samples[0] == Sample{"a", 0, 0, {{Modality::image, 2704, 2704, 0, false}}});
+}
+
+TEST_CASE("bad batch lines are refused with file, line, place and what is allowed") {
+    const Model m = model("dip-vlm-m");
+    const std::string good = R"({"id":"a","text_tokens":5})"
+                             "\n";
+    const auto image = [&](const std::string& text) {
+        return good + R"({"id":"b","text_tokens":5,"images":[{"width":9,"height":9},)" + text + "]}\n";
+    };
+    CHECK(problem(good, m) == "read");
+    CHECK(problem(good + "{\"id\":", m) == ":2: is not JSON: line 1, column 7");
+    CHECK(problem(good + "\n" + good, m) == ":2: the line is empty");
+    CHECK(problem("", m) == ": holds no sample");
+    CHECK(problem(good + "[]\n", m) == ":2: is [], an object is needed");
+    CHECK(problem(good + good, m) == ":2: id: 'a' is that of line 1 already");
+    CHECK(problem(R"({"id":"","text_tokens":5})", m) == ":1: id: is empty");
+    CHECK(problem(R"({"id":7,"text_tokens":5})", m) == ":1: id: is 7, a text is needed");
+    CHECK(problem(R"({"text_tokens":5})", m) == ":1: the key 'id' is missing");
+    CHECK(problem(R"({"id":"a"})", m) == ":1: the key 'text_tokens' is missing");
+    CHECK(problem(R"({"id":"a","text_tokens":0})", m) == ":1: the sample has neither text nor items");
+    CHECK(problem(R"({"id":"a","text_tokens":-1})", m) ==
+          ":1: text_tokens: is -1, allowed are whole numbers from 0 to 1000000000");
+    CHECK(problem(R"({"id":"a","text_tokens":1e30})", m) ==
+          ":1: text_tokens: is 1e+30, allowed are whole numbers from 0 to 1000000000");
+    CHECK(problem(R"({"id":"a","text_tokens":"5"})", m) ==
+          ":1: text_tokens: is \"5\", allowed are whole numbers from 0 to 1000000000");
+    CHECK(problem(R"({"id":"a","text_token":5})", m) == ":1: unknown key 'text_token'; did you mean 'text_tokens'?");
+    CHECK(problem(image(R"({"width":0,"height":9})"), m) ==
+          ":2: images[1].width: is 0, allowed are whole numbers from 1 to 100000");
+    CHECK(problem(image(R"({"width":9,"height":1000000000000})"), m) ==
+          ":2: images[1].height: is 1000000000000, allowed are whole numbers from 1 to 100000");
+    CHECK(problem(image(R"({"width":9})"), m) == ":2: images[1]: the key 'height' is missing");
+    CHECK(problem(image(R"({"width":9,"hight":9})"), m) ==
+          ":2: images[1]: unknown key 'hight'; did you mean 'height'?");
+    CHECK(problem(image(R"({"tokens":9})"), m) == ":2: images[1]: the key 'patches' is missing");
+    CHECK(problem(image(R"({"tokens":0,"patches":0})"), m) == ":2: images[1]: has neither tokens nor patches");
+    CHECK(problem(image(R"({"width":9,"height":9,"role":"output"})"), m) ==
+          ":2: images[1].role: is 'output', allowed are input, target (did you mean 'input'?)");
+}
+
+TEST_CASE("items that a model neither reads nor makes are refused") {
+    const std::string image = R"({"id":"a","text_tokens":5,"images":[{"width":9,"height":9}]})";
+    const std::string target = R"({"id":"a","text_tokens":5,"images":[{"width":9,"height":9,"role":"target"}]})";
+    CHECK(problem(image, model("llama3-8b")) ==
+          ":1: images[0]: the model 'llama3-8b' has no module that reads image items");
+    CHECK(problem(target, model("dip-vlm-s")) ==
+          ":1: images[0]: the model 'dip-vlm-s' has no module that makes image items");
+    CHECK(problem(R"({"id":"a","text_tokens":5,"audio":[{"seconds":0}]})", model("step-audio-2-mini")) ==
+          ":1: audio[0].seconds: is 0, allowed are numbers from 0.001 to 1000000");
+    CHECK(problem(R"({"id":"a","text_tokens":5,"videos":[{"frames":1,"width":9,"height":9,"fps":0,"role":"target"}]})",
+                  model("dip-t2v-s")) == ":1: videos[0].fps: is 0, allowed are numbers from 0.001 to 10000");
+}
+
+TEST_CASE("a missing batch file is an I/O error, a cut gzip bad input") {
+    const Model m = model("dip-vlm-m");
+    try {
+        static_cast<void>(read_batch("/nonexistent/batch.jsonl", m));
+        FAIL("read");
+    } catch (const Error& error) {
+        CHECK(error.kind() == ErrorKind::io);
+    }
+    std::string many;
+    for (int i = 0; i < 20'000; ++i)
+        many += R"({"id":")" + std::to_string(i) +
+                R"(","text_tokens":5})"
+                "\n";
+    const std::string zipped = gzip(many);
+    CHECK(problem(zipped.substr(0, zipped.size() - 20), m) == ": gzip data is cut short");
+    CHECK(read(zipped, m).size() == 20'000);
+}

@@ -1,0 +1,114 @@
+#include "pipeweaver/workloads/cluster.hpp"
+
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/files.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace pipeweaver;
+using namespace pipeweaver::workloads;
+
+namespace {
+
+std::filesystem::path written(const std::string& content) {
+    const auto path = std::filesystem::temp_directory_path() / "pipeweaver-cluster-test.json";
+    write_files({{path, content}});
+    return path;
+}
+
+}  // namespace
+
+TEST_CASE("a device is found under its name and all spellings of it") {
+    for (const char* name : {"a100_sxm", "A100-SXM", "A100-80GB-SXM", "a100", "A100_80GB"})
+        CHECK(device(name).name == "a100_sxm");
+    CHECK(device("H100").name == "h100_sxm");
+    CHECK(device("B200").name == "b200");
+    CHECK(device("b200_sxm").name == "b200");
+    CHECK_THROWS_WITH_AS(device("h10"), "unknown device 'h10'; did you mean 'h100'?", Error);
+}
+
+TEST_CASE("no two devices share a spelling, and each figure has its source") {
+    for (const auto& one : devices()) {
+        CAPTURE(one.name);
+        CHECK(device(one.name).name == one.name);
+        for (const auto& alias : one.aliases) CHECK(device(alias).name == one.name);
+        CHECK(!one.source.empty());
+        CHECK(one.bf16_flops > 0);
+    }
+    for (const auto& cluster : clusters()) {
+        CHECK(!cluster.source.empty());
+        CHECK(device(cluster.device).name == cluster.device);
+    }
+}
+
+TEST_CASE("H100s have the peak, bandwidths and links of their data sheets") {
+    const Cluster cluster = find_cluster("h100-sxm:32");
+    CHECK(cluster.gpus == 32);
+    CHECK(cluster.gpus_per_node == 8);
+    CHECK(cluster.node_link.bytes_per_second == 450'000'000'000);
+    CHECK(cluster.network.bytes_per_second == 8 * 50'000'000'000);  // 8 x 400 Gb/s
+    const Device& gpu = device(cluster.device);
+    CHECK(gpu.bf16_flops == 989e12);
+    CHECK(gpu.fp8_flops == 1979e12);
+    CHECK(gpu.memory_bandwidth.bytes_per_second == 3'350'000'000'000);
+    CHECK(gpu.memory == 80_GiB);
+    CHECK(gpu.multiprocessors == 132);
+}
+
+TEST_CASE("every published cluster can be named, in any case") {
+    for (const char* name : {"a100-sxm", "h100-sxm", "h200-sxm", "h800-sxm", "h20-sxm", "b200-sxm", "a100-pcie", "cpu"})
+        CHECK(find_cluster(std::string(name) + ":8").name == name);
+    CHECK(find_cluster("H800_SXM:64").price_per_gpu_hour == 2.0);
+}
+
+TEST_CASE("a cluster's count must be a number of GPUs") {
+    CHECK_THROWS_WITH_AS(find_cluster("h100-sxm"),
+                         "cluster 'h100-sxm': the number of GPUs is missing, write h100-sxm:32 for 32 of them", Error);
+    for (const char* count : {"", "0", "-8", "8x", "eight", "1e3", "1000001", "99999999999999999999", " 8", "8 "}) {
+        CAPTURE(count);
+        const std::string text = std::string("h100-sxm:") + count;
+        const std::string message =
+            "cluster '" + text + "': '" + count + "' is no number of GPUs, allowed are 1 to 1000000";
+        CHECK_THROWS_WITH_AS(find_cluster(text), message.c_str(), Error);
+    }
+}
+
+TEST_CASE("an unknown cluster is refused with the nearest name") {
+    CHECK_THROWS_WITH_AS(find_cluster("h100-sx:8"), "unknown cluster 'h100-sx'; did you mean 'h100-sxm'?", Error);
+    CHECK_THROWS_AS(find_cluster(""), Error);
+}
+
+TEST_CASE("a cluster comes back from its file, whose count can be overridden") {
+    const auto path = written(to_json(find_cluster("h20-sxm:16")));
+
+    CHECK(find_cluster(path.string()).gpus == 16);
+    const Cluster other = find_cluster(path.string() + ":64");
+    CHECK(other.gpus == 64);
+    CHECK(other.device == "h20_sxm");
+    CHECK(to_json(find_cluster(path.string())) == to_json(find_cluster("h20-sxm:16")));
+    std::filesystem::remove(path);
+}
+
+TEST_CASE("a cluster file is read strictly") {
+    const std::string start = R"({"format":"pipeweaver-cluster/1","name":"mine","device":"H100",)";
+    const auto path = written(start + R"("gpus_per_node":8,"node_link_bytes_per_s":0,"network_bytes_per_s":1})");
+    const auto message = [&](const std::string& text) { return path.string() + ": " + text; };
+    CHECK_THROWS_WITH_AS(
+        find_cluster(path.string()),
+        message("node_link_bytes_per_s: is 0, allowed are whole numbers from 1 to 1000000000000000").c_str(), Error);
+
+    written(start + R"("gpus_per_nodes":8})");
+    CHECK_THROWS_WITH_AS(find_cluster(path.string()),
+                         message("unknown key 'gpus_per_nodes'; did you mean 'gpus_per_node'?").c_str(), Error);
+
+    written(R"({"format":"pipeweaver-cluster/1","name":"mine","device":"H101","gpus_per_node":8,)"
+            R"("node_link_bytes_per_s":1,"network_bytes_per_s":1})");
+    CHECK_THROWS_WITH_AS(find_cluster(path.string() + ":8"),
+                         message("device: unknown device 'h101'; did you mean 'h100'?").c_str(), Error);
+
+    written(start + R"("gpus_per_node":8,"node_link_bytes_per_s":1,"network_bytes_per_s":1})");
+    CHECK(find_cluster(path.string() + ":8").device == "h100_sxm");
+    CHECK_THROWS_AS(find_cluster(path.string()), Error);  // no count at all
+    std::filesystem::remove(path);
+    CHECK_THROWS_AS(find_cluster(path.string()), Error);
+}

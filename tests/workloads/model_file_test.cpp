@@ -1,0 +1,123 @@
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/json.hpp"
+#include "pipeweaver/workloads/catalogue.hpp"
+#include "pipeweaver/workloads/model.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace pipeweaver;
+using namespace pipeweaver::workloads;
+
+namespace {
+
+const std::string vlm = R"({"format":"pipeweaver-model/1","name":"mine",
+ "modules":[{"name":"llm","architecture":"llama3-8b","unit":"microbatch","modalities":["text"]},
+            {"name":"vit","architecture":{"name":"tiny","kind":"vit","layers":4,"hidden":64,"ffn":256,"heads":8,
+                                          "patch_size":14},"unit":"items","modalities":["image"],"trainable":false}],
+ "edges":[{"from":"vit","to":"llm","token_reduction":4,"projector":{"in":256,"out":4096}}],
+ "image":{"patch":14,"merge":2}})";
+
+// The file with one text in place of another, which must be there once.
+std::string with(const std::string& before, const std::string& after) {
+    std::string text = vlm;
+    const std::size_t place = text.find(before);
+    REQUIRE(place != std::string::npos);
+    return text.replace(place, before.size(), after);
+}
+
+std::string problem(const std::string& text) {
+    try {
+        static_cast<void>(parse_model(JsonDocument("m.json", text)));
+    } catch (const Error& error) {
+        CHECK(error.kind() == ErrorKind::input);
+        return error.what();
+    }
+    return "read";
+}
+
+}  // namespace
+
+TEST_CASE("a model file may name networks of the catalogue; modules are put in topological order") {
+    const Model m = parse_model(JsonDocument("m.json", vlm));
+
+    REQUIRE(m.modules.size() == 2);
+    CHECK(m.modules[0].name == "vit");
+    CHECK(!m.modules[0].trainable);
+    CHECK(m.modules[0].architecture.head_dim == 8);
+    CHECK(m.modules[0].architecture.kv_heads == 8);
+    CHECK(!m.modules[0].architecture.attention.causal);
+    CHECK(m.modules[1].architecture == architecture("llama3-8b"));
+    CHECK(m.edges == std::vector{ModelEdge{0, 1, 4, 256, 4096, 0}});
+    CHECK(m.backbone() == 1);
+    CHECK(parse_model(JsonDocument("again.json", to_json(m))) == m);
+}
+
+TEST_CASE("unknown names in a model file are refused with the nearest") {
+    CHECK(problem(with("\"unit\"", "\"units\"")) == "m.json: modules[0]: unknown key 'units'; did you mean 'unit'?");
+    CHECK(problem(with("\"llama3-8b\"", "\"llama3-9b\"")) ==
+          "m.json: modules[0].architecture: unknown network 'llama3-9b'; did you mean 'llama3-8b'?");
+    CHECK(problem(with("\"from\":\"vit\"", "\"from\":\"vid\"")) ==
+          "m.json: edges[0].from: unknown module 'vid'; did you mean 'vit'?");
+    CHECK(
+        problem(with("\"kind\":\"vit\"", "\"kind\":\"vif\"")) ==
+        "m.json: modules[1].architecture.kind: is 'vif', allowed are llm, vit, audio_encoder, text_encoder, dit, head "
+        "(did you mean 'vit'?)");
+    CHECK(problem(with("pipeweaver-model/1", "pipeweaver-model/2")) ==
+          "m.json: format: is 'pipeweaver-model/2', this program reads 'pipeweaver-model/1'");
+}
+
+TEST_CASE("sizes in a model file are in range and agree") {
+    const std::string a = "m.json: modules[1].architecture";
+    CHECK(problem(with("\"layers\":4", "\"layers\":0")) ==
+          a + ".layers: is 0, allowed are whole numbers from 1 to 10000");
+    CHECK(problem(with("\"hidden\":64", "\"hidden\":-64")) ==
+          a + ".hidden: is -64, allowed are whole numbers from 1 to 1000000");
+    CHECK(problem(with("\"hidden\":64", "\"hidden\":1e99")) ==
+          a + ".hidden: is 1e+99, allowed are whole numbers from 1 to 1000000");
+    CHECK(problem(with("\"hidden\":64", "\"hidden\":63")) ==
+          a + ": hidden (63) is no multiple of heads (8): head_dim is needed");
+    CHECK(problem(with("\"heads\":8", "\"heads\":8,\"kv_heads\":3")) ==
+          a + ".kv_heads: is 3, allowed are divisors of heads (8)");
+    CHECK(problem(with("\"heads\":8", "\"heads\":8,\"vocab\":3")) == a + ".vocab: a network of kind 'vit' has none");
+    CHECK(problem(with(",\n                                          \"patch_size\":14", "")) ==
+          a + ": the key 'patch_size' is missing");
+    CHECK(problem(with("\"patch\":14", "\"patch\":16")) ==
+          "m.json: image: patch is 16, but the patches of 'vit' have 14 pixels");
+    CHECK(problem(with("\"merge\":2", "\"merge\":4")) ==
+          "m.json: image: merge is 4, but the edge from 'vit' makes one token of 4: merge * merge is needed there");
+    CHECK(problem(with("\"in\":256", "\"in\":0")) ==
+          "m.json: edges[0].projector.in: is 0, allowed are whole numbers from 1 to 10000000");
+    CHECK(problem(with("\"ffn\":256",
+                       "\"ffn\":256,\"moe\":{\"moe_layers\":3,\"first_layer\":2,\"experts\":8,\"top_k\":2,"
+                       "\"expert_ffn\":64}")) ==
+          a + ".moe: 3 MoE layers from layer 2 on, every 1, do not fit into 4 layers");
+    CHECK(problem(with("\"ffn\":256",
+                       "\"ffn\":256,\"moe\":{\"moe_layers\":3,\"experts\":8,\"top_k\":9,\"expert_ffn\":64}")) ==
+          a + ".moe.top_k: is 9, allowed are whole numbers from 1 to 8");
+}
+
+TEST_CASE("modules have different names, one backbone, and paths to it without cycles") {
+    CHECK(problem(with("\"name\":\"vit\"", "\"name\":\"llm\"")) == "m.json: modules[1].name: 'llm' is given twice");
+    CHECK(problem(with("\"unit\":\"items\"", "\"unit\":\"microbatch\"")) ==
+          "m.json: modules: 2 modules have the unit 'microbatch', exactly one must: the backbone");
+    CHECK(problem(with("\"unit\":\"microbatch\"", "\"unit\":\"items\"")) ==
+          "m.json: modules: 0 modules have the unit 'microbatch', exactly one must: the backbone");
+    CHECK(problem(with("\"to\":\"llm\"", "\"to\":\"vit\"")) == "m.json: edges: the modules form a cycle");
+    CHECK(problem(with("\"edges\":[", "\"edges\":[{\"from\":\"llm\",\"to\":\"vit\"},")) ==
+          "m.json: edges: the modules form a cycle");
+    CHECK(problem(with("\"edges\":[", "\"edges\":[{\"from\":\"vit\",\"to\":\"llm\"},")) ==
+          "m.json: edges[1]: joins the same modules as an earlier edge");
+    CHECK(problem(with("\"edges\":[{\"from\":\"vit\",\"to\":\"llm\",\"token_reduction\":4,\"projector\":{\"in\":256,"
+                       "\"out\":4096}}],",
+                       "")) == "m.json: modules: no path of edges joins 'vit' and the backbone 'llm'");
+}
+
+TEST_CASE("a rule is needed for every modality, and none for others") {
+    CHECK(problem(with(",\n \"image\":{\"patch\":14,\"merge\":2}", "")) == "m.json: the key 'image' is missing");
+    CHECK(problem(with("\"image\":{", "\"audio\":{\"frames_per_second\":50,\"tokens_per_second\":25},\"image\":{")) ==
+          "m.json: audio: no module has this modality");
+    CHECK(problem(with("\"merge\":2", "\"merge\":2,\"fixed_pixels\":448,\"max_tokens\":9")) ==
+          "m.json: image: min_tokens and max_tokens are for native resolution, not beside fixed_pixels");
+    CHECK(problem(with("[\"image\"]", "[]")) == "m.json: modules[1].modalities: is empty");
+    CHECK(problem(with("[\"image\"]", "[\"image\",\"image\"]")) == "m.json: modules[1].modalities[1]: is given twice");
+}
