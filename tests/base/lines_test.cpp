@@ -1,5 +1,6 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
+#include "tests/support/temporary.hpp"
 
 #include <doctest/doctest.h>
 
@@ -9,20 +10,28 @@ using namespace pipeweaver;
 
 namespace {
 
+// Gone when the tests end.
+const std::filesystem::path& folder() {
+    static const testing::TemporaryFolder temporary("lines");
+    return temporary.path();
+}
+
 std::filesystem::path written(const std::string& content) {
-    const auto path = std::filesystem::temp_directory_path() / "pipeweaver-lines-test";
+    auto path = folder() / "lines";
     write_files({{path, content}});
     return path;
 }
 
 std::vector<std::string> lines_of(const std::string& content) {
-    LineReader reader(written(content));
+    const auto path = written(content);
+    LineReader reader(path);
     std::vector<std::string> lines;
     std::string line;
     while (reader.next(line)) {
         lines.push_back(line);
         CHECK(reader.number() == lines.size());
     }
+    std::filesystem::remove(path);
     return lines;
 }
 

@@ -2,6 +2,7 @@
 #include "pipeweaver/base/files.hpp"
 #include "pipeweaver/workloads/batch.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
+#include "tests/support/temporary.hpp"
 
 #include <doctest/doctest.h>
 
@@ -10,10 +11,15 @@ using namespace pipeweaver::workloads;
 
 namespace {
 
+// Gone when the tests end.
+const std::filesystem::path& folder() {
+    static const testing::TemporaryFolder temporary("batch");
+    return temporary.path();
+}
+
 // A batch file that lives as long as the object.
 struct BatchFile {
-    explicit BatchFile(const std::string& content, const std::string& name = "pipeweaver-batch-test.jsonl")
-        : path(std::filesystem::temp_directory_path() / name) {
+    explicit BatchFile(const std::string& content, const std::string& name = "batch.jsonl") : path(folder() / name) {
         write_files({{path, content}});
     }
     ~BatchFile() { std::filesystem::remove(path); }
@@ -130,7 +136,7 @@ TEST_CASE("a batch comes back equal from its file, plain and zipped") {
         const Model m = model(name);
         const auto batch = draw_batch(dataset, m, 3, 4).samples;
         CHECK(read(to_jsonl(batch), m) == batch);
-        CHECK(read_batch(BatchFile(to_jsonl(batch), "pipeweaver-batch-test.jsonl.gz").path, m) == batch);
+        CHECK(read_batch(BatchFile(to_jsonl(batch), "batch.jsonl.gz").path, m) == batch);
     }
 }
 

@@ -2,6 +2,7 @@
 
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
+#include "tests/support/temporary.hpp"
 
 #include <doctest/doctest.h>
 
@@ -10,8 +11,14 @@ using namespace pipeweaver::workloads;
 
 namespace {
 
+// Gone when the tests end.
+const std::filesystem::path& folder() {
+    static const testing::TemporaryFolder temporary("cluster");
+    return temporary.path();
+}
+
 std::filesystem::path written(const std::string& content) {
-    const auto path = std::filesystem::temp_directory_path() / "pipeweaver-cluster-test.json";
+    auto path = folder() / "cluster.json";
     write_files({{path, content}});
     return path;
 }

@@ -121,3 +121,15 @@ TEST_CASE("a rule is needed for every modality, and none for others") {
     CHECK(problem(with("[\"image\"]", "[]")) == "m.json: modules[1].modalities: is empty");
     CHECK(problem(with("[\"image\"]", "[\"image\",\"image\"]")) == "m.json: modules[1].modalities[1]: is given twice");
 }
+
+TEST_CASE("a model file with any one character lost is read or refused as bad input, never more") {
+    const std::string whole = to_json(model("qwen2.5-vl-7b"));
+    int refused_files = 0;
+    for (std::size_t i = 0; i < whole.size(); ++i) {
+        std::string text = whole;
+        text.erase(i, 1);
+        refused_files += problem(text) == "read" ? 0 : 1;
+    }
+    CHECK(refused_files > 500);
+    CHECK(refused_files < static_cast<int>(whole.size()));
+}

@@ -21,6 +21,7 @@ constexpr Item picture{Modality::image, 169, 2704, 0, false};
 
 std::vector<std::vector<std::size_t>> members(const std::vector<Microbatch>& microbatches) {
     std::vector<std::vector<std::size_t>> all;
+    all.reserve(microbatches.size());
     for (const auto& microbatch : microbatches) all.push_back(microbatch.samples);
     return all;
 }
@@ -88,6 +89,7 @@ TEST_CASE("first-fit decreasing puts long samples first and fills holes") {
 TEST_CASE("a microbatch holds at most 48 images, however short the text") {
     const Model m = model("dip-vlm-s");
     std::vector<Sample> samples;
+    samples.reserve(49);
     for (int i = 0; i < 49; ++i) samples.push_back(sample(std::to_string(i), 1, {picture}));
 
     const auto microbatches = pack(samples, m);

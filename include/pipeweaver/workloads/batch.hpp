@@ -16,10 +16,11 @@ namespace pipeweaver::workloads {
 /// One image, clip or audio piece of a sample, in the model's own measure.
 struct Item {
     Modality modality = Modality::image;
-    std::int64_t tokens = 0;   ///< in the backbone's sequence (0 for a target made by a generator)
-    std::int64_t patches = 0;  ///< positions in its encoder or generator
-    double seconds = 0;        ///< clips and audio
-    bool target = false;       ///< generated, not read
+    std::int64_t tokens = 0;  ///< in the backbone's sequence (0 for a target that a diffusion transformer makes)
+    std::int64_t patches =
+        0;                ///< positions in its encoder, generator or head (0: the backbone reads its tokens itself)
+    double seconds = 0;   ///< clips and audio
+    bool target = false;  ///< generated, not read
 
     friend bool operator==(const Item&, const Item&) = default;
 };
@@ -37,7 +38,8 @@ struct Sample {
 };
 
 /// Reads a batch (.jsonl, one sample a line, gzip allowed), turning sizes into tokens by the model's rules.
-/// Throws Error{input} with file and line, Error{io}. Memory is bounded by the samples, not by the text.
+/// Every line is a sample; ids differ; clips are cut to the model's max_seconds; text counts 0 where the backbone takes
+/// none. Throws Error{input} with file and line, Error{io}. Memory is bounded by the samples, not by the text.
 [[nodiscard]] std::vector<Sample> read_batch(const std::filesystem::path& path, const Model& model);
 
 /// The samples as a batch file, items with tokens and patches.
@@ -51,9 +53,11 @@ struct DatasetInfo {
 };
 [[nodiscard]] std::vector<DatasetInfo> datasets();
 
-/// Sample number `number` of the data set. Documents longer than a microbatch are cut, as training pipelines do: first
-/// text, then items. Throws Error{input} for an unknown data set, naming the nearest, or one whose items the model
-/// cannot read.
+/// Sample number `number` of the data set; its id is "DATASET-NUMBER". Items are inputs where the model reads their
+/// modality, else targets. Documents longer than a microbatch are cut, as training pipelines do: text gives way to
+/// items, and items that do not fit even without text are left out, from the end. Images have a size only where the
+/// model's rule is native resolution: 512 x 512 pixels then, assumed. Throws Error{input} for an unknown data set,
+/// naming the nearest, or one whose items the model cannot read.
 [[nodiscard]] Sample draw(std::string_view dataset, const Model& model, std::uint64_t seed, std::uint64_t number);
 
 /// A slice of a microbatch's items in the order of its samples.
@@ -64,7 +68,8 @@ struct Microbatch {
         Item size;
     };
     std::vector<std::size_t> samples;   ///< indices into the batch
-    std::vector<std::int64_t> lengths;  ///< tokens of each sample: attention does not cross samples
+    std::vector<std::int64_t> lengths;  ///< tokens that attend to each other: of each sample, or of each item where an
+                                        ///< encoder or generator is the backbone; none is 0
     std::int64_t tokens = 0;            ///< sum of lengths
     std::int64_t loss_tokens = 0;
     std::vector<ItemRef> items;
@@ -72,14 +77,16 @@ struct Microbatch {
 
 enum class PackingOrder { given, first_fit_decreasing };
 
-/// Packs samples into microbatches of at most model.microbatch_tokens tokens and model.most_items items.
-/// `given` keeps the samples' order and closes a microbatch when the next sample does not fit.
-/// Throws Error{input} naming a sample that does not fit a microbatch alone.
+/// Packs samples into microbatches of at most model.microbatch_tokens tokens, model.most_items items
+/// and model.most_video_seconds seconds of clips. `given` keeps the samples' order and closes a microbatch when the
+/// next sample does not fit; `first_fit_decreasing` takes the longest first (cost: samples times microbatches), then
+/// puts the samples of each microbatch in their order again. Throws Error{input} naming a sample that does not fit a
+/// microbatch alone.
 [[nodiscard]] std::vector<Microbatch> pack(const std::vector<Sample>& samples, const Model& model,
                                            PackingOrder order = PackingOrder::given);
 
 /// Draws samples from the data set until exactly `microbatches` microbatches are full, in given order; the sample that
-/// would open one more is not taken. Pre: microbatches >= 1.
+/// would open one more is not taken, and those of which the model takes nothing are skipped. Pre: microbatches >= 1.
 struct DrawnBatch {
     std::vector<Sample> samples;
     std::vector<Microbatch> microbatches;
