@@ -1,13 +1,40 @@
 // What operators cost: measured latencies, interpolated by documented methods, each answer with its basis and error.
 //
-// Units        Duration is whole nanoseconds, rounded once, here. Errors are percent of the answer (one standard
-// deviation
-//              of ln(answer / truth), times 100).
+// GEMM         ln(latency / base) is interpolated and multiplied back. base: 2 us + max(operations / peak, traffic /
+//              bandwidth); on Ampere with waves of the best of eleven output tiles instead of operations / peak.
+//              A hole of the (m,n,k) grid: mean of the interpolations along ln m, ln n and ln k, weight 1, or 0.15 for
+//              an axis with points on one side only. Off the grid: bilinear in ln n, ln k between the lines around it.
+//              Beyond: the ratio is held, above the largest m the latency grows with m. After Ampere, m >= 16 that
+//              is a multiple of 16 leans on such m only, and other m on other m only. fp16 runs as bf16, int8 as fp8.
+//              A batch: batch * m rows, with the batch's weight traffic; extrapolated.
+// Attention    the same with 5 us + max(operations / (0.6 peak), traffic / bandwidth), along batch, seq_len and
+//              q_heads. Heads between the measured sizes run at the next size up (extrapolated where that is more than
+//              4/3 of theirs). Number of key heads: the nearest measured one at the same q_heads, by logarithm.
+//              Encoder attention of head sizes that only causal tables have: twice the causal time, extrapolated.
+// Backward     forward times a ratio, where not measured: GEMM input gradient 0.99 (Ampere), 1.00 (Hopper), 1.01
+//              (Blackwell), weight gradient 1.05; attention 2.86, 2.7, 2.99. At best interpolated.
+// Collectives  logarithmic along the message per number of GPUs, proportional beyond the largest, held below the
+//              smallest; bf16, fp32 as fp16 (fp32 all-reduces by their own sweep), fp8 as int8. In 8-GPU nodes the
+//              sweep of such a node answers; `gpus_per_node` below 8 asks for the sweep of that layout. Other numbers
+//              of GPUs: between, else a ring. Across nodes where no sweep is: the collective inside each node and a
+//              ring of nodes on the network that a node's GPUs share; modelled. Noisy sweeps (those with nodes) lose
+//              points more than 1.5 times off the median of their eight neighbours.
+// Transfers    as collectives. A device without own tables (H200, H800, H20) uses those of H100, extrapolated.
+// MoE          the layer of that shape along ln tokens; the nearest measured shape by the ratio, extrapolated.
+// Modelled     what no table of the device holds: base times the ratio that big shapes have on measured devices.
+// Elementwise  traffic at 0.8 of the memory bandwidth.
+//
+// Units        Duration is whole nanoseconds, rounded once, here. error_percent: nine of ten answers of that kind lie
+//              within it; about 1.6 standard deviations of ln(answer / truth), times 100. Constants and procedure:
+//              costdb/calibration.cpp.
 // Threads      a CostDatabase is immutable; any number of threads may ask it.
 // Determinism  equal database and query give equal answers.
+// Sources      notes in costdb/README.md, data in NOTICE.
 #pragma once
 
 #include "pipeweaver/base/units.hpp"
+#include "pipeweaver/costdb/kinds.hpp"
+#include "pipeweaver/costdb/measurements.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -15,26 +42,14 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace pipeweaver::costdb {
-
-/// Where an answer comes from, best first.
-enum class Basis : std::uint8_t { exact, interpolated, extrapolated, modelled };
-[[nodiscard]] std::string_view name_of(Basis basis);
 
 struct Cost {
     Duration duration{};  ///< >= 1 ns
     Basis basis = Basis::modelled;
     double error_percent = 0;
 };
-
-enum class Dtype : std::uint8_t { bf16, fp8, fp16, fp32, int8 };
-[[nodiscard]] std::string_view name_of(Dtype dtype);
-[[nodiscard]] std::int64_t size_of(Dtype dtype);  ///< bytes of one element
-
-/// Which pass of an operator. For a GEMM out[m,n] = a[m,k] b[k,n]: `backward` is input and weight gradient together.
-enum class Pass : std::uint8_t { forward, backward, backward_input, backward_weight };
 
 /// out[m,n] = a[m,k] b[k,n], `batch` times.
 struct Gemm {
@@ -52,20 +67,20 @@ struct Attention {
     Pass pass = Pass::forward;
 };
 
-enum class CollectiveKind : std::uint8_t { all_gather, reduce_scatter, all_reduce, all_to_all };
-
-/// `message` is the whole tensor: the gathered output, the reduced input.
+/// `message` is the whole tensor: the gathered output, the reduced input; of an all_to_all what one GPU holds.
 struct Collective {
     CollectiveKind kind = CollectiveKind::all_reduce;
     Dtype dtype = Dtype::bf16;
     std::int64_t gpus = 0, gpus_per_node = 8;
     Bytes message;
+    Bandwidth network{};  ///< of a node, between nodes; 0: of the machine that was measured
 };
 
 /// One GPU to another. gpus_per_node 1: across nodes, 2 or more: inside a node.
 struct PointToPoint {
     std::int64_t gpus_per_node = 1;
     Bytes message;
+    Bandwidth network{};  ///< that this transfer has between nodes; 0: of the machine that was measured
 };
 
 /// A fused mixture-of-experts layer, forward.
@@ -87,8 +102,11 @@ public:
     /// Throws Error{input} for an unknown device. A known device without tables answers by model.
     [[nodiscard]] static CostDatabase embedded(std::string_view device);
 
-    /// Reads a database file. Throws Error{input} (damaged, newer version, device not in it), Error{io}.
+    /// Reads a database file, gzip allowed. Throws Error{input} (damaged, newer version, device not in it), Error{io}.
     [[nodiscard]] static CostDatabase read(const std::filesystem::path& path, std::string_view device);
+
+    /// A database of these points. Throws Error{input} for an unknown device. Pre: keys occur once, values are >= 1.
+    [[nodiscard]] static CostDatabase from(Measurements measurements);
 
     CostDatabase(CostDatabase&&) noexcept;
     CostDatabase& operator=(CostDatabase&&) noexcept;
@@ -96,7 +114,11 @@ public:
 
     const std::string& device() const;
 
-    // Each throws Error{input} for sizes below 1 and for what can have no cost (a pass that the operator lacks).
+    /// The points it answers from.
+    const Measurements& measurements() const;
+
+    // Each throws Error{input} for sizes below 1 or above 2^32 (messages 2^50), for answers above 100 days and for what
+    // can have no cost (a pass that the operator lacks, a number format that the device lacks).
     [[nodiscard]] Cost cost(const Gemm& query) const;
     [[nodiscard]] Cost cost(const Attention& query) const;
     [[nodiscard]] Cost cost(const Collective& query) const;
@@ -106,7 +128,7 @@ public:
 
     /// Attention over packed sequences of different lengths (block-diagonal). `shape.batch` and `shape.seq_len` are
     /// ignored. Asks for the batch of equal sequences with the same sum of lengths and of squares, and scales by the
-    /// squares; equal lengths give exactly the answer of the padded query.
+    /// squares; equal lengths give exactly the answer of the padded query. Throws Error{input} for no lengths.
     [[nodiscard]] Cost packed_attention(const Attention& shape, std::span<const std::int64_t> lengths) const;
 
 private:

@@ -1,0 +1,200 @@
+#include "pipeweaver/costdb/database.hpp"
+
+#include "costdb/answer.hpp"
+#include "costdb/attention_table.hpp"
+#include "costdb/calibration.hpp"
+#include "costdb/embedded.hpp"
+#include "costdb/gemm_table.hpp"
+#include "costdb/link_table.hpp"
+#include "costdb/moe_table.hpp"
+#include "costdb/store.hpp"
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/files.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <set>
+#include <utility>
+
+extern "C" const char pipeweaver_costdb_begin[];
+extern "C" const char pipeweaver_costdb_end[];
+
+namespace pipeweaver::costdb {
+
+struct CostDatabase::Tables {
+    DeviceFacts device;
+    Measurements measurements;
+    GemmTable gemm;
+    AttentionTable attention;
+    LinkTable links;
+    MoeTable moe;
+    std::vector<std::string> routings;
+};
+
+namespace {
+
+constexpr std::int64_t largest_size = std::int64_t{1} << 32;
+constexpr std::int64_t largest_message = std::int64_t{1} << 50;
+
+void require(std::string_view name, std::int64_t value, std::int64_t largest = largest_size) {
+    if (value < 1 || value > largest)
+        fail(ErrorKind::input, "{}: is {}, allowed are whole numbers from 1 to {}", name, value, largest);
+}
+
+Cost rounded(const Answer& answer) {
+    constexpr double longest_ns = 100. * 86'400e9;
+    if (!(answer.ns <= longest_ns)) fail(ErrorKind::input, "sizes: the operator would last above 100 days");
+    const auto ns = std::max<std::int64_t>(1, std::llround(answer.ns));
+    return {Duration{ns}, answer.basis, answer.error_percent};
+}
+
+/// Whose links a device without tables of its own has: of the same generation.
+std::string links_of(const std::string& device) {
+    constexpr std::array<std::string_view, 3> like_h100{"h200_sxm", "h800_sxm", "h20_sxm"};
+    return std::find(like_h100.begin(), like_h100.end(), device) != like_h100.end() ? "h100_sxm" : "";
+}
+
+Measurements with_links(const std::string& name, std::string_view bytes, const std::string& device, bool check) {
+    auto measured = read_store(name, bytes, device, check);
+    if (const auto donor = links_of(device); measured.point_to_point.empty() && !donor.empty()) {
+        measured.point_to_point = read_store(name, bytes, donor, false).point_to_point;
+        if (!measured.point_to_point.empty()) measured.links_of = donor;
+    }
+    return measured;
+}
+
+std::vector<std::string> routings_of(const std::vector<MoePoint>& points) {
+    std::set<std::string> names{"balanced", "power_law_1.01", "power_law_1.2"};
+    for (const auto& point : points) names.insert(point.routing);
+    return {names.begin(), names.end()};
+}
+
+}  // namespace
+
+std::string_view embedded_store() {
+    return {pipeweaver_costdb_begin, static_cast<std::size_t>(pipeweaver_costdb_end - pipeweaver_costdb_begin)};
+}
+
+CostDatabase::CostDatabase(std::unique_ptr<const Tables> tables) : tables_(std::move(tables)) {}
+CostDatabase::CostDatabase(CostDatabase&&) noexcept = default;
+CostDatabase& CostDatabase::operator=(CostDatabase&&) noexcept = default;
+CostDatabase::~CostDatabase() = default;
+
+CostDatabase CostDatabase::from(Measurements measurements) {
+    const auto device = facts_of(measurements.device);
+    auto tables = std::make_unique<Tables>();
+    tables->device = device;
+    tables->gemm = GemmTable(device, measurements.gemm);
+    tables->attention = AttentionTable(device, measurements.attention);
+    tables->links = LinkTable(measurements);
+    tables->moe = MoeTable(device, measurements.moe);
+    tables->routings = routings_of(measurements.moe);
+    tables->measurements = std::move(measurements);
+    return CostDatabase(std::move(tables));
+}
+
+CostDatabase CostDatabase::embedded(std::string_view device) {
+    const auto name = facts_of(device).name;
+    return from(with_links("embedded cost database", gunzip(embedded_store()), name, false));
+}
+
+CostDatabase CostDatabase::read(const std::filesystem::path& path, std::string_view device) {
+    const auto name = facts_of(device).name;
+    const auto bytes = read_file(path);
+    const auto devices = devices_of_store(path.string(), bytes);
+    if (std::find(devices.begin(), devices.end(), name) == devices.end())
+        fail(ErrorKind::input, "{}: has no device '{}'; it has {}", path.string(), name, fmt::join(devices, ", "));
+    return from(with_links(path.string(), bytes, name, true));
+}
+
+const std::string& CostDatabase::device() const { return tables_->device.name; }
+const Measurements& CostDatabase::measurements() const { return tables_->measurements; }
+
+Cost CostDatabase::cost(const Gemm& query) const {
+    require("m", query.m);
+    require("n", query.n);
+    require("k", query.k);
+    require("batch", query.batch);
+    require("batch * m", query.batch > largest_size / query.m ? largest_size + 1 : query.batch * query.m);
+    return rounded(tables_->gemm.cost(tables_->device, query));
+}
+
+Cost CostDatabase::cost(const Attention& query) const {
+    require("batch", query.batch);
+    require("seq_len", query.seq_len);
+    require("q_heads", query.q_heads);
+    require("kv_heads", query.kv_heads);
+    require("head_dim", query.head_dim);
+    if (query.q_heads % query.kv_heads != 0)
+        fail(ErrorKind::input, "kv_heads: is {}, allowed are divisors of q_heads, which is {}", query.kv_heads,
+             query.q_heads);
+    if (query.pass != Pass::forward && query.pass != Pass::backward)
+        fail(ErrorKind::input, "pass: attention has no {}, allowed are forward and backward", name_of(query.pass));
+    return rounded(tables_->attention.cost(tables_->device, query));
+}
+
+Cost CostDatabase::cost(const Collective& query) const {
+    require("gpus", query.gpus);
+    require("gpus_per_node", query.gpus_per_node);
+    require("message_bytes", query.message.count, largest_message);
+    if (query.gpus < 2) fail(ErrorKind::input, "gpus: is 1, a collective needs at least 2");
+    return rounded(tables_->links.cost(tables_->device, query));
+}
+
+Cost CostDatabase::cost(const PointToPoint& query) const {
+    require("gpus_per_node", query.gpus_per_node);
+    require("message_bytes", query.message.count, largest_message);
+    return rounded(tables_->links.cost(tables_->device, query));
+}
+
+Cost CostDatabase::cost(const MixtureOfExperts& query) const {
+    for (const auto& [name, value] : {std::pair{"tokens", query.tokens}, std::pair{"hidden", query.hidden},
+                                      std::pair{"ffn", query.ffn}, std::pair{"top_k", query.top_k},
+                                      std::pair{"experts", query.experts}, std::pair{"moe_tp", query.moe_tp},
+                                      std::pair{"moe_ep", query.moe_ep}})
+        require(name, value);
+    if (query.top_k > query.experts)
+        fail(ErrorKind::input, "top_k: is {}, allowed is at most experts, which is {}", query.top_k, query.experts);
+    if (query.moe_ep > query.experts)
+        fail(ErrorKind::input, "moe_ep: is {}, allowed is at most experts, which is {}", query.moe_ep, query.experts);
+    static_cast<void>(index_of("routing", query.routing, tables_->routings));
+    return rounded(tables_->moe.cost(tables_->device, query));
+}
+
+Cost CostDatabase::cost(const Elementwise& query) const {
+    require("traffic_bytes", query.traffic.count, largest_message);
+    constexpr double share_of_bandwidth = 0.8;
+    const auto& device = tables_->device;
+    return rounded({1e3 * static_cast<double>(query.traffic.count) / (share_of_bandwidth * device.bytes_per_us),
+                    Basis::modelled, error_percent(Subject::elementwise, device.family, Region::modelled, false)});
+}
+
+Cost CostDatabase::packed_attention(const Attention& shape, std::span<const std::int64_t> lengths) const {
+    if (lengths.empty()) fail(ErrorKind::input, "lengths: are none, at least one is needed");
+    double sum = 0;
+    double squares = 0;
+    for (const auto length : lengths) {
+        require("length", length);
+        sum += static_cast<double>(length);
+        squares += static_cast<double>(length) * static_cast<double>(length);
+    }
+    auto equal = shape;
+    const auto [shortest, longest] = std::minmax_element(lengths.begin(), lengths.end());
+    if (*shortest == *longest) {
+        equal.seq_len = *longest;
+        equal.batch = static_cast<std::int64_t>(lengths.size());
+        return cost(equal);
+    }
+    equal.seq_len = std::clamp<std::int64_t>(std::llround(squares / sum), 1, *longest);
+    equal.batch = std::max<std::int64_t>(1, std::llround(sum / static_cast<double>(equal.seq_len)));
+    const auto answer = cost(equal);
+    const auto length = static_cast<double>(equal.seq_len);
+    const double scale = squares / (static_cast<double>(equal.batch) * length * length);
+    return rounded({static_cast<double>(answer.duration.count()) * scale, at_best(Basis::interpolated, answer.basis),
+                    answer.error_percent});
+}
+
+}  // namespace pipeweaver::costdb

@@ -1,0 +1,122 @@
+#include "costdb/gemm_table.hpp"
+
+#include "costdb/base_cost.hpp"
+#include "costdb/calibration.hpp"
+
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <utility>
+
+namespace pipeweaver::costdb {
+
+namespace {
+
+// From m = 16 on, kernels of Hopper treat m that is a multiple of 16 and other m differently: fp8 with m = 1025 takes
+// 1.65 times the time of m = 1024. Below 16 there is one class, and both may lean on it.
+int class_of_m(std::size_t axis, std::int64_t m) { return axis != 0 || m < 16 ? 0 : m % 16 == 0 ? 1 : 2; }
+
+GemmShape shape_of(const Gemm& query) {
+    return {static_cast<double>(query.m), static_cast<double>(query.n), static_cast<double>(query.k),
+            static_cast<double>(query.batch)};
+}
+
+bool is_big(const GemmShape& s) { return s.batch * s.m >= 512 && s.batch * s.m * s.n * s.k >= 0x1p33; }
+
+Subject subject_of(Dtype dtype) {
+    return dtype == Dtype::fp8 || dtype == Dtype::int8 ? Subject::gemm_fp8 : Subject::gemm_bf16;
+}
+
+// The measured format that runs on the same units at the same speed.
+Dtype measured_dtype(Dtype dtype) {
+    if (dtype == Dtype::fp16) return Dtype::bf16;
+    return dtype == Dtype::int8 ? Dtype::fp8 : dtype;
+}
+
+Region region_of(const Estimate& estimate) {
+    if (estimate.exact_index >= 0) return Region::exact;
+    if (estimate.beyond) return Region::beyond;
+    return estimate.off_grid ? Region::off_grid : Region::on_grid;
+}
+
+}  // namespace
+
+GemmTable::GemmTable(const DeviceFacts& device, std::span<const GemmPoint> points) {
+    struct Parts {
+        std::vector<SparseGrid<3>::Point> ratios;
+        std::vector<std::int64_t> latency_ns;
+    };
+    std::map<std::pair<Dtype, Pass>, Parts> parts;
+    for (const auto& p : points) {
+        const GemmShape shape{static_cast<double>(p.m), static_cast<double>(p.n), static_cast<double>(p.k)};
+        auto& part = parts[{p.dtype, p.pass}];
+        const double base_ns = 1e3 * gemm_base_us(device, p.dtype, shape);
+        part.ratios.push_back({{p.m, p.n, p.k}, std::log(static_cast<double>(p.latency_ns) / base_ns)});
+        part.latency_ns.push_back(p.latency_ns);
+    }
+    constexpr SparseGrid<3>::Key n_then_k_then_m{1, 2, 0};
+    const auto classes = device.family == Family::ampere ? SparseGrid<3>::one_class : class_of_m;
+    for (auto& [key, part] : parts)
+        grids_.push_back({key.first, key.second, SparseGrid<3>(std::move(part.ratios), n_then_k_then_m, classes),
+                          std::move(part.latency_ns)});
+}
+
+const GemmTable::Grid* GemmTable::find(Dtype dtype, Pass pass) const {
+    for (const auto& grid : grids_)
+        if (grid.dtype == dtype && grid.pass == pass) return &grid;
+    return nullptr;
+}
+
+Answer GemmTable::from_grid(const Grid& grid, const DeviceFacts& device, const Gemm& query) {
+    // A batch of GEMMs has the operations and output tiles of one with batch * m rows, but reads batch weights.
+    const auto longest = grid.ratios.axis(0).back();
+    const auto rows = query.batch * query.m;
+    const Gemm single{.dtype = grid.dtype, .m = std::min(rows, longest), .n = query.n, .k = query.k};
+    const SparseGrid<3>::Key at{single.m, single.n, single.k};
+    const auto found = grid.ratios.estimate(at);
+    const auto estimate = found ? *found : grid.ratios.nearest(at);
+    auto region = region_of(estimate);
+    if (region == Region::exact && rows == single.m && query.batch == 1 && query.dtype == grid.dtype)
+        return {static_cast<double>(grid.latency_ns[static_cast<std::size_t>(estimate.exact_index)]), Basis::exact,
+                error_percent(subject_of(grid.dtype), device.family, Region::exact, is_big(shape_of(query)))};
+    if (region == Region::exact) region = Region::on_grid;
+    double ns = 1e3 * std::exp(estimate.value) * gemm_base_us(device, grid.dtype, shape_of(single));
+    if (query.batch > 1) {
+        auto whole = shape_of(single);
+        whole.m = static_cast<double>(rows);
+        ns *= gemm_base_us(device, grid.dtype, shape_of(query)) / gemm_base_us(device, grid.dtype, whole);
+    }
+    if (rows > longest) ns *= static_cast<double>(rows) / static_cast<double>(longest);
+    if (rows > longest || query.batch > 1) region = Region::beyond;
+    return {ns, region == Region::beyond ? Basis::extrapolated : Basis::interpolated,
+            error_percent(subject_of(grid.dtype), device.family, region, is_big(shape_of(query)))};
+}
+
+Answer GemmTable::forward(const DeviceFacts& device, const Gemm& query) const {
+    const double roofline_us = gemm_roofline_us(device, query.dtype, shape_of(query));  // also refuses a missing dtype
+    if (const auto* grid = find(measured_dtype(query.dtype), Pass::forward)) return from_grid(*grid, device, query);
+    return {1e3 * roofline_us * gemm_model_factor(query.dtype), Basis::modelled,
+            error_percent(subject_of(query.dtype), device.family, Region::modelled, is_big(shape_of(query)))};
+}
+
+Answer GemmTable::cost(const DeviceFacts& device, const Gemm& query) const {
+    if (query.pass == Pass::forward) return forward(device, query);
+    if (query.pass == Pass::backward) {
+        auto half = query;
+        half.pass = Pass::backward_input;
+        const auto input = cost(device, half);
+        half.pass = Pass::backward_weight;
+        const auto weight = cost(device, half);
+        return {input.ns + weight.ns, std::max(input.basis, weight.basis),
+                std::max(input.error_percent, weight.error_percent)};
+    }
+    if (const auto* grid = find(query.dtype, query.pass)) {
+        const auto measured = from_grid(*grid, device, query);
+        if (measured.basis == Basis::exact) return measured;
+    }
+    const auto forwards = forward(device, query);
+    return {forwards.ns * gemm_ratio(device.family, query.pass), at_best(Basis::interpolated, forwards.basis),
+            combined(forwards.error_percent, gemm_ratio_error_percent(query.pass))};
+}
+
+}  // namespace pipeweaver::costdb

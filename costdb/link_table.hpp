@@ -1,0 +1,64 @@
+// Collectives and point-to-point transfers: curves over the message size, and algorithms beyond them.
+#pragma once
+
+#include "costdb/answer.hpp"
+#include "costdb/device_facts.hpp"
+#include "pipeweaver/costdb/measurements.hpp"
+
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace pipeweaver::costdb {
+
+/// Time over message size: linear in logarithms between points; held below the first, proportional above the last.
+class Curve {
+public:
+    Curve() = default;
+    explicit Curve(std::vector<std::pair<std::int64_t, std::int64_t>> points);  ///< (bytes, ns); sorted here
+
+    bool empty() const { return points_.empty(); }
+    std::int64_t smallest() const { return points_.front().first; }
+    std::int64_t largest() const { return points_.back().first; }
+
+    struct Reading {
+        double ns = 0;
+        Basis basis = Basis::exact;
+    };
+    Reading at(std::int64_t bytes) const;  ///< Pre: !empty()
+
+    /// Without the points that are more than 1.5 times above or below the median of the eight around them.
+    Curve without_outliers() const;
+
+private:
+    std::vector<std::pair<std::int64_t, std::int64_t>> points_;
+};
+
+class LinkTable {
+public:
+    LinkTable() = default;
+    explicit LinkTable(const Measurements& measured);
+
+    Answer cost(const DeviceFacts& device, const Collective& query) const;
+    Answer cost(const DeviceFacts& device, const PointToPoint& query) const;
+
+private:
+    struct Key {
+        LinkSource source = LinkSource::sweep;
+        CollectiveKind kind = CollectiveKind::all_reduce;
+        Dtype dtype = Dtype::fp16;
+        std::int64_t gpus = 0, gpus_per_node = 8;
+        friend auto operator<=>(const Key&, const Key&) = default;
+    };
+    const Curve* find(const Key& key) const;
+    Answer inside_node(const DeviceFacts& device, const Collective& query) const;
+    Answer from_sweep(const DeviceFacts& device, const Collective& query) const;
+    Answer across_nodes(const DeviceFacts& device, const Collective& query) const;
+    Answer transfer(const DeviceFacts& device, const PointToPoint& query) const;
+
+    std::vector<std::pair<Key, Curve>> curves_;  // sorted by key
+    Curve inside_, across_;                       // point to point
+    bool borrowed_ = false;                       // the two are another device's
+};
+
+}  // namespace pipeweaver::costdb

@@ -1,0 +1,43 @@
+// The SQLite form of the measurements.
+#pragma once
+
+#include "pipeweaver/costdb/measurements.hpp"
+
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+namespace pipeweaver::costdb {
+
+/// Measurements of one table with their provenance.
+struct SourcedMeasurements {
+    std::string file, origin, licence, sha256;
+    Measurements points;  // of points.device
+};
+
+inline auto key_of(const GemmPoint& p) { return std::tuple(p.dtype, p.pass, p.m, p.n, p.k); }
+inline auto key_of(const AttentionPoint& p) {
+    return std::tuple(p.dtype, p.pass, p.causal, p.head_dim, p.kv_heads, p.q_heads, p.batch, p.seq_len);
+}
+inline auto key_of(const CollectivePoint& p) {
+    return std::tuple(p.source, p.kind, p.dtype, p.gpus, p.gpus_per_node, p.message_bytes);
+}
+inline auto key_of(const PointToPointPoint& p) { return std::tuple(p.gpus_per_node, p.message_bytes); }
+inline auto key_of(const MoePoint& p) {
+    return std::tuple(p.dtype, p.routing, p.hidden, p.ffn, p.top_k, p.experts, p.moe_tp, p.moe_ep, p.tokens);
+}
+
+/// The bytes of a database with these sources, in this order. Pre: no two points of a source with equal keys.
+[[nodiscard]] std::string write_store(const std::vector<SourcedMeasurements>& sources);
+
+/// The points of `device` (canonical), of all its sources; of equal keys the first source's. Empty if the database
+/// has none. `name` is for errors; `check` looks through all pages first. Throws Error{input} for what is no database
+/// of ours, is damaged or newer.
+[[nodiscard]] Measurements read_store(const std::string& name, std::string_view bytes, std::string_view device,
+                                      bool check);
+
+/// Devices of the database, sorted.
+[[nodiscard]] std::vector<std::string> devices_of_store(const std::string& name, std::string_view bytes);
+
+}  // namespace pipeweaver::costdb

@@ -1,0 +1,56 @@
+// Builds a cost database from tables of measurements.
+//
+// Tables       CSV with a header, gzip allowed. What a table holds is told by its columns, which must be exactly those
+//              of one of these (the latency is in microseconds, above 0 and at most an hour):
+//                dtype,m,n,k,latency_us                                                      GEMM forward
+//                dtype,batch,m,n,k,layout,pass,accumulate,out_dtype,fraction_of_peak,latency_us
+//                    GEMM passes, each with the shape it runs: forward (m,n,k), backward_input (m,k,n),
+//                    backward_weight (n,k,m); of the weight passes of a shape those with out_dtype fp32 count
+//                dtype,batch,seq_len,q_heads,kv_heads,head_dim,causal,latency_us              attention forward
+//                pass,dtype,batch,seq_len,q_heads,kv_heads,qk_head_dim,v_head_dim,qkv_contiguous,fraction_of_peak
+//                    causal attention as a fraction of the device's peak over the operations of full attention,
+//                    2 b a s^2 (d_qk + d_v) forward and 2.5 times that backward; those with contiguous qkv count, and
+//                    of the head size d_qk
+//                collective,dtype,gpus,message_bytes,latency_us                               inside a node
+//                collective,gpus,gpus_per_node,message_bytes,latency_us                       16-bit, also across nodes
+//                    (collective all_gather, reduce_scatter, all_reduce, alltoall, in the last table also send_recv)
+//                dtype,tokens,hidden,ffn,top_k,experts,moe_tp,moe_ep,routing,latency_us       mixture of experts
+// Duplicates   equal keys within one table become one point with their median (the lower of two middle ones).
+//              Outliers are kept: what to make of noise is the look-up's matter.
+// Database     SQLite, STRICT tables without rowid, whole nanoseconds; application id "PWCD", user_version 1; a table
+//              `source` with device, file, origin, licence and SHA-256 of every table that went in.
+// Determinism  equal tables give equal bytes, with any version of SQLite that writes its format 3.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace pipeweaver::costdb {
+
+/// A table to import.
+struct TableFile {
+    std::filesystem::path path;
+    std::string device;   ///< a name or alias of a known device
+    std::string origin;   ///< who measured it, as the database shall tell
+    std::string licence;  ///< of the numbers
+};
+
+struct Imported {
+    std::size_t tables = 0;
+    std::size_t points = 0;      ///< rows of the database
+    std::size_t duplicates = 0;  ///< rows of tables that were merged into others
+    std::vector<std::string> left_out;  ///< files of the folder that are no tables, with the reason
+};
+
+/// Writes a new database of these tables to `output` (zipped if it ends in .gz), under a temporary name until it is
+/// whole. Throws Error{input} with file, line and column for what is no measurement, Error{io}.
+Imported import_tables(const std::vector<TableFile>& tables, const std::filesystem::path& output);
+
+/// Imports every *.csv and *.csv.gz of `folder`, in the order of names. Device and origin come from the file's name:
+/// a100_sxm_*, a100_dgx_*, a100_nccl_* are a100_sxm; h100_sxm_*, h100_dgx_* h100_sxm; h200_sxm_*, a100_pcie_*, b200_*
+/// what they say. Throws Error{input} for a table whose name is none of these.
+Imported import_folder(const std::filesystem::path& folder, const std::filesystem::path& output);
+
+}  // namespace pipeweaver::costdb

@@ -1,0 +1,71 @@
+// The measured points of one device, as plain arrays: what a cost database answers from.
+//
+// Take them from a database (CostDatabase::measurements), leave some out, and build another with
+// CostDatabase::from: that is how errors are estimated.
+//
+// Units        latencies are whole nanoseconds, messages bytes, everything else counts.
+// Determinism  the order of points does not matter; equal keys are an error of the importer.
+#pragma once
+
+#include "pipeweaver/costdb/kinds.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace pipeweaver::costdb {
+
+/// out[m,n] = a[m,k] b[k,n], or the pass that belongs to that forward shape.
+struct GemmPoint {
+    Dtype dtype = Dtype::bf16;
+    Pass pass = Pass::forward;
+    std::int64_t m = 0, n = 0, k = 0;
+    std::int64_t latency_ns = 0;
+};
+
+struct AttentionPoint {
+    Dtype dtype = Dtype::bf16;
+    Pass pass = Pass::forward;
+    std::int64_t batch = 0, seq_len = 0, q_heads = 0, kv_heads = 0, head_dim = 0;
+    bool causal = true;
+    std::int64_t latency_ns = 0;
+};
+
+/// Where a point-to-point or collective time was taken.
+enum class LinkSource : std::uint8_t {
+    sweep,  ///< powers of two inside a node
+    large,  ///< dense sweep of large all-reduces inside a node
+    nodes   ///< dense sweep with GPUs per node given; noisy
+};
+
+struct CollectivePoint {
+    LinkSource source = LinkSource::sweep;
+    CollectiveKind kind = CollectiveKind::all_reduce;
+    Dtype dtype = Dtype::fp16;
+    std::int64_t gpus = 0, gpus_per_node = 8, message_bytes = 0;
+    std::int64_t latency_ns = 0;
+};
+
+struct PointToPointPoint {
+    std::int64_t gpus_per_node = 1, message_bytes = 0;
+    std::int64_t latency_ns = 0;
+};
+
+struct MoePoint {
+    Dtype dtype = Dtype::bf16;
+    std::int64_t tokens = 0, hidden = 0, ffn = 0, top_k = 0, experts = 0, moe_tp = 0, moe_ep = 0;
+    std::string routing;
+    std::int64_t latency_ns = 0;
+};
+
+struct Measurements {
+    std::string device;  ///< canonical name
+    std::vector<GemmPoint> gemm;
+    std::vector<AttentionPoint> attention;
+    std::vector<CollectivePoint> collective;
+    std::vector<PointToPointPoint> point_to_point;
+    std::vector<MoePoint> moe;
+    std::string links_of;  ///< device whose point-to-point times these are, where it is another; else empty
+};
+
+}  // namespace pipeweaver::costdb

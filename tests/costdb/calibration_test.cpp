@@ -1,0 +1,294 @@
+// The procedure behind costdb/calibration.cpp.
+#include "costdb/calibration.hpp"
+#include "tests/costdb/leave_out.hpp"
+
+#include <doctest/doctest.h>
+#include <fmt/core.h>
+
+#include <array>
+#include <map>
+#include <string>
+
+using namespace pipeweaver;
+using namespace pipeweaver::costdb;
+using namespace pipeweaver::costdb::testing;
+
+namespace {
+
+/// Errors of left-out points by what error_percent() tells apart, with the printed error of each.
+class Tally {
+public:
+    template <class Point, class F>
+    void add(const std::vector<Asked<Point>>& asked, F label) {
+        for (const auto& a : asked)
+            if (const std::string name = label(a); !name.empty()) rows_[name].emplace_back(a.error, a.answer.error_percent);
+    }
+
+    /// Checks every row of at least 100 points for 85-95 % within the printed error.
+    void check() const {
+        for (const auto& [name, points] : rows_) {
+            if (points.size() < 100) continue;
+            std::vector<double> found;
+            double within = 0;
+            for (const auto& [error, printed] : points) {
+                found.push_back(error);
+                within += error <= printed ? 1 : 0;
+            }
+            std::sort(found.begin(), found.end());
+            const double share = within / static_cast<double>(points.size());
+            const auto message = fmt::format("{}: {} points, nine of ten within {:.1f} %, median {:.1f} %, printed {:.1f} %",
+                                             name, points.size(), quantile(found, 0.9), quantile(found, 0.5), points[0].second);
+            INFO(message);
+            CHECK(share >= 0.85);
+            CHECK(share <= 0.95);
+        }
+    }
+
+private:
+    std::map<std::string, std::vector<std::pair<double, double>>> rows_;
+};
+
+std::string size_of_answer(const Asked<GemmPoint>& a) { return is_big(a.point) ? "big" : "small"; }
+std::string size_of_answer(const Asked<AttentionPoint>& a) { return a.answer.duration.count() > 200'000 ? "big" : "small"; }
+
+std::string subject(const Asked<GemmPoint>& a) { return fmt::format("gemm {}", name_of(a.point.dtype)); }
+std::string subject(const Asked<AttentionPoint>& a) { return a.point.causal ? "causal" : "encoder"; }
+
+/// Labels of points that were answered with `basis`: "hopper gemm bf16 on_grid small".
+template <class Point>
+auto label(const std::string& family, const std::string& region, Basis basis) {
+    return [=](const Asked<Point>& a) {
+        return a.answer.basis == basis
+                   ? fmt::format("{} {} {} {}", family, subject(a), region, size_of_answer(a))
+                   : std::string();
+    };
+}
+
+/// Labels of points of tables that are told apart by nothing.
+auto plain(const std::string& name, Basis basis) {
+    return [=](const auto& a) { return a.answer.basis == basis ? name : std::string(); };
+}
+
+struct Measured {
+    std::string family;
+    std::vector<CostDatabase> devices;
+};
+
+std::vector<Measured> measured() {
+    std::vector<Measured> all(2);
+    all[0].family = "ampere";
+    all[0].devices.push_back(CostDatabase::embedded("a100_sxm"));
+    all[1].family = "hopper";
+    all[1].devices.push_back(CostDatabase::embedded("h100_sxm"));
+    all[1].devices.push_back(CostDatabase::embedded("h200_sxm"));
+    return all;
+}
+
+/// f(family, device)
+template <class F>
+void for_each_device(F f) {
+    for (const auto& [family, devices] : measured())
+        for (const auto& device : devices) f(family, device);
+}
+
+/// Without any point of one table.
+template <class Point>
+bool everything(const Point&, std::size_t) { return true; }
+
+}  // namespace
+
+TEST_CASE("of left-out GEMMs, 85 to 95 percent lie within the printed error") {
+    Tally tally;
+    for_each_device([&](const auto& family, const auto& device) {
+        const auto out = [&](const char* region, Basis basis, auto leaves_out) {
+            tally.add(leave_out(device, &Measurements::gemm, leaves_out), label<GemmPoint>(family, region, basis));
+        };
+        out("on_grid", Basis::interpolated, one_of_ten<GemmPoint>(1));
+        constexpr std::array<std::array<std::int64_t, 2>, 6> planes{
+            {{256, 512}, {768, 3072}, {2048, 1536}, {3584, 5120}, {6144, 10240}, {12288, 768}}};
+        for (const auto [n, k] : planes)
+            out("off_grid", Basis::interpolated, [&](const auto& p, auto) { return p.n == n || p.k == k; });
+        out("beyond", Basis::extrapolated, [](const auto& p, auto) { return p.m == 32768; });
+        out("beyond", Basis::extrapolated, [](const auto& p, auto) { return p.m == 1; });
+        out("beyond", Basis::extrapolated, [](const auto& p, auto) { return p.n == 65536; });
+        out("beyond", Basis::extrapolated, [](const auto& p, auto) { return p.k == 65536; });
+        out("beyond", Basis::extrapolated, [](const auto& p, auto) { return p.n == 32; });
+        out("beyond", Basis::extrapolated, [](const auto& p, auto) { return p.k == 32; });
+        out("modelled", Basis::modelled, everything<GemmPoint>);
+    });
+    tally.check();
+}
+
+TEST_CASE("of left-out attentions, 85 to 95 percent lie within the printed error") {
+    Tally tally;
+    for_each_device([&](const auto& family, const auto& device) {
+        const auto out = [&](const char* region, Basis basis, auto leaves_out) {
+            tally.add(leave_out(device, &Measurements::attention, leaves_out),
+                      label<AttentionPoint>(family, region, basis));
+        };
+        out("on_grid", Basis::interpolated, one_of_ten<AttentionPoint>(1));
+        for (const std::int64_t seq_len : {256, 576, 1024, 3072, 8192})
+            out("off_grid", Basis::interpolated, [&](const auto& p, auto) { return p.seq_len == seq_len; });
+        for (const std::int64_t batch : {4, 16})
+            out("off_grid", Basis::interpolated, [&](const auto& p, auto) { return p.batch == batch; });
+        for (const std::int64_t heads : {12, 24, 40})
+            out("off_grid", Basis::interpolated, [&](const auto& p, auto) { return p.q_heads == heads; });
+        out("off_grid", Basis::interpolated, [](const auto& p, auto) { return !p.causal && p.head_dim == 72; });
+        out("beyond", Basis::extrapolated, [](const auto& p, auto) { return p.seq_len >= (p.causal ? 16384 : 32768); });
+        out("beyond", Basis::extrapolated, [](const auto& p, auto) { return p.seq_len <= (p.causal ? 1 : 13); });
+        out("beyond", Basis::extrapolated, [](const auto& p, auto) { return p.batch == (p.causal ? 256 : 64); });
+        out("beyond", Basis::extrapolated, [](const auto& p, auto) { return p.q_heads == (p.causal ? 96 : 32); });
+        out("beyond", Basis::extrapolated,
+            [](const auto& p, auto) { return p.kv_heads != p.q_heads && (p.kv_heads == 2 || p.kv_heads == 4); });
+        out("like", Basis::extrapolated, [](const auto& p, auto) { return p.causal && p.head_dim == 64; });
+        out("like", Basis::extrapolated, [](const auto& p, auto) { return p.causal && p.head_dim == 128; });
+        out("like", Basis::extrapolated, [](const auto& p, auto) { return !p.causal; });
+        out("modelled", Basis::modelled, everything<AttentionPoint>);
+    });
+    tally.check();
+}
+
+TEST_CASE("of left-out collectives and transfers, 85 to 95 percent lie within the printed error") {
+    Tally tally;
+    for_each_device([&](const auto&, const auto& device) {
+        const auto out = [&](auto label_of, auto leaves_out) {
+            tally.add(leave_out(device, &Measurements::collective, leaves_out), label_of);
+        };
+        const auto of = [](std::string name, Basis basis, bool nodes) {
+            return [=](const Asked<CollectivePoint>& a) {
+                return a.answer.basis == basis && (a.point.source == LinkSource::nodes) == nodes &&
+                               (!nodes || a.point.gpus_per_node < 8 || a.point.gpus > 8)
+                           ? name
+                           : std::string();
+            };
+        };
+        out(of("collective on_grid", Basis::interpolated, false), one_of_ten<CollectivePoint>(1));
+        out(of("collective_nodes on_grid", Basis::interpolated, true), one_of_ten<CollectivePoint>(1));
+        out(of("collective beyond", Basis::extrapolated, false), [](const auto& p, auto) {
+            return p.source == LinkSource::sweep && (p.message_bytes >= 1 << 27 || p.message_bytes < 4096);
+        });
+        out(of("collective_nodes beyond", Basis::extrapolated, true),
+            [](const auto& p, auto) { return p.message_bytes > 50'000'000 || p.message_bytes < 20'000; });
+        out(of("collective like", Basis::interpolated, false),
+            [](const auto& p, auto) { return p.source != LinkSource::nodes && p.gpus == 4; });
+        out(of("collective modelled", Basis::modelled, false),
+            [](const auto& p, auto) { return p.source == LinkSource::sweep; });
+        out(of("collective_nodes modelled", Basis::modelled, true),
+            [](const auto& p, auto) { return p.source == LinkSource::nodes && p.gpus > p.gpus_per_node; });
+        if (!device.measurements().links_of.empty()) return;
+        const auto transfers = [&](auto label_of, auto leaves_out) {
+            tally.add(leave_out(device, &Measurements::point_to_point, leaves_out), label_of);
+        };
+        transfers(plain("point_to_point on_grid", Basis::interpolated), one_of_ten<PointToPointPoint>(1));
+        transfers(plain("point_to_point beyond", Basis::extrapolated),
+                  [](const auto& p, auto) { return p.message_bytes > 50'000'000 || p.message_bytes < 20'000; });
+        transfers(plain("point_to_point modelled", Basis::modelled), everything<PointToPointPoint>);
+    });
+    tally.check();
+}
+
+TEST_CASE("of left-out mixture-of-experts layers, 85 to 95 percent lie within the printed error") {
+    Tally tally;
+    for_each_device([&](const auto&, const auto& device) {
+        const auto out = [&](const char* name, Basis basis, auto leaves_out) {
+            tally.add(leave_out(device, &Measurements::moe, leaves_out), plain(name, basis));
+        };
+        out("moe on_grid", Basis::interpolated, one_of_ten<MoePoint>(1));
+        out("moe beyond", Basis::extrapolated, [](const auto& p, auto) { return p.tokens == 16384 || p.tokens == 1; });
+        for (const std::int64_t hidden : {2048, 2688, 4096, 5120, 6144})
+            out("moe like", Basis::extrapolated, [&](const auto& p, auto) { return p.hidden == hidden; });
+        out("moe modelled", Basis::modelled, everything<MoePoint>);
+    });
+    tally.check();
+}
+
+TEST_CASE("the factors of the models are the medians of the measured ratios") {
+    std::map<std::string, std::vector<double>> ratios;  // of measured to modelled
+    const auto add = [&](const auto& asked, auto name_of_point) {
+        for (const auto& a : asked)
+            if (const std::string name = name_of_point(a.point); !name.empty())
+                ratios[name].push_back(static_cast<double>(a.point.latency_ns) /
+                                       static_cast<double>(a.answer.duration.count()));
+    };
+    for_each_device([&](const auto&, const auto& device) {
+        add(leave_out(device, &Measurements::gemm, everything<GemmPoint>),
+            [](const auto& p) { return is_big(p) ? std::string(name_of(p.dtype)) : std::string(); });
+        add(leave_out(device, &Measurements::attention, everything<AttentionPoint>), [](const auto& p) {
+            return !is_big(p) ? "" : p.causal ? "causal" : "encoder";
+        });
+        add(leave_out(device, &Measurements::moe, everything<MoePoint>),
+            [](const auto& p) { return p.tokens >= 512 ? "moe" : ""; });
+    });
+    for (auto& [name, values] : ratios) {
+        std::sort(values.begin(), values.end());
+        CAPTURE(name);
+        CHECK(quantile(values, 0.5) == doctest::Approx(1).epsilon(0.02));
+    }
+}
+
+TEST_CASE("the backward ratios of GEMM are within their error for nine of ten measured shapes") {
+    for (const auto pass : {Pass::backward_input, Pass::backward_weight}) {
+        std::size_t within = 0;
+        std::vector<double> found;
+        for (const auto* name : {"a100_pcie", "b200"}) {
+            const auto device = CostDatabase::embedded(name);
+            std::map<std::array<std::int64_t, 3>, std::int64_t> forward;
+            for (const auto& p : device.measurements().gemm)
+                if (p.pass == Pass::forward) forward[{p.m, p.n, p.k}] = p.latency_ns;
+            const auto family = name[0] == 'a' ? Family::ampere : Family::blackwell;
+            for (const auto& p : device.measurements().gemm) {
+                if (p.pass != pass) continue;
+                const double ratio =
+                    static_cast<double>(p.latency_ns) / static_cast<double>(forward.at({p.m, p.n, p.k}));
+                found.push_back(100 * std::abs(gemm_ratio(family, pass) / ratio - 1));
+                within += found.back() <= gemm_ratio_error_percent(pass) ? 1 : 0;
+            }
+        }
+        std::sort(found.begin(), found.end());
+        CAPTURE(name_of(pass));
+        CAPTURE(quantile(found, 0.9));
+        REQUIRE(found.size() == 61 + 144);
+        const double share = static_cast<double>(within) / static_cast<double>(found.size());
+        CHECK(share >= 0.85);
+        CHECK(share <= 0.95);
+    }
+}
+
+TEST_CASE("the backward ratio of attention is within its error for nine of ten measured shapes") {
+    std::map<bool, std::vector<double>> found;  // by size of the forward pass
+    for (const auto* name : {"a100_pcie", "b200"}) {
+        const auto device = CostDatabase::embedded(name);
+        std::map<std::array<std::int64_t, 4>, std::int64_t> forwards;
+        for (const auto& p : device.measurements().attention)
+            if (p.pass == Pass::forward) forwards[{p.seq_len, p.q_heads, p.kv_heads, p.head_dim}] = p.latency_ns;
+        const double ratio = attention_ratio(name[0] == 'a' ? Family::ampere : Family::blackwell);
+        for (const auto& p : device.measurements().attention) {
+            if (p.pass != Pass::backward) continue;
+            const auto forward = forwards.at({p.seq_len, p.q_heads, p.kv_heads, p.head_dim});
+            const double answer = ratio * static_cast<double>(forward);
+            found[forward > 200'000].push_back(100 * std::abs(answer / static_cast<double>(p.latency_ns) - 1));
+        }
+    }
+    REQUIRE(found[false].size() + found[true].size() == 12 + 19);
+    for (auto& [big, errors] : found) {
+        std::sort(errors.begin(), errors.end());
+        CAPTURE(big);
+        CHECK(quantile(errors, 0.9) == doctest::Approx(attention_ratio_error_percent(big)).epsilon(0.05));
+    }
+}
+
+TEST_CASE("of left-out GEMMs of B200, 85 to 95 percent lie within the printed error") {
+    std::size_t within = 0;
+    std::size_t all = 0;
+    const auto device = CostDatabase::embedded("b200");
+    for (std::size_t fold = 0; fold < 5; ++fold)
+        for (const auto& a : leave_out(device, &Measurements::gemm, [&](const GemmPoint& p, std::size_t index) {
+                 return p.pass == Pass::forward && index % 5 == fold;
+             })) {
+            within += a.within() ? 1 : 0;
+            ++all;
+        }
+    REQUIRE(all == 144);
+    CHECK(static_cast<double>(within) / static_cast<double>(all) >= 0.85);
+    CHECK(static_cast<double>(within) / static_cast<double>(all) <= 0.95);
+}

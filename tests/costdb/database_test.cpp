@@ -1,0 +1,279 @@
+#include "pipeweaver/costdb/database.hpp"
+
+#include "pipeweaver/base/error.hpp"
+#include "tests/costdb/fixtures.hpp"
+#include "tests/costdb/leave_out.hpp"
+
+#include <doctest/doctest.h>
+
+#include <array>
+
+using namespace pipeweaver;
+using namespace pipeweaver::costdb;
+using namespace pipeweaver::costdb::testing;
+
+namespace {
+
+// Roofline of H100 in bf16 at m = n = k = 1024: 2 us + 2 * 2^30 / 989e6 us = 4.1714 us; the traffic, 6 MiB, takes 1.88.
+constexpr double base_1024_us = 2 + 2 * 1073741824. / 989e6;
+
+// Rows of one (n,k) line at 2 and 3 times the base.
+Measurements one_line() {
+    Measurements points;
+    points.device = "h100_sxm";
+    points.gemm = {{Dtype::bf16, Pass::forward, 1024, 1024, 1024, 8343},
+                   {Dtype::bf16, Pass::forward, 4096, 1024, 1024, 32055}};
+    return points;
+}
+
+bool same(const Cost& a, const Cost& b) {
+    return a.duration == b.duration && a.basis == b.basis && a.error_percent == b.error_percent;
+}
+
+template <class Point>
+void check_exact(const CostDatabase& database, const std::vector<Point>& points) {
+    std::size_t wrong = 0;
+    for (const auto& point : points) {
+        const auto answer = database.cost(query_of(point));
+        wrong += answer.basis != Basis::exact || answer.duration.count() != point.latency_ns ? 1 : 0;
+    }
+    CHECK(points.size() > 0);
+    CHECK(wrong == 0);
+}
+
+}  // namespace
+
+TEST_CASE("a measured shape costs what was measured") {
+    for (const auto* database : {&a100(), &h100(), &h200()}) {
+        check_exact(*database, database->measurements().gemm);
+        check_exact(*database, database->measurements().attention);
+    }
+    check_exact(h100(), h100().measurements().moe);
+    const auto b200 = CostDatabase::embedded("B200");
+    check_exact(b200, b200.measurements().gemm);
+    check_exact(b200, b200.measurements().attention);
+}
+
+TEST_CASE("a known row of the H100 table is answered to the nanosecond") {
+    const auto cost = h100().cost(Gemm{.m = 32768, .n = 65536, .k = 12288});
+
+    CHECK(cost.duration == Duration{60'324'042});
+    CHECK(cost.basis == Basis::exact);
+}
+
+TEST_CASE("between two m the ratio to the roofline is interpolated in the logarithm") {
+    const auto database = CostDatabase::from(one_line());
+
+    const auto middle = database.cost(Gemm{.m = 2048, .n = 1024, .k = 1024});
+
+    // Ratios 2.0000 at 1024 and 3.0000 at 4096 (base 10.6851 us); their geometric mean, sqrt 6, at 2048, where the base is
+    // 2 + 4.3427 us: 15.537 us.
+    CHECK(base_1024_us == doctest::Approx(4.1714).epsilon(1e-4));
+    CHECK(static_cast<double>(middle.duration.count()) == doctest::Approx(15'537).epsilon(1e-3));
+    CHECK(middle.basis == Basis::interpolated);
+    CHECK(middle.error_percent > 5);
+}
+
+TEST_CASE("above the largest m the time grows with m, and says that it is extrapolated") {
+    const auto database = CostDatabase::from(one_line());
+
+    const auto cost = database.cost(Gemm{.m = 8192, .n = 1024, .k = 1024});
+
+    CHECK(static_cast<double>(cost.duration.count()) == doctest::Approx(2 * 32'055));
+    CHECK(cost.basis == Basis::extrapolated);
+}
+
+TEST_CASE("an m that is not a multiple of 16 does not lean on those that are") {
+    auto points = one_line();
+    points.gemm.push_back({Dtype::bf16, Pass::forward, 1025, 1024, 1024, 16'686});  // twice as slow
+    const auto database = CostDatabase::from(points);
+
+    const auto odd = database.cost(Gemm{.m = 1031, .n = 1024, .k = 1024});
+    const auto even = database.cost(Gemm{.m = 1040, .n = 1024, .k = 1024});
+
+    CHECK(odd.duration.count() > 16'000);
+    CHECK(even.duration.count() < 9'000);
+}
+
+TEST_CASE("the backward passes of a GEMM are the forward times the measured ratios, and never exact") {
+    const Gemm forward{.m = 8192, .n = 4096, .k = 4096};
+    const auto pass = [&](const CostDatabase& database, Pass which) {
+        auto query = forward;
+        query.pass = which;
+        return database.cost(query);
+    };
+    for (const auto& [database, ratio] : {std::pair{&a100(), 2.04}, std::pair{&h100(), 2.05}, std::pair{&h200(), 2.05}}) {
+        const auto there = static_cast<double>(database->cost(forward).duration.count());
+        const auto back = pass(*database, Pass::backward);
+        CHECK(static_cast<double>(back.duration.count()) == doctest::Approx(ratio * there).epsilon(1e-6));
+        CHECK(back.basis == Basis::interpolated);
+        CHECK(pass(*database, Pass::backward_weight).duration > database->cost(forward).duration);
+    }
+    CHECK(pass(h100(), Pass::backward_input).duration == h100().cost(forward).duration);
+}
+
+TEST_CASE("attention backward costs 2.86 forwards on A100 and 2.7 on Hopper") {
+    Attention query{.batch = 1, .seq_len = 8192, .q_heads = 32, .kv_heads = 8, .head_dim = 128};
+    for (const auto& [database, ratio] : {std::pair{&a100(), 2.86}, std::pair{&h100(), 2.7}}) {
+        query.pass = Pass::forward;
+        const auto there = static_cast<double>(database->cost(query).duration.count());
+        query.pass = Pass::backward;
+        const auto back = database->cost(query);
+        CHECK(static_cast<double>(back.duration.count()) == doctest::Approx(ratio * there).epsilon(1e-6));
+        CHECK(back.basis != Basis::exact);
+    }
+}
+
+TEST_CASE("a head size between the tables runs as the next size up") {
+    Attention query{.batch = 2, .seq_len = 4096, .q_heads = 16, .kv_heads = 16, .head_dim = 112};
+    const auto padded = h100().cost(query);
+    query.head_dim = 128;
+
+    CHECK(padded.duration == h100().cost(query).duration);
+    CHECK(padded.basis == Basis::interpolated);
+}
+
+TEST_CASE("encoder attention where only causal is measured takes twice the causal time, extrapolated") {
+    Attention query{.batch = 2, .seq_len = 4096, .q_heads = 16, .kv_heads = 16, .head_dim = 128, .causal = false};
+    for (const auto* database : {&a100(), &h100()}) {
+        query.causal = false;
+        const auto encoder = database->cost(query);
+        query.causal = true;
+        CHECK(encoder.duration == 2 * database->cost(query).duration);
+        CHECK(encoder.basis == Basis::extrapolated);
+    }
+}
+
+TEST_CASE("a number of key heads that was not measured answers from the nearest that was") {
+    Attention query{.batch = 1, .seq_len = 4096, .q_heads = 64, .kv_heads = 16, .head_dim = 128};
+    const auto sixteen = h100().cost(query);
+    query.kv_heads = 8;
+    const auto eight = h100().cost(query);
+
+    CHECK(sixteen.basis == Basis::extrapolated);
+    CHECK(static_cast<double>(sixteen.duration.count()) ==
+          doctest::Approx(static_cast<double>(eight.duration.count())).epsilon(0.1));
+}
+
+TEST_CASE("packed sequences of equal length cost exactly what the padded batch does") {
+    const Attention shape{.q_heads = 32, .kv_heads = 8, .head_dim = 128};
+    for (const auto& [count, length] : {std::pair{4, 2048}, std::pair{7, 1000}, std::pair{1, 8192}}) {
+        auto padded = shape;
+        padded.batch = count;
+        padded.seq_len = length;
+        const std::vector<std::int64_t> lengths(static_cast<std::size_t>(count), length);
+        CHECK(same(h100().packed_attention(shape, lengths), h100().cost(padded)));
+    }
+}
+
+TEST_CASE("packed sequences cost less than one long sequence and more than the longest alone") {
+    const Attention shape{.q_heads = 32, .kv_heads = 8, .head_dim = 128};
+    const std::vector<std::int64_t> lengths{6000, 1500, 692};
+    const auto packed = h100().packed_attention(shape, lengths);
+
+    CHECK(packed.duration < h100().packed_attention(shape, std::vector<std::int64_t>{8192}).duration);
+    CHECK(packed.duration > h100().packed_attention(shape, std::vector<std::int64_t>{6000}).duration);
+    CHECK(packed.basis != Basis::exact);
+    CHECK_THROWS_AS(static_cast<void>(h100().packed_attention(shape, std::vector<std::int64_t>{})), Error);
+}
+
+TEST_CASE("more work costs more: GEMM over m, n, k doublings and collectives over the message") {
+    for (const auto* database : {&a100(), &h100(), &h200()}) {
+        auto last = Duration{0};
+        for (std::int64_t m = 512; m <= 65'536; m *= 2) {
+            const auto cost = database->cost(Gemm{.m = m, .n = 5000, .k = 3000}).duration;
+            CHECK(cost > last);
+            last = cost;
+        }
+        last = Duration{0};
+        for (std::int64_t bytes = 1 << 20; bytes <= std::int64_t{1} << 32; bytes *= 2) {
+            const auto cost = database->cost(Collective{.gpus = 8, .message = Bytes{bytes}}).duration;
+            CHECK(cost > last);
+            last = cost;
+        }
+    }
+}
+
+TEST_CASE("collectives say where their times come from") {
+    const auto ask = [](std::int64_t gpus, std::int64_t gpus_per_node, std::int64_t bytes) {
+        return a100().cost(Collective{.gpus = gpus, .gpus_per_node = gpus_per_node, .message = Bytes{bytes}});
+    };
+    CHECK(ask(8, 8, 1 << 20).duration == Duration{38'850});
+    CHECK(ask(8, 8, 1 << 20).basis == Basis::exact);
+    CHECK(ask(8, 8, 1'500'000).basis == Basis::interpolated);
+    CHECK(ask(8, 8, std::int64_t{1} << 34).basis == Basis::extrapolated);
+    CHECK(ask(16, 8, 10'000'000).basis == Basis::interpolated);  // measured across two nodes
+    CHECK(ask(64, 8, 10'000'000).basis == Basis::modelled);
+    CHECK(ask(64, 8, 1 << 26).duration > ask(8, 8, 1 << 26).duration);
+}
+
+TEST_CASE("a faster network between nodes makes what crosses it faster, and nothing else") {
+    const auto ask = [](std::int64_t gpus, std::int64_t bytes_per_s) {
+        return h100().cost(Collective{.gpus = gpus, .message = 1_GiB, .network = Bandwidth{bytes_per_s}}).duration;
+    };
+    CHECK(ask(64, 400'000'000'000) < ask(64, 50'000'000'000));
+    CHECK(ask(8, 400'000'000'000) == ask(8, 50'000'000'000));
+    const auto transfer = h100().cost(PointToPoint{.message = Bytes{1'000'000'000}, .network = Bandwidth{50'000'000'000}});
+    CHECK(transfer.duration.count() == doctest::Approx(20e6).epsilon(0.01));
+}
+
+TEST_CASE("H200 has no transfer table and says that it extrapolates from H100's") {
+    const PointToPoint query{.gpus_per_node = 2, .message = Bytes{10'000'000}};
+
+    CHECK(h200().cost(query).duration == h100().cost(query).duration);
+    CHECK(h200().cost(query).basis == Basis::extrapolated);
+    CHECK(h200().measurements().links_of == "h100_sxm");
+}
+
+TEST_CASE("one wild point of a transfer sweep is not believed") {
+    Measurements points;
+    points.device = "h100_sxm";
+    for (std::int64_t i = 1; i <= 20; ++i) points.point_to_point.push_back({1, 1000 * i, 100 * i});
+    points.point_to_point[9].latency_ns = 5000;
+    const auto database = CostDatabase::from(points);
+
+    const auto cost = database.cost(PointToPoint{.message = Bytes{10'000}});
+
+    CHECK(cost.duration.count() == doctest::Approx(1000).epsilon(0.01));
+    CHECK(cost.basis == Basis::interpolated);
+}
+
+TEST_CASE("what no table holds is modelled") {
+    const auto h20 = CostDatabase::embedded("H20");
+    CHECK(h20.measurements().gemm.empty());
+    CHECK(h20.cost(Gemm{.m = 4096, .n = 4096, .k = 4096}).basis == Basis::modelled);
+    CHECK(h20.cost(Gemm{.m = 4096, .n = 4096, .k = 4096}).duration > h100().cost(Gemm{.m = 4096, .n = 4096, .k = 4096}).duration);
+    CHECK(h100().cost(Elementwise{Bytes{2'680'000'000}}).duration == Duration{1'000'000});  // 0.8 * 3.35 TB/s
+    CHECK(a100().cost(MixtureOfExperts{.tokens = 4096, .hidden = 4096, .ffn = 1536, .top_k = 8, .experts = 128}).basis ==
+          Basis::modelled);
+}
+
+TEST_CASE("devices answer to their aliases, and an unknown one is named with the nearest") {
+    CHECK(CostDatabase::embedded("A100-80GB-SXM").device() == "a100_sxm");
+    CHECK(CostDatabase::embedded("H100").device() == "h100_sxm");
+    CHECK_THROWS_WITH_AS(static_cast<void>(CostDatabase::embedded("h100_sxn")),
+                         "unknown device 'h100_sxn'; did you mean 'h100_sxm'?", Error);
+}
+
+TEST_CASE("impossible queries are refused, each by name") {
+    CHECK_THROWS_WITH_AS(static_cast<void>(h100().cost(Gemm{.m = 0, .n = 1, .k = 1})),
+                         "m: is 0, allowed are whole numbers from 1 to 4294967296", Error);
+    CHECK_THROWS_AS(static_cast<void>(h100().cost(Gemm{.m = 1, .n = -4, .k = 1})), Error);
+    CHECK_THROWS_AS(static_cast<void>(h100().cost(Gemm{.m = 1LL << 32, .n = 1LL << 32, .k = 1LL << 32})), Error);
+    CHECK_THROWS_AS(static_cast<void>(h100().cost(Gemm{.m = 1LL << 30, .n = 1, .k = 1, .batch = 1LL << 30})), Error);
+    CHECK_THROWS_WITH_AS(static_cast<void>(a100().cost(Gemm{.dtype = Dtype::fp8, .m = 1, .n = 1, .k = 1})),
+                         "dtype: fp8 is not supported by a100_sxm, allowed is bf16", Error);
+    CHECK_THROWS_WITH_AS(
+        static_cast<void>(h100().cost(Attention{.seq_len = 1, .q_heads = 8, .kv_heads = 3, .head_dim = 64})),
+        "kv_heads: is 3, allowed are divisors of q_heads, which is 8", Error);
+    CHECK_THROWS_WITH_AS(static_cast<void>(h100().cost(Attention{
+                             .seq_len = 1, .q_heads = 8, .kv_heads = 8, .head_dim = 64, .pass = Pass::backward_weight})),
+                         "pass: attention has no backward_weight, allowed are forward and backward", Error);
+    CHECK_THROWS_WITH_AS(static_cast<void>(h100().cost(Collective{.gpus = 1, .message = Bytes{1}})),
+                         "gpus: is 1, a collective needs at least 2", Error);
+    CHECK_THROWS_AS(static_cast<void>(h100().cost(PointToPoint{.message = Bytes{0}})), Error);
+    CHECK_THROWS_AS(static_cast<void>(h100().cost(Elementwise{Bytes{0}})), Error);
+    CHECK_THROWS_WITH_AS(static_cast<void>(h100().cost(MixtureOfExperts{
+                             .tokens = 1, .hidden = 1, .ffn = 1, .top_k = 1, .experts = 8, .routing = "balancd"})),
+                         "unknown routing 'balancd'; did you mean 'balanced'?", Error);
+}

@@ -1,0 +1,117 @@
+#include "costdb/sparse_grid.hpp"
+
+#include "pipeweaver/base/random.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <map>
+
+using namespace pipeweaver;
+using namespace pipeweaver::costdb;
+
+namespace {
+
+using Grid = SparseGrid<2>;
+constexpr Grid::Key second_then_first{1, 0};
+
+// x: 1, 4, 16 (equal steps in the logarithm), y: 1, 2, 4; value 10 lx + ly with lx = 0..2, ly = 0..2; (4, 2) is a hole.
+Grid with_hole() {
+    std::vector<Grid::Point> points;
+    for (int i = 0; i < 3; ++i)
+        for (int j = 0; j < 3; ++j)
+            if (i != 1 || j != 1) points.push_back({{1LL << (2 * i), 1LL << j}, 10. * i + j});
+    return {points, second_then_first};
+}
+
+int parity(std::size_t axis, std::int64_t x) { return axis == 0 ? static_cast<int>(x % 2) : 0; }
+
+}  // namespace
+
+TEST_CASE("a point of the grid gives its own value, and says which it was") {
+    const auto found = with_hole().estimate({16, 2});
+
+    REQUIRE(found);
+    CHECK(found->value == 21);
+    CHECK(found->exact_index == 6);
+    CHECK_FALSE(found->beyond);
+}
+
+TEST_CASE("a hole gets the mean of the interpolations along each axis") {
+    const auto found = with_hole().estimate({4, 2});
+
+    REQUIRE(found);
+    CHECK(found->value == doctest::Approx(((1. + 21.) / 2 + (10. + 12.) / 2) / 2));
+    CHECK(found->exact_index == -1);
+    CHECK_FALSE(found->off_grid);
+}
+
+TEST_CASE("an axis with points on one side only weighs 0.15") {
+    // Along x between 1 (value 0) and 16 (value 20); along y only above, value 100.
+    const Grid grid({{{1, 1}, 0}, {{16, 1}, 20}, {{4, 2}, 100}}, second_then_first);
+
+    const auto found = grid.estimate({4, 1});
+
+    REQUIRE(found);
+    CHECK(found->value == doctest::Approx((10. + 0.15 * 100) / 1.15));
+    CHECK_FALSE(found->beyond);
+}
+
+TEST_CASE("between the lines values are bilinear in logarithms, beyond them held") {
+    const auto grid = with_hole();
+    const auto between = grid.estimate({8, 3});
+    const auto beyond = grid.estimate({64, 1});
+
+    REQUIRE(between);
+    const double lx = 1.5;
+    const double ly = std::log2(3.);
+    // At (4, 2) the hole's own estimate is the plane's value.
+    CHECK(between->value == doctest::Approx(10 * lx + ly));
+    CHECK(between->off_grid);
+    REQUIRE(beyond);
+    CHECK(beyond->value == 20);
+    CHECK(beyond->beyond);
+}
+
+TEST_CASE("positions of another class are passed over") {
+    // Odd x carry 100 more; 2 and 8 are the even ones around 4.
+    const Grid grid({{{2, 1}, 1}, {{3, 1}, 103}, {{5, 1}, 105}, {{8, 1}, 3}}, second_then_first, parity);
+
+    CHECK(grid.estimate({4, 1})->value == doctest::Approx(2));
+    CHECK(grid.estimate({9, 1})->value == 105);
+    CHECK(grid.estimate({9, 1})->beyond);
+}
+
+TEST_CASE("a plane in logarithms is met everywhere inside, whatever holes there are") {
+    // Linear functions are kept by every step of the method: a model that needs no second implementation.
+    Random random(3);
+    std::vector<SparseGrid<3>::Point> points;
+    const auto plane = [](const SparseGrid<3>::Key& at) {
+        return 2 * std::log(static_cast<double>(at[0])) - std::log(static_cast<double>(at[1])) +
+               0.5 * std::log(static_cast<double>(at[2]));
+    };
+    for (const std::int64_t x : {1, 3, 8, 20, 50})
+        for (const std::int64_t y : {1, 2, 9, 30})
+            for (const std::int64_t z : {1, 7, 11, 64}) {
+                const bool corner = (x == 1 || x == 50) || (y == 1 || y == 30) || (z == 1 || z == 64);
+                if (corner || random.below(3) > 0) points.push_back({{x, y, z}, plane({x, y, z})});
+            }
+    const SparseGrid<3> grid(points, {1, 2, 0});
+    for (int i = 0; i < 500; ++i) {
+        const SparseGrid<3>::Key at{1 + static_cast<std::int64_t>(random.below(50)),
+                                    1 + static_cast<std::int64_t>(random.below(30)),
+                                    1 + static_cast<std::int64_t>(random.below(64))};
+        const auto found = grid.estimate(at);
+        REQUIRE(found);
+        CHECK_FALSE(found->beyond);
+        CHECK(found->value == doctest::Approx(plane(at)));
+    }
+}
+
+TEST_CASE("a few scattered points answer as well, and offer the nearest where no line passes") {
+    const SparseGrid<3> grid({{{1, 1000, 1}, 5}, {{1'000'000, 1, 7}, 6}, {{3, 3, 100'000}, 7}}, {1, 2, 0});
+
+    CHECK(grid.estimate({1'000'000, 1, 7})->value == 6);
+    CHECK(grid.nearest({4, 4, 90'000}).value == 7);
+    CHECK(grid.nearest({4, 4, 90'000}).beyond);
+}
