@@ -3,19 +3,14 @@
 
 #include "emulator/module_roles.hpp"
 #include "emulator/stage_memory.hpp"
+#include "emulator/step_parts.hpp"
 #include "pipeweaver/base/error.hpp"
-#include "pipeweaver/base/text.hpp"
-#include "pipeweaver/workloads/counts.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 namespace pipeweaver::emulator {
 
 namespace {
-
-using costdb::CollectiveKind;
-using costdb::Dtype;
 
 // Tasks of one unit's pass through one stage.
 struct StagePass {
@@ -35,8 +30,8 @@ public:
         add_stages();
         out_.memory = static_memory(in_);
         for (std::size_t mb = 0; mb < in_.units.size(); ++mb) add_microbatch(mb);
-        add_ranks();
-        add_tails_and_optimizer();
+        add_ranks(in_, largest_message_, out_);
+        out_.model_flops = model_flops(in_);
         return std::move(out_);
     }
 
@@ -278,7 +273,6 @@ private:
         }
         for (const auto& rows : passes)
             for (const auto& row : rows) tie_ends(row);
-        out_.model_flops += microbatch_flops(mb);
     }
 
     // A forward whose output nobody takes is followed by its own backward; the others reach theirs through the loss.
@@ -286,78 +280,6 @@ private:
         for (const StagePass& pass : row)
             if (pass.forward && pass.backward && !feeds_[index(*pass.forward)])
                 out_.problem.edges.push_back({*pass.forward, *pass.backward, Duration{0}});
-    }
-
-    double microbatch_flops(std::size_t mb) const {
-        double sum = 0;
-        for (std::size_t c = 0; c < in_.chains.size(); ++c)
-            for (const Unit& unit : in_.units[mb][c])
-                for (std::size_t m = 0; m < in_.model->modules.size(); ++m) {
-                    if (unit.shapes[m].lengths.empty() || !in_chain(c, m)) continue;
-                    const auto& network = module(m).architecture;
-                    const auto positions = static_cast<double>(unit.shapes[m].positions());
-                    const double pairs = workloads::attention_pairs(network, unit.shapes[m].lengths);
-                    double forward = has_head(*in_.model, m) ? workloads::head_flops(network, positions) : 0;
-                    for (std::int64_t i = 0; i < network.layers; ++i)
-                        forward += workloads::layer_flops(network, i, positions, pairs);
-                    sum += forward * (module(m).trainable ? 3 : gradient_[m] ? 2 : 1);
-                }
-        return sum;
-    }
-
-    bool in_chain(std::size_t chain, std::size_t m) const {
-        for (const StageLayers& stage : in_.chains[chain].stages)
-            for (const LayerRange& part : stage.parts)
-                if (part.module == m) return true;
-        return false;
-    }
-
-    void add_ranks() {
-        const Bytes device = workloads::device(in_.cluster->device).memory;
-        const Bytes capacity{static_cast<std::int64_t>(std::floor(usable_memory * static_cast<double>(device.count)))};
-        for (std::size_t r = 0; r < out_.memory.size(); ++r) {
-            StaticMemory& memory = out_.memory[r];
-            for (const Bytes message : largest_message_[r]) memory.buffers += in_.receive_buffers * message;
-            if (memory.total() > capacity)
-                fail(
-                    ErrorKind::limit,
-                    "rank {}: weights, gradients, optimizer state and buffers need {}, {} of a {} is usable: {} short; "
-                    "more pipeline ranks, tensor parallelism or replicas would fit more",
-                    r, human(memory.total()), human(capacity), in_.cluster->device, human(memory.total() - capacity));
-            out_.problem.ranks.push_back({capacity, memory.total(), Duration{0}});
-        }
-    }
-
-    // Gradients of a rank are reduced over the replicas once its last backward ends; the halves of a tied embedding
-    // are summed over their two ranks. Both are exposed: nothing of this rank is left to hide them.
-    void add_tails_and_optimizer() {
-        const auto parameters = rank_parameters(in_);
-        const std::int64_t dp = in_.layout.dp;
-        const std::int64_t replicas_in_node =
-            std::clamp<std::int64_t>(in_.cluster->gpus_per_node / in_.layout.tp, 1, dp);
-        for (std::size_t r = 0; r < parameters.size(); ++r) {
-            Duration tail{};
-            if (dp > 1 && parameters[r].trained > 0) {
-                tail +=
-                    collective(CollectiveKind::reduce_scatter, dp, replicas_in_node, Bytes{4 * parameters[r].trained});
-                tail += collective(CollectiveKind::all_gather, dp, replicas_in_node, Bytes{2 * parameters[r].trained});
-            }
-            if (parameters[r].shares_embedding)
-                tail += collective(CollectiveKind::all_reduce, 2, 1, Bytes{4 * parameters[r].tied});
-            out_.problem.ranks[r].tail = tail;
-            // Adam reads and writes 38 bytes a parameter (fitted with the in-situ factors), over the replicas.
-            if (parameters[r].trained > 0)
-                out_.optimizer =
-                    std::max(out_.optimizer,
-                             in_.costs->cost(costdb::Elementwise{Bytes{38 * parameters[r].trained / dp}}).duration);
-        }
-    }
-
-    Duration collective(CollectiveKind kind, std::int64_t gpus, std::int64_t per_node, Bytes message) const {
-        return in_.costs
-            ->cost(costdb::Collective{
-                .kind = kind, .dtype = Dtype::bf16, .gpus = gpus, .gpus_per_node = per_node, .message = message})
-            .duration;
     }
 
     const StepInput& in_;

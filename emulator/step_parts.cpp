@@ -1,0 +1,94 @@
+#include "emulator/step_parts.hpp"
+
+#include "emulator/module_roles.hpp"
+#include "emulator/stage_memory.hpp"
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/text.hpp"
+#include "pipeweaver/workloads/counts.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace pipeweaver::emulator {
+
+namespace {
+
+using costdb::CollectiveKind;
+
+bool has_module(const Chain& chain, std::size_t module) {
+    for (const StageLayers& stage : chain.stages)
+        for (const LayerRange& part : stage.parts)
+            if (part.module == module) return true;
+    return false;
+}
+
+double forward_flops(const StepInput& input, std::size_t module, const PassShape& shape) {
+    const auto& network = input.model->modules[module].architecture;
+    const auto positions = static_cast<double>(shape.positions());
+    const double pairs = workloads::attention_pairs(network, shape.lengths);
+    double sum = has_head(*input.model, module) ? workloads::head_flops(network, positions) : 0;
+    for (std::int64_t i = 0; i < network.layers; ++i) sum += workloads::layer_flops(network, i, positions, pairs);
+    return sum;
+}
+
+// Gradients of a rank are reduced over the replicas once its last backward ends; the halves of a tied embedding are
+// summed over their two ranks. Both are exposed: nothing of this rank is left to hide them.
+Duration tail_of(const StepInput& input, const RankParameters& rank) {
+    const std::int64_t dp = input.layout.dp;
+    const std::int64_t replicas_in_node =
+        std::clamp<std::int64_t>(input.cluster->gpus_per_node / input.layout.tp, 1, dp);
+    const auto collective = [&](CollectiveKind kind, std::int64_t gpus, std::int64_t per_node, std::int64_t bytes) {
+        return input.costs
+            ->cost(costdb::Collective{.kind = kind, .gpus = gpus, .gpus_per_node = per_node, .message = {bytes}})
+            .duration;
+    };
+    Duration tail{};
+    if (dp > 1 && rank.trained > 0) {
+        tail += collective(CollectiveKind::reduce_scatter, dp, replicas_in_node, 4 * rank.trained);
+        tail += collective(CollectiveKind::all_gather, dp, replicas_in_node, 2 * rank.trained);
+    }
+    if (rank.shares_embedding) tail += collective(CollectiveKind::all_reduce, 2, 1, 4 * rank.tied);
+    return tail;
+}
+
+// Adam reads and writes 38 bytes a parameter (fitted together with the in-situ factors), divided over the replicas.
+Duration optimizer_time(const StepInput& input, const RankParameters& rank) {
+    if (rank.trained == 0) return {};
+    return input.costs->cost(costdb::Elementwise{Bytes{std::max<std::int64_t>(1, 38 * rank.trained / input.layout.dp)}})
+        .duration;
+}
+
+}  // namespace
+
+double model_flops(const StepInput& input) {
+    const auto gradient = gradient_reaches(*input.model);
+    double sum = 0;
+    for (const auto& microbatch : input.units)
+        for (std::size_t c = 0; c < input.chains.size(); ++c)
+            for (const Unit& unit : microbatch[c])
+                for (std::size_t m = 0; m < input.model->modules.size(); ++m) {
+                    if (unit.shapes[m].lengths.empty() || !has_module(input.chains[c], m)) continue;
+                    const int passes = input.model->modules[m].trainable ? 3 : gradient[m] ? 2 : 1;
+                    sum += passes * forward_flops(input, m, unit.shapes[m]);
+                }
+    return sum;
+}
+
+void add_ranks(const StepInput& input, const std::vector<std::vector<Bytes>>& largest_message, StepProblem& step) {
+    const Bytes device = workloads::device(input.cluster->device).memory;
+    const Bytes capacity{static_cast<std::int64_t>(std::floor(usable_memory * static_cast<double>(device.count)))};
+    const auto parameters = rank_parameters(input);
+    for (std::size_t r = 0; r < step.memory.size(); ++r) {
+        StaticMemory& memory = step.memory[r];
+        for (const Bytes message : largest_message[r]) memory.buffers += input.receive_buffers * message;
+        if (memory.total() > capacity)
+            fail(ErrorKind::limit,
+                 "rank {}: weights, gradients, optimizer state and buffers need {}, {} of a {} is usable: {} short; "
+                 "more pipeline ranks, tensor parallelism or replicas would fit more",
+                 r, human(memory.total()), human(capacity), input.cluster->device, human(memory.total() - capacity));
+        step.problem.ranks.push_back({capacity, memory.total(), tail_of(input, parameters[r])});
+        step.optimizer = std::max(step.optimizer, optimizer_time(input, parameters[r]));
+    }
+}
+
+}  // namespace pipeweaver::emulator

@@ -1,0 +1,17 @@
+// Parts of build_step() that stand on their own.
+#pragma once
+
+#include "pipeweaver/emulator/step.hpp"
+
+#include <vector>
+
+namespace pipeweaver::emulator {
+
+/// Model FLOPs of all units: three forwards for a trained module, two for a frozen one that gradients pass, else one.
+[[nodiscard]] double model_flops(const StepInput& input);
+
+/// Fills in ranks (capacity, static memory with receive buffers, tails) and the optimizer's time. `largest_message` is
+/// per rank, per (chain, direction). Throws Error{limit} where a rank's static memory exceeds its device.
+void add_ranks(const StepInput& input, const std::vector<std::vector<Bytes>>& largest_message, StepProblem& step);
+
+}  // namespace pipeweaver::emulator
