@@ -54,7 +54,8 @@ void import(const ImportOptions& options) {
     if (options.folder.empty()) {
         if (options.device.empty()) fail(ErrorKind::input, "--device: is missing; tables do not name their device");
         std::vector<costdb::TableFile> tables;
-        for (const auto& file : options.files) tables.push_back({file, options.device, options.origin, options.licence});
+        for (const auto& file : options.files)
+            tables.push_back({file, options.device, options.origin, options.licence});
         done = costdb::import_tables(tables, options.output);
     } else {
         done = costdb::import_folder(options.folder, options.output);
@@ -73,7 +74,8 @@ void add_import(CLI::App& parent) {
     command->add_option("--origin", options->origin, "who measured them")->capture_default_str();
     command->add_option("--licence", options->licence, "of the numbers")->capture_default_str();
     command->add_option("--out", options->output, "database to write; zipped if it ends in .gz")->required();
-    command->footer("Example: pipeweaver costdb import --default ../shared/data/ops --out costdb/data/default.sqlite.gz");
+    command->footer(
+        "Example: pipeweaver costdb import --default ../shared/data/ops --out costdb/data/default.sqlite.gz");
     command->callback([options] { import(*options); });
 }
 

@@ -2,9 +2,11 @@
 #include "apps/commands.hpp"
 #include "apps/costdb.hpp"
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/text.hpp"
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <cstdio>
 
 namespace {
@@ -15,6 +17,33 @@ int complain(std::string message, int status) {
         if (c == '\n') c = ' ';
     fmt::print(stderr, "pipeweaver: {}\n", message);
     return status;
+}
+
+// The innermost command that was named.
+const CLI::App& command_of(const CLI::App& program) {
+    const CLI::App* command = &program;
+    while (!command->get_subcommands().empty()) command = command->get_subcommands().front();
+    return *command;
+}
+
+// What CLI11 says of the arguments, with the nearest known word where one is unknown.
+std::string message_of(const CLI::ParseError& error, const CLI::App& program, int argc, char** argv) {
+    const CLI::App& command = command_of(program);
+    std::vector<std::string> commands, flags;
+    for (const CLI::App* sub : command.get_subcommands([](const CLI::App*) { return true; }))
+        commands.push_back(sub->get_name());
+    for (const CLI::Option* option : command.get_options())
+        for (const auto& name : option->get_lnames()) flags.push_back("--" + name);
+    for (int i = 1; i < argc; ++i) {
+        const std::string word(argv[i]);
+        const std::string flag = word.substr(0, word.find('='));
+        const bool known_flag = std::find(flags.begin(), flags.end(), flag) != flags.end();
+        if (flag.starts_with("--") && !known_flag && error.get_name() == "ExtrasError")
+            return pipeweaver::unknown("option", flag, flags);
+        if (i == argc - 1 && !commands.empty() && !word.starts_with("-") && word != command.get_name())
+            return pipeweaver::unknown("command", word, commands);
+    }
+    return error.what();
 }
 
 }  // namespace
@@ -36,7 +65,7 @@ int main(int argc, char** argv) {
         program.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
         if (error.get_exit_code() == 0) return program.exit(error);
-        return complain(error.what(), static_cast<int>(ErrorKind::input));
+        return complain(message_of(error, program, argc, argv), static_cast<int>(ErrorKind::input));
     } catch (const Error& error) {
         return complain(error.what(), static_cast<int>(error.kind()));
     } catch (const std::bad_alloc&) {

@@ -28,6 +28,13 @@ struct Plan {
                     fail(ErrorKind::input, "--partition: is '{}', allowed are dip, megatron, balanced", name);
                 partition = name;
             });
+        options.parsed("target",
+                       "what the schedule is for: torch-actions (default) or torch-csv, which must then exist",
+                       [this](const std::string& name) {
+                           if (name != "torch-actions" && name != "torch-csv")
+                               fail(ErrorKind::input, "--target: is '{}', allowed are torch-actions, torch-csv", name);
+                           for_torch = name == "torch-csv";
+                       });
         options.text("out", out, "folder of the plan (required)");
     }
 
@@ -38,6 +45,7 @@ struct Plan {
         planner::Request request = workload.request(static_cast<std::uint64_t>(limits.seed));
         request.max_rounds = limits.rounds();
         request.partition = partition;
+        request.for_torch = for_torch;
         const auto costs = costdb::CostDatabase::embedded(request.cluster.device);
         const auto plan = planner::make_plan(request, costs, limits.executor(),
                                              [this](double share) { return limits.begin(console, share); });
@@ -62,6 +70,7 @@ struct Plan {
     WorkloadOptions workload;
     Limits limits;
     std::string partition;
+    bool for_torch = false;
     std::string out;
 };
 

@@ -19,8 +19,8 @@ namespace {
 
 // Shares of the budget. The modality-aware partition has most to gain from a search.
 constexpr double torch_share = 0.3;
-constexpr double main_share = 0.5;
-constexpr double other_share = 0.2;
+constexpr double torch_share_if_wanted = 0.5;
+constexpr double main_part = 0.7;  // of what is left
 
 constexpr std::int64_t virtual_chunks = 2;  // of the interleaved baseline
 
@@ -238,13 +238,11 @@ Plan make_plan(const Request& request, const costdb::CostDatabase& costs, const 
         for (const Partition& one : all) compared[r].push_back(compare(request, costs, one, r, parts[r]));
 
     const auto searched = worth_searching(compared);
+    const double for_torch = request.for_torch ? torch_share_if_wanted : torch_share;
     for (const std::size_t p : searched) {
-        const double share = searched.size() == 1    ? main_share + other_share
-                             : p == searched.front() ? main_share
-                                                     : other_share;
-        for (auto& replica : compared)
-            replica[p].found =
-                search_in(replica[p], request, execute, allowance(share / static_cast<double>(replicas)));
+        const double part = searched.size() == 1 ? 1 : p == searched.front() ? main_part : 1 - main_part;
+        const double share = (1 - for_torch) * part / static_cast<double>(replicas);
+        for (auto& replica : compared) replica[p].found = search_in(replica[p], request, execute, allowance(share));
     }
     const std::size_t best = winner(compared, searched);
 
@@ -270,7 +268,8 @@ Plan make_plan(const Request& request, const costdb::CostDatabase& costs, const 
     const double peak =
         workloads::device(request.cluster.device).bf16_flops * static_cast<double>(request.layout.gpus());
     plan.mfu = plan.model_flops / (peak * static_cast<double>(plan.step.count()) * 1e-9);
-    plan.torch = make_torch_plan(request, costs, all, parts.front(), execute, allowance(torch_share));
+    plan.torch = make_torch_plan(request, costs, all, parts.front(), execute, allowance(for_torch));
+    if (request.for_torch && !plan.torch.found.schedule) fail(ErrorKind::limit, "torch-csv: {}", plan.torch.why_not);
     return plan;
 }
 

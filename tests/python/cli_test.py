@@ -202,7 +202,8 @@ PLAN_FAULTS = [
     (["--budget", "-1s"], 2, "--budget: '-1s' is out of range for a time"),
     (["--partition", "best"], 2, "--partition: is 'best', allowed are dip, megatron, balanced"),
     (["--batch", "x.jsonl"], 2, "--batch, --dataset: exactly one of the two is needed"),
-    (["--modle", "x"], 2, "--modle"),
+    (["--modle", "x"], 2, "unknown option '--modle'; did you mean '--model'?"),
+    (["--target", "torch"], 2, "--target: is 'torch', allowed are torch-actions, torch-csv"),
 ]
 
 
@@ -218,6 +219,11 @@ def test_a_bad_option_is_one_line_and_nothing_is_written(pipeweaver, tmp_path, c
     assert got == status
     assert words in line
     assert not (tmp_path / "plan").exists()
+
+
+def test_an_unknown_command_names_the_nearest(pipeweaver):
+    assert pipeweaver.fails("slove") == (2, "pipeweaver: unknown command 'slove'; did you mean 'solve'?")
+    assert pipeweaver.fails("costdb", "qeury") == (2, "pipeweaver: unknown command 'qeury'; did you mean 'query'?")
 
 
 def test_a_batch_line_that_is_not_json_names_file_and_line(pipeweaver, tmp_path):

@@ -25,6 +25,7 @@ struct Request {
     std::uint64_t seed = 1;
     std::optional<std::uint64_t> max_rounds;  ///< of each search
     std::string partition;                    ///< "dip", "megatron", "balanced", or empty: all are compared
+    bool for_torch = false;  ///< the schedule under PyTorch's rules is what is wanted: half of the budget, and required
 };
 
 /// Opens a search that may use `share` of the whole budget, and says when it must end.
