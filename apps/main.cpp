@@ -38,7 +38,8 @@ std::string message_of(const CLI::ParseError& error, const CLI::App& program, in
         const std::string word(argv[i]);
         const std::string flag = word.substr(0, word.find('='));
         const bool known_flag = std::find(flags.begin(), flags.end(), flag) != flags.end();
-        if (flag.starts_with("--") && !known_flag && error.get_name() == "ExtrasError")
+        if (flag.starts_with("--") && !known_flag &&
+            error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError))
             return pipeweaver::unknown("option", flag, flags);
         if (i == argc - 1 && !commands.empty() && !word.starts_with("-") && word != command.get_name())
             return pipeweaver::unknown("command", word, commands);
