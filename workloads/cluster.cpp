@@ -25,6 +25,13 @@ std::string folded(std::string_view name) {
     return text;
 }
 
+// The name as it was given, with the nearest of the folded ones.
+std::string unknown_name(std::string_view what, std::string_view name, const std::vector<std::string>& names) {
+    if (const auto near = nearest(folded(name), names))
+        return fmt::format("unknown {} '{}'; did you mean '{}'?", what, name, *near);
+    return unknown(what, name, names);
+}
+
 Device parse_device(const Json& json) {
     json.only_keys({"name", "aliases", "bf16_flops", "fp8_flops", "memory_bytes_per_s", "memory_bytes",
                     "multiprocessors", "source"});
@@ -62,7 +69,7 @@ Cluster parse_cluster(const Json& json, std::span<const Device> devices) {
         cluster.device = device.name;
         return cluster;
     }
-    json.at("device").fail(unknown("device", folded(cluster.device), names));
+    json.at("device").fail(unknown_name("device", cluster.device, names));
 }
 
 struct Known {
@@ -109,7 +116,7 @@ Cluster cluster_named(std::string_view name) {
         if (folded(cluster.name) == folded(name)) return cluster;
         names.push_back(cluster.name);
     }
-    fail(ErrorKind::input, "{}", unknown("cluster", folded(name), names));
+    fail(ErrorKind::input, "{}", unknown_name("cluster", name, names));
 }
 
 }  // namespace
@@ -128,7 +135,7 @@ const Device& device(std::string_view name) {
             names.push_back(alias);
         }
     }
-    fail(ErrorKind::input, "{}", unknown("device", folded(name), names));
+    fail(ErrorKind::input, "{}", unknown_name("device", name, names));
 }
 
 Cluster find_cluster(std::string_view text) {

@@ -111,7 +111,7 @@ TEST_CASE("a cluster file is read strictly") {
     written(R"({"format":"pipeweaver-cluster/1","name":"mine","device":"H101","gpus_per_node":8,)"
             R"("node_link_bytes_per_s":1,"network_bytes_per_s":1})");
     CHECK_THROWS_WITH_AS(find_cluster(path.string() + ":8"),
-                         message("device: unknown device 'h101'; did you mean 'h100'?").c_str(), Error);
+                         message("device: unknown device 'H101'; did you mean 'h100'?").c_str(), Error);
 
     written(start + R"("gpus_per_node":8,"node_link_bytes_per_s":1,"network_bytes_per_s":1})");
     CHECK(find_cluster(path.string() + ":8").device == "h100_sxm");
