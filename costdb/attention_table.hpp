@@ -33,6 +33,7 @@ private:
         std::vector<std::int64_t> latency_ns;
     };
 
+    static bool has_kv_heads(const Kind& kind, const Attention& query);
     const Grid* nearest_kv(Pass pass, bool causal, std::int64_t head_dim, const Attention& query) const;
     std::int64_t size_up(bool causal, std::int64_t head_dim) const;
     std::int64_t largest(bool causal) const;

@@ -32,8 +32,8 @@ constexpr std::array<Tile, 11> tiles{{{256, 128, 1},
 }  // namespace
 
 double gemm_roofline_us(const DeviceFacts& device, Dtype dtype, const GemmShape& s) {
-    return 2 + std::max(s.batch * 2 * s.m * s.n * s.k / device.peak(dtype),
-                        gemm_traffic(dtype, s) / device.bytes_per_us);
+    return 2 +
+           std::max(s.batch * 2 * s.m * s.n * s.k / device.peak(dtype), gemm_traffic(dtype, s) / device.bytes_per_us);
 }
 
 double gemm_tiles_us(const DeviceFacts& device, Dtype dtype, const GemmShape& s) {
@@ -57,8 +57,7 @@ double gemm_base_us(const DeviceFacts& device, Dtype dtype, const GemmShape& s) 
 }
 
 double attention_base_us(const DeviceFacts& device, const AttentionShape& s) {
-    const double operations =
-        4 * s.batch * s.q_heads * s.seq_len * s.seq_len * s.head_dim * (s.causal ? 0.5 : 1);
+    const double operations = 4 * s.batch * s.q_heads * s.seq_len * s.seq_len * s.head_dim * (s.causal ? 0.5 : 1);
     const double traffic = 2 * s.batch * s.seq_len * s.head_dim * (2 * s.q_heads + 2 * s.kv_heads);
     return 5 + std::max(operations / (0.6 * device.bf16_flops_per_us), traffic / device.bytes_per_us);
 }

@@ -42,15 +42,25 @@ constexpr double elementwise_percent = 20;
 Row row_of(Subject subject, Family family) {
     switch (subject) {
         case Subject::gemm_bf16:
-            return family == Family::ampere ? ampere_gemm : family == Family::hopper ? hopper_gemm_bf16 : blackwell_gemm;
-        case Subject::gemm_fp8: return hopper_gemm_fp8;
-        case Subject::attention_causal: return family == Family::ampere ? ampere_causal : hopper_causal;
-        case Subject::attention_encoder: return hopper_encoder;
-        case Subject::collective: return {collective, collective};
-        case Subject::collective_nodes: return {collective_nodes, collective_nodes};
-        case Subject::point_to_point: return {point_to_point, point_to_point};
-        case Subject::moe: return {moe, moe};
-        case Subject::elementwise: break;
+            return family == Family::ampere   ? ampere_gemm
+                   : family == Family::hopper ? hopper_gemm_bf16
+                                              : blackwell_gemm;
+        case Subject::gemm_fp8:
+            return hopper_gemm_fp8;
+        case Subject::attention_causal:
+            return family == Family::ampere ? ampere_causal : hopper_causal;
+        case Subject::attention_encoder:
+            return hopper_encoder;
+        case Subject::collective:
+            return {collective, collective};
+        case Subject::collective_nodes:
+            return {collective_nodes, collective_nodes};
+        case Subject::point_to_point:
+            return {point_to_point, point_to_point};
+        case Subject::moe:
+            return {moe, moe};
+        case Subject::elementwise:
+            break;
     }
     constexpr Errors elementwise{elementwise_percent, elementwise_percent, elementwise_percent, elementwise_percent,
                                  elementwise_percent};

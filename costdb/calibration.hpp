@@ -25,7 +25,7 @@ enum class Region : std::uint8_t {
     on_grid,   ///< a hole of the table
     off_grid,  ///< between the lines of the table
     beyond,    ///< beyond the table, or of another number of key heads
-    like,      ///< from a like operator: another head size, causal for encoder, another layer's shape, device or GPU count
+    like,  ///< from a like operator: another head size, causal for encoder, another layer's shape, device or GPU count
     modelled
 };
 

@@ -151,10 +151,10 @@ Cost CostDatabase::cost(const PointToPoint& query) const {
 }
 
 Cost CostDatabase::cost(const MixtureOfExperts& query) const {
-    for (const auto& [name, value] : {std::pair{"tokens", query.tokens}, std::pair{"hidden", query.hidden},
-                                      std::pair{"ffn", query.ffn}, std::pair{"top_k", query.top_k},
-                                      std::pair{"experts", query.experts}, std::pair{"moe_tp", query.moe_tp},
-                                      std::pair{"moe_ep", query.moe_ep}})
+    for (const auto& [name, value] :
+         {std::pair{"tokens", query.tokens}, std::pair{"hidden", query.hidden}, std::pair{"ffn", query.ffn},
+          std::pair{"top_k", query.top_k}, std::pair{"experts", query.experts}, std::pair{"moe_tp", query.moe_tp},
+          std::pair{"moe_ep", query.moe_ep}})
         require(name, value);
     if (query.top_k > query.experts)
         fail(ErrorKind::input, "top_k: is {}, allowed is at most experts, which is {}", query.top_k, query.experts);

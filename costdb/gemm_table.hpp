@@ -22,7 +22,7 @@ private:
     struct Grid {
         Dtype dtype = Dtype::bf16;
         Pass pass = Pass::forward;
-        SparseGrid<3> ratios;                   // over m, n, k
+        SparseGrid<3> ratios;                  // over m, n, k
         std::vector<std::int64_t> latency_ns;  // in the order of the points
     };
 

@@ -66,8 +66,10 @@ const Origin& origin_of(const fs::path& path) {
     const auto name = path.filename().string();
     for (const auto& origin : origins)
         if (name.starts_with(origin.prefix)) return origin;
-    fail(ErrorKind::input, "{}: the name does not say the device; allowed begin with a100_sxm_, h100_sxm_, h200_sxm_, "
-         "a100_dgx_, h100_dgx_, a100_nccl_, a100_pcie_, b200_", path.string());
+    fail(ErrorKind::input,
+         "{}: the name does not say the device; allowed begin with a100_sxm_, h100_sxm_, h200_sxm_, "
+         "a100_dgx_, h100_dgx_, a100_nccl_, a100_pcie_, b200_",
+         path.string());
 }
 
 bool is_table(const fs::path& path) {

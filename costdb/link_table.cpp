@@ -67,10 +67,14 @@ namespace {
 
 Region region_of(Basis basis) {
     switch (basis) {
-        case Basis::exact: return Region::exact;
-        case Basis::interpolated: return Region::on_grid;
-        case Basis::extrapolated: return Region::beyond;
-        case Basis::modelled: break;
+        case Basis::exact:
+            return Region::exact;
+        case Basis::interpolated:
+            return Region::on_grid;
+        case Basis::extrapolated:
+            return Region::beyond;
+        case Basis::modelled:
+            break;
     }
     return Region::modelled;
 }
@@ -86,8 +90,8 @@ double ring_ns(const DeviceFacts& device, CollectiveKind kind, double gpus, doub
     const double efficiency = kind == CollectiveKind::all_reduce ? 0.75 : 0.6;
     const double steps_us = steps_of(kind) * (gpus - 1);
     constexpr double fixed_us = 6;
-    return 1e3 * (fixed_us + steps_us +
-                  steps_of(kind) * bytes * (gpus - 1) / gpus / (device.link_bytes_per_us * efficiency));
+    return 1e3 *
+           (fixed_us + steps_us + steps_of(kind) * bytes * (gpus - 1) / gpus / (device.link_bytes_per_us * efficiency));
 }
 
 }  // namespace
@@ -102,7 +106,8 @@ Answer LinkTable::from_sweep(const DeviceFacts& device, const Collective& query)
     const Curve* curve = prefer_large || !sweep ? large : sweep;
     if (!curve) return {};
     const auto reading = curve->at(bytes);
-    return {reading.ns, reading.basis, error_percent(Subject::collective, device.family, region_of(reading.basis), false)};
+    return {reading.ns, reading.basis,
+            error_percent(Subject::collective, device.family, region_of(reading.basis), false)};
 }
 
 Answer LinkTable::inside_node(const DeviceFacts& device, const Collective& query) const {
@@ -162,7 +167,9 @@ Answer LinkTable::across_nodes(const DeviceFacts& device, const Collective& quer
             crossing *= static_cast<double>(query.gpus_per_node);
             break;
         case CollectiveKind::all_gather:
-        case CollectiveKind::reduce_scatter: ns = inside(query.kind, query.message); break;
+        case CollectiveKind::reduce_scatter:
+            ns = inside(query.kind, query.message);
+            break;
     }
     const PointToPoint tiny{.gpus_per_node = 1, .message = Bytes{1}, .network = query.network};
     constexpr std::int64_t much = std::int64_t{1} << 26;
@@ -188,7 +195,7 @@ Answer LinkTable::transfer(const DeviceFacts& device, const PointToPoint& query)
         const double startup = !curve.empty()             ? curve.at(1).ns
                                : query.gpus_per_node == 1 ? startup_across_ns
                                                           : startup_inside_ns;
-        const double speed = other_network ? static_cast<double>(query.network.bytes_per_second) * 1e-9
+        const double speed = other_network              ? static_cast<double>(query.network.bytes_per_second) * 1e-9
                              : query.gpus_per_node == 1 ? network_bytes_per_ns
                                                         : device.link_bytes_per_us * 0.67e-3;
         return {startup + bytes / speed, Basis::modelled,

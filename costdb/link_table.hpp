@@ -57,8 +57,8 @@ private:
     Answer transfer(const DeviceFacts& device, const PointToPoint& query) const;
 
     std::vector<std::pair<Key, Curve>> curves_;  // sorted by key
-    Curve inside_, across_;                       // point to point
-    bool borrowed_ = false;                       // the two are another device's
+    Curve inside_, across_;                      // point to point
+    bool borrowed_ = false;                      // the two are another device's
 };
 
 }  // namespace pipeweaver::costdb

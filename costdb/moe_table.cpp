@@ -14,7 +14,7 @@ namespace {
 
 template <class T>
 double base_ns(const DeviceFacts& device, const T& x) {
-    const MoeShape shape{static_cast<double>(x.tokens), static_cast<double>(x.hidden), static_cast<double>(x.ffn),
+    const MoeShape shape{static_cast<double>(x.tokens), static_cast<double>(x.hidden),  static_cast<double>(x.ffn),
                          static_cast<double>(x.top_k),  static_cast<double>(x.experts), static_cast<double>(x.moe_tp),
                          static_cast<double>(x.moe_ep)};
     return 1e3 * moe_base_us(device, x.dtype, shape);

@@ -73,13 +73,12 @@ Cost ask_attention(const CostDatabase& database, const Row& row) {
 
 Cost ask_collective(const CostDatabase& database, const Row& row) {
     const bool source_word = row.text("collective") == "alltoall";  // as the measured tables spell it
-    return database.cost(
-        Collective{.kind = source_word ? CollectiveKind::all_to_all
-                                       : row.choice<CollectiveKind>("collective", collective_names()),
-                   .dtype = row.dtype("bf16"),
-                   .gpus = row.whole("gpus"),
-                   .gpus_per_node = row.whole("gpus_per_node", 8),
-                   .message = Bytes{row.whole("message_bytes")}});
+    return database.cost(Collective{
+        .kind = source_word ? CollectiveKind::all_to_all : row.choice<CollectiveKind>("collective", collective_names()),
+        .dtype = row.dtype("bf16"),
+        .gpus = row.whole("gpus"),
+        .gpus_per_node = row.whole("gpus_per_node", 8),
+        .message = Bytes{row.whole("message_bytes")}});
 }
 
 Cost ask_transfer(const CostDatabase& database, const Row& row) {

@@ -3,14 +3,12 @@
 // The method (GEMM and attention share it), with coordinates in logarithms:
 //   1. a query on a point                         -> its value
 //   2. every coordinate on its axis, no point     -> mean of the 1-D interpolations along each axis through the query
-//                                                    (the other coordinates fixed); weight 1, or 0.15 for an axis
-//                                                    on which points lie on one side only and the value is held
+//                                                    (the other coordinates fixed); weight of the axis, times 0.15
+//                                                    where points lie on one side only and the value is held
 //   3. a coordinate off its axis                  -> linear between the two next axis positions, each found by 1-3;
 //                                                    beyond the axis the last value is held
 // An axis may have classes: positions of another class than the query's are passed over.
 #pragma once
-
-#include "pipeweaver/base/assert.hpp"
 
 #include <algorithm>
 #include <array>
@@ -24,9 +22,9 @@ namespace pipeweaver::costdb {
 
 struct Estimate {
     double value = 0;
-    bool beyond = false;           ///< a value was held beyond the points
-    bool off_grid = false;         ///< a coordinate was on no axis position
-    std::int64_t exact_index = -1; ///< of the point hit, as given to the constructor
+    bool beyond = false;            ///< a value was held beyond the points
+    bool off_grid = false;          ///< a coordinate was on no axis position
+    std::int64_t exact_index = -1;  ///< of the point hit, as given to the constructor
 };
 
 template <std::size_t D>
@@ -42,12 +40,18 @@ public:
     };
 
     static int one_class(std::size_t, std::int64_t) { return 0; }
+    static constexpr std::array<double, D> equal_weights() {
+        std::array<double, D> weights{};
+        for (auto& w : weights) w = 1;
+        return weights;
+    }
 
     SparseGrid() = default;
 
-    /// Pre: no two points at the same place, all coordinates >= 1. `bracket_order`: axes by which off-grid queries are
-    /// split, outermost first.
-    SparseGrid(std::vector<Point> points, Key bracket_order, ClassOf class_of = one_class);
+    /// Pre: no two points at the same place, all coordinates >= 1, fewer than 2^20 positions on an axis.
+    /// `bracket_order`: axes by which off-grid queries are split, outermost first.
+    SparseGrid(std::vector<Point> points, Key bracket_order, ClassOf class_of = one_class,
+               std::array<double, D> weights = equal_weights());
 
     bool empty() const { return values_.empty(); }
     const std::vector<std::int64_t>& axis(std::size_t a) const { return axes_[a]; }
@@ -73,24 +77,24 @@ private:
     std::array<std::vector<std::int64_t>, D> axes_;
     std::array<std::vector<double>, D> logs_;
     std::vector<Point> values_;
-    std::vector<std::int64_t> cells_;    // sorted cells of the points ...
-    std::vector<std::int64_t> order_;    // ... and which point lies there
-    std::vector<std::int32_t> dense_;    // or, on a full enough grid, the point of every cell
+    std::vector<std::int64_t> cells_;  // sorted cells of the points ...
+    std::vector<std::int64_t> order_;  // ... and which point lies there
+    std::vector<std::int32_t> dense_;  // or, on a full enough grid, the point of every cell
     Key bracket_order_{};
     ClassOf class_of_ = one_class;
+    std::array<double, D> weights_ = equal_weights();
 };
 
 template <std::size_t D>
-SparseGrid<D>::SparseGrid(std::vector<Point> points, Key bracket_order, ClassOf class_of)
-    : values_(std::move(points)), bracket_order_(bracket_order), class_of_(class_of) {
+SparseGrid<D>::SparseGrid(std::vector<Point> points, Key bracket_order, ClassOf class_of, std::array<double, D> weights)
+    : values_(std::move(points)), bracket_order_(bracket_order), class_of_(class_of), weights_(weights) {
     std::size_t volume = 1;
     for (std::size_t a = 0; a < D; ++a) {
         for (const auto& point : values_) axes_[a].push_back(point.at[a]);
         std::sort(axes_[a].begin(), axes_[a].end());
         axes_[a].erase(std::unique(axes_[a].begin(), axes_[a].end()), axes_[a].end());
         for (const auto x : axes_[a]) logs_[a].push_back(std::log(static_cast<double>(x)));
-        volume *= std::max<std::size_t>(axes_[a].size(), 1);  // fewer than 2^32 points: D <= 3 axes cannot overflow it
-        PIPEWEAVER_ASSERT(volume < std::numeric_limits<std::size_t>::max() >> 32 || a + 1 == D);
+        volume *= std::max<std::size_t>(axes_[a].size(), 1);
     }
     const bool is_dense = volume <= 16 * values_.size() + 1024;
     if (is_dense) dense_.assign(volume, -1);
@@ -160,7 +164,7 @@ std::optional<Estimate> SparseGrid<D>::at_positions(const Key& at, const Positio
     for (std::size_t a = 0; a < D; ++a) {
         const auto part = along(a, at, position);
         if (!part) continue;
-        const double weight = part->beyond ? weight_beyond : 1;
+        const double weight = weights_[a] * (part->beyond ? weight_beyond : 1);
         sum += weight * part->value;
         weights += weight;
         beyond = beyond && part->beyond;

@@ -63,8 +63,8 @@ public:
 
     void bind(int place, std::int64_t value) { database_.check(sqlite3_bind_int64(statement_.get(), place, value)); }
     void bind(int place, const std::string& value) {
-        database_.check(sqlite3_bind_text(statement_.get(), place, value.data(), static_cast<int>(value.size()),
-                                          SQLITE_TRANSIENT));
+        database_.check(
+            sqlite3_bind_text(statement_.get(), place, value.data(), static_cast<int>(value.size()), SQLITE_TRANSIENT));
     }
 
     /// The next row; false after the last.

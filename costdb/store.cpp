@@ -192,9 +192,9 @@ template <class Rows>
 void keep_first(Measurements& in) {
     auto& points = in.*Rows::points;
     std::stable_sort(points.begin(), points.end(), [](const auto& a, const auto& b) { return key_of(a) < key_of(b); });
-    points.erase(std::unique(points.begin(), points.end(),
-                             [](const auto& a, const auto& b) { return key_of(a) == key_of(b); }),
-                 points.end());
+    points.erase(
+        std::unique(points.begin(), points.end(), [](const auto& a, const auto& b) { return key_of(a) == key_of(b); }),
+        points.end());
 }
 
 std::int64_t pragma(const Sqlite& database, const std::string& name) {
@@ -230,8 +230,8 @@ void pin_header(std::string& bytes) {
 std::string write_store(const std::vector<SourcedMeasurements>& sources) {
     Sqlite database("new cost database");
     database.run(schema);
-    database.run(fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}; BEGIN", application_id,
-                             schema_version));
+    database.run(
+        fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}; BEGIN", application_id, schema_version));
     std::int64_t id = 0;
     for (const auto& source : sources) {
         ++id;
@@ -252,8 +252,7 @@ Measurements read_store(const std::string& name, std::string_view bytes, std::st
     const auto database = open_store(name, bytes);
     if (check) {
         Statement pages(database, "PRAGMA quick_check(1)");
-        if (pages.step() && pages.text(0) != "ok")
-            fail(ErrorKind::input, "{}: is damaged: {}", name, pages.text(0));
+        if (pages.step() && pages.text(0) != "ok") fail(ErrorKind::input, "{}: is damaged: {}", name, pages.text(0));
     }
     Measurements result;
     result.device = device;
@@ -261,8 +260,7 @@ Measurements read_store(const std::string& name, std::string_view bytes, std::st
     sources.bind(1, result.device);
     try {
         while (sources.step())
-            for_each_table(
-                [&]<class Rows>(Rows) { select<Rows>(name, database, sources.integer(0), result); });
+            for_each_table([&]<class Rows>(Rows) { select<Rows>(name, database, sources.integer(0), result); });
     } catch (const Error& error) {
         if (std::string_view(error.what()).starts_with(name)) throw;
         throw error.in(name);

@@ -62,11 +62,11 @@ private:
 
 const std::array<std::string, 3> trained_passes{"forward", "backward_input", "backward_weight"};
 const std::array<std::string, 2> attention_passes{"forward", "backward"};
-const std::array<std::string, 5> collective_words{"all_gather", "reduce_scatter", "all_reduce", "alltoall", "send_recv"};
+const std::array<std::string, 5> collective_words{"all_gather", "reduce_scatter", "all_reduce", "alltoall",
+                                                  "send_recv"};
 
 void read_gemm(const Row& row, Measurements& into) {
-    into.gemm.push_back(
-        {row.dtype(), Pass::forward, row.size("m"), row.size("n"), row.size("k"), row.latency_ns()});
+    into.gemm.push_back({row.dtype(), Pass::forward, row.size("m"), row.size("n"), row.size("k"), row.latency_ns()});
 }
 
 void read_gemm_pass(const Row& row, Measurements& into) {
@@ -136,8 +136,8 @@ void read_nodes(const Row& row, Measurements& into) {
     const auto word = row.choice("collective", collective_words);
     const auto gpus = row.size("gpus"), gpus_per_node = row.size("gpus_per_node");
     if (word != send_recv) {
-        into.collective.push_back({LinkSource::nodes, kind_of(word), Dtype::fp16, gpus, gpus_per_node, row.message(),
-                                   row.latency_ns()});
+        into.collective.push_back(
+            {LinkSource::nodes, kind_of(word), Dtype::fp16, gpus, gpus_per_node, row.message(), row.latency_ns()});
     } else {
         if (gpus != 2) row.fail("gpus", fmt::format("is {}, send_recv has 2", gpus));
         into.point_to_point.push_back({std::min<std::int64_t>(gpus_per_node, 2), row.message(), row.latency_ns()});

@@ -1,4 +1,5 @@
 #include "pipeweaver/base/csv.hpp"
+
 #include "pipeweaver/base/error.hpp"
 
 #include <doctest/doctest.h>

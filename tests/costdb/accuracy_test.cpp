@@ -67,8 +67,12 @@ TEST_CASE("left-out GEMMs are met within the noise of their tables, and far bett
 
 TEST_CASE("left-out attentions are met within 3 and 11 percent causal, 5 and 16 percent encoder") {
     for (const auto* device : {&a100(), &h100(), &h200()}) {
-        const auto asked = leave_out(*device, &Measurements::attention, one_of_ten<AttentionPoint>(2));
-        check(device->device() + " causal", errors(asked, [](const auto& a) { return a.point.causal; }), {3, 11.7});
+        std::vector<Asked<AttentionPoint>> asked;  // one fold of ten alone moves the median by 0.2
+        for (const std::uint64_t fold : {1, 2, 3}) {
+            const auto some = leave_out(*device, &Measurements::attention, one_of_ten<AttentionPoint>(fold));
+            asked.insert(asked.end(), some.begin(), some.end());
+        }
+        check(device->device() + " causal", errors(asked, [](const auto& a) { return a.point.causal; }), {3, 11});
         const auto encoder = errors(asked, [](const auto& a) { return !a.point.causal; });
         if (!encoder.empty()) check(device->device() + " encoder", encoder, {5, 16});
     }

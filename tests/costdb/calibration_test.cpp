@@ -1,5 +1,6 @@
 // The procedure behind costdb/calibration.cpp.
 #include "costdb/calibration.hpp"
+
 #include "tests/costdb/leave_out.hpp"
 
 #include <doctest/doctest.h>
@@ -21,7 +22,8 @@ public:
     template <class Point, class F>
     void add(const std::vector<Asked<Point>>& asked, F label) {
         for (const auto& a : asked)
-            if (const std::string name = label(a); !name.empty()) rows_[name].emplace_back(a.error, a.answer.error_percent);
+            if (const std::string name = label(a); !name.empty())
+                rows_[name].emplace_back(a.error, a.answer.error_percent);
     }
 
     /// Checks every row of at least 100 points for 85-95 % within the printed error.
@@ -36,8 +38,9 @@ public:
             }
             std::sort(found.begin(), found.end());
             const double share = within / static_cast<double>(points.size());
-            const auto message = fmt::format("{}: {} points, nine of ten within {:.1f} %, median {:.1f} %, printed {:.1f} %",
-                                             name, points.size(), quantile(found, 0.9), quantile(found, 0.5), points[0].second);
+            const auto message =
+                fmt::format("{}: {} points, nine of ten within {:.1f} %, median {:.1f} %, printed {:.1f} %", name,
+                            points.size(), quantile(found, 0.9), quantile(found, 0.5), points[0].second);
             INFO(message);
             CHECK(share >= 0.85);
             CHECK(share <= 0.95);
@@ -49,7 +52,9 @@ private:
 };
 
 std::string size_of_answer(const Asked<GemmPoint>& a) { return is_big(a.point) ? "big" : "small"; }
-std::string size_of_answer(const Asked<AttentionPoint>& a) { return a.answer.duration.count() > 200'000 ? "big" : "small"; }
+std::string size_of_answer(const Asked<AttentionPoint>& a) {
+    return a.answer.duration.count() > 200'000 ? "big" : "small";
+}
 
 std::string subject(const Asked<GemmPoint>& a) { return fmt::format("gemm {}", name_of(a.point.dtype)); }
 std::string subject(const Asked<AttentionPoint>& a) { return a.point.causal ? "causal" : "encoder"; }
@@ -58,9 +63,8 @@ std::string subject(const Asked<AttentionPoint>& a) { return a.point.causal ? "c
 template <class Point>
 auto label(const std::string& family, const std::string& region, Basis basis) {
     return [=](const Asked<Point>& a) {
-        return a.answer.basis == basis
-                   ? fmt::format("{} {} {} {}", family, subject(a), region, size_of_answer(a))
-                   : std::string();
+        return a.answer.basis == basis ? fmt::format("{} {} {} {}", family, subject(a), region, size_of_answer(a))
+                                       : std::string();
     };
 }
 
@@ -93,7 +97,9 @@ void for_each_device(F f) {
 
 /// Without any point of one table.
 template <class Point>
-bool everything(const Point&, std::size_t) { return true; }
+bool everything(const Point&, std::size_t) {
+    return true;
+}
 
 }  // namespace
 
@@ -282,7 +288,7 @@ TEST_CASE("of left-out GEMMs of B200, 85 to 95 percent lie within the printed er
     std::size_t all = 0;
     const auto device = CostDatabase::embedded("b200");
     for (std::size_t fold = 0; fold < 5; ++fold)
-        for (const auto& a : leave_out(device, &Measurements::gemm, [&](const GemmPoint& p, std::size_t index) {
+        for (const auto& a : leave_out(device, &Measurements::gemm, [&](const GemmPoint&p, std::size_t index) {
                  return p.pass == Pass::forward && index % 5 == fold;
              })) {
             within += a.within() ? 1 : 0;

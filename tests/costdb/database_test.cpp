@@ -66,8 +66,8 @@ TEST_CASE("between two m the ratio to the roofline is interpolated in the logari
 
     const auto middle = database.cost(Gemm{.m = 2048, .n = 1024, .k = 1024});
 
-    // Ratios 2.0000 at 1024 and 3.0000 at 4096 (base 10.6851 us); their geometric mean, sqrt 6, at 2048, where the base is
-    // 2 + 4.3427 us: 15.537 us.
+    // Ratios 2.0000 at 1024 and 3.0000 at 4096 (base 10.6851 us); their geometric mean, sqrt 6, at 2048, where the base
+    // is 2 + 4.3427 us: 15.537 us.
     CHECK(base_1024_us == doctest::Approx(4.1714).epsilon(1e-4));
     CHECK(static_cast<double>(middle.duration.count()) == doctest::Approx(15'537).epsilon(1e-3));
     CHECK(middle.basis == Basis::interpolated);
@@ -102,7 +102,8 @@ TEST_CASE("the backward passes of a GEMM are the forward times the measured rati
         query.pass = which;
         return database.cost(query);
     };
-    for (const auto& [database, ratio] : {std::pair{&a100(), 2.04}, std::pair{&h100(), 2.05}, std::pair{&h200(), 2.05}}) {
+    for (const auto& [database, ratio] :
+         {std::pair{&a100(), 2.04}, std::pair{&h100(), 2.05}, std::pair{&h200(), 2.05}}) {
         const auto there = static_cast<double>(database->cost(forward).duration.count());
         const auto back = pass(*database, Pass::backward);
         CHECK(static_cast<double>(back.duration.count()) == doctest::Approx(ratio * there).epsilon(1e-6));
@@ -213,7 +214,8 @@ TEST_CASE("a faster network between nodes makes what crosses it faster, and noth
     };
     CHECK(ask(64, 400'000'000'000) < ask(64, 50'000'000'000));
     CHECK(ask(8, 400'000'000'000) == ask(8, 50'000'000'000));
-    const auto transfer = h100().cost(PointToPoint{.message = Bytes{1'000'000'000}, .network = Bandwidth{50'000'000'000}});
+    const auto transfer =
+        h100().cost(PointToPoint{.message = Bytes{1'000'000'000}, .network = Bandwidth{50'000'000'000}});
     CHECK(transfer.duration.count() == doctest::Approx(20e6).epsilon(0.01));
 }
 
@@ -242,10 +244,12 @@ TEST_CASE("what no table holds is modelled") {
     const auto h20 = CostDatabase::embedded("H20");
     CHECK(h20.measurements().gemm.empty());
     CHECK(h20.cost(Gemm{.m = 4096, .n = 4096, .k = 4096}).basis == Basis::modelled);
-    CHECK(h20.cost(Gemm{.m = 4096, .n = 4096, .k = 4096}).duration > h100().cost(Gemm{.m = 4096, .n = 4096, .k = 4096}).duration);
+    CHECK(h20.cost(Gemm{.m = 4096, .n = 4096, .k = 4096}).duration >
+          h100().cost(Gemm{.m = 4096, .n = 4096, .k = 4096}).duration);
     CHECK(h100().cost(Elementwise{Bytes{2'680'000'000}}).duration == Duration{1'000'000});  // 0.8 * 3.35 TB/s
-    CHECK(a100().cost(MixtureOfExperts{.tokens = 4096, .hidden = 4096, .ffn = 1536, .top_k = 8, .experts = 128}).basis ==
-          Basis::modelled);
+    CHECK(
+        a100().cost(MixtureOfExperts{.tokens = 4096, .hidden = 4096, .ffn = 1536, .top_k = 8, .experts = 128}).basis ==
+        Basis::modelled);
 }
 
 TEST_CASE("devices answer to their aliases, and an unknown one is named with the nearest") {
@@ -266,9 +270,10 @@ TEST_CASE("impossible queries are refused, each by name") {
     CHECK_THROWS_WITH_AS(
         static_cast<void>(h100().cost(Attention{.seq_len = 1, .q_heads = 8, .kv_heads = 3, .head_dim = 64})),
         "kv_heads: is 3, allowed are divisors of q_heads, which is 8", Error);
-    CHECK_THROWS_WITH_AS(static_cast<void>(h100().cost(Attention{
-                             .seq_len = 1, .q_heads = 8, .kv_heads = 8, .head_dim = 64, .pass = Pass::backward_weight})),
-                         "pass: attention has no backward_weight, allowed are forward and backward", Error);
+    CHECK_THROWS_WITH_AS(
+        static_cast<void>(h100().cost(
+            Attention{.seq_len = 1, .q_heads = 8, .kv_heads = 8, .head_dim = 64, .pass = Pass::backward_weight})),
+        "pass: attention has no backward_weight, allowed are forward and backward", Error);
     CHECK_THROWS_WITH_AS(static_cast<void>(h100().cost(Collective{.gpus = 1, .message = Bytes{1}})),
                          "gpus: is 1, a collective needs at least 2", Error);
     CHECK_THROWS_AS(static_cast<void>(h100().cost(PointToPoint{.message = Bytes{0}})), Error);

@@ -52,19 +52,19 @@ TEST_CASE("what was imported is answered exactly, duplicates by their median") {
     CHECK(done.duplicates == 2);
     CHECK(database.cost(Gemm{.m = 128, .n = 256, .k = 512}).duration == Duration{7250});
     CHECK(database.cost(Gemm{.dtype = Dtype::fp8, .m = 16, .n = 32, .k = 48}).basis == Basis::exact);
-    CHECK(database.cost(Attention{.batch = 2, .seq_len = 1024, .q_heads = 16, .kv_heads = 4, .head_dim = 128}).duration ==
-          Duration{88'500});
+    CHECK(
+        database.cost(Attention{.batch = 2, .seq_len = 1024, .q_heads = 16, .kv_heads = 4, .head_dim = 128}).duration ==
+        Duration{88'500});
 }
 
 TEST_CASE("the passes of a GEMM table meet at the forward's shape") {
     const Folder folder("passes");
-    const auto table = folder.write(
-        "t.csv",
-        "dtype,batch,m,n,k,layout,pass,accumulate,out_dtype,fraction_of_peak,latency_us\n"
-        "bf16,1,4096,1536,5120,TN,forward,False,bf16,0.78,262.152\n"
-        "bf16,1,4096,5120,1536,NN,backward_input,False,bf16,0.73,279.983\n"
-        "bf16,1,1536,5120,4096,NT,backward_weight,True,fp32,0.62,330.671\n"
-        "bf16,1,1536,5120,4096,NT,backward_weight,True,bf16,0.65,310\n");
+    const auto table = folder.write("t.csv",
+                                    "dtype,batch,m,n,k,layout,pass,accumulate,out_dtype,fraction_of_peak,latency_us\n"
+                                    "bf16,1,4096,1536,5120,TN,forward,False,bf16,0.78,262.152\n"
+                                    "bf16,1,4096,5120,1536,NN,backward_input,False,bf16,0.73,279.983\n"
+                                    "bf16,1,1536,5120,4096,NT,backward_weight,True,fp32,0.62,330.671\n"
+                                    "bf16,1,1536,5120,4096,NT,backward_weight,True,bf16,0.65,310\n");
     static_cast<void>(import_tables({{table, "a100_pcie", "test", "none"}}, folder / "db.sqlite"));
     const auto database = CostDatabase::read(folder / "db.sqlite", "a100-pcie");
 
@@ -106,8 +106,10 @@ TEST_CASE("a table that is no measurement is refused with its line and column, a
     CHECK(refusal(folder, header) == "t.csv: has no rows");
     CHECK(refusal(folder, "dtype,m,n,latency_us\nbf16,8,8,1\n") ==
           "t.csv:1: column 'k' is missing; tables like this have dtype,m,n,k,latency_us");
-    CHECK(refusal(folder, "dtype,m,n,k,latency\nbf16,8,8,8,1\n").starts_with("t.csv:1: column 'latency_us' is missing"));
-    CHECK(refusal(folder, "dtype,m,n,k,extra,latency_us\nbf16,8,8,8,1,1\n").starts_with("t.csv:1: unknown column 'extra'"));
+    CHECK(
+        refusal(folder, "dtype,m,n,k,latency\nbf16,8,8,8,1\n").starts_with("t.csv:1: column 'latency_us' is missing"));
+    CHECK(refusal(folder, "dtype,m,n,k,extra,latency_us\nbf16,8,8,8,1,1\n")
+              .starts_with("t.csv:1: unknown column 'extra'"));
     CHECK(refusal(folder, "dtype,batch,seq_len,q_heads,kv_heads,head_dim,causal,latency_us\nbf16,1,8,4,3,64,1,5\n") ==
           "t.csv:2: kv_heads: does not divide q_heads");
     CHECK(refusal(folder, "collective,dtype,gpus,message_bytes,latency_us\nall_gater,fp16,2,8,1\n")

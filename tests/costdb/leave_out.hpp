@@ -11,9 +11,7 @@
 
 namespace pipeweaver::costdb::testing {
 
-inline Gemm query_of(const GemmPoint& p) {
-    return {.dtype = p.dtype, .m = p.m, .n = p.n, .k = p.k, .pass = p.pass};
-}
+inline Gemm query_of(const GemmPoint& p) { return {.dtype = p.dtype, .m = p.m, .n = p.n, .k = p.k, .pass = p.pass}; }
 inline Attention query_of(const AttentionPoint& p) {
     return {.dtype = p.dtype,
             .batch = p.batch,

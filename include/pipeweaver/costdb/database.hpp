@@ -7,10 +7,11 @@
 //              Beyond: the ratio is held, above the largest m the latency grows with m. After Ampere, m >= 16 that
 //              is a multiple of 16 leans on such m only, and other m on other m only. fp16 runs as bf16, int8 as fp8.
 //              A batch: batch * m rows, with the batch's weight traffic; extrapolated.
-// Attention    the same with 5 us + max(operations / (0.6 peak), traffic / bandwidth), along batch, seq_len and
-//              q_heads. Heads between the measured sizes run at the next size up (extrapolated where that is more than
-//              4/3 of theirs). Number of key heads: the nearest measured one at the same q_heads, by logarithm.
-//              Encoder attention of head sizes that only causal tables have: twice the causal time, extrapolated.
+// Attention    the same with 5 us + max(operations / (0.6 peak), traffic / bandwidth), along batch (weight 2),
+//              seq_len and q_heads. Heads between the measured sizes run at the next size up (extrapolated where that
+//              is more than 4/3 of theirs). Number of key heads: the nearest measured one at the same q_heads, by
+//              logarithm. Encoder attention of head sizes that only causal tables have: twice the causal time,
+//              extrapolated.
 // Backward     forward times a ratio, where not measured: GEMM input gradient 0.99 (Ampere), 1.00 (Hopper), 1.01
 //              (Blackwell), weight gradient 1.05; attention 2.86, 2.7, 2.99. At best interpolated.
 // Collectives  logarithmic along the message per number of GPUs, proportional beyond the largest, held below the

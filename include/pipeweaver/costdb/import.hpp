@@ -39,8 +39,8 @@ struct TableFile {
 
 struct Imported {
     std::size_t tables = 0;
-    std::size_t points = 0;      ///< rows of the database
-    std::size_t duplicates = 0;  ///< rows of tables that were merged into others
+    std::size_t points = 0;             ///< rows of the database
+    std::size_t duplicates = 0;         ///< rows of tables that were merged into others
     std::vector<std::string> left_out;  ///< files of the folder that are no tables, with the reason
 };
 

@@ -19,7 +19,7 @@ enum class Basis : std::uint8_t {
 
 enum class Dtype : std::uint8_t { bf16, fp8, fp16, fp32, int8 };
 [[nodiscard]] std::string_view name_of(Dtype dtype);
-[[nodiscard]] std::int64_t size_of(Dtype dtype);  ///< bytes of one element
+[[nodiscard]] std::int64_t size_of(Dtype dtype);           ///< bytes of one element
 [[nodiscard]] std::span<const std::string> dtype_names();  ///< in the order of Dtype
 
 /// Which pass of an operator. For a GEMM out[m,n] = a[m,k] b[k,n]: `backward` is input and weight gradient together.
