@@ -92,23 +92,37 @@ private:
     Walk& walk_;
 };
 
+// A large step, kept if its value is at most `most`.
+bool rebuild(LargeSteps& large, Walk& walk, Random& random, double weight, double most) {
+    if (!large.rebuild.propose(walk, random)) return false;
+    if (static_cast<double>(large.rebuild.makespan()) > most) return false;
+    large.trial.load(large.rebuild.sequence(), walk.mode());
+    if (large.trial.value(large.trial.energy(), weight) > most) return false;
+    walk.copy(large.trial);
+    return true;
+}
+
 }  // namespace
 
-void anneal(const Flat& flat, const StepChoices& choices, const Annealing& options, Walk& walk, Candidate& best) {
+void anneal(const Flat& flat, const StepChoices& choices, const Annealing& options, LargeSteps& large, Walk& walk,
+            Candidate& best) {
     Steps steps(flat, choices, walk);
     double value = walk.value(walk.energy(), options.weight);
     for (std::uint64_t k = 0; k < options.evaluations && best.energy.makespan > options.enough; ++k) {
         Random random(options.seed, options.first_number + k);
         const double allowance = -options.temperature * std::log(1.0 - random.uniform());
-        const auto slack = static_cast<std::int64_t>(2 * allowance);
-        if (!steps.propose(random, walk.energy().makespan + slack)) continue;
-        const double now = walk.value(walk.energy(), options.weight);
-        if (now > value + allowance) {
-            walk.take_back();
-            continue;
+        if (random.below(1000) < options.rebuild_permille) {
+            if (!rebuild(large, walk, random, options.weight, value + allowance)) continue;
+        } else {
+            const auto slack = static_cast<std::int64_t>(2 * allowance);
+            if (!steps.propose(random, walk.energy().makespan + slack)) continue;
+            if (walk.value(walk.energy(), options.weight) > value + allowance) {
+                walk.take_back();
+                continue;
+            }
+            walk.keep();
         }
-        walk.keep();
-        value = now;
+        value = walk.value(walk.energy(), options.weight);
         if (better(walk.energy(), best.energy)) store(walk, best);
     }
 }

@@ -3,6 +3,7 @@
 
 #include "pipeweaver/base/random.hpp"
 #include "search/candidate.hpp"
+#include "search/rebuild.hpp"
 
 namespace pipeweaver::search {
 
@@ -12,7 +13,8 @@ struct Annealing {
     std::uint64_t seed = 1;
     std::uint64_t first_number = 0;  ///< number of the first evaluation; random numbers belong to it
     std::uint64_t evaluations = 0;
-    std::int64_t enough = 0;  ///< a makespan that cannot be beaten: stop there
+    std::uint32_t rebuild_permille = 0;  ///< how many evaluations of a thousand are large steps
+    std::int64_t enough = 0;             ///< a makespan that cannot be beaten: stop there
 };
 
 /// What steps choose from; made once per problem.
@@ -23,7 +25,16 @@ struct StepChoices {
     std::vector<std::vector<std::uint32_t>> on_rank;  ///< the same by rank
 };
 
+/// What large steps work with; one per slot.
+struct LargeSteps {
+    LargeSteps(const Flat& flat, const TaskGroups& groups) : rebuild(flat, groups), trial(flat) {}
+
+    Rebuild rebuild;
+    Walk trial;
+};
+
 /// Steps from where `walk` stands; keeps the best in `best`. Allocates nothing once `best` has room.
-void anneal(const Flat& flat, const StepChoices& choices, const Annealing& options, Walk& walk, Candidate& best);
+void anneal(const Flat& flat, const StepChoices& choices, const Annealing& options, LargeSteps& large, Walk& walk,
+            Candidate& best);
 
 }  // namespace pipeweaver::search

@@ -115,4 +115,52 @@ void Dispatcher::run(Choice choice, std::span<const std::uint32_t> position) {
     }
 }
 
+std::optional<Shortage> Dispatcher::change_costs(std::span<const Cost> costs) {
+    costs_.assign(costs.begin(), costs.end());
+    return memory_.change_costs(costs);
+}
+
+void Dispatcher::push(std::uint32_t task) {
+    heap_.push_back(task);
+    std::push_heap(heap_.begin(), heap_.end(),
+                   [&](std::uint32_t a, std::uint32_t b) { return std::pair(key_[a], a) > std::pair(key_[b], b); });
+}
+
+// Lets the first of the refused try again.
+void Dispatcher::recall_refused(std::size_t most) {
+    std::sort(waiting_.begin(), waiting_.end(),
+              [&](std::uint32_t a, std::uint32_t b) { return std::pair(key_[a], a) < std::pair(key_[b], b); });
+    const std::size_t count = std::min(most, waiting_.size());
+    for (std::size_t i = 0; i < count; ++i) push(waiting_[i]);
+    waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(count));
+}
+
+void Dispatcher::run_by_key(std::span<const std::int64_t> key) {
+    constexpr std::size_t at_once = 3;  // most of the refused would be refused again
+    key_ = key;
+    begin();
+    heap_.clear();
+    waiting_.clear();
+    for (const auto& ready : ready_)
+        for (const std::uint32_t task : ready) push(task);
+    while (sequence_.size() < flat_.tasks()) {
+        if (heap_.empty()) recall_refused(waiting_.size());
+        PIPEWEAVER_ASSERT(!heap_.empty());
+        std::pop_heap(heap_.begin(), heap_.end(),
+                      [&](std::uint32_t a, std::uint32_t b) { return std::pair(key_[a], a) > std::pair(key_[b], b); });
+        const std::uint32_t task = heap_.back(), rank = flat_.rank_of[task];
+        heap_.pop_back();
+        if (!memory_.allows(task)) {
+            waiting_.push_back(task);
+            continue;
+        }
+        place(rank, {task, std::max(clock_[rank], ready_at_[task])});
+        for (const Arc& arc : flat_.after[task])
+            if (missing_[arc.task] == 0) push(arc.task);
+        if (memory_.relief() == seen_relief_) continue;
+        seen_relief_ = memory_.relief();
+        recall_refused(at_once);
+    }
+}
+
 }  // namespace pipeweaver::search

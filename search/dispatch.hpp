@@ -23,6 +23,13 @@ public:
     /// Sets the tasks' costs; see SafeMemory::prepare.
     std::optional<Shortage> prepare(std::span<const Cost> costs);
 
+    /// The same for other costs; see SafeMemory::change_costs.
+    std::optional<Shortage> change_costs(std::span<const Cost> costs);
+
+    /// Schedules all tasks one by one, the ready task with the smallest key first whatever its time, ties by index; one
+    /// that memory refuses waits until memory is given back. Pre: prepare() found nothing short.
+    void run_by_key(std::span<const std::int64_t> key);
+
     /// Schedules all tasks; smaller `position` = higher priority. Pre: prepare() found nothing short, `choice` is
     /// defined, positions differ. Time O(tasks * (ready tasks of a rank + one memory test)).
     void run(Choice choice, std::span<const std::uint32_t> position);
@@ -45,6 +52,8 @@ private:
     Candidate list_candidate(std::uint32_t rank) const;
     std::uint32_t next_rank();
     void place(std::uint32_t rank, const Candidate& chosen);
+    void push(std::uint32_t task);
+    void recall_refused(std::size_t most);
 
     const Flat& flat_;
     SafeMemory memory_;
@@ -59,6 +68,10 @@ private:
     std::vector<char> stale_, last_late_;            // per rank: candidate_ must be found again; kind run last
     std::vector<std::uint64_t> refused_at_;          // per task: relief + 1 when memory refused it; 0: never
     std::uint64_t seen_relief_ = 0;
+
+    // Of run_by_key(): a heap of ready tasks, and those that memory refused, by key.
+    std::span<const std::int64_t> key_;
+    std::vector<std::uint32_t> heap_, waiting_;
     std::int64_t makespan_ = 0;
 };
 

@@ -10,7 +10,7 @@ namespace pipeweaver::search {
 Engine::Engine(const Flat& flat, std::uint64_t seed, std::int64_t bound, const Tuning& tuning)
     : flat_(flat), tuning_(tuning), seed_(seed), bound_(bound), choices_(flat), groups_(flat) {
     slots_.reserve(tuning.slots);
-    for (std::size_t s = 0; s < tuning.slots; ++s) slots_.emplace_back(flat);
+    for (std::size_t s = 0; s < tuning.slots; ++s) slots_.emplace_back(flat, groups_);
 }
 
 std::optional<std::string> Engine::start(const std::vector<emulator::Schedule>& given, const Executor& execute) {
@@ -35,11 +35,16 @@ void Engine::merge(std::string_view who) {
         if (!better(slot.best, best_)) continue;
         best_ = slot.best;
         found_by_ = who;
+        improved_ = rounds_;
     }
 }
 
+bool Engine::in_group_search() const {
+    return cycle_ == 0 && rounds_ < std::min(tuning_.most_group_rounds, improved_ + tuning_.group_rounds);
+}
+
 void Engine::round(const Executor& execute) {
-    if (rounds_ < tuning_.group_rounds)
+    if (in_group_search())
         group_round(execute);
     else
         anneal_round(execute);
@@ -58,7 +63,7 @@ void Engine::group_round(const Executor& execute) {
         }
         for (std::uint64_t k = 0; k < each; ++k) {
             Random random(seed_, evaluations_ + s * each + k);
-            slot.groups->step(random, 0);
+            slot.groups->step(random);
             const auto& dispatcher = slot.groups->dispatcher();
             if (dispatcher.makespan() >= slot.best.energy.makespan) continue;
             slot.walk.load(dispatcher.sequence(), group_mode_);
@@ -67,8 +72,6 @@ void Engine::group_round(const Executor& execute) {
     });
     evaluations_ += slots_.size() * each;
     merge("groups");
-    if (rounds_ + 1 == tuning_.group_rounds)
-        for (Slot& slot : slots_) slot.groups.reset();
 }
 
 void Engine::begin_cycle() {
@@ -78,22 +81,34 @@ void Engine::begin_cycle() {
         Slot& slot = slots_[s];
         if (s % 2 == 0) slot.best = best_;
         slot.walk.load(slot.best.sequence, slot.best.mode);
+        slot.groups.reset();
     }
     ++cycle_;
 }
 
+void Engine::follow_the_better() {
+    std::vector<std::pair<double, std::size_t>> standing;
+    for (std::size_t s = 0; s < slots_.size(); ++s)
+        standing.emplace_back(slots_[s].walk.value(slots_[s].walk.energy(), tuning_.weight), s);
+    std::sort(standing.begin(), standing.end());
+    for (std::size_t k = 0; k < standing.size() / 2; ++k)
+        slots_[standing[standing.size() - 1 - k].second].walk.copy(slots_[standing[k].second].walk);
+}
+
 void Engine::anneal_round(const Executor& execute) {
     if (cycle_round_ == cycle_length_) begin_cycle();
-    const std::uint64_t each = std::max<std::uint64_t>(16, tuning_.anneal_work / flat_.tasks());
+    const std::uint64_t each = std::max<std::uint64_t>(16, tuning_.anneal_work / (flat_.tasks() + 50));
     const double unit = static_cast<double>(best_.energy.makespan) / std::sqrt(static_cast<double>(flat_.tasks()));
     const double along = static_cast<double>(cycle_round_) / static_cast<double>(cycle_length_);
     const double temperature = unit * tuning_.hot * std::pow(tuning_.cold / tuning_.hot, along);
     execute(slots_.size(), [&](std::size_t s) {
-        const Annealing options{temperature, tuning_.weight, seed_, evaluations_ + s * each, each, bound_};
-        anneal(flat_, choices_, options, slots_[s].walk, slots_[s].best);
+        const Annealing options{temperature, tuning_.weight,           seed_, evaluations_ + s * each,
+                                each,        tuning_.rebuild_permille, bound_};
+        anneal(flat_, choices_, options, slots_[s].large, slots_[s].walk, slots_[s].best);
     });
     evaluations_ += slots_.size() * each;
     ++cycle_round_;
+    if (cycle_round_ % tuning_.sync_rounds == 0) follow_the_better();
     merge("annealing");
 }
 

@@ -21,13 +21,16 @@ namespace pipeweaver::search {
 /// What was tuned by experiment (docs and README of the module say on what).
 struct Tuning {
     std::size_t slots = 8;
-    std::uint64_t group_rounds = 16;
+    std::uint64_t group_rounds = 16;  ///< of the group search at least; it ends after as many without a better one
+    std::uint64_t most_group_rounds = 80;
     std::uint64_t group_work = 3'000;     ///< tasks scheduled per slot and round of the group search, about
-    std::uint64_t anneal_work = 600'000;  ///< tasks times evaluations per slot and round of annealing
-    std::uint64_t first_cycle = 24;       ///< rounds of the first annealing cycle; each next is half as long again
+    std::uint64_t anneal_work = 300'000;  ///< tasks times evaluations per slot and round of annealing
+    std::uint64_t first_cycle = 40;       ///< rounds of the first annealing cycle; each next is half as long again
     double hot = 0.02;                    ///< first temperature of a cycle, as a part of makespan / sqrt(tasks)
     double cold = 0.0005;
     double weight = 0.5;
+    std::uint64_t sync_rounds = 4;  ///< annealing rounds after which the worse half of the slots follows the better
+    std::uint32_t rebuild_permille = 10;
 };
 
 class Engine {
@@ -48,9 +51,10 @@ public:
 
 private:
     struct Slot {
-        explicit Slot(const Flat& flat) : walk(flat) {}
+        Slot(const Flat& flat, const TaskGroups& by) : walk(flat), large(flat, by) {}
 
         Walk walk;
+        LargeSteps large;
         std::unique_ptr<GroupSearch> groups;  // only while the group search lasts
         Candidate best;
     };
@@ -59,6 +63,8 @@ private:
     void group_round(const Executor& execute);
     void begin_cycle();
     void anneal_round(const Executor& execute);
+    bool in_group_search() const;
+    void follow_the_better();
 
     const Flat& flat_;
     Tuning tuning_;
@@ -71,6 +77,7 @@ private:
     Candidate best_;
     std::string found_by_;
     std::uint64_t rounds_ = 0, evaluations_ = 0;
+    std::uint64_t improved_ = 0;  // the last round that found something better
     std::uint64_t cycle_ = 0, cycle_length_ = 0, cycle_round_ = 0;
 };
 

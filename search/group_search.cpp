@@ -88,11 +88,11 @@ void GroupSearch::change(Random& random) {
     }
 }
 
-void GroupSearch::step(Random& random, std::int64_t allowance) {
+void GroupSearch::step(Random& random) {
     old_ = keys_;
     change(random);
     const std::int64_t now = evaluate();
-    if (now <= makespan_ + allowance)
+    if (now <= makespan_)
         makespan_ = now;
     else
         keys_.key = old_.key;

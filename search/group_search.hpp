@@ -36,8 +36,8 @@ public:
     /// Schedules by the current keys. Pre: prepare() found nothing short.
     std::int64_t evaluate();
 
-    /// Changes keys at random, schedules, and keeps the change unless the makespan grows by more than `allowance`.
-    void step(Random& random, std::int64_t allowance);
+    /// Changes keys at random, schedules, and keeps the change unless the makespan grows.
+    void step(Random& random);
 
     const Dispatcher& dispatcher() const { return dispatcher_; }
     const GroupKeys& keys() const { return keys_; }

@@ -136,6 +136,30 @@ std::optional<Shortage> SafeMemory::first_shortage() {
     return std::nullopt;
 }
 
+// Levels of the whole lanes. False if something gives back too early or stays taken.
+bool SafeMemory::measure_lanes() {
+    placed_.assign(flat_.tasks(), 0);
+    begin_.assign(lane_rank_.size(), 0);
+    fresh_.clear();
+    leftovers_ = false;
+    bool plain = true;
+    for (std::uint32_t lane = 0; lane < lane_rank_.size(); ++lane) {
+        fresh_.push_back(walk(lane));
+        leftovers_ = leftovers_ || fresh_.back().after != 0;
+        plain = plain && fresh_.back().low >= 0;
+    }
+    return plain && !leftovers_;
+}
+
+std::optional<Shortage> SafeMemory::change_costs(std::span<const Cost> costs) {
+    if (costs_.empty()) return prepare(costs);
+    costs_.assign(costs.begin(), costs.end());
+    if (!measure_lanes() || first_shortage()) return prepare(costs);
+    initial_open_.clear();
+    restart();
+    return std::nullopt;
+}
+
 std::optional<Shortage> SafeMemory::prepare(std::span<const Cost> costs) {
     costs_.assign(costs.begin(), costs.end());
     canonical_ = canonical_orders(flat_, costs);
@@ -146,12 +170,7 @@ std::optional<Shortage> SafeMemory::prepare(std::span<const Cost> costs) {
         begin_.assign(lane_rank_.size(), 0);
         if (sort_lanes()) break;
     }
-    fresh_.clear();
-    leftovers_ = false;
-    for (std::uint32_t lane = 0; lane < lane_rank_.size(); ++lane) {
-        fresh_.push_back(walk(lane));
-        leftovers_ = leftovers_ || fresh_.back().after != 0;
-    }
+    measure_lanes();
     if (auto shortage = first_shortage()) return shortage;
     initial_open_.clear();
     restart();

@@ -47,6 +47,9 @@ public:
     /// empty schedule. Says why if no safe schedule is known; then nothing else may be called.
     std::optional<Shortage> prepare(std::span<const Cost> costs);
 
+    /// The same for other costs of the same tasks, with the canonical orders chosen before if they still fit.
+    std::optional<Shortage> change_costs(std::span<const Cost> costs);
+
     /// Begins an empty schedule again, with the same costs and canonical orders.
     void restart();
 
@@ -70,6 +73,7 @@ private:
     void find_components(bool one);
     void find_lanes();
     bool sort_lanes();
+    bool measure_lanes();
     std::optional<Shortage> first_shortage();
     Level walk(std::uint32_t lane) const;
     std::int64_t excess(std::uint32_t component, std::span<const std::uint32_t> place) const;

@@ -1,0 +1,130 @@
+#include "search/safe_memory.hpp"
+
+#include "search/dispatch.hpp"
+#include "search/modes.hpp"
+#include "tests/search/random_problem.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace pipeweaver;
+using namespace pipeweaver::emulator;
+using namespace pipeweaver::search;
+using namespace pipeweaver::search_tests;
+
+namespace {
+
+Shape shape_of(std::uint64_t n) {
+    return {.ranks = 1 + static_cast<std::uint32_t>(n % 4),
+            .microbatches = 1 + static_cast<std::uint32_t>(n % 6),
+            .stages = 1 + static_cast<std::uint32_t>(n / 3 % 6),
+            .split = n % 3 == 0,
+            .modes = n % 5 == 0,
+            .items = n % 2 == 0,
+            .capped = true};
+}
+
+// Ties all microbatches together, or leaves memory taken, or makes a release depend on another task's acquire.
+void make_odd(Problem& problem, std::uint64_t n) {
+    if (n % 4 == 1)
+        for (std::uint32_t i = 0; i + 1 < problem.tasks.size(); ++i)
+            if (problem.tasks[i].microbatch != problem.tasks[i + 1].microbatch)
+                problem.edges.push_back({TaskId{i}, TaskId{i + 1}, {}});
+    if (n % 4 == 2 && problem.pairs.empty()) problem.tasks.back().release = {};
+    if (n % 4 == 3 && problem.pairs.empty()) {
+        // An X that frees what the first task of its rank took: no edge says who comes first.
+        const Task& first = problem.tasks.front();
+        problem.tasks.push_back({first.rank, TaskKind::other, Duration{2}, {}, Bytes{1}, "x", {}, {}, {}, ""});
+        problem.tasks.front().acquire += Bytes{1};
+    }
+}
+
+Replay run(const Flat& flat, Dispatcher& dispatcher, std::uint64_t n, std::span<const std::uint32_t> mode) {
+    Random random(n, 5);
+    if (n % 4 == 3) {
+        std::vector<std::int64_t> key(flat.tasks());
+        for (auto& k : key) k = static_cast<std::int64_t>(random.below(1000));
+        dispatcher.run_by_key(key);
+    } else {
+        std::vector<std::uint64_t> draw(flat.tasks());
+        for (auto& d : draw) d = random.next();
+        dispatcher.run(static_cast<Choice>(n % 4),
+                       keys_by(flat.tasks(), [&](std::uint32_t a, std::uint32_t b) { return draw[a] < draw[b]; }));
+    }
+    const auto replay = flat.replayer->replay(as_schedule(flat, dispatcher.sequence(), mode));
+    CHECK(replay.makespan.count() == dispatcher.makespan());
+    return replay;
+}
+
+}  // namespace
+
+TEST_CASE("a list schedule never overflows and never comes to a dead end, whatever its priorities") {
+    int built = 0, refused = 0;
+    for (std::uint64_t n = 0; n < 4000; ++n) {
+        CAPTURE(n);
+        auto problem = random_problem(shape_of(n), n);
+        if (problem.tasks.empty()) continue;
+        make_odd(problem, n / 7);
+        const Replayer replayer(problem);
+        const Flat flat(replayer);
+        Dispatcher dispatcher(flat);
+        for (const auto& mode : uniform_modes(flat)) {
+            const auto shortage = dispatcher.change_costs(flat.costs(mode));
+            refused += shortage ? 1 : 0;
+            if (shortage) {
+                CHECK(shortage->bytes > 0);
+                continue;
+            }
+            ++built;
+            CHECK(run(flat, dispatcher, n, mode).outcome == Outcome::completed);
+        }
+    }
+    CHECK(built > 2000);
+    CHECK(refused > 100);  // the capacities do bite
+}
+
+TEST_CASE("fitting now is not enough: a second microbatch that would starve the first is refused") {
+    // Two ranks with room for 3; a microbatch needs 2 on each. F of both on rank 0 would leave 1 for neither's second
+    // F.
+    Problem problem;
+    problem.name = "starve";
+    problem.ranks = {{Bytes{3}, {}, {}}, {Bytes{3}, {}, {}}};
+    const auto add = [&](std::uint32_t rank, TaskKind kind, std::int64_t take, std::int64_t give, std::int64_t m) {
+        problem.tasks.push_back({RankId{rank}, kind, Duration{1}, Bytes{take}, Bytes{give}, "t", {}, m, {}, ""});
+    };
+    for (std::uint32_t m = 0; m < 2; ++m) {
+        // Two forwards on rank 0 of one and two bytes, then the backward that frees them.
+        add(0, TaskKind::forward, 1, 0, m);
+        add(1, TaskKind::forward, 1, 0, m);
+        add(0, TaskKind::forward, 2, 0, m);
+        add(0, TaskKind::backward, 0, 3, m);
+        add(1, TaskKind::backward, 0, 1, m);
+        for (std::uint32_t k = 0; k < 4; ++k) problem.edges.push_back({TaskId{5 * m + k}, TaskId{5 * m + k + 1}, {}});
+    }
+    const Replayer replayer(problem);
+    const Flat flat(replayer);
+    SafeMemory memory(flat);
+    REQUIRE_FALSE(memory.prepare(flat.costs({})));
+
+    REQUIRE(memory.allows(0));
+    memory.place(0);
+
+    CHECK_FALSE(memory.allows(5));  // 1 + 1 bytes fit into 3, but then no second forward ever would
+    CHECK(memory.allows(1));
+}
+
+TEST_CASE("what cannot fit names the rank and the bytes") {
+    Problem problem;
+    problem.name = "short";
+    problem.ranks = {{Bytes{10}, Bytes{4}, {}}};
+    problem.tasks = {{RankId{0}, TaskKind::forward, Duration{1}, Bytes{4}, {}, "a", {}, 0, {}, ""},
+                     {RankId{0}, TaskKind::forward, Duration{1}, Bytes{5}, {}, "b", {}, 0, {}, ""},
+                     {RankId{0}, TaskKind::backward, Duration{1}, {}, Bytes{9}, "c", {}, 0, {}, ""}};
+    problem.edges = {{TaskId{0}, TaskId{1}, {}}, {TaskId{1}, TaskId{2}, {}}};
+    const Replayer replayer(problem);
+    const Flat flat(replayer);
+
+    const auto shortage = SafeMemory(flat).prepare(flat.costs({}));
+
+    REQUIRE(shortage);
+    CHECK(shortage->text(flat) == "rank 0: 3 B (3 bytes) short to run the tasks connected with task 0 'a' even alone");
+}

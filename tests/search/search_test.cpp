@@ -1,0 +1,187 @@
+#include "pipeweaver/search/search.hpp"
+
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/search/bounds.hpp"
+#include "pipeweaver/search/policies.hpp"
+#include "tests/search/random_problem.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+
+using namespace pipeweaver;
+using namespace pipeweaver::emulator;
+using namespace pipeweaver::search;
+using namespace pipeweaver::search_tests;
+
+namespace {
+
+Found solve_rounds(const Problem& problem, std::uint64_t rounds, Options options = {}) {
+    options.max_rounds = rounds;
+    return solve(Replayer(problem), options, in_order);
+}
+
+// The schedule runs all tasks, each once, and replays to what is claimed, within memory and above the bound.
+void check_found(const Problem& problem, const Found& found) {
+    REQUIRE(found.schedule);
+    std::vector<int> count(problem.tasks.size(), 0);
+    for (std::size_t r = 0; r < found.schedule->order.size(); ++r)
+        for (const TaskId task : found.schedule->order[r]) {
+            CHECK(index(problem.tasks[index(task)].rank) == r);
+            ++count[index(task)];
+        }
+    CHECK(count == std::vector<int>(problem.tasks.size(), 1));
+    const auto replay = emulator::replay(problem, *found.schedule);
+    CHECK(replay == found.replay);
+    CHECK(replay.outcome == Outcome::completed);
+    for (std::size_t r = 0; r < problem.ranks.size(); ++r)
+        if (problem.ranks[r].capacity) CHECK(replay.peak[r] <= *problem.ranks[r].capacity);
+    CHECK(found.bound <= replay.makespan);
+}
+
+}  // namespace
+
+TEST_CASE("the search reaches the optimum of most tiny problems and is never below it") {
+    int solved = 0, reached = 0, missed = 0;
+    for (std::uint64_t n = 0; n < 120; ++n) {
+        CAPTURE(n);
+        Shape shape{.ranks = 2, .microbatches = 2, .stages = 2};
+        shape.modes = n % 4 == 0;
+        shape.split = !shape.modes && n % 3 == 0;
+        shape.capped = n % 2 == 0;
+        const auto problem = random_problem(shape, 1000 + n);
+        const auto best = best_by_force(problem);
+        const auto found = solve_rounds(problem, 30);
+        if (!best) {
+            CHECK_FALSE(found.schedule);
+            CHECK_FALSE(found.why_not.empty());
+            continue;
+        }
+        if (!found.schedule) {
+            ++missed;  // something fits, though no canonical order does
+            continue;
+        }
+        ++solved;
+        check_found(problem, found);
+        CHECK(found.replay.makespan >= *best);
+        if (found.replay.makespan == *best) ++reached;
+        for (const Policy& policy : policies()) {
+            const auto result = apply_policy(policy.name, Replayer(problem));
+            if (!result.schedule) continue;
+            CHECK(result.replay.makespan >= *best);
+            CHECK(result.replay.makespan >= found.replay.makespan);
+        }
+    }
+    CHECK(solved > 80);
+    CHECK(reached * 100 >= solved * 95);
+    CHECK(missed * 20 <= solved);
+}
+
+TEST_CASE("memory is never exceeded on random problems with capacities") {
+    int found_some = 0;
+    for (std::uint64_t n = 0; n < 1000; ++n) {
+        CAPTURE(n);
+        const auto problem = random_problem({.ranks = 1 + static_cast<std::uint32_t>(n % 3),
+                                             .microbatches = 4,
+                                             .stages = 3,
+                                             .split = n % 2 == 0,
+                                             .modes = n % 3 == 0,
+                                             .items = n % 5 == 0},
+                                            5000 + n);
+        if (problem.tasks.empty()) continue;
+        Options options;
+        options.seed = n;
+        options.max_rounds = n % 20 == 0 ? 24 : 0;
+        const auto found = solve(Replayer(problem), options, in_order);
+        if (!found.schedule) {
+            CHECK(found.why_not.find("rank") != std::string::npos);
+            CHECK(found.why_not.find("bytes") != std::string::npos);
+            continue;
+        }
+        ++found_some;
+        check_found(problem, found);
+    }
+    CHECK(found_some > 500);
+}
+
+TEST_CASE("a fixed order is kept by everything the search returns") {
+    auto problem = random_problem({.ranks = 2, .microbatches = 5, .stages = 4, .capped = false}, 21);
+    for (Task& task : problem.tasks) task.duration = Duration{1 + (task.duration.count() * 7) % 13};
+    // The forwards of the last stage, backwards: an order that no policy keeps by itself.
+    Options options;
+    options.rules.fixed_order.resize(2);
+    for (std::size_t i = problem.tasks.size(); i-- > 0;)
+        if (problem.tasks[i].stage == 3 && problem.tasks[i].kind == TaskKind::forward)
+            options.rules.fixed_order[index(problem.tasks[i].rank)].push_back(TaskId{static_cast<std::uint32_t>(i)});
+
+    for (const std::uint64_t rounds : {0, 30}) {
+        const auto found = solve_rounds(problem, rounds, options);
+        check_found(problem, found);
+        const auto& fixed = options.rules.fixed_order[1];
+        REQUIRE(fixed.size() == 5);
+        std::vector<TaskId> seen;
+        for (const TaskId task : found.schedule->order[1])
+            if (std::find(fixed.begin(), fixed.end(), task) != fixed.end()) seen.push_back(task);
+        CHECK(seen == fixed);
+    }
+}
+
+TEST_CASE("rules against the edges, and unknown strategies, are the caller's errors") {
+    const auto problem = random_problem({.ranks = 1, .microbatches = 2, .stages = 1, .capped = false}, 1);
+    Options options;
+    options.rules.fixed_order = {{TaskId{1}, TaskId{0}}};  // the backward before its forward
+    CHECK_THROWS_WITH_AS(solve_rounds(problem, 1, options),
+                         "rules: the fixed order of a rank contradicts the edges of 'random'", Error);
+    options = {};
+    options.strategy = "defualt";
+    CHECK_THROWS_WITH_AS(solve_rounds(problem, 1, options), "unknown strategy 'defualt'; did you mean 'default'?",
+                         Error);
+}
+
+TEST_CASE("a given start is never made worse, and one that does not run is passed over") {
+    const auto problem = random_problem({.ranks = 3, .microbatches = 6, .stages = 6}, 3);
+    const auto good = solve_rounds(problem, 60);
+    REQUIRE(good.schedule);
+    Options options;
+    auto broken = *good.schedule;
+    std::swap(broken.order[0].front(), broken.order[0].back());
+    options.starts = {broken, {}, *good.schedule};
+
+    const auto found = solve_rounds(problem, 0, options);
+
+    CHECK(found.replay.makespan <= good.replay.makespan);
+    CHECK(found.rounds == 0);
+}
+
+TEST_CASE("a search ends where the bound is met, and says so") {
+    const auto problem = random_problem({.ranks = 1, .microbatches = 4, .stages = 1, .capped = false}, 2);
+
+    const auto found = solve_rounds(problem, 50);
+
+    CHECK(found.stop_reason == StopReason::optimal);
+    CHECK(found.replay.makespan == found.bound);
+    CHECK(found.rounds < 50);
+}
+
+TEST_CASE("the instances of the shared folder are solved within memory, near the best known") {
+    const char* named = std::getenv("PIPEWEAVER_SHARED");
+    const std::filesystem::path shared = named != nullptr ? named : PIPEWEAVER_SOURCE_DIR "/../shared";
+    if (!std::filesystem::exists(shared / "data/schedules")) {
+        MESSAGE("left out: no shared instances");
+        return;
+    }
+    for (const std::string name : {"dip-vlm-s-m8-s1", "dip-t2v-s-m8-recompute-s1", "small-03-p2m3-cap-modes-s1",
+                                   "small-07-p4m4-split-cap-s1", "fused-exp2-cap"}) {
+        CAPTURE(name);
+        const auto folder = shared / "data/schedules";
+        const auto file = read_problem(folder / (name + ".json.gz"));
+        const auto known = read_schedule(folder / (name + ".solution.json.gz"), file);
+        const auto found = solve_rounds(file.problem, 100);
+        check_found(file.problem, found);
+        const auto best = emulator::replay(file.problem, known).makespan;
+        CHECK(found.bound <= best);
+        CHECK(relative_gap(found.replay.makespan, best) < 0.15);
+    }
+}
