@@ -100,7 +100,8 @@ void Engine::anneal_round(const Executor& execute) {
     const std::uint64_t each = std::max<std::uint64_t>(16, tuning_.anneal_work / (flat_.tasks() + 50));
     const double unit = static_cast<double>(best_.energy.makespan) / std::sqrt(static_cast<double>(flat_.tasks()));
     const double along = static_cast<double>(cycle_round_) / static_cast<double>(cycle_length_);
-    const double temperature = unit * tuning_.hot * std::pow(tuning_.cold / tuning_.hot, along);
+    const double hot = tuning_.hot * (cycle_ % 2 == 0 ? tuning_.hotter : 1);
+    const double temperature = unit * hot * std::pow(tuning_.cold / hot, along);
     execute(slots_.size(), [&](std::size_t s) {
         const Annealing options{temperature, tuning_.weight,           seed_, evaluations_ + s * each,
                                 each,        tuning_.rebuild_permille, bound_};

@@ -22,15 +22,16 @@ namespace pipeweaver::search {
 struct Tuning {
     std::size_t slots = 8;
     std::uint64_t group_rounds = 16;  ///< of the group search at least; it ends after as many without a better one
-    std::uint64_t most_group_rounds = 80;
+    std::uint64_t most_group_rounds = 32;
     std::uint64_t group_work = 3'000;     ///< tasks scheduled per slot and round of the group search, about
     std::uint64_t anneal_work = 300'000;  ///< tasks times evaluations per slot and round of annealing
     std::uint64_t first_cycle = 40;       ///< rounds of the first annealing cycle; each next is half as long again
     double hot = 0.02;                    ///< first temperature of a cycle, as a part of makespan / sqrt(tasks)
     double cold = 0.0005;
+    double hotter = 6;  ///< every second cycle begins this many times hotter
     double weight = 0.5;
     std::uint64_t sync_rounds = 4;  ///< annealing rounds after which the worse half of the slots follows the better
-    std::uint32_t rebuild_permille = 10;
+    std::uint32_t rebuild_permille = 3;
 };
 
 class Engine {

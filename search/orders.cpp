@@ -112,6 +112,7 @@ std::vector<std::size_t> stages_along_the_chain(const Flat& flat, const Cells& c
     }
     std::sort(found.begin(), found.end());
     std::vector<std::size_t> stages;
+    stages.reserve(found.size());
     for (const auto& [least, s] : found) stages.push_back(s);
     return stages;
 }
