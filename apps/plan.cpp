@@ -10,6 +10,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include <cstdio>
 #include <memory>
 
 namespace pipeweaver::apps {
@@ -60,6 +61,7 @@ struct Plan {
             fmt::print("{}\n", answer.dump());
         } else {
             fmt::print("{}", emit::plan_table(request, plan));
+            std::fflush(stdout);  // the remark on stderr comes behind the table, also in a file
             console.say(fmt::format("\nwritten to {}: plan.json, assignment.json, replica-000/ ...{}", out,
                                     plan.torch.found.schedule ? ", torch/schedule.csv" : ""));
         }
