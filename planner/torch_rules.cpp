@@ -98,12 +98,19 @@ std::optional<std::string> odd_edges(const Problem& problem, const Size& size, c
                                named(problem, index(edge.from)), named(problem, index(edge.to)));
         there.emplace(index(edge.from), index(edge.to));
     }
+    const auto backward = [&](std::int64_t stage, std::int64_t m) {
+        const auto whole = actions.find({stage, m, 'B'});
+        return whole != actions.end() ? whole->second : actions.at({stage, m, 'I'});
+    };
     for (std::int64_t s = 0; s + 1 < size.stages; ++s)
         for (std::int64_t m = 0; m < size.microbatches; ++m)
-            if (!there.contains({actions.at({s, m, 'F'}), actions.at({s + 1, m, 'F'})}))
+            if (!there.contains({actions.at({s, m, 'F'}), actions.at({s + 1, m, 'F'})}) ||
+                !there.contains({backward(s + 1, m), backward(s, m)}))
                 return fmt::format(
-                    "stages {} and {} are not joined for microbatch {}: PyTorch sends from each stage to the next", s,
-                    s + 1, m);
+                    "stages {} and {} are not joined in both directions for microbatch {}: PyTorch sends activations "
+                    "from "
+                    "each stage to the next, and gradients back",
+                    s, s + 1, m);
     return std::nullopt;
 }
 

@@ -77,6 +77,10 @@ TEST_CASE("what PyTorch cannot run is refused with the rule and the task") {
     CHECK(refused([](Problem& p) {
               p.edges.push_back({TaskId{0}, TaskId{2}, Duration{0}});
           }) == "task 0 'F00' -> task 2 'F01': PyTorch has one chain of stages and no other dependency");
+    CHECK(refused([](Problem& p) { p.edges.erase(p.edges.begin() + 2); }) ==
+          "stages 0 and 1 are not joined in both directions for microbatch 0: PyTorch sends activations from each "
+          "stage to "
+          "the next, and gradients back");
     CHECK(refused([](Problem& p) { p.ranks.resize(3); }) == "rank 2 has no stage: PyTorch needs one on every rank");
     CHECK(refused([](Problem& p) {
               p.pairs = {{TaskId{0}, TaskId{1}, {}, {Mode{}, Mode{}}}};
