@@ -72,6 +72,7 @@ std::string picture(const Replayer& replayer, const Schedule& schedule, const Re
         text += fmt::format("rank {:<3}|{}|\n", r, row);
     }
     std::vector<std::string> legend;
+    legend.reserve(letters.size());
     for (const auto& [module, c] : letters)
         legend.push_back(fmt::format("{} {} forward, {} backward", c, module.empty() ? "tasks" : module,
                                      static_cast<char>(std::toupper(static_cast<unsigned char>(c)))));
