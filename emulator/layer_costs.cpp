@@ -10,16 +10,30 @@ LayerCosts::LayerCosts(const workloads::Model& model, const workloads::Cluster& 
                        const costdb::CostDatabase& costs)
     : model_(model), layout_(layout), costs_(costs), factors_(in_situ_factors(cluster.device)) {}
 
-const PassCost& LayerCosts::layer(std::size_t module, const PassShape& shape, PassKind pass) {
-    auto& known = known_[{module, pass}];
+const PassCost& LayerCosts::layer(std::size_t module, std::int64_t layer, const PassShape& shape, PassKind pass) {
+    const auto& network = model_.modules[module].architecture;
+    auto& known = known_[{module, workloads::block_kind(network, layer), pass}];
     // Sequences in another order cost the same.
-    auto lengths = shape.lengths;
-    std::sort(lengths.begin(), lengths.end());
-    const auto [place, added] = known.try_emplace(lengths);
-    if (added)
-        place->second =
-            price(layer_operators(model_.modules[module].architecture, {lengths}, layout_, pass), costs_, factors_);
+    std::vector<Sequence> sequences;
+    for (std::size_t i = 0; i < shape.lengths.size(); ++i)
+        sequences.emplace_back(shape.lengths[i], shape.context.empty() ? 0 : shape.context[i]);
+    std::sort(sequences.begin(), sequences.end());
+    const auto [place, added] = known.try_emplace(std::move(sequences));
+    if (added) place->second = price(layer_operators(network, shape, layout_, pass, layer), costs_, factors_);
     return place->second;
+}
+
+PassCost LayerCosts::layers(const LayerRange& range, const PassShape& shape, PassKind pass) {
+    const auto& network = model_.modules[range.module].architecture;
+    PassCost sum;
+    for (std::int64_t i = 0; i < range.count;) {
+        const auto kind = workloads::block_kind(network, range.first + i);
+        std::int64_t alike = 1;
+        while (i + alike < range.count && workloads::block_kind(network, range.first + i + alike) == kind) ++alike;
+        sum += alike * layer(range.module, range.first + i, shape, pass);
+        i += alike;
+    }
+    return sum;
 }
 
 namespace {
@@ -43,7 +57,7 @@ PassCost LayerCosts::stage(const StageLayers& stage, const std::vector<PassShape
         const PassShape& shape = shapes[part.module];
         const auto here = pass_in(module, gradient[part.module], pass);
         if (shape.lengths.empty() || !here) continue;
-        sum += part.count * layer(part.module, shape, *here);
+        sum += layers(part, shape, *here);
         if (part.first == 0 && network.vocab > 0)
             sum += price(embedding_operators(network, shape, layout_, *here), costs_, factors_);
         if (part.first + part.count < network.layers) continue;
@@ -51,8 +65,7 @@ PassCost LayerCosts::stage(const StageLayers& stage, const std::vector<PassShape
             sum += price(head_operators(network, shape, layout_, *here), costs_, factors_);
         for (const auto& edge : model_.edges)
             if (edge.from == part.module && edge.projector_in > 0)
-                sum += price(projector_operators(shape.positions() / edge.token_reduction, edge.projector_in,
-                                                 edge.projector_out, layout_, *here),
+                sum += price(projector_operators(edge, shape.positions() / edge.token_reduction, layout_, *here),
                              costs_, factors_);
     }
     return sum;
@@ -63,8 +76,8 @@ PassCost LayerCosts::blocks_forward(const StageLayers& stage, const std::vector<
     PassCost sum;
     for (const LayerRange& part : stage.parts)
         if (!shapes[part.module].lengths.empty())
-            sum +=
-                recomputed_layers(part.count, recompute) * layer(part.module, shapes[part.module], PassKind::forward);
+            sum += layers({part.module, part.first, recomputed_layers(part.count, recompute)}, shapes[part.module],
+                          PassKind::forward);
     return sum;
 }
 

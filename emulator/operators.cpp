@@ -1,5 +1,6 @@
 #include "pipeweaver/emulator/operators.hpp"
 
+#include "emulator/operator_builder.hpp"
 #include "pipeweaver/base/error.hpp"
 
 #include <algorithm>
@@ -9,92 +10,7 @@
 namespace pipeweaver::emulator {
 
 using costdb::CollectiveKind;
-using costdb::Dtype;
 using workloads::Architecture;
-
-namespace {
-
-constexpr std::int64_t width = 2;  // bytes of a bf16 value
-
-costdb::Pass gemm_pass(PassKind pass) {
-    switch (pass) {
-        case PassKind::forward:
-            return costdb::Pass::forward;
-        case PassKind::backward:
-            return costdb::Pass::backward;
-        case PassKind::input_gradient:
-            return costdb::Pass::backward_input;
-        case PassKind::weight_gradient:
-            return costdb::Pass::backward_weight;
-    }
-    return costdb::Pass::forward;
-}
-
-bool has_input_gradient(PassKind pass) { return pass == PassKind::backward || pass == PassKind::input_gradient; }
-
-std::int64_t padded(std::int64_t positions) { return (positions + 127) / 128 * 128; }
-
-// Collects the operators of one pass; knows which of them the pass has at all.
-class Builder {
-public:
-    Builder(std::int64_t positions, const Layout& layout, PassKind pass)
-        : m_(positions), layout_(layout), pass_(pass) {}
-
-    void gemm(std::string_view name, std::int64_t n, std::int64_t k) {
-        add(name, costdb::Gemm{.dtype = Dtype::bf16, .m = m_, .n = n, .k = k, .pass = gemm_pass(pass_)});
-    }
-
-    void attention(const Architecture& network, const std::vector<std::int64_t>& lengths) {
-        if (pass_ == PassKind::weight_gradient) return;
-        costdb::Attention shape;
-        shape.q_heads = network.heads / layout_.tp;
-        shape.kv_heads = std::max<std::int64_t>(1, network.kv_heads / layout_.tp);
-        shape.head_dim = network.head_dim;
-        shape.causal = network.attention.causal;
-        shape.pass = pass_ == PassKind::forward ? costdb::Pass::forward : costdb::Pass::backward;
-        add("attention", PackedAttention{shape, lengths});
-    }
-
-    // Memory-bound kernels, given their forward traffic; the backward's is `backward_ratio` times that.
-    void elementwise(std::string_view name, std::int64_t bytes, double backward_ratio) {
-        if (pass_ == PassKind::weight_gradient) return;
-        const double ratio = pass_ == PassKind::forward ? 1.0 : backward_ratio;
-        add(name,
-            costdb::Elementwise{Bytes{static_cast<std::int64_t>(std::llround(ratio * static_cast<double>(bytes)))}});
-    }
-
-    // Sequence parallelism around a pair of GEMMs: inputs are gathered, outputs scattered. The backward does the same
-    // with gradients, and gathers the inputs once more for the weight gradient.
-    void tensor_parallel(std::int64_t hidden) {
-        if (pass_ == PassKind::forward || has_input_gradient(pass_)) {
-            collective("gather", CollectiveKind::all_gather, hidden);
-            collective("scatter", CollectiveKind::reduce_scatter, hidden);
-        }
-        if (pass_ == PassKind::backward || pass_ == PassKind::weight_gradient)
-            collective("gather for weights", CollectiveKind::all_gather, hidden);
-    }
-
-    void collective(std::string_view name, CollectiveKind kind, std::int64_t columns, std::int64_t bytes_each = width) {
-        if (layout_.tp == 1) return;
-        add(name,
-            costdb::Collective{
-                .kind = kind, .dtype = Dtype::bf16, .gpus = layout_.tp, .message = Bytes{m_ * columns * bytes_each}});
-    }
-
-    template <class Query>
-    void add(std::string_view name, Query query) {
-        operators.push_back({name, std::move(query)});
-    }
-
-    std::vector<Operator> operators;
-
-private:
-    std::int64_t m_;
-    const Layout& layout_;
-    PassKind pass_;
-};
-
-}  // namespace
 
 std::string_view name_of(OperatorClass kind) {
     constexpr std::array<std::string_view, operator_classes> names{"gemm", "attention", "collective", "p2p",
@@ -104,40 +20,29 @@ std::string_view name_of(OperatorClass kind) {
 
 std::int64_t PassShape::positions() const { return std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0}); }
 
-std::string unsupported(const Architecture& network) {
-    using workloads::AttentionKind;
-    using workloads::ModuleKind;
-    if (network.kind != ModuleKind::language_model && network.kind != ModuleKind::vision_encoder)
-        return fmt::format("networks of kind '{}' are not emulated yet", workloads::name_of(network.kind));
-    if (network.moe) return "mixtures of experts are not emulated yet";
-    if (network.attention.kind != AttentionKind::dense) return "only dense attention is emulated yet";
-    if (network.cross_attention_layers > 0) return "added cross-attention layers are not emulated yet";
-    return {};
+std::int64_t PassShape::context_positions() const {
+    return std::accumulate(context.begin(), context.end(), std::int64_t{0});
 }
 
-std::vector<Operator> layer_operators(const Architecture& network, const PassShape& shape, const Layout& layout,
-                                      PassKind pass) {
-    const std::int64_t m = padded(shape.positions()), h = network.hidden, t = layout.tp, f = network.ffn;
-    const std::int64_t up = network.gated ? 2 * f : f;
-    // Grouped keys that are fewer than the tensor parallel ranks are copied to each.
-    const std::int64_t keys = std::max(network.kv_heads, t);
-    Builder layer(m, layout, pass);
-    layer.elementwise("norms and activations",
-                      (20 * m * h + 4 * m * (network.heads + keys) * network.head_dim + 2 * m * (up + f)) / t, 1.6);
-    layer.tensor_parallel(h);
-    layer.gemm("qkv", (network.heads + 2 * keys) * network.head_dim / t, h);
-    layer.attention(network, shape.lengths);
-    layer.gemm("attention output", h, network.heads * network.head_dim / t);
-    layer.tensor_parallel(h);
-    layer.gemm("up", up / t, h);
-    layer.gemm("down", h, f / t);
-    return layer.operators;
+std::int64_t block_positions(const Architecture& network, const PassShape& shape) {
+    return shape.positions() + (network.mmdit ? shape.context_positions() : 0);
+}
+
+std::string unsupported(const Architecture& network) {
+    using workloads::AttentionKind;
+    if (network.kind == workloads::ModuleKind::head)
+        return fmt::format("networks of kind '{}' are not emulated yet", workloads::name_of(network.kind));
+    if (network.moe) return "mixtures of experts are not emulated yet";
+    if (network.attention.kind == AttentionKind::latent) return "latent attention (MLA) is not emulated yet";
+    if (network.attention.kind == AttentionKind::factored) return "factored attention (MFA) is not emulated yet";
+    if (network.cross_attention_layers > 0) return "added cross-attention layers are not emulated yet";
+    return {};
 }
 
 std::vector<Operator> embedding_operators(const Architecture& network, const PassShape& shape, const Layout& layout,
                                           PassKind pass) {
     if (pass == PassKind::input_gradient) return {};  // token ids have none
-    Builder embedding(shape.positions(), layout, pass == PassKind::weight_gradient ? PassKind::backward : pass);
+    OperatorBuilder embedding(shape.positions(), layout, pass == PassKind::weight_gradient ? PassKind::backward : pass);
     embedding.elementwise("embedding", 4 * shape.positions() * network.hidden, 2.0);
     embedding.collective("embedding sum",
                          pass == PassKind::forward ? CollectiveKind::reduce_scatter : CollectiveKind::all_gather,
@@ -148,7 +53,7 @@ std::vector<Operator> embedding_operators(const Architecture& network, const Pas
 std::vector<Operator> head_operators(const Architecture& network, const PassShape& shape, const Layout& layout,
                                      PassKind pass) {
     const std::int64_t columns = (network.vocab + layout.tp - 1) / layout.tp;
-    Builder head(shape.positions(), layout, pass);
+    OperatorBuilder head(shape.positions(), layout, pass);
     head.gemm("head", columns, network.hidden);
     head.elementwise("cross entropy", 6 * shape.positions() * columns, 2.0);
     if (pass == PassKind::forward) {
@@ -161,10 +66,16 @@ std::vector<Operator> head_operators(const Architecture& network, const PassShap
     return head.operators;
 }
 
-std::vector<Operator> projector_operators(std::int64_t positions, std::int64_t in, std::int64_t out,
+std::vector<Operator> projector_operators(const workloads::ModelEdge& edge, std::int64_t positions,
                                           const Layout& layout, PassKind pass) {
-    Builder projector(positions, layout, pass);
-    projector.gemm("projector", std::max<std::int64_t>(1, out / layout.tp), in);
+    OperatorBuilder projector(positions, layout, pass);
+    const auto part = [&](std::int64_t columns) { return std::max<std::int64_t>(1, columns / layout.tp); };
+    if (edge.projector_hidden == 0) {
+        projector.gemm("projector", part(edge.projector_out), edge.projector_in);
+    } else {
+        projector.gemm("projector up", part(edge.projector_hidden), edge.projector_in);
+        projector.gemm("projector down", edge.projector_out, part(edge.projector_hidden));
+    }
     return projector.operators;
 }
 

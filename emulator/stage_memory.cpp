@@ -17,14 +17,19 @@ PassMemory pass_memory(const StepInput& input, const StageLayers& stage, const s
     Bytes largest_block, recomputed, workspace;
     for (const LayerRange& part : stage.parts) {
         const Architecture& network = input.model->modules[part.module].architecture;
-        const std::int64_t m = shapes[part.module].positions();
+        const std::int64_t m = block_positions(network, shapes[part.module]);
+        const std::int64_t context = shapes[part.module].context_positions();
         const std::int64_t tp = input.layout.tp;
         if (m == 0) continue;
-        const Bytes block = layer_activations(network, m, tp);
+        const Bytes input_bytes = layer_input(network, m, tp);
         const std::int64_t again = recomputed_layers(part.count, recompute);
-        memory.held += (part.count - again) * block + (again + 1) * layer_input(network, m, tp);
-        recomputed += again * (block - layer_input(network, m, tp));
-        largest_block = std::max(largest_block, block);
+        memory.held += input_bytes + context_input(network, context, tp);
+        for (std::int64_t i = 0; i < part.count; ++i) {
+            const Bytes block = layer_activations(network, part.first + i, m, context, tp);
+            memory.held += i < again ? input_bytes : block;
+            if (i < again) recomputed += block - input_bytes;
+            largest_block = std::max(largest_block, block);
+        }
         workspace = std::max(workspace, layer_backward_workspace(network, m, tp));
         const bool last = part.first + part.count == network.layers;
         if (!last || !has_head(*input.model, part.module)) continue;
@@ -64,7 +69,7 @@ void add_part(const StepInput& input, const LayerRange& part, RankParameters& ra
     }
     if (last)
         for (const auto& edge : input.model->edges)
-            if (edge.from == part.module) own += edge.projector_in * edge.projector_out / tp;
+            if (edge.from == part.module) own += projector_parameters(edge) / tp;
     (module.trainable ? rank.trained : rank.frozen) += own;
     if (module.trainable && seen.insert(part.module).second) rank.largest_layers += largest;
     if (module.trainable && last && has_head(*input.model, part.module))

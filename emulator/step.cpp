@@ -169,16 +169,24 @@ private:
     // The tensor that leaves a module's layers `part` for what comes next in the chain.
     Crossing inside_chain(const LayerRange& part, const Unit& unit) const {
         const auto& network = module(part.module).architecture;
-        if (part.first + part.count < network.layers) return {unit.shapes[part.module].positions(), network.hidden};
+        const PassShape& shape = unit.shapes[part.module];
+        if (part.first + part.count < network.layers) {
+            // Every block of a generator reads the context: it travels with the activations.
+            const std::int64_t context = shape.context_positions() * network.cross_attention_dim;
+            return {block_positions(network, shape) + (context + network.hidden - 1) / network.hidden, network.hidden};
+        }
         for (const auto& edge : in_.model->edges)
-            if (edge.from == part.module) return between(edge, unit);
-        return {unit.shapes[part.module].positions(), network.hidden};
+            if (edge.from == part.module) return between(edge, unit, unit);
+        return {shape.positions(), network.hidden};
     }
 
-    Crossing between(const workloads::ModelEdge& edge, const Unit& unit) const {
+    // What a unit of `edge.from` sends to one of `edge.to`: to a generator, the tokens that it is conditioned on.
+    Crossing between(const workloads::ModelEdge& edge, const Unit& from, const Unit& to) const {
         const std::int64_t columns =
             edge.projector_out > 0 ? edge.projector_out : module(edge.from).architecture.hidden;
-        return {unit.shapes[edge.from].positions() / edge.token_reduction, columns};
+        const std::int64_t rows = from.shapes[edge.from].positions() / edge.token_reduction;
+        const std::int64_t wanted = to.shapes[edge.to].context_positions();
+        return {wanted > 0 ? std::min(rows, wanted) : rows, columns};
     }
 
     // The last part of a stage in which the unit has work.
@@ -268,7 +276,10 @@ private:
                 for (std::size_t v = 0; v < passes[*to].size(); ++v) {
                     const StagePass* source = last_of(passes[*from][u]);
                     const StagePass* target = first_of(passes[*to][v]);
-                    if (source && target) join(*source, *target, between(edge, in_.units[mb][*from][u]), *to);
+                    if (source && target) {
+                        const auto crossing = between(edge, in_.units[mb][*from][u], in_.units[mb][*to][v]);
+                        join(*source, *target, crossing, *to);
+                    }
                 }
         }
         for (const auto& rows : passes)

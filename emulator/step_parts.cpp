@@ -25,9 +25,8 @@ bool has_module(const Chain& chain, std::size_t module) {
 double forward_flops(const StepInput& input, std::size_t module, const PassShape& shape) {
     const auto& network = input.model->modules[module].architecture;
     const auto positions = static_cast<double>(shape.positions());
-    const double pairs = workloads::attention_pairs(network, shape.lengths);
     double sum = has_head(*input.model, module) ? workloads::head_flops(network, positions) : 0;
-    for (std::int64_t i = 0; i < network.layers; ++i) sum += workloads::layer_flops(network, i, positions, pairs);
+    for (std::int64_t i = 0; i < network.layers; ++i) sum += layer_flops(network, i, shape);
     return sum;
 }
 

@@ -16,14 +16,18 @@ namespace {
 
 constexpr double wanted_efficiency = 0.95;
 
-Duration layer_time(LayerCosts& costs, std::size_t module, const PassShape& shape) {
-    return costs.layer(module, shape, PassKind::forward).total() +
-           costs.layer(module, shape, PassKind::backward).total();
-}
-
 // Forward and backward of all blocks of a module.
 Duration module_time(LayerCosts& costs, const Model& model, std::size_t m, const PassShape& shape) {
-    return model.modules[m].architecture.layers * layer_time(costs, m, shape);
+    const LayerRange all{m, 0, model.modules[m].architecture.layers};
+    return costs.layers(all, shape, PassKind::forward).total() + costs.layers(all, shape, PassKind::backward).total();
+}
+
+PassShape first_items(const PassShape& shape, std::size_t count) {
+    const auto first = [count](const std::vector<std::int64_t>& lengths) {
+        const auto end = lengths.begin() + static_cast<std::ptrdiff_t>(std::min(count, lengths.size()));
+        return std::vector<std::int64_t>(lengths.begin(), end);
+    };
+    return {first(shape.lengths), first(shape.context)};
 }
 
 // Items of the module in the microbatch that has most of them: what sub-microbatch sizes are tried on.
@@ -36,13 +40,13 @@ PassShape largest_shape(const Workload& workload, std::size_t m) {
     return largest;
 }
 
-// Smallest number of items whose layer runs at 95 % of the best positions per second.
-std::int64_t smallest_efficient(LayerCosts& costs, std::size_t m, const PassShape& all) {
+// Smallest number of items with which the module runs at 95 % of the best positions per second.
+std::int64_t smallest_efficient(LayerCosts& costs, const Model& model, std::size_t m, const PassShape& all) {
     std::vector<double> speed;
     for (std::size_t n = 1; n <= all.lengths.size(); ++n) {
-        const PassShape shape{{all.lengths.begin(), all.lengths.begin() + static_cast<std::ptrdiff_t>(n)}};
+        const PassShape shape = first_items(all, n);
         speed.push_back(static_cast<double>(shape.positions()) /
-                        static_cast<double>(layer_time(costs, m, shape).count()));
+                        static_cast<double>(module_time(costs, model, m, shape).count()));
     }
     const double best = *std::max_element(speed.begin(), speed.end());
     const auto found =
@@ -54,7 +58,8 @@ std::int64_t smallest_efficient(LayerCosts& costs, std::size_t m, const PassShap
 Duration mean_pass_time(LayerCosts& costs, const Workload& workload, std::size_t m) {
     Duration sum{};
     for (const Microbatch& microbatch : *workload.microbatches)
-        sum += module_time(costs, *workload.model, m, {microbatch.lengths});
+        sum += module_time(costs, *workload.model, m,
+                           shape_in(workload.model->modules[m], microbatch, 0, microbatch.items.size()));
     return sum / static_cast<std::int64_t>(workload.microbatches->size());
 }
 
@@ -83,8 +88,8 @@ Partition dip(const Workload& workload) {
         if (model.modules[m].unit == PassUnit::items) {
             const PassShape all = largest_shape(workload, m);
             // Without any item in the sample there is nothing to measure; any size does.
-            items = all.lengths.empty() ? 1 : smallest_efficient(costs, m, all);
-            const PassShape unit{{all.lengths.begin(), all.lengths.begin() + (all.lengths.empty() ? 0 : items)}};
+            items = all.lengths.empty() ? 1 : smallest_efficient(costs, model, m, all);
+            const PassShape unit = first_items(all, static_cast<std::size_t>(items));
             time.push_back(all.lengths.empty() ? Duration{0} : module_time(costs, model, m, unit));
             partition.notes.push_back(
                 fmt::format("{}: {} items a sub-microbatch run at {:.0f} % of the best efficiency or more",

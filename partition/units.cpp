@@ -1,5 +1,6 @@
 // What passes the stages: microbatches whole, cut by items, or padded.
 #include "pipeweaver/partition/partition.hpp"
+#include "pipeweaver/workloads/counts.hpp"
 
 #include <algorithm>
 
@@ -22,9 +23,25 @@ std::vector<std::size_t> items_of(const Module& module, const Microbatch& microb
     return items;
 }
 
-PassShape shape_of(const Microbatch& microbatch, const std::vector<std::size_t>& items) {
+bool reads_context(const Architecture& network) { return network.mmdit || has_cross_beside_self(network); }
+
+// A generator reads its sample's tokens in the backbone; without any, as many as are usual for it.
+PassShape shape_of(const Module& module, const Microbatch& microbatch, const std::vector<std::size_t>& items) {
+    const Architecture& network = module.architecture;
     PassShape shape;
-    for (const std::size_t i : items) shape.lengths.push_back(microbatch.items[i].size.patches);
+    for (const std::size_t i : items) {
+        const auto& item = microbatch.items[i];
+        shape.lengths.push_back(item.size.patches);
+        const bool conditioned = item.size.target && item.sample_tokens > 0;
+        if (reads_context(network)) shape.context.push_back(conditioned ? item.sample_tokens : network.text_tokens);
+    }
+    return shape;
+}
+
+// All of a microbatch, in a module that takes it whole.
+PassShape whole_shape(const Module& module, const Microbatch& microbatch) {
+    PassShape shape{microbatch.lengths};
+    if (reads_context(module.architecture)) shape.context.assign(shape.lengths.size(), module.architecture.text_tokens);
     return shape;
 }
 
@@ -43,11 +60,11 @@ Unit whole(const std::vector<std::size_t>& modules, const Model& model, const Mi
     for (const std::size_t m : modules) {
         const Module& module = model.modules[m];
         if (module.unit == PassUnit::microbatch) {
-            unit.shapes[m].lengths = microbatch.lengths;
+            unit.shapes[m] = whole_shape(module, microbatch);
             continue;
         }
         const auto items = items_of(module, microbatch);
-        unit.shapes[m] = shape_of(microbatch, items);
+        unit.shapes[m] = shape_of(module, microbatch, items);
         unit.items.insert(unit.items.end(), items.begin(), items.end());
     }
     return unit;
@@ -65,7 +82,7 @@ std::vector<Unit> sliced(std::size_t m, const Model& model, const Microbatch& mi
         unit.shapes.resize(model.modules.size());
         unit.items.assign(next, next + static_cast<std::ptrdiff_t>(share));
         next += static_cast<std::ptrdiff_t>(share);
-        unit.shapes[m] = shape_of(microbatch, unit.items);
+        unit.shapes[m] = shape_of(model.modules[m], microbatch, unit.items);
         units.push_back(std::move(unit));
     }
     return units;
@@ -74,11 +91,11 @@ std::vector<Unit> sliced(std::size_t m, const Model& model, const Microbatch& mi
 }  // namespace
 
 PassShape shape_in(const Module& module, const Microbatch& microbatch, std::size_t first_item, std::size_t items) {
-    if (module.unit == PassUnit::microbatch) return {microbatch.lengths};
+    if (module.unit == PassUnit::microbatch) return whole_shape(module, microbatch);
     auto mine = items_of(module, microbatch);
     mine.resize(std::min(mine.size(), first_item + items));
     mine.erase(mine.begin(), mine.begin() + static_cast<std::ptrdiff_t>(std::min(first_item, mine.size())));
-    return shape_of(microbatch, mine);
+    return shape_of(module, microbatch, mine);
 }
 
 std::vector<std::vector<std::vector<Unit>>> units(const Partition& partition, const Model& model,
@@ -99,6 +116,7 @@ std::vector<std::vector<std::vector<Unit>>> units(const Partition& partition, co
 
 Padded pad(const std::vector<Microbatch>& microbatches) {
     Padded padded;
+    std::int64_t sample_tokens = 0;
     for (const Microbatch& microbatch : microbatches) {
         padded.tokens = std::max(padded.tokens, microbatch.tokens);
         padded.items = std::max(padded.items, static_cast<std::int64_t>(microbatch.items.size()));
@@ -106,6 +124,7 @@ Padded pad(const std::vector<Microbatch>& microbatches) {
         for (const auto& item : microbatch.items) {
             padded.item_patches = std::max(padded.item_patches, item.size.patches);
             padded.real_patches += item.size.patches;
+            sample_tokens = std::max(sample_tokens, item.sample_tokens);
         }
     }
     const auto largest =
@@ -117,7 +136,10 @@ Padded pad(const std::vector<Microbatch>& microbatches) {
         microbatch.tokens = padded.tokens;
         for (std::size_t i = microbatch.items.size(); i < largest->items.size(); ++i)
             microbatch.items.push_back(largest->items[i]);
-        for (auto& item : microbatch.items) item.size.patches = padded.item_patches;
+        for (auto& item : microbatch.items) {
+            item.size.patches = padded.item_patches;
+            item.sample_tokens = sample_tokens;
+        }
         padded.padded_tokens += padded.tokens;
         padded.padded_patches += padded.items * padded.item_patches;
         padded.microbatches.push_back(std::move(microbatch));

@@ -1,11 +1,30 @@
 #include "pipeweaver/workloads/activations.hpp"
 
+#include "pipeweaver/workloads/counts.hpp"
+
 namespace pipeweaver::workloads {
 
 Bytes layer_activations(const Architecture& network, std::int64_t positions, std::int64_t tp) {
-    const std::int64_t widths = 8 * network.hidden + 2 * (network.heads + 2 * network.kv_heads) * network.head_dim +
-                                2 * network.heads * network.head_dim + (network.gated ? 6 : 4) * network.ffn;
-    return {positions * widths / tp};
+    return layer_activations(network, 0, positions, 0, tp);
+}
+
+Bytes layer_activations(const Architecture& network, std::int64_t layer, std::int64_t positions, std::int64_t context,
+                        std::int64_t tp) {
+    const std::int64_t queries = network.heads * network.head_dim, keys = network.kv_heads * network.head_dim;
+    std::int64_t widths = 8 * network.hidden + 2 * (queries + 2 * keys) + 2 * queries;
+    widths += (network.gated ? 6 : 4) * network.ffn;
+    if (network.kind == ModuleKind::diffusion_transformer) widths += 4 * network.hidden;
+    if (block_kind(network, layer) == BlockKind::single_stream) widths -= 6 * network.hidden;
+    std::int64_t of_context = 0;
+    if (has_cross_beside_self(network)) {
+        widths += 4 * network.hidden + 4 * queries;
+        of_context = 4 * keys;
+    }
+    return {(positions * widths + context * of_context) / tp};
+}
+
+Bytes context_input(const Architecture& network, std::int64_t context, std::int64_t tp) {
+    return {2 * context * network.cross_attention_dim / tp};
 }
 
 Bytes layer_input(const Architecture& network, std::int64_t positions, std::int64_t tp) {

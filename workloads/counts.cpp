@@ -35,8 +35,6 @@ std::int64_t self_attention(const Architecture& a) {
 std::int64_t cross_query(const Architecture& a) { return 2 * a.hidden * a.heads * a.head_dim; }
 std::int64_t cross_keys(const Architecture& a) { return 2 * a.cross_attention_dim * a.kv_heads * a.head_dim; }
 
-bool has_cross_beside_self(const Architecture& a) { return a.cross_attention_dim > 0 && a.cross_attention_layers == 0; }
-
 std::int64_t feed_forward(const Architecture& a, std::int64_t width) { return (a.gated ? 3 : 2) * a.hidden * width; }
 
 std::int64_t experts(const Architecture& a, std::int64_t count) {
@@ -90,7 +88,15 @@ std::int64_t position_embeddings(const Architecture& a) {
     return (side * side + 1) * a.hidden;
 }
 
+bool is_windowed_layer(const Architecture& a, std::int64_t layer) {
+    const auto& full = a.attention.full_layers;
+    return a.attention.kind == AttentionKind::windowed && a.attention.window > 0 &&
+           std::find(full.begin(), full.end(), layer) == full.end();
+}
+
 }  // namespace
+
+bool has_cross_beside_self(const Architecture& a) { return a.cross_attention_dim > 0 && a.cross_attention_layers == 0; }
 
 bool is_moe_layer(const Architecture& a, std::int64_t layer) {
     if (!a.moe || layer < a.moe->first_layer) return false;
@@ -102,6 +108,13 @@ bool is_cross_layer(const Architecture& a, std::int64_t layer) {
     if (a.cross_attention_layers == 0) return false;
     const std::int64_t period = a.layers / a.cross_attention_layers;
     return (layer + 2) % period == 0 && (layer + 2) / period <= a.cross_attention_layers;
+}
+
+BlockKind block_kind(const Architecture& a, std::int64_t layer) {
+    if (a.mmdit) return is_single_stream(a, layer) ? BlockKind::single_stream : BlockKind::double_stream;
+    if (is_cross_layer(a, layer)) return BlockKind::cross;
+    if (is_moe_layer(a, layer)) return BlockKind::experts;
+    return is_windowed_layer(a, layer) ? BlockKind::windowed : BlockKind::plain;
 }
 
 std::int64_t layer_parameters(const Architecture& a, std::int64_t layer) {
@@ -153,10 +166,7 @@ double attention_pairs(const Architecture& a, std::span<const std::int64_t> leng
 }
 
 double attention_pairs(const Architecture& a, std::int64_t layer, std::span<const std::int64_t> lengths) {
-    const auto& full = a.attention.full_layers;
-    const bool windowed = a.attention.kind == AttentionKind::windowed && a.attention.window > 0 &&
-                          std::find(full.begin(), full.end(), layer) == full.end();
-    if (!windowed) return attention_pairs(a, lengths);
+    if (!is_windowed_layer(a, layer)) return attention_pairs(a, lengths);
     double pairs = 0;
     for (const std::int64_t length : lengths)
         pairs += static_cast<double>(length) * static_cast<double>(std::min(length, a.attention.window));

@@ -96,7 +96,7 @@ Microbatch microbatch_of(const std::vector<std::size_t>& members, const std::vec
     for (const std::size_t i : members) {
         const Sample& sample = samples[i];
         for (std::size_t k = 0; k < sample.items.size(); ++k) {
-            microbatch.items.push_back({i, k, sample.items[k]});
+            microbatch.items.push_back({i, k, sample.items[k], sample.tokens()});
             if (attends_by_item && sample.items[k].tokens > 0) microbatch.lengths.push_back(sample.items[k].tokens);
         }
         if (!attends_by_item && sample.tokens() > 0) microbatch.lengths.push_back(sample.tokens());

@@ -238,3 +238,45 @@ TEST_CASE("a layout must use the cluster's GPUs and divide the model") {
     CHECK_THROWS_WITH_AS(check({.tp = 1, .pp = 7, .dp = 1}, testing::small_cluster(7), setup.model),
                          "--pp: 7 ranks are more than the 6 layers of module 'vit'", Error);
 }
+
+TEST_CASE("a language model sends a generator's unit the tokens that condition it, and every stage sends them on") {
+    using namespace workloads;
+    Setup setup;
+    auto dit = testing::small_network(ModuleKind::diffusion_transformer, 4, 1024);
+    dit.cross_attention_dim = 512;
+    const auto llm = testing::small_network(ModuleKind::language_model, 2, 2048);
+    setup.model.modules = {{"llm", llm, PassUnit::microbatch, {Modality::text}, true},
+                           {"dit", dit, PassUnit::items, {Modality::video}, true}};
+    setup.model.edges = {{.from = 0, .to = 1, .projector_in = 2048, .projector_out = 512}};
+    StepInput input;
+    input.model = &setup.model;
+    input.cluster = &setup.cluster;
+    input.costs = &setup.costs;
+    input.layout = setup.layout;
+    input.chains = {{"llm", {{RankId{0}, {{0, 0, 2}}}}}, {"dit", {{RankId{0}, {{1, 0, 2}}}, {RankId{1}, {{1, 2, 2}}}}}};
+    // Samples of 600 and 424 tokens; a clip of 2048 positions for the first.
+    input.units = {{{{{{{600, 424}}, {}}, {}}}, {{{{}, {{2048}, {600}}}, {0}}}}};
+
+    const auto step = build_step(input);
+
+    std::size_t into = 0, inside = 0;
+    for (const Transfer& transfer : step.transfers) {
+        const Edge& edge = step.problem.edges[transfer.edge];
+        const auto& from = step.problem.tasks[index(edge.from)].module;
+        const auto& to = step.problem.tasks[index(edge.to)].module;
+        if (from != to) {
+            ++into;
+            CHECK((transfer.rows == 600 && transfer.columns == 512));
+        } else {
+            ++inside;
+            CHECK((transfer.rows == 2048 + 300 && transfer.columns == 1024));  // 600 x 512 = 300 x 1024
+        }
+    }
+    CHECK(into == 2);  // forward and gradient
+    CHECK(inside == 2);
+    // Nothing but the generator's loss drives the language model: it has no head, and its FLOPs are three forwards.
+    const double pairs = (600.0 * 600 + 424.0 * 424) / 2;
+    const double expected = 2 * layer_flops(llm, 0, 1024, pairs) +
+                            4 * layer_flops(dit, 0, 2048, 2048.0 * 2048, {.tokens = 600, .pairs = 2048.0 * 600});
+    CHECK(step.model_flops == doctest::Approx(3 * expected));
+}

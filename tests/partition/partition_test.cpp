@@ -94,8 +94,8 @@ TEST_CASE("dip's sub-microbatch is the smallest with 95 % of the best efficiency
     emulator::LayerCosts costs(setup.model, setup.cluster, {.tp = 1, .pp = 4, .dp = 1}, setup.costs);
     const auto efficiency = [&](std::int64_t images) {
         const emulator::PassShape shape{std::vector<std::int64_t>(static_cast<std::size_t>(images), 256)};
-        const auto time = costs.layer(0, shape, emulator::PassKind::forward).total() +
-                          costs.layer(0, shape, emulator::PassKind::backward).total();
+        const auto time = costs.layer(0, 0, shape, emulator::PassKind::forward).total() +
+                          costs.layer(0, 0, shape, emulator::PassKind::backward).total();
         return static_cast<double>(images) / static_cast<double>(time.count());
     };
     double best = 0;
@@ -162,4 +162,32 @@ TEST_CASE("padding makes every microbatch as large as the largest, and says how 
     }
     CHECK(padded.real_patches == (7 + 3 + 12) * 256);
     CHECK(padded.padded_patches == 4 * 12 * 256);
+}
+
+TEST_CASE("a generator's items read the tokens of their own sample") {
+    using namespace workloads;
+    Model model;
+    auto dit = testing::small_network(ModuleKind::diffusion_transformer, 4, 1024);
+    dit.cross_attention_dim = 2048;
+    dit.text_tokens = 77;
+    const auto llm = testing::small_network(ModuleKind::language_model, 4, 2048);
+    model.modules = {{"llm", llm, PassUnit::microbatch, {Modality::text}, true},
+                     {"dit", dit, PassUnit::items, {Modality::video}, true}};
+    model.edges = {{0, 1}};
+    const Item clip{.modality = Modality::video, .patches = 1344, .seconds = 1, .target = true};
+    const std::vector<Sample> samples{{"a", 100, 100, {clip, clip}}, {"b", 300, 300, {}}, {"c", 0, 0, {clip}}};
+
+    const auto microbatches = pack(samples, model);
+    REQUIRE(microbatches.size() == 1);
+    const auto shape = shape_in(model.modules[1], microbatches[0], 0, 3);
+    CHECK(shape.lengths == std::vector<std::int64_t>{1344, 1344, 1344});
+    CHECK(shape.context == std::vector<std::int64_t>{100, 100, 77});  // sample c has no text: the usual number
+    CHECK(shape_in(model.modules[0], microbatches[0], 0, 0).context.empty());
+
+    const Partition by_clip{
+        "dip", 1, {{"llm", {{RankId{0}, {{0, 0, 4}}}}}, {"dit", {{RankId{0}, {{1, 0, 4}}}}}}, {0, 2}, {}};
+    const auto all = units(by_clip, model, microbatches);
+    REQUIRE(all[0][1].size() == 2);
+    CHECK(all[0][1][0].shapes[1].context == std::vector<std::int64_t>{100, 100});
+    CHECK(all[0][1][1].shapes[1].context == std::vector<std::int64_t>{77});
 }

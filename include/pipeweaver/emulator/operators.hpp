@@ -1,10 +1,20 @@
 // Layers as operators: which GEMMs, attentions, collectives and memory-bound kernels a pass of a layer launches.
 //
 // Notation     h hidden, F ffn, a heads, k kv_heads, d head_dim, V vocab, t tensor parallel GPUs, m positions of the
-// pass. Source       Megatron-LM's dense transformer layer with tensor and sequence parallelism; the traffic of its
-// memory-bound
-//              kernels as fitted to published H100 runs: forward 20 m h/t + 4 m (a+k) d/t + 2 m (F1+F)/t bytes, F1 = 2F
-//              if gated, else F; backward 1.6 times that.
+//              pass, M positions of its context, c the context's width.
+// Source       Megatron-LM's dense transformer layer with tensor and sequence parallelism; the traffic of its
+//              memory-bound kernels as fitted to published H100 runs: forward 20 m h/t + 4 m (a+k) d/t + 2 m (F1+F)/t
+//              bytes, F1 = 2F if gated, else F; backward 1.6 times that.
+// Windows      A sequence of a windowed block is cut into windows of equal length and one that is left over.
+// Cross        Behind the self attention: query m x (a d/t) x h, keys and values M x (2 k d/t) x c, output m x h x (a
+//              d/t); the context is gathered like an input. Traffic: half of a block's two norms and residuals, 10 m
+//              h/t + 4 (m a + M k) d/t. Without a known context the keys are left out.
+//              Attention of q queries to M keys costs what self attention of sqrt(q M) positions does: as many scores.
+//              No table holds the rectangular one, so it counts as extrapolated at best.
+// MMDiT        Double stream: two plain blocks' GEMMs, over m and over M, around one attention over both. Single
+//              stream: (m + M) x ((a + 2k) d + F1)/t x h and (m + M) x h x (a d + F)/t (Flux, SD3), with half the norm
+//              traffic and one pair of collectives.
+// Left out     modulation from the time step, a vector for each sample; patch and time embeddings.
 #pragma once
 
 #include "pipeweaver/costdb/database.hpp"
@@ -21,6 +31,7 @@ namespace pipeweaver::emulator {
 struct PackedAttention {
     costdb::Attention shape;
     std::vector<std::int64_t> lengths;
+    std::vector<std::int64_t> keys{};  ///< cross attention: what each sequence attends to; empty: to itself
 };
 
 enum class OperatorClass : std::uint8_t { gemm, attention, collective, point_to_point, elementwise };
@@ -39,14 +50,23 @@ enum class PassKind : std::uint8_t { forward, backward, input_gradient, weight_g
 
 /// What a pass of a module works on.
 struct PassShape {
-    std::vector<std::int64_t> lengths;  ///< packed sequences; attention does not cross them
+    std::vector<std::int64_t> lengths;    ///< packed sequences; attention does not cross them
+    std::vector<std::int64_t> context{};  ///< positions of another module that each sequence attends to as well; empty:
+                                          ///< none
 
-    std::int64_t positions() const;  ///< sum of lengths
+    std::int64_t positions() const;          ///< sum of lengths
+    std::int64_t context_positions() const;  ///< sum of context
 };
 
-/// One repeated block. Pre: the architecture is a dense language model or vision encoder (see `unsupported`).
+/// Positions that pass the network's blocks: MMDiT carries the context along, others only read it.
+[[nodiscard]] std::int64_t block_positions(const workloads::Architecture& network, const PassShape& shape);
+
+/// Forward FLOPs of block `layer`, as workloads::layer_flops counts them.
+[[nodiscard]] double layer_flops(const workloads::Architecture& network, std::int64_t layer, const PassShape& shape);
+
+/// Repeated block `layer`. Pre: the architecture is supported (see `unsupported`).
 [[nodiscard]] std::vector<Operator> layer_operators(const workloads::Architecture& network, const PassShape& shape,
-                                                    const Layout& layout, PassKind pass);
+                                                    const Layout& layout, PassKind pass, std::int64_t layer = 0);
 
 /// Token embedding: a gather, and the scatter of its sums over tensor parallel ranks.
 [[nodiscard]] std::vector<Operator> embedding_operators(const workloads::Architecture& network, const PassShape& shape,
@@ -56,8 +76,8 @@ struct PassShape {
 [[nodiscard]] std::vector<Operator> head_operators(const workloads::Architecture& network, const PassShape& shape,
                                                    const Layout& layout, PassKind pass);
 
-/// Linear projector between modules: `positions` outputs of width `out` from inputs of width `in`.
-[[nodiscard]] std::vector<Operator> projector_operators(std::int64_t positions, std::int64_t in, std::int64_t out,
+/// The edge's projector of one or two linear layers, over `positions` behind the token reduction.
+[[nodiscard]] std::vector<Operator> projector_operators(const workloads::ModelEdge& edge, std::int64_t positions,
                                                         const Layout& layout, PassKind pass);
 
 /// Why this version cannot emulate a network, or an empty text.

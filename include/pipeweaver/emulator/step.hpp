@@ -7,10 +7,12 @@
 #include "pipeweaver/emulator/pass_cost.hpp"
 #include "pipeweaver/emulator/problem.hpp"
 #include "pipeweaver/workloads/batch.hpp"
+#include "pipeweaver/workloads/counts.hpp"
 
 #include <cstdint>
 #include <map>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace pipeweaver::emulator {
@@ -99,8 +101,11 @@ public:
     LayerCosts(const workloads::Model& model, const workloads::Cluster& cluster, const Layout& layout,
                const costdb::CostDatabase& costs);
 
-    /// One repeated block of the module.
-    const PassCost& layer(std::size_t module, const PassShape& shape, PassKind pass);
+    /// Repeated block `layer` of the module; blocks of one kind are priced once.
+    const PassCost& layer(std::size_t module, std::int64_t layer, const PassShape& shape, PassKind pass);
+
+    /// The blocks of a range.
+    PassCost layers(const LayerRange& range, const PassShape& shape, PassKind pass);
 
     /// All of a stage: its blocks, and embedding, head and projectors where they are its own.
     PassCost stage(const StageLayers& stage, const std::vector<PassShape>& shapes, PassKind pass);
@@ -109,12 +114,13 @@ public:
     PassCost blocks_forward(const StageLayers& stage, const std::vector<PassShape>& shapes, Recompute recompute);
 
 private:
-    using Key = std::pair<std::size_t, PassKind>;
+    using Key = std::tuple<std::size_t, workloads::BlockKind, PassKind>;
+    using Sequence = std::pair<std::int64_t, std::int64_t>;  // length, context
     const workloads::Model& model_;
     Layout layout_;
     const costdb::CostDatabase& costs_;
     InSituFactors factors_;
-    std::map<Key, std::map<std::vector<std::int64_t>, PassCost>> known_;
+    std::map<Key, std::map<std::vector<Sequence>, PassCost>> known_;
 };
 
 /// Blocks of `count` that are recomputed.

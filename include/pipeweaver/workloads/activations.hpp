@@ -7,6 +7,14 @@
 //              + 2 m (a + 2k) d/t    q, k, v
 //              + 2 m a d/t           attention output, the projection's input
 //              + 6 m F/t             gated: both halves of the up projection, and the activation;  plain: 4 m F/t
+// Diffusion    + 4 m h/t             outputs of attention and feed-forward in front of their gates
+// transformers + 4 m h/t             cross attention: input and output of its norm
+//              + 4 m a d/t           its queries, and its output before the projection
+//              + 4 M k d/t           its keys and values; M positions of context, of width c
+//              + 2 M c/t             the context itself, once for all blocks of a stage (context_input)
+//              MMDiT: m counts both streams; a single-stream block has one norm and one gate: 6 m h/t less.
+//              Embedding, modulation vectors and what a framework saves beyond this (norm outputs before modulation)
+//              are not counted. Derived, not validated against measured runs.
 // Source       Megatron-LM with Transformer Engine; the sum was within 0.2 % of measured peaks of 31 dense B200 runs
 //              (SimuMax, gated networks; the plain form is not validated).
 #pragma once
@@ -16,8 +24,15 @@
 
 namespace pipeweaver::workloads {
 
-/// Kept by one repeated block over m positions, per GPU. Pre: tp >= 1, positions >= 0.
+/// Kept by the first repeated block over m positions, per GPU. Pre: tp >= 1, positions >= 0.
 [[nodiscard]] Bytes layer_activations(const Architecture& network, std::int64_t positions, std::int64_t tp);
+
+/// Kept by block `layer`, `context` positions beside it. MMDiT: `positions` counts both streams.
+[[nodiscard]] Bytes layer_activations(const Architecture& network, std::int64_t layer, std::int64_t positions,
+                                      std::int64_t context, std::int64_t tp);
+
+/// The context that the blocks of a stage read, per GPU: 2 M c/t; 0 for MMDiT, whose blocks carry it along.
+[[nodiscard]] Bytes context_input(const Architecture& network, std::int64_t context, std::int64_t tp);
 
 /// The block's input, per GPU: what full recomputation keeps, and what goes to the next stage. 2 m h/t.
 [[nodiscard]] Bytes layer_input(const Architecture& network, std::int64_t positions, std::int64_t tp);

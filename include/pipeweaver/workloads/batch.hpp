@@ -66,6 +66,7 @@ struct Microbatch {
         std::size_t sample = 0;  ///< index into the batch
         std::size_t item = 0;    ///< index into Sample::items
         Item size;
+        std::int64_t sample_tokens = 0;  ///< of its sample in the backbone's sequence: what a generator reads
     };
     std::vector<std::size_t> samples;   ///< indices into the batch
     std::vector<std::int64_t> lengths;  ///< tokens that attend to each other: of each sample, or of each item where an

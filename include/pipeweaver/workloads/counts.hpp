@@ -44,6 +44,20 @@ namespace pipeweaver::workloads {
 /// blocks L/c - 2, 2 L/c - 2, ... (Llama 3.2 vision: 3, 8, 13, ...).
 [[nodiscard]] bool is_cross_layer(const Architecture& architecture, std::int64_t layer);
 
+/// What makes blocks of one network differ. Blocks of one kind have equal parameters, FLOPs, activations and operators.
+enum class BlockKind : std::uint8_t {
+    plain,          ///< attention to all of the own sequence (and beside it to a context, where the network has one)
+    windowed,       ///< attention inside windows
+    cross,          ///< attention to another module's output alone
+    experts,        ///< a mixture of experts
+    double_stream,  ///< MMDiT: context and positions have weights of their own and attend jointly
+    single_stream   ///< MMDiT: context and positions as one sequence; attention and feed-forward side by side
+};
+[[nodiscard]] BlockKind block_kind(const Architecture& architecture, std::int64_t layer);
+
+/// Whether every block has a cross attention beside its self attention (diffusion transformers).
+[[nodiscard]] bool has_cross_beside_self(const Architecture& architecture);
+
 /// Matrix parameters of one repeated block. `layer` matters where blocks differ (MoE, MMDiT).
 [[nodiscard]] std::int64_t layer_parameters(const Architecture& architecture, std::int64_t layer);
 

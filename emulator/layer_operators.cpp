@@ -1,0 +1,152 @@
+// The operators of repeated blocks, by their kind.
+#include "emulator/operator_builder.hpp"
+#include "pipeweaver/workloads/counts.hpp"
+
+#include <array>
+
+namespace pipeweaver::emulator {
+
+using workloads::Architecture;
+using workloads::BlockKind;
+
+namespace {
+
+// Widths of a block's matrices on one GPU.
+struct Widths {
+    Widths(const Architecture& network, const Layout& layout)
+        : hidden(network.hidden),
+          queries(network.heads * network.head_dim / layout.tp),
+          // Grouped keys that are fewer than the tensor parallel ranks are copied to each.
+          keys(std::max(network.kv_heads, layout.tp) * network.head_dim / layout.tp),
+          up((network.gated ? 2 : 1) * network.ffn / layout.tp),
+          down(network.ffn / layout.tp) {}
+
+    std::int64_t hidden, queries, keys, up, down;
+};
+
+std::int64_t norm_and_activation_traffic(const Architecture& network, const Layout& layout, std::int64_t m,
+                                         std::int64_t norms) {
+    const std::int64_t keys = std::max(network.kv_heads, layout.tp);
+    const std::int64_t up = network.gated ? 2 * network.ffn : network.ffn;
+    return (10 * norms * m * network.hidden + 4 * m * (network.heads + keys) * network.head_dim +
+            2 * m * (up + network.ffn)) /
+           layout.tp;
+}
+
+std::vector<std::int64_t> windows_of(const std::vector<std::int64_t>& lengths, std::int64_t window) {
+    std::vector<std::int64_t> windows;
+    for (const std::int64_t length : lengths) {
+        windows.insert(windows.end(), static_cast<std::size_t>(length / window), window);
+        if (length % window > 0) windows.push_back(length % window);
+    }
+    return windows;
+}
+
+// Sequences and what they read, as one.
+std::vector<std::int64_t> joined(const PassShape& shape) {
+    auto lengths = shape.lengths;
+    for (std::size_t i = 0; i < shape.context.size(); ++i) lengths[i] += shape.context[i];
+    return lengths;
+}
+
+// The sequences that have something to read.
+PassShape reading(const PassShape& shape) {
+    PassShape readers;
+    for (std::size_t i = 0; i < shape.context.size(); ++i)
+        if (shape.context[i] > 0) {
+            readers.lengths.push_back(shape.lengths[i]);
+            readers.context.push_back(shape.context[i]);
+        }
+    return readers;
+}
+
+void cross_attention(OperatorBuilder& layer, const Architecture& network, const Layout& layout,
+                     const PassShape& shape) {
+    const Widths w(network, layout);
+    const std::int64_t m = padded(shape.positions()), context = padded(shape.context_positions());
+    layer.over(m);
+    layer.elementwise("cross attention norm", 10 * m * w.hidden / layout.tp + 4 * (m * w.queries + context * w.keys),
+                      1.6);
+    layer.tensor_parallel(w.hidden);
+    layer.gemm("cross query", w.queries, w.hidden);
+    if (const PassShape readers = reading(shape); context > 0) {
+        layer.over(context);
+        layer.gather_context(network.cross_attention_dim);
+        layer.gemm("cross keys", 2 * w.keys, network.cross_attention_dim);
+        layer.attention(network, readers.lengths, readers.context);
+        layer.over(m);
+    }
+    layer.gemm("cross output", w.hidden, w.queries);
+}
+
+// A block over one stream of positions, or (MMDiT) over two that attend jointly.
+void block(OperatorBuilder& layer, const Architecture& network, const Layout& layout, const PassShape& shape,
+           const std::vector<std::int64_t>& streams, const std::vector<std::int64_t>& attended) {
+    const Widths w(network, layout);
+    for (const std::int64_t m : streams) {
+        layer.over(m);
+        layer.elementwise("norms and activations", norm_and_activation_traffic(network, layout, m, 2), 1.6);
+        layer.tensor_parallel(w.hidden);
+        layer.gemm("qkv", w.queries + 2 * w.keys, w.hidden);
+    }
+    layer.attention(network, attended);
+    for (const std::int64_t m : streams) {
+        layer.over(m);
+        layer.gemm("attention output", w.hidden, w.queries);
+    }
+    if (workloads::has_cross_beside_self(network)) cross_attention(layer, network, layout, shape);
+    for (const std::int64_t m : streams) {
+        layer.over(m);
+        layer.tensor_parallel(w.hidden);
+        layer.gemm("up", w.up, w.hidden);
+        layer.gemm("down", w.hidden, w.down);
+    }
+}
+
+void single_stream_block(OperatorBuilder& layer, const Architecture& network, const Layout& layout,
+                         const PassShape& shape) {
+    const Widths w(network, layout);
+    const std::int64_t m = padded(block_positions(network, shape));
+    layer.over(m);
+    layer.elementwise("norm and activations", norm_and_activation_traffic(network, layout, m, 1), 1.6);
+    layer.tensor_parallel(w.hidden);
+    layer.gemm("qkv and up", w.queries + 2 * w.keys + w.up, w.hidden);
+    layer.attention(network, joined(shape));
+    layer.gemm("output and down", w.hidden, w.queries + w.down);
+}
+
+}  // namespace
+
+std::vector<Operator> layer_operators(const Architecture& network, const PassShape& shape, const Layout& layout,
+                                      PassKind pass, std::int64_t layer) {
+    const std::int64_t m = padded(shape.positions());
+    OperatorBuilder operators(m, layout, pass);
+    switch (workloads::block_kind(network, layer)) {
+        case BlockKind::windowed:
+            block(operators, network, layout, shape, {m}, windows_of(shape.lengths, network.attention.window));
+            break;
+        case BlockKind::double_stream:
+            if (const std::int64_t context = shape.context_positions(); context > 0)
+                block(operators, network, layout, shape, {m, padded(context)}, joined(shape));
+            else
+                block(operators, network, layout, shape, {m}, shape.lengths);
+            break;
+        case BlockKind::single_stream:
+            single_stream_block(operators, network, layout, shape);
+            break;
+        default:
+            block(operators, network, layout, shape, {m}, shape.lengths);
+    }
+    return operators.operators;
+}
+
+double layer_flops(const Architecture& network, std::int64_t layer, const PassShape& shape) {
+    workloads::Context context{static_cast<double>(shape.context_positions()), 0};
+    for (std::size_t i = 0; i < shape.context.size(); ++i)
+        context.pairs += static_cast<double>(shape.lengths[i]) * static_cast<double>(shape.context[i]);
+    const auto attended = network.mmdit ? joined(shape) : shape.lengths;
+    return workloads::layer_flops(network, layer, static_cast<double>(block_positions(network, shape)),
+                                  workloads::attention_pairs(network, layer, attended), context);
+}
+
+}  // namespace pipeweaver::emulator
