@@ -1,5 +1,6 @@
 // pipeweaver list, pipeweaver show: what the program knows.
 #include "apps/commands.hpp"
+#include "apps/workload.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emit/targets.hpp"
@@ -93,6 +94,7 @@ void print(const Rows& rows, bool json) {
 }
 
 std::string shown(const std::string& name) {
+    if (name.starts_with("hf:")) return to_json(find_model(name));
     const auto models = workloads::model_names();
     if (std::find(models.begin(), models.end(), name) != models.end()) return to_json(workloads::model(name));
     std::vector<std::string> known = models;
@@ -125,7 +127,7 @@ void add_show(CLI::App& program) {
     auto* app = program.add_subcommand("show", "print a model or cluster as a file to edit");
     app->footer("example: pipeweaver show dip-vlm-m > my-model.json");
     const auto given = std::make_shared<Arguments>();  // shared: CLI11 keeps the callback
-    app->add_option("name", given->name, "a model or a cluster")->required();
+    app->add_option("name", given->name, "a model, hf:CONFIG.json, or a cluster")->required();
     app->callback([given] { fmt::print("{}", shown(given->name)); });
 }
 

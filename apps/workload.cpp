@@ -2,16 +2,18 @@
 
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
+#include "pipeweaver/workloads/hf_config.hpp"
 
 namespace pipeweaver::apps {
 
 workloads::Model find_model(const std::string& name) {
+    if (name.starts_with("hf:")) return workloads::read_hf_model(name.substr(3));
     if (name.ends_with(".json") || name.ends_with(".json.gz")) return workloads::read_model(name);
     return workloads::model(name);
 }
 
 void WorkloadOptions::add_to(Options& options) {
-    options.text("model", model, "a model of `pipeweaver list models`, or a model file (required)");
+    options.text("model", model, "a model of `pipeweaver list models`, a model file, or hf:CONFIG.json (required)");
     options.text("cluster", cluster, "NAME:GPUS of `pipeweaver list clusters`, or a cluster file (required)");
     options.integer("tp", tp, 1, 1024, "tensor parallel GPUs (default: the model's published layout, else 1)");
     options.integer("pp", pp, 1, 1024, "pipeline ranks (default: the model's published layout, else 1)");

@@ -162,6 +162,17 @@ def test_a_shown_model_plans_like_the_named_one(pipeweaver, planned, tmp_path):
     assert digests(tmp_path / "plan") == digests(planned)
 
 
+def test_a_hugging_face_configuration_plans_like_the_model_file_it_shows(pipeweaver, tmp_path):
+    config = f"hf:{ROOT / 'tests/data/hf/qwen2.5-vl-7b.json'}"
+    rest = ["--cluster", "h100-sxm:8", "--tp", "4", "--pp", "2", "--dataset", "vlm-mix", "--microbatches", "4",
+            "--max-rounds", "1"]
+    pipeweaver("plan", "--model", config, *rest, "--out", tmp_path / "hf")
+    (tmp_path / "mine.json").write_text(pipeweaver("show", config))
+    pipeweaver("plan", "--model", tmp_path / "mine.json", *rest, "--out", tmp_path / "own")
+    name = "replica-000/solution.json"
+    assert digests(tmp_path / "hf")[name] == digests(tmp_path / "own")[name]
+
+
 def test_a_batch_file_is_planned_and_a_configuration_file_read(pipeweaver, tmp_path):
     lines = [json.dumps({"id": f"s{i}", "text_tokens": 3000, "images": [{"width": 640, "height": 480}] * (i % 3)})
              for i in range(8)]
