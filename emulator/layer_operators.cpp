@@ -1,5 +1,6 @@
 // The operators of repeated blocks, by their kind.
 #include "emulator/operator_builder.hpp"
+#include "pipeweaver/base/error.hpp"
 #include "pipeweaver/workloads/counts.hpp"
 
 #include <array>
@@ -138,6 +139,12 @@ std::vector<Operator> layer_operators(const Architecture& network, const PassSha
             block(operators, network, layout, shape, {m}, shape.lengths);
     }
     return operators.operators;
+}
+
+void require_supported(const workloads::Model& model) {
+    for (const auto& module : model.modules)
+        if (const auto why = unsupported(module.architecture); !why.empty())
+            fail(ErrorKind::input, "module '{}' ({}): {}", module.name, module.architecture.name, why);
 }
 
 double layer_flops(const Architecture& network, std::int64_t layer, const PassShape& shape) {

@@ -1,6 +1,7 @@
 #include "pipeweaver/emulator/layout.hpp"
 
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/emulator/operators.hpp"
 
 #include <array>
 #include <numeric>
@@ -20,6 +21,7 @@ void require_divided(const workloads::Module& module, std::string_view what, std
 }  // namespace
 
 void check(const Layout& layout, const workloads::Cluster& cluster, const workloads::Model& model) {
+    require_supported(model);
     if (layout.gpus() != cluster.gpus)
         fail(ErrorKind::input, "--tp {} * --pp {} * --dp {} = {} GPUs, the cluster '{}' has {}", layout.tp, layout.pp,
              layout.dp, layout.gpus(), cluster.name, cluster.gpus);

@@ -306,9 +306,7 @@ private:
 }  // namespace
 
 StepProblem build_step(const StepInput& input) {
-    for (const auto& module : input.model->modules)
-        if (const auto why = unsupported(module.architecture); !why.empty())
-            fail(ErrorKind::input, "module '{}' ({}): {}", module.name, module.architecture.name, why);
+    require_supported(*input.model);
     StepProblem step = StepBuilder(input).build();
     validate(step.problem);
     return step;

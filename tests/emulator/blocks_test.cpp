@@ -12,7 +12,6 @@
 
 using namespace pipeweaver;
 using namespace pipeweaver::emulator;
-using workloads::BlockKind;
 
 namespace {
 

@@ -1,4 +1,5 @@
 // The published set-ups plan in their published layouts, and what comes out is right.
+#include "pipeweaver/base/error.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/planner/plan.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
@@ -14,17 +15,30 @@ using namespace pipeweaver::planner;
 
 namespace {
 
-Request preset(const std::string& name) {
+Request preset(const std::string& name, std::int64_t replicas, std::int64_t microbatches) {
     Request request;
     request.model = workloads::model(name);
-    request.layout = {.tp = request.model.tp, .pp = request.model.pp, .dp = request.model.dp};
+    request.layout = {.tp = request.model.tp, .pp = request.model.pp, .dp = replicas};
     request.cluster = workloads::find_cluster("h100-sxm:" + std::to_string(request.layout.gpus()));
     auto drawn = workloads::draw_batch(name.starts_with("dip-vlm") ? "vlm-mix" : "t2v-mix", request.model, 1,
-                                       4 * request.layout.dp);
+                                       microbatches * replicas);
     request.samples = std::move(drawn.samples);
     request.microbatches = std::move(drawn.microbatches);
     request.max_rounds = 2;
     return request;
+}
+
+Plan planned(const Request& request) {
+    const auto costs = costdb::CostDatabase::embedded(request.cluster.device);
+    return make_plan(request, costs, in_order, [](double) { return search::KeepGoing{}; });
+}
+
+void check_verified(const Request& request, const Plan& plan) {
+    std::map<std::string, std::string> files;
+    for (auto& file : emit::plan_files(request, plan, "plan")) files[file.path.string()] = std::move(file.content);
+    const auto verdict =
+        testing::verify(files.at("plan/replica-000/problem.json.gz"), files.at("plan/replica-000/solution.json"));
+    CHECK_MESSAGE(verdict.ok, verdict.violation);
 }
 
 }  // namespace
@@ -32,15 +46,10 @@ Request preset(const std::string& name) {
 TEST_CASE("the published set-ups plan in their own layouts, with schedules that the verifier accepts") {
     for (const std::string name : {"dip-vlm-s", "dip-vlm-m", "dip-vlm-l", "dip-t2v-s", "dip-t2v-l"}) {
         CAPTURE(name);
-        const auto request = preset(name);
-        const auto costs = costdb::CostDatabase::embedded(request.cluster.device);
-        const auto plan = make_plan(request, costs, in_order, [](double) { return search::KeepGoing{}; });
-
-        std::map<std::string, std::string> files;
-        for (auto& file : emit::plan_files(request, plan, "plan")) files[file.path.string()] = std::move(file.content);
-        const auto verdict =
-            testing::verify(files.at("plan/replica-000/problem.json.gz"), files.at("plan/replica-000/solution.json"));
-        CHECK_MESSAGE(verdict.ok, verdict.violation);
+        const auto request = preset(name, 1, 4);
+        CHECK(request.layout.gpus() == request.model.tp * request.model.pp * request.model.dp);
+        const auto plan = planned(request);
+        check_verified(request, plan);
         CHECK(plan.lower_bound <= plan.makespan);
         for (const auto& baseline : plan.baselines) CHECK(plan.makespan <= baseline.makespan);
         // Every module trains: each has backward passes.
@@ -52,4 +61,21 @@ TEST_CASE("the published set-ups plan in their own layouts, with schedules that 
         CHECK(plan.mfu > 0.05);
         CHECK(plan.mfu < 0.7);
     }
+}
+
+TEST_CASE("the published set-ups of thousands of GPUs plan, here with two of their replicas") {
+    for (const std::string name : {"dip-vlm-xl-8k", "dip-vlm-xl-16k", "dip-t2v-xl-3k", "dip-t2v-xl-6k"}) {
+        CAPTURE(name);
+        const auto request = preset(name, 2, 2);
+        const auto plan = planned(request);
+        check_verified(request, plan);
+        CHECK(plan.replicas.size() == 2);
+    }
+}
+
+TEST_CASE("a model with a module that is not emulated is refused before anything is planned, naming it") {
+    auto request = preset("dip-vlm-s", 1, 1);
+    request.model.modules[1].architecture.moe = workloads::MixtureOfExperts{};
+    CHECK_THROWS_WITH_AS(static_cast<void>(planned(request)),
+                         "module 'llm' (llama3-8b): mixtures of experts are not emulated yet", Error);
 }

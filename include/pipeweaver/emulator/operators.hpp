@@ -83,4 +83,7 @@ struct PassShape {
 /// Why this version cannot emulate a network, or an empty text.
 [[nodiscard]] std::string unsupported(const workloads::Architecture& network);
 
+/// Throws Error{input} naming the first module that cannot be emulated, and why.
+void require_supported(const workloads::Model& model);
+
 }  // namespace pipeweaver::emulator
