@@ -55,6 +55,23 @@ std::string figure(std::string_view name, std::string_view value, std::string_vi
                        escape(name), escape(value), escape(about));
 }
 
+std::string fullest_rank(const Plan& plan) {
+    std::size_t replica = 0, rank = 0;
+    Bytes most;
+    for (std::size_t r = 0; r < plan.replicas.size(); ++r)
+        for (std::size_t k = 0; k < plan.replicas[r].found.replay.peak.size(); ++k) {
+            const Bytes peak = plan.replicas[r].found.replay.peak[k];
+            if (peak <= most) continue;
+            most = peak;
+            replica = r;
+            rank = k;
+        }
+    const auto& limit = plan.replicas[replica].candidate.step.problem.ranks[rank].capacity;
+    const std::string where =
+        plan.replicas.size() == 1 ? fmt::format("rank {}", rank) : fmt::format("replica {}, rank {}", replica, rank);
+    return figure("fullest rank", human(most), limit ? fmt::format("{}, limit {}", where, human(*limit)) : where);
+}
+
 std::string figures(const Plan& plan) {
     const double gap = search::relative_gap(plan.makespan, plan.lower_bound);
     std::string text = figure(
@@ -72,14 +89,7 @@ std::string figures(const Plan& plan) {
                    gap == 0
                        ? "proven optimal for this partition and packing"
                        : fmt::format("no schedule of this partition and packing is below {}", human(plan.lower_bound)));
-    const auto& replica = plan.replicas.front();
-    std::size_t fullest = 0;
-    const auto& peak = replica.found.replay.peak;
-    for (std::size_t r = 0; r < peak.size(); ++r)
-        if (peak[r] > peak[fullest]) fullest = r;
-    const auto& limit = replica.candidate.step.problem.ranks[fullest].capacity;
-    return text + figure("fullest rank", human(peak[fullest]),
-                         fmt::format("rank {}{}", fullest, limit ? fmt::format(", limit {}", human(*limit)) : ""));
+    return text + fullest_rank(plan);
 }
 
 std::string caption(std::string_view name, std::string_view what, Duration makespan) {
@@ -112,20 +122,22 @@ std::string report(const Request& request, const Plan& plan) {
     for (const Drawn& one : pictures) horizon = std::max(horizon, one.replay->makespan);
     const std::string title =
         escape(fmt::format("{} on {} x {}", request.model.name, request.cluster.gpus, request.cluster.device));
-    return filled(page_template(), {{"title", title},
-                                    {"asked", asked(request)},
-                                    {"figures", figures(plan)},
-                                    {"horizon", fmt::format("{}", horizon.count())},
-                                    {"which", plan.replicas.size() == 1 ? "" : "Replica 0 is shown. "},
-                                    {"axis", axis_labels(horizon)},
-                                    {"schedules", schedule_pictures(pictures, horizon)},
-                                    {"memory", memory_pictures(pictures.front(), horizon)},
-                                    {"pairs", pair_table(plan)},
-                                    {"ranks", time_of_ranks(plan)},
-                                    {"basis", time_by_basis(plan)},
-                                    {"batch", batch(request, plan)},
-                                    {"torch", torch(plan)},
-                                    {"inputs", inputs(request, plan)}});
+    return filled(
+        page_template(),
+        {{"title", title},
+         {"asked", asked(request)},
+         {"figures", figures(plan)},
+         {"horizon", fmt::format("{}", horizon.count())},
+         {"which", plan.replicas.size() == 1 ? "" : fmt::format("Replica 0 of {} is shown. ", plan.replicas.size())},
+         {"axis", axis_labels(horizon)},
+         {"schedules", schedule_pictures(pictures, horizon)},
+         {"memory", memory_pictures(pictures.front(), horizon)},
+         {"pairs", pair_table(plan)},
+         {"ranks", time_of_ranks(plan)},
+         {"basis", time_by_basis(plan)},
+         {"batch", batch(request, plan)},
+         {"torch", torch(plan)},
+         {"inputs", inputs(request, plan)}});
 }
 
 }  // namespace pipeweaver::emit
