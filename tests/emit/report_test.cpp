@@ -151,8 +151,13 @@ TEST_CASE("texts from files are escaped in the report") {
 
 TEST_CASE("the parts of a rank's time fill the step") {
     const auto request = small_request();
-    const auto page = emit::report(request, planned(request));
+    const auto plan = planned(request);
+    const auto page = emit::report(request, plan);
 
+    // What no operator class accounts for would be shown as waiting.
+    const auto& step = plan.replicas.front().candidate.step;
+    for (std::size_t i = 0; i < step.problem.tasks.size(); ++i)
+        CHECK(step.cost[i].total() == step.problem.tasks[i].duration);
     const std::regex part("<rect class=\"c[0-9]\" x=\"([0-9]+)\" y=\"0\" width=\"([0-9]+)\" height=\"20\">");
     for (std::size_t r = 0; r < 4; ++r) {
         const auto bar = between(page, "where the time of rank " + std::to_string(r), "</svg>");
