@@ -85,14 +85,15 @@ install_torch() {
 python_environment() {
   .venv/bin/python -c pass 2>/dev/null || python3 -m venv --clear .venv || return
   pip_install --requirement tests/python/requirements.txt || return
-  [ $core = yes ] || install_torch
+  [ $core = no ] || return 0
+  install_torch && pip_install --requirement tests/python/requirements-browser.txt
 }
 
 python_tests() {
   heading "Python tests"
   must "Python environment" python_environment || return
   local left_out=()
-  [ $core = no ] || left_out=(--ignore-glob='*torch*')
+  [ $core = no ] || left_out=(--ignore-glob='*torch*' --ignore-glob='*browser*')
   timeout 900 .venv/bin/python -m pytest -q tests/python "${left_out[@]}" --junitxml="$results/python.xml"
   count "Python tests" "$results/python.xml"
 }
@@ -112,7 +113,9 @@ tidy() {
 }
 
 heading "Debian packages"
-if ! install_packages "${release_packages[@]}" "${test_packages[@]}"; then
+packages=("${release_packages[@]}" "${test_packages[@]}")
+[ $core = yes ] || packages+=("${browser_packages[@]}")
+if ! install_packages "${packages[@]}"; then
   echo "0 passed, 1 failed"
   exit 1
 fi

@@ -62,7 +62,7 @@ struct Plan {
         } else {
             fmt::print("{}", emit::plan_table(request, plan));
             std::fflush(stdout);  // the remark on stderr comes behind the table, also in a file
-            console.say(fmt::format("\nwritten to {}: plan.json, assignment.json, replica-000/ ...{}", out,
+            console.say(fmt::format("\nwritten to {}: report.html, plan.json, assignment.json, replica-000/ ...{}", out,
                                     plan.torch.found.schedule ? ", torch/schedule.csv" : ""));
         }
     }

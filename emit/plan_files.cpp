@@ -1,6 +1,7 @@
 #include "pipeweaver/emit/plan_files.hpp"
 
 #include "pipeweaver/emit/actions.hpp"
+#include "pipeweaver/emit/report.hpp"
 #include "pipeweaver/emit/torch_csv.hpp"
 #include "pipeweaver/emit/trace.hpp"
 
@@ -44,6 +45,7 @@ std::vector<FileToWrite> plan_files(const Request& request, const Plan& plan, co
     std::vector<FileToWrite> files;
     files.push_back({folder / "plan.json", plan_json(request, plan)});
     files.push_back({folder / "assignment.json", assignment_json(request, plan)});
+    files.push_back({folder / "report.html", report(request, plan)});
     const std::vector<Recompute> modes = StepInput{}.modes;
     for (std::size_t r = 0; r < plan.replicas.size(); ++r) {
         const ReplicaPlan& replica = plan.replicas[r];

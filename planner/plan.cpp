@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <tuple>
 
 namespace pipeweaver::planner {
 
@@ -185,6 +186,35 @@ void merge_baselines(const std::vector<std::vector<Compared>>& compared, Plan& p
         }
 }
 
+// The baseline's partition with its schedule on replica 0.
+BaselinePlan as_planned(const Compared& compared, const Baseline& baseline) {
+    const auto& all = compared.baselines;
+    const auto same =
+        std::find_if(all.begin(), all.end(), [&](const Baseline& b) { return b.policy == baseline.policy; });
+    const Schedule& schedule = compared.schedules[static_cast<std::size_t>(same - all.begin())];
+    return {baseline, compared.candidate, schedule, replay(compared.candidate.step.problem, schedule)};
+}
+
+// What an engineer would run without a planner: 1f1b or interleaved, on a fixed chain before any other partition.
+std::optional<BaselinePlan> best_chain(const std::vector<Compared>& replica, const std::vector<Baseline>& baselines) {
+    const Compared* of = nullptr;
+    const Baseline* best = nullptr;
+    const auto rank = [](const Compared& c, const Baseline& b) {
+        return std::tuple(c.candidate.partition.chains.size() > 1, b.makespan);
+    };
+    for (const Compared& compared : replica)
+        for (const Baseline& one : baselines) {
+            const Partition& partition = compared.candidate.partition;
+            if (one.partition != partition.name || one.chunks_per_rank != partition.chunks_per_rank) continue;
+            if (one.policy != "1f1b" && one.policy != "interleaved") continue;
+            if (best && rank(compared, one) >= rank(*of, *best)) continue;
+            of = &compared;
+            best = &one;
+        }
+    if (!best) return std::nullopt;
+    return as_planned(*of, *best);
+}
+
 // Adds a schedule's busy time, recomputation included, in nanoseconds.
 void add_shares(const StepProblem& step, const Schedule& schedule, TimeShares& sum) {
     const auto add = [&](const PassCost& cost, double times) {
@@ -248,6 +278,7 @@ Plan make_plan(const Request& request, const costdb::CostDatabase& costs, const 
 
     Plan plan;
     merge_baselines(compared, plan);
+    plan.best_chain = best_chain(compared.front(), plan.baselines);
     Duration optimizer{};
     for (std::size_t r = 0; r < replicas; ++r) {
         ReplicaPlan replica;

@@ -10,6 +10,7 @@ release_packages=(
   libsqlite3-dev zlib1g-dev libssl-dev
 )
 test_packages=(doctest-dev python3 python3-venv clang-format clang-tidy)
+browser_packages=(chromium chromium-driver)  # not for --core
 
 # missing_packages NAME...: those that are not installed, one a line.
 missing_packages() {

@@ -41,7 +41,7 @@ def planned(pipeweaver, tmp_path_factory):
 
 def test_a_plan_has_all_of_its_files(planned):
     names = set(digests(planned))
-    assert names == {"plan.json", "assignment.json",
+    assert names == {"plan.json", "assignment.json", "report.html",
                      "replica-000/problem.json.gz", "replica-000/solution.json", "replica-000/actions.json",
                      "replica-000/trace.json.gz", "torch/schedule.csv", "torch/schedule.json", "torch/padding.json",
                      "torch/problem.json.gz", "torch/solution.json"}

@@ -10,8 +10,8 @@
 
 namespace pipeweaver::emit {
 
-/// Every result file of the plan folder: plan.json, assignment.json, replica-NNN/, torch/. Equal plans give equal
-/// bytes.
+/// Every result file of the plan folder: plan.json, assignment.json, report.html, replica-NNN/, torch/. Equal plans
+/// give equal bytes.
 [[nodiscard]] std::vector<FileToWrite> plan_files(const planner::Request& request, const planner::Plan& plan,
                                                   const std::filesystem::path& folder);
 

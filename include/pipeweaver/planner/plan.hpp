@@ -60,6 +60,14 @@ struct ReplicaPlan {
     search::Found found;                    ///< its schedule
 };
 
+/// A baseline as it runs on replica 0.
+struct BaselinePlan {
+    Baseline baseline;
+    Candidate candidate;
+    emulator::Schedule schedule;
+    emulator::Replay replay;
+};
+
 /// The schedule under PyTorch's rules; see torch_plan.hpp.
 struct TorchPlan {
     Candidate candidate;
@@ -79,6 +87,8 @@ struct Plan {
     std::vector<ReplicaPlan> replicas;          ///< all with the same partition
     std::vector<Baseline> baselines;            ///< every pair that applies on all replicas
     std::vector<NotApplicable> not_applicable;  ///< the other pairs
+    std::optional<BaselinePlan> best_chain;     ///< the fastest 1f1b or interleaved, on one chain of all modules if
+                                                ///< there is one: what the plan is pictured beside
     TorchPlan torch;                            ///< of replica 0
     Duration makespan{};                        ///< of the slowest replica
     Duration lower_bound{};                     ///< of the slowest replica

@@ -1,0 +1,143 @@
+#include "pipeweaver/emit/report.hpp"
+
+#include "emit/report_parts.hpp"
+#include "pipeweaver/base/assert.hpp"
+#include "pipeweaver/base/text.hpp"
+#include "pipeweaver/search/bounds.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+namespace pipeweaver::emit {
+
+using namespace planner;
+using namespace report_parts;
+
+namespace {
+
+using Parts = std::map<std::string, std::string, std::less<>>;
+
+// The template with each {{name}} replaced, once: what a part contains is not looked at again.
+std::string filled(std::string_view text, const Parts& parts) {
+    std::string page;
+    while (true) {
+        const auto open = text.find("{{");
+        page += text.substr(0, open);
+        if (open == std::string_view::npos) return page;
+        const auto close = text.find("}}", open);
+        PIPEWEAVER_ASSERT(close != std::string_view::npos);
+        const auto part = parts.find(text.substr(open + 2, close - open - 2));
+        PIPEWEAVER_ASSERT(part != parts.end());
+        page += part->second;
+        text.remove_prefix(close + 2);
+    }
+}
+
+double ratio(Duration a, Duration b) { return static_cast<double>(a.count()) / static_cast<double>(b.count()); }
+
+std::string chain_name(const Baseline& baseline) {
+    return fmt::format("{}, {}, {} a rank", baseline.partition, baseline.policy,
+                       plural(static_cast<std::size_t>(baseline.chunks_per_rank), "chunk"));
+}
+
+std::string asked(const Request& request) {
+    std::size_t items = 0;
+    for (const auto& microbatch : request.microbatches) items += microbatch.items.size();
+    return escape(fmt::format("tp {} x pp {} x dp {}. Batch {}: {} in {}, {}.", request.layout.tp, request.layout.pp,
+                              request.layout.dp, request.batch, plural(request.samples.size(), "sample"),
+                              plural(request.microbatches.size(), "microbatch"), plural(items, "item")));
+}
+
+std::string figure(std::string_view name, std::string_view value, std::string_view about) {
+    return fmt::format("<div class=\"figure\"><dt>{}</dt><dd><strong>{}</strong><span>{}</span></dd></div>\n",
+                       escape(name), escape(value), escape(about));
+}
+
+std::string fullest_rank(const Plan& plan) {
+    std::size_t replica = 0, rank = 0;
+    Bytes most;
+    for (std::size_t r = 0; r < plan.replicas.size(); ++r)
+        for (std::size_t k = 0; k < plan.replicas[r].found.replay.peak.size(); ++k) {
+            const Bytes peak = plan.replicas[r].found.replay.peak[k];
+            if (peak <= most) continue;
+            most = peak;
+            replica = r;
+            rank = k;
+        }
+    const auto& limit = plan.replicas[replica].candidate.step.problem.ranks[rank].capacity;
+    const std::string where =
+        plan.replicas.size() == 1 ? fmt::format("rank {}", rank) : fmt::format("replica {}, rank {}", replica, rank);
+    return figure("fullest rank", human(most), limit ? fmt::format("{}, limit {}", where, human(*limit)) : where);
+}
+
+std::string figures(const Plan& plan) {
+    const double gap = search::relative_gap(plan.makespan, plan.lower_bound);
+    std::string text = figure(
+        "step", human(plan.step),
+        fmt::format("schedule {}, then the optimizer {}", human(plan.makespan), human(plan.step - plan.makespan)));
+    if (plan.best_chain) {
+        const Duration chain = plan.best_chain->baseline.makespan + (plan.step - plan.makespan);
+        const bool chained = plan.best_chain->candidate.partition.chains.size() == 1;
+        text += figure(chained ? "best fixed chain over plan" : "best known schedule over plan",
+                       times(ratio(chain, plan.step)),
+                       fmt::format("{} in {}", chain_name(plan.best_chain->baseline), human(chain)));
+    }
+    text += figure("MFU", percent(plan.mfu), "model FLOPs, recomputation not counted, over bf16 peak");
+    text += figure("gap", percent(gap),
+                   gap == 0
+                       ? "proven optimal for this partition and packing"
+                       : fmt::format("no schedule of this partition and packing is below {}", human(plan.lower_bound)));
+    return text + fullest_rank(plan);
+}
+
+std::string caption(std::string_view name, std::string_view what, Duration makespan) {
+    return fmt::format("{} <span>{}: {}</span>", escape(name), escape(what), escape(human(makespan)));
+}
+
+std::vector<Drawn> drawn(const Plan& plan) {
+    const ReplicaPlan& replica = plan.replicas.front();
+    const auto& partition = replica.candidate.partition;
+    std::vector<Drawn> all{{"plan",
+                            caption("Plan",
+                                    fmt::format("{}, {} a rank", partition.name,
+                                                plural(static_cast<std::size_t>(partition.chunks_per_rank), "chunk")),
+                                    replica.found.replay.makespan),
+                            &replica.candidate, &*replica.found.schedule, &replica.found.replay}};
+    if (plan.best_chain)
+        all.push_back({"chain",
+                       caption(plan.best_chain->candidate.partition.chains.size() == 1 ? "Best fixed chain"
+                                                                                       : "Best known schedule",
+                               chain_name(plan.best_chain->baseline), plan.best_chain->replay.makespan),
+                       &plan.best_chain->candidate, &plan.best_chain->schedule, &plan.best_chain->replay});
+    return all;
+}
+
+}  // namespace
+
+std::string report(const Request& request, const Plan& plan) {
+    const auto pictures = drawn(plan);
+    Duration horizon{1};
+    for (const Drawn& one : pictures) horizon = std::max(horizon, one.replay->makespan);
+    const std::string title =
+        escape(fmt::format("{} on {} x {}", request.model.name, request.cluster.gpus, request.cluster.device));
+    return filled(
+        page_template(),
+        {{"title", title},
+         {"asked", asked(request)},
+         {"figures", figures(plan)},
+         {"horizon", fmt::format("{}", horizon.count())},
+         {"which", plan.replicas.size() == 1 ? "" : fmt::format("Replica 0 of {} is shown. ", plan.replicas.size())},
+         {"axis", axis_labels(horizon)},
+         {"schedules", schedule_pictures(pictures, horizon)},
+         {"memory", memory_pictures(pictures.front(), horizon)},
+         {"pairs", pair_table(plan)},
+         {"ranks", time_of_ranks(plan)},
+         {"basis", time_by_basis(plan)},
+         {"batch", batch(request, plan)},
+         {"torch", torch(plan)},
+         {"inputs", inputs(request, plan)}});
+}
+
+}  // namespace pipeweaver::emit

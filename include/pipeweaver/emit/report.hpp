@@ -1,0 +1,17 @@
+// report.html: a plan as one page for the engineer who must trust it.
+//
+// The plan and the best fixed chain under one another on one time axis, memory of every rank, every (partition, policy)
+// with bound and gap, where the time goes, what the figures rest on, the batch, and every input. One file that loads
+// nothing; pictures are inline SVG and need no JavaScript (which only adds zoom and pan).
+#pragma once
+
+#include "pipeweaver/planner/plan.hpp"
+
+#include <string>
+
+namespace pipeweaver::emit {
+
+/// Equal plans give equal bytes. Every text that comes from a file or the command line is escaped.
+[[nodiscard]] std::string report(const planner::Request& request, const planner::Plan& plan);
+
+}  // namespace pipeweaver::emit

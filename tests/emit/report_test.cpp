@@ -1,0 +1,171 @@
+#include "pipeweaver/emit/report.hpp"
+
+#include "emit/report_parts.hpp"
+#include "pipeweaver/base/text.hpp"
+#include "tests/support/small_model.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <regex>
+#include <string>
+
+using namespace pipeweaver;
+using namespace pipeweaver::planner;
+
+namespace {
+
+Request small_request() {
+    Request request;
+    request.model = testing::small_model();
+    request.cluster = testing::small_cluster(8);
+    request.layout = {.tp = 2, .pp = 4, .dp = 1};
+    request.microbatches = testing::small_batch({5, 0, 2, 9, 1, 4});
+    for (std::size_t i = 0; i < request.microbatches.size(); ++i) {
+        workloads::Sample sample;
+        sample.id = std::string("s") + std::to_string(i);
+        sample.text_tokens = 1024;
+        request.samples.push_back(sample);
+    }
+    request.batch = "by hand";
+    request.max_rounds = 3;
+    return request;
+}
+
+Plan planned(const Request& request) {
+    return make_plan(request, costdb::CostDatabase::embedded(request.cluster.device), in_order,
+                     [](double) { return search::KeepGoing{}; });
+}
+
+std::size_t count(const std::string& text, const std::string& part) {
+    std::size_t found = 0;
+    for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + part.size())) ++found;
+    return found;
+}
+
+// From `open` to the next `close`.
+std::string between(const std::string& text, const std::string& open, const std::string& close) {
+    const auto from = text.find(open);
+    REQUIRE(from != std::string::npos);
+    return text.substr(from, text.find(close, from) - from);
+}
+
+void check_bars(const std::string& figure, const emulator::Problem& problem, const emulator::Replay& replay) {
+    CHECK(count(figure, "<rect class=\"bar ") == problem.tasks.size());
+    CHECK(count(figure, "<g class=\"rank\"") == problem.ranks.size());
+    for (std::size_t i = 0; i < problem.tasks.size(); ++i) {
+        CAPTURE(problem.tasks[i].label);
+        CHECK(count(figure, "<title>" + problem.tasks[i].label + "\nstart " + human(replay.start[i]) + ", duration ") ==
+              1);
+    }
+}
+
+}  // namespace
+
+TEST_CASE("the report draws each task of the plan and of the best fixed chain once, with its start") {
+    const auto request = small_request();
+    const auto plan = planned(request);
+    const auto page = emit::report(request, plan);
+
+    const auto& replica = plan.replicas.front();
+    check_bars(between(page, "<figure class=\"schedule\" id=\"plan\">", "</figure>"), replica.candidate.step.problem,
+               replica.found.replay);
+    REQUIRE(plan.best_chain);
+    check_bars(between(page, "<figure class=\"schedule\" id=\"chain\">", "</figure>"),
+               plan.best_chain->candidate.step.problem, plan.best_chain->replay);
+    CHECK(count(page, "class=\"time memory\"") == replica.candidate.step.problem.ranks.size());
+    CHECK(count(page, "class=\"limit\"") == replica.candidate.step.problem.ranks.size());
+}
+
+TEST_CASE("the longest schedule of the report reaches the end of the time axis and no bar passes it") {
+    const auto request = small_request();
+    const auto page = emit::report(request, planned(request));
+
+    const std::regex bar("<rect class=\"bar [^\"]*\" x=\"([0-9]+)\" y=\"[0-9]+\" width=\"([0-9]+)\"");
+    long long last = 0;
+    for (std::sregex_iterator at(page.begin(), page.end(), bar), end; at != end; ++at)
+        last = std::max(last, std::stoll((*at)[1]) + std::stoll((*at)[2]));
+    // A rank's gradient reduction may follow its last task.
+    CHECK(last <= 1'000'001);
+    CHECK(last >= 950'000);
+}
+
+TEST_CASE("the best chain is the fastest 1f1b or interleaved that one chain of all modules has") {
+    const auto plan = planned(small_request());
+
+    REQUIRE(plan.best_chain);
+    CHECK(plan.best_chain->candidate.partition.chains.size() == 1);
+    CHECK(plan.best_chain->replay.outcome == emulator::Outcome::completed);
+    CHECK(plan.best_chain->replay.makespan == plan.best_chain->baseline.makespan);
+    std::vector<Duration> chains;
+    for (const Baseline& one : plan.baselines)
+        if (one.partition != "dip" && (one.policy == "1f1b" || one.policy == "interleaved"))
+            chains.push_back(one.makespan);
+    REQUIRE(!chains.empty());
+    CHECK(plan.best_chain->baseline.makespan == *std::min_element(chains.begin(), chains.end()));
+}
+
+TEST_CASE("every pair of partition and policy has its row, also those that do not apply") {
+    const auto request = small_request();
+    const auto plan = planned(request);
+    const auto table = between(emit::report(request, plan), "<table class=\"pairs\">", "</table>");
+
+    CHECK(count(table, "<tr><td>") == plan.baselines.size());
+    CHECK(count(table, "<tr class=\"best\">") == 1);
+    CHECK(plan.not_applicable.size() > 0);
+    CHECK(count(table, "not applicable: ") == plan.not_applicable.size());
+    for (const NotApplicable& pair : plan.not_applicable)
+        CHECK(table.find(emit::report_parts::escape(pair.why)) != std::string::npos);
+}
+
+TEST_CASE("the report loads nothing") {
+    const auto request = small_request();
+    const auto page = emit::report(request, planned(request));
+
+    for (const char* loader : {"src=", "href=", "<link", "<iframe", "<object", "<embed", "@import", "url(", "fetch(",
+                               "XMLHttpRequest", "import("}) {
+        CAPTURE(loader);
+        CHECK(page.find(loader) == std::string::npos);
+    }
+    CHECK(page.find("{{") == std::string::npos);
+}
+
+TEST_CASE("equal plans give an equal report") {
+    const auto request = small_request();
+
+    CHECK(emit::report(request, planned(request)) == emit::report(request, planned(request)));
+}
+
+TEST_CASE("texts from files are escaped in the report") {
+    auto request = small_request();
+    request.batch = "<script>alert('{{title}}')</script>";
+    request.model.name = "a\"b & <c>";
+    request.model.source = "<b>bold</b>";
+    const auto page = emit::report(request, planned(request));
+
+    CHECK(count(page, "<script>") == 1);
+    CHECK(page.find("&lt;script&gt;alert(&#39;{{title}}&#39;)&lt;/script&gt;") != std::string::npos);
+    CHECK(page.find("<h1>a&quot;b &amp; &lt;c&gt; on 8 x h100_sxm</h1>") != std::string::npos);
+    CHECK(page.find("<b>bold") == std::string::npos);
+}
+
+TEST_CASE("the parts of a rank's time fill the step") {
+    const auto request = small_request();
+    const auto plan = planned(request);
+    const auto page = emit::report(request, plan);
+
+    // What no operator class accounts for would be shown as waiting.
+    const auto& step = plan.replicas.front().candidate.step;
+    for (std::size_t i = 0; i < step.problem.tasks.size(); ++i)
+        CHECK(step.cost[i].total() == step.problem.tasks[i].duration);
+    const std::regex part("<rect class=\"c[0-9]\" x=\"([0-9]+)\" y=\"0\" width=\"([0-9]+)\" height=\"20\">");
+    for (std::size_t r = 0; r < 4; ++r) {
+        const auto bar = between(page, "where the time of rank " + std::to_string(r), "</svg>");
+        long long end = 0;
+        for (std::sregex_iterator at(bar.begin(), bar.end(), part), none; at != none; ++at) {
+            CHECK(std::stoll((*at)[1]) == end);
+            end += std::stoll((*at)[2]);
+        }
+        CHECK(std::abs(end - 1'000'000) <= 10);
+    }
+}

@@ -1,0 +1,173 @@
+"""report.html in Chromium: its pictures hold every task, need no script, and nothing is loaded from outside."""
+
+import gzip
+import json
+import shutil
+
+import pytest
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+
+PLAN = ["plan", "--model", "dip-vlm-m", "--cluster", "h100-sxm:32", "--tp", "8", "--pp", "4", "--dataset", "vlm-mix",
+        "--microbatches", "4", "--max-rounds", "5"]
+
+
+@pytest.fixture(scope="module")
+def planned(pipeweaver, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("report") / "plan"
+    pipeweaver(*PLAN, "--out", folder)
+    return folder
+
+
+def open_browser(scripts=True):
+    options = webdriver.ChromeOptions()
+    options.binary_location = shutil.which("chromium")
+    # Root in a container has no user namespaces for the sandbox and often a small /dev/shm.
+    for flag in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=1440,1000"):
+        options.add_argument(flag)
+    if not scripts:
+        options.add_experimental_option("prefs", {"profile.managed_default_content_settings.javascript": 2})
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    return webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
+
+
+@pytest.fixture(scope="module")
+def browser(planned):
+    driver = open_browser()
+    driver.get((planned / "report.html").as_uri())
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture(scope="module")
+def solved(planned):
+    problem = json.loads(gzip.decompress((planned / "replica-000/problem.json.gz").read_bytes()))
+    return problem, json.loads((planned / "replica-000/solution.json").read_text())
+
+
+def emulate(browser, width, scheme="light"):
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia",
+                            {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
+                            {"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": False})
+
+
+def boxes(browser, selector):
+    """[x, y, width, height] as laid out, of each element."""
+    return browser.execute_script("""return [...document.querySelectorAll(arguments[0])].map(element => {
+        const box = element.getBoundingClientRect(); return [box.x, box.y, box.width, box.height]; })""", selector)
+
+
+def test_rows_are_ranks_and_bars_are_tasks(browser, solved):
+    problem, solution = solved
+    emulate(browser, 1440)
+    rows = browser.find_elements(By.CSS_SELECTOR, "#plan g.rank")
+    assert len(rows) == len(problem["ranks"])
+    for row, order in zip(rows, solution["order"]):
+        assert len(row.find_elements(By.CSS_SELECTOR, "rect.bar")) == len(order)
+    assert len(browser.find_elements(By.CSS_SELECTOR, "#chain g.rank")) == len(problem["ranks"])
+    assert len(browser.find_elements(By.CSS_SELECTOR, "#chain rect.bar")) > 0
+    assert len(browser.find_elements(By.CSS_SELECTOR, "svg.memory path.limit")) == len(problem["ranks"])
+
+
+def test_bars_lie_where_the_solution_starts_them_and_do_not_overlap(browser, solved):
+    _, solution = solved
+    emulate(browser, 1440)
+    horizon = int(browser.find_element(By.TAG_NAME, "body").get_attribute("data-horizon-ns"))
+    (left, _, width, _), = boxes(browser, "#plan svg.bars")
+    for rank, order in enumerate(solution["order"]):
+        end = 0
+        for task, (x, _, length, _) in zip(order, boxes(browser, f"#plan g.rank[data-rank='{rank}'] rect.bar")):
+            assert x - left == pytest.approx(width * solution["start_ns"][task] / horizon, abs=0.05)
+            assert x >= end - 0.05
+            end = x + length
+
+
+def test_hovering_over_a_bar_tells_its_task(browser, solved):
+    problem, solution = solved
+    emulate(browser, 1440)
+    shown = browser.execute_script("""return [...document.querySelectorAll('#plan rect.bar')].map(bar => {
+        bar.scrollIntoView({block: 'center'});
+        const box = bar.getBoundingClientRect();
+        const hit = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2);
+        return hit === bar ? bar.querySelector('title').textContent : 'covered'; })""")
+    tasks = [task for order in solution["order"] for task in order]
+    assert len(shown) == len(tasks)
+    for task, text in zip(tasks, shown):
+        first, second, third = text.split("\n")
+        assert first == problem["tasks"][task]["label"]
+        assert second.startswith("start ") and ", duration " in second
+        assert third.startswith(f"rank {problem['tasks'][task]['rank']}, memory mode ")
+
+
+def test_nothing_is_loaded_from_outside_and_nothing_fails(browser):
+    browser.refresh()
+    assert browser.execute_script("return performance.getEntriesByType('resource').map(entry => entry.name)") == []
+    assert browser.get_log("browser") == []
+
+
+@pytest.mark.parametrize("width", [800, 1440])
+def test_the_page_fits_the_window(browser, width):
+    emulate(browser, width)
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    (_, _, plan, _), (_, _, chain, _) = boxes(browser, "svg.bars")
+    assert plan == chain > 0.7 * width
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_texts_stand_out_from_what_is_behind_them(browser, scheme):
+    """Contrast of at least 4.5 (WCAG 2.1, 1.4.3), and of bars against the page of at least 3 (1.4.11)."""
+    emulate(browser, 1440, scheme)
+    colors = browser.execute_script("""
+        const rgb = text => text.match(/[\\d.]+/g).slice(0, 3).map(Number);
+        const of = (selector, property) => {
+          const element = document.querySelector(selector); return element && rgb(getComputedStyle(element)[property]); };
+        return {page: of('body', 'backgroundColor'), panel: of('.figure', 'backgroundColor'),
+                best: of('.best td', 'backgroundColor'), ink: of('body', 'color'), soft: of('.figure span', 'color'),
+                bars: [...document.querySelectorAll('.legend rect:not(.c8)')].map(r => rgb(getComputedStyle(r).fill))};""")
+
+    def luminance(color):
+        parts = [c / 255 for c in color]
+        parts = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+        return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+
+    def contrast(one, other):
+        dark, light = sorted((luminance(one), luminance(other)))
+        return (light + 0.05) / (dark + 0.05)
+
+    for text, behind in (("ink", "page"), ("ink", "panel"), ("ink", "best"), ("soft", "page"), ("soft", "panel")):
+        assert contrast(colors[text], colors[behind]) >= 4.5, (text, behind)
+    assert len(colors["bars"]) >= 6
+    for bar in colors["bars"]:
+        assert contrast(bar, colors["page"]) >= 3, bar
+    assert (luminance(colors["page"]) < 0.2) == (scheme == "dark")
+
+
+def test_zoom_widens_the_bars_of_both_schedules_alike_and_goes_back(browser):
+    emulate(browser, 1440)
+    views = "return [...new Set([...document.querySelectorAll('svg.time')].map(s => s.viewBox.baseVal.width))]"
+    settle = "requestAnimationFrame(() => requestAnimationFrame(() => arguments[0]()))"
+    before = boxes(browser, "#plan rect.bar")[0][2]
+    browser.find_element(By.CSS_SELECTOR, "[data-zoom='0.5']").click()
+    browser.execute_async_script(settle)
+    assert browser.execute_script(views) == [500000]
+    assert boxes(browser, "#plan rect.bar")[0][2] == pytest.approx(2 * before, rel=0.01)
+    browser.find_element(By.CSS_SELECTOR, "[data-zoom='0']").click()
+    browser.execute_async_script(settle)
+    assert browser.execute_script(views) == [1000000]
+
+
+def test_the_pictures_are_there_without_javascript(planned, solved):
+    problem, _ = solved
+    driver = open_browser(scripts=False)
+    try:
+        driver.get((planned / "report.html").as_uri())
+        emulate(driver, 1440)
+        bars = driver.find_elements(By.CSS_SELECTOR, "#plan rect.bar")
+        assert len(bars) == len(problem["tasks"])
+        assert bars[0].rect["width"] > 1
+        assert [mark.text for mark in driver.find_elements(By.CSS_SELECTOR, ".marks.labels i")][0].startswith("0")
+        assert not driver.find_element(By.CSS_SELECTOR, ".tools").is_displayed()
+    finally:
+        driver.quit()
