@@ -185,6 +185,36 @@ void merge_baselines(const std::vector<std::vector<Compared>>& compared, Plan& p
         }
 }
 
+const Schedule* baseline_schedule(const Compared& compared, std::string_view policy) {
+    for (std::size_t i = 0; i < compared.baselines.size(); ++i)
+        if (compared.baselines[i].policy == policy) return &compared.schedules[i];
+    return nullptr;
+}
+
+// The plan (partition `best`) against the best baseline that a fixed chain has, under costs that are wrong.
+std::optional<Robustness> robustness_of(const std::vector<std::vector<Compared>>& compared, std::size_t best,
+                                        const std::vector<Baseline>& baselines, std::uint64_t seed) {
+    const Baseline* chain = nullptr;
+    for (const Baseline& one : baselines)
+        if ((one.policy == "1f1b" || one.policy == "interleaved") && (!chain || one.makespan < chain->makespan))
+            chain = &one;
+    if (!chain) return std::nullopt;
+    std::vector<Scheduled> plan, baseline;
+    for (const auto& replica : compared) {
+        plan.push_back({&replica[best].candidate.step, &*replica[best].found.schedule});
+        for (const Compared& one : replica) {
+            const Partition& partition = one.candidate.partition;
+            if (partition.name == chain->partition && partition.chunks_per_rank == chain->chunks_per_rank)
+                baseline.push_back({&one.candidate.step, baseline_schedule(one, chain->policy)});
+        }
+    }
+    Robustness result = robustness(plan, baseline, seed);
+    result.partition = chain->partition;
+    result.chunks_per_rank = chain->chunks_per_rank;
+    result.policy = chain->policy;
+    return result;
+}
+
 // Adds a schedule's busy time, recomputation included, in nanoseconds.
 void add_shares(const StepProblem& step, const Schedule& schedule, TimeShares& sum) {
     const auto add = [&](const PassCost& cost, double times) {
@@ -248,6 +278,7 @@ Plan make_plan(const Request& request, const costdb::CostDatabase& costs, const 
 
     Plan plan;
     merge_baselines(compared, plan);
+    plan.robustness = robustness_of(compared, best, plan.baselines, request.seed);
     Duration optimizer{};
     for (std::size_t r = 0; r < replicas; ++r) {
         ReplicaPlan replica;
