@@ -1,6 +1,7 @@
 // pipeweaver solve: a schedule problem in, its best schedule out. pipeweaver replay: what a schedule does.
 #include "apps/commands.hpp"
 #include "apps/console.hpp"
+#include "apps/stages.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
 #include "pipeweaver/base/text.hpp"
@@ -25,10 +26,11 @@ using emulator::Replayer;
 
 struct Solve {
     explicit Solve(CLI::App& app) : options(app) {
-        app.add_option("problem", problem, "problem file (pipeweaver-problem/1), gzip allowed")->required();
+        app.add_option("problem", problem, "problem file (pipeweaver-problem/1), gzip allowed");
         console.add_to(app);
+        stages.add_to(options);
         limits.add_to(options);
-        options.text("out", out, "solution file to write (required)");
+        options.text("out", out, "solution file to write; with --stages a folder (required)");
         options.text("strategy", strategy, "a strategy of `pipeweaver list strategies` (default: default)");
         options.text("policy", policy, "no search: the schedule of this policy of `pipeweaver list policies`");
         options.text("target", target, "keep the rules of this target: torch-csv");
@@ -38,6 +40,9 @@ struct Solve {
     void run() {
         const auto start = std::chrono::steady_clock::now();
         options.apply();
+        stages.check(problem);
+        if (stages.given()) return solve_stages();
+        if (problem.empty()) fail(ErrorKind::input, "PROBLEM: is missing, a problem file or --stages is needed");
         if (out.empty()) fail(ErrorKind::input, "--out: is missing, a file for the solution is needed");
         if (!policy.empty() && !strategy.empty())
             fail(ErrorKind::input, "--policy, --strategy: at most one of the two makes sense");
@@ -68,6 +73,20 @@ struct Solve {
         }
     }
 
+    void solve_stages() const {
+        if (out.empty()) fail(ErrorKind::input, "--out: is missing, a folder for the answer is needed");
+        if (!policy.empty() || !warm.empty())
+            fail(ErrorKind::input, "{}: does not go with --stages, which compares all policies",
+                 policy.empty() ? "--warm" : "--policy");
+        check_target();
+        stages.solve({strategy, !target.empty(), out}, limits, console);
+    }
+
+    void check_target() const {
+        if (!target.empty() && target != "torch-csv")
+            fail(ErrorKind::input, "--target: is '{}', allowed is torch-csv", target);
+    }
+
     search::Found searched(const Replayer& replayer, const emulator::ProblemFile& file) const {
         search::Options search_options;
         if (!strategy.empty()) search_options.strategy = strategy;
@@ -95,7 +114,7 @@ struct Solve {
 
     search::Rules rules(const Problem& of) const {
         if (target.empty()) return {};
-        if (target != "torch-csv") fail(ErrorKind::input, "--target: is '{}', allowed is torch-csv", target);
+        check_target();
         if (const auto why = planner::not_expressible_in_torch(of))
             fail(ErrorKind::limit, "{}: torch-csv: {}", problem, *why);
         return planner::torch_rules(of);
@@ -103,6 +122,7 @@ struct Solve {
 
     Options options;
     Console console;
+    StageOptions stages;
     Limits limits;
     std::string problem, out, strategy, policy, target, warm;
 };
@@ -176,8 +196,10 @@ void add(CLI::App& program, const char* name, const char* about, const char* exa
 }  // namespace
 
 void add_solve(CLI::App& program) {
-    add<Solve>(program, "solve", "find the best schedule of a problem",
-               "example: pipeweaver solve problem.json.gz --out solution.json --budget 1s");
+    add<Solve>(
+        program, "solve", "find the best schedule of a problem",
+        "examples: pipeweaver solve problem.json.gz --out solution.json --budget 1s\n"
+        "          pipeweaver solve --stages stages.csv --microbatches 16 --capacity 80GiB --link 50GB/s --out plan");
 }
 
 void add_replay(CLI::App& program) {

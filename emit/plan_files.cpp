@@ -1,5 +1,6 @@
 #include "pipeweaver/emit/plan_files.hpp"
 
+#include "emit/problem_pair.hpp"
 #include "pipeweaver/emit/actions.hpp"
 #include "pipeweaver/emit/report.hpp"
 #include "pipeweaver/emit/torch_csv.hpp"
@@ -13,9 +14,6 @@ namespace pipeweaver::emit {
 using namespace emulator;
 using namespace planner;
 
-namespace {
-
-// The problem as a file, and the solution that names its SHA-256.
 void add_pair(std::vector<FileToWrite>& files, const std::filesystem::path& folder, const Problem& problem,
               const search::Found& found) {
     std::string text = to_json(problem);
@@ -23,6 +21,8 @@ void add_pair(std::vector<FileToWrite>& files, const std::filesystem::path& fold
     files.push_back({folder / "problem.json.gz", std::move(text)});
     files.push_back({folder / "solution.json", to_json(search::solution(found, problem, file.sha256))});
 }
+
+namespace {
 
 std::string padding_json(const TorchPlan& torch) {
     const auto& padding = torch.padding;

@@ -154,6 +154,16 @@ std::string plan_json(const Request& request, const Plan& plan) {
         json["replicas"].push_back(replica_json(plan.replicas[r], r));
     json["torch"] = torch_json(plan);
     json["robustness"] = nullptr;
+    if (plan.robustness) {
+        const Robustness& r = *plan.robustness;
+        json["robustness"] = {
+            {"against", {{"partition", r.partition}, {"policy", r.policy}, {"chunks_per_rank", r.chunks_per_rank}}},
+            {"replays", r.replays},
+            {"wins", r.wins},
+            {"gain_p10", r.gain_p10},
+            {"gain_p50", r.gain_p50},
+            {"gain_p90", r.gain_p90}};
+    }
     return json.dump(1) + "\n";
 }
 

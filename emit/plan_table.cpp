@@ -82,6 +82,16 @@ std::string basis(const Plan& plan) {
     return text;
 }
 
+std::string robustness(const Plan& plan) {
+    if (!plan.robustness) return {};
+    const Robustness& r = *plan.robustness;
+    return fmt::format(
+        "if costs are wrong by their own error estimates: {}, {} with {} chunk{} takes {:.2f}x the plan's time (p10), "
+        "{:.2f}x (p50), {:.2f}x (p90); the plan wins {} of {}\n",
+        r.partition, r.policy, r.chunks_per_rank, r.chunks_per_rank == 1 ? "" : "s", r.gain_p10, r.gain_p50, r.gain_p90,
+        r.wins, r.replays);
+}
+
 std::string torch(const Plan& plan) {
     const TorchPlan& t = plan.torch;
     if (!t.found.schedule) return fmt::format("\nPyTorch: no schedule: {}\n", t.why_not);
@@ -102,7 +112,7 @@ std::string torch(const Plan& plan) {
 
 std::string plan_table(const Request& request, const Plan& plan) {
     const ReplicaPlan& replica = plan.replicas.front();
-    std::string text = heading(request, plan) + schedules(plan) + memory(plan) + basis(plan);
+    std::string text = heading(request, plan) + schedules(plan) + memory(plan) + basis(plan) + robustness(plan);
     for (const std::string& note : replica.candidate.partition.notes) text += fmt::format("{}\n", note);
     for (const std::string& assumption : request.model.assumed) text += fmt::format("assumed: {}\n", assumption);
     text += torch(plan);

@@ -186,16 +186,19 @@ void merge_baselines(const std::vector<std::vector<Compared>>& compared, Plan& p
         }
 }
 
-// The baseline's partition with its schedule on replica 0.
-BaselinePlan as_planned(const Compared& compared, const Baseline& baseline) {
-    const auto& all = compared.baselines;
-    const auto same =
-        std::find_if(all.begin(), all.end(), [&](const Baseline& b) { return b.policy == baseline.policy; });
-    const Schedule& schedule = compared.schedules[static_cast<std::size_t>(same - all.begin())];
-    return {baseline, compared.candidate, schedule, replay(compared.candidate.step.problem, schedule)};
+// The schedule of a baseline of this partition, or null.
+const Schedule* baseline_schedule(const Compared& compared, std::string_view policy) {
+    for (std::size_t i = 0; i < compared.baselines.size(); ++i)
+        if (compared.baselines[i].policy == policy) return &compared.schedules[i];
+    return nullptr;
+}
+
+bool is_of(const Baseline& baseline, const Partition& partition) {
+    return baseline.partition == partition.name && baseline.chunks_per_rank == partition.chunks_per_rank;
 }
 
 // What an engineer would run without a planner: 1f1b or interleaved, on a fixed chain before any other partition.
+// With its schedule on replica 0.
 std::optional<BaselinePlan> best_chain(const std::vector<Compared>& replica, const std::vector<Baseline>& baselines) {
     const Compared* of = nullptr;
     const Baseline* best = nullptr;
@@ -204,15 +207,32 @@ std::optional<BaselinePlan> best_chain(const std::vector<Compared>& replica, con
     };
     for (const Compared& compared : replica)
         for (const Baseline& one : baselines) {
-            const Partition& partition = compared.candidate.partition;
-            if (one.partition != partition.name || one.chunks_per_rank != partition.chunks_per_rank) continue;
+            if (!is_of(one, compared.candidate.partition)) continue;
             if (one.policy != "1f1b" && one.policy != "interleaved") continue;
             if (best && rank(compared, one) >= rank(*of, *best)) continue;
             of = &compared;
             best = &one;
         }
     if (!best) return std::nullopt;
-    return as_planned(*of, *best);
+    const Schedule& schedule = *baseline_schedule(*of, best->policy);
+    return BaselinePlan{*best, of->candidate, schedule, replay(of->candidate.step.problem, schedule)};
+}
+
+// The plan (partition `best`) against that baseline, under costs that are wrong by their own error estimates.
+Robustness robustness_of(const std::vector<std::vector<Compared>>& compared, std::size_t best, const Baseline& chain,
+                         std::uint64_t seed) {
+    std::vector<Scheduled> plan, baseline;
+    for (const auto& replica : compared) {
+        plan.push_back({&replica[best].candidate.step, &*replica[best].found.schedule});
+        for (const Compared& one : replica)
+            if (is_of(chain, one.candidate.partition))
+                baseline.push_back({&one.candidate.step, baseline_schedule(one, chain.policy)});
+    }
+    Robustness result = robustness(plan, baseline, seed);
+    result.partition = chain.partition;
+    result.chunks_per_rank = chain.chunks_per_rank;
+    result.policy = chain.policy;
+    return result;
 }
 
 // Adds a schedule's busy time, recomputation included, in nanoseconds.
@@ -279,6 +299,7 @@ Plan make_plan(const Request& request, const costdb::CostDatabase& costs, const 
     Plan plan;
     merge_baselines(compared, plan);
     plan.best_chain = best_chain(compared.front(), plan.baselines);
+    if (plan.best_chain) plan.robustness = robustness_of(compared, best, plan.best_chain->baseline, request.seed);
     Duration optimizer{};
     for (std::size_t r = 0; r < replicas; ++r) {
         ReplicaPlan replica;

@@ -19,6 +19,8 @@ TEST_CASE("a CSV table gives its cells by column name, unquoted and trimmed") {
 TEST_CASE("a cell that is not what is asked is named by file, line and column") {
     const CsvTable table("t.csv", "a,b\n1,\"x\ny\"\n2.5,nan\n,inf\n1e3,0\n");
 
+    CHECK(table.line(0) == 2);
+    CHECK(table.line(1) == 4);
     CHECK_THROWS_WITH_AS(static_cast<void>(table.integer(1, 0, 0, 9)),
                          "t.csv:4: a: is '2.5', allowed are whole numbers from 0 to 9", Error);
     CHECK_THROWS_WITH_AS(static_cast<void>(table.number(1, 1, 0, 9)),

@@ -31,6 +31,9 @@ public:
     std::span<const std::string> columns() const { return columns_; }
     std::size_t rows() const { return lines_.size(); }
 
+    /// The line of the file where the row begins, from 1. Pre: row < rows()
+    std::size_t line(std::size_t row) const { return static_cast<std::size_t>(lines_[row]); }
+
     std::optional<std::size_t> find(std::string_view column) const;  ///< its index, or nothing
     std::size_t column(std::string_view column) const;               ///< its index. Throws Error{input} if missing
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "pipeweaver/partition/partition.hpp"
+#include "pipeweaver/planner/robustness.hpp"
 #include "pipeweaver/search/search.hpp"
 
 #include <functional>
@@ -96,6 +97,7 @@ struct Plan {
     double mfu = 0;                             ///< model FLOPs / (GPUs * bf16 peak * step)
     double model_flops = 0;                     ///< of all replicas
     TimeShares shares;
+    std::optional<Robustness> robustness;  ///< against the best 1f1b or interleaved baseline; nothing: none applies
 };
 
 /// Pre: at least one microbatch for each replica. Throws Error{limit} if no partition fits (rank, bytes short), and

@@ -1,0 +1,70 @@
+#include "apps/stages.hpp"
+
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/text.hpp"
+#include "pipeweaver/emit/stage_files.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <cstdio>
+
+namespace pipeweaver::apps {
+
+namespace {
+
+Bytes positive_bytes(std::string_view text) {
+    const Bytes size = parse_bytes(text);
+    if (size == Bytes{}) fail(ErrorKind::input, "'{}' is no capacity, allowed are sizes above 0", text);
+    return size;
+}
+
+}  // namespace
+
+void StageOptions::add_to(Options& options) {
+    options.text("stages", table,
+                 "measured stage times (CSV; docs/your-own-stage-times.md) in place of a problem file");
+    options.integer("microbatches", microbatches, 1, 1'000'000, "with --stages: microbatches of a step");
+    options.parsed("capacity", "with --stages: memory of every rank, like 80GiB (default: not limited)",
+                   [this](const std::string& text) { capacity = positive_bytes(text); });
+    options.parsed("link", "with --stages: speed between ranks, like 50GB/s (default: transfers take no time)",
+                   [this](const std::string& text) { link = parse_bandwidth(text); });
+}
+
+void StageOptions::check(const std::string& problem) const {
+    if (given()) {
+        if (!problem.empty()) fail(ErrorKind::input, "--stages: takes the place of the problem file '{}'", problem);
+        if (!microbatches) fail(ErrorKind::input, "--microbatches: is missing, --stages needs their number");
+        return;
+    }
+    const char* alone = microbatches ? "microbatches" : capacity ? "capacity" : link ? "link" : nullptr;
+    if (alone != nullptr) fail(ErrorKind::input, "--{}: is for --stages, a problem file has its own", alone);
+}
+
+void StageOptions::solve(const StagesWanted& wanted, const Limits& limits, const Console& console) const {
+    const auto start = std::chrono::steady_clock::now();
+    planner::StageRequest request;
+    request.table = emulator::read_stage_table(table);
+    request.options = {*microbatches, capacity, link, wanted.for_torch};
+    if (!wanted.strategy.empty()) request.strategy = wanted.strategy;
+    request.seed = static_cast<std::uint64_t>(limits.seed);
+    request.max_rounds = limits.rounds();
+    const auto plan =
+        planner::plan_stages(request, limits.executor(), [&](double share) { return limits.begin(console, share); });
+    console.clear();
+    auto files = emit::stage_files(plan, wanted.out);
+    const auto measured = limits.run(start);
+    files.push_back({std::filesystem::path(wanted.out) / "run.json", measured.dump(1) + "\n"});
+    write_files(files);
+    if (console.json) {
+        auto answer = nlohmann::ordered_json::parse(emit::stage_json(plan));
+        answer["run"] = measured;
+        fmt::print("{}\n", answer.dump());
+        return;
+    }
+    fmt::print("{}", emit::stage_table(plan));
+    std::fflush(stdout);  // the remark on stderr comes behind the table, also in a file
+    console.say(fmt::format("\nwritten to {}: problem.json.gz, solution.json, trace.json.gz{}", wanted.out,
+                            plan.torch.found.schedule ? ", torch/schedule.csv" : ""));
+}
+
+}  // namespace pipeweaver::apps

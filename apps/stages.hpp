@@ -1,0 +1,39 @@
+// `pipeweaver solve --stages`: measured stage times in place of a problem file.
+#pragma once
+
+#include "apps/console.hpp"
+#include "apps/options.hpp"
+#include "pipeweaver/base/units.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace pipeweaver::apps {
+
+/// What the other options of `solve` say of the plan.
+struct StagesWanted {
+    std::string strategy;  ///< empty: the default
+    bool for_torch = false;
+    std::string out;  ///< folder
+};
+
+/// --stages, --microbatches, --capacity, --link.
+struct StageOptions {
+    std::string table;
+    std::optional<std::int64_t> microbatches;
+    std::optional<Bytes> capacity;
+    std::optional<Bandwidth> link;
+
+    void add_to(Options& options);
+
+    bool given() const { return !table.empty(); }
+
+    /// Throws Error{input} where they contradict each other or a problem file.
+    void check(const std::string& problem) const;
+
+    /// Plans, writes the folder and prints the answer. Pre: given(), check() passed.
+    void solve(const StagesWanted& wanted, const Limits& limits, const Console& console) const;
+};
+
+}  // namespace pipeweaver::apps

@@ -1,0 +1,96 @@
+#include "pipeweaver/emit/stage_files.hpp"
+
+#include "emit/problem_pair.hpp"
+#include "pipeweaver/base/text.hpp"
+#include "pipeweaver/emit/plan_files.hpp"
+#include "pipeweaver/emit/torch_csv.hpp"
+#include "pipeweaver/emit/trace.hpp"
+#include "pipeweaver/search/bounds.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace pipeweaver::emit {
+
+using namespace emulator;
+using namespace planner;
+
+std::vector<FileToWrite> stage_files(const StagePlan& plan, const std::filesystem::path& folder) {
+    std::vector<FileToWrite> files;
+    const StageSchedule& best = plan.best;
+    add_pair(files, folder, best.problem, best.found);
+    files.push_back(
+        {folder / "trace.json.gz", chrome_trace(Replayer(best.problem), *best.found.schedule, best.found.replay)});
+    if (!plan.torch.found.schedule) return files;
+    auto torch = torch_csv(plan.torch.problem, *plan.torch.found.schedule);
+    files.push_back({folder / "torch/schedule.csv", std::move(torch.csv)});
+    files.push_back({folder / "torch/schedule.json", std::move(torch.schedule)});
+    add_pair(files, folder / "torch", plan.torch.problem, plan.torch.found);
+    return files;
+}
+
+std::string stage_json(const StagePlan& plan) {
+    using Json = nlohmann::ordered_json;
+    const auto answer_of = [](const StageSchedule& schedule) {
+        const search::Found& found = schedule.found;
+        return Json{{"problem", schedule.problem.name},
+                    {"makespan_ns", found.replay.makespan.count()},
+                    {"lower_bound_ns", found.bound.count()},
+                    {"gap", search::relative_gap(found.replay.makespan, found.bound)},
+                    {"strategy", found.strategy},
+                    {"stop_reason", name_of(found.stop_reason)},
+                    {"rounds", found.rounds},
+                    {"evaluations", found.evaluations},
+                    {"signature", signature(*found.schedule, found.replay.makespan)}};
+    };
+    Json answer = answer_of(plan.best);
+    answer["peak_bytes"] = Json::array();
+    for (const Bytes peak : plan.best.found.replay.peak) answer["peak_bytes"].push_back(peak.count);
+    answer["policies"] = Json::array();
+    for (const StagePolicy& one : plan.policies) {
+        if (one.makespan)
+            answer["policies"].push_back({{"policy", one.policy},
+                                          {"makespan_ns", one.makespan->count()},
+                                          {"gap", search::relative_gap(*one.makespan, plan.best.found.bound)}});
+        else
+            answer["policies"].push_back({{"policy", one.policy}, {"why_not", one.why_not}});
+    }
+    answer["torch"] = plan.torch.found.schedule ? answer_of(plan.torch) : Json{{"why_not", plan.torch.found.why_not}};
+    return answer.dump();
+}
+
+namespace {
+
+std::string policies(const StagePlan& plan) {
+    const search::Found& best = plan.best.found;
+    std::string text =
+        fmt::format("\n{:<12} {:>11} {:>11} {:>8} {:>8}\n", "schedule", "time", "bound", "gap", "vs plan");
+    const auto row = [&](std::string_view name, Duration makespan) {
+        text += fmt::format("{:<12} {:>11} {:>11} {:>6.1f} % {:>7.3f}x\n", name, human(makespan), human(best.bound),
+                            100 * search::relative_gap(makespan, best.bound),
+                            static_cast<double>(makespan.count()) / static_cast<double>(best.replay.makespan.count()));
+    };
+    row("plan", best.replay.makespan);
+    for (const StagePolicy& one : plan.policies)
+        if (one.makespan) row(one.policy, *one.makespan);
+    for (const StagePolicy& one : plan.policies)
+        if (!one.makespan) text += fmt::format("{:<12} not applicable: {}\n", one.policy, one.why_not);
+    return text;
+}
+
+std::string torch(const StagePlan& plan) {
+    const search::Found& found = plan.torch.found;
+    if (!found.schedule) return fmt::format("\nPyTorch: no schedule: {}\n", found.why_not);
+    return fmt::format("\nPyTorch (torch/schedule.csv): makespan {}, {:.3f}x the plan's\n",
+                       human(found.replay.makespan),
+                       static_cast<double>(found.replay.makespan.count()) /
+                           static_cast<double>(plan.best.found.replay.makespan.count()));
+}
+
+}  // namespace
+
+std::string stage_table(const StagePlan& plan) {
+    return solution_table(plan.best.problem, plan.best.found) + policies(plan) + torch(plan);
+}
+
+}  // namespace pipeweaver::emit

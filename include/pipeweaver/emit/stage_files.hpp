@@ -1,0 +1,24 @@
+// A plan from measured stage times as files, as JSON and as a table.
+#pragma once
+
+#include "pipeweaver/base/files.hpp"
+#include "pipeweaver/planner/stage_plan.hpp"
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace pipeweaver::emit {
+
+/// problem.json.gz, solution.json, trace.json.gz and, if there is a schedule for PyTorch, torch/. Equal plans give
+/// equal bytes.
+[[nodiscard]] std::vector<FileToWrite> stage_files(const planner::StagePlan& plan, const std::filesystem::path& folder);
+
+/// The answer for machines, a JSON object; docs/your-own-stage-times.md names its keys.
+[[nodiscard]] std::string stage_json(const planner::StagePlan& plan);
+
+/// The answer for a person: the solution as solution_table() has it, every policy with time, bound and gap, and
+/// PyTorch's schedule.
+[[nodiscard]] std::string stage_table(const planner::StagePlan& plan);
+
+}  // namespace pipeweaver::emit

@@ -1,0 +1,42 @@
+// Whether a plan still wins if the costs it was made from are wrong.
+//
+// Method       Each replay draws one log-normal factor per operator class and basis and applies it to that share of
+//              every task, of the plan and of the baseline alike: exp(sigma * z), z standard normal. A cost's error is
+//              the half-width that holds nine of ten measurements, so sigma = error / 1.645, the mean over both
+//              schedules weighted by time. Orders, memory modes, lags and tails stay as they are.
+// Determinism  random numbers by counter: a function of the arguments.
+#pragma once
+
+#include "pipeweaver/emulator/solution.hpp"
+#include "pipeweaver/emulator/step.hpp"
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace pipeweaver::planner {
+
+/// A schedule of one replica. Both must outlive the call. Pre: its replay completes.
+struct Scheduled {
+    const emulator::StepProblem* step = nullptr;
+    const emulator::Schedule* schedule = nullptr;
+};
+
+inline constexpr int perturbed_replays = 200;
+
+/// Gain: the baseline's makespan over the plan's, each of its slowest replica, in one replay.
+struct Robustness {
+    std::string partition;  ///< of the baseline, with its policy; filled in by make_plan()
+    std::int64_t chunks_per_rank = 1;
+    std::string policy;
+    int replays = perturbed_replays;
+    int wins = 0;                                     ///< replays in which the plan was faster
+    double gain_p10 = 1, gain_p50 = 1, gain_p90 = 1;  ///< nearest rank
+};
+
+/// Replays plan and baseline, all replicas of each, under `replays` common perturbations. Pre: replays >= 1.
+[[nodiscard]] Robustness robustness(std::span<const Scheduled> plan, std::span<const Scheduled> baseline,
+                                    std::uint64_t seed, int replays = perturbed_replays);
+
+}  // namespace pipeweaver::planner
