@@ -135,6 +135,7 @@ std::string report(const Request& request, const Plan& plan) {
          {"pairs", pair_table(plan)},
          {"ranks", time_of_ranks(plan)},
          {"basis", time_by_basis(plan)},
+         {"robustness", robustness(plan)},
          {"batch", batch(request, plan)},
          {"torch", torch(plan)},
          {"inputs", inputs(request, plan)}});

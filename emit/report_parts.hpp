@@ -57,6 +57,9 @@ struct Drawn {
 /// Busy time by operator class and by what its costs rest on.
 [[nodiscard]] std::string time_by_basis(const planner::Plan& plan);
 
+/// Whether the plan still wins over its best known opponent under wrong costs, and how that was tried.
+[[nodiscard]] std::string robustness(const planner::Plan& plan);
+
 [[nodiscard]] std::string batch(const planner::Request& request, const planner::Plan& plan);
 [[nodiscard]] std::string torch(const planner::Plan& plan);
 [[nodiscard]] std::string inputs(const planner::Request& request, const planner::Plan& plan);

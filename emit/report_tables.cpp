@@ -1,4 +1,5 @@
-// The report's tables of results: every (partition, policy), where the time goes, what the costs rest on.
+// The report's tables of results: every (partition, policy), where the time goes, what the costs rest on,
+// whether the plan wins under wrong costs.
 #include "emit/report_parts.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/search/bounds.hpp"
@@ -142,6 +143,20 @@ std::string time_by_basis(const Plan& plan) {
     html += "<tr class=\"sum\"><th scope=\"row\">all</th>";
     for (const auto basis : bases) html += fmt::format("<td class=\"n\">{}</td>", percent(plan.shares.of(basis)));
     return html + "<td class=\"n\">100.0 %</td></tr>\n</tbody></table>\n";
+}
+
+std::string robustness(const Plan& plan) {
+    if (!plan.robustness) return "<p>Neither 1f1b nor interleaved applies: there is nothing to compare with.</p>\n";
+    const Robustness& r = *plan.robustness;
+    std::string html = "<div class=\"wide\"><table><thead><tr><th>against</th>";
+    for (const std::string_view name : {"gain p10", "gain p50", "gain p90", "plan wins"})
+        html += fmt::format("<th class=\"n\">{}</th>", name);
+    html += fmt::format("</tr></thead><tbody>\n<tr><th scope=\"row\">{}</th>",
+                        escape(fmt::format("{}, {}, {} a rank", r.partition, r.policy,
+                                           plural(static_cast<std::size_t>(r.chunks_per_rank), "chunk"))));
+    for (const double gain : {r.gain_p10, r.gain_p50, r.gain_p90})
+        html += fmt::format("<td class=\"n\">{}</td>", times(gain));
+    return html + fmt::format("<td class=\"n\">{} of {}</td></tr>\n</tbody></table></div>\n", r.wins, r.replays);
 }
 
 }  // namespace pipeweaver::emit::report_parts

@@ -132,6 +132,35 @@ TEST_CASE("every pair of partition and policy has its row, also those that do no
         CHECK(table.find(emit::report_parts::escape(pair.why)) != std::string::npos);
 }
 
+TEST_CASE("the report says against whom the plan was replayed with wrong costs, its gain and its wins") {
+    const auto request = small_request();
+    auto plan = planned(request);
+    plan.robustness = Robustness{.partition = "chain<1>",
+                                 .chunks_per_rank = 2,
+                                 .policy = "interleaved",
+                                 .wins = 187,
+                                 .gain_p10 = 0.987,
+                                 .gain_p50 = 1.125,
+                                 .gain_p90 = 1.5};
+    const auto section = between(emit::report(request, plan), "<section id=\"robustness\">", "</section>");
+
+    CHECK(count(section, "chain&lt;1&gt;, interleaved, 2 chunks a rank") == 1);
+    CHECK(count(section,
+                "<td class=\"n\">0.987x</td><td class=\"n\">1.125x</td><td class=\"n\">1.500x</td>"
+                "<td class=\"n\">187 of 200</td>") == 1);
+}
+
+TEST_CASE("without a 1f1b or interleaved schedule the report says that nothing was replayed") {
+    const auto request = small_request();
+    auto plan = planned(request);
+    REQUIRE(plan.robustness);  // else the test above would have shown nothing of a real plan
+    plan.robustness.reset();
+    const auto section = between(emit::report(request, plan), "<section id=\"robustness\">", "</section>");
+
+    CHECK(count(section, "Neither 1f1b nor interleaved applies") == 1);
+    CHECK(count(section, "<table") == 0);
+}
+
 TEST_CASE("the report loads nothing") {
     const auto request = small_request();
     const auto page = emit::report(request, planned(request));

@@ -144,6 +144,16 @@ def test_texts_stand_out_from_what_is_behind_them(browser, scheme):
     assert (luminance(colors["page"]) < 0.2) == (scheme == "dark")
 
 
+def test_robustness_is_that_of_the_plan_file(browser, planned):
+    told = json.loads((planned / "plan.json").read_text())["robustness"]
+    emulate(browser, 800)
+    cells = [cell.text for cell in browser.find_elements(By.CSS_SELECTOR, "#robustness tbody tr > *")]
+    against = told["against"]
+    assert cells == [f"{against['partition']}, {against['policy']}, {against['chunks_per_rank']} chunks a rank".replace(
+        " 1 chunks", " 1 chunk"), *(f"{told[key]:.3f}x" for key in ("gain_p10", "gain_p50", "gain_p90")),
+        f"{told['wins']} of {told['replays']}"]
+
+
 def test_zoom_widens_the_bars_of_both_schedules_alike_and_goes_back(browser):
     emulate(browser, 1440)
     views = "return [...new Set([...document.querySelectorAll('svg.time')].map(s => s.viewBox.baseVal.width))]"
