@@ -51,7 +51,7 @@ void StageOptions::solve(const StagesWanted& wanted, const Limits& limits, const
     const auto plan =
         planner::plan_stages(request, limits.executor(), [&](double share) { return limits.begin(console, share); });
     console.clear();
-    auto files = emit::stage_files(plan, wanted.out);
+    auto files = emit::stage_files(request, plan, wanted.out);
     const auto measured = limits.run(start);
     files.push_back({std::filesystem::path(wanted.out) / "run.json", measured.dump(1) + "\n"});
     write_files(files);
@@ -63,7 +63,7 @@ void StageOptions::solve(const StagesWanted& wanted, const Limits& limits, const
     }
     fmt::print("{}", emit::stage_table(plan));
     std::fflush(stdout);  // the remark on stderr comes behind the table, also in a file
-    console.say(fmt::format("\nwritten to {}: problem.json.gz, solution.json, trace.json.gz{}", wanted.out,
+    console.say(fmt::format("\nwritten to {}: report.html, problem.json.gz, solution.json, trace.json.gz{}", wanted.out,
                             plan.torch.found.schedule ? ", torch/schedule.csv" : ""));
 }
 

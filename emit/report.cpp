@@ -1,14 +1,11 @@
 #include "pipeweaver/emit/report.hpp"
 
 #include "emit/report_parts.hpp"
-#include "pipeweaver/base/assert.hpp"
 #include "pipeweaver/base/text.hpp"
-#include "pipeweaver/search/bounds.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 
 namespace pipeweaver::emit {
 
@@ -16,26 +13,6 @@ using namespace planner;
 using namespace report_parts;
 
 namespace {
-
-using Parts = std::map<std::string, std::string, std::less<>>;
-
-// The template with each {{name}} replaced, once: what a part contains is not looked at again.
-std::string filled(std::string_view text, const Parts& parts) {
-    std::string page;
-    while (true) {
-        const auto open = text.find("{{");
-        page += text.substr(0, open);
-        if (open == std::string_view::npos) return page;
-        const auto close = text.find("}}", open);
-        PIPEWEAVER_ASSERT(close != std::string_view::npos);
-        const auto part = parts.find(text.substr(open + 2, close - open - 2));
-        PIPEWEAVER_ASSERT(part != parts.end());
-        page += part->second;
-        text.remove_prefix(close + 2);
-    }
-}
-
-double ratio(Duration a, Duration b) { return static_cast<double>(a.count()) / static_cast<double>(b.count()); }
 
 std::string chain_name(const Baseline& baseline) {
     return fmt::format("{}, {}, {} a rank", baseline.partition, baseline.policy,
@@ -48,11 +25,6 @@ std::string asked(const Request& request) {
     return escape(fmt::format("tp {} x pp {} x dp {}. Batch {}: {} in {}, {}.", request.layout.tp, request.layout.pp,
                               request.layout.dp, request.batch, plural(request.samples.size(), "sample"),
                               plural(request.microbatches.size(), "microbatch"), plural(items, "item")));
-}
-
-std::string figure(std::string_view name, std::string_view value, std::string_view about) {
-    return fmt::format("<div class=\"figure\"><dt>{}</dt><dd><strong>{}</strong><span>{}</span></dd></div>\n",
-                       escape(name), escape(value), escape(about));
 }
 
 std::string fullest_rank(const Plan& plan) {
@@ -73,7 +45,6 @@ std::string fullest_rank(const Plan& plan) {
 }
 
 std::string figures(const Plan& plan) {
-    const double gap = search::relative_gap(plan.makespan, plan.lower_bound);
     std::string text = figure(
         "step", human(plan.step),
         fmt::format("schedule {}, then the optimizer {}", human(plan.makespan), human(plan.step - plan.makespan)));
@@ -85,15 +56,8 @@ std::string figures(const Plan& plan) {
                        fmt::format("{} in {}", chain_name(plan.best_chain->baseline), human(chain)));
     }
     text += figure("MFU", percent(plan.mfu), "model FLOPs, recomputation not counted, over bf16 peak");
-    text += figure("gap", percent(gap),
-                   gap == 0
-                       ? "proven optimal for this partition and packing"
-                       : fmt::format("no schedule of this partition and packing is below {}", human(plan.lower_bound)));
+    text += gap_figure(plan.makespan, plan.lower_bound, "this partition and packing");
     return text + fullest_rank(plan);
-}
-
-std::string caption(std::string_view name, std::string_view what, Duration makespan) {
-    return fmt::format("{} <span>{}: {}</span>", escape(name), escape(what), escape(human(makespan)));
 }
 
 std::vector<Drawn> drawn(const Plan& plan) {
@@ -104,13 +68,13 @@ std::vector<Drawn> drawn(const Plan& plan) {
                                     fmt::format("{}, {} a rank", partition.name,
                                                 plural(static_cast<std::size_t>(partition.chunks_per_rank), "chunk")),
                                     replica.found.replay.makespan),
-                            &replica.candidate, &*replica.found.schedule, &replica.found.replay}};
+                            &replica.candidate.step.problem, &*replica.found.schedule, &replica.found.replay}};
     if (plan.best_chain)
         all.push_back({"chain",
                        caption(plan.best_chain->candidate.partition.chains.size() == 1 ? "Best fixed chain"
                                                                                        : "Best known schedule",
                                chain_name(plan.best_chain->baseline), plan.best_chain->replay.makespan),
-                       &plan.best_chain->candidate, &plan.best_chain->schedule, &plan.best_chain->replay});
+                       &plan.best_chain->candidate.step.problem, &plan.best_chain->schedule, &plan.best_chain->replay});
     return all;
 }
 
@@ -122,9 +86,9 @@ std::string report(const Request& request, const Plan& plan) {
     for (const Drawn& one : pictures) horizon = std::max(horizon, one.replay->makespan);
     const std::string title =
         escape(fmt::format("{} on {} x {}", request.model.name, request.cluster.gpus, request.cluster.device));
-    return filled(
-        page_template(),
-        {{"title", title},
+    return filled_page(
+        {{"plan", ""},
+         {"title", title},
          {"asked", asked(request)},
          {"figures", figures(plan)},
          {"horizon", fmt::format("{}", horizon.count())},

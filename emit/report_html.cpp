@@ -1,5 +1,8 @@
 // Small pieces of HTML that all parts of the report use.
 #include "emit/report_parts.hpp"
+#include "pipeweaver/base/assert.hpp"
+#include "pipeweaver/base/text.hpp"
+#include "pipeweaver/search/bounds.hpp"
 
 #include <fmt/format.h>
 
@@ -12,7 +15,47 @@ extern const char pipeweaver_emit_report_template[], pipeweaver_emit_report_temp
 
 namespace pipeweaver::emit::report_parts {
 
-std::string_view page_template() { return {pipeweaver_emit_report_template, pipeweaver_emit_report_template_end}; }
+namespace {
+
+// The text up to the next {{name}}, which goes to `name`; both are cut off the front of `text`.
+std::string_view before_name(std::string_view& text, std::string_view& name) {
+    const auto open = text.find("{{");
+    const auto before = text.substr(0, open);
+    name = {};
+    text.remove_prefix(before.size());
+    if (open == std::string_view::npos) return before;
+    const auto close = text.find("}}");
+    PIPEWEAVER_ASSERT(close != std::string_view::npos);
+    name = text.substr(2, close - 2);
+    text.remove_prefix(close + 2);
+    return before;
+}
+
+void skip_block(std::string_view& text, std::string_view name) {
+    const std::string end = fmt::format("{{{{/{}}}}}", name);
+    const auto place = text.find(end);
+    PIPEWEAVER_ASSERT(place != std::string_view::npos);
+    text.remove_prefix(place + end.size());
+}
+
+}  // namespace
+
+std::string filled_page(const Parts& parts) {
+    std::string_view text{pipeweaver_emit_report_template, pipeweaver_emit_report_template_end}, name;
+    std::string page;
+    while (true) {
+        page += before_name(text, name);
+        if (name.empty()) return page;
+        if (name.front() == '/') continue;
+        if (name.front() == '#') {
+            if (!parts.contains(name.substr(1))) skip_block(text, name.substr(1));
+            continue;
+        }
+        const auto part = parts.find(name);
+        PIPEWEAVER_ASSERT(part != parts.end());
+        page += part->second;
+    }
+}
 
 std::string escape(std::string_view text) {
     std::string escaped;
@@ -46,8 +89,55 @@ std::string plural(std::size_t count, std::string_view noun) {
     return fmt::format("{} {}{}", count, noun, count == 1 ? "" : noun.ends_with("ch") ? "es" : "s");
 }
 
+double ratio(Duration a, Duration b) { return static_cast<double>(a.count()) / static_cast<double>(b.count()); }
+
+std::string figure(std::string_view name, std::string_view value, std::string_view about) {
+    return fmt::format("<div class=\"figure\"><dt>{}</dt><dd><strong>{}</strong><span>{}</span></dd></div>\n",
+                       escape(name), escape(value), escape(about));
+}
+
+std::string gap_figure(Duration found, Duration bound, std::string_view of) {
+    return figure("gap", percent(search::relative_gap(found, bound)),
+                  found == bound ? fmt::format("proven optimal for {}", of)
+                                 : fmt::format("no schedule of {} is below {}", of, human(bound)));
+}
+
+std::string caption(std::string_view name, std::string_view what, Duration makespan) {
+    return fmt::format("{} <span>{}: {}</span>", escape(name), escape(what), escape(human(makespan)));
+}
+
 std::string fact(std::string_view name, std::string_view value) {
     return fmt::format("<tr><th scope=\"row\">{}</th><td>{}</td></tr>\n", escape(name), escape(value));
+}
+
+std::string fact_table(const std::vector<std::string>& facts) {
+    std::string html = "<table class=\"facts\"><tbody>\n";
+    for (const std::string& one : facts) html += one;
+    return html + "</tbody></table>\n";
+}
+
+std::string found_fact(std::string_view name, const search::Found& found) {
+    return fact(name, fmt::format("{}, gap {}; by {} in {} (ended by {}); bound {} ({}); signature {}",
+                                  human(found.replay.makespan),
+                                  percent(search::relative_gap(found.replay.makespan, found.bound)), found.strategy,
+                                  plural(found.rounds, "round"), name_of(found.stop_reason), human(found.bound),
+                                  found.bound_name, signature(*found.schedule, found.replay.makespan)));
+}
+
+std::string heading(std::string_view text) { return fmt::format("<h3>{}</h3>\n", escape(text)); }
+
+std::string folded(std::string_view summary, std::string_view content, bool open) {
+    return fmt::format("<details{}><summary>{}</summary>\n{}</details>\n", open ? " open" : "", escape(summary),
+                       content);
+}
+
+std::string compared_row(const Compared& row, Duration plan, bool best) {
+    std::string html = best ? "<tr class=\"best\">" : "<tr>";
+    for (const std::string& name : row.names) html += fmt::format("<td>{}</td>", escape(name));
+    if (row.chunks) html += fmt::format("<td class=\"n\">{}</td>", *row.chunks);
+    for (const auto& cell : {human(row.time), human(row.bound), percent(row.gap), times(ratio(row.time, plan))})
+        html += fmt::format("<td class=\"n\">{}</td>", cell);
+    return html + "</tr>\n";
 }
 
 std::string row(std::string_view classes, std::string_view label, std::string_view plot) {

@@ -14,21 +14,6 @@ using namespace planner;
 
 namespace {
 
-constexpr std::size_t most_rows_open = 40;  // longer tables are folded
-
-std::string table(const std::vector<std::string>& rows) {
-    std::string html = "<table class=\"facts\"><tbody>\n";
-    for (const std::string& one : rows) html += one;
-    return html + "</tbody></table>\n";
-}
-
-std::string heading(std::string_view text) { return fmt::format("<h3>{}</h3>\n", escape(text)); }
-
-std::string folded(std::string_view summary, std::string_view content, bool open) {
-    return fmt::format("<details{}><summary>{}</summary>\n{}</details>\n", open ? " open" : "", escape(summary),
-                       content);
-}
-
 std::string list(const std::vector<std::string>& entries) {
     std::string html = "<ul>\n";
     for (const std::string& entry : entries) html += fmt::format("<li>{}</li>\n", escape(entry));
@@ -120,7 +105,7 @@ std::string sources_table(const workloads::Model& model) {
     for (const auto& module : model.modules)
         rows.push_back(
             fact("source of " + module.name, source(module.architecture.source, module.architecture.confidence)));
-    return table(rows);
+    return fact_table(rows);
 }
 
 std::string per_second(Bandwidth speed) {
@@ -131,7 +116,7 @@ std::string cluster_table(const Request& request) {
     const auto& cluster = request.cluster;
     const auto& device = workloads::device(cluster.device);
     const auto factors = in_situ_factors(cluster.device);
-    return table(
+    return fact_table(
         {fact("cluster", cluster.name),
          fact("GPUs", fmt::format("{} x {}, {} a node", cluster.gpus, cluster.device, cluster.gpus_per_node)),
          fact("inside a node", per_second(cluster.node_link) + " a GPU"),
@@ -149,15 +134,10 @@ std::string search_table(const Request& request, const Plan& plan) {
                                   fact("seed", std::to_string(request.seed)),
                                   fact("schedule wanted", request.for_torch ? "one that PyTorch runs" : "any")};
     for (std::size_t r = 0; r < plan.replicas.size(); ++r) {
-        const auto& found = plan.replicas[r].found;
-        rows.push_back(fact(
-            plan.replicas.size() == 1 ? "found" : fmt::format("replica {}", r),
-            fmt::format("{}, gap {}; by {} in {} (ended by {}); bound {} ({}); signature {}",
-                        human(found.replay.makespan), percent(search::relative_gap(found.replay.makespan, found.bound)),
-                        found.strategy, plural(found.rounds, "round"), name_of(found.stop_reason), human(found.bound),
-                        found.bound_name, signature(*found.schedule, found.replay.makespan))));
+        const std::string name = plan.replicas.size() == 1 ? "found" : fmt::format("replica {}", r);
+        rows.push_back(found_fact(name, plan.replicas[r].found));
     }
-    return table(rows);
+    return fact_table(rows);
 }
 
 // Those of the model, and of the data set that the samples were drawn from ("NAME (seed 1)").
@@ -187,7 +167,7 @@ std::string torch(const Plan& plan) {
     };
     const double over = static_cast<double>(torch.found.replay.makespan.count()) /
                         static_cast<double>(plan.replicas.front().found.replay.makespan.count());
-    return table(
+    return fact_table(
         {fact("schedule", "torch/schedule.csv"),
          fact("partition",
               fmt::format("{} in one chain, {} a rank", torch.candidate.partition.name,
@@ -209,8 +189,8 @@ std::string inputs(const Request& request, const Plan& plan) {
         heading("Assumed") + (assumed.empty() ? "<p>Model and batch name no assumption.</p>\n" : list(assumed));
     html += heading("What decided the partition") + (notes.empty() ? "<p>No notes.</p>\n" : list(notes));
     html += heading("Batch") +
-            table({fact("from", request.batch),
-                   fact("tokens of a microbatch, at most", std::to_string(request.model.microbatch_tokens))});
+            fact_table({fact("from", request.batch),
+                        fact("tokens of a microbatch, at most", std::to_string(request.model.microbatch_tokens))});
     html += heading("Search") + search_table(request, plan);
     html += heading("Model") + "<div class=\"wide\">" + modules_table(request.model) + "</div>";
     html += sources_table(request.model);

@@ -3,11 +3,20 @@
 
 #include "pipeweaver/planner/plan.hpp"
 
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace pipeweaver::emit::report_parts {
+
+/// The template's names and what stands in their place.
+using Parts = std::map<std::string, std::string, std::less<>>;
+
+/// emit/report_template.html with each {{name}} replaced, once: what a part contains is not looked at again. What
+/// stands between {{#name}} and {{/name}} is left out where `parts` has no such name.
+[[nodiscard]] std::string filled_page(const Parts& parts);
 
 /// For element content and double-quoted attributes.
 [[nodiscard]] std::string escape(std::string_view text);
@@ -15,8 +24,37 @@ namespace pipeweaver::emit::report_parts {
 [[nodiscard]] std::string times(double ratio);  ///< "1.234x"
 [[nodiscard]] std::string plural(std::size_t count, std::string_view noun);
 
-/// Two cells of a table of facts.
+[[nodiscard]] double ratio(Duration a, Duration b);
+
+/// A figure of the page's head.
+[[nodiscard]] std::string figure(std::string_view name, std::string_view value, std::string_view about);
+[[nodiscard]] std::string gap_figure(Duration found, Duration bound, std::string_view of);
+
+/// Above a schedule's picture. HTML.
+[[nodiscard]] std::string caption(std::string_view name, std::string_view what, Duration makespan);
+
+/// Two cells of a table of facts, and such a table.
 [[nodiscard]] std::string fact(std::string_view name, std::string_view value);
+[[nodiscard]] std::string fact_table(const std::vector<std::string>& facts);
+
+/// How a search ended.
+[[nodiscard]] std::string found_fact(std::string_view name, const search::Found& found);
+
+[[nodiscard]] std::string heading(std::string_view text);
+
+/// `content` that a click on `summary` opens or closes.
+[[nodiscard]] std::string folded(std::string_view summary, std::string_view content, bool open);
+
+inline constexpr std::size_t most_rows_open = 40;  ///< longer tables are folded
+
+/// A row of a table of schedules: `names` first, then time, bound, gap, and time over the plan's.
+struct Compared {
+    std::vector<std::string> names;
+    std::optional<std::int64_t> chunks;  ///< a rank
+    Duration time{}, bound{};
+    double gap = 0;
+};
+[[nodiscard]] std::string compared_row(const Compared& row, Duration plan, bool best = false);
 
 /// A row of a picture: its label to the left, `plot` on the time axis.
 [[nodiscard]] std::string row(std::string_view classes, std::string_view label, std::string_view plot);
@@ -33,9 +71,10 @@ struct BarPart {
 struct Drawn {
     std::string id;       ///< of the element
     std::string heading;  ///< HTML
-    const planner::Candidate* candidate = nullptr;
+    const emulator::Problem* problem = nullptr;
     const emulator::Schedule* schedule = nullptr;
     const emulator::Replay* replay = nullptr;
+    std::vector<std::string> groups{};  ///< per task: what its colour stands for; empty: the modules of its stage
 };
 
 /// The time axis that all pictures share: labels, and the lines that go through the pictures.
@@ -51,6 +90,17 @@ struct Drawn {
 /// Every (partition, policy).
 [[nodiscard]] std::string pair_table(const planner::Plan& plan);
 
+/// What ranks do: one part of their time, with the class c<color>.
+struct TimePart {
+    std::string name;
+    std::size_t color = 0;
+    std::vector<Duration> ranks;
+};
+inline constexpr std::size_t waiting_color = 8;
+
+/// Bars and table of where the time of each rank goes; parts of no rank are left out.
+[[nodiscard]] std::string time_of_ranks(const std::vector<TimePart>& parts, Duration whole);
+
 /// What each rank of replica 0 does from the step's start to its end.
 [[nodiscard]] std::string time_of_ranks(const planner::Plan& plan);
 
@@ -63,8 +113,5 @@ struct Drawn {
 [[nodiscard]] std::string batch(const planner::Request& request, const planner::Plan& plan);
 [[nodiscard]] std::string torch(const planner::Plan& plan);
 [[nodiscard]] std::string inputs(const planner::Request& request, const planner::Plan& plan);
-
-/// emit/report_template.html as it was when the program was built.
-[[nodiscard]] std::string_view page_template();
 
 }  // namespace pipeweaver::emit::report_parts

@@ -61,7 +61,10 @@ std::string marks_html(Duration horizon, bool labels) {
 }
 
 // What a task's colour stands for: the modules of its stage where they are known.
-std::string modules_of(const Problem& problem, const Task& task) {
+std::string group_of(const Drawn& drawn, std::size_t number) {
+    const Problem& problem = *drawn.problem;
+    const Task& task = problem.tasks[number];
+    if (!drawn.groups.empty()) return drawn.groups[number];
     for (const Stage& stage : problem.stages) {
         if (!task.stage || stage.stage != *task.stage) continue;
         std::string names;
@@ -150,7 +153,7 @@ std::string hover(const Problem& problem, const Replayer& replayer, const Drawn&
 }
 
 std::string bars(const Drawn& drawn, Duration horizon, Legend& legend) {
-    const Problem& problem = drawn.candidate->step.problem;
+    const Problem& problem = *drawn.problem;
     const Replayer replayer(problem);
     const auto costs = replayer.costs(drawn.schedule->mode);
     const auto& order = drawn.schedule->order;
@@ -175,7 +178,7 @@ std::string bars(const Drawn& drawn, Duration horizon, Legend& legend) {
             svg += fmt::format(
                 "<rect class=\"bar m{} {}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"><title>{}"
                 "</title></rect>\n",
-                legend.color(modules_of(problem, task), task.kind), letter(task.kind), from, y,
+                legend.color(group_of(drawn, index(id)), task.kind), letter(task.kind), from, y,
                 std::max<std::int64_t>(1, to - from), bar_height, hover(problem, replayer, drawn, index(id), length));
         }
         svg += "</g>\n";
@@ -192,7 +195,7 @@ std::string rank_labels(std::size_t ranks) {
 // Memory of a rank as it changes: (time, bytes from then on).
 std::vector<std::pair<Duration, Bytes>> memory_of(const Drawn& drawn, const std::vector<TaskCost>& costs,
                                                   std::size_t r) {
-    Bytes used = drawn.candidate->step.problem.ranks[r].base;
+    Bytes used = drawn.problem->ranks[r].base;
     std::vector<std::pair<Duration, Bytes>> steps{{Duration{0}, used}};
     for (const TaskId id : drawn.schedule->order[r]) {
         const TaskCost& cost = costs[index(id)];
@@ -207,14 +210,14 @@ std::vector<std::pair<Duration, Bytes>> memory_of(const Drawn& drawn, const std:
 
 Bytes tallest(const Drawn& drawn) {
     Bytes most{1};
-    const auto& ranks = drawn.candidate->step.problem.ranks;
+    const auto& ranks = drawn.problem->ranks;
     for (std::size_t r = 0; r < ranks.size(); ++r)
         most = std::max({most, drawn.replay->peak[r], ranks[r].capacity.value_or(Bytes{0})});
     return most;
 }
 
 std::string memory_of_rank(const Drawn& drawn, const std::vector<TaskCost>& costs, std::size_t r, Duration horizon) {
-    const Rank& rank = drawn.candidate->step.problem.ranks[r];
+    const Rank& rank = drawn.problem->ranks[r];
     const double scale = static_cast<double>(memory_height - 4) / static_cast<double>(tallest(drawn).count);
     const auto y = [&](Bytes bytes) { return memory_height - scale * static_cast<double>(bytes.count); };
     std::string line;
@@ -254,7 +257,7 @@ std::string schedule_pictures(const std::vector<Drawn>& all, Duration horizon) {
 }
 
 std::string memory_pictures(const Drawn& drawn, Duration horizon) {
-    const Problem& problem = drawn.candidate->step.problem;
+    const Problem& problem = *drawn.problem;
     const auto costs = Replayer(problem).costs(drawn.schedule->mode);
     std::string html;
     for (std::size_t r = 0; r < problem.ranks.size(); ++r) {

@@ -26,6 +26,8 @@ std::string name_of_part(std::size_t part) {
     return std::string(names[part - operator_classes]);
 }
 
+static_assert(waiting == waiting_color);
+
 using RankTime = std::array<Duration, parts>;
 
 // Replica 0 over the whole step. What a memory mode adds to a task is recomputation.
@@ -48,36 +50,21 @@ std::vector<RankTime> rank_times(const Plan& plan) {
     return ranks;
 }
 
-std::vector<std::size_t> parts_that_occur(const std::vector<RankTime>& ranks) {
-    std::vector<std::size_t> there;
-    for (std::size_t p = 0; p < parts; ++p)
-        if (std::any_of(ranks.begin(), ranks.end(), [&](const RankTime& rank) { return rank[p] != Duration{0}; }))
-            there.push_back(p);
-    return there;
+std::vector<TimePart> parts_that_occur(std::vector<TimePart> parts) {
+    std::erase_if(parts, [](const TimePart& part) {
+        return std::all_of(part.ranks.begin(), part.ranks.end(), [](Duration time) { return time == Duration{0}; });
+    });
+    return parts;
 }
 
-double share(Duration part, Duration whole) {
-    return static_cast<double>(part.count()) / static_cast<double>(whole.count());
-}
-
-std::string color_legend(const std::vector<std::size_t>& shown) {
+std::string color_legend(const std::vector<TimePart>& shown) {
     std::string html = "<ul class=\"legend\">";
-    for (const std::size_t part : shown)
+    for (const TimePart& part : shown)
         html += fmt::format(
             "<li><svg class=\"swatch\" viewBox=\"0 0 14 14\"><rect class=\"c{}\" width=\"14\" "
             "height=\"14\"/></svg>{}</li>",
-            part, name_of_part(part));
+            part.color, escape(part.name));
     return html + "</ul>\n";
-}
-
-std::string pair_row(std::string_view classes, const Baseline& pair, Duration after, Duration step) {
-    const double versus = share(pair.makespan + after, step);
-    return fmt::format(
-        "<tr{}><td>{}</td><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>"
-        "<td class=\"n\">{}</td><td class=\"n\">{}</td></tr>\n",
-        classes.empty() ? "" : fmt::format(" class=\"{}\"", classes), escape(pair.partition), escape(pair.policy),
-        pair.chunks_per_rank, human(pair.makespan + after), human(pair.bound + after),
-        percent(search::relative_gap(pair.makespan, pair.bound)), times(versus));
 }
 
 }  // namespace
@@ -85,16 +72,23 @@ std::string pair_row(std::string_view classes, const Baseline& pair, Duration af
 std::string pair_table(const Plan& plan) {
     const auto& partition = plan.replicas.front().candidate.partition;
     const Duration after = plan.step - plan.makespan;
+    const auto row = [&](const Baseline& pair, bool best) {
+        return compared_row({{pair.partition, pair.policy},
+                             pair.chunks_per_rank,
+                             pair.makespan + after,
+                             pair.bound + after,
+                             search::relative_gap(pair.makespan, pair.bound)},
+                            plan.step, best);
+    };
     std::string html =
         "<table class=\"pairs\"><thead><tr><th>partition</th><th>schedule</th><th class=\"n\">chunks a rank</th>"
         "<th class=\"n\">step</th><th class=\"n\">bound</th><th class=\"n\">gap</th><th class=\"n\">over plan</th></tr>"
         "</thead><tbody>\n";
-    html += pair_row("best", {partition.name, partition.chunks_per_rank, "plan", plan.makespan, plan.lower_bound},
-                     after, plan.step);
+    html += row({partition.name, partition.chunks_per_rank, "plan", plan.makespan, plan.lower_bound}, true);
     auto sorted = plan.baselines;
     std::stable_sort(sorted.begin(), sorted.end(),
                      [](const Baseline& a, const Baseline& b) { return a.makespan < b.makespan; });
-    for (const Baseline& pair : sorted) html += pair_row("", pair, after, plan.step);
+    for (const Baseline& pair : sorted) html += row(pair, false);
     for (const NotApplicable& pair : plan.not_applicable)
         html += fmt::format(
             "<tr class=\"not\"><td>{}</td><td>{}</td><td class=\"n\">{}</td><td colspan=\"4\">not "
@@ -103,27 +97,33 @@ std::string pair_table(const Plan& plan) {
     return html + "</tbody></table>\n";
 }
 
-std::string time_of_ranks(const Plan& plan) {
-    const auto ranks = rank_times(plan);
-    const auto shown = parts_that_occur(ranks);
+std::string time_of_ranks(const std::vector<TimePart>& all, Duration whole) {
+    const auto shown = parts_that_occur(all);
     std::string pictures, table = "<table><thead><tr><th>rank</th>";
-    for (const std::size_t part : shown) table += fmt::format("<th class=\"n\">{}</th>", name_of_part(part));
+    for (const TimePart& part : shown) table += fmt::format("<th class=\"n\">{}</th>", escape(part.name));
     table += "</tr></thead><tbody>\n";
-    for (std::size_t r = 0; r < ranks.size(); ++r) {
+    for (std::size_t r = 0; r < all.front().ranks.size(); ++r) {
         std::vector<BarPart> bar;
         table += fmt::format("<tr><th scope=\"row\">{}</th>", r);
-        for (const std::size_t part : shown) {
-            const Duration time = ranks[r][part];
-            bar.push_back({part, share(time, plan.step),
-                           fmt::format("rank {}: {} {}, {}", r, name_of_part(part), human(time),
-                                       percent(share(time, plan.step)))});
-            table += fmt::format("<td class=\"n\">{}</td>", percent(share(time, plan.step)));
+        for (const TimePart& part : shown) {
+            const double share = ratio(part.ranks[r], whole);
+            bar.push_back({part.color, share,
+                           fmt::format("rank {}: {} {}, {}", r, part.name, human(part.ranks[r]), percent(share))});
+            table += fmt::format("<td class=\"n\">{}</td>", percent(share));
         }
         table += "</tr>\n";
         pictures += row("share", fmt::format("rank {}", r),
                         stacked_bar(bar, fmt::format("where the time of rank {} goes; the table has the figures", r)));
     }
     return pictures + color_legend(shown) + "<div class=\"wide\">" + table + "</tbody></table></div>\n";
+}
+
+std::string time_of_ranks(const Plan& plan) {
+    std::vector<TimePart> all;
+    for (std::size_t p = 0; p < parts; ++p) all.push_back({name_of_part(p), p, {}});
+    for (const RankTime& rank : rank_times(plan))
+        for (std::size_t p = 0; p < parts; ++p) all[p].ranks.push_back(rank[p]);
+    return time_of_ranks(all, plan.step);
 }
 
 std::string time_by_basis(const Plan& plan) {

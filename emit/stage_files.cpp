@@ -3,6 +3,7 @@
 #include "emit/problem_pair.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
+#include "pipeweaver/emit/report.hpp"
 #include "pipeweaver/emit/torch_csv.hpp"
 #include "pipeweaver/emit/trace.hpp"
 #include "pipeweaver/search/bounds.hpp"
@@ -15,12 +16,14 @@ namespace pipeweaver::emit {
 using namespace emulator;
 using namespace planner;
 
-std::vector<FileToWrite> stage_files(const StagePlan& plan, const std::filesystem::path& folder) {
+std::vector<FileToWrite> stage_files(const StageRequest& request, const StagePlan& plan,
+                                     const std::filesystem::path& folder) {
     std::vector<FileToWrite> files;
     const StageSchedule& best = plan.best;
     add_pair(files, folder, best.problem, best.found);
     files.push_back(
         {folder / "trace.json.gz", chrome_trace(Replayer(best.problem), *best.found.schedule, best.found.replay)});
+    files.push_back({folder / "report.html", report(request, plan)});
     if (!plan.torch.found.schedule) return files;
     auto torch = torch_csv(plan.torch.problem, *plan.torch.found.schedule);
     files.push_back({folder / "torch/schedule.csv", std::move(torch.csv)});
@@ -48,12 +51,13 @@ std::string stage_json(const StagePlan& plan) {
     for (const Bytes peak : plan.best.found.replay.peak) answer["peak_bytes"].push_back(peak.count);
     answer["policies"] = Json::array();
     for (const StagePolicy& one : plan.policies) {
-        if (one.makespan)
+        const Duration makespan = one.result.replay.makespan;
+        if (one.result.schedule)
             answer["policies"].push_back({{"policy", one.policy},
-                                          {"makespan_ns", one.makespan->count()},
-                                          {"gap", search::relative_gap(*one.makespan, plan.best.found.bound)}});
+                                          {"makespan_ns", makespan.count()},
+                                          {"gap", search::relative_gap(makespan, plan.best.found.bound)}});
         else
-            answer["policies"].push_back({{"policy", one.policy}, {"why_not", one.why_not}});
+            answer["policies"].push_back({{"policy", one.policy}, {"why_not", one.result.why_not}});
     }
     answer["torch"] = plan.torch.found.schedule ? answer_of(plan.torch) : Json{{"why_not", plan.torch.found.why_not}};
     return answer.dump();
@@ -72,9 +76,9 @@ std::string policies(const StagePlan& plan) {
     };
     row("plan", best.replay.makespan);
     for (const StagePolicy& one : plan.policies)
-        if (one.makespan) row(one.policy, *one.makespan);
+        if (one.result.schedule) row(one.policy, one.result.replay.makespan);
     for (const StagePolicy& one : plan.policies)
-        if (!one.makespan) text += fmt::format("{:<12} not applicable: {}\n", one.policy, one.why_not);
+        if (!one.result.schedule) text += fmt::format("{:<12} not applicable: {}\n", one.policy, one.result.why_not);
     return text;
 }
 

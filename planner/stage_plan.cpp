@@ -2,7 +2,6 @@
 
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/planner/torch_rules.hpp"
-#include "pipeweaver/search/policies.hpp"
 
 namespace pipeweaver::planner {
 
@@ -45,11 +44,8 @@ StageSchedule solve_for_torch(const StageRequest& request, const Executor& execu
 std::vector<StagePolicy> apply_policies(const Problem& problem) {
     const Replayer replayer(problem);
     std::vector<StagePolicy> all;
-    for (const auto& policy : search::policies()) {
-        const auto applied = search::apply_policy(policy.name, replayer);
-        all.push_back({policy.name, std::nullopt, applied.why_not});
-        if (applied.schedule) all.back().makespan = applied.replay.makespan;
-    }
+    for (const auto& policy : search::policies())
+        all.push_back({policy.name, search::apply_policy(policy.name, replayer)});
     return all;
 }
 

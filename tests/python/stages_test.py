@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import html.parser
 import json
 import re
 import shlex
@@ -85,7 +86,7 @@ def test_every_policy_is_in_the_answer_and_none_beats_the_plan(pipeweaver, tmp_p
 @pytest.mark.parametrize("threads", ["1", "3"])
 def test_files_do_not_depend_on_threads(pipeweaver, tmp_path, threads):
     table = write(tmp_path, *blocks("csv")[0].splitlines()[1:])
-    names = ["problem.json.gz", "solution.json", "trace.json.gz", "torch/schedule.csv", "torch/schedule.json",
+    names = ["problem.json.gz", "solution.json", "trace.json.gz", "report.html", "torch/schedule.csv", "torch/schedule.json",
              "torch/problem.json.gz", "torch/solution.json"]
     for folder, count in [("a", "2"), ("b", threads)]:
         solve(pipeweaver, table, tmp_path / folder, "--capacity", "30GiB", "--threads", count)
@@ -93,6 +94,66 @@ def test_files_do_not_depend_on_threads(pipeweaver, tmp_path, threads):
         *names, "run.json"}
     for name in names:
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+
+class Page(html.parser.HTMLParser):
+    """The elements of report.html, and what stands in its table of schedules."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.elements, self.texts, self.rows = [], [], 0
+        self.feed(path.read_text())
+
+    def handle_starttag(self, tag, attributes):
+        self.elements.append((tag, dict(attributes)))
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+    def of_class(self, tag, name):
+        return [attributes for kind, attributes in self.elements
+                if kind == tag and name in (attributes.get("class") or "").split()]
+
+
+def test_the_report_draws_the_plan_and_the_fastest_policy(pipeweaver, tmp_path):
+    table = write(tmp_path, *blocks("csv")[0].splitlines()[1:])
+    answer = solve(pipeweaver, table, tmp_path / "out", "--capacity", "80GiB", "--link", "50GB/s")
+    page = Page(tmp_path / "out/report.html")
+    problem = problem_in(tmp_path / "out")
+    assert len(page.of_class("figure", "schedule")) == 2
+    assert len(page.of_class("g", "rank")) == 2 * len(problem["ranks"])
+    assert len(page.of_class("rect", "bar")) == 2 * len(problem["tasks"])
+    # A chunk has its colour: stages 0-3 are the first of their ranks, stages 4-7 the second.
+    for chunk in (0, 1):
+        tasks = [task for task in problem["tasks"] if task["stage"] // 4 == chunk]
+        assert len([bar for bar in page.of_class("rect", "bar") if f"m{chunk}" in bar["class"].split()]) == 2 * len(tasks)
+    assert len(page.of_class("path", "limit")) == len(problem["ranks"])
+    assert f"{answer['gap'] * 100:.1f} %" in page.texts
+    for policy in answer["policies"]:
+        assert policy["policy"] in page.texts
+        assert "makespan_ns" in policy or any(policy["why_not"] in text for text in page.texts)
+    sections = {attributes["id"] for tag, attributes in page.elements if tag == "section"}
+    assert sections == {"schedules", "pairs", "time", "torch", "inputs"}
+
+
+def test_the_report_loads_nothing_and_escapes_the_name_of_the_table(pipeweaver, tmp_path):
+    table = tmp_path / "<i>stages&.csv"
+    table.write_text("\n".join([HEADER, *GOOD]) + "\n")
+    solve(pipeweaver, table, tmp_path / "out")
+    page = Page(tmp_path / "out/report.html")
+    assert "<i>stages&.csv" in page.texts
+    loading = {"src", "href", "data", "srcset", "xlink:href", "action", "poster"}
+    assert not [element for element in page.elements if loading & element[1].keys()]
+    assert not [tag for tag, _ in page.elements if tag in ("link", "iframe", "object", "embed", "img")]
+    text = (tmp_path / "out/report.html").read_text()
+    assert "url(" not in text and "@import" not in text and "{{" not in text
+
+
+def test_the_report_without_memory_limit_draws_none(pipeweaver, tmp_path):
+    solve(pipeweaver, write(tmp_path, *GOOD), tmp_path / "out")
+    page = Page(tmp_path / "out/report.html")
+    assert page.of_class("svg", "memory") and not page.of_class("path", "limit")
+    assert any("memory not limited, transfers take no time" in text for text in page.texts)
 
 
 def test_a_short_budget_is_kept(pipeweaver, tmp_path):

@@ -1,4 +1,4 @@
-// report.html: a plan as one page for the engineer who must trust it.
+// report.html: a plan as one page for the engineer who must trust it, from a model or from measured stage times.
 //
 // The plan and the best fixed chain under one another on one time axis, memory of every rank, every (partition, policy)
 // with bound and gap, where the time goes, what the figures rest on, the batch, and every input. One file that loads
@@ -6,6 +6,7 @@
 #pragma once
 
 #include "pipeweaver/planner/plan.hpp"
+#include "pipeweaver/planner/stage_plan.hpp"
 
 #include <string>
 
@@ -13,5 +14,9 @@ namespace pipeweaver::emit {
 
 /// Equal plans give equal bytes. Every text that comes from a file or the command line is escaped.
 [[nodiscard]] std::string report(const planner::Request& request, const planner::Plan& plan);
+
+/// The same page without what stage times do not tell: cost basis, robustness and batch. Beside the plan stands the
+/// fastest known schedule.
+[[nodiscard]] std::string report(const planner::StageRequest& request, const planner::StagePlan& plan);
 
 }  // namespace pipeweaver::emit

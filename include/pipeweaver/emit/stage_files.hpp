@@ -10,9 +10,10 @@
 
 namespace pipeweaver::emit {
 
-/// problem.json.gz, solution.json, trace.json.gz and, if there is a schedule for PyTorch, torch/. Equal plans give
-/// equal bytes.
-[[nodiscard]] std::vector<FileToWrite> stage_files(const planner::StagePlan& plan, const std::filesystem::path& folder);
+/// problem.json.gz, solution.json, trace.json.gz, report.html and, if there is a schedule for PyTorch, torch/. Equal
+/// plans give equal bytes.
+[[nodiscard]] std::vector<FileToWrite> stage_files(const planner::StageRequest& request, const planner::StagePlan& plan,
+                                                   const std::filesystem::path& folder);
 
 /// The answer for machines, a JSON object; docs/your-own-stage-times.md names its keys.
 [[nodiscard]] std::string stage_json(const planner::StagePlan& plan);

@@ -5,6 +5,7 @@
 
 #include "pipeweaver/emulator/stage_table.hpp"
 #include "pipeweaver/planner/plan.hpp"
+#include "pipeweaver/search/policies.hpp"
 
 #include <optional>
 #include <string>
@@ -20,11 +21,10 @@ struct StageRequest {
     std::optional<std::uint64_t> max_rounds;  ///< of each search
 };
 
-/// What a policy makes of the stages: a time, or why it does not apply.
+/// What a policy makes of the stages: a schedule, or why it does not apply.
 struct StagePolicy {
     std::string policy;
-    std::optional<Duration> makespan;
-    std::string why_not;
+    search::PolicyResult result;
 };
 
 /// A schedule with the problem that it solves.
