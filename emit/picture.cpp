@@ -47,6 +47,35 @@ char shown(const Task& task, char module_letter) {
     }
 }
 
+// What a rank does in one column.
+class Column {
+public:
+    void add(char letter, std::int64_t time) {
+        const auto place =
+            std::find_if(time_.begin(), time_.end(), [&](const auto& one) { return one.first == letter; });
+        if (place == time_.end())
+            time_.emplace_back(letter, time);
+        else
+            place->second += time;
+    }
+
+    // The letter with the most time, the earliest of equals; waiting unless the rank is busy for half of the column.
+    char shown(std::int64_t width) const {
+        std::int64_t busy = 0, most = 0;
+        char letter = '.';
+        for (const auto& [one, time] : time_) {
+            busy += time;
+            if (time <= most) continue;
+            most = time;
+            letter = one;
+        }
+        return 2 * busy >= width ? letter : '.';
+    }
+
+private:
+    std::vector<std::pair<char, std::int64_t>> time_;
+};
+
 }  // namespace
 
 std::string picture(const Replayer& replayer, const Schedule& schedule, const Replay& replay, std::size_t columns) {
@@ -57,19 +86,20 @@ std::string picture(const Replayer& replayer, const Schedule& schedule, const Re
         1, (replay.makespan.count() + static_cast<std::int64_t>(columns) - 1) / static_cast<std::int64_t>(columns));
     std::string text = fmt::format("makespan {}, one column = {}\n", human(replay.makespan), human(Duration{width}));
     for (std::size_t r = 0; r < schedule.order.size(); ++r) {
-        std::string row(columns, '.');
-        std::vector<std::int64_t> most(columns, width / 2);  // waiting shows unless a task takes half the column
+        std::vector<Column> row(columns);
         for (const TaskId id : schedule.order[r]) {
+            const Task& task = problem.tasks[index(id)];
+            const char letter = shown(task, letters.at(task.module));
             const std::int64_t begin = replay.start[index(id)].count(), end = begin + costs[index(id)].duration.count();
             for (std::int64_t c = begin / width; c * width < end; ++c) {
-                const auto column = static_cast<std::size_t>(c);
-                const std::int64_t covered = std::min(end, (c + 1) * width) - std::max(begin, c * width);
-                if (column >= columns || covered <= most[column]) continue;
-                most[column] = covered;
-                row[column] = shown(problem.tasks[index(id)], letters.at(problem.tasks[index(id)].module));
+                if (static_cast<std::size_t>(c) >= columns) break;
+                row[static_cast<std::size_t>(c)].add(letter,
+                                                     std::min(end, (c + 1) * width) - std::max(begin, c * width));
             }
         }
-        text += fmt::format("rank {:<3}|{}|\n", r, row);
+        std::string letters_shown;
+        for (const Column& column : row) letters_shown += column.shown(width);
+        text += fmt::format("rank {:<3}|{}|\n", r, letters_shown);
     }
     std::vector<std::string> legend;
     legend.reserve(letters.size());

@@ -69,6 +69,54 @@ TEST_CASE("the picture of two ranks is the stored one") {
     check_golden("two_ranks.txt", emit::picture(replayer, example.schedule, replayer.replay(example.schedule), 66));
 }
 
+TEST_CASE("many short tasks in a column are seen as what most of its time is") {
+    // One rank, three columns of 10 us.
+    Problem problem;
+    problem.ranks = {{std::nullopt, 0_B, 0us}};
+    Schedule schedule{{{}}, {}};
+    const auto add = [&](TaskKind kind, Duration time, const char* module) {
+        Task task;
+        task.kind = kind;
+        task.duration = time;
+        task.module = module;
+        schedule.order[0].push_back(TaskId{static_cast<std::uint32_t>(problem.tasks.size())});
+        problem.tasks.push_back(task);
+    };
+    using enum TaskKind;
+    for (const char* module : {"vit", "llm", "vit", "llm", "vit"}) add(forward, 2us, module);  // v 6, l 4
+    for (const char* module : {"vit", "llm"}) {                                                // + 4, L 6
+        add(weight_gradient, 2us, module);
+        add(backward, 3us, "llm");
+    }
+    add(backward, 3us, "llm");  // L 3, l 3, v 4
+    add(forward, 3us, "llm");
+    add(forward, 4us, "vit");
+    const Replayer replayer(problem);
+    const auto text = emit::picture(replayer, schedule, replayer.replay(schedule), 3);
+
+    CHECK(text.substr(0, text.find(" forward")) == "makespan 30.00 us, one column = 10.00 us\nrank 0  |vLv|\nl llm");
+}
+
+TEST_CASE("a column of which the rank waits more than half is a dot, at half it is not") {
+    // Two ranks in turn: 5 us on rank 0, a lag of 11 us, 4 us on rank 1.
+    Problem problem;
+    problem.ranks = {{std::nullopt, 0_B, 0us}, {std::nullopt, 0_B, 0us}};
+    Task first, second;
+    first.duration = 5us;
+    first.module = "llm";
+    second = first;
+    second.rank = RankId{1};
+    second.duration = 4us;
+    problem.tasks = {first, second};
+    problem.edges = {{TaskId{0}, TaskId{1}, 11us}};
+    const Schedule schedule{{{TaskId{0}}, {TaskId{1}}}, {}};
+    const Replayer replayer(problem);
+    const auto text = emit::picture(replayer, schedule, replayer.replay(schedule), 2);
+
+    CHECK(text.substr(0, text.find("l llm")) ==
+          "makespan 20.00 us, one column = 10.00 us\nrank 0  |l.|\nrank 1  |..|\n");
+}
+
 TEST_CASE("a trace has each task once, with PyTorch's names, and the memory as it changes") {
     const Example example;
     const Replayer replayer(example.problem);

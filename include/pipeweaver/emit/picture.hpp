@@ -7,9 +7,9 @@
 
 namespace pipeweaver::emit {
 
-/// `columns` characters wide. The letter is the module's (lower case forward, upper case backward, '+' weight gradient,
-/// '.' waiting), the task that takes most of a column decides it. A legend follows. Pre: `replay` completed, columns
-/// >= 1.
+/// `columns` characters wide. The letter is the module's, lower case forward, upper case backward, '+' weight gradient:
+/// what takes most of a column's time, all its tasks together. '.' is a column of which the rank waits more than half. A
+/// legend follows. Pre: `replay` completed, columns >= 1.
 [[nodiscard]] std::string picture(const emulator::Replayer& replayer, const emulator::Schedule& schedule,
                                   const emulator::Replay& replay, std::size_t columns = 100);
 
