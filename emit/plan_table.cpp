@@ -1,4 +1,5 @@
 // The plan as text.
+#include "emit/not_applicable.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emit/picture.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
@@ -47,10 +48,7 @@ std::string schedules(const Plan& plan) {
     row(replica.candidate.partition.name, "plan", replica.candidate.partition.chunks_per_rank, plan.makespan,
         plan.lower_bound);
     for (const Baseline& b : plan.baselines) row(b.partition, b.policy, b.chunks_per_rank, b.makespan, b.bound);
-    for (const NotApplicable& n : plan.not_applicable)
-        text +=
-            fmt::format("{:<12} {:<12} {:>6} not applicable: {}\n", n.partition, n.policy, n.chunks_per_rank, n.why);
-    return text;
+    return text + not_applicable_text(not_applicable(plan.not_applicable));
 }
 
 std::string memory(const Plan& plan) {

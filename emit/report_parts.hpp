@@ -87,6 +87,9 @@ struct Drawn {
 /// Memory of every rank with its limit.
 [[nodiscard]] std::string memory_pictures(const Drawn& drawn, Duration horizon);
 
+/// What stands below a table of schedules: the policies that do not apply. Empty without lines.
+[[nodiscard]] std::string not_applicable_list(const std::vector<std::string>& lines);
+
 /// Every (partition, policy).
 [[nodiscard]] std::string pair_table(const planner::Plan& plan);
 

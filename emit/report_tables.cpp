@@ -1,5 +1,6 @@
 // The report's tables of results: every (partition, policy), where the time goes, what the costs rest on,
 // whether the plan wins under wrong costs.
+#include "emit/not_applicable.hpp"
 #include "emit/report_parts.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/search/bounds.hpp"
@@ -69,6 +70,13 @@ std::string color_legend(const std::vector<TimePart>& shown) {
 
 }  // namespace
 
+std::string not_applicable_list(const std::vector<std::string>& lines) {
+    if (lines.empty()) return {};
+    std::string html = "<p class=\"not\">Not applicable:</p>\n<ul class=\"not\">\n";
+    for (const std::string& line : lines) html += fmt::format("<li>{}</li>\n", escape(line));
+    return html + "</ul>\n";
+}
+
 std::string pair_table(const Plan& plan) {
     const auto& partition = plan.replicas.front().candidate.partition;
     const Duration after = plan.step - plan.makespan;
@@ -89,12 +97,7 @@ std::string pair_table(const Plan& plan) {
     std::stable_sort(sorted.begin(), sorted.end(),
                      [](const Baseline& a, const Baseline& b) { return a.makespan < b.makespan; });
     for (const Baseline& pair : sorted) html += row(pair, false);
-    for (const NotApplicable& pair : plan.not_applicable)
-        html += fmt::format(
-            "<tr class=\"not\"><td>{}</td><td>{}</td><td class=\"n\">{}</td><td colspan=\"4\">not "
-            "applicable: {}</td></tr>\n",
-            escape(pair.partition), escape(pair.policy), pair.chunks_per_rank, escape(pair.why));
-    return html + "</tbody></table>\n";
+    return html + "</tbody></table>\n" + not_applicable_list(not_applicable(plan.not_applicable));
 }
 
 std::string time_of_ranks(const std::vector<TimePart>& all, Duration whole) {

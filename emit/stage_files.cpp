@@ -1,5 +1,6 @@
 #include "pipeweaver/emit/stage_files.hpp"
 
+#include "emit/not_applicable.hpp"
 #include "emit/problem_pair.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
@@ -77,9 +78,7 @@ std::string policies(const StagePlan& plan) {
     row("plan", best.replay.makespan);
     for (const StagePolicy& one : plan.policies)
         if (one.result.schedule) row(one.policy, one.result.replay.makespan);
-    for (const StagePolicy& one : plan.policies)
-        if (!one.result.schedule) text += fmt::format("{:<12} not applicable: {}\n", one.policy, one.result.why_not);
-    return text;
+    return text + not_applicable_text(not_applicable(plan.policies));
 }
 
 std::string torch(const StagePlan& plan) {

@@ -1,4 +1,5 @@
 // report.html of a plan from measured stage times: the same template without what such a plan does not know.
+#include "emit/not_applicable.hpp"
 #include "emit/report_parts.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emit/report.hpp"
@@ -137,11 +138,7 @@ std::string schedules(const StagePlan& plan) {
         return a->result.replay.makespan < b->result.replay.makespan;
     });
     for (const StagePolicy* one : sorted) html += row(one->policy, one->result.replay.makespan);
-    for (const StagePolicy& one : plan.policies)
-        if (!one.result.schedule)
-            html += fmt::format("<tr class=\"not\"><td>{}</td><td colspan=\"4\">not applicable: {}</td></tr>\n",
-                                escape(one.policy), escape(one.result.why_not));
-    return html + "</tbody></table>\n";
+    return html + "</tbody></table>\n" + not_applicable_list(not_applicable(plan.policies));
 }
 
 std::string torch(const StagePlan& plan) {

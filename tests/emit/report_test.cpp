@@ -1,7 +1,9 @@
 #include "pipeweaver/emit/report.hpp"
 
+#include "emit/not_applicable.hpp"
 #include "emit/report_parts.hpp"
 #include "pipeweaver/base/text.hpp"
+#include "pipeweaver/emit/plan_files.hpp"
 #include "tests/support/small_model.hpp"
 
 #include <doctest/doctest.h>
@@ -119,17 +121,42 @@ TEST_CASE("the best chain is the fastest 1f1b or interleaved that one chain of a
     CHECK(plan.best_chain->baseline.makespan == *std::min_element(chains.begin(), chains.end()));
 }
 
-TEST_CASE("every pair of partition and policy has its row, also those that do not apply") {
+TEST_CASE("every pair of partition and policy has its row, and those that do not apply are listed below") {
     const auto request = small_request();
     const auto plan = planned(request);
-    const auto table = between(emit::report(request, plan), "<table class=\"pairs\">", "</table>");
+    const auto page = emit::report(request, plan);
+    const auto table = between(page, "<table class=\"pairs\">", "</table>");
+    const auto list = between(page, "<ul class=\"not\">", "</ul>");
 
     CHECK(count(table, "<tr><td>") == plan.baselines.size());
     CHECK(count(table, "<tr class=\"best\">") == 1);
     CHECK(plan.not_applicable.size() > 0);
-    CHECK(count(table, "not applicable: ") == plan.not_applicable.size());
-    for (const NotApplicable& pair : plan.not_applicable)
-        CHECK(table.find(emit::report_parts::escape(pair.why)) != std::string::npos);
+    CHECK(count(list, "<li>") <= plan.not_applicable.size());
+    for (const NotApplicable& pair : plan.not_applicable) {
+        CHECK(list.find("<li>" + pair.policy + " on ") != std::string::npos);
+        CHECK(list.find(emit::report_parts::escape(pair.why)) != std::string::npos);
+    }
+}
+
+TEST_CASE("pairs that do not apply for the same reason share a line, behind the table of those that do") {
+    const std::vector<NotApplicable> pairs{{"dip", 2, "1f1b", "two stages"},
+                                           {"megatron", 1, "interleaved", "one stage"},
+                                           {"balanced", 2, "1f1b", "two stages"},
+                                           {"balanced", 4, "1f1b", "two stages"}};
+
+    CHECK(emit::not_applicable_text(emit::not_applicable(pairs)) ==
+          "not applicable:\n"
+          "  1f1b on dip, balanced with 2 chunks: two stages\n"
+          "  interleaved on megatron with 1 chunk: one stage\n"
+          "  1f1b on balanced with 4 chunks: two stages\n");
+    CHECK(emit::not_applicable_text(emit::not_applicable(std::vector<NotApplicable>{})).empty());
+
+    const auto request = small_request();
+    auto plan = planned(request);
+    plan.not_applicable = pairs;
+    const auto text = emit::plan_table(request, plan);
+    CHECK(count(text, "two stages") == 2);
+    CHECK(text.find("not applicable:") > text.find(plan.baselines.back().policy));
 }
 
 TEST_CASE("the report says against whom the plan was replayed with wrong costs, its gain and its wins") {
