@@ -1,0 +1,20 @@
+"""The last step of docs/getting-started.md: its script runs the emitted schedule on PyTorch."""
+
+import os
+import subprocess
+import sys
+
+from getting_started_test import blocks, follow
+
+
+def test_the_script_of_the_page_runs_the_schedule(pipeweaver, tmp_path):
+    follow(pipeweaver, tmp_path)
+    script, = blocks("python")
+    (tmp_path / "run.py").write_text(script)
+    done = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "4", "run.py"], cwd=tmp_path,
+                          env={**os.environ, "GLOO_SOCKET_IFNAME": "lo"}, stdin=subprocess.DEVNULL, capture_output=True,
+                          text=True, timeout=240)
+    assert done.returncode == 0, done.stderr
+    ranks = sorted(line.split(",", 1)[0].split(":")[0] for line in done.stdout.splitlines() if line.startswith("rank "))
+    assert ranks == ["rank 0", "rank 1", "rank 2", "rank 3"]
+    assert "16 microbatches, mean loss " in done.stdout
