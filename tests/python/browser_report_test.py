@@ -181,3 +181,25 @@ def test_the_pictures_are_there_without_javascript(planned, solved):
         assert not driver.find_element(By.CSS_SELECTOR, ".tools").is_displayed()
     finally:
         driver.quit()
+
+
+def test_the_page_of_own_stage_times_has_its_bars_fits_and_loads_nothing(browser, pipeweaver, planned, tmp_path):
+    table = tmp_path / "stages.csv"
+    table.write_text("stage,rank,forward_us,backward_us,weight_us,activation_bytes,weights_bytes,send_bytes\n"
+                     "0,0,10,20,,100,1000,5000\n1,1,10,12,8,70,2000,5000\n2,0,11,12,9,80,1000,5000\n3,1,9,20,,90,2000,0\n")
+    pipeweaver("solve", "--stages", table, "--microbatches", "5", "--max-rounds", "5", "--out", tmp_path / "out")
+    solution = json.loads((tmp_path / "out/solution.json").read_text())
+    emulate(browser, 800, "dark")
+    try:
+        browser.get((tmp_path / "out/report.html").as_uri())
+        horizon = int(browser.find_element(By.TAG_NAME, "body").get_attribute("data-horizon-ns"))
+        (left, _, width, _), = boxes(browser, "#plan svg.bars")
+        for rank, order in enumerate(solution["order"]):
+            bars = boxes(browser, f"#plan g.rank[data-rank='{rank}'] rect.bar")
+            assert [x - left for x, _, _, _ in bars] == pytest.approx(
+                [width * solution["start_ns"][task] / horizon for task in order], abs=0.05)
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= 800
+        assert browser.execute_script("return performance.getEntriesByType('resource').length") == 0
+        assert browser.get_log("browser") == []
+    finally:
+        browser.get((planned / "report.html").as_uri())
