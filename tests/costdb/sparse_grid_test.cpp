@@ -20,7 +20,7 @@ Grid with_hole() {
     std::vector<Grid::Point> points;
     for (int i = 0; i < 3; ++i)
         for (int j = 0; j < 3; ++j)
-            if (i != 1 || j != 1) points.push_back({{1LL << (2 * i), 1LL << j}, 10. * i + j});
+            if (i != 1 || j != 1) points.push_back({{std::int64_t{1} << (2 * i), std::int64_t{1} << j}, 10. * i + j});
     return {points, second_then_first};
 }
 

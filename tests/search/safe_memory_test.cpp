@@ -50,7 +50,7 @@ Replay run(const Flat& flat, Dispatcher& dispatcher, std::uint64_t n, std::span<
         dispatcher.run(static_cast<Choice>(n % 4),
                        keys_by(flat.tasks(), [&](std::uint32_t a, std::uint32_t b) { return draw[a] < draw[b]; }));
     }
-    const auto replay = flat.replayer->replay(as_schedule(flat, dispatcher.sequence(), mode));
+    auto replay = flat.replayer->replay(as_schedule(flat, dispatcher.sequence(), mode));
     CHECK(replay.makespan.count() == dispatcher.makespan());
     return replay;
 }

@@ -116,7 +116,7 @@ TEST_CASE("a fixed order is kept by everything the search returns") {
         if (problem.tasks[i].stage == 3 && problem.tasks[i].kind == TaskKind::forward)
             options.rules.fixed_order[index(problem.tasks[i].rank)].push_back(TaskId{static_cast<std::uint32_t>(i)});
 
-    for (const std::uint64_t rounds : {0, 30}) {
+    for (const std::uint64_t rounds : {std::uint64_t{0}, std::uint64_t{30}}) {
         const auto found = solve_rounds(problem, rounds, options);
         check_found(problem, found);
         const auto& fixed = options.rules.fixed_order[1];
