@@ -58,6 +58,11 @@ std::optional<std::string> odd_counts(const Problem& problem, const Size& size, 
             if (!has('F'))
                 return fmt::format("stage {} has no F of microbatch {}: PyTorch runs every stage for every microbatch",
                                    s, m);
+            if (!has('B') && !has('I') && !has('W'))
+                return fmt::format(
+                    "stage {} has no backward of microbatch {}, as a frozen module before the first trained one: "
+                    "PyTorch runs a backward of every stage",
+                    s, m);
             if (has('B') == has('I') || has('I') != has('W'))
                 return fmt::format("stage {} needs one B, or one I and one W, of microbatch {}", s, m);
         }

@@ -73,6 +73,11 @@ TEST_CASE("what PyTorch cannot run is refused with the rule and the task") {
           "task 2 'F01': is there twice for its stage and microbatch");
     CHECK(refused([](Problem& p) { p.tasks[2].microbatch = 2; }) ==
           "stage 0 has no F of microbatch 1: PyTorch runs every stage for every microbatch");
+    CHECK(refused([](Problem& p) { p.tasks.erase(p.tasks.begin() + 1); }) ==
+          "stage 0 has no backward of microbatch 0, as a frozen module before the first trained one: PyTorch runs a "
+          "backward of every stage");
+    CHECK(refused([](Problem& p) { p.tasks[1].kind = TaskKind::input_gradient; }) ==
+          "stage 0 needs one B, or one I and one W, of microbatch 0");
     CHECK(refused([](Problem& p) { p.tasks[0].rank = RankId{1}; }) == "task 1 'B00': stage 0 is on two ranks");
     CHECK(refused([](Problem& p) {
               p.edges.push_back({TaskId{0}, TaskId{2}, Duration{0}});

@@ -8,8 +8,8 @@
 namespace pipeweaver::emit {
 
 /// `columns` characters wide. The letter is the module's, lower case forward, upper case backward, '+' weight gradient:
-/// what takes most of a column's time, all its tasks together. '.' is a column of which the rank waits more than half. A
-/// legend follows. Pre: `replay` completed, columns >= 1.
+/// what takes most of a column's time, all its tasks together. '.' is a column of which the rank waits more than half.
+/// A legend follows. Pre: `replay` completed, columns >= 1.
 [[nodiscard]] std::string picture(const emulator::Replayer& replayer, const emulator::Schedule& schedule,
                                   const emulator::Replay& replay, std::size_t columns = 100);
 
