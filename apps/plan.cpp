@@ -29,6 +29,12 @@ struct Plan {
                     fail(ErrorKind::input, "--partition: is '{}', allowed are dip, megatron, balanced", name);
                 partition = name;
             });
+        options.parsed("assignment", "microbatches to replicas: balanced by cost (default), or in-turn, for comparison",
+                       [this](const std::string& name) {
+                           if (name != "balanced" && name != "in-turn")
+                               fail(ErrorKind::input, "--assignment: is '{}', allowed are balanced, in-turn", name);
+                           sharing = name == "balanced" ? partition::Sharing::balanced : partition::Sharing::in_turn;
+                       });
         options.parsed("target",
                        "what the schedule is for: torch-actions (default) or torch-csv, which must then exist",
                        [this](const std::string& name) {
@@ -46,6 +52,7 @@ struct Plan {
         planner::Request request = workload.request(static_cast<std::uint64_t>(limits.seed));
         request.max_rounds = limits.rounds();
         request.partition = partition;
+        request.sharing = sharing;
         request.for_torch = for_torch;
         const auto costs = costdb::CostDatabase::embedded(request.cluster.device);
         const auto plan = planner::make_plan(request, costs, limits.executor(),
@@ -72,6 +79,7 @@ struct Plan {
     WorkloadOptions workload;
     Limits limits;
     std::string partition;
+    partition::Sharing sharing = partition::Sharing::balanced;
     bool for_torch = false;
     std::string out;
 };

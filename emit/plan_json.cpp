@@ -130,6 +130,10 @@ std::string plan_json(const Request& request, const Plan& plan) {
                 {"model_flops", plan.model_flops}};
     const Duration after = plan.step - plan.makespan;
     json["after_all_ranks_ns"] = after.count();
+    json["assignment"] = {{"method", request.sharing == partition::Sharing::balanced ? "balanced" : "in-turn"},
+                          {"largest_load_ns", plan.loads.largest.count()},
+                          {"mean_load_ns", plan.loads.mean.count()},
+                          {"in_turn_largest_load_ns", plan.loads.largest_in_turn.count()}};
     json["partition"] = partition_json(plan.replicas.front().candidate.partition, request);
     json["share_of_time"] = shares_json(plan.shares);
     json["in_situ"] = {{"compute", in_situ_factors(request.cluster.device).compute},

@@ -53,6 +53,16 @@ std::string schedules(const Plan& plan) {
     return text;
 }
 
+std::string replicas(const Request& request, const Plan& plan) {
+    if (plan.replicas.size() == 1) return {};
+    const auto over_mean = [&](Duration load) { return percent(search::relative_gap(load, plan.loads.mean)); };
+    const bool balanced = request.sharing == partition::Sharing::balanced;
+    std::string text = fmt::format("microbatches go to replicas {}: the largest load is {} above the mean",
+                                   balanced ? "by cost" : "in turn", over_mean(plan.loads.largest));
+    if (balanced) text += fmt::format(" (in turn {})", over_mean(plan.loads.largest_in_turn));
+    return text + "; memory and picture are those of replica 0\n";
+}
+
 std::string memory(const Plan& plan) {
     const ReplicaPlan& replica = plan.replicas.front();
     std::string text =
@@ -112,7 +122,8 @@ std::string torch(const Plan& plan) {
 
 std::string plan_table(const Request& request, const Plan& plan) {
     const ReplicaPlan& replica = plan.replicas.front();
-    std::string text = heading(request, plan) + schedules(plan) + memory(plan) + basis(plan) + robustness(plan);
+    std::string text = heading(request, plan) + replicas(request, plan) + schedules(plan) + memory(plan) + basis(plan) +
+                       robustness(plan);
     for (const std::string& note : replica.candidate.partition.notes) text += fmt::format("{}\n", note);
     for (const std::string& assumption : request.model.assumed) text += fmt::format("assumed: {}\n", assumption);
     text += torch(plan);

@@ -39,6 +39,26 @@ std::vector<Partition> partitions(const Request& request, const Workload& worklo
     return all;
 }
 
+struct Shared {
+    partition::Shares shares;
+    ReplicaLoads loads;
+};
+
+Shared share(const Request& request, const Workload& workload) {
+    const auto replicas = static_cast<std::size_t>(request.layout.dp);
+    const auto costs = partition::microbatch_costs(workload);
+    const auto largest = [&](const partition::Shares& shares) {
+        const auto loads = partition::loads(shares, costs);
+        return *std::max_element(loads.begin(), loads.end());
+    };
+    const auto turn = partition::in_turn(costs.size(), replicas);
+    Shared shared{request.sharing == partition::Sharing::in_turn ? turn : partition::balance(costs, replicas), {}};
+    shared.loads.largest = largest(shared.shares);
+    shared.loads.mean = std::accumulate(costs.begin(), costs.end(), Duration{}) / request.layout.dp;
+    shared.loads.largest_in_turn = largest(turn);
+    return shared;
+}
+
 // One partition with one replica's microbatches: its problem, and what the policies make of it.
 struct Compared {
     Candidate candidate;
@@ -277,12 +297,10 @@ Plan make_plan(const Request& request, const costdb::CostDatabase& costs, const 
     const Workload workload{&request.model, &request.cluster, &costs, request.layout, &request.microbatches};
     const auto all = partitions(request, workload);
 
-    std::vector<std::vector<std::size_t>> shared(replicas);
+    const Shared shared = share(request, workload);
     std::vector<std::vector<workloads::Microbatch>> parts(replicas);
-    for (std::size_t i = 0; i < request.microbatches.size(); ++i) {
-        shared[i % replicas].push_back(i);
-        parts[i % replicas].push_back(request.microbatches[i]);
-    }
+    for (std::size_t r = 0; r < replicas; ++r)
+        for (const std::size_t i : shared.shares[r]) parts[r].push_back(request.microbatches[i]);
     std::vector<std::vector<Compared>> compared(replicas);
     for (std::size_t r = 0; r < replicas; ++r)
         for (const Partition& one : all) compared[r].push_back(compare(request, costs, one, r, parts[r]));
@@ -297,13 +315,14 @@ Plan make_plan(const Request& request, const costdb::CostDatabase& costs, const 
     const std::size_t best = winner(compared, searched);
 
     Plan plan;
+    plan.loads = shared.loads;
     merge_baselines(compared, plan);
     plan.best_chain = best_chain(compared.front(), plan.baselines);
     if (plan.best_chain) plan.robustness = robustness_of(compared, best, plan.best_chain->baseline, request.seed);
     Duration optimizer{};
     for (std::size_t r = 0; r < replicas; ++r) {
         ReplicaPlan replica;
-        replica.microbatches = shared[r];
+        replica.microbatches = shared.shares[r];
         replica.candidate = std::move(compared[r][best].candidate);
         replica.found = std::move(compared[r][best].found);
         if (replica.found.replay.makespan > plan.makespan) {

@@ -86,6 +86,24 @@ def test_every_sample_and_item_is_assigned_once(planned):
     assert abs(weight - 1) < 1e-9
 
 
+def test_replicas_share_a_batch_by_cost(pipeweaver, tmp_path):
+    rest = ["plan", "--model", "dip-vlm-m", "--cluster", "h100-sxm:64", "--tp", "8", "--pp", "4", "--dataset", "vlm-mix",
+            "--microbatches", "8", "--partition", "dip",
+            "--max-rounds", "1", "--json"]
+    balanced = json.loads(pipeweaver(*rest, "--out", tmp_path / "balanced"))
+    in_turn = json.loads(pipeweaver(*rest, "--assignment", "in-turn", "--out", tmp_path / "in-turn"))
+    assert (balanced["assignment"]["method"], in_turn["assignment"]["method"]) == ("balanced", "in-turn")
+    assert balanced["assignment"]["largest_load_ns"] < in_turn["assignment"]["largest_load_ns"]
+    assert balanced["assignment"]["in_turn_largest_load_ns"] == in_turn["assignment"]["largest_load_ns"]
+    assert balanced["makespan_ns"] < in_turn["makespan_ns"]
+    replicas = json.loads((tmp_path / "balanced/assignment.json").read_text())["replicas"]
+    assert [len(replica["microbatches"]) for replica in replicas] == [8, 8]
+    weights = [one["loss_weight"] for replica in replicas for one in replica["microbatches"]]
+    assert abs(sum(weights) - 1) < 1e-9
+    samples = [one["id"] for replica in replicas for microbatch in replica["microbatches"] for one in microbatch["samples"]]
+    assert len(samples) == len(set(samples)) == balanced["asked"]["samples"]
+
+
 def test_actions_receive_what_is_sent_in_the_same_order(planned):
     actions = json.loads((planned / "replica-000/actions.json").read_text())
     sent, received = {}, {}
@@ -214,6 +232,7 @@ PLAN_FAULTS = [
     (["--partition", "best"], 2, "--partition: is 'best', allowed are dip, megatron, balanced"),
     (["--batch", "x.jsonl"], 2, "--batch, --dataset: exactly one of the two is needed"),
     (["--modle", "x"], 2, "unknown option '--modle'; did you mean '--model'?"),
+    (["--assignment", "in turn"], 2, "--assignment: is 'in turn', allowed are balanced, in-turn"),
     (["--target", "torch"], 2, "--target: is 'torch', allowed are torch-actions, torch-csv"),
 ]
 
