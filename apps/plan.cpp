@@ -49,14 +49,13 @@ struct Plan {
         const auto start = std::chrono::steady_clock::now();
         options.apply();
         if (out.empty()) fail(ErrorKind::input, "--out: is missing, a folder for the plan is needed");
-        planner::Request request = workload.request(static_cast<std::uint64_t>(limits.seed));
+        planner::Request request = workload.request(static_cast<std::uint64_t>(limits.seed), limits.executor());
         request.max_rounds = limits.rounds();
         request.partition = partition;
         request.sharing = sharing;
         request.for_torch = for_torch;
         const auto costs = costdb::CostDatabase::embedded(request.cluster.device);
-        const auto plan = planner::make_plan(request, costs, limits.executor(),
-                                             [this](double share) { return limits.begin(console, share); });
+        const auto plan = make_plan(request, costs);
         console.clear();
         auto files = emit::plan_files(request, plan, out);
         const auto measured = limits.run(start);
@@ -71,6 +70,18 @@ struct Plan {
             std::fflush(stdout);  // the remark on stderr comes behind the table, also in a file
             console.say(fmt::format("\nwritten to {}: report.html, plan.json, assignment.json, replica-000/ ...{}", out,
                                     plan.torch.found.schedule ? ", torch/schedule.csv" : ""));
+        }
+    }
+
+    // Says what would fit where the plan does not.
+    planner::Plan make_plan(const planner::Request& request, const costdb::CostDatabase& costs) const {
+        try {
+            return planner::make_plan(request, costs, limits.executor(),
+                                      [this](double share) { return limits.begin(console, share); });
+        } catch (const Error& error) {
+            if (error.kind() != ErrorKind::limit || for_torch) throw;
+            const auto asked = workload.layout_request(request, request.seed);
+            fail(ErrorKind::limit, "{}; {}", error.what(), planner::what_would_fit(asked, costs, limits.executor()));
         }
     }
 

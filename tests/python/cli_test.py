@@ -104,6 +104,35 @@ def test_replicas_share_a_batch_by_cost(pipeweaver, tmp_path):
     assert len(samples) == len(set(samples)) == balanced["asked"]["samples"]
 
 
+def test_a_layout_is_chosen_where_it_is_asked_for(pipeweaver, tmp_path):
+    rest = ["plan", "--model", "dip-vlm-m", "--cluster", "h100-sxm:32", *BATCH, "--partition", "dip", "--max-rounds", "1"]
+    plan = json.loads(pipeweaver(*rest, "--tp", "auto", "--json", "--threads", "1", "--out", tmp_path / "one"))
+    tried = plan["layout_choice"]["tried"]
+    assert len(tried) > 4
+    assert [plan["asked"][key] for key in ("tp", "pp", "dp")] == [tried[0][key] for key in ("tp", "pp", "dp")]
+    assert [one["ns_per_microbatch"] for one in tried] == sorted(one["ns_per_microbatch"] for one in tried)
+    assert all(one["tp"] * one["pp"] * one["dp"] == 32 and one["microbatches"] == 4 * one["dp"] for one in tried)
+    assert plan["asked"]["microbatches"] == tried[0]["microbatches"]
+    assert {one["why"]: one["layouts"] for one in plan["layout_choice"]["refused"]}[
+        "tensor parallel groups would not fit into nodes of 8 GPUs"] == 3
+    table = pipeweaver(*rest, "--tp", "auto", "--pp", "auto", "--dp", "auto", "--threads", "2", "--out", tmp_path / "two")
+    assert f"layout: the fastest of {len(tried)} that fit" in table
+    assert digests(tmp_path / "one") == digests(tmp_path / "two")
+
+
+def test_a_model_without_a_published_layout_gets_one(pipeweaver, tmp_path):
+    rest = ["plan", "--cluster", "h100-sxm:8", "--dataset", "laion-2b", "--microbatches", "2", "--max-rounds", "1", "--json",
+            "--out", tmp_path / "plan"]
+    config = f"hf:{ROOT / 'tests/data/hf/qwen2.5-vl-7b.json'}"
+    assert json.loads(pipeweaver(*rest, "--model", config))["layout_choice"]["tried"]
+    fixed = json.loads(pipeweaver(*rest, "--model", config, "--tp", "4", "--pp", "2"))
+    assert fixed["layout_choice"] is None
+    half = json.loads(pipeweaver(*rest, "--model", config, "--tp", "4"))
+    assert half["asked"]["tp"] == 4 and all(one["tp"] == 4 for one in half["layout_choice"]["tried"])
+    # That of dip-vlm-s is for 16 GPUs and more.
+    assert json.loads(pipeweaver(*rest, "--model", "dip-vlm-s"))["layout_choice"]["tried"]
+
+
 def test_actions_receive_what_is_sent_in_the_same_order(planned):
     actions = json.loads((planned / "replica-000/actions.json").read_text())
     sent, received = {}, {}
@@ -232,6 +261,11 @@ PLAN_FAULTS = [
     (["--partition", "best"], 2, "--partition: is 'best', allowed are dip, megatron, balanced"),
     (["--batch", "x.jsonl"], 2, "--batch, --dataset: exactly one of the two is needed"),
     (["--modle", "x"], 2, "unknown option '--modle'; did you mean '--model'?"),
+    (["--tp", "some"], 2, "--tp: is 'some', allowed are auto and whole numbers from 1 to 1024"),
+    (["--pp", "0"], 2, "--pp: is '0', allowed are auto and whole numbers from 1 to 1024"),
+    (["--tp", "auto", "--pp", "5"], 2, "--tp auto --pp 5 --dp auto on 32 GPUs: the numbers given do not divide the GPUs"),
+    (["--cluster", "h100-sxm:8", "--tp", "auto", "--pp", "auto"], 4,
+     "--tp auto --pp auto --dp auto on 8 GPUs: no layout fits the memory; tp 8 x pp 1 x dp 1 comes closest: rank 0 is "),
     (["--assignment", "in turn"], 2, "--assignment: is 'in turn', allowed are balanced, in-turn"),
     (["--target", "torch"], 2, "--target: is 'torch', allowed are torch-actions, torch-csv"),
 ]

@@ -7,6 +7,7 @@
 
 #include "pipeweaver/partition/partition.hpp"
 #include "pipeweaver/partition/replicas.hpp"
+#include "pipeweaver/planner/layout.hpp"
 #include "pipeweaver/planner/robustness.hpp"
 #include "pipeweaver/search/search.hpp"
 
@@ -21,6 +22,7 @@ struct Request {
     workloads::Model model;
     workloads::Cluster cluster;
     emulator::Layout layout;
+    std::optional<LayoutChoice> layout_choice;  ///< how it was chosen, for the report; nothing: it was given
     std::vector<workloads::Sample> samples;
     std::vector<workloads::Microbatch> microbatches;  ///< of all replicas
     partition::Sharing sharing = partition::Sharing::balanced;
