@@ -293,7 +293,8 @@ Plan make_plan(const Request& request, const costdb::CostDatabase& costs, const 
     check(request.layout, request.cluster, request.model);
     const auto replicas = static_cast<std::size_t>(request.layout.dp);
     if (request.microbatches.size() < replicas)
-        fail(ErrorKind::input, "{} microbatches are too few for {} replicas", request.microbatches.size(), replicas);
+        fail(ErrorKind::input, "--dp: {} replicas are more than the batch's {} microbatches, and each needs one",
+             replicas, request.microbatches.size());
     const Workload workload{&request.model, &request.cluster, &costs, request.layout, &request.microbatches};
     const auto all = partitions(request, workload);
 

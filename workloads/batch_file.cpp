@@ -130,6 +130,11 @@ std::vector<Sample> read_batch(const std::filesystem::path& path, const Model& m
         if (line.find_first_not_of(" \t") == std::string::npos) fail(ErrorKind::input, "{}: the line is empty", place);
         const JsonDocument document(place, line);
         samples.push_back(parse_sample(document.root(), rules));
+        try {
+            require_fit(samples.back(), model);
+        } catch (const Error& error) {
+            throw error.in(place);
+        }
     }
     if (samples.empty()) fail(ErrorKind::input, "{}: holds no sample", path.string());
     check_ids(path, samples);

@@ -299,6 +299,82 @@ def test_a_batch_line_that_is_not_json_names_file_and_line(pipeweaver, tmp_path)
     assert not (tmp_path / "plan").exists()
 
 
+def write_batch(folder, samples):
+    """A batch file of (text tokens, images); returns its path."""
+    lines = [json.dumps({"id": f"s{i}", "text_tokens": text, "images": images}) for i, (text, images) in enumerate(samples)]
+    (folder / "batch.jsonl").write_text("\n".join(lines) + "\n")
+    return folder / "batch.jsonl"
+
+
+SCREEN = {"width": 640, "height": 480}
+
+
+def test_an_image_larger_than_a_microbatch_is_refused_with_its_line(pipeweaver, tmp_path):
+    batch = write_batch(tmp_path, [(100, [SCREEN]), (100, [SCREEN, {"tokens": 9000, "patches": 36000}])])
+    assert pipeweaver.fails(*PLAN, "--batch", batch, "--out", tmp_path / "plan") == (
+        2, f"pipeweaver: {batch}:2: sample 's1' has an item (image, number 1) of 9000 tokens, a microbatch of 'dip-vlm-m' "
+        "holds 8192")
+    assert not (tmp_path / "plan").exists()
+
+
+@pytest.mark.parametrize("samples, items", [([(3000, [])] * 6, 0), ([(0, [SCREEN] * 20)] * 6, 120)],
+                         ids=["no image", "only images"])
+def test_a_batch_of_one_kind_alone_is_planned(pipeweaver, tmp_path, samples, items):
+    plan = json.loads(pipeweaver(*PLAN, "--batch", write_batch(tmp_path, samples), "--max-rounds", "1", "--json", "--out",
+                                 tmp_path / "plan"))
+    assert plan["lower_bound_ns"] <= plan["makespan_ns"] <= min(b["makespan_ns"] for b in plan["baselines"])
+    problem = json.loads(gzip.decompress((tmp_path / "plan/replica-000/problem.json.gz").read_bytes()))
+    for module in ["llm", "vit"] if items else ["llm"]:
+        assert any(module in task["module"] for task in problem["tasks"])
+    assignment = json.loads((tmp_path / "plan/assignment.json").read_text())
+    microbatches = assignment["replicas"][0]["microbatches"]
+    assigned = {(one["sample"], one["item"]) for mb in microbatches for unit in mb["units"] for one in unit["items"]}
+    assert len(assigned) == items
+    # Without text there is no loss in the language model, and no weight to share out.
+    assert abs(sum(mb["loss_weight"] for mb in microbatches) - (0 if items else 1)) < 1e-9
+
+
+LAYOUT_FAULTS = [
+    (["h100-sxm:128", "--tp", "1", "--pp", "128"], 2, "--pp: 128 ranks are more than the 63 layers of module 'vit'"),
+    (["h100-sxm:48", "--tp", "3", "--pp", "16"], 2,
+     "--tp: 3 does not divide the 16 attention heads of module 'vit'; the next smaller that does is 2"),
+    (["h100-sxm:64", "--tp", "8", "--pp", "1"], 2, "--dp: 8 replicas are more than the batch's 2 microbatches, and each needs one"),
+]
+
+
+@pytest.mark.parametrize("options, status, message", LAYOUT_FAULTS, ids=[" ".join(f[0]) for f in LAYOUT_FAULTS])
+def test_a_layout_that_does_not_divide_the_model_or_batch_says_what_does(pipeweaver, tmp_path, options, status, message):
+    batch = write_batch(tmp_path, [(3000, [])] * 4)
+    assert pipeweaver.fails("plan", "--model", "dip-vlm-m", "--batch", batch, "--cluster", *options, "--out",
+                            tmp_path / "plan") == (status, f"pipeweaver: {message}")
+
+
+def test_a_model_that_does_not_fit_says_rank_bytes_and_what_would_fit(pipeweaver, tmp_path):
+    rest = ["plan", "--model", "dip-vlm-m", "--batch", write_batch(tmp_path, [(3000, [SCREEN])] * 8), "--out",
+            tmp_path / "plan", "--cluster"]
+    status, line = pipeweaver.fails(*rest, "h100-sxm:8", "--tp", "8", "--pp", "1")
+    assert status == 4
+    assert line.startswith("pipeweaver: rank 0: weights, gradients, optimizer state and buffers need ")
+    assert " GiB short; " in line
+    assert line.endswith("; 16 GPUs fit it as tp 8 x pp 2 x dp 1")
+    assert pipeweaver(*rest, "h100-sxm:16", "--tp", "8", "--pp", "2", "--max-rounds", "1")
+    status, line = pipeweaver.fails(*rest, "h100-sxm:16", "--tp", "4", "--pp", "1")
+    assert status == 4 and " fits on these GPUs" in line
+
+
+@pytest.mark.parametrize("text, message", [
+    ('{"model_type":"mixtral"}', "model_type: the model type 'mixtral' cannot be used: mixtures of experts are not read"),
+    ('{"model_type":"qwen22"}', "model_type: unknown model type 'qwen22'; did you mean 'qwen2'?"),
+    ('{"model_type":"qwen2_5_vl"}', "the key 'vision_config' is missing"),
+    ('{"architectures":["LlamaForCausalLM"]}', "the key 'model_type' is missing"),
+])
+def test_a_hugging_face_configuration_that_is_not_read_says_what_is_missing(pipeweaver, tmp_path, text, message):
+    (tmp_path / "config.json").write_text(text)
+    status, line = pipeweaver.fails("plan", "--model", f"hf:{tmp_path / 'config.json'}", "--cluster", "h100-sxm:8", *BATCH,
+                                    "--out", tmp_path / "plan")
+    assert (status, line) == (2, f"pipeweaver: {tmp_path / 'config.json'}: {message}")
+
+
 def test_an_unknown_key_of_a_configuration_names_the_nearest(pipeweaver, tmp_path):
     (tmp_path / "c.json").write_text('{"modle": "dip-vlm-m"}')
     status, line = pipeweaver.fails("plan", "--config", tmp_path / "c.json", "--out", tmp_path / "plan")

@@ -184,6 +184,15 @@ TEST_CASE("bad batch lines are refused with file, line, place and what is allowe
           ":2: images[1].role: is 'output', allowed are input, target (did you mean 'input'?)");
 }
 
+TEST_CASE("a sample that no microbatch can hold is refused on its line") {
+    const std::string good = R"({"id":"a","text_tokens":5})"
+                             "\n";
+    CHECK(problem(good + R"({"id":"b","text_tokens":8193})", model("dip-vlm-m")) ==
+          ":2: sample 'b' has 8193 tokens, a microbatch of 'dip-vlm-m' holds 8192");
+    CHECK(problem(good + R"({"id":"b","text_tokens":0,"images":[{"tokens":8193,"patches":9}]})", model("dip-vlm-m")) ==
+          ":2: sample 'b' has an item (image, number 0) of 8193 tokens, a microbatch of 'dip-vlm-m' holds 8192");
+}
+
 TEST_CASE("items that a model neither reads nor makes are refused") {
     const std::string image = R"({"id":"a","text_tokens":5,"images":[{"width":9,"height":9}]})";
     const std::string target = R"({"id":"a","text_tokens":5,"images":[{"width":9,"height":9,"role":"target"}]})";

@@ -39,7 +39,8 @@ struct Sample {
 
 /// Reads a batch (.jsonl, one sample a line, gzip allowed), turning sizes into tokens by the model's rules.
 /// Every line is a sample; ids differ; clips are cut to the model's max_seconds; text counts 0 where the backbone takes
-/// none. Throws Error{input} with file and line, Error{io}. Memory is bounded by the samples, not by the text.
+/// none. A sample that no microbatch of the model can hold is refused on its line. Throws Error{input} with file and
+/// line, Error{io}.
 [[nodiscard]] std::vector<Sample> read_batch(const std::filesystem::path& path, const Model& model);
 
 /// The samples as a batch file, items with tokens and patches.
@@ -75,6 +76,9 @@ struct Microbatch {
     std::int64_t loss_tokens = 0;
     std::vector<ItemRef> items;
 };
+
+/// Throws Error{input} naming the sample, and the item if one alone is too large, unless a microbatch can hold it.
+void require_fit(const Sample& sample, const Model& model);
 
 enum class PackingOrder { given, first_fit_decreasing };
 
