@@ -88,16 +88,26 @@ std::optional<Reason> refusal(const LayoutRequest& request, const Layout& layout
     return std::nullopt;
 }
 
-// What the most loaded replica runs.
+constexpr std::size_t most_judged = 32;  // microbatches of a replica
+
+// At most `count` of them, evenly spread.
+std::vector<workloads::Microbatch> sample_of(const std::vector<workloads::Microbatch>& all, std::size_t count) {
+    if (all.size() <= count) return all;
+    std::vector<workloads::Microbatch> sample;
+    for (std::size_t i = 0; i < count; ++i) sample.push_back(all[i * all.size() / count]);
+    return sample;
+}
+
+// What the most loaded replica runs. Pre: of workload.microbatches.
 std::vector<workloads::Microbatch> heaviest_share(const LayoutRequest& request, const partition::Workload& workload) {
-    if (request.for_each_replica || workload.layout.dp == 1) return request.microbatches;
+    if (request.for_each_replica || workload.layout.dp == 1) return *workload.microbatches;
     const auto costs = partition::microbatch_costs(workload);
     const auto shares = partition::balance(costs, static_cast<std::size_t>(workload.layout.dp));
     const auto loads = partition::loads(shares, costs);
     std::vector<workloads::Microbatch> share;
     for (const std::size_t i :
          shares[static_cast<std::size_t>(std::max_element(loads.begin(), loads.end()) - loads.begin())])
-        share.push_back(request.microbatches[i]);
+        share.push_back((*workload.microbatches)[i]);
     return share;
 }
 
@@ -132,8 +142,11 @@ public:
         : request_(request), costs_(costs), candidate_(candidate), usable_(usable_bytes(*request.cluster)) {}
 
     void run() {
-        partition::Workload workload{request_.model, request_.cluster, &costs_, candidate_.layout,
-                                     &request_.microbatches};
+        const std::size_t replicas = request_.for_each_replica ? 1 : static_cast<std::size_t>(candidate_.layout.dp);
+        const auto judged = sample_of(request_.microbatches, most_judged * replicas);
+        judged_ =
+            request_.for_each_replica ? judged.size() * static_cast<std::size_t>(candidate_.layout.dp) : judged.size();
+        partition::Workload workload{request_.model, request_.cluster, &costs_, candidate_.layout, &judged};
         const auto share = heaviest_share(request_, workload);
         workload.microbatches = &share;
         try_partition(partition::dip(workload), share);
@@ -174,21 +187,20 @@ private:
         const Replayer replayer(step.problem);
         for (const std::string_view policy : {"dual-queue", "1f1b"}) {
             const auto applied = search::apply_policy(policy, replayer);
-            if (applied.schedule) keep(partition, policy, applied.replay.makespan + step.optimizer, share.size());
+            if (applied.schedule) keep(partition, policy, applied.replay.makespan + step.optimizer);
         }
     }
 
-    void keep(const Partition& partition, std::string_view policy, Duration time, std::size_t share) {
+    void keep(const Partition& partition, std::string_view policy, Duration time) {
         if (candidate_.tried && time >= candidate_.tried->step) return;
-        const std::size_t all = request_.for_each_replica ? share * static_cast<std::size_t>(candidate_.layout.dp)
-                                                          : request_.microbatches.size();
-        candidate_.tried = LayoutTried{candidate_.layout, all, time, partition.name, std::string(policy)};
+        candidate_.tried = LayoutTried{candidate_.layout, judged_, time, partition.name, std::string(policy)};
     }
 
     const LayoutRequest& request_;
     const costdb::CostDatabase& costs_;
     Candidate& candidate_;
     Bytes usable_;
+    std::size_t judged_ = 0;  // microbatches of all replicas
 };
 
 std::vector<Candidate> try_all(const LayoutRequest& request, const costdb::CostDatabase& costs,

@@ -93,11 +93,31 @@ std::string problem_name(const Request& request, const Partition& partition, std
     return fmt::format("{}-{}{}-r{:03}", request.model.name, partition.name, partition.chunks_per_rank, replica);
 }
 
+constexpr std::size_t most_tasks = 50'000;  // of a replica; policies and bounds take minutes beyond
+
+void require_plannable(std::size_t microbatches, std::size_t tasks) {
+    if (tasks <= most_tasks) return;
+    fail(ErrorKind::input,
+         "a replica has {} microbatches of {} tasks or more, allowed are {} tasks: take a smaller batch, or more "
+         "replicas (--dp)",
+         microbatches, tasks, most_tasks);
+}
+
+// Forwards and backwards of all units, counted before anything of that size is built.
+std::size_t count_tasks(const Candidate& candidate) {
+    std::size_t tasks = 0;
+    for (const auto& microbatch : candidate.units)
+        for (std::size_t c = 0; c < microbatch.size(); ++c)
+            tasks += 2 * microbatch[c].size() * candidate.partition.chains[c].stages.size();
+    return tasks;
+}
+
 Compared compare(const Request& request, const costdb::CostDatabase& costs, const Partition& partition,
                  std::size_t replica, const std::vector<workloads::Microbatch>& microbatches) {
     Compared result;
     result.candidate.partition = partition;
     result.candidate.units = partition::units(partition, request.model, microbatches);
+    require_plannable(microbatches.size(), count_tasks(result.candidate));
     const auto refuse = [&](const std::string& policy, const std::string& why) {
         result.not_applicable.push_back({partition.name, partition.chunks_per_rank, policy, why});
     };
@@ -295,6 +315,9 @@ Plan make_plan(const Request& request, const costdb::CostDatabase& costs, const 
     if (request.microbatches.size() < replicas)
         fail(ErrorKind::input, "--dp: {} replicas are more than the batch's {} microbatches, and each needs one",
              replicas, request.microbatches.size());
+    // Every microbatch passes each rank at least once.
+    const std::size_t most_of_one = (request.microbatches.size() + replicas - 1) / replicas;
+    require_plannable(most_of_one, 2 * most_of_one * static_cast<std::size_t>(request.layout.pp));
     const Workload workload{&request.model, &request.cluster, &costs, request.layout, &request.microbatches};
     const auto all = partitions(request, workload);
 

@@ -3,9 +3,11 @@
 import gzip
 import hashlib
 import json
+import os
 import pathlib
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -332,6 +334,33 @@ def test_a_batch_of_one_kind_alone_is_planned(pipeweaver, tmp_path, samples, ite
     assert len(assigned) == items
     # Without text there is no loss in the language model, and no weight to share out.
     assert abs(sum(mb["loss_weight"] for mb in microbatches) - (0 if items else 1)) < 1e-9
+
+
+def test_a_batch_file_of_a_whole_data_set_is_refused_at_once_in_little_memory(pipeweaver, tmp_path):
+    with open(tmp_path / "batch.jsonl", "w") as file:
+        block = '{"id":"x","text_tokens":1}\n' * 1000
+        for _ in range(1001):
+            file.write(block)
+    start = time.monotonic()
+    child = subprocess.Popen([str(pipeweaver.path), *PLAN, "--batch", tmp_path / "batch.jsonl", "--out", tmp_path / "plan"],
+                             stderr=subprocess.PIPE, text=True)
+    line = child.stderr.read()
+    _, status, usage = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    assert child.returncode == 4
+    assert line == (f"pipeweaver: {tmp_path / 'batch.jsonl'}:1000001: is one sample too many: a batch file is the batch of one "
+                    "step, of at most 1000000 samples; write a file for each step\n")
+    assert time.monotonic() - start < 3
+    if "asan" not in str(pipeweaver.path) and "tsan" not in str(pipeweaver.path):
+        assert usage.ru_maxrss < 64 * 1024
+
+
+def test_more_microbatches_than_can_be_planned_are_refused_before_anything_is_built(pipeweaver, tmp_path):
+    start = time.monotonic()
+    assert pipeweaver.fails(*PLAN, "--dataset", "laion-2b", "--microbatches", "6251", "--out", tmp_path / "plan") == (
+        2, "pipeweaver: a replica has 6251 microbatches of 50008 tasks or more, allowed are 50000 tasks: take a smaller batch, "
+        "or more replicas (--dp)")
+    assert time.monotonic() - start < 10
 
 
 LAYOUT_FAULTS = [

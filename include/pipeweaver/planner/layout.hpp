@@ -25,7 +25,7 @@ struct LayoutRequest {
 /// A layout that fits, by the fastest pair of partition and policy that was tried.
 struct LayoutTried {
     emulator::Layout layout;
-    std::size_t microbatches = 0;  ///< of the whole step
+    std::size_t microbatches = 0;  ///< that it was judged by, of all replicas; of more than 32 a replica, 32
     Duration step{};               ///< of the most loaded replica, with gradient reduction and optimizer
     std::string partition, policy;
 
