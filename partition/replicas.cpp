@@ -78,40 +78,60 @@ struct Exchange {
 };
 
 // The exchange that makes the larger of the loads of `from` and some other replica smallest; ties go to the first.
+// Pre: shares are sorted by cost.
 Exchange best_exchange(const Shares& shares, const std::vector<Duration>& sums, std::span<const Duration> costs,
                        std::size_t from) {
     Exchange best;
     const auto consider = [&](std::size_t to, std::size_t given, std::optional<std::size_t> taken) {
         const Duration less = costs[shares[from][given]] - (taken ? costs[shares[to][*taken]] : Duration{});
-        if (less <= Duration{}) return;
         const Duration larger = std::max(sums[from] - less, sums[to] + less);
-        if (larger < best.larger) best = {to, given, taken, larger};
+        if (less > Duration{} && larger < best.larger) best = {to, given, taken, larger};
     };
     for (std::size_t to = 0; to < shares.size(); ++to) {
         if (to == from) continue;
+        const auto& other = shares[to];
         for (std::size_t g = 0; g < shares[from].size(); ++g) {
-            if (shares[from].size() > shares[to].size()) consider(to, g, std::nullopt);
-            for (std::size_t t = 0; t < shares[to].size(); ++t) consider(to, g, t);
+            if (shares[from].size() > other.size()) consider(to, g, std::nullopt);
+            // Best is what makes the loads equal: the two costs on either side of that.
+            const Duration wanted = costs[shares[from][g]] - (sums[from] - sums[to]) / 2;
+            const auto place = std::lower_bound(other.begin(), other.end(), wanted,
+                                                [&](std::size_t i, Duration cost) { return costs[i] < cost; });
+            const auto t = static_cast<std::size_t>(place - other.begin());
+            if (t > 0) consider(to, g, t - 1);
+            if (t < other.size()) consider(to, g, t);
         }
     }
     return best;
 }
 
+// Ends where the largest load is within a ten-thousandth of the mean, too: costs are not known so well.
 void exchange_while_better(Shares& shares, std::span<const Duration> costs) {
     auto sums = loads(shares, costs);
+    const Duration total = std::accumulate(sums.begin(), sums.end(), Duration{});
+    const auto replicas = static_cast<std::int64_t>(shares.size());
+    const Duration near = total / replicas + total / replicas / 10'000;
+    const auto by_cost = [&](std::size_t a, std::size_t b) {
+        return std::tuple(costs[a], a) < std::tuple(costs[b], b);
+    };
+    for (auto& share : shares) std::sort(share.begin(), share.end(), by_cost);
     for (std::size_t n = 0; n < most_exchanges; ++n) {
         const auto from = static_cast<std::size_t>(std::max_element(sums.begin(), sums.end()) - sums.begin());
+        if (sums[from] <= near) return;
         const Exchange best = best_exchange(shares, sums, costs, from);
         if (best.larger >= sums[from]) return;
         auto& mine = shares[from];
         auto& other = shares[best.to];
+        const Duration both = sums[from] + sums[best.to];
         if (best.taken) {
             std::swap(mine[best.given], other[*best.taken]);
         } else {
             other.push_back(mine[best.given]);
             mine.erase(mine.begin() + static_cast<std::ptrdiff_t>(best.given));
         }
-        sums = loads(shares, costs);
+        std::sort(mine.begin(), mine.end(), by_cost);
+        std::sort(other.begin(), other.end(), by_cost);
+        sums[from] = loads({mine}, costs).front();
+        sums[best.to] = both - sums[from];
     }
 }
 

@@ -108,6 +108,20 @@ TEST_CASE("large batches are never worse than in turn either") {
     }
 }
 
+TEST_CASE("thousands of microbatches of skewed costs are balanced to a thousandth of the mean") {
+    Random random(4);
+    std::vector<Duration> costs;
+    costs.reserve(16 * 512);
+    for (int i = 0; i < 16 * 512; ++i)
+        costs.emplace_back(
+            static_cast<std::int64_t>(1e8 * (1 + random.uniform() + 3 * random.uniform() * random.uniform())));
+    const auto shares = balance(costs, 512);
+    check_shares(shares, costs.size());
+    std::int64_t total = 0;
+    for (const Duration cost : costs) total += cost.count();
+    CHECK(largest_load(shares, costs) * 512 <= total + total / 1000);
+}
+
 TEST_CASE("a microbatch costs what its passes through a single stage of all layers cost, more with more images") {
     const auto model = testing::small_model();
     const auto cluster = testing::small_cluster(4);

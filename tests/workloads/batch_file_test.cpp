@@ -215,7 +215,7 @@ TEST_CASE("a file of more samples than a step has is refused on its first line t
     // A pipe can be read only once.
     const auto pipe = folder() / "pipe";
     REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
-    for (const std::size_t most : {3, 2}) {
+    for (const std::size_t most : {std::size_t{3}, std::size_t{2}}) {
         std::jthread writer([&] { std::ofstream(pipe) << three; });
         std::string found;
         try {
