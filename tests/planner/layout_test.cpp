@@ -104,6 +104,29 @@ TEST_CASE("a layout's time is that of the plan's own baseline on it, with what f
     }
 }
 
+TEST_CASE("every layout that is said to fit plans, where memory refuses others") {
+    Setup setup;
+    setup.model.modules[1].architecture =
+        testing::small_network(workloads::ModuleKind::language_model, 16, 8192);  // 18 B parameters
+    setup.model.edges[0].projector_out = 8192;
+    const auto choice = setup.choose(setup.request());
+    CHECK(refused(choice, "memory") > 0);
+    REQUIRE(!choice.tried.empty());
+    for (const auto& tried : choice.tried) {
+        CAPTURE(tried.layout.tp);
+        CAPTURE(tried.layout.pp);
+        Request whole;
+        whole.model = setup.model;
+        whole.cluster = setup.cluster;
+        whole.layout = tried.layout;
+        whole.microbatches = setup.request().microbatches;
+        whole.samples.resize(8);
+        whole.max_rounds = 0;
+        const auto plan = make_plan(whole, setup.costs, in_order, [](double) { return search::KeepGoing{}; });
+        CHECK(plan.step <= tried.step + tried.step / 10);
+    }
+}
+
 TEST_CASE("what is fixed stays, and what is fixed wrongly is refused") {
     const Setup setup;
     auto request = setup.request();
