@@ -60,7 +60,7 @@ struct BenchPlan {
     }
 
     void add(std::uint64_t seed) {
-        planner::Request request = workload.request(seed);
+        planner::Request request = workload.request(seed, limits.executor());
         request.max_rounds = limits.rounds();
         if (!costs) costs.emplace(costdb::CostDatabase::embedded(request.cluster.device));
         const auto plan = planner::make_plan(request, *costs, limits.executor(),

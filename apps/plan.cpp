@@ -29,6 +29,12 @@ struct Plan {
                     fail(ErrorKind::input, "--partition: is '{}', allowed are dip, megatron, balanced", name);
                 partition = name;
             });
+        options.parsed("assignment", "microbatches to replicas: balanced by cost (default), or in-turn, for comparison",
+                       [this](const std::string& name) {
+                           if (name != "balanced" && name != "in-turn")
+                               fail(ErrorKind::input, "--assignment: is '{}', allowed are balanced, in-turn", name);
+                           sharing = name == "balanced" ? partition::Sharing::balanced : partition::Sharing::in_turn;
+                       });
         options.parsed("target",
                        "what the schedule is for: torch-actions (default) or torch-csv, which must then exist",
                        [this](const std::string& name) {
@@ -43,13 +49,13 @@ struct Plan {
         const auto start = std::chrono::steady_clock::now();
         options.apply();
         if (out.empty()) fail(ErrorKind::input, "--out: is missing, a folder for the plan is needed");
-        planner::Request request = workload.request(static_cast<std::uint64_t>(limits.seed));
+        planner::Request request = workload.request(static_cast<std::uint64_t>(limits.seed), limits.executor());
         request.max_rounds = limits.rounds();
         request.partition = partition;
+        request.sharing = sharing;
         request.for_torch = for_torch;
         const auto costs = costdb::CostDatabase::embedded(request.cluster.device);
-        const auto plan = planner::make_plan(request, costs, limits.executor(),
-                                             [this](double share) { return limits.begin(console, share); });
+        const auto plan = make_plan(request, costs);
         console.clear();
         auto files = emit::plan_files(request, plan, out);
         const auto measured = limits.run(start);
@@ -67,11 +73,24 @@ struct Plan {
         }
     }
 
+    // Says what would fit where the plan does not.
+    planner::Plan make_plan(const planner::Request& request, const costdb::CostDatabase& costs) const {
+        try {
+            return planner::make_plan(request, costs, limits.executor(),
+                                      [this](double share) { return limits.begin(console, share); });
+        } catch (const Error& error) {
+            if (error.kind() != ErrorKind::limit || for_torch) throw;
+            const auto asked = workload.layout_request(request, request.seed);
+            fail(ErrorKind::limit, "{}; {}", error.what(), planner::what_would_fit(asked, costs, limits.executor()));
+        }
+    }
+
     Options options;
     Console console;
     WorkloadOptions workload;
     Limits limits;
     std::string partition;
+    partition::Sharing sharing = partition::Sharing::balanced;
     bool for_torch = false;
     std::string out;
 };

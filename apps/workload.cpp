@@ -12,31 +12,94 @@ workloads::Model find_model(const std::string& name) {
     return workloads::model(name);
 }
 
+namespace {
+
+void add_degree(Options& options, const std::string& name, Degree& degree, std::int64_t most,
+                const std::string& about) {
+    options.parsed(name, about, [name, &degree, most](const std::string& text) {
+        degree.automatic = text == "auto";
+        if (degree.automatic) return;
+        try {
+            degree.number = parse_integer("--" + name, text, 1, most);
+        } catch (const Error&) {
+            fail(ErrorKind::input, "--{}: is '{}', allowed are auto and whole numbers from 1 to {}", name, text, most);
+        }
+    });
+}
+
+}  // namespace
+
 void WorkloadOptions::add_to(Options& options) {
     options.text("model", model, "a model of `pipeweaver list models`, a model file, or hf:CONFIG.json (required)");
     options.text("cluster", cluster, "NAME:GPUS of `pipeweaver list clusters`, or a cluster file (required)");
-    options.integer("tp", tp, 1, 1024, "tensor parallel GPUs (default: the model's published layout, else 1)");
-    options.integer("pp", pp, 1, 1024, "pipeline ranks (default: the model's published layout, else 1)");
-    options.integer("dp", dp, 1, 65536, "replicas (default: the GPUs that are left)");
+    add_degree(options, "tp", tp, 1024,
+               "tensor parallel GPUs, or auto (default: the model's published layout, else auto)");
+    add_degree(options, "pp", pp, 1024, "pipeline ranks, or auto (default: the model's published layout, else auto)");
+    add_degree(options, "dp", dp, 65536, "replicas, or auto (default: the GPUs that are left)");
     options.text("batch", batch, "a batch file (.jsonl, one sample a line)");
     options.text("dataset", dataset, "draw the batch from this data set of `pipeweaver list datasets`");
     options.integer("microbatches", microbatches, 1, 100'000,
                     "microbatches of each replica to draw with --dataset (default 16)");
 }
 
-emulator::Layout WorkloadOptions::layout(const workloads::Model& of, const workloads::Cluster& on) const {
+namespace {
+
+// The option's number, or that of the published layout.
+std::optional<std::int64_t> number_of(const Degree& degree, std::int64_t published) {
+    if (degree.number || degree.automatic || published == 0) return degree.number;
+    return published;
+}
+
+}  // namespace
+
+// A layout is chosen where "auto" is said, or neither the options nor the published layout give one.
+bool WorkloadOptions::choose(const planner::Request& request) const {
+    if (tp.automatic || pp.automatic || dp.automatic) return true;
+    const auto own_tp = number_of(tp, request.model.tp), own_pp = number_of(pp, request.model.pp);
+    if (!own_tp || !own_pp) return true;
+    const bool given = tp.number || pp.number || dp.number;
+    return !given && request.cluster.gpus % (*own_tp * *own_pp) != 0;
+}
+
+emulator::Layout WorkloadOptions::layout(const planner::Request& request) const {
     emulator::Layout layout;
-    layout.tp = tp.value_or(of.tp > 0 ? of.tp : 1);
-    layout.pp = pp.value_or(of.pp > 0 ? of.pp : 1);
-    const std::int64_t replica = layout.tp * layout.pp;
-    if (on.gpus % replica != 0 && !dp)
+    layout.tp = *number_of(tp, request.model.tp);
+    layout.pp = *number_of(pp, request.model.pp);
+    const std::int64_t replica = layout.tp * layout.pp, gpus = request.cluster.gpus;
+    if (gpus % replica != 0 && !dp.number)
         fail(ErrorKind::input, "--tp {} * --pp {} = {} GPUs do not divide the cluster's {}", layout.tp, layout.pp,
-             replica, on.gpus);
-    layout.dp = dp.value_or(on.gpus / replica);
+             replica, gpus);
+    layout.dp = dp.number.value_or(gpus / replica);
     return layout;
 }
 
-planner::Request WorkloadOptions::request(std::uint64_t seed) const {
+planner::LayoutRequest WorkloadOptions::layout_request(const planner::Request& request, std::uint64_t seed) const {
+    planner::LayoutRequest asked;
+    asked.model = &request.model;
+    asked.cluster = &request.cluster;
+    asked.tp = tp.number;
+    asked.pp = pp.number;
+    asked.dp = dp.number;
+    if (batch.empty()) {
+        asked.microbatches =
+            workloads::draw_batch(dataset, request.model, seed, microbatches.value_or(16)).microbatches;
+        asked.for_each_replica = true;
+    } else {
+        asked.microbatches = request.microbatches;
+    }
+    return asked;
+}
+
+// Samples and microbatches, once the layout is known; those of a file are there already.
+void WorkloadOptions::fill(planner::Request& request, std::uint64_t seed) const {
+    if (!batch.empty()) return;
+    request.batch = fmt::format("{} (seed {})", dataset, seed);
+    auto drawn = workloads::draw_batch(dataset, request.model, seed, microbatches.value_or(16) * request.layout.dp);
+    request.samples = std::move(drawn.samples);
+    request.microbatches = std::move(drawn.microbatches);
+}
+
+planner::Request WorkloadOptions::request(std::uint64_t seed, const Executor& execute) const {
     if (model.empty()) fail(ErrorKind::input, "--model: is missing; `pipeweaver list models` names the known ones");
     if (cluster.empty())
         fail(ErrorKind::input, "--cluster: is missing; `pipeweaver list clusters` names the known ones");
@@ -48,18 +111,20 @@ planner::Request WorkloadOptions::request(std::uint64_t seed) const {
     request.seed = seed;
     request.model = find_model(model);
     request.cluster = workloads::find_cluster(cluster);
-    request.layout = layout(request.model, request.cluster);
-    emulator::check(request.layout, request.cluster, request.model);
     if (!batch.empty()) {
         request.batch = batch;
         request.samples = workloads::read_batch(batch, request.model);
         request.microbatches = workloads::pack(request.samples, request.model);
-        return request;
     }
-    request.batch = fmt::format("{} (seed {})", dataset, seed);
-    auto drawn = workloads::draw_batch(dataset, request.model, seed, microbatches.value_or(16) * request.layout.dp);
-    request.samples = std::move(drawn.samples);
-    request.microbatches = std::move(drawn.microbatches);
+    if (choose(request)) {
+        const auto costs = costdb::CostDatabase::embedded(request.cluster.device);
+        request.layout_choice = planner::choose_layout(layout_request(request, seed), costs, execute);
+        request.layout = request.layout_choice->layout();
+    } else {
+        request.layout = layout(request);
+        emulator::check(request.layout, request.cluster, request.model);
+    }
+    fill(request, seed);
     return request;
 }
 

@@ -12,17 +12,31 @@ namespace pipeweaver::apps {
 /// A model of the catalogue, or a model file. Throws Error{input}, Error{io}.
 [[nodiscard]] workloads::Model find_model(const std::string& name);
 
+/// --tp, --pp or --dp: a number, "auto", or left out.
+struct Degree {
+    std::optional<std::int64_t> number;
+    bool automatic = false;
+};
+
 struct WorkloadOptions {
     std::string model, cluster, batch, dataset;
-    std::optional<std::int64_t> tp, pp, dp, microbatches;
+    Degree tp, pp, dp;
+    std::optional<std::int64_t> microbatches;
 
     void add_to(Options& options);
 
-    /// Model, cluster, layout, samples and microbatches; `seed` decides what is drawn. Throws Error{input}, Error{io}.
-    planner::Request request(std::uint64_t seed) const;
+    /// Model, cluster, layout, samples and microbatches; `seed` decides what is drawn. A layout is chosen where it is
+    /// asked for, or where none is given and the model's published one does not divide the GPUs. Throws Error{input},
+    /// Error{io}, Error{limit} where no layout fits.
+    planner::Request request(std::uint64_t seed, const Executor& execute) const;
+
+    /// What of a layout is fixed, and the batch to judge others by.
+    planner::LayoutRequest layout_request(const planner::Request& request, std::uint64_t seed) const;
 
 private:
-    emulator::Layout layout(const workloads::Model& of, const workloads::Cluster& on) const;
+    emulator::Layout layout(const planner::Request& request) const;
+    bool choose(const planner::Request& request) const;
+    void fill(planner::Request& request, std::uint64_t seed) const;
 };
 
 }  // namespace pipeweaver::apps

@@ -37,6 +37,23 @@ Writer request_json(const Request& request) {
     return json;
 }
 
+// The fastest first; all that fit, and how many did not.
+Writer layout_choice_json(const std::optional<LayoutChoice>& choice) {
+    if (!choice) return nullptr;
+    Writer tried = Writer::array(), refused = Writer::array();
+    for (const LayoutTried& one : choice->tried)
+        tried.push_back({{"tp", one.layout.tp},
+                         {"pp", one.layout.pp},
+                         {"dp", one.layout.dp},
+                         {"microbatches", one.microbatches},
+                         {"step_ns", one.step.count()},
+                         {"ns_per_microbatch", one.per_microbatch().count()},
+                         {"partition", one.partition},
+                         {"policy", one.policy}});
+    for (const LayoutRefused& one : choice->refused) refused.push_back({{"why", one.why}, {"layouts", one.count}});
+    return {{"tried", std::move(tried)}, {"refused", std::move(refused)}};
+}
+
 Writer partition_json(const partition::Partition& partition, const Request& request) {
     Writer chains = Writer::array();
     std::int64_t number = 0;
@@ -130,6 +147,11 @@ std::string plan_json(const Request& request, const Plan& plan) {
                 {"model_flops", plan.model_flops}};
     const Duration after = plan.step - plan.makespan;
     json["after_all_ranks_ns"] = after.count();
+    json["layout_choice"] = layout_choice_json(request.layout_choice);
+    json["assignment"] = {{"method", request.sharing == partition::Sharing::balanced ? "balanced" : "in-turn"},
+                          {"largest_load_ns", plan.loads.largest.count()},
+                          {"mean_load_ns", plan.loads.mean.count()},
+                          {"in_turn_largest_load_ns", plan.loads.largest_in_turn.count()}};
     json["partition"] = partition_json(plan.replicas.front().candidate.partition, request);
     json["share_of_time"] = shares_json(plan.shares);
     json["in_situ"] = {{"compute", in_situ_factors(request.cluster.device).compute},

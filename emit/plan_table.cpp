@@ -51,6 +51,31 @@ std::string schedules(const Plan& plan) {
     return text + not_applicable_text(not_applicable(plan.not_applicable));
 }
 
+std::string layouts(const std::optional<LayoutChoice>& choice) {
+    if (!choice) return {};
+    constexpr std::size_t shown = 4;
+    std::string text =
+        fmt::format("\nlayout: the fastest of {} that fit, by policies without a search\n", choice->tried.size());
+    for (std::size_t i = 0; i < std::min(shown, choice->tried.size()); ++i) {
+        const LayoutTried& one = choice->tried[i];
+        text += fmt::format("  tp {:<2} pp {:<3} dp {:<4} {:>10} a microbatch, {} microbatches in {} ({}, {})\n",
+                            one.layout.tp, one.layout.pp, one.layout.dp, human(one.per_microbatch()), one.microbatches,
+                            seconds(one.step), one.partition, one.policy);
+    }
+    for (const LayoutRefused& one : choice->refused) text += fmt::format("  {} refused: {}\n", one.count, one.why);
+    return text;
+}
+
+std::string replicas(const Request& request, const Plan& plan) {
+    if (plan.replicas.size() == 1) return {};
+    const auto over_mean = [&](Duration load) { return percent(search::relative_gap(load, plan.loads.mean)); };
+    const bool balanced = request.sharing == partition::Sharing::balanced;
+    std::string text = fmt::format("microbatches go to replicas {}: the largest load is {} above the mean",
+                                   balanced ? "by cost" : "in turn", over_mean(plan.loads.largest));
+    if (balanced) text += fmt::format(" (in turn {})", over_mean(plan.loads.largest_in_turn));
+    return text + "; memory and picture are those of replica 0\n";
+}
+
 std::string memory(const Plan& plan) {
     const ReplicaPlan& replica = plan.replicas.front();
     std::string text =
@@ -110,7 +135,8 @@ std::string torch(const Plan& plan) {
 
 std::string plan_table(const Request& request, const Plan& plan) {
     const ReplicaPlan& replica = plan.replicas.front();
-    std::string text = heading(request, plan) + schedules(plan) + memory(plan) + basis(plan) + robustness(plan);
+    std::string text = heading(request, plan) + replicas(request, plan) + layouts(request.layout_choice) +
+                       schedules(plan) + memory(plan) + basis(plan) + robustness(plan);
     for (const std::string& note : replica.candidate.partition.notes) text += fmt::format("{}\n", note);
     for (const std::string& assumption : request.model.assumed) text += fmt::format("assumed: {}\n", assumption);
     text += torch(plan);

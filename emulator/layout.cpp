@@ -3,36 +3,44 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/emulator/operators.hpp"
 
-#include <array>
-#include <numeric>
+#include <algorithm>
 
 namespace pipeweaver::emulator {
 
 namespace {
 
-void require_divided(const workloads::Module& module, std::string_view what, std::int64_t size, std::int64_t tp) {
-    if (size % tp == 0) return;
-    std::int64_t fits = tp;
+std::optional<LayoutConflict> undivided(const workloads::Module& module, Indivisible what, std::int64_t size,
+                                        std::int64_t tp) {
+    if (size % tp == 0) return std::nullopt;
+    std::int64_t fits = std::min(tp, size);
     while (size % fits != 0) --fits;
-    fail(ErrorKind::input, "--tp: {} does not divide the {} {} of module '{}'; the next smaller that does is {}", tp,
-         size, what, module.name, fits);
+    return LayoutConflict{
+        what,
+        fmt::format("--tp: {} does not divide the {} {} of module '{}'; the next smaller that does is {}", tp, size,
+                    what == Indivisible::heads ? "attention heads" : "feed-forward columns", module.name, fits)};
 }
 
 }  // namespace
+
+std::optional<LayoutConflict> conflict(const Layout& layout, const workloads::Model& model) {
+    for (const auto& module : model.modules) {
+        const auto& network = module.architecture;
+        if (auto found = undivided(module, Indivisible::heads, network.heads, layout.tp)) return found;
+        if (auto found = undivided(module, Indivisible::columns, network.ffn, layout.tp)) return found;
+        if (network.layers < layout.pp)
+            return LayoutConflict{Indivisible::layers,
+                                  fmt::format("--pp: {} ranks are more than the {} layers of module '{}'", layout.pp,
+                                              network.layers, module.name)};
+    }
+    return std::nullopt;
+}
 
 void check(const Layout& layout, const workloads::Cluster& cluster, const workloads::Model& model) {
     require_supported(model);
     if (layout.gpus() != cluster.gpus)
         fail(ErrorKind::input, "--tp {} * --pp {} * --dp {} = {} GPUs, the cluster '{}' has {}", layout.tp, layout.pp,
              layout.dp, layout.gpus(), cluster.name, cluster.gpus);
-    for (const auto& module : model.modules) {
-        const auto& network = module.architecture;
-        require_divided(module, "attention heads", network.heads, layout.tp);
-        require_divided(module, "feed-forward columns", network.ffn, layout.tp);
-        if (network.layers < layout.pp)
-            fail(ErrorKind::input, "--pp: {} ranks are more than the {} layers of module '{}'", layout.pp,
-                 network.layers, module.name);
-    }
+    if (const auto found = conflict(layout, model)) throw Error(ErrorKind::input, found->message);
 }
 
 }  // namespace pipeweaver::emulator

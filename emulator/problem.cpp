@@ -156,9 +156,11 @@ void validate_capacity(const Problem& problem) {
         const Task& task = problem.tasks[i];
         const Rank& rank = problem.ranks[index(task.rank)];
         if (!rank.capacity || rank.base + needs[i] <= *rank.capacity) continue;
-        fail(ErrorKind::limit, "tasks[{}]: '{}' does not fit rank {} even alone: {} bytes short ({} of {})", i,
-             task.label, index(task.rank), (rank.base + needs[i] - *rank.capacity).count, human(rank.base + needs[i]),
-             human(*rank.capacity));
+        const Bytes missing = rank.base + needs[i] - *rank.capacity;
+        const bool large = missing >= Bytes{std::int64_t{1} << 20};
+        fail(ErrorKind::limit, "tasks[{}]: '{}' does not fit rank {} even alone: {} short ({} of {})", i, task.label,
+             index(task.rank), large ? human(missing) : fmt::format("{} bytes", missing.count),
+             human(rank.base + needs[i]), human(*rank.capacity));
     }
 }
 

@@ -59,6 +59,11 @@ Duration optimizer_time(const StepInput& input, const RankParameters& rank) {
 
 }  // namespace
 
+Bytes usable_bytes(const workloads::Cluster& cluster) {
+    const Bytes device = workloads::device(cluster.device).memory;
+    return {static_cast<std::int64_t>(std::floor(usable_memory * static_cast<double>(device.count)))};
+}
+
 double model_flops(const StepInput& input) {
     const auto gradient = gradient_reaches(*input.model);
     double sum = 0;
@@ -74,8 +79,7 @@ double model_flops(const StepInput& input) {
 }
 
 void add_ranks(const StepInput& input, const std::vector<std::vector<Bytes>>& largest_message, StepProblem& step) {
-    const Bytes device = workloads::device(input.cluster->device).memory;
-    const Bytes capacity{static_cast<std::int64_t>(std::floor(usable_memory * static_cast<double>(device.count)))};
+    const Bytes capacity = input.capacity.value_or(usable_bytes(*input.cluster));
     const auto parameters = rank_parameters(input);
     for (std::size_t r = 0; r < step.memory.size(); ++r) {
         StaticMemory& memory = step.memory[r];

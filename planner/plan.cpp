@@ -39,6 +39,26 @@ std::vector<Partition> partitions(const Request& request, const Workload& worklo
     return all;
 }
 
+struct Shared {
+    partition::Shares shares;
+    ReplicaLoads loads;
+};
+
+Shared share(const Request& request, const Workload& workload) {
+    const auto replicas = static_cast<std::size_t>(request.layout.dp);
+    const auto costs = partition::microbatch_costs(workload);
+    const auto largest = [&](const partition::Shares& shares) {
+        const auto loads = partition::loads(shares, costs);
+        return *std::max_element(loads.begin(), loads.end());
+    };
+    const auto turn = partition::in_turn(costs.size(), replicas);
+    Shared shared{request.sharing == partition::Sharing::in_turn ? turn : partition::balance(costs, replicas), {}};
+    shared.loads.largest = largest(shared.shares);
+    shared.loads.mean = std::accumulate(costs.begin(), costs.end(), Duration{}) / request.layout.dp;
+    shared.loads.largest_in_turn = largest(turn);
+    return shared;
+}
+
 // One partition with one replica's microbatches: its problem, and what the policies make of it.
 struct Compared {
     Candidate candidate;
@@ -73,11 +93,31 @@ std::string problem_name(const Request& request, const Partition& partition, std
     return fmt::format("{}-{}{}-r{:03}", request.model.name, partition.name, partition.chunks_per_rank, replica);
 }
 
+constexpr std::size_t most_tasks = 50'000;  // of a replica; policies and bounds take minutes beyond
+
+void require_plannable(std::size_t microbatches, std::size_t tasks) {
+    if (tasks <= most_tasks) return;
+    fail(ErrorKind::input,
+         "a replica has {} microbatches of {} tasks or more, allowed are {} tasks: take a smaller batch, or more "
+         "replicas (--dp)",
+         microbatches, tasks, most_tasks);
+}
+
+// Forwards and backwards of all units, counted before anything of that size is built.
+std::size_t count_tasks(const Candidate& candidate) {
+    std::size_t tasks = 0;
+    for (const auto& microbatch : candidate.units)
+        for (std::size_t c = 0; c < microbatch.size(); ++c)
+            tasks += 2 * microbatch[c].size() * candidate.partition.chains[c].stages.size();
+    return tasks;
+}
+
 Compared compare(const Request& request, const costdb::CostDatabase& costs, const Partition& partition,
                  std::size_t replica, const std::vector<workloads::Microbatch>& microbatches) {
     Compared result;
     result.candidate.partition = partition;
     result.candidate.units = partition::units(partition, request.model, microbatches);
+    require_plannable(microbatches.size(), count_tasks(result.candidate));
     const auto refuse = [&](const std::string& policy, const std::string& why) {
         result.not_applicable.push_back({partition.name, partition.chunks_per_rank, policy, why});
     };
@@ -273,16 +313,18 @@ Plan make_plan(const Request& request, const costdb::CostDatabase& costs, const 
     check(request.layout, request.cluster, request.model);
     const auto replicas = static_cast<std::size_t>(request.layout.dp);
     if (request.microbatches.size() < replicas)
-        fail(ErrorKind::input, "{} microbatches are too few for {} replicas", request.microbatches.size(), replicas);
+        fail(ErrorKind::input, "--dp: {} replicas are more than the batch's {} microbatches, and each needs one",
+             replicas, request.microbatches.size());
+    // Every microbatch passes each rank at least once.
+    const std::size_t most_of_one = (request.microbatches.size() + replicas - 1) / replicas;
+    require_plannable(most_of_one, 2 * most_of_one * static_cast<std::size_t>(request.layout.pp));
     const Workload workload{&request.model, &request.cluster, &costs, request.layout, &request.microbatches};
     const auto all = partitions(request, workload);
 
-    std::vector<std::vector<std::size_t>> shared(replicas);
+    const Shared shared = share(request, workload);
     std::vector<std::vector<workloads::Microbatch>> parts(replicas);
-    for (std::size_t i = 0; i < request.microbatches.size(); ++i) {
-        shared[i % replicas].push_back(i);
-        parts[i % replicas].push_back(request.microbatches[i]);
-    }
+    for (std::size_t r = 0; r < replicas; ++r)
+        for (const std::size_t i : shared.shares[r]) parts[r].push_back(request.microbatches[i]);
     std::vector<std::vector<Compared>> compared(replicas);
     for (std::size_t r = 0; r < replicas; ++r)
         for (const Partition& one : all) compared[r].push_back(compare(request, costs, one, r, parts[r]));
@@ -297,13 +339,14 @@ Plan make_plan(const Request& request, const costdb::CostDatabase& costs, const 
     const std::size_t best = winner(compared, searched);
 
     Plan plan;
+    plan.loads = shared.loads;
     merge_baselines(compared, plan);
     plan.best_chain = best_chain(compared.front(), plan.baselines);
     if (plan.best_chain) plan.robustness = robustness_of(compared, best, plan.best_chain->baseline, request.seed);
     Duration optimizer{};
     for (std::size_t r = 0; r < replicas; ++r) {
         ReplicaPlan replica;
-        replica.microbatches = shared[r];
+        replica.microbatches = shared.shares[r];
         replica.candidate = std::move(compared[r][best].candidate);
         replica.found = std::move(compared[r][best].found);
         if (replica.found.replay.makespan > plan.makespan) {

@@ -81,6 +81,7 @@ Sample parse_sample(const Json& json, const ItemRules& rules) {
     for (const auto& [key, modality] : lists) {
         const auto list = json.find(key);
         if (!list) continue;
+        sample.items.reserve(sample.items.size() + list->size());
         for (const Json& item : list->elements()) sample.items.push_back(parse_item(item, modality, rules));
     }
     if (text == 0 && sample.items.empty()) json.fail("the sample has neither text nor items");
@@ -120,16 +121,45 @@ std::int64_t Sample::tokens() const {
                            [](std::int64_t sum, const Item& item) { return sum + item.tokens; });
 }
 
-std::vector<Sample> read_batch(const std::filesystem::path& path, const Model& model) {
-    const ItemRules rules(model);
+namespace {
+
+[[noreturn]] void too_many(const std::filesystem::path& path, std::size_t most) {
+    fail(
+        ErrorKind::limit,
+        "{}:{}: is one sample too many: a batch file is the batch of one step, of at most {} samples; write a file for "
+        "each step",
+        path.string(), most + 1, most);
+}
+
+// Lines of a file that can be read twice; 0 for a pipe.
+std::size_t count_lines(const std::filesystem::path& path, std::size_t most) {
+    if (!std::filesystem::is_regular_file(path)) return 0;
     LineReader lines(path);
+    std::string line;
+    while (lines.next(line))
+        if (lines.number() > most) too_many(path, most);
+    return lines.number();
+}
+
+}  // namespace
+
+std::vector<Sample> read_batch(const std::filesystem::path& path, const Model& model, std::size_t most_samples) {
+    const ItemRules rules(model);
     std::vector<Sample> samples;
+    samples.reserve(count_lines(path, most_samples));
+    LineReader lines(path);
     std::string line;
     while (lines.next(line)) {
+        if (samples.size() == most_samples) too_many(path, most_samples);
         const std::string place = fmt::format("{}:{}", path.string(), lines.number());
         if (line.find_first_not_of(" \t") == std::string::npos) fail(ErrorKind::input, "{}: the line is empty", place);
         const JsonDocument document(place, line);
         samples.push_back(parse_sample(document.root(), rules));
+        try {
+            require_fit(samples.back(), model);
+        } catch (const Error& error) {
+            throw error.in(place);
+        }
     }
     if (samples.empty()) fail(ErrorKind::input, "{}: holds no sample", path.string());
     check_ids(path, samples);

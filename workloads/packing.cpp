@@ -37,7 +37,17 @@ bool fits(const Load& load, const Model& model) {
     return model.most_video_seconds <= 0 || load.video_us <= microseconds(model.most_video_seconds);
 }
 
+// An item of its own that is too large says more than the sample's sum.
+void require_items_fit(const Sample& sample, const Model& model) {
+    for (std::size_t i = 0; i < sample.items.size(); ++i)
+        if (sample.items[i].tokens > model.microbatch_tokens)
+            fail(ErrorKind::input,
+                 "sample '{}' has an item ({}, number {}) of {} tokens, a microbatch of '{}' holds {}", sample.id,
+                 name_of(sample.items[i].modality), i, sample.items[i].tokens, model.name, model.microbatch_tokens);
+}
+
 void require_fit(const Sample& sample, const Load& load, const Model& model) {
+    require_items_fit(sample, model);
     if (load.tokens > model.microbatch_tokens)
         fail(ErrorKind::input, "sample '{}' has {} tokens, a microbatch of '{}' holds {}", sample.id, load.tokens,
              model.name, model.microbatch_tokens);
@@ -113,6 +123,8 @@ bool attends_by_item(const Model& model) {
 }
 
 }  // namespace
+
+void require_fit(const Sample& sample, const Model& model) { require_fit(sample, load_of(sample), model); }
 
 std::vector<Microbatch> pack(const std::vector<Sample>& samples, const Model& model, PackingOrder order) {
     std::vector<Load> loads;

@@ -1,6 +1,7 @@
 #include "pipeweaver/planner/plan.hpp"
 
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/json.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
 #include "tests/support/small_model.hpp"
@@ -87,13 +88,44 @@ TEST_CASE("a plan is the same on one thread, on several, and with jobs run backw
 }
 
 TEST_CASE("replicas share the microbatches, and the slowest decides") {
-    const auto request = small_request(2);
+    auto request = small_request(2);
+    request.sharing = partition::Sharing::in_turn;
     const auto plan = planned(request);
     REQUIRE(plan.replicas.size() == 2);
     CHECK(plan.replicas[0].microbatches == std::vector<std::size_t>{0, 2, 4, 6});
     CHECK(plan.replicas[1].microbatches == std::vector<std::size_t>{1, 3, 5, 7});
     CHECK(plan.makespan == std::max(plan.replicas[0].found.replay.makespan, plan.replicas[1].found.replay.makespan));
     CHECK(plan.replicas[0].candidate.partition.name == plan.replicas[1].candidate.partition.name);
+}
+
+TEST_CASE("replicas that share by cost are faster than in turn, and every microbatch keeps its loss weight") {
+    auto request = small_request(2);
+    request.partition = "dip";
+    request.microbatches = testing::small_batch({9, 0, 9, 0, 7, 1, 8, 0});  // in turn all images are replica 0's
+    for (std::size_t i = 0; i < request.microbatches.size(); ++i)
+        request.microbatches[i].loss_tokens = 100 + static_cast<std::int64_t>(i);
+    const auto balanced = planned(request);
+    auto turn = request;
+    turn.sharing = partition::Sharing::in_turn;
+    const auto in_turn = planned(turn);
+    CHECK(balanced.makespan < in_turn.makespan);
+    CHECK(balanced.loads.largest < balanced.loads.largest_in_turn);
+    CHECK(in_turn.loads.largest == in_turn.loads.largest_in_turn);
+    CHECK(balanced.loads.mean == in_turn.loads.mean);
+
+    const auto weights = [&](const Plan& plan) {
+        std::map<std::int64_t, double> by_loss_tokens;
+        const auto document = JsonDocument("assignment", emit::assignment_json(request, plan));
+        for (const auto& replica : document.root().at("replicas").elements())
+            for (const auto& microbatch : replica.at("microbatches").elements())
+                by_loss_tokens[microbatch.at("loss_tokens").integer(0, 1000)] =
+                    microbatch.at("loss_weight").number(0, 1);
+        return by_loss_tokens;
+    };
+    std::map<std::int64_t, double> expected;
+    for (std::int64_t i = 100; i < 108; ++i) expected[i] = static_cast<double>(i) / 828;
+    CHECK(weights(balanced) == expected);
+    CHECK(weights(in_turn) == expected);
 }
 
 TEST_CASE("only the partition that was asked for is planned on") {

@@ -3,9 +3,11 @@
 import gzip
 import hashlib
 import json
+import os
 import pathlib
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -84,6 +86,53 @@ def test_every_sample_and_item_is_assigned_once(planned):
     assert len(samples) == len(set(samples)) > 0
     assert len(items) == len(set(items)) > 0
     assert abs(weight - 1) < 1e-9
+
+
+def test_replicas_share_a_batch_by_cost(pipeweaver, tmp_path):
+    rest = ["plan", "--model", "dip-vlm-m", "--cluster", "h100-sxm:64", "--tp", "8", "--pp", "4", "--dataset", "vlm-mix",
+            "--microbatches", "8", "--partition", "dip",
+            "--max-rounds", "1", "--json"]
+    balanced = json.loads(pipeweaver(*rest, "--out", tmp_path / "balanced"))
+    in_turn = json.loads(pipeweaver(*rest, "--assignment", "in-turn", "--out", tmp_path / "in-turn"))
+    assert (balanced["assignment"]["method"], in_turn["assignment"]["method"]) == ("balanced", "in-turn")
+    assert balanced["assignment"]["largest_load_ns"] < in_turn["assignment"]["largest_load_ns"]
+    assert balanced["assignment"]["in_turn_largest_load_ns"] == in_turn["assignment"]["largest_load_ns"]
+    assert balanced["makespan_ns"] < in_turn["makespan_ns"]
+    replicas = json.loads((tmp_path / "balanced/assignment.json").read_text())["replicas"]
+    assert [len(replica["microbatches"]) for replica in replicas] == [8, 8]
+    weights = [one["loss_weight"] for replica in replicas for one in replica["microbatches"]]
+    assert abs(sum(weights) - 1) < 1e-9
+    samples = [one["id"] for replica in replicas for microbatch in replica["microbatches"] for one in microbatch["samples"]]
+    assert len(samples) == len(set(samples)) == balanced["asked"]["samples"]
+
+
+def test_a_layout_is_chosen_where_it_is_asked_for(pipeweaver, tmp_path):
+    rest = ["plan", "--model", "dip-vlm-m", "--cluster", "h100-sxm:32", *BATCH, "--partition", "dip", "--max-rounds", "1"]
+    plan = json.loads(pipeweaver(*rest, "--tp", "auto", "--json", "--threads", "1", "--out", tmp_path / "one"))
+    tried = plan["layout_choice"]["tried"]
+    assert len(tried) > 4
+    assert [plan["asked"][key] for key in ("tp", "pp", "dp")] == [tried[0][key] for key in ("tp", "pp", "dp")]
+    assert [one["ns_per_microbatch"] for one in tried] == sorted(one["ns_per_microbatch"] for one in tried)
+    assert all(one["tp"] * one["pp"] * one["dp"] == 32 and one["microbatches"] == 4 * one["dp"] for one in tried)
+    assert plan["asked"]["microbatches"] == tried[0]["microbatches"]
+    assert {one["why"]: one["layouts"] for one in plan["layout_choice"]["refused"]}[
+        "tensor parallel groups would not fit into nodes of 8 GPUs"] == 3
+    table = pipeweaver(*rest, "--tp", "auto", "--pp", "auto", "--dp", "auto", "--threads", "2", "--out", tmp_path / "two")
+    assert f"layout: the fastest of {len(tried)} that fit" in table
+    assert digests(tmp_path / "one") == digests(tmp_path / "two")
+
+
+def test_a_model_without_a_published_layout_gets_one(pipeweaver, tmp_path):
+    rest = ["plan", "--cluster", "h100-sxm:8", "--dataset", "laion-2b", "--microbatches", "2", "--max-rounds", "1", "--json",
+            "--out", tmp_path / "plan"]
+    config = f"hf:{ROOT / 'tests/data/hf/qwen2.5-vl-7b.json'}"
+    assert json.loads(pipeweaver(*rest, "--model", config))["layout_choice"]["tried"]
+    fixed = json.loads(pipeweaver(*rest, "--model", config, "--tp", "4", "--pp", "2"))
+    assert fixed["layout_choice"] is None
+    half = json.loads(pipeweaver(*rest, "--model", config, "--tp", "4"))
+    assert half["asked"]["tp"] == 4 and all(one["tp"] == 4 for one in half["layout_choice"]["tried"])
+    # That of dip-vlm-s is for 16 GPUs and more.
+    assert json.loads(pipeweaver(*rest, "--model", "dip-vlm-s"))["layout_choice"]["tried"]
 
 
 def test_actions_receive_what_is_sent_in_the_same_order(planned):
@@ -214,6 +263,12 @@ PLAN_FAULTS = [
     (["--partition", "best"], 2, "--partition: is 'best', allowed are dip, megatron, balanced"),
     (["--batch", "x.jsonl"], 2, "--batch, --dataset: exactly one of the two is needed"),
     (["--modle", "x"], 2, "unknown option '--modle'; did you mean '--model'?"),
+    (["--tp", "some"], 2, "--tp: is 'some', allowed are auto and whole numbers from 1 to 1024"),
+    (["--pp", "0"], 2, "--pp: is '0', allowed are auto and whole numbers from 1 to 1024"),
+    (["--tp", "auto", "--pp", "5"], 2, "--tp auto --pp 5 --dp auto on 32 GPUs: the numbers given do not divide the GPUs"),
+    (["--cluster", "h100-sxm:8", "--tp", "auto", "--pp", "auto"], 4,
+     "--tp auto --pp auto --dp auto on 8 GPUs: no layout fits the memory; tp 8 x pp 1 x dp 1 comes closest: rank 0 is "),
+    (["--assignment", "in turn"], 2, "--assignment: is 'in turn', allowed are balanced, in-turn"),
     (["--target", "torch"], 2, "--target: is 'torch', allowed are torch-actions, torch-csv"),
 ]
 
@@ -244,6 +299,109 @@ def test_a_batch_line_that_is_not_json_names_file_and_line(pipeweaver, tmp_path)
     assert status == 2
     assert f"{batch}:2: " in line
     assert not (tmp_path / "plan").exists()
+
+
+def write_batch(folder, samples):
+    """A batch file of (text tokens, images); returns its path."""
+    lines = [json.dumps({"id": f"s{i}", "text_tokens": text, "images": images}) for i, (text, images) in enumerate(samples)]
+    (folder / "batch.jsonl").write_text("\n".join(lines) + "\n")
+    return folder / "batch.jsonl"
+
+
+SCREEN = {"width": 640, "height": 480}
+
+
+def test_an_image_larger_than_a_microbatch_is_refused_with_its_line(pipeweaver, tmp_path):
+    batch = write_batch(tmp_path, [(100, [SCREEN]), (100, [SCREEN, {"tokens": 9000, "patches": 36000}])])
+    assert pipeweaver.fails(*PLAN, "--batch", batch, "--out", tmp_path / "plan") == (
+        2, f"pipeweaver: {batch}:2: sample 's1' has an item (image, number 1) of 9000 tokens, a microbatch of 'dip-vlm-m' "
+        "holds 8192")
+    assert not (tmp_path / "plan").exists()
+
+
+@pytest.mark.parametrize("samples, items", [([(3000, [])] * 6, 0), ([(0, [SCREEN] * 20)] * 6, 120)],
+                         ids=["no image", "only images"])
+def test_a_batch_of_one_kind_alone_is_planned(pipeweaver, tmp_path, samples, items):
+    plan = json.loads(pipeweaver(*PLAN, "--batch", write_batch(tmp_path, samples), "--max-rounds", "1", "--json", "--out",
+                                 tmp_path / "plan"))
+    assert plan["lower_bound_ns"] <= plan["makespan_ns"] <= min(b["makespan_ns"] for b in plan["baselines"])
+    problem = json.loads(gzip.decompress((tmp_path / "plan/replica-000/problem.json.gz").read_bytes()))
+    for module in ["llm", "vit"] if items else ["llm"]:
+        assert any(module in task["module"] for task in problem["tasks"])
+    assignment = json.loads((tmp_path / "plan/assignment.json").read_text())
+    microbatches = assignment["replicas"][0]["microbatches"]
+    assigned = {(one["sample"], one["item"]) for mb in microbatches for unit in mb["units"] for one in unit["items"]}
+    assert len(assigned) == items
+    # Without text there is no loss in the language model, and no weight to share out.
+    assert abs(sum(mb["loss_weight"] for mb in microbatches) - (0 if items else 1)) < 1e-9
+
+
+def test_a_batch_file_of_a_whole_data_set_is_refused_at_once_in_little_memory(pipeweaver, tmp_path):
+    with open(tmp_path / "batch.jsonl", "w") as file:
+        block = '{"id":"x","text_tokens":1}\n' * 1000
+        for _ in range(1001):
+            file.write(block)
+    start = time.monotonic()
+    child = subprocess.Popen([str(pipeweaver.path), *PLAN, "--batch", tmp_path / "batch.jsonl", "--out", tmp_path / "plan"],
+                             stderr=subprocess.PIPE, text=True)
+    line = child.stderr.read()
+    _, status, usage = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    assert child.returncode == 4
+    assert line == (f"pipeweaver: {tmp_path / 'batch.jsonl'}:1000001: is one sample too many: a batch file is the batch of one "
+                    "step, of at most 1000000 samples; write a file for each step\n")
+    assert time.monotonic() - start < 3
+    if "asan" not in str(pipeweaver.path) and "tsan" not in str(pipeweaver.path):
+        assert usage.ru_maxrss < 64 * 1024
+
+
+def test_more_microbatches_than_can_be_planned_are_refused_before_anything_is_built(pipeweaver, tmp_path):
+    start = time.monotonic()
+    assert pipeweaver.fails(*PLAN, "--dataset", "laion-2b", "--microbatches", "6251", "--out", tmp_path / "plan") == (
+        2, "pipeweaver: a replica has 6251 microbatches of 50008 tasks or more, allowed are 50000 tasks: take a smaller batch, "
+        "or more replicas (--dp)")
+    assert time.monotonic() - start < 10
+
+
+LAYOUT_FAULTS = [
+    (["h100-sxm:128", "--tp", "1", "--pp", "128"], 2, "--pp: 128 ranks are more than the 63 layers of module 'vit'"),
+    (["h100-sxm:48", "--tp", "3", "--pp", "16"], 2,
+     "--tp: 3 does not divide the 16 attention heads of module 'vit'; the next smaller that does is 2"),
+    (["h100-sxm:64", "--tp", "8", "--pp", "1"], 2, "--dp: 8 replicas are more than the batch's 2 microbatches, and each needs one"),
+]
+
+
+@pytest.mark.parametrize("options, status, message", LAYOUT_FAULTS, ids=[" ".join(f[0]) for f in LAYOUT_FAULTS])
+def test_a_layout_that_does_not_divide_the_model_or_batch_says_what_does(pipeweaver, tmp_path, options, status, message):
+    batch = write_batch(tmp_path, [(3000, [])] * 4)
+    assert pipeweaver.fails("plan", "--model", "dip-vlm-m", "--batch", batch, "--cluster", *options, "--out",
+                            tmp_path / "plan") == (status, f"pipeweaver: {message}")
+
+
+def test_a_model_that_does_not_fit_says_rank_bytes_and_what_would_fit(pipeweaver, tmp_path):
+    rest = ["plan", "--model", "dip-vlm-m", "--batch", write_batch(tmp_path, [(3000, [SCREEN])] * 8), "--out",
+            tmp_path / "plan", "--cluster"]
+    status, line = pipeweaver.fails(*rest, "h100-sxm:8", "--tp", "8", "--pp", "1")
+    assert status == 4
+    assert line.startswith("pipeweaver: rank 0: weights, gradients, optimizer state and buffers need ")
+    assert " GiB short; " in line
+    assert line.endswith("; 16 GPUs fit it as tp 8 x pp 2 x dp 1")
+    assert pipeweaver(*rest, "h100-sxm:16", "--tp", "8", "--pp", "2", "--max-rounds", "1")
+    status, line = pipeweaver.fails(*rest, "h100-sxm:16", "--tp", "4", "--pp", "1")
+    assert status == 4 and " fits on these GPUs" in line
+
+
+@pytest.mark.parametrize("text, message", [
+    ('{"model_type":"mixtral"}', "model_type: the model type 'mixtral' cannot be used: mixtures of experts are not read"),
+    ('{"model_type":"qwen22"}', "model_type: unknown model type 'qwen22'; did you mean 'qwen2'?"),
+    ('{"model_type":"qwen2_5_vl"}', "the key 'vision_config' is missing"),
+    ('{"architectures":["LlamaForCausalLM"]}', "the key 'model_type' is missing"),
+])
+def test_a_hugging_face_configuration_that_is_not_read_says_what_is_missing(pipeweaver, tmp_path, text, message):
+    (tmp_path / "config.json").write_text(text)
+    status, line = pipeweaver.fails("plan", "--model", f"hf:{tmp_path / 'config.json'}", "--cluster", "h100-sxm:8", *BATCH,
+                                    "--out", tmp_path / "plan")
+    assert (status, line) == (2, f"pipeweaver: {tmp_path / 'config.json'}: {message}")
 
 
 def test_an_unknown_key_of_a_configuration_names_the_nearest(pipeweaver, tmp_path):

@@ -6,6 +6,10 @@
 
 #include <doctest/doctest.h>
 
+#include <fstream>
+#include <sys/stat.h>
+#include <thread>
+
 using namespace pipeweaver;
 using namespace pipeweaver::workloads;
 
@@ -182,6 +186,47 @@ TEST_CASE("bad batch lines are refused with file, line, place and what is allowe
     CHECK(problem(image(R"({"tokens":0,"patches":0})"), m) == ":2: images[1]: has neither tokens nor patches");
     CHECK(problem(image(R"({"width":9,"height":9,"role":"output"})"), m) ==
           ":2: images[1].role: is 'output', allowed are input, target (did you mean 'input'?)");
+}
+
+TEST_CASE("a sample that no microbatch can hold is refused on its line") {
+    const std::string good = R"({"id":"a","text_tokens":5})"
+                             "\n";
+    CHECK(problem(good + R"({"id":"b","text_tokens":8193})", model("dip-vlm-m")) ==
+          ":2: sample 'b' has 8193 tokens, a microbatch of 'dip-vlm-m' holds 8192");
+    CHECK(problem(good + R"({"id":"b","text_tokens":0,"images":[{"tokens":8193,"patches":9}]})", model("dip-vlm-m")) ==
+          ":2: sample 'b' has an item (image, number 0) of 8193 tokens, a microbatch of 'dip-vlm-m' holds 8192");
+}
+
+TEST_CASE("a file of more samples than a step has is refused on its first line too many, read twice or once") {
+    const Model m = model("dip-vlm-m");
+    std::string three;
+    for (const char* id : {"a", "b", "c"}) three += fmt::format("{{\"id\":\"{}\",\"text_tokens\":5}}\n", id);
+    const BatchFile file(three);
+    CHECK(read_batch(file.path, m, 3).size() == 3);
+    const std::string message =
+        ":3: is one sample too many: a batch file is the batch of one step, of at most 2 samples; write a file for "
+        "each "
+        "step";
+    CHECK_THROWS_WITH_AS(static_cast<void>(read_batch(file.path, m, 2)), (file.path.string() + message).c_str(), Error);
+    // Counted before it is parsed: what is wrong with the first line does not matter.
+    const BatchFile bad("{\n{\n{\n", "bad.jsonl");
+    CHECK_THROWS_WITH_AS(static_cast<void>(read_batch(bad.path, m, 2)), (bad.path.string() + message).c_str(), Error);
+
+    // A pipe can be read only once.
+    const auto pipe = folder() / "pipe";
+    REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+    for (const std::size_t most : {std::size_t{3}, std::size_t{2}}) {
+        std::jthread writer([&] { std::ofstream(pipe) << three; });
+        std::string found;
+        try {
+            found = std::to_string(read_batch(pipe, m, most).size());
+        } catch (const Error& error) {
+            CHECK(error.kind() == ErrorKind::limit);
+            found = error.what();
+        }
+        CHECK(found == (most == 3 ? "3" : pipe.string() + message));
+    }
+    std::filesystem::remove(pipe);
 }
 
 TEST_CASE("items that a model neither reads nor makes are refused") {

@@ -129,6 +129,12 @@ TEST_CASE("a sample that no microbatch can hold is named") {
                          "sample 'film' has 16.5 s of video, a microbatch of 'dip-t2v-s' holds 16 s", Error);
 }
 
+TEST_CASE("an item larger than a microbatch is named with its number") {
+    CHECK_THROWS_WITH_AS(
+        pack({sample("a", 7, {picture, {Modality::image, 9000, 36000, 0, false}})}, model("dip-vlm-s")),
+        "sample 'a' has an item (image, number 1) of 9000 tokens, a microbatch of 'dip-vlm-s' holds 8192", Error);
+}
+
 TEST_CASE("any batch is packed whole, within the limits and in order") {
     const Model m = model("dip-vlm-m");
     for (std::uint64_t seed = 0; seed < 300; ++seed) {

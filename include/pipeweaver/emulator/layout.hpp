@@ -5,6 +5,8 @@
 #include "pipeweaver/workloads/model.hpp"
 
 #include <cstdint>
+#include <optional>
+#include <string>
 
 namespace pipeweaver::emulator {
 
@@ -17,6 +19,18 @@ struct Layout {
 
     std::int64_t gpus() const { return tp * pp * dp; }
 };
+
+/// What of a model a layout does not divide.
+enum class Indivisible { heads, columns, layers };
+
+struct LayoutConflict {
+    Indivisible what = Indivisible::heads;
+    std::string message;  ///< naming the option, the module and what would fit
+};
+
+/// Why the model cannot be spread so: heads and feed-forward widths must be divisible by tp, and every module needs a
+/// layer for each pipeline rank. Nothing: it can.
+[[nodiscard]] std::optional<LayoutConflict> conflict(const Layout& layout, const workloads::Model& model);
 
 /// Requires that the layout uses exactly the cluster's GPUs and that it divides the model: heads and feed-forward
 /// widths by tp, layers at least one for each rank. Throws Error{input} naming the module and what would fit.

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -57,6 +58,7 @@ struct StepInput {
     std::vector<Recompute> modes{Recompute::none, Recompute::half, Recompute::full};
     bool split_backward = false;       ///< I and W in place of B
     std::int64_t receive_buffers = 2;  ///< tensors that may wait on a rank, per direction and chain
+    std::optional<Bytes> capacity;     ///< of every rank; nothing: what is usable of the cluster's device
 };
 
 /// A tensor that goes from one task to another.
@@ -94,6 +96,9 @@ struct StepProblem {
 /// Share of a device's memory that tensors may take; the rest is CUDA context, communication buffers and what the
 /// allocator reserves above what it gives out (2-8 % in published runs).
 constexpr double usable_memory = 0.92;
+
+/// That share of the cluster's device.
+[[nodiscard]] Bytes usable_bytes(const workloads::Cluster& cluster);
 
 /// Costs of passes through whole layers, asked again and again while partitions are compared: remembers every answer.
 class LayerCosts {

@@ -6,6 +6,8 @@
 #pragma once
 
 #include "pipeweaver/partition/partition.hpp"
+#include "pipeweaver/partition/replicas.hpp"
+#include "pipeweaver/planner/layout.hpp"
 #include "pipeweaver/planner/robustness.hpp"
 #include "pipeweaver/search/search.hpp"
 
@@ -20,9 +22,11 @@ struct Request {
     workloads::Model model;
     workloads::Cluster cluster;
     emulator::Layout layout;
+    std::optional<LayoutChoice> layout_choice;  ///< how it was chosen, for the report; nothing: it was given
     std::vector<workloads::Sample> samples;
-    std::vector<workloads::Microbatch> microbatches;  ///< of all replicas: replica r gets r, r + dp, ...
-    std::string batch;                                ///< where the samples came from, for the report
+    std::vector<workloads::Microbatch> microbatches;  ///< of all replicas
+    partition::Sharing sharing = partition::Sharing::balanced;
+    std::string batch;  ///< where the samples came from, for the report
     std::uint64_t seed = 1;
     std::optional<std::uint64_t> max_rounds;  ///< of each search
     std::string partition;                    ///< "dip", "megatron", "balanced", or empty: all are compared
@@ -78,6 +82,12 @@ struct TorchPlan {
     std::string why_not;                                        ///< not empty: there is no such schedule, and why
 };
 
+/// How the microbatches were given to the replicas. A load is what partition::microbatch_costs adds up to.
+struct ReplicaLoads {
+    Duration largest{}, mean{};
+    Duration largest_in_turn{};  ///< if every replica took microbatches in turn
+};
+
 /// Share of a schedule's busy time by operator class and basis, recomputation included; sums to 1.
 struct TimeShares {
     double by[emulator::operator_classes][emulator::PassCost::bases] = {};
@@ -85,7 +95,8 @@ struct TimeShares {
 };
 
 struct Plan {
-    std::vector<ReplicaPlan> replicas;          ///< all with the same partition
+    std::vector<ReplicaPlan> replicas;  ///< all with the same partition
+    ReplicaLoads loads;
     std::vector<Baseline> baselines;            ///< every pair that applies on all replicas
     std::vector<NotApplicable> not_applicable;  ///< the other pairs
     std::optional<BaselinePlan> best_chain;     ///< the fastest 1f1b or interleaved, on one chain of all modules if

@@ -37,10 +37,17 @@ struct Sample {
     friend bool operator==(const Sample&, const Sample&) = default;
 };
 
+/// A batch file is the batch of one step. The largest published steps have some hundred thousand samples; a file with
+/// more is a data set. A million of two images each takes about 400 MB.
+constexpr std::size_t most_batch_samples = 1'000'000;
+
 /// Reads a batch (.jsonl, one sample a line, gzip allowed), turning sizes into tokens by the model's rules.
 /// Every line is a sample; ids differ; clips are cut to the model's max_seconds; text counts 0 where the backbone takes
-/// none. Throws Error{input} with file and line, Error{io}. Memory is bounded by the samples, not by the text.
-[[nodiscard]] std::vector<Sample> read_batch(const std::filesystem::path& path, const Model& model);
+/// none. A sample that no microbatch of the model can hold is refused on its line, and a regular file of more than
+/// `most_batch_samples` lines before any is parsed, in constant memory. Throws Error{input} with file and line,
+/// Error{io}, Error{limit}.
+[[nodiscard]] std::vector<Sample> read_batch(const std::filesystem::path& path, const Model& model,
+                                             std::size_t most_samples = most_batch_samples);
 
 /// The samples as a batch file, items with tokens and patches.
 [[nodiscard]] std::string to_jsonl(const std::vector<Sample>& samples);
@@ -75,6 +82,9 @@ struct Microbatch {
     std::int64_t loss_tokens = 0;
     std::vector<ItemRef> items;
 };
+
+/// Throws Error{input} naming the sample, and the item if one alone is too large, unless a microbatch can hold it.
+void require_fit(const Sample& sample, const Model& model);
 
 enum class PackingOrder { given, first_fit_decreasing };
 
