@@ -19,7 +19,7 @@ void Dispatcher::begin() {
     sequence_.reserve(flat_.tasks());
     missing_.resize(flat_.tasks());
     ready_at_.assign(flat_.tasks(), 0);
-    clock_.assign(flat_.ranks(), 0);
+    clock_ = flat_.begin;
     ready_.resize(flat_.ranks());
     for (auto& tasks : ready_) tasks.clear();
     candidate_.assign(flat_.ranks(), {});
@@ -39,7 +39,7 @@ Dispatcher::Candidate Dispatcher::list_candidate(std::uint32_t rank) const {
     Candidate best;
     bool best_late = false;
     for (const std::uint32_t task : ready_[rank]) {
-        if (refused(task)) continue;
+        if (refused(task) || out_of_turn(task)) continue;
         const std::int64_t start = std::max(clock_[rank], ready_at_[task]);
         const bool late = choice_ == Choice::backward_first && flat_.late[task] != 0;
         if (start > best.start) continue;
@@ -83,12 +83,19 @@ std::uint32_t Dispatcher::next_rank() {
 void Dispatcher::place(std::uint32_t rank, const Candidate& chosen) {
     const std::uint32_t task = chosen.task;
     memory_.place(task);
+    missing_[task] = UINT32_MAX;
     std::erase(ready_[rank], task);
     const std::int64_t end = chosen.start + costs_[task].duration;
     clock_[rank] = end;
     makespan_ = std::max(makespan_, end + flat_.tail[rank]);
     last_late_[rank] = static_cast<char>(flat_.late[task]);
     stale_[rank] = 1;
+    if (choice_ == Choice::in_order) {
+        auto& next = next_in_line_[rank];
+        while (next < line_[rank].size() && missing_[line_[rank][next]] == UINT32_MAX) ++next;
+        if (any_turn_) stale_.assign(flat_.ranks(), 1);
+        any_turn_ = false;
+    }
     sequence_.push_back(task);
     for (const Arc& arc : flat_.after[task]) {
         ready_at_[arc.task] = std::max(ready_at_[arc.task], end + arc.lag_ns);
@@ -98,14 +105,40 @@ void Dispatcher::place(std::uint32_t rank, const Candidate& chosen) {
     }
 }
 
+// Forwards of each rank by priority.
+void Dispatcher::line_up() {
+    line_.resize(flat_.ranks());
+    for (auto& line : line_) line.clear();
+    for (std::uint32_t i = 0; i < flat_.tasks(); ++i)
+        if (flat_.late[i] == 0) line_[flat_.rank_of[i]].push_back(i);
+    for (auto& line : line_)
+        std::sort(line.begin(), line.end(),
+                  [&](std::uint32_t a, std::uint32_t b) { return position_[a] < position_[b]; });
+    next_in_line_.assign(flat_.ranks(), 0);
+    any_turn_ = false;
+}
+
+bool Dispatcher::out_of_turn(std::uint32_t task) const {
+    if (choice_ != Choice::in_order || any_turn_ || flat_.late[task] != 0) return false;
+    const std::uint32_t rank = flat_.rank_of[task];
+    return line_[rank][next_in_line_[rank]] != task;
+}
+
 void Dispatcher::run(Choice choice, std::span<const std::uint32_t> position) {
     choice_ = choice;
     position_ = position;
     begin();
+    if (choice == Choice::in_order) line_up();
     while (sequence_.size() < flat_.tasks()) {
         const std::uint32_t rank = next_rank();
         const Candidate chosen = candidate_[rank];
-        PIPEWEAVER_ASSERT(chosen.task != UINT32_MAX);
+        if (chosen.task == UINT32_MAX) {
+            // What is next in line waits for memory that only others would give back.
+            PIPEWEAVER_ASSERT(!any_turn_);
+            any_turn_ = true;
+            stale_.assign(flat_.ranks(), 1);
+            continue;
+        }
         if (memory_.allows(chosen.task)) {
             place(rank, chosen);
         } else {

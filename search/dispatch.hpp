@@ -3,6 +3,8 @@
 
 #include "search/safe_memory.hpp"
 
+#include <array>
+
 namespace pipeweaver::search {
 
 /// How a rank chooses among the tasks that may run.
@@ -14,7 +16,11 @@ enum class Choice : std::uint8_t {
     list,
     /// As `list`, but never a forward where a backward could start now.
     backward_first,
+    /// As `list`, but each rank takes its forwards strictly by priority, waiting for them where it must: memory is kept
+    /// for those that come first. Pre: priorities are in an order that the edges allow.
+    in_order,
 };
+inline constexpr std::array all_choices{Choice::dual_queue, Choice::list, Choice::backward_first, Choice::in_order};
 
 class Dispatcher {
 public:
@@ -51,6 +57,8 @@ private:
     Candidate dual_queue_candidate(std::uint32_t rank) const;
     Candidate list_candidate(std::uint32_t rank) const;
     std::uint32_t next_rank();
+    void line_up();
+    bool out_of_turn(std::uint32_t task) const;
     void place(std::uint32_t rank, const Candidate& chosen);
     void push(std::uint32_t task);
     void recall_refused(std::size_t most);
@@ -68,6 +76,11 @@ private:
     std::vector<char> stale_, last_late_;            // per rank: candidate_ must be found again; kind run last
     std::vector<std::uint64_t> refused_at_;          // per task: relief + 1 when memory refused it; 0: never
     std::uint64_t seen_relief_ = 0;
+
+    // Of Choice::in_order: each rank's forwards by priority, and which of them is next.
+    std::vector<std::vector<std::uint32_t>> line_;
+    std::vector<std::size_t> next_in_line_;
+    bool any_turn_ = false;  // nothing can go on in turn
 
     // Of run_by_key(): a heap of ready tasks, and those that memory refused, by key.
     std::span<const std::int64_t> key_;

@@ -53,35 +53,26 @@ void Engine::round(const Executor& execute) {
 
 void Engine::group_round(const Executor& execute) {
     const std::uint64_t each = std::max<std::uint64_t>(1, tuning_.group_work / flat_.tasks());
-    execute(slots_.size(), [&](std::size_t s) {
-        Slot& slot = slots_[s];
-        if (!slot.groups) {
-            slot.groups = std::make_unique<GroupSearch>(flat_, groups_);
-            const bool fits = !slot.groups->prepare(flat_.costs(group_mode_));
-            if (!fits) return;
-            slot.groups->start(static_cast<Choice>(s % 3), flat_.place);
-        }
-        for (std::uint64_t k = 0; k < each; ++k) {
-            Random random(seed_, evaluations_ + s * each + k);
-            slot.groups->step(random);
-            const auto& dispatcher = slot.groups->dispatcher();
-            if (dispatcher.makespan() >= slot.best.energy.makespan) continue;
-            slot.walk.load(dispatcher.sequence(), group_mode_);
-            store(slot.walk, slot.best);
-        }
-    });
+    if (!group_phase_) {
+        group_phase_ = std::make_unique<GroupPhase>(flat_, slots_.size());
+        evaluations_ += group_phase_->begin(group_mode_, execute);
+    }
+    group_phase_->round(seed_, evaluations_, each, execute);
     evaluations_ += slots_.size() * each;
+    for (std::size_t s = 0; s < slots_.size(); ++s)
+        if (better(group_phase_->best(s), slots_[s].best)) slots_[s].best = group_phase_->best(s);
+    if ((rounds_ + 1) % tuning_.group_sync_rounds == 0) group_phase_->follow_the_better();
     merge("groups");
 }
 
 void Engine::begin_cycle() {
     cycle_length_ = cycle_ == 0 ? tuning_.first_cycle : cycle_length_ + cycle_length_ / 2;
     cycle_round_ = 0;
+    group_phase_.reset();
     for (std::size_t s = 0; s < slots_.size(); ++s) {
         Slot& slot = slots_[s];
         if (s % 2 == 0) slot.best = best_;
         slot.walk.load(slot.best.sequence, slot.best.mode);
-        slot.groups.reset();
     }
     ++cycle_;
 }

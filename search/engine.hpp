@@ -10,7 +10,7 @@
 
 #include "pipeweaver/base/parallel.hpp"
 #include "search/anneal.hpp"
-#include "search/group_search.hpp"
+#include "search/group_phase.hpp"
 #include "search/starts.hpp"
 
 #include <memory>
@@ -21,8 +21,9 @@ namespace pipeweaver::search {
 /// What was tuned by experiment (docs and README of the module say on what).
 struct Tuning {
     std::size_t slots = 8;
-    std::uint64_t group_rounds = 16;  ///< of the group search at least; it ends after as many without a better one
-    std::uint64_t most_group_rounds = 32;
+    std::uint64_t group_rounds = 40;  ///< of the group search at least; it ends after as many without a better one
+    std::uint64_t most_group_rounds = 120;
+    std::uint64_t group_sync_rounds = 8;  ///< group rounds after which the worse half of the slots follows the better
     std::uint64_t group_work = 3'000;     ///< tasks scheduled per slot and round of the group search, about
     std::uint64_t anneal_work = 300'000;  ///< tasks times evaluations per slot and round of annealing
     std::uint64_t first_cycle = 40;       ///< rounds of the first annealing cycle; each next is half as long again
@@ -56,7 +57,6 @@ private:
 
         Walk walk;
         LargeSteps large;
-        std::unique_ptr<GroupSearch> groups;  // only while the group search lasts
         Candidate best;
     };
 
@@ -74,7 +74,8 @@ private:
     StepChoices choices_;
     TaskGroups groups_;
     std::vector<Slot> slots_;
-    std::vector<std::uint32_t> group_mode_;  // modes under which the group search runs
+    std::unique_ptr<GroupPhase> group_phase_;  // only while it lasts
+    std::vector<std::uint32_t> group_mode_;    // modes under which the group search runs
     Candidate best_;
     std::string found_by_;
     std::uint64_t rounds_ = 0, evaluations_ = 0;

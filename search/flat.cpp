@@ -3,6 +3,7 @@
 #include "pipeweaver/base/assert.hpp"
 #include "pipeweaver/base/error.hpp"
 
+#include <algorithm>
 #include <functional>
 #include <queue>
 #include <tuple>
@@ -126,6 +127,7 @@ Flat::Flat(const Replayer& with, const Rules& rules) : replayer(&with) {
     const auto& source = with.problem();
     for (const auto& rank : source.ranks) {
         room.push_back(rank.capacity ? (*rank.capacity - rank.base).count : unlimited);
+        begin.push_back(0);
         tail.push_back(rank.tail.count());
     }
     for (std::size_t i = 0; i < source.tasks.size(); ++i) {
@@ -149,6 +151,25 @@ std::vector<Cost> Flat::costs(std::span<const std::uint32_t> mode) const {
     for (std::uint32_t i = 0; i < tasks(); ++i)
         all[i] = cost(i, pair_of[i] == Replayer::unpaired ? 0 : mode[pair_of[i]]);
     return all;
+}
+
+bool returns_all_memory(const Flat& flat) {
+    std::vector<std::int64_t> left(flat.ranks(), 0);
+    for (std::uint32_t i = 0; i < flat.tasks(); ++i) left[flat.rank_of[i]] += flat.cost(i, 0).net();
+    return std::all_of(left.begin(), left.end(), [](std::int64_t bytes) { return bytes == 0; });
+}
+
+Flat reversed(const Flat& flat) {
+    Flat turned = flat;
+    std::swap(turned.before, turned.after);
+    std::swap(turned.begin, turned.tail);
+    std::swap(turned.head, turned.rest);
+    for (Cost& cost : turned.cost_table) std::swap(cost.acquire, cost.release);
+    for (auto& late : turned.late) late = late != 0 ? 0 : 1;
+    std::reverse(turned.topological.begin(), turned.topological.end());
+    std::reverse(turned.reading.begin(), turned.reading.end());
+    for (auto& place : turned.place) place = turned.tasks() - 1 - place;
+    return turned;
 }
 
 emulator::Schedule as_schedule(const Flat& flat, std::span<const std::uint32_t> sequence,

@@ -55,6 +55,7 @@ struct Flat {
     std::vector<std::uint32_t> rank_of;
     std::vector<std::uint8_t> late;         ///< per task: a backward (B, I, W), or an X that follows one
     std::vector<std::int64_t> room;         ///< per rank: capacity - base; the largest number where unlimited
+    std::vector<std::int64_t> begin;        ///< per rank: when it may begin; 0 but in a reversed problem
     std::vector<std::int64_t> tail;         ///< per rank
     std::vector<std::uint32_t> pair_of;     ///< per task; Replayer::unpaired
     std::vector<std::uint32_t> cost_first;  ///< per task, into cost_table, which has an entry per mode
@@ -77,6 +78,13 @@ constexpr std::int64_t unlimited = INT64_MAX;
 /// Shorter than the number of tasks if there is a cycle. Pre: keys differ, and are below the number of tasks.
 [[nodiscard]] std::vector<std::uint32_t> sorted_by_key(const Groups<Arc>& before, const Groups<Arc>& after,
                                                        std::span<const std::uint32_t> key);
+
+/// The same problem with time running backwards: its schedules, read from the end, are schedules of `flat`.
+/// Pre: returns_all_memory(flat).
+[[nodiscard]] Flat reversed(const Flat& flat);
+
+/// Does each rank end with the memory it began with?
+[[nodiscard]] bool returns_all_memory(const Flat& flat);
 
 /// Numbers the tasks 0, 1, ... by `less`, ties by index.
 template <class Less>

@@ -1,6 +1,9 @@
 #include "search/group_search.hpp"
 
+#include "search/priorities.hpp"
+
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <numeric>
 #include <tuple>
@@ -13,14 +16,15 @@ constexpr std::int64_t spacing = 1024;  // between the keys of neighbours at the
 
 }  // namespace
 
-TaskGroups::TaskGroups(const Flat& flat) : group_of(flat.tasks()) {
+TaskGroups::TaskGroups(const Flat& flat) : group_of(flat.tasks()), segment_of(segments_of(flat)) {
     const auto& all = flat.problem().tasks;
-    using Key = std::tuple<std::int64_t, std::string_view, std::int64_t, std::uint8_t>;
+    using Key = std::tuple<std::int64_t, std::string_view, std::int64_t, std::uint32_t, std::uint8_t>;
     std::map<Key, std::uint32_t> number;
     std::map<std::int64_t, std::uint32_t> microbatch;
     std::vector<std::vector<std::uint32_t>> members;
     for (const std::uint32_t i : flat.reading) {
-        const Key key{all[i].microbatch.value_or(-1), all[i].module, all[i].item.value_or(-1), flat.late[i]};
+        const Key key{all[i].microbatch.value_or(-1), all[i].module, all[i].item.value_or(-1), segment_of[i],
+                      flat.late[i]};
         const auto [group, fresh] = number.try_emplace(key, static_cast<std::uint32_t>(members.size()));
         if (fresh) {
             members.emplace_back();
@@ -40,7 +44,12 @@ TaskGroups::TaskGroups(const Flat& flat) : group_of(flat.tasks()) {
 }
 
 GroupSearch::GroupSearch(const Flat& flat, const TaskGroups& groups)
-    : flat_(flat), groups_(groups), dispatcher_(flat), order_(groups.tasks.size()), position_(flat.tasks()) {}
+    : flat_(flat),
+      groups_(groups),
+      dispatcher_(flat),
+      order_(groups.tasks.size()),
+      position_(flat.tasks()),
+      line_(flat.tasks()) {}
 
 void GroupSearch::start(Choice choice, std::span<const std::uint32_t> place) {
     keys_.choice = choice;
@@ -62,13 +71,18 @@ std::int64_t GroupSearch::evaluate() {
     std::uint32_t next = 0;
     for (const std::uint32_t group : order_)
         for (const std::uint32_t task : groups_.tasks[group]) position_[task] = next++;
+    if (keys_.choice == Choice::in_order) {
+        next = 0;
+        for (const std::uint32_t task : sorted_by_key(flat_.before, flat_.after, position_)) line_[next++] = task;
+        for (std::uint32_t i = 0; i < next; ++i) position_[line_[i]] = i;
+    }
     dispatcher_.run(keys_.choice, position_);
     return dispatcher_.makespan();
 }
 
 void GroupSearch::change(Random& random) {
     const auto groups = keys_.key.size();
-    const auto reach = std::max<std::uint64_t>(2, groups / (1 + random.below(16))) * spacing;
+    const auto reach = std::max<std::uint64_t>(2, groups >> random.below(std::bit_width(groups))) * spacing;
     const std::int64_t by = static_cast<std::int64_t>(random.below(2 * reach)) - static_cast<std::int64_t>(reach);
     const auto& of_one = groups_.by_microbatch[random.below(groups_.by_microbatch.size())];
     switch (random.below(3)) {

@@ -8,11 +8,12 @@
 
 namespace pipeweaver::search {
 
-/// Tasks by (microbatch, module, item, direction); made once per problem.
+/// Tasks by (microbatch, module, item, segment, direction); made once per problem.
 struct TaskGroups {
     explicit TaskGroups(const Flat& flat);
 
     std::vector<std::uint32_t> group_of;                    ///< per task
+    std::vector<std::uint32_t> segment_of;                  ///< per task: its stage's place among those of its rank
     Groups<std::uint32_t> tasks;                            ///< per group, in reading order
     std::vector<std::vector<std::uint32_t>> by_microbatch;  ///< groups of a microbatch, in reading order
     std::vector<std::uint32_t> microbatch_of;               ///< per group: index into by_microbatch
@@ -41,7 +42,15 @@ public:
 
     const Dispatcher& dispatcher() const { return dispatcher_; }
     const GroupKeys& keys() const { return keys_; }
-    void take(const GroupKeys& keys) { keys_ = keys; }
+    /// Goes on from these keys, or from where another search of the same problem stands.
+    void take(const GroupKeys& keys) {
+        keys_ = keys;
+        makespan_ = INT64_MAX;
+    }
+    void follow(const GroupSearch& other) {
+        keys_ = other.keys_;
+        makespan_ = other.makespan_;
+    }
     std::int64_t makespan() const { return makespan_; }  ///< of the current keys
 
 private:
@@ -52,7 +61,7 @@ private:
     Dispatcher dispatcher_;
     GroupKeys keys_, old_;
     std::int64_t makespan_ = INT64_MAX;
-    std::vector<std::uint32_t> order_, position_;
+    std::vector<std::uint32_t> order_, position_, line_;
 };
 
 }  // namespace pipeweaver::search

@@ -2,6 +2,7 @@
 
 #include "pipeweaver/search/policies.hpp"
 #include "search/modes.hpp"
+#include "search/priorities.hpp"
 
 #include <fmt/format.h>
 
@@ -44,19 +45,6 @@ bool belongs(const Flat& flat, const emulator::Schedule& schedule) {
     return tasks == flat.tasks();
 }
 
-struct Priority {
-    std::string name;
-    std::vector<std::uint32_t> position;
-};
-
-std::vector<Priority> priorities(const Flat& flat) {
-    // Longest path to the end first; a forward's comes with its whole microbatch behind it.
-    const auto by_rest = keys_by(flat.tasks(), [&](std::uint32_t a, std::uint32_t b) {
-        return std::pair(-flat.rest[a], flat.place[a]) < std::pair(-flat.rest[b], flat.place[b]);
-    });
-    return {{"in order", flat.place}, {"critical path", by_rest}};
-}
-
 struct ListStart {
     std::string name;
     Choice choice;
@@ -70,8 +58,8 @@ std::vector<ListStart> list_starts(const std::vector<Priority>& by,
     for (const auto& mode : modes)
         for (const auto& priority : by)
             for (const auto& [choice, name] :
-                 {std::pair(Choice::dual_queue, "dual-queue"), std::pair(Choice::list, "list"),
-                  std::pair(Choice::backward_first, "backward first")})
+                 {std::pair(Choice::dual_queue, "dual-queue"), std::pair(Choice::in_order, "in order"),
+                  std::pair(Choice::list, "list"), std::pair(Choice::backward_first, "backward first")})
                 all.push_back({fmt::format("{}, {}", name, priority.name), choice, &priority, &mode});
     return all;
 }

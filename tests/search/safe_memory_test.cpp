@@ -40,14 +40,14 @@ void make_odd(Problem& problem, std::uint64_t n) {
 
 Replay run(const Flat& flat, Dispatcher& dispatcher, std::uint64_t n, std::span<const std::uint32_t> mode) {
     Random random(n, 5);
-    if (n % 4 == 3) {
+    if (n % 5 == 4) {
         std::vector<std::int64_t> key(flat.tasks());
         for (auto& k : key) k = static_cast<std::int64_t>(random.below(1000));
         dispatcher.run_by_key(key);
     } else {
         std::vector<std::uint64_t> draw(flat.tasks());
         for (auto& d : draw) d = random.next();
-        dispatcher.run(static_cast<Choice>(n % 4),
+        dispatcher.run(all_choices[n % 5],
                        keys_by(flat.tasks(), [&](std::uint32_t a, std::uint32_t b) { return draw[a] < draw[b]; }));
     }
     auto replay = flat.replayer->replay(as_schedule(flat, dispatcher.sequence(), mode));
