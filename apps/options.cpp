@@ -42,34 +42,47 @@ void Options::parsed(const std::string& name, const std::string& about, std::fun
 }
 
 void Options::with_configuration() {
-    configuration_ = app_->add_option("--config", "a JSON file with these options as keys; the command line wins")
-                         ->expected(1)
-                         ->type_name("FILE");
+    configuration_ =
+        app_->add_option("--config", "a YAML or JSON file with these options as keys; the command line wins")
+            ->expected(1)
+            ->type_name("FILE");
 }
 
 void Options::apply() const {
-    std::map<std::string, std::string> configured;
+    std::optional<JsonDocument> configuration;
     if (configuration_ != nullptr && configuration_->count() > 0) {
-        const auto document = JsonDocument::read(configuration_->as<std::string>());
+        configuration = JsonDocument::read(configuration_->as<std::string>());
         std::vector<std::string> names;
         for (const Entry& entry : entries_) names.push_back(entry.name);
-        for (const auto& [key, value] : document.root().members()) {
-            if (std::find(names.begin(), names.end(), key) == names.end())
-                fail(ErrorKind::input, "{}: {}", document.name(), unknown("key", key, names));
+        configuration->root().only_keys(names);
+        for (const auto& [key, value] : configuration->root().members())
             if (!value.is_string() && !value.is_integer()) value.fail("is neither a text nor a whole number");
-            configured[key] = value.is_string() ? value.text() : value.raw().dump();
-        }
     }
     for (const Entry& entry : entries_) {
-        const auto place = configured.find(entry.name);
-        if (entry.option->count() == 0 && place == configured.end()) continue;
-        const std::string given = entry.option->count() > 0 ? entry.option->as<std::string>() : place->second;
-        try {
-            entry.set(given);
-        } catch (const Error& error) {
-            const std::string name = "--" + entry.name;
-            throw std::string_view(error.what()).starts_with(name) ? error : error.in(name);
-        }
+        if (entry.option->count() > 0)
+            set_from_command_line(entry);
+        else if (const auto value = configuration ? configuration->root().find(entry.name) : std::nullopt)
+            set_from_configuration(entry, *value);
+    }
+}
+
+void Options::set_from_command_line(const Entry& entry) {
+    try {
+        entry.set(entry.option->as<std::string>());
+    } catch (const Error& error) {
+        const std::string name = "--" + entry.name;
+        throw std::string_view(error.what()).starts_with(name) ? error : error.in(name);
+    }
+}
+
+void Options::set_from_configuration(const Entry& entry, const Json& value) {
+    try {
+        entry.set(value.is_string() ? value.text() : value.raw().dump());
+    } catch (const Error& error) {
+        std::string_view message = error.what();
+        const std::string name = fmt::format("--{}: ", entry.name);
+        if (message.starts_with(name)) message.remove_prefix(name.size());
+        value.fail(message);
     }
 }
 

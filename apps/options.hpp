@@ -1,11 +1,12 @@
 // Options of a command: one table makes the flags, the configuration file's keys and the checks.
 #pragma once
 
+#include "pipeweaver/base/json.hpp"
+
 #include <CLI/App.hpp>
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,8 +18,8 @@ namespace pipeweaver::apps {
 [[nodiscard]] std::int64_t parse_integer(std::string_view name, std::string_view text, std::int64_t low,
                                          std::int64_t high);
 
-/// Options that may also stand in a configuration file (`--config FILE`, a JSON object with the flags' names as keys).
-/// What is on the command line wins.
+/// Options that may also stand in a configuration file (`--config FILE`, YAML or JSON, an object with the flags' names
+/// as keys). What is on the command line wins.
 class Options {
 public:
     explicit Options(CLI::App& app) : app_(&app) {}
@@ -45,6 +46,9 @@ private:
         CLI::Option* option;
         std::function<void(const std::string&)> set;
     };
+    static void set_from_command_line(const Entry& entry);
+    static void set_from_configuration(const Entry& entry, const Json& value);
+
     CLI::App* app_;
     std::vector<Entry> entries_;
     CLI::Option* configuration_ = nullptr;

@@ -1,6 +1,7 @@
 #include "apps/workload.hpp"
 
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/json.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
 #include "pipeweaver/workloads/hf_config.hpp"
 
@@ -8,7 +9,7 @@ namespace pipeweaver::apps {
 
 workloads::Model find_model(const std::string& name) {
     if (name.starts_with("hf:")) return workloads::read_hf_model(name.substr(3));
-    if (name.ends_with(".json") || name.ends_with(".json.gz")) return workloads::read_model(name);
+    if (names_a_document(name)) return workloads::read_model(name);
     return workloads::model(name);
 }
 
