@@ -5,8 +5,10 @@
 #include "pipeweaver/base/text.hpp"
 
 #include <CLI/CLI.hpp>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <charconv>
 
 namespace pipeweaver::apps {
@@ -19,25 +21,36 @@ std::int64_t parse_integer(std::string_view name, std::string_view text, std::in
     return value;
 }
 
-void Options::text(const std::string& name, std::string& value, const std::string& about) {
-    parsed(name, about, [&value](const std::string& given) { value = given; });
+void Options::text(const std::string& name, std::string& value, const std::string& kind, const std::string& about) {
+    parsed(name, kind, about, [&value](const std::string& given) { value = given; });
+}
+
+void Options::choice(const std::string& name, std::string& value, const std::vector<std::string>& allowed,
+                     const std::string& about) {
+    parsed(name, fmt::format("{}", fmt::join(allowed, "|")), about, [=, &value](const std::string& given) {
+        if (std::find(allowed.begin(), allowed.end(), given) == allowed.end())
+            fail(ErrorKind::input, "--{}: is '{}', allowed {} {}", name, given, allowed.size() == 1 ? "is" : "are",
+                 fmt::join(allowed, ", "));
+        value = given;
+    });
 }
 
 void Options::integer(const std::string& name, std::int64_t& value, std::int64_t low, std::int64_t high,
                       const std::string& about) {
-    parsed(name, about,
+    parsed(name, "N", about,
            [=, &value](const std::string& given) { value = parse_integer("--" + name, given, low, high); });
 }
 
 void Options::integer(const std::string& name, std::optional<std::int64_t>& value, std::int64_t low, std::int64_t high,
                       const std::string& about) {
-    parsed(name, about,
+    parsed(name, "N", about,
            [=, &value](const std::string& given) { value = parse_integer("--" + name, given, low, high); });
 }
 
-void Options::parsed(const std::string& name, const std::string& about, std::function<void(const std::string&)> set) {
+void Options::parsed(const std::string& name, const std::string& kind, const std::string& about,
+                     std::function<void(const std::string&)> set) {
     // The value stays with CLI11 until apply(): a configuration file may be named behind the option it sets.
-    auto* option = app_->add_option("--" + name, about)->expected(1)->type_name("");
+    auto* option = app_->add_option("--" + name, about)->expected(1)->type_name(kind)->group(group_);
     entries_.push_back({name, option, std::move(set)});
 }
 
@@ -45,7 +58,8 @@ void Options::with_configuration() {
     configuration_ =
         app_->add_option("--config", "a YAML or JSON file with these options as keys; the command line wins")
             ->expected(1)
-            ->type_name("FILE");
+            ->type_name("FILE")
+            ->group(group_);
 }
 
 void Options::apply() const {

@@ -24,15 +24,22 @@ class Options {
 public:
     explicit Options(CLI::App& app) : app_(&app) {}
 
-    // Each registers `--name`; the variable keeps its value where the option is given nowhere. They must outlive
-    // parse().
-    void text(const std::string& name, std::string& value, const std::string& about);
+    /// Title under which --help lists the options that are added from here on.
+    void group(const std::string& title) { group_ = title; }
+
+    // Each registers `--name KIND`; the kind is what --help shows and what completion goes by (FILE, DIR, MODEL, ...).
+    // The variable keeps its value where the option is given nowhere. They must outlive parse().
+    void text(const std::string& name, std::string& value, const std::string& kind, const std::string& about);
+    /// One of `allowed`; else Error{input} "--name: is 'x', allowed are ...".
+    void choice(const std::string& name, std::string& value, const std::vector<std::string>& allowed,
+                const std::string& about);
     void integer(const std::string& name, std::int64_t& value, std::int64_t low, std::int64_t high,
                  const std::string& about);
     void integer(const std::string& name, std::optional<std::int64_t>& value, std::int64_t low, std::int64_t high,
                  const std::string& about);
     /// A text that `set` parses; its Error is completed with the option's name.
-    void parsed(const std::string& name, const std::string& about, std::function<void(const std::string&)> set);
+    void parsed(const std::string& name, const std::string& kind, const std::string& about,
+                std::function<void(const std::string&)> set);
 
     /// Adds `--config`.
     void with_configuration();
@@ -52,6 +59,7 @@ private:
     CLI::App* app_;
     std::vector<Entry> entries_;
     CLI::Option* configuration_ = nullptr;
+    std::string group_ = "Options";
 };
 
 }  // namespace pipeweaver::apps

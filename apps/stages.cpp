@@ -21,12 +21,13 @@ Bytes positive_bytes(std::string_view text) {
 }  // namespace
 
 void StageOptions::add_to(Options& options) {
-    options.text("stages", table,
+    options.group("Measured stage times instead of a problem");
+    options.text("stages", table, "FILE",
                  "measured stage times (CSV; docs/your-own-stage-times.md) in place of a problem file");
     options.integer("microbatches", microbatches, 1, 1'000'000, "with --stages: microbatches of a step");
-    options.parsed("capacity", "with --stages: memory of every rank, like 80GiB (default: not limited)",
+    options.parsed("capacity", "SIZE", "with --stages: memory of every rank, like 80GiB (default: not limited)",
                    [this](const std::string& text) { capacity = positive_bytes(text); });
-    options.parsed("link", "with --stages: speed between ranks, like 50GB/s (default: transfers take no time)",
+    options.parsed("link", "SPEED", "with --stages: speed between ranks, like 50GB/s (default: transfers take no time)",
                    [this](const std::string& text) { link = parse_bandwidth(text); });
 }
 

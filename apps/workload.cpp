@@ -14,13 +14,16 @@ workloads::Model find_model(const std::string& name) {
 }
 
 void WorkloadOptions::add_to(Options& options) {
-    options.text("model", model, "a model of `pipeweaver list models`, a model file, or hf:CONFIG.json (required)");
-    options.text("cluster", cluster, "NAME:GPUS of `pipeweaver list clusters`, or a cluster file (required)");
+    options.group("Model, machine and batch");
+    options.text("model", model, "MODEL",
+                 "a model of `pipeweaver list models`, a model file (JSON or YAML), or hf:CONFIG.json (required)");
+    options.text("cluster", cluster, "CLUSTER",
+                 "NAME:GPUS of `pipeweaver list clusters`, or a cluster file (JSON or YAML) (required)");
     options.integer("tp", tp, 1, 1024, "tensor parallel GPUs (default: the model's published layout, else 1)");
     options.integer("pp", pp, 1, 1024, "pipeline ranks (default: the model's published layout, else 1)");
     options.integer("dp", dp, 1, 65536, "replicas (default: the GPUs that are left)");
-    options.text("batch", batch, "a batch file (.jsonl, one sample a line)");
-    options.text("dataset", dataset, "draw the batch from this data set of `pipeweaver list datasets`");
+    options.text("batch", batch, "FILE", "a batch file (.jsonl, one sample a line)");
+    options.text("dataset", dataset, "DATASET", "draw the batch from this data set of `pipeweaver list datasets`");
     options.integer("microbatches", microbatches, 1, 100'000,
                     "microbatches of each replica to draw with --dataset (default 16)");
 }
