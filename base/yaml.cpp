@@ -25,12 +25,12 @@ constexpr std::size_t largest_text = std::size_t{1} << 20;
 constexpr std::size_t deepest_nesting = 64;
 constexpr std::size_t most_values = 100'000;
 
-// A value with its place; members and elements keep the order of the file.
-struct Node {
+// A value with its place; what is below it keeps the order of the file.
+struct Value {
     json scalar;  // of an object or a list: empty, says which
     int line = 1;
-    std::vector<std::pair<std::string, Node>> members;
-    std::vector<Node> elements;
+    std::vector<std::string> keys;  // of an object: one for each value below
+    std::vector<Value> below;
     std::size_t values = 1;  // with all below
     std::size_t levels = 0;  // of objects and lists
 };
@@ -102,7 +102,7 @@ public:
     explicit Builder(const std::string& name) : name_(name) {}
 
     bool has_root() const { return root_.has_value(); }
-    const Node& root() const { return *root_; }
+    const Value& root() const { return *root_; }
 
     void OnDocumentStart(const YAML::Mark& mark) override {
         if (documents_++ > 0) fail_at(mark, "a second document begins, only one is read");
@@ -127,7 +127,7 @@ public:
         if (known == anchored_.end()) fail_at(mark, "an alias stands inside its own anchor");
         if (open_.size() + known->second.levels > deepest_nesting) too_deep(mark);
         count(mark, known->second.values);
-        Node copy = known->second;
+        Value copy = known->second;
         copy.line = line_of(mark);
         put(mark, std::move(copy));
     }
@@ -146,7 +146,7 @@ public:
 
 private:
     struct Open {  // an object or list that is being read
-        Node node;
+        Value node;
         YAML::anchor_t anchor;
         std::optional<std::string> key;  // read, its value not yet
         YAML::Mark key_mark;
@@ -172,7 +172,7 @@ private:
 
     void scalar(const YAML::Mark& mark, YAML::anchor_t anchor, json value) {
         count(mark, 1);
-        Node node;
+        Value node;
         node.scalar = std::move(value);
         node.line = line_of(mark);
         if (anchor != YAML::NullAnchor) anchored_[anchor] = node;
@@ -201,7 +201,7 @@ private:
     }
 
     // A finished value goes to its place: root, key, member or element.
-    void put(const YAML::Mark& mark, Node node) {
+    void put(const YAML::Mark& mark, Value node) {
         if (open_.empty()) {
             root_ = std::move(node);
             return;
@@ -210,15 +210,13 @@ private:
         Open& into = open_.back();
         into.node.values += node.values;
         into.node.levels = std::max(into.node.levels, node.levels + 1);
-        if (into.key) {
-            into.node.members.emplace_back(*std::move(into.key), std::move(node));
-            into.key.reset();
-        } else {
-            into.node.elements.push_back(std::move(node));
-        }
+        into.node.below.push_back(std::move(node));
+        if (!into.key) return;
+        into.node.keys.push_back(*std::move(into.key));
+        into.key.reset();
     }
 
-    void key(const YAML::Mark& mark, const Node& node) {
+    void key(const YAML::Mark& mark, const Value& node) {
         if (node.scalar.is_structured()) fail_at(mark, "a key is an object or a list, allowed are texts");
         if (!node.scalar.is_string())
             fail_at(mark, fmt::format("the key {} is no text, put it in quotes", node.scalar.dump()));
@@ -231,19 +229,21 @@ private:
 
     const std::string& name_;
     std::vector<Open> open_;
-    std::map<YAML::anchor_t, Node> anchored_;
-    std::optional<Node> root_;
+    std::map<YAML::anchor_t, Value> anchored_;
+    std::optional<Value> root_;
     std::size_t values_ = 0;
     int documents_ = 0;
 };
 
-json to_json(const Node& node, const std::string& path, LinesOfValues& lines) {
+json to_json(const Value& node, const std::string& path, LinesOfValues& lines) {
     lines[path] = node.line;
     json value = node.scalar;
-    for (const auto& [key, member] : node.members)
-        value[key] = to_json(member, path.empty() ? key : path + "." + key, lines);
-    for (std::size_t i = 0; i < node.elements.size(); ++i)
-        value.push_back(to_json(node.elements[i], fmt::format("{}[{}]", path, i), lines));
+    for (std::size_t i = 0; i < node.keys.size(); ++i) {
+        const std::string& key = node.keys[i];
+        value[key] = to_json(node.below[i], path.empty() ? key : fmt::format("{}.{}", path, key), lines);
+    }
+    for (std::size_t i = 0; node.keys.empty() && i < node.below.size(); ++i)
+        value.push_back(to_json(node.below[i], fmt::format("{}[{}]", path, i), lines));
     return value;
 }
 
