@@ -4,6 +4,7 @@
 #include "apps/commands.hpp"
 #include "apps/console.hpp"
 #include "apps/manual.hpp"
+#include "apps/next_steps.hpp"
 #include "apps/workload.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
@@ -55,8 +56,7 @@ struct Plan {
         } else {
             fmt::print("{}", emit::plan_table(request, plan));
             std::fflush(stdout);  // the remark on stderr comes behind the table, also in a file
-            console.say(fmt::format("\nwritten to {}: report.html, plan.json, assignment.json, replica-000/ ...{}", out,
-                                    plan.torch.found.schedule ? ", torch/schedule.csv" : ""));
+            console.say(next_steps(files, out, request.for_torch));
         }
     }
 

@@ -1,5 +1,6 @@
 #include "apps/stages.hpp"
 
+#include "apps/next_steps.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emit/stage_files.hpp"
@@ -64,8 +65,7 @@ void StageOptions::solve(const StagesWanted& wanted, const Limits& limits, const
     }
     fmt::print("{}", emit::stage_table(plan));
     std::fflush(stdout);  // the remark on stderr comes behind the table, also in a file
-    console.say(fmt::format("\nwritten to {}: problem.json.gz, solution.json, trace.json.gz{}", wanted.out,
-                            plan.torch.found.schedule ? ", torch/schedule.csv" : ""));
+    console.say(next_steps(files, wanted.out, wanted.for_torch));
 }
 
 }  // namespace pipeweaver::apps

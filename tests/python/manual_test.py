@@ -1,5 +1,6 @@
 """What the program says of itself: help pages whose examples run, completion for bash, the installed tree."""
 
+import json
 import os
 import re
 import shutil
@@ -169,3 +170,60 @@ def test_cmake_installs_a_working_tree(pipeweaver, tmp_path):
     assert (tmp_path / "share/doc/pipeweaver/examples/plan.yaml").exists()
     assert (tmp_path / "lib/cmake/pipeweaver/pipeweaver-config.cmake").exists() or list(
         tmp_path.glob("lib/*/cmake/pipeweaver/pipeweaver-config.cmake"))
+
+
+def remark_of(pipeweaver, *arguments):
+    """What a command says on stderr when it is done."""
+    done = subprocess.run([pipeweaver.path, *map(str, arguments)], capture_output=True, text=True, check=True)
+    return done.stderr
+
+
+class Runtime:
+    """In place of PyTorch's _PipelineScheduleRuntime: keeps what it was given."""
+
+    def __init__(self, stages, n_microbatches, loss_fn):
+        self.n_microbatches, self.path = n_microbatches, None
+
+    def _load_csv(self, path):
+        self.path = path
+
+
+NEXT = {
+    "torch-actions": ["plan", "--model", "dip-vlm-s", "--cluster", "h100-sxm:32", "--tp", 4, "--pp", 4, "--dataset",
+                      "vlm-mix", "--microbatches", 4],
+    "torch-csv": ["plan", "--model", "dip-vlm-s", "--cluster", "h100-sxm:16", "--dataset", "vlm-mix", "--microbatches", 4,
+                  "--target", "torch-csv"],
+    "stages": ["solve", "--stages", ROOT / "examples/stages.csv", "--microbatches", 6],
+}
+
+
+@pytest.mark.parametrize("target", NEXT)
+def test_a_plan_says_what_to_do_next_and_it_works(pipeweaver, tmp_path, target):
+    remark = remark_of(pipeweaver, *NEXT[target], "--max-rounds", 1, "--out", tmp_path / "my plan")
+    named = {match for match in re.findall(rf"{tmp_path}/my plan/[\w./-]+", remark)}
+    expected = ["replica-000/trace.json.gz", "replica-000/actions.json", "assignment.json", "report.html"]
+    expected = ["trace.json.gz", "solution.json", "problem.json.gz"] if target == "stages" else expected
+    for name in [*expected, "torch/schedule.csv", "torch/schedule.json"]:
+        assert str(tmp_path / "my plan" / name) in named
+    for path in named:
+        assert os.path.isfile(path.rstrip(".:")), path
+    code = "\n".join(line.strip() for line in remark.splitlines() if line.strip().startswith("schedule"))
+    scope = {"_PipelineScheduleRuntime": Runtime, "stages": [], "loss": None}
+    exec(code, scope)  # noqa: S102
+    said = json.loads((tmp_path / "my plan/torch/schedule.json").read_text())
+    assert scope["schedule"].n_microbatches == said["n_microbatches"]
+    assert scope["schedule"].path == str(tmp_path / "my plan/torch/schedule.csv")
+    assert ("(and 1 more)" in remark) == (target == "torch-actions")
+    assert (remark.index("PyTorch") < remark.index("executor")) == (target == "torch-csv") if target != "stages" else True
+
+
+def test_quiet_says_nothing_and_a_plan_without_pytorch_does_not_speak_of_it(pipeweaver, tmp_path):
+    assert remark_of(pipeweaver, *NEXT["stages"], "--max-rounds", 1, "--quiet", "--out", tmp_path) == ""
+    (tmp_path / "s.csv").write_text(
+        "stage,rank,forward_us,backward_us,weight_us,activation_bytes,weights_bytes,send_bytes\n"
+        "0,0,10,20,,100,1000,900\n1,1,10,20,,100,1000,0\n")
+    # 2400 bytes hold weights and activations, but not the receive buffers of PyTorch's runtime.
+    remark = remark_of(pipeweaver, "solve", "--stages", tmp_path / "s.csv", "--microbatches", 4, "--capacity", "2400B",
+                       "--max-rounds", 1, "--out", tmp_path / "plan")
+    assert "PyTorch" not in remark
+    assert "pipeweaver replay" in remark
