@@ -62,15 +62,7 @@ struct Solve {
         const auto solution = search::solution(found, file.problem, file.sha256);
         write_files({{out, to_json(solution)}});
         if (console.json) {
-            auto answer = nlohmann::ordered_json{{"problem", file.problem.name},
-                                                 {"makespan_ns", found.replay.makespan.count()},
-                                                 {"lower_bound_ns", found.bound.count()},
-                                                 {"gap", search::relative_gap(found.replay.makespan, found.bound)},
-                                                 {"strategy", found.strategy},
-                                                 {"stop_reason", name_of(found.stop_reason)},
-                                                 {"rounds", found.rounds},
-                                                 {"evaluations", found.evaluations},
-                                                 {"signature", signature(*found.schedule, found.replay.makespan)}};
+            auto answer = emit::solution_answer(file.problem, found);
             answer["run"] = limits.run(start);
             fmt::print("{}\n", answer.dump());
         } else {
