@@ -35,10 +35,17 @@ Words and_all(Words words, const Words& more) {
     return words;
 }
 
+bool has_capital(const std::string& word) {
+    return std::any_of(word.begin(), word.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
+}
+
 // What may stand where the help says `kind`; of some kinds nothing is known, and files are the script's own matter.
 Words words_of(const std::string& kind) {
-    const bool written_out = std::none_of(kind.begin(), kind.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
-    if (written_out) return CLI::detail::split(kind, '|');
+    if (kind.find('|') != std::string::npos || !has_capital(kind)) {
+        Words words = CLI::detail::split(kind, '|');
+        std::erase_if(words, has_capital);  // of "auto|N" only "auto" can be offered
+        return words;
+    }
     if (kind == "MODEL") return and_all(workloads::model_names(), {"hf:"});
     if (kind == "NAME") return and_all(words_of("MODEL"), names_of(workloads::clusters()));
     if (kind == "CLUSTER") {
