@@ -1,6 +1,7 @@
 // pipeweaver bench: measurements that anyone can repeat.
 #include "apps/commands.hpp"
 #include "apps/console.hpp"
+#include "apps/manual.hpp"
 #include "apps/workload.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/search/bounds.hpp"
@@ -34,6 +35,7 @@ struct BenchPlan {
         console.add_to(app);
         workload.add_to(options);
         limits.add_to(options);
+        options.group("The benchmark");
         options.integer("batches", batches, 1, 10'000, "batches to draw, with the seeds 1, 2, ... (default 20)");
     }
 
@@ -111,8 +113,23 @@ void add_bench(CLI::App& program) {
     auto* app = program.add_subcommand("bench", "measurements that anyone can repeat");
     app->require_subcommand(1);
     auto* plan = app->add_subcommand("plan", "the plan against every policy on drawn batches");
-    plan->footer(
-        "example: pipeweaver bench plan --model dip-vlm-m --cluster h100-sxm:32 --dataset vlm-mix --batches 20");
+    describe(*app, {.synopsis = "plan [OPTION...]",
+                    .description = "Measurements of the program itself, each from one command.",
+                    .examples = {},
+                    .files = {},
+                    .see_also = {"pipeweaver bench plan --help"}});
+    describe(*plan,
+             {.synopsis = "--model MODEL --cluster CLUSTER --dataset DATASET [OPTION...]",
+              .description = "Draws batches with the seeds 1, 2, ..., plans each, and says how much longer every known "
+                             "schedule takes on every partition: geometric mean, least and most, as a table.",
+              .examples = {{"Three batches with a small budget",
+                            "pipeweaver bench plan --model dip-vlm-s --cluster h100-sxm:16 --dataset vlm-mix "
+                            "--microbatches 4 --batches 3 --budget 100ms"},
+                           {"The same number of rounds on any machine, for a program to read",
+                            "pipeweaver bench plan --model dip-vlm-s --cluster h100-sxm:16 --dataset vlm-mix "
+                            "--microbatches 4 --batches 2 --max-rounds 2 --json"}},
+              .files = {},
+              .see_also = {"pipeweaver plan"}});
     const auto bench = std::make_shared<BenchPlan>(*plan);  // shared: CLI11 keeps the callback
     plan->callback([bench] { bench->run(); });
 }

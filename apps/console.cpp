@@ -25,8 +25,8 @@ std::string host_name() {
 }  // namespace
 
 void Console::add_to(CLI::App& app) {
-    app.add_flag("--json", json, "answer in JSON on stdout, and nothing else there");
-    app.add_flag("--quiet", quiet, "no progress and no remarks on stderr");
+    app.add_flag("--json", json, "answer in JSON on stdout, and nothing else there")->group("Output");
+    app.add_flag("--quiet", quiet, "no progress and no remarks on stderr")->group("Output");
 }
 
 void Console::say(std::string_view line) const {
@@ -50,7 +50,8 @@ void Console::clear() const {
 }
 
 void Limits::add_to(Options& options) {
-    options.parsed("budget", "time for all searches together, like 1s or 300ms (default 1s)",
+    options.group("Limits of the search");
+    options.parsed("budget", "TIME", "time for all searches together, like 1s or 300ms (default 1s)",
                    [this](const std::string& text) { budget = parse_duration(text); });
     options.integer("max-rounds", max_rounds, 0, 1'000'000'000, "rounds of each search: the reproducible budget");
     options.integer("seed", seed, 0, 9'007'199'254'740'991, "seed of all random choices (default 1)");

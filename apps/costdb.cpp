@@ -1,5 +1,6 @@
 #include "apps/costdb.hpp"
 
+#include "apps/manual.hpp"
 #include "pipeweaver/base/csv.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
@@ -32,13 +33,35 @@ void query(const QueryOptions& options) {
 
 void add_query(CLI::App& parent) {
     auto options = std::make_shared<QueryOptions>();
-    auto* command = parent.add_subcommand("query", "Cost of each operator of a CSV table");
-    command->add_option("--device", options->device, "a100_sxm, h100_sxm, h200_sxm, b200, ... or an alias")->required();
-    command->add_option("--op", options->op, fmt::format("{}", fmt::join(costdb::query_operators(), "|")))->required();
-    command->add_option("--input", options->input, "queries; columns as in the manual")->required();
-    command->add_option("--output", options->output, "the queries with latency_us,basis,error_percent")->required();
-    command->add_option("--database", options->database, "a file of `costdb import`; default: the embedded tables");
-    command->footer("Example: pipeweaver costdb query --device h100_sxm --op gemm --input q.csv --output a.csv");
+    auto* command = parent.add_subcommand("query", "cost of each operator of a CSV table");
+    command->add_option("--device", options->device, "a100_sxm, h100_sxm, h200_sxm, b200, ... or an alias")
+        ->required()
+        ->type_name("DEVICE");
+    command->add_option("--op", options->op, "what the rows are")
+        ->required()
+        ->type_name(fmt::format("{}", fmt::join(costdb::query_operators(), "|")));
+    command->add_option("--input", options->input, "queries, CSV; docs/formats.md has the columns")
+        ->required()
+        ->type_name("FILE");
+    command->add_option("--output", options->output, "the queries with latency_us,basis,error_percent")
+        ->required()
+        ->type_name("FILE");
+    command->add_option("--database", options->database, "a file of `costdb import`; default: the embedded tables")
+        ->type_name("FILE");
+    for (auto* option : command->get_options())
+        if (option->get_name() != "--help") option->group("The question");
+    describe(*command,
+             {.synopsis = "--device DEVICE --op OPERATOR --input FILE --output FILE [--database FILE]",
+              .description = "Answers each row of a CSV table with the operator's time on the device, what it rests on "
+                             "(exact, interpolated, extrapolated, modelled) and how wrong it may be.",
+              .examples = {{"Matrix products",
+                            "pipeweaver costdb query --device h100_sxm --op gemm "
+                            "--input examples/gemm.csv --output gemm-times.csv"},
+                           {"Attention on another device",
+                            "pipeweaver costdb query --device a100_sxm --op attention "
+                            "--input examples/attention.csv --output attention-times.csv"}},
+              .files = {},
+              .see_also = {"pipeweaver costdb import", "pipeweaver list devices", "docs/formats.md"}});
     command->callback([options] { query(*options); });
 }
 
@@ -67,23 +90,42 @@ void import(const ImportOptions& options) {
 
 void add_import(CLI::App& parent) {
     auto options = std::make_shared<ImportOptions>();
-    auto* command = parent.add_subcommand("import", "Build a cost database from tables of measurements");
-    command->add_option("tables", options->files, "CSV tables, gzip allowed");
-    command->add_option("--default", options->folder, "a folder of tables whose names say the device");
-    command->add_option("--device", options->device, "device of the tables");
-    command->add_option("--origin", options->origin, "who measured them")->capture_default_str();
-    command->add_option("--licence", options->licence, "of the numbers")->capture_default_str();
-    command->add_option("--out", options->output, "database to write; zipped if it ends in .gz")->required();
-    command->footer(
-        "Example: pipeweaver costdb import --default ../shared/data/ops --out costdb/data/default.sqlite.gz");
+    auto* command = parent.add_subcommand("import", "build a cost database from tables of measurements");
+    command->add_option("tables", options->files, "CSV tables, gzip allowed")->type_name("FILE")->group("Operands");
+    command->add_option("--default", options->folder, "a folder of tables whose names say the device")
+        ->type_name("DIR");
+    command->add_option("--device", options->device, "device of the tables")->type_name("DEVICE");
+    command->add_option("--origin", options->origin, "who measured them (default: own measurement)")->type_name("TEXT");
+    command->add_option("--licence", options->licence, "of the numbers (default: unstated)")->type_name("TEXT");
+    command->add_option("--out", options->output, "database to write; zipped if it ends in .gz")
+        ->required()
+        ->type_name("FILE");
+    for (auto* option : command->get_options())
+        if (option->get_group() == "Options" && option->get_name() != "--help") option->group("The database");
+    describe(*command,
+             {.synopsis = "(FILE... --device DEVICE | --default DIR) --out FILE",
+              .description = "Builds a cost database from tables of measurements. A table's columns say what was "
+                             "measured; equal points are merged, the first counts.",
+              .examples = {{"Measurements of your own",
+                            "pipeweaver costdb import examples/measured-gemm.csv --device h100_sxm --out own.sqlite"},
+                           {"The same with their origin, zipped",
+                            "pipeweaver costdb import examples/measured-gemm.csv --device h100_sxm "
+                            "--origin profiler --licence CC0 --out own.sqlite.gz"}},
+              .files = {},
+              .see_also = {"pipeweaver costdb query", "costdb/README.md"}});
     command->callback([options] { import(*options); });
 }
 
 }  // namespace
 
 void add_costdb_commands(CLI::App& app) {
-    auto* costdb = app.add_subcommand("costdb", "Operator costs: ask for them, import measurements");
+    auto* costdb = app.add_subcommand("costdb", "operator costs: ask for them, import measurements");
     costdb->require_subcommand(1);
+    describe(*costdb, {.synopsis = "query|import [OPTION...]",
+                       .description = "The measured times of operators that every plan rests on.",
+                       .examples = {},
+                       .files = {},
+                       .see_also = {"pipeweaver costdb query --help", "pipeweaver costdb import --help"}});
     add_query(*costdb);
     add_import(*costdb);
 }

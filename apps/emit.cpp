@@ -1,5 +1,6 @@
 // pipeweaver emit: a plan, or a problem with its solution, as a framework's files.
 #include "apps/commands.hpp"
+#include "apps/manual.hpp"
 #include "apps/options.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
@@ -16,10 +17,11 @@ namespace {
 
 struct Emit {
     explicit Emit(CLI::App& app) : options(app) {
-        options.text("plan", plan,
+        options.group("What to write");
+        options.text("plan", plan, "DIR",
                      "folder of `pipeweaver plan`, or one with problem.json[.gz] and solution.json (required)");
-        options.text("target", target, "a target of `pipeweaver list targets` (required)");
-        options.text("out", out, "folder for the files (required)");
+        options.text("target", target, "TARGET", "a target of `pipeweaver list targets` (required)");
+        options.text("out", out, "DIR", "folder for the files (required)");
     }
 
     void run() const {
@@ -39,7 +41,18 @@ struct Emit {
 
 void add_emit(CLI::App& program) {
     auto* app = program.add_subcommand("emit", "write a plan's schedule for a framework");
-    app->footer("example: pipeweaver emit --plan out/quickstart --target torch-csv --out csv");
+    describe(*app,
+             {.synopsis = "--plan DIR --target TARGET --out DIR",
+              .description = "Writes the schedule that a folder holds as files of a framework. What the target cannot "
+                             "express is refused with the rule and the task.",
+              .examples = {{"A plan as a CSV for PyTorch's pipeline runtime",
+                            "pipeweaver emit --plan plan --target torch-csv --out csv"},
+                           {"Its predicted step as a trace for Perfetto",
+                            "pipeweaver emit --plan plan --target chrome-trace --out trace"}},
+              .files = {{"schedule.csv", "torch-csv; schedule.json beside it says which layers a stage has"},
+                        {"actions.json", "torch-actions, for each replica"},
+                        {"trace.json.gz", "chrome-trace, for each replica; opens in Perfetto"}},
+              .see_also = {"pipeweaver plan", "pipeweaver list targets", "docs/formats.md"}});
     const auto command = std::make_shared<Emit>(*app);  // shared: CLI11 keeps the callback
     app->callback([command] { command->run(); });
 }

@@ -1,5 +1,6 @@
 // pipeweaver list, pipeweaver show: what the program knows.
 #include "apps/commands.hpp"
+#include "apps/manual.hpp"
 #include "apps/workload.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
@@ -68,17 +69,34 @@ Rows named(const std::vector<T>& all) {
     return rows;
 }
 
+struct Kind {
+    std::string name;
+    Rows (*rows)();
+};
+
+const std::vector<Kind>& kinds() {
+    static const std::vector<Kind> all{
+        {"models", models},
+        {"clusters", clusters},
+        {"devices", devices},
+        {"datasets", datasets},
+        {"strategies", [] { return named(search::strategies()); }},
+        {"policies", [] { return named(search::policies()); }},
+        {"targets", [] { return named(emit::targets()); }},
+    };
+    return all;
+}
+
+std::vector<std::string> kind_names() {
+    std::vector<std::string> names;
+    for (const Kind& kind : kinds()) names.push_back(kind.name);
+    return names;
+}
+
 Rows rows_of(const std::string& what) {
-    if (what == "models") return models();
-    if (what == "clusters") return clusters();
-    if (what == "devices") return devices();
-    if (what == "datasets") return datasets();
-    if (what == "strategies") return named(search::strategies());
-    if (what == "policies") return named(search::policies());
-    if (what == "targets") return named(emit::targets());
-    const std::vector<std::string> known{"models",     "clusters", "devices", "datasets",
-                                         "strategies", "policies", "targets"};
-    fail(ErrorKind::input, "list: {}", unknown("kind", what, known));
+    for (const Kind& kind : kinds())
+        if (kind.name == what) return kind.rows();
+    fail(ErrorKind::input, "list: {}", unknown("kind", what, kind_names()));
 }
 
 void print(const Rows& rows, bool json) {
@@ -115,19 +133,40 @@ struct Arguments {
 void add_list(CLI::App& program) {
     auto* app = program.add_subcommand(
         "list", "what is known: models, clusters, devices, datasets, strategies, policies, targets");
-    app->footer("example: pipeweaver list models");
     const auto given = std::make_shared<Arguments>();  // shared: CLI11 keeps the callback
-    app->add_option("kind", given->name, "models, clusters, devices, datasets, strategies, policies or targets")
-        ->required();
-    app->add_flag("--json", given->json, "answer in JSON");
+    const auto kinds = fmt::format("{}", fmt::join(kind_names(), "|"));
+    app->add_option("kind", given->name, "what to list: " + fmt::format("{}", fmt::join(kind_names(), ", ")))
+        ->required()
+        ->type_name(kinds)
+        ->group("Operands");
+    app->add_flag("--json", given->json, "answer in JSON")->group("Output");
+    describe(*app, {.synopsis = kinds + " [--json]",
+                    .description = "Prints the names that other commands take, a line each, with what they are and "
+                                   "where their numbers come from.",
+                    .examples = {{"Models that ship with the program", "pipeweaver list models"},
+                                 {"Known schedules, for a program to read", "pipeweaver list policies --json"}},
+                    .files = {},
+                    .see_also = {"pipeweaver show", "pipeweaver plan"}});
     app->callback([given] { print(rows_of(given->name), given->json); });
 }
 
 void add_show(CLI::App& program) {
     auto* app = program.add_subcommand("show", "print a model or cluster as a file to edit");
-    app->footer("example: pipeweaver show dip-vlm-m > my-model.json");
     const auto given = std::make_shared<Arguments>();  // shared: CLI11 keeps the callback
-    app->add_option("name", given->name, "a model, hf:CONFIG.json, or a cluster")->required();
+    app->add_option("name", given->name, "a model, hf:CONFIG.json, or a cluster")
+        ->required()
+        ->type_name("NAME")
+        ->group("Operands");
+    describe(*app,
+             {.synopsis = "NAME",
+              .description = "Prints what the program knows under a name as a file that --model or --cluster "
+                             "takes, to be edited. It may be rewritten as YAML.",
+              .examples = {{"A model to edit", "pipeweaver show dip-vlm-m > my-model.json"},
+                           {"A cluster to edit", "pipeweaver show h100-sxm > my-cluster.json"},
+                           {"A Hugging Face configuration as a model file",
+                            "pipeweaver show hf:examples/qwen2.5-vl-7b.json > my-vlm.json"}},
+              .files = {},
+              .see_also = {"pipeweaver list", "pipeweaver plan", "docs/your-own-model.md", "workloads/README.md"}});
     app->callback([given] { fmt::print("{}", shown(given->name)); });
 }
 

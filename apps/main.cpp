@@ -1,6 +1,7 @@
 // pipeweaver: the command line. Parses, calls, prints; one line and the right exit status when something is wrong.
 #include "apps/commands.hpp"
 #include "apps/costdb.hpp"
+#include "apps/manual.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
 
@@ -51,9 +52,18 @@ std::string message_of(const CLI::ParseError& error, const CLI::App& program, in
 
 int main(int argc, char** argv) {
     using namespace pipeweaver;
-    CLI::App program{"pipeweaver plans the training steps of multimodal models: partitions, schedules, bounds."};
+    CLI::App program{"plans the training steps of multimodal models: partitions, schedules, bounds"};
     program.require_subcommand(1);
-    program.set_version_flag("--version", "pipeweaver " PIPEWEAVER_VERSION);
+    program.set_help_flag("-h,--help", "print this page and exit");
+    program.set_version_flag("--version", "pipeweaver " PIPEWEAVER_VERSION, "print the version and exit");
+    apps::describe(program, {.synopsis = "COMMAND [OPTION...]",
+                             .description = "`pipeweaver COMMAND --help` says what a command does, with examples.",
+                             .examples = {{"What models there are", "pipeweaver list models"},
+                                          {"A plan",
+                                           "pipeweaver plan --model dip-vlm-s --cluster h100-sxm:16 "
+                                           "--dataset vlm-mix --budget 300ms --out first"}},
+                             .files = {},
+                             .see_also = {"README.md", "docs/formats.md", "docs/limits.md"}});
     apps::add_plan(program);
     apps::add_solve(program);
     apps::add_replay(program);
@@ -62,6 +72,7 @@ int main(int argc, char** argv) {
     apps::add_bench(program);
     apps::add_list(program);
     apps::add_show(program);
+    apps::add_completion(program);
     try {
         program.parse(argc, argv);
     } catch (const CLI::ParseError& error) {

@@ -1,11 +1,12 @@
 // Options of a command: one table makes the flags, the configuration file's keys and the checks.
 #pragma once
 
+#include "pipeweaver/base/json.hpp"
+
 #include <CLI/App.hpp>
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,21 +18,28 @@ namespace pipeweaver::apps {
 [[nodiscard]] std::int64_t parse_integer(std::string_view name, std::string_view text, std::int64_t low,
                                          std::int64_t high);
 
-/// Options that may also stand in a configuration file (`--config FILE`, a JSON object with the flags' names as keys).
-/// What is on the command line wins.
+/// Options that may also stand in a configuration file (`--config FILE`, YAML or JSON, an object with the flags' names
+/// as keys). What is on the command line wins.
 class Options {
 public:
     explicit Options(CLI::App& app) : app_(&app) {}
 
-    // Each registers `--name`; the variable keeps its value where the option is given nowhere. They must outlive
-    // parse().
-    void text(const std::string& name, std::string& value, const std::string& about);
+    /// Title under which --help lists the options that are added from here on.
+    void group(const std::string& title) { group_ = title; }
+
+    // Each registers `--name KIND`; the kind is what --help shows and what completion goes by (FILE, DIR, MODEL, ...).
+    // The variable keeps its value where the option is given nowhere. They must outlive parse().
+    void text(const std::string& name, std::string& value, const std::string& kind, const std::string& about);
+    /// One of `allowed`; else Error{input} "--name: is 'x', allowed are ...".
+    void choice(const std::string& name, std::string& value, const std::vector<std::string>& allowed,
+                const std::string& about);
     void integer(const std::string& name, std::int64_t& value, std::int64_t low, std::int64_t high,
                  const std::string& about);
     void integer(const std::string& name, std::optional<std::int64_t>& value, std::int64_t low, std::int64_t high,
                  const std::string& about);
     /// A text that `set` parses; its Error is completed with the option's name.
-    void parsed(const std::string& name, const std::string& about, std::function<void(const std::string&)> set);
+    void parsed(const std::string& name, const std::string& kind, const std::string& about,
+                std::function<void(const std::string&)> set);
 
     /// Adds `--config`.
     void with_configuration();
@@ -45,9 +53,13 @@ private:
         CLI::Option* option;
         std::function<void(const std::string&)> set;
     };
+    static void set_from_command_line(const Entry& entry);
+    static void set_from_configuration(const Entry& entry, const Json& value);
+
     CLI::App* app_;
     std::vector<Entry> entries_;
     CLI::Option* configuration_ = nullptr;
+    std::string group_ = "Options";
 };
 
 }  // namespace pipeweaver::apps

@@ -3,6 +3,8 @@
 
 #include "apps/commands.hpp"
 #include "apps/console.hpp"
+#include "apps/manual.hpp"
+#include "apps/next_steps.hpp"
 #include "apps/workload.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
@@ -20,29 +22,17 @@ namespace {
 struct Plan {
     explicit Plan(CLI::App& app) : options(app) {
         console.add_to(app);
-        options.with_configuration();
         workload.add_to(options);
+        options.group("The plan");
+        options.with_configuration();
+        options.choice("partition", partition, {"dip", "megatron", "balanced"},
+                       "plan on this partition alone (default: the best of all)");
+        options.choice("assignment", assignment, {"balanced", "in-turn"},
+                       "microbatches to replicas: by cost (default: balanced), or each every so many-th");
+        options.choice("target", target, {"torch-actions", "torch-csv"},
+                       "what the schedule is for (default: torch-actions); torch-csv must then exist");
+        options.text("out", out, "DIR", "folder of the plan (required)");
         limits.add_to(options);
-        options.parsed(
-            "partition", "plan on this partition alone: dip, megatron or balanced", [this](const std::string& name) {
-                if (name != "dip" && name != "megatron" && name != "balanced")
-                    fail(ErrorKind::input, "--partition: is '{}', allowed are dip, megatron, balanced", name);
-                partition = name;
-            });
-        options.parsed("assignment", "microbatches to replicas: balanced by cost (default), or in-turn, for comparison",
-                       [this](const std::string& name) {
-                           if (name != "balanced" && name != "in-turn")
-                               fail(ErrorKind::input, "--assignment: is '{}', allowed are balanced, in-turn", name);
-                           sharing = name == "balanced" ? partition::Sharing::balanced : partition::Sharing::in_turn;
-                       });
-        options.parsed("target",
-                       "what the schedule is for: torch-actions (default) or torch-csv, which must then exist",
-                       [this](const std::string& name) {
-                           if (name != "torch-actions" && name != "torch-csv")
-                               fail(ErrorKind::input, "--target: is '{}', allowed are torch-actions, torch-csv", name);
-                           for_torch = name == "torch-csv";
-                       });
-        options.text("out", out, "folder of the plan (required)");
     }
 
     void run() {
@@ -52,8 +42,8 @@ struct Plan {
         planner::Request request = workload.request(static_cast<std::uint64_t>(limits.seed), limits.executor());
         request.max_rounds = limits.rounds();
         request.partition = partition;
-        request.sharing = sharing;
-        request.for_torch = for_torch;
+        request.sharing = assignment == "in-turn" ? partition::Sharing::in_turn : partition::Sharing::balanced;
+        request.for_torch = target == "torch-csv";
         const auto costs = costdb::CostDatabase::embedded(request.cluster.device);
         const auto plan = make_plan(request, costs);
         console.clear();
@@ -68,8 +58,7 @@ struct Plan {
         } else {
             fmt::print("{}", emit::plan_table(request, plan));
             std::fflush(stdout);  // the remark on stderr comes behind the table, also in a file
-            console.say(fmt::format("\nwritten to {}: report.html, plan.json, assignment.json, replica-000/ ...{}", out,
-                                    plan.torch.found.schedule ? ", torch/schedule.csv" : ""));
+            console.say(next_steps(files, out, request.for_torch));
         }
     }
 
@@ -79,7 +68,7 @@ struct Plan {
             return planner::make_plan(request, costs, limits.executor(),
                                       [this](double share) { return limits.begin(console, share); });
         } catch (const Error& error) {
-            if (error.kind() != ErrorKind::limit || for_torch) throw;
+            if (error.kind() != ErrorKind::limit || request.for_torch) throw;
             const auto asked = workload.layout_request(request, request.seed);
             fail(ErrorKind::limit, "{}; {}", error.what(), planner::what_would_fit(asked, costs, limits.executor()));
         }
@@ -89,19 +78,37 @@ struct Plan {
     Console console;
     WorkloadOptions workload;
     Limits limits;
-    std::string partition;
-    partition::Sharing sharing = partition::Sharing::balanced;
-    bool for_torch = false;
-    std::string out;
+    std::string partition, assignment, target, out;
 };
 
 }  // namespace
 
 void add_plan(CLI::App& program) {
     auto* app = program.add_subcommand("plan", "plan a training step of a multimodal model");
-    app->footer(
-        "example: pipeweaver plan --model dip-vlm-m --cluster h100-sxm:32 --tp 8 --pp 4 --dataset vlm-mix "
-        "--microbatches 16 --out plan");
+    describe(
+        *app,
+        {.synopsis = "--model MODEL --cluster CLUSTER (--batch FILE | --dataset DATASET) --out DIR [OPTION...]",
+         .description =
+             "Plans one training step of a multimodal model: how its modules are cut into pipeline stages, how the "
+             "batch is packed, and in which order each rank runs its work within its memory. Prints the plan, what a "
+             "better schedule could still gain, and the known schedules beside it; writes the folder DIR.\n"
+             "With --max-rounds instead of a time the same result comes out again, on any number of threads.",
+         .examples = {{"A known model on 32 GPUs, a batch drawn from a published mix",
+                       "pipeweaver plan --model dip-vlm-m --cluster h100-sxm:32 --tp 8 --pp 4 --dataset vlm-mix "
+                       "--budget 500ms --out plan"},
+                      {"Options from a file, samples of your own",
+                       "pipeweaver plan --config examples/plan.yaml --batch examples/batch.jsonl --out plan-own"},
+                      {"A Hugging Face configuration, planned for PyTorch's pipeline runtime",
+                       "pipeweaver plan --model hf:examples/qwen2.5-vl-7b.json --cluster h100-sxm:16 --tp 4 --pp 4 "
+                       "--dataset vlm-mix --microbatches 8 --target torch-csv --budget 500ms --out plan-torch"}},
+         .files = {{"report.html", "the plan for a person: one page that loads nothing"},
+                   {"plan.json", "the plan and why, for a program"},
+                   {"assignment.json", "which samples and items each microbatch takes, with loss weights"},
+                   {"replica-NNN/", "problem, solution, action lists and a trace of each replica"},
+                   {"torch/", "a schedule under the rules of PyTorch's pipeline runtime"},
+                   {"run.json", "what was measured: seconds, threads, host"}},
+         .see_also = {"pipeweaver list", "pipeweaver show", "pipeweaver emit", "docs/your-own-model.md",
+                      "docs/formats.md"}});
     const auto plan = std::make_shared<Plan>(*app);  // shared: CLI11 keeps the callback
     app->callback([plan] { plan->run(); });
 }

@@ -1,6 +1,7 @@
 // pipeweaver solve: a schedule problem in, its best schedule out. pipeweaver replay: what a schedule does.
 #include "apps/commands.hpp"
 #include "apps/console.hpp"
+#include "apps/manual.hpp"
 #include "apps/stages.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
@@ -26,15 +27,19 @@ using emulator::Replayer;
 
 struct Solve {
     explicit Solve(CLI::App& app) : options(app) {
-        app.add_option("problem", problem, "problem file (pipeweaver-problem/1), gzip allowed");
+        app.add_option("problem", problem, "problem file (pipeweaver-problem/1), gzip allowed")
+            ->type_name("FILE")
+            ->group("Operands");
         console.add_to(app);
-        stages.add_to(options);
+        options.group("The schedule");
+        options.text("out", out, "FILE", "solution file to write; with --stages a folder (required)");
+        options.text("strategy", strategy, "STRATEGY", "a strategy of `pipeweaver list strategies` (default: default)");
+        options.text("policy", policy, "POLICY",
+                     "no search: the schedule of this policy of `pipeweaver list policies`");
+        options.choice("target", target, {"torch-csv"}, "keep the rules of this target");
+        options.text("warm", warm, "FILE", "begin with the schedule of this solution file");
         limits.add_to(options);
-        options.text("out", out, "solution file to write; with --stages a folder (required)");
-        options.text("strategy", strategy, "a strategy of `pipeweaver list strategies` (default: default)");
-        options.text("policy", policy, "no search: the schedule of this policy of `pipeweaver list policies`");
-        options.text("target", target, "keep the rules of this target: torch-csv");
-        options.text("warm", warm, "begin with the schedule of this solution file");
+        stages.add_to(options);
     }
 
     void run() {
@@ -57,15 +62,7 @@ struct Solve {
         const auto solution = search::solution(found, file.problem, file.sha256);
         write_files({{out, to_json(solution)}});
         if (console.json) {
-            auto answer = nlohmann::ordered_json{{"problem", file.problem.name},
-                                                 {"makespan_ns", found.replay.makespan.count()},
-                                                 {"lower_bound_ns", found.bound.count()},
-                                                 {"gap", search::relative_gap(found.replay.makespan, found.bound)},
-                                                 {"strategy", found.strategy},
-                                                 {"stop_reason", name_of(found.stop_reason)},
-                                                 {"rounds", found.rounds},
-                                                 {"evaluations", found.evaluations},
-                                                 {"signature", signature(*found.schedule, found.replay.makespan)}};
+            auto answer = emit::solution_answer(file.problem, found);
             answer["run"] = limits.run(start);
             fmt::print("{}\n", answer.dump());
         } else {
@@ -78,13 +75,7 @@ struct Solve {
         if (!policy.empty() || !warm.empty())
             fail(ErrorKind::input, "{}: does not go with --stages, which compares all policies",
                  policy.empty() ? "--warm" : "--policy");
-        check_target();
         stages.solve({strategy, !target.empty(), out}, limits, console);
-    }
-
-    void check_target() const {
-        if (!target.empty() && target != "torch-csv")
-            fail(ErrorKind::input, "--target: is '{}', allowed is torch-csv", target);
     }
 
     search::Found searched(const Replayer& replayer, const emulator::ProblemFile& file) const {
@@ -114,7 +105,6 @@ struct Solve {
 
     search::Rules rules(const Problem& of) const {
         if (target.empty()) return {};
-        check_target();
         if (const auto why = planner::not_expressible_in_torch(of))
             fail(ErrorKind::limit, "{}: torch-csv: {}", problem, *why);
         return planner::torch_rules(of);
@@ -129,8 +119,14 @@ struct Solve {
 
 struct Replay {
     explicit Replay(CLI::App& app) {
-        app.add_option("problem", problem, "problem file, gzip allowed")->required();
-        app.add_option("solution", solution, "solution file, gzip allowed")->required();
+        app.add_option("problem", problem, "problem file, gzip allowed")
+            ->required()
+            ->type_name("FILE")
+            ->group("Operands");
+        app.add_option("solution", solution, "solution file, gzip allowed")
+            ->required()
+            ->type_name("FILE")
+            ->group("Operands");
         console.add_to(app);
     }
 
@@ -186,9 +182,9 @@ struct Replay {
 };
 
 template <class Command>
-void add(CLI::App& program, const char* name, const char* about, const char* example) {
+void add(CLI::App& program, const char* name, const char* about, Manual manual) {
     auto* app = program.add_subcommand(name, about);
-    app->footer(example);
+    describe(*app, std::move(manual));
     const auto command = std::make_shared<Command>(*app);  // shared: CLI11 keeps the callback
     app->callback([command] { command->run(); });
 }
@@ -197,14 +193,38 @@ void add(CLI::App& program, const char* name, const char* about, const char* exa
 
 void add_solve(CLI::App& program) {
     add<Solve>(
-        program, "solve", "find the best schedule of a problem",
-        "examples: pipeweaver solve problem.json.gz --out solution.json --budget 1s\n"
-        "          pipeweaver solve --stages stages.csv --microbatches 16 --capacity 80GiB --link 50GB/s --out plan");
+        program, "solve", "find the best schedule of a problem, or of measured stage times",
+        {.synopsis = "(PROBLEM | --stages FILE --microbatches N) --out FILE [OPTION...]",
+         .description = "Searches for the order of tasks and the memory modes with the smallest makespan, within the "
+                        "memory of every rank, until the budget ends or the lower bound is met. With --stages the "
+                        "problem is a chain of stages that you measured, and the answer is a folder with a schedule "
+                        "for PyTorch.",
+         .examples = {{"The problem of a plan, searched again with another seed",
+                       "pipeweaver solve plan/replica-000/problem.json.gz --budget 300ms --seed 2 --out solution.json"},
+                      {"One known schedule instead of a search",
+                       "pipeweaver solve plan/replica-000/problem.json.gz --policy dual-queue --out policy.json"},
+                      {"Stage times from a profile",
+                       "pipeweaver solve --stages examples/stages.csv --microbatches 16 --capacity 80GiB "
+                       "--link 50GB/s --budget 300ms --out stages"}},
+         .files = {{"PROBLEM", "pipeweaver-problem/1, also in YAML if you write it by hand"},
+                   {"--out FILE", "pipeweaver-solution/1"},
+                   {"--stages FILE", "CSV of stage times"}},
+         .see_also = {"pipeweaver replay", "pipeweaver list policies", "docs/your-own-stage-times.md",
+                      "docs/formats.md"}});
 }
 
 void add_replay(CLI::App& program) {
     add<Replay>(program, "replay", "recompute and check a schedule",
-                "example: pipeweaver replay problem.json.gz solution.json");
+                {.synopsis = "PROBLEM SOLUTION [--json]",
+                 .description = "Recomputes times and memory of a schedule and holds the solution's claims against "
+                                "them. A schedule that overflows a rank's memory or waits for ever is refused with "
+                                "the task.",
+                 .examples = {{"What solve wrote", "pipeweaver replay plan/replica-000/problem.json.gz solution.json"},
+                              {"What plan wrote, for a program to read",
+                               "pipeweaver replay plan/replica-000/problem.json.gz plan/replica-000/solution.json "
+                               "--json"}},
+                 .files = {{"PROBLEM, SOLUTION", "pipeweaver-problem/1 and pipeweaver-solution/1"}},
+                 .see_also = {"pipeweaver solve", "docs/formats.md"}});
 }
 
 }  // namespace pipeweaver::apps

@@ -1,5 +1,6 @@
 #include "apps/stages.hpp"
 
+#include "apps/next_steps.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emit/stage_files.hpp"
@@ -21,12 +22,13 @@ Bytes positive_bytes(std::string_view text) {
 }  // namespace
 
 void StageOptions::add_to(Options& options) {
-    options.text("stages", table,
+    options.group("Measured stage times instead of a problem");
+    options.text("stages", table, "FILE",
                  "measured stage times (CSV; docs/your-own-stage-times.md) in place of a problem file");
     options.integer("microbatches", microbatches, 1, 1'000'000, "with --stages: microbatches of a step");
-    options.parsed("capacity", "with --stages: memory of every rank, like 80GiB (default: not limited)",
+    options.parsed("capacity", "SIZE", "with --stages: memory of every rank, like 80GiB (default: not limited)",
                    [this](const std::string& text) { capacity = positive_bytes(text); });
-    options.parsed("link", "with --stages: speed between ranks, like 50GB/s (default: transfers take no time)",
+    options.parsed("link", "SPEED", "with --stages: speed between ranks, like 50GB/s (default: transfers take no time)",
                    [this](const std::string& text) { link = parse_bandwidth(text); });
 }
 
@@ -63,8 +65,7 @@ void StageOptions::solve(const StagesWanted& wanted, const Limits& limits, const
     }
     fmt::print("{}", emit::stage_table(plan));
     std::fflush(stdout);  // the remark on stderr comes behind the table, also in a file
-    console.say(fmt::format("\nwritten to {}: report.html, problem.json.gz, solution.json, trace.json.gz{}", wanted.out,
-                            plan.torch.found.schedule ? ", torch/schedule.csv" : ""));
+    console.say(next_steps(files, wanted.out, wanted.for_torch));
 }
 
 }  // namespace pipeweaver::apps

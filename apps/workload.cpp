@@ -1,6 +1,7 @@
 #include "apps/workload.hpp"
 
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/json.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
 #include "pipeweaver/workloads/hf_config.hpp"
 
@@ -8,7 +9,7 @@ namespace pipeweaver::apps {
 
 workloads::Model find_model(const std::string& name) {
     if (name.starts_with("hf:")) return workloads::read_hf_model(name.substr(3));
-    if (name.ends_with(".json") || name.ends_with(".json.gz")) return workloads::read_model(name);
+    if (names_a_document(name)) return workloads::read_model(name);
     return workloads::model(name);
 }
 
@@ -16,7 +17,7 @@ namespace {
 
 void add_degree(Options& options, const std::string& name, Degree& degree, std::int64_t most,
                 const std::string& about) {
-    options.parsed(name, about, [name, &degree, most](const std::string& text) {
+    options.parsed(name, "auto|N", about, [name, &degree, most](const std::string& text) {
         degree.automatic = text == "auto";
         if (degree.automatic) return;
         try {
@@ -30,14 +31,17 @@ void add_degree(Options& options, const std::string& name, Degree& degree, std::
 }  // namespace
 
 void WorkloadOptions::add_to(Options& options) {
-    options.text("model", model, "a model of `pipeweaver list models`, a model file, or hf:CONFIG.json (required)");
-    options.text("cluster", cluster, "NAME:GPUS of `pipeweaver list clusters`, or a cluster file (required)");
+    options.group("Model, machine and batch");
+    options.text("model", model, "MODEL",
+                 "a model of `pipeweaver list models`, a model file (JSON or YAML), or hf:CONFIG.json (required)");
+    options.text("cluster", cluster, "CLUSTER",
+                 "NAME:GPUS of `pipeweaver list clusters`, or a cluster file (JSON or YAML) (required)");
     add_degree(options, "tp", tp, 1024,
                "tensor parallel GPUs, or auto (default: the model's published layout, else auto)");
     add_degree(options, "pp", pp, 1024, "pipeline ranks, or auto (default: the model's published layout, else auto)");
     add_degree(options, "dp", dp, 65536, "replicas, or auto (default: the GPUs that are left)");
-    options.text("batch", batch, "a batch file (.jsonl, one sample a line)");
-    options.text("dataset", dataset, "draw the batch from this data set of `pipeweaver list datasets`");
+    options.text("batch", batch, "FILE", "a batch file (.jsonl, one sample a line)");
+    options.text("dataset", dataset, "DATASET", "draw the batch from this data set of `pipeweaver list datasets`");
     options.integer("microbatches", microbatches, 1, 100'000,
                     "microbatches of each replica to draw with --dataset (default 16)");
 }

@@ -1,5 +1,6 @@
 #include "pipeweaver/base/json.hpp"
 
+#include "base/yaml.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
 #include "pipeweaver/base/text.hpp"
@@ -97,7 +98,17 @@ std::string place(std::string_view text, std::size_t byte) {
     return fmt::format("line {}, column {}", line, column);
 }
 
+// Whether a file has one of the extensions, perhaps followed by .gz.
+bool is_named(std::string_view file, std::initializer_list<std::string_view> extensions) {
+    if (file.ends_with(".gz")) file.remove_suffix(3);
+    return std::any_of(extensions.begin(), extensions.end(), [&](std::string_view e) { return file.ends_with(e); });
+}
+
 }  // namespace
+
+bool names_a_document(std::string_view text) {
+    return text.find('/') != std::string_view::npos || is_named(text, {".json", ".yaml", ".yml"});
+}
 
 JsonDocument::JsonDocument(std::string name, std::string_view text)
     : name_(std::move(name)), value_(std::make_unique<json>()) {
@@ -111,7 +122,17 @@ JsonDocument::JsonDocument(std::string name, std::string_view text)
     }
 }
 
-JsonDocument JsonDocument::read(const std::filesystem::path& path) { return {path.string(), read_file(path)}; }
+JsonDocument JsonDocument::yaml(std::string name, std::string_view text) {
+    JsonDocument document;
+    document.name_ = std::move(name);
+    document.value_ = std::make_unique<json>(parse_yaml(document.name_, text, document.lines_));
+    return document;
+}
+
+JsonDocument JsonDocument::read(const std::filesystem::path& path) {
+    if (is_named(path.native(), {".yaml", ".yml"})) return yaml(path.string(), read_file(path));
+    return {path.string(), read_file(path)};
+}
 
 JsonDocument::JsonDocument(JsonDocument&&) noexcept = default;
 JsonDocument& JsonDocument::operator=(JsonDocument&&) noexcept = default;
@@ -129,11 +150,20 @@ void JsonDocument::require_format(std::string_view name, int version) const {
 
 std::string JsonDocument::canonical() const { return value_->dump(); }
 
-void Json::fail(std::string_view message) const {
+std::string Json::path() const {
     std::string path;
     find_path(*document_->value_, value_, path);
-    if (path.empty()) pipeweaver::fail(ErrorKind::input, "{}: {}", document_->name(), message);
-    pipeweaver::fail(ErrorKind::input, "{}: {}: {}", document_->name(), path, message);
+    return path;
+}
+
+void Json::fail(std::string_view message) const { fail(message, path()); }
+
+void Json::fail(std::string_view message, const std::string& path_with_line) const {
+    std::string place = document_->name();
+    if (const auto line = document_->lines_.find(path_with_line); line != document_->lines_.end())
+        place += fmt::format(":{}", line->second);
+    if (const auto here = path(); !here.empty()) place += ": " + here;
+    pipeweaver::fail(ErrorKind::input, "{}: {}", place, message);
 }
 
 bool Json::is_null() const { return value_->is_null(); }
@@ -144,11 +174,14 @@ bool Json::is_integer() const { return value_->is_number_integer(); }
 
 void Json::only_keys(std::initializer_list<std::string_view> known) const {
     if (!is_object()) fail(fmt::format("is {}, an object is needed", shown(*value_)));
-    for (const auto& item : value_->items()) {
-        if (std::find(known.begin(), known.end(), item.key()) != known.end()) continue;
-        const std::vector<std::string> names(known.begin(), known.end());
-        fail(unknown("key", item.key(), names));
-    }
+    for (const auto& item : value_->items())
+        if (std::find(known.begin(), known.end(), item.key()) == known.end())
+            only_keys(std::vector<std::string>(known.begin(), known.end()));  // names it
+}
+
+void Json::only_keys(std::span<const std::string> known) const {
+    for (const auto& [key, member] : members())
+        if (std::find(known.begin(), known.end(), key) == known.end()) fail(unknown("key", key, known), member.path());
 }
 
 Json Json::at(std::string_view key) const {

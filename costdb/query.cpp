@@ -1,5 +1,6 @@
 #include "pipeweaver/costdb/query.hpp"
 
+#include "costdb/table_row.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
 
@@ -12,43 +13,22 @@ namespace {
 
 constexpr std::array<std::string_view, 3> answer_columns{"latency_us", "basis", "error_percent"};
 
-/// A query's line: cells by column name, with the default where the cell or column is missing.
-class Row {
+constexpr auto largest = std::int64_t{1} << 50;
+
+/// A query's line. Of the sizes none is larger than a message may be: what no table holds is extrapolated.
+class Row : public TableRow {
 public:
-    Row(const CsvTable& table, std::size_t row) : table_(table), row_(row) {}
+    using TableRow::TableRow;
 
-    std::int64_t whole(std::string_view column, std::int64_t otherwise = 0) const {
-        const auto at = table_.find(column);
-        if (otherwise > 0 && (!at || table_.text(row_, *at).empty())) return otherwise;
-        constexpr auto largest = std::int64_t{1} << 50;
-        return table_.integer(row_, table_.column(column), 1, largest);
+    std::int64_t whole(std::string_view column) const { return TableRow::whole(column, largest); }
+    std::int64_t whole(std::string_view column, std::int64_t otherwise) const {
+        return TableRow::whole(column, largest, otherwise);
     }
-    std::string_view text(std::string_view column, std::string_view otherwise = {}) const {
-        const auto at = table_.find(column);
-        if (!otherwise.empty() && (!at || table_.text(row_, *at).empty())) return otherwise;
-        const auto cell = table_.text(row_, table_.column(column));
-        if (cell.empty()) table_.fail_at(row_, *at, "is empty");
-        return cell;
+    Pass pass() const { return static_cast<Pass>(choice("pass", pass_names(), "forward")); }
+    CollectiveKind collective() const {
+        if (text("collective") == "alltoall") return CollectiveKind::all_to_all;  // as the measured tables spell it
+        return static_cast<CollectiveKind>(choice("collective", collective_names()));
     }
-    template <class Enum>
-    Enum choice(std::string_view column, std::span<const std::string> names, std::string_view otherwise = {}) const {
-        const auto cell = text(column, otherwise);
-        const auto found = std::find(names.begin(), names.end(), cell);
-        if (found == names.end()) table_.fail_at(row_, table_.column(column), unknown(column, cell, names));
-        return static_cast<Enum>(found - names.begin());
-    }
-    Dtype dtype(std::string_view otherwise = {}) const { return choice<Dtype>("dtype", dtype_names(), otherwise); }
-    Pass pass() const { return choice<Pass>("pass", pass_names(), "forward"); }
-    bool flag(std::string_view column) const {
-        const auto cell = text(column);
-        if (cell == "1" || cell == "true" || cell == "True") return true;
-        if (cell == "0" || cell == "false" || cell == "False") return false;
-        table_.fail_at(row_, table_.column(column), fmt::format("is '{}', allowed are 1, 0, true and false", cell));
-    }
-
-private:
-    const CsvTable& table_;
-    std::size_t row_;
 };
 
 Cost ask_gemm(const CostDatabase& database, const Row& row) {
@@ -72,13 +52,11 @@ Cost ask_attention(const CostDatabase& database, const Row& row) {
 }
 
 Cost ask_collective(const CostDatabase& database, const Row& row) {
-    const bool source_word = row.text("collective") == "alltoall";  // as the measured tables spell it
-    return database.cost(Collective{
-        .kind = source_word ? CollectiveKind::all_to_all : row.choice<CollectiveKind>("collective", collective_names()),
-        .dtype = row.dtype("bf16"),
-        .gpus = row.whole("gpus"),
-        .gpus_per_node = row.whole("gpus_per_node", 8),
-        .message = Bytes{row.whole("message_bytes")}});
+    return database.cost(Collective{.kind = row.collective(),
+                                    .dtype = row.dtype("bf16"),
+                                    .gpus = row.whole("gpus"),
+                                    .gpus_per_node = row.whole("gpus_per_node", 8),
+                                    .message = Bytes{row.whole("message_bytes")}});
 }
 
 Cost ask_transfer(const CostDatabase& database, const Row& row) {

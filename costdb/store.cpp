@@ -2,8 +2,12 @@
 
 #include "costdb/sqlite.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
+#include <span>
+#include <tuple>
 #include <utility>
 
 namespace pipeweaver::costdb {
@@ -44,99 +48,113 @@ CREATE TABLE moe(
 
 const std::array<std::string, 3> sweeps{"sweep", "large", "nodes"};
 
-// ---- one struct per table: its name, its columns but the source, a point to values and back
+// ---- one struct per table: its name, and its columns but the source with the members of a point that they hold
+
+template <class Point, class Value>
+struct Column {
+    const char* name;
+    Value Point::*member;
+    constexpr Column(const char* of, Value Point::*in) : name(of), member(in) {}  // clang 14 needs it to deduce
+};
 
 struct GemmRows {
     using Point = GemmPoint;
     static constexpr auto table = "gemm";
-    static constexpr auto columns = "dtype,pass,m,n,k,latency_ns";
     static constexpr auto points = &Measurements::gemm;
-    static auto values(const Point& p) {
-        return std::tuple(std::string(name_of(p.dtype)), std::string(name_of(p.pass)), p.m, p.n, p.k, p.latency_ns);
-    }
-    static Point point(const Statement& s) {
-        return {static_cast<Dtype>(index_of("dtype", s.text(0), dtype_names())),
-                static_cast<Pass>(index_of("pass", s.text(1), pass_names())),
-                s.integer(2),
-                s.integer(3),
-                s.integer(4),
-                s.integer(5)};
-    }
+    static constexpr std::tuple columns{Column{"dtype", &Point::dtype}, Column{"pass", &Point::pass},
+                                        Column{"m", &Point::m},         Column{"n", &Point::n},
+                                        Column{"k", &Point::k},         Column{"latency_ns", &Point::latency_ns}};
 };
 
 struct AttentionRows {
     using Point = AttentionPoint;
     static constexpr auto table = "attention";
-    static constexpr auto columns = "dtype,pass,causal,head_dim,kv_heads,q_heads,batch,seq_len,latency_ns";
     static constexpr auto points = &Measurements::attention;
-    static auto values(const Point& p) {
-        return std::tuple(std::string(name_of(p.dtype)), std::string(name_of(p.pass)), std::int64_t{p.causal},
-                          p.head_dim, p.kv_heads, p.q_heads, p.batch, p.seq_len, p.latency_ns);
-    }
-    static Point point(const Statement& s) {
-        return {.dtype = static_cast<Dtype>(index_of("dtype", s.text(0), dtype_names())),
-                .pass = static_cast<Pass>(index_of("pass", s.text(1), pass_names())),
-                .batch = s.integer(6),
-                .seq_len = s.integer(7),
-                .q_heads = s.integer(5),
-                .kv_heads = s.integer(4),
-                .head_dim = s.integer(3),
-                .causal = s.integer(2) != 0,
-                .latency_ns = s.integer(8)};
-    }
+    static constexpr std::tuple columns{Column{"dtype", &Point::dtype},          Column{"pass", &Point::pass},
+                                        Column{"causal", &Point::causal},        Column{"head_dim", &Point::head_dim},
+                                        Column{"kv_heads", &Point::kv_heads},    Column{"q_heads", &Point::q_heads},
+                                        Column{"batch", &Point::batch},          Column{"seq_len", &Point::seq_len},
+                                        Column{"latency_ns", &Point::latency_ns}};
 };
 
 struct CollectiveRows {
     using Point = CollectivePoint;
     static constexpr auto table = "collective";
-    static constexpr auto columns = "sweep,collective,dtype,gpus,gpus_per_node,message_bytes,latency_ns";
     static constexpr auto points = &Measurements::collective;
-    static auto values(const Point& p) {
-        return std::tuple(sweeps[static_cast<std::size_t>(p.source)], std::string(name_of(p.kind)),
-                          std::string(name_of(p.dtype)), p.gpus, p.gpus_per_node, p.message_bytes, p.latency_ns);
-    }
-    static Point point(const Statement& s) {
-        return {static_cast<LinkSource>(index_of("sweep", s.text(0), sweeps)),
-                static_cast<CollectiveKind>(index_of("collective", s.text(1), collective_names())),
-                static_cast<Dtype>(index_of("dtype", s.text(2), dtype_names())),
-                s.integer(3),
-                s.integer(4),
-                s.integer(5),
-                s.integer(6)};
-    }
+    static constexpr std::tuple columns{Column{"sweep", &Point::source},
+                                        Column{"collective", &Point::kind},
+                                        Column{"dtype", &Point::dtype},
+                                        Column{"gpus", &Point::gpus},
+                                        Column{"gpus_per_node", &Point::gpus_per_node},
+                                        Column{"message_bytes", &Point::message_bytes},
+                                        Column{"latency_ns", &Point::latency_ns}};
 };
 
 struct PointToPointRows {
     using Point = PointToPointPoint;
     static constexpr auto table = "point_to_point";
-    static constexpr auto columns = "gpus_per_node,message_bytes,latency_ns";
     static constexpr auto points = &Measurements::point_to_point;
-    static auto values(const Point& p) { return std::tuple(p.gpus_per_node, p.message_bytes, p.latency_ns); }
-    static Point point(const Statement& s) { return {s.integer(0), s.integer(1), s.integer(2)}; }
+    static constexpr std::tuple columns{Column{"gpus_per_node", &Point::gpus_per_node},
+                                        Column{"message_bytes", &Point::message_bytes},
+                                        Column{"latency_ns", &Point::latency_ns}};
 };
 
 struct MoeRows {
     using Point = MoePoint;
     static constexpr auto table = "moe";
-    static constexpr auto columns = "dtype,routing,hidden,ffn,top_k,experts,moe_tp,moe_ep,tokens,latency_ns";
     static constexpr auto points = &Measurements::moe;
-    static auto values(const Point& p) {
-        return std::tuple(std::string(name_of(p.dtype)), p.routing, p.hidden, p.ffn, p.top_k, p.experts, p.moe_tp,
-                          p.moe_ep, p.tokens, p.latency_ns);
-    }
-    static Point point(const Statement& s) {
-        return {.dtype = static_cast<Dtype>(index_of("dtype", s.text(0), dtype_names())),
-                .tokens = s.integer(8),
-                .hidden = s.integer(2),
-                .ffn = s.integer(3),
-                .top_k = s.integer(4),
-                .experts = s.integer(5),
-                .moe_tp = s.integer(6),
-                .moe_ep = s.integer(7),
-                .routing = std::string(s.text(1)),
-                .latency_ns = s.integer(9)};
-    }
+    static constexpr std::tuple columns{Column{"dtype", &Point::dtype},   Column{"routing", &Point::routing},
+                                        Column{"hidden", &Point::hidden}, Column{"ffn", &Point::ffn},
+                                        Column{"top_k", &Point::top_k},   Column{"experts", &Point::experts},
+                                        Column{"moe_tp", &Point::moe_tp}, Column{"moe_ep", &Point::moe_ep},
+                                        Column{"tokens", &Point::tokens}, Column{"latency_ns", &Point::latency_ns}};
 };
+
+// ---- a member as SQL holds it, and back
+
+std::int64_t stored(std::int64_t value) { return value; }
+std::int64_t stored(bool value) { return value ? 1 : 0; }
+const std::string& stored(const std::string& value) { return value; }
+const std::string& stored(LinkSource value) { return sweeps[static_cast<std::size_t>(value)]; }
+template <class Enum>
+std::string stored(Enum value) {
+    return std::string(name_of(value));
+}
+
+template <class Enum>
+void read_name(const Statement& row, int column, const char* what, std::span<const std::string> names, Enum& value) {
+    value = static_cast<Enum>(index_of(what, row.text(column), names));
+}
+
+void read(const Statement& row, int column, const char*, std::int64_t& value) { value = row.integer(column); }
+void read(const Statement& row, int column, const char*, bool& value) { value = row.integer(column) != 0; }
+void read(const Statement& row, int column, const char*, std::string& value) { value = row.text(column); }
+void read(const Statement& row, int column, const char* what, LinkSource& value) {
+    read_name(row, column, what, sweeps, value);
+}
+void read(const Statement& row, int column, const char* what, Dtype& value) {
+    read_name(row, column, what, dtype_names(), value);
+}
+void read(const Statement& row, int column, const char* what, Pass& value) {
+    read_name(row, column, what, pass_names(), value);
+}
+void read(const Statement& row, int column, const char* what, CollectiveKind& value) {
+    read_name(row, column, what, collective_names(), value);
+}
+
+template <class Rows>
+std::vector<std::string> column_names() {
+    return std::apply([](const auto&... column) { return std::vector<std::string>{column.name...}; }, Rows::columns);
+}
+
+template <class Rows>
+typename Rows::Point point_of(const Statement& row) {
+    typename Rows::Point point;
+    int place = 0;
+    std::apply([&](const auto&... column) { (read(row, place++, column.name, point.*column.member), ...); },
+               Rows::columns);
+    return point;
+}
 
 /// f(GemmRows{}), f(AttentionRows{}), ...
 template <class F>
@@ -151,15 +169,16 @@ void for_each_table(F f) {
 template <class Rows>
 void insert(const Sqlite& database, std::int64_t source, std::vector<typename Rows::Point> points) {
     std::sort(points.begin(), points.end(), [](const auto& a, const auto& b) { return key_of(a) < key_of(b); });
-    const std::string columns = Rows::columns;
+    const auto columns = column_names<Rows>();
     std::string places = "?";
-    for (auto n = std::count(columns.begin(), columns.end(), ',') + 1; n > 0; --n) places += ",?";
-    Statement statement(database,
-                        fmt::format("INSERT INTO {}(source,{}) VALUES({})", Rows::table, Rows::columns, places));
+    for (std::size_t i = 0; i < columns.size(); ++i) places += ",?";
+    Statement statement(
+        database, fmt::format("INSERT INTO {}(source,{}) VALUES({})", Rows::table, fmt::join(columns, ","), places));
     for (const auto& point : points) {
         statement.bind(1, source);
-        std::apply([&, place = 1](const auto&... value) mutable { (statement.bind(++place, value), ...); },
-                   Rows::values(point));
+        int place = 1;
+        std::apply([&](const auto&... column) { (statement.bind(++place, stored(point.*column.member)), ...); },
+                   Rows::columns);
         statement.step();
         statement.reset();
     }
@@ -178,10 +197,11 @@ bool is_sane(const Point& point) {
 template <class Rows>
 void select(const std::string& name, const Sqlite& database, std::int64_t source, Measurements& into) {
     auto& points = into.*Rows::points;
-    Statement rows(database, fmt::format("SELECT {} FROM {} WHERE source = ?1", Rows::columns, Rows::table));
+    Statement rows(database, fmt::format("SELECT {} FROM {} WHERE source = ?1", fmt::join(column_names<Rows>(), ","),
+                                         Rows::table));
     rows.bind(1, source);
     while (rows.step()) {
-        points.push_back(Rows::point(rows));
+        points.push_back(point_of<Rows>(rows));
         if (!is_sane(points.back()))
             fail(ErrorKind::input, "{}: {}: a size or latency of source {} is not possible", name, Rows::table, source);
     }

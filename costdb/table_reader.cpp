@@ -1,6 +1,7 @@
 #include "costdb/table_reader.hpp"
 
 #include "costdb/device_facts.hpp"
+#include "costdb/table_row.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
 
@@ -18,46 +19,16 @@ constexpr std::int64_t largest_size = std::int64_t{1} << 32;
 constexpr std::int64_t largest_message = std::int64_t{1} << 50;
 constexpr double longest_us = 3'600e6;
 
-/// A line of a table, by column names.
-class Row {
+/// A measured line.
+class Row : public TableRow {
 public:
-    Row(const CsvTable& table, std::size_t row) : table_(table), row_(row) {}
+    using TableRow::TableRow;
 
-    std::int64_t size(std::string_view column) const {
-        return table_.integer(row_, table_.column(column), 1, largest_size);
-    }
-    std::int64_t message() const { return table_.integer(row_, table_.column("message_bytes"), 1, largest_message); }
-    bool flag(std::string_view column) const {
-        const auto cell = table_.text(row_, table_.column(column));
-        if (cell == "1" || cell == "True" || cell == "true") return true;
-        if (cell == "0" || cell == "False" || cell == "false") return false;
-        fail(column, fmt::format("is '{}', allowed are 1, 0, True and False", cell));
-    }
-    std::size_t choice(std::string_view column, std::span<const std::string> names) const {
-        const auto cell = table_.text(row_, table_.column(column));
-        const auto found = std::find(names.begin(), names.end(), cell);
-        if (found == names.end()) fail(column, unknown(column, cell, names));
-        return static_cast<std::size_t>(found - names.begin());
-    }
-    Dtype dtype() const { return static_cast<Dtype>(choice("dtype", dtype_names())); }
-    std::string text(std::string_view column) const {
-        const auto cell = table_.text(row_, table_.column(column));
-        if (cell.empty()) fail(column, "is empty");
-        return std::string(cell);
-    }
+    std::int64_t size(std::string_view column) const { return whole(column, largest_size); }
+    std::int64_t message() const { return whole("message_bytes", largest_message); }
     std::int64_t latency_ns() const {
         return std::max<std::int64_t>(1, std::llround(1e3 * number("latency_us", longest_us)));
     }
-    double number(std::string_view column, double high) const {
-        return table_.number(row_, table_.column(column), 0, high);
-    }
-    [[noreturn]] void fail(std::string_view column, std::string_view message) const {
-        table_.fail_at(row_, table_.column(column), message);
-    }
-
-private:
-    const CsvTable& table_;
-    std::size_t row_;
 };
 
 const std::array<std::string, 3> trained_passes{"forward", "backward_input", "backward_weight"};
@@ -153,7 +124,7 @@ void read_moe(const Row& row, Measurements& into) {
                         .experts = row.size("experts"),
                         .moe_tp = row.size("moe_tp"),
                         .moe_ep = row.size("moe_ep"),
-                        .routing = row.text("routing"),
+                        .routing = std::string(row.text("routing")),
                         .latency_ns = row.latency_ns()});
 }
 

@@ -246,4 +246,16 @@ std::string assignment_json(const Request& request, const Plan& plan) {
     return json.dump(1) + "\n";
 }
 
+Writer solution_answer(const Problem& problem, const search::Found& found) {
+    return {{"problem", problem.name},
+            {"makespan_ns", found.replay.makespan.count()},
+            {"lower_bound_ns", found.bound.count()},
+            {"gap", search::relative_gap(found.replay.makespan, found.bound)},
+            {"strategy", found.strategy},
+            {"stop_reason", name_of(found.stop_reason)},
+            {"rounds", found.rounds},
+            {"evaluations", found.evaluations},
+            {"signature", signature(*found.schedule, found.replay.makespan)}};
+}
+
 }  // namespace pipeweaver::emit

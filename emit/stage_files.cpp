@@ -35,19 +35,7 @@ std::vector<FileToWrite> stage_files(const StageRequest& request, const StagePla
 
 std::string stage_json(const StagePlan& plan) {
     using Json = nlohmann::ordered_json;
-    const auto answer_of = [](const StageSchedule& schedule) {
-        const search::Found& found = schedule.found;
-        return Json{{"problem", schedule.problem.name},
-                    {"makespan_ns", found.replay.makespan.count()},
-                    {"lower_bound_ns", found.bound.count()},
-                    {"gap", search::relative_gap(found.replay.makespan, found.bound)},
-                    {"strategy", found.strategy},
-                    {"stop_reason", name_of(found.stop_reason)},
-                    {"rounds", found.rounds},
-                    {"evaluations", found.evaluations},
-                    {"signature", signature(*found.schedule, found.replay.makespan)}};
-    };
-    Json answer = answer_of(plan.best);
+    Json answer = solution_answer(plan.best.problem, plan.best.found);
     answer["peak_bytes"] = Json::array();
     for (const Bytes peak : plan.best.found.replay.peak) answer["peak_bytes"].push_back(peak.count);
     answer["policies"] = Json::array();
@@ -60,7 +48,8 @@ std::string stage_json(const StagePlan& plan) {
         else
             answer["policies"].push_back({{"policy", one.policy}, {"why_not", one.result.why_not}});
     }
-    answer["torch"] = plan.torch.found.schedule ? answer_of(plan.torch) : Json{{"why_not", plan.torch.found.why_not}};
+    const search::Found& torch = plan.torch.found;
+    answer["torch"] = torch.schedule ? solution_answer(plan.torch.problem, torch) : Json{{"why_not", torch.why_not}};
     return answer.dump();
 }
 

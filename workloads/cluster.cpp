@@ -100,10 +100,6 @@ std::int64_t parse_count(std::string_view text, std::string_view whole) {
     return gpus;
 }
 
-bool is_file(std::string_view text) {
-    return text.find('/') != std::string_view::npos || text.ends_with(".json") || text.ends_with(".json.gz");
-}
-
 Cluster read_cluster(std::string_view path) {
     const auto document = JsonDocument::read(std::filesystem::path(path));
     document.require_format("pipeweaver-cluster", 1);
@@ -142,9 +138,9 @@ Cluster find_cluster(std::string_view text) {
     // A ':' inside a file's path is no count: what follows a count holds no '/' and no '.'.
     const std::size_t colon = text.rfind(':');
     const std::string_view tail = colon == std::string_view::npos ? "" : text.substr(colon + 1);
-    const bool counted = colon != std::string_view::npos && !is_file(tail);
+    const bool counted = colon != std::string_view::npos && !names_a_document(tail);
     const std::string_view name = counted ? text.substr(0, colon) : text;
-    Cluster cluster = is_file(name) ? read_cluster(name) : cluster_named(name);
+    Cluster cluster = names_a_document(name) ? read_cluster(name) : cluster_named(name);
     if (counted) cluster.gpus = parse_count(tail, text);
     if (cluster.gpus == 0)
         fail(ErrorKind::input, "cluster '{}': the number of GPUs is missing, write {}:32 for 32 of them", text, name);

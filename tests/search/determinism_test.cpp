@@ -27,7 +27,7 @@ void check_same(const Found& found, const Found& expected) {
 }
 
 Problem problem_with_choices(bool modes) {
-    return random_problem({.ranks = 3, .microbatches = 7, .stages = 6, .modes = modes, .items = true}, modes ? 19 : 12);
+    return random_problem({.ranks = 3, .microbatches = 7, .stages = 6, .modes = modes, .items = true}, 12);
 }
 
 }  // namespace

@@ -3,21 +3,13 @@
 
 #include "pipeweaver/base/random.hpp"
 #include "pipeweaver/emulator/replay.hpp"
+#include "tests/support/random_problem.hpp"
 
 #include <optional>
 
 namespace pipeweaver::search_tests {
 
-/// What a random problem has; sizes are those of the largest.
-struct Shape {
-    std::uint32_t ranks = 3;
-    std::uint32_t microbatches = 4;
-    std::uint32_t stages = 4;  ///< on ranks in a loop
-    bool split = false;        ///< backward as I and W
-    bool modes = false;        ///< three memory modes per pair
-    bool items = false;        ///< the first stage runs several items per microbatch
-    bool capped = true;        ///< capacities near what one or two microbatches need
-};
+using testing::Shape;
 
 /// The n-th problem of a shape. It passes emulator::validate(), but no schedule of it need fit.
 emulator::Problem random_problem(const Shape& shape, std::uint64_t number);

@@ -133,7 +133,7 @@ TEST_CASE("rules against the edges, and unknown strategies, are the caller's err
     Options options;
     options.rules.fixed_order = {{TaskId{1}, TaskId{0}}};  // the backward before its forward
     CHECK_THROWS_WITH_AS(solve_rounds(problem, 1, options),
-                         "rules: the fixed order of a rank contradicts the edges of 'random'", Error);
+                         "rules: the fixed order of a rank contradicts the edges of 'random-1'", Error);
     options = {};
     options.strategy = "defualt";
     CHECK_THROWS_WITH_AS(solve_rounds(problem, 1, options), "unknown strategy 'defualt'; did you mean 'default'?",

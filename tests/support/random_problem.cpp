@@ -47,16 +47,35 @@ struct Draft {
     std::vector<Trio> trios;
 };
 
+struct Sizes {  // the largest of each
+    Count base = 1000, tail = 5000, lag = 800;
+    Count forward = 9000, backward = 15000, slower = 4000;
+    Count held = 500, passing = 300, more_passing = 50, transient = 200, more_transient = 100;
+};
+
+constexpr Sizes small{5, 6, 2, 9, 15, 6, 9, 2, 1, 3, 1};  // many schedules tie
+
 class Maker {
 public:
     explicit Maker(std::uint64_t seed) : seed_(seed), random_(seed, 1) {}
+    Maker(const Shape& shape, std::uint64_t seed) : seed_(seed), random_(seed, 77), shape_(shape), sizes_(small) {}
+
+    std::string make_shaped() {
+        draft_.ranks = shape_->ranks;
+        add_ranks();
+        pairs_ = shape_->modes;
+        for (std::size_t job = 0; job < shape_->microbatches; ++job) shaped_microbatch(job);
+        if (shape_->capped)
+            cap();
+        else
+            draft_.capacities.resize(draft_.ranks);
+        number_of_ = job_by_job();
+        return problem_json().dump();
+    }
 
     Instance make() {
         draft_.ranks = 1 + random_.below(4);
-        for (std::size_t r = 0; r < draft_.ranks; ++r) {
-            draft_.bases.push_back(number(0, 1000));
-            draft_.tails.push_back(chance(30) ? number(1, 5000) : 0);
-        }
+        add_ranks();
         pairs_ = chance(75);
         if (chance(30))
             loose_graph();
@@ -74,12 +93,19 @@ private:
     }
     bool chance(std::uint64_t percent) { return random_.below(100) < percent; }
 
+    void add_ranks() {
+        for (std::size_t r = 0; r < draft_.ranks; ++r) {
+            draft_.bases.push_back(number(0, sizes_.base));
+            draft_.tails.push_back(chance(30) ? number(1, sizes_.tail) : 0);
+        }
+    }
+
     std::size_t add(Item item) {
         draft_.items.push_back(std::move(item));
         return draft_.items.size() - 1;
     }
     void join(std::size_t from, std::size_t to) {
-        draft_.edges.emplace_back(from, to, chance(50) ? 0 : number(1, 800));
+        draft_.edges.emplace_back(from, to, chance(50) ? 0 : number(1, sizes_.lag));
     }
 
     // Any DAG: pairs and loose tasks on random ranks, edges from earlier to later.
@@ -114,6 +140,29 @@ private:
         }
     }
 
+    // The items of the first stage (one, unless the shape has items), then a chain of all other stages.
+    void shaped_microbatch(std::size_t job) {
+        std::vector<std::vector<std::size_t>> items;
+        const std::size_t first = shape_->stages > 1 ? 1 : 0;
+        for (Count part = shape_->items ? number(0, 2) : static_cast<Count>(first); part > 0; --part)
+            items.push_back(forwards(0, 1, job, static_cast<std::size_t>(part - 1), "encoder", true));
+        const auto chain = forwards(first, shape_->stages - first, job, 0, "body", true);
+        for (const auto& one : items) join(one.back(), chain.front());
+        const std::size_t last = backwards(chain, std::nullopt, shape_->split);
+        for (const auto& one : items) backwards(one, last, shape_->split);
+    }
+
+    // Between what the largest task needs alone and what a few microbatches need.
+    void cap() {
+        std::vector<Count> alone(draft_.ranks), together(draft_.ranks);
+        for (const Item& item : draft_.items) {
+            alone[item.rank] = std::max(alone[item.rank], item.acquire + sizes_.held + sizes_.transient);
+            together[item.rank] += item.kind == 'F' ? item.acquire : 0;
+        }
+        for (std::size_t r = 0; r < draft_.ranks; ++r)
+            draft_.capacities.emplace_back(draft_.bases[r] + alone[r] + number(0, std::max<Count>(1, together[r] / 2)));
+    }
+
     std::vector<std::size_t> forwards(std::size_t first_stage, std::size_t stages, std::size_t job, std::size_t part,
                                       const std::string& module, bool trains) {
         std::vector<std::size_t> row;
@@ -136,8 +185,9 @@ private:
 
     std::size_t forward(std::size_t rank, std::optional<std::size_t> stage, std::size_t job, std::size_t part,
                         const std::string& module, bool trains) {
-        const Count held = trains ? number(0, 500) : 0, passing = chance(50) ? number(0, 300) : 0;
-        return add({rank, 'F', number(1, 9000), held + passing, passing, stage, job, part, module});
+        const Count held = trains ? number(shape_ ? 1 : 0, sizes_.held) : 0,
+                    passing = chance(50) ? number(0, sizes_.passing) : 0;
+        return add({rank, 'F', number(1, sizes_.forward), held + passing, passing, stage, job, part, module});
     }
 
     void loose_task(std::size_t rank, std::size_t job) {
@@ -148,8 +198,8 @@ private:
     Item like(std::size_t forward, char kind) {
         Item item = draft_.items[forward];
         item.kind = kind;
-        item.duration = number(1, 15000);
-        item.acquire = kind == 'W' ? 0 : number(0, 200);
+        item.duration = number(1, sizes_.backward);
+        item.acquire = kind == 'W' ? 0 : number(0, sizes_.transient);
         return item;
     }
 
@@ -159,7 +209,7 @@ private:
         item.release = before.acquire - before.release + item.acquire;
         const std::size_t task = add(item);
         join(forward, task);
-        if (pairs_ && chance(80)) pair(forward, task, std::nullopt);
+        if (pairs_ && (shape_ || chance(80))) pair(forward, task, std::nullopt);
         return task;
     }
 
@@ -172,7 +222,7 @@ private:
         const std::size_t task = add(input), last = add(weight);
         join(forward, task);
         join(task, last);
-        if (pairs_ && chance(80)) pair(forward, task, last);
+        if (pairs_ && (shape_ || chance(80))) pair(forward, task, last);
         return task;
     }
 
@@ -182,11 +232,11 @@ private:
         const Count kept = weight ? draft_.items[*weight].release : 0;
         Trio trio{forward, backward, weight, {}};
         trio.ways.push_back({f.duration, b.duration, last, f.acquire - f.release, f.release, b.acquire, kept});
-        for (std::size_t more = random_.below(3); more > 0; --more) {
+        for (std::size_t more = shape_ ? 2 : random_.below(3); more > 0; --more) {
             Way way = trio.ways.front();
-            way.backward += number(1, 4000);
-            way.passing += number(0, 50);
-            way.transient += number(0, 100);
+            way.backward += number(1, sizes_.slower);
+            way.passing += number(0, sizes_.more_passing);
+            way.transient += number(0, sizes_.more_transient);
             way.held = number(0, way.held);
             way.kept = std::min(way.kept, way.held + way.transient);
             trio.ways.push_back(way);
@@ -375,6 +425,8 @@ private:
 
     std::uint64_t seed_;
     Random random_;
+    std::optional<Shape> shape_;
+    Sizes sizes_;
     bool pairs_ = true;
     Draft draft_;
     std::vector<Cost> costs_;         // per task, under modes_
@@ -385,5 +437,7 @@ private:
 }  // namespace
 
 Instance random_instance(std::uint64_t seed) { return Maker(seed).make(); }
+
+std::string random_problem_text(const Shape& shape, std::uint64_t number) { return Maker(shape, number).make_shaped(); }
 
 }  // namespace pipeweaver::testing

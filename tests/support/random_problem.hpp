@@ -19,4 +19,18 @@ struct Instance {
 /// some have idle time that an earliest-start schedule would not have.
 [[nodiscard]] Instance random_instance(std::uint64_t seed);
 
+/// What a problem of a wanted shape has; sizes are those of the largest.
+struct Shape {
+    std::uint32_t ranks = 3;
+    std::uint32_t microbatches = 4;
+    std::uint32_t stages = 4;  ///< on ranks in a loop
+    bool split = false;        ///< backward as I and W
+    bool modes = false;        ///< three memory modes per pair
+    bool items = false;        ///< the first stage runs several items per microbatch, or none
+    bool capped = true;        ///< capacities near what one or two microbatches need
+};
+
+/// The problem file of this number and shape, in small numbers, so that schedules tie. No schedule of it need fit.
+[[nodiscard]] std::string random_problem_text(const Shape& shape, std::uint64_t number);
+
 }  // namespace pipeweaver::testing

@@ -1,5 +1,6 @@
-// Strict reading of JSON: a value that knows its file and its place, for errors such as
-// "plan.json: ranks[2].base_bytes: is -1, allowed are whole numbers from 0 to 9223372036854775807".
+// Strict reading of JSON, and of YAML as the same values: a value that knows its file and its place, for errors such as
+// "plan.json: ranks[2].base_bytes: is -1, allowed are whole numbers from 0 to 9223372036854775807"; in YAML with the
+// line, "plan.yaml:7: ranks[2].base_bytes: ...".
 //
 // Ownership    a Json is a view into its JsonDocument, which must outlive it.
 // Threads      any number of readers at once.
@@ -11,8 +12,10 @@
 #include <filesystem>
 #include <initializer_list>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +37,7 @@ public:
 
     /// Requires an object whose keys are all among `known`; an unknown one is named with the nearest known.
     void only_keys(std::initializer_list<std::string_view> known) const;
+    void only_keys(std::span<const std::string> known) const;
 
     Json at(std::string_view key) const;                        ///< the member; an error if it is missing
     std::optional<Json> find(std::string_view key) const;       ///< the member, or nothing if it is missing
@@ -61,6 +65,9 @@ private:
     friend class JsonDocument;
     Json(const JsonDocument* document, const nlohmann::json* value) : document_(document), value_(value) {}
 
+    std::string path() const;
+    [[noreturn]] void fail(std::string_view message, const std::string& path_with_line) const;
+
     const JsonDocument* document_;
     const nlohmann::json* value_;
 };
@@ -72,7 +79,12 @@ public:
     /// twice in one object, for invalid UTF-8 and for nesting deeper than 64.
     JsonDocument(std::string name, std::string_view text);
 
-    /// Reads and parses a file, gzip allowed. Throws as read_file() and the constructor above.
+    /// Parses YAML (1.2, core schema; docs/formats.md). Throws Error{input} with `name` and line for what is not YAML,
+    /// and for what JSON cannot say or the constructor above refuses.
+    static JsonDocument yaml(std::string name, std::string_view text);
+
+    /// Reads and parses a file, gzip allowed: YAML if its name ends in .yaml or .yml (before .gz), else JSON. Throws as
+    /// read_file() and the two above.
     static JsonDocument read(const std::filesystem::path& path);
 
     JsonDocument(JsonDocument&&) noexcept;
@@ -92,8 +104,14 @@ public:
 
 private:
     friend class Json;
+    JsonDocument() = default;
+
     std::string name_;
     std::unique_ptr<nlohmann::json> value_;
+    std::map<std::string, int> lines_;  // of YAML: line of each value by its path
 };
+
+/// Whether `text` names a file rather than something known by name: it has a '/' or ends as JSON and YAML files do.
+[[nodiscard]] bool names_a_document(std::string_view text);
 
 }  // namespace pipeweaver

@@ -4,6 +4,8 @@
 #include "pipeweaver/base/files.hpp"
 #include "pipeweaver/planner/plan.hpp"
 
+#include <nlohmann/json_fwd.hpp>
+
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -25,6 +27,9 @@ namespace pipeweaver::emit {
 /// The plan for a person: step, MFU, memory by rank, every (partition, policy) with time, bound and gap, where the time
 /// goes and what its figures rest on, and a picture of replica 0.
 [[nodiscard]] std::string plan_table(const planner::Request& request, const planner::Plan& plan);
+
+/// A solved problem for a program: makespan, bound, gap, how it was found. Pre: found.schedule.
+[[nodiscard]] nlohmann::ordered_json solution_answer(const emulator::Problem& problem, const search::Found& found);
 
 /// A solved problem for a person.
 [[nodiscard]] std::string solution_table(const emulator::Problem& problem, const search::Found& found);

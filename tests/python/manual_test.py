@@ -1,0 +1,229 @@
+"""What the program says of itself: help pages whose examples run, completion for bash, the installed tree."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+from conftest import ROOT
+
+COMMANDS = ["", "plan", "solve", "replay", "emit", "costdb", "costdb query", "costdb import", "bench", "bench plan", "list",
+            "show", "completion"]
+
+
+def sections(page):
+    """A help page as {title: text}."""
+    parts = re.split(r"^([A-Z ]+)$", page, flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2]))
+
+
+def examples(page):
+    """The command lines of a help page."""
+    lines = sections(page).get("EXAMPLES", "").replace(" \\\n", " ").splitlines()
+    return [line.strip() for line in lines if line.startswith("    pipeweaver ") or line.startswith("    source ")]
+
+
+def options(page):
+    """The long options that a help page lists."""
+    return re.findall(r"^ {4}(?:-\w, )?(--[\w-]+)", sections(page)["OPTIONS"], flags=re.MULTILINE)
+
+
+@pytest.fixture(scope="session")
+def pages(pipeweaver):
+    return {command: pipeweaver(*command.split(), "--help") for command in COMMANDS}
+
+
+def test_help_has_a_page_for_every_command(pages):
+    """COMMANDS above is what the pages name, and no command hides."""
+    for command, page in pages.items():
+        below = re.findall(r"^  ([a-z]\w+) ", sections(page).get("COMMANDS", ""), flags=re.MULTILINE)
+        assert [f"{command} {name}".strip() for name in below] == [
+            one for one in COMMANDS if one and one.rpartition(" ")[0] == command]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_page_is_whole_and_fits_a_terminal(pages, command):
+    page = pages[command]
+    needed = ["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "EXIT STATUS", "SEE ALSO"]
+    assert [title for title in sections(page) if title in needed] == needed
+    assert max(map(len, page.splitlines())) <= 100
+    if command not in ("costdb", "bench"):  # they only hold commands
+        assert len(examples(page)) >= 2
+    named = set(re.findall(r"--[a-z][\w-]*", sections(page)["SYNOPSIS"]))
+    assert named <= set(options(page))
+
+
+def test_every_example_runs_in_a_copy_of_the_top_folder(pipeweaver, pages, tmp_path):
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/pipeweaver").symlink_to(pipeweaver.path.resolve())
+    environment = {**os.environ, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
+    ran = 0
+    for page in pages.values():
+        for line in examples(page):
+            done = subprocess.run(["bash", "-c", line], cwd=tmp_path, env=environment, stdin=subprocess.DEVNULL,
+                                  capture_output=True, text=True, timeout=300)
+            assert done.returncode == 0, f"{line}: {done.stderr}"
+            for output in re.findall(r"(?:--out|--output|>) (\S+)", line):
+                assert (tmp_path / output).exists(), line
+            ran += 1
+    assert ran >= 20
+
+
+@pytest.fixture(scope="session")
+def complete(pipeweaver, tmp_path_factory):
+    """Completes the words of a command line, the last of which is being written; returns a set."""
+    script = tmp_path_factory.mktemp("completion") / "pipeweaver.bash"
+    script.write_text(pipeweaver("completion", "bash"))
+
+    def run(*words, folder=ROOT):
+        asked = 'source "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _pipeweaver || exit; ' \
+                '((${#COMPREPLY[@]} == 0)) || printf "%s\\n" "${COMPREPLY[@]}"'
+        done = subprocess.run(["bash", "--norc", "-c", asked, script, "pipeweaver", *words], cwd=folder,
+                              capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (0, "")
+        words = done.stdout.splitlines()
+        assert len(words) == len(set(words))
+        return set(words)
+    return run
+
+
+def test_completion_knows_every_command_and_option_that_help_names(complete, pages):
+    assert complete("") == {one for one in COMMANDS if one and " " not in one}
+    assert complete("costdb", "") == {"query", "import"}
+    assert complete("so") == {"solve"}
+    for command, page in pages.items():
+        assert complete(*command.split(), "--") == set(options(page)), command
+
+
+def names(pipeweaver, kind):
+    return {line.split()[0] for line in pipeweaver("list", kind).splitlines() if "not available:" not in line}
+
+
+def test_completion_knows_the_values_of_options(complete, pipeweaver, tmp_path):
+    def values(*words):
+        return complete(*words, "", folder=tmp_path)
+    assert values("plan", "--model") == names(pipeweaver, "models") | {"hf:"}
+    assert values("plan", "--cluster") == {name + ":" for name in names(pipeweaver, "clusters")}
+    assert values("plan", "--dataset") == names(pipeweaver, "datasets")
+    assert values("plan", "--partition") == {"dip", "megatron", "balanced"}
+    assert values("plan", "--target") == {"torch-actions", "torch-csv"}
+    assert values("solve", "--target") == {"torch-csv"}
+    assert values("emit", "--target") == names(pipeweaver, "targets")
+    assert values("solve", "--policy") == names(pipeweaver, "policies")
+    assert values("solve", "--strategy") == names(pipeweaver, "strategies")
+    assert values("costdb", "query", "--device") == names(pipeweaver, "devices")
+    assert values("costdb", "query", "--op") == {"gemm", "attention", "collective", "p2p", "moe"}
+    assert values("list") == {"models", "clusters", "devices", "datasets", "strategies", "policies", "targets"}
+    assert names(pipeweaver, "clusters") < values("show")
+    assert values("completion") == {"bash", "man"}
+    assert values("plan", "--budget") == values("plan", "--cluster", "h100-sxm", ":") == set()
+
+
+def test_completion_takes_values_apart_and_files_from_the_folder(complete, pipeweaver, tmp_path):
+    for name in ("one.json", "two.yaml"):
+        (tmp_path / name).touch()
+    (tmp_path / "folder").mkdir()
+    everything = {"one.json", "two.yaml", "folder"}
+    assert complete("plan", "--model", "dip-t2v", folder=tmp_path) == {
+        name for name in names(pipeweaver, "models") if name.startswith("dip-t2v")}
+    assert complete("plan", "--partition", "=", "meg") == {"megatron"}
+    assert complete("plan", "--partition", "=") == {"dip", "megatron", "balanced"}
+    assert complete("plan", "--config", "t", folder=tmp_path) == {"two.yaml"}
+    assert complete("plan", "--model", "on", folder=tmp_path) == {"one.json"}
+    assert complete("plan", "--model", "hf", ":", folder=tmp_path) == everything
+    assert complete("plan", "--model", "hf", ":", "o", folder=tmp_path) == {"one.json"}
+    assert complete("plan", "--out", "", folder=tmp_path) == {"folder"}
+    assert complete("solve", "", folder=tmp_path) == everything
+    assert complete("replay", "one.json", "t", folder=tmp_path) == {"two.yaml"}
+    assert complete("plan", "--dataset", "show", "--part") == {"--partition"}
+
+
+def test_an_unknown_kind_of_completion_is_one_line(pipeweaver):
+    assert pipeweaver.fails("completion", "bsah") == (2, "pipeweaver: completion: unknown kind 'bsah'; did you mean 'bash'?")
+
+
+def test_the_man_page_says_what_help_says(pipeweaver, pages):
+    if shutil.which("man") is None:
+        pytest.skip("man is not installed")
+    environment = {**os.environ, "MANWIDTH": "120", "LC_ALL": "C", "MAN_KEEP_FORMATTING": "", "GROFF_NO_SGR": "1"}
+    done = subprocess.run(["man", "--warnings", "-l", "-"], input=pipeweaver("completion", "man"), env=environment,
+                          capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    shown = [line.strip() for line in re.sub(r".\x08", "", done.stdout).splitlines()]
+    for page in pages.values():
+        assert [line for line in map(str.strip, page.splitlines()) if line not in shown] == []
+
+
+def test_cmake_installs_a_working_tree(pipeweaver, tmp_path):
+    build = pipeweaver.path.resolve().parents[1]
+    if not (build / "CMakeCache.txt").exists() or not (build / "apps/pipeweaver.bash").exists():
+        pytest.skip("the binary does not lie in a whole build folder")
+    subprocess.run(["cmake", "--install", build, "--prefix", tmp_path], check=True, capture_output=True)
+    installed = subprocess.run([tmp_path / "bin/pipeweaver", "--version"], check=True, capture_output=True, text=True)
+    assert installed.stdout == pipeweaver("--version")
+    script = tmp_path / "share/bash-completion/completions/pipeweaver"
+    assert script.read_text() == pipeweaver("completion", "bash")
+    assert (tmp_path / "share/man/man1/pipeweaver.1").read_text() == pipeweaver("completion", "man")
+    assert (tmp_path / "share/doc/pipeweaver/examples/plan.yaml").exists()
+    assert (tmp_path / "lib/cmake/pipeweaver/pipeweaver-config.cmake").exists() or list(
+        tmp_path.glob("lib/*/cmake/pipeweaver/pipeweaver-config.cmake"))
+
+
+def remark_of(pipeweaver, *arguments):
+    """What a command says on stderr when it is done."""
+    done = subprocess.run([pipeweaver.path, *map(str, arguments)], capture_output=True, text=True, check=True)
+    return done.stderr
+
+
+class Runtime:
+    """In place of PyTorch's _PipelineScheduleRuntime: keeps what it was given."""
+
+    def __init__(self, stages, n_microbatches, loss_fn):
+        self.n_microbatches, self.path = n_microbatches, None
+
+    def _load_csv(self, path):
+        self.path = path
+
+
+NEXT = {
+    "torch-actions": ["plan", "--model", "dip-vlm-s", "--cluster", "h100-sxm:32", "--tp", 4, "--pp", 4, "--dataset",
+                      "vlm-mix", "--microbatches", 4],
+    "torch-csv": ["plan", "--model", "dip-vlm-s", "--cluster", "h100-sxm:16", "--dataset", "vlm-mix", "--microbatches", 4,
+                  "--target", "torch-csv"],
+    "stages": ["solve", "--stages", ROOT / "examples/stages.csv", "--microbatches", 6],
+}
+
+
+@pytest.mark.parametrize("target", NEXT)
+def test_a_plan_says_what_to_do_next_and_it_works(pipeweaver, tmp_path, target):
+    remark = remark_of(pipeweaver, *NEXT[target], "--max-rounds", 1, "--out", tmp_path / "my plan")
+    named = {match for match in re.findall(rf"{tmp_path}/my plan/[\w./-]+", remark)}
+    expected = ["replica-000/trace.json.gz", "replica-000/actions.json", "assignment.json", "report.html"]
+    expected = ["trace.json.gz", "solution.json", "problem.json.gz"] if target == "stages" else expected
+    for name in [*expected, "torch/schedule.csv", "torch/schedule.json"]:
+        assert str(tmp_path / "my plan" / name) in named
+    for path in named:
+        assert os.path.isfile(path.rstrip(".:")), path
+    code = "\n".join(line.strip() for line in remark.splitlines() if line.strip().startswith("schedule"))
+    scope = {"_PipelineScheduleRuntime": Runtime, "stages": [], "loss": None}
+    exec(code, scope)  # noqa: S102
+    said = json.loads((tmp_path / "my plan/torch/schedule.json").read_text())
+    assert scope["schedule"].n_microbatches == said["n_microbatches"]
+    assert scope["schedule"].path == str(tmp_path / "my plan/torch/schedule.csv")
+    assert ("(and 1 more)" in remark) == (target == "torch-actions")
+    assert (remark.index("PyTorch") < remark.index("executor")) == (target == "torch-csv") if target != "stages" else True
+
+
+def test_quiet_says_nothing_and_a_plan_without_pytorch_does_not_speak_of_it(pipeweaver, tmp_path):
+    assert remark_of(pipeweaver, *NEXT["stages"], "--max-rounds", 1, "--quiet", "--out", tmp_path) == ""
+    (tmp_path / "s.csv").write_text(
+        "stage,rank,forward_us,backward_us,weight_us,activation_bytes,weights_bytes,send_bytes\n"
+        "0,0,10,20,,100,1000,900\n1,1,10,20,,100,1000,0\n")
+    # 2400 bytes hold weights and activations, but not the receive buffers of PyTorch's runtime.
+    remark = remark_of(pipeweaver, "solve", "--stages", tmp_path / "s.csv", "--microbatches", 4, "--capacity", "2400B",
+                       "--max-rounds", 1, "--out", tmp_path / "plan")
+    assert "PyTorch" not in remark
+    assert "pipeweaver replay" in remark
