@@ -53,7 +53,7 @@ TEST_CASE("the search reaches the optimum of most tiny problems and is never bel
         shape.capped = n % 2 == 0;
         const auto problem = random_problem(shape, 1000 + n);
         const auto best = best_by_force(problem);
-        const auto found = solve_rounds(problem, 30);
+        const auto found = solve_rounds(problem, 80);
         if (!best) {
             CHECK_FALSE(found.schedule);
             CHECK_FALSE(found.why_not.empty());
