@@ -40,7 +40,11 @@ void Engine::merge(std::string_view who) {
 }
 
 bool Engine::in_group_search() const {
-    return cycle_ == 0 && rounds_ < std::min(tuning_.most_group_rounds, improved_ + tuning_.group_rounds);
+    // Whole schedules of many tasks are dear, single steps are not.
+    const auto fewer = [&](std::uint64_t rounds) {
+        return std::max<std::uint64_t>(1, std::min(rounds, rounds * tuning_.group_tasks / flat_.tasks()));
+    };
+    return cycle_ == 0 && rounds_ < std::min(fewer(tuning_.most_group_rounds), improved_ + fewer(tuning_.group_rounds));
 }
 
 void Engine::round(const Executor& execute) {
@@ -54,13 +58,15 @@ void Engine::round(const Executor& execute) {
 void Engine::group_round(const Executor& execute) {
     const std::uint64_t each = std::max<std::uint64_t>(1, tuning_.group_work / flat_.tasks());
     if (!group_phase_) {
-        group_phase_ = std::make_unique<GroupPhase>(flat_, slots_.size());
+        group_phase_ = std::make_unique<GroupPhase>(flat_, slots_.size() + slots_.size() / 4);
         evaluations_ += group_phase_->begin(group_mode_, execute);
     }
     group_phase_->round(seed_, evaluations_, each, execute);
-    evaluations_ += slots_.size() * each;
-    for (std::size_t s = 0; s < slots_.size(); ++s)
-        if (better(group_phase_->best(s), slots_[s].best)) slots_[s].best = group_phase_->best(s);
+    evaluations_ += group_phase_->size() * each;
+    for (std::size_t s = 0; s < group_phase_->size(); ++s) {
+        Candidate& best = slots_[s % slots_.size()].best;
+        if (better(group_phase_->best(s), best)) best = group_phase_->best(s);
+    }
     if ((rounds_ + 1) % tuning_.group_sync_rounds == 0) group_phase_->follow_the_better();
     merge("groups");
 }
@@ -94,8 +100,10 @@ void Engine::anneal_round(const Executor& execute) {
     const double hot = tuning_.hot * (cycle_ % 2 == 0 ? tuning_.hotter : 1);
     const double temperature = unit * hot * std::pow(tuning_.cold / hot, along);
     execute(slots_.size(), [&](std::size_t s) {
-        const Annealing options{temperature, tuning_.weight,           seed_, evaluations_ + s * each,
-                                each,        tuning_.rebuild_permille, bound_};
+        const Annealing options{temperature, tuning_.weight,
+                                seed_,       evaluations_ + s * each,
+                                each,        s % 2 == 0 ? 0 : 2 * tuning_.rebuild_permille,
+                                bound_};
         anneal(flat_, choices_, options, slots_[s].large, slots_[s].walk, slots_[s].best);
     });
     evaluations_ += slots_.size() * each;

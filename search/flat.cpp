@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <numeric>
 #include <queue>
 #include <tuple>
 
@@ -151,6 +152,26 @@ std::vector<Cost> Flat::costs(std::span<const std::uint32_t> mode) const {
     for (std::uint32_t i = 0; i < tasks(); ++i)
         all[i] = cost(i, pair_of[i] == Replayer::unpaired ? 0 : mode[pair_of[i]]);
     return all;
+}
+
+std::vector<std::uint32_t> components_of(const Flat& flat) {
+    std::vector<std::uint32_t> parent(flat.tasks());
+    std::iota(parent.begin(), parent.end(), 0U);
+    const auto root = [&](std::uint32_t i) {
+        while (parent[i] != i) i = parent[i] = parent[parent[i]];
+        return i;
+    };
+    for (std::uint32_t i = 0; i < flat.tasks(); ++i)
+        for (const Arc& arc : flat.after[i]) parent[root(i)] = root(arc.task);
+    // Numbered by their first task in reading order, so that nothing depends on how the roots fell.
+    std::vector<std::uint32_t> number(flat.tasks(), UINT32_MAX), component(flat.tasks());
+    std::uint32_t next = 0;
+    for (const std::uint32_t i : flat.reading) {
+        std::uint32_t& mine = number[root(i)];
+        if (mine == UINT32_MAX) mine = next++;
+        component[i] = mine;
+    }
+    return component;
 }
 
 bool returns_all_memory(const Flat& flat) {

@@ -86,6 +86,9 @@ constexpr std::int64_t unlimited = INT64_MAX;
 /// Does each rank end with the memory it began with?
 [[nodiscard]] bool returns_all_memory(const Flat& flat);
 
+/// Per task, the connected part of the task graph it is in: usually one per microbatch. Numbered in reading order.
+[[nodiscard]] std::vector<std::uint32_t> components_of(const Flat& flat);
+
 /// Numbers the tasks 0, 1, ... by `less`, ties by index.
 template <class Less>
 std::vector<std::uint32_t> keys_by(std::uint32_t tasks, Less less);

@@ -13,7 +13,8 @@ namespace pipeweaver::search {
 
 class GroupPhase {
 public:
-    /// `slots` searches, every second one reversed where the problem allows it.
+    /// `slots` searches, every second one reversed where the problem allows it; the last fifth is timed (GroupKeys)
+    /// and begins anew where it gets stuck.
     GroupPhase(const Flat& flat, std::size_t slots);
 
     /// Under these modes; each slot begins with one of the best of all priorities and ways to choose.
@@ -25,6 +26,8 @@ public:
 
     /// The worse half of the slots of a direction goes on from where the better half stands.
     void follow_the_better();
+
+    std::size_t size() const { return slots_.size(); }
 
     /// Per slot, the best schedule it has seen; not valid() before the first round.
     const Candidate& best(std::size_t slot) const { return slots_[slot].best; }
@@ -46,17 +49,19 @@ private:
         GroupSearch search;
         Walk walk;
         Candidate best;
-        bool fits = false;
+        bool fits = false, timed = false;
+        std::uint64_t stuck = 0;  // steps since the last better one
     };
 
     const Side& side_of(std::size_t slot) const { return *sides_[slot % sides_.size()]; }
-    void begin_side(std::size_t side, const Executor& execute);
+    void step(Slot& slot, Random& random);
     void keep_if_better(Slot& slot);
 
     const Flat& flat_;
     std::vector<std::unique_ptr<Side>> sides_;
     std::vector<Slot> slots_;
     std::vector<std::uint32_t> mode_;
+    std::int64_t horizon_ = 0;  // what the beginnings reach
     std::vector<std::uint32_t> sequence_;
 };
 

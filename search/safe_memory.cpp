@@ -22,28 +22,11 @@ SafeMemory::SafeMemory(const Flat& flat) : flat_(flat) {
 }
 
 void SafeMemory::find_components(bool one) {
-    std::vector<std::uint32_t> parent(flat_.tasks());
-    std::iota(parent.begin(), parent.end(), 0U);
-    const auto root = [&](std::uint32_t i) {
-        while (parent[i] != i) i = parent[i] = parent[parent[i]];
-        return i;
-    };
-    for (std::uint32_t i = 0; i < flat_.tasks(); ++i) {
-        if (one) parent[root(i)] = root(0);
-        for (const Arc& arc : flat_.after[i]) parent[root(i)] = root(arc.task);
-    }
-    // Numbered by their first task in reading order, so that nothing depends on how the roots fell.
-    std::vector<std::uint32_t> number(flat_.tasks(), UINT32_MAX);
-    component_of_.assign(flat_.tasks(), 0);
+    component_of_ = one ? std::vector<std::uint32_t>(flat_.tasks(), 0) : components_of(flat_);
     component_size_.clear();
-    for (const std::uint32_t i : flat_.reading) {
-        std::uint32_t& mine = number[root(i)];
-        if (mine == UINT32_MAX) {
-            mine = static_cast<std::uint32_t>(component_size_.size());
-            component_size_.push_back(0);
-        }
-        component_of_[i] = mine;
-        ++component_size_[mine];
+    for (const std::uint32_t component : component_of_) {
+        if (component >= component_size_.size()) component_size_.resize(component + 1, 0);
+        ++component_size_[component];
     }
 }
 
