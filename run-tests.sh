@@ -105,8 +105,7 @@ sources() {
 
 formatted() { sources | xargs -0 clang-format --dry-run -Werror; }
 
-# Only files that the development build compiles have the flags that the check needs. Tests are left out: doctest's macros
-# set it off, and it would take as long again.
+# Only files that the development build compiles have the flags that the check needs.
 tidy() {
   python3 -c 'import json; print("\n".join(entry["file"] for entry in json.load(open("build/dev/compile_commands.json"))))' |
     grep '\.cpp$' | xargs -d '\n' -P "$(nproc)" -n 1 clang-tidy -p build/dev --quiet 2> >(grep -v 'warnings* generated\.$' >&2)

@@ -106,3 +106,46 @@ TEST_CASE("forwards in order wait for the one before them") {
     dispatcher.run(Choice::in_order, std::vector<std::uint32_t>{2, 0, 3, 1});
     CHECK(dispatcher.sequence() == std::vector<std::uint32_t>{1, 0, 3, 2});
 }
+
+TEST_CASE("two models in one pipeline have microbatches of their own, and are two kinds") {
+    Problem problem;
+    problem.name = "p";
+    problem.ranks.resize(2);
+    const auto task = [](std::uint32_t rank, std::int64_t duration, const char* module) {
+        return Task{RankId{rank}, TaskKind::forward, Duration{duration}, {}, {}, "F", {}, 0, {}, module};
+    };
+    problem.tasks = {task(0, 3, "up"), task(1, 3, "up"), task(1, 2, "down"), task(0, 2, "down")};
+    problem.edges = {{TaskId{0}, TaskId{1}, {}}, {TaskId{2}, TaskId{3}, {}}};
+    const Replayer replayer(problem);
+    const TaskGroups groups{Flat(replayer)};
+    CHECK(groups.by_microbatch.size() == 2);
+    CHECK(groups.kind_of == std::vector<std::uint32_t>{0, 1});
+    CHECK(groups.pace == std::vector<std::int64_t>{3, 2});
+}
+
+TEST_CASE("schedules by wished times run, whatever distances were drawn") {
+    int built = 0;
+    for (std::uint64_t n = 0; n < 300; ++n) {
+        CAPTURE(n);
+        const auto problem = random_problem(shape_of(n), n);
+        if (problem.tasks.empty()) continue;
+        const Replayer replayer(problem);
+        const Flat flat(replayer);
+        const TaskGroups groups(flat);
+        const auto mode = uniform_modes(flat).front();
+        GroupSearch search(flat, groups);
+        if (search.prepare(flat.costs(mode))) continue;
+        Random random(n, 3);
+        search.start_staggered(random, 100'000);
+        search.evaluate_here();
+        const std::int64_t first = search.makespan();
+        for (int k = 0; k < 5; ++k) search.step(random);
+        CHECK(search.makespan() <= first);
+        search.evaluate_here();
+        const auto replay = replayer.replay(as_schedule(flat, search.dispatcher().sequence(), mode));
+        CHECK(replay.outcome == Outcome::completed);
+        CHECK(replay.makespan.count() == search.makespan());
+        ++built;
+    }
+    CHECK(built > 200);
+}
