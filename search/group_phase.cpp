@@ -6,7 +6,7 @@
 
 namespace pipeweaver::search {
 
-GroupPhase::GroupPhase(const Flat& flat, std::size_t slots) : flat_(flat) {
+GroupPhase::GroupPhase(const Flat& flat, std::size_t slots) {
     sides_.push_back(std::make_unique<Side>(flat, false));
     if (returns_all_memory(flat)) sides_.push_back(std::make_unique<Side>(reversed(flat), true));
     slots_.reserve(slots);

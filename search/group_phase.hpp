@@ -57,7 +57,6 @@ private:
     void step(Slot& slot, Random& random);
     void keep_if_better(Slot& slot);
 
-    const Flat& flat_;
     std::vector<std::unique_ptr<Side>> sides_;
     std::vector<Slot> slots_;
     std::vector<std::uint32_t> mode_;

@@ -14,6 +14,7 @@ std::vector<std::int64_t> microbatch_work(const Flat& flat) {
     std::map<std::int64_t, std::int64_t> work;
     for (std::uint32_t i = 0; i < flat.tasks(); ++i) work[all[i].microbatch.value_or(-1)] += flat.shortest[i];
     std::vector<std::int64_t> of_task;
+    of_task.reserve(all.size());
     for (const auto& task : all) of_task.push_back(work[task.microbatch.value_or(-1)]);
     return of_task;
 }
