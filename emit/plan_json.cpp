@@ -134,6 +134,29 @@ Writer shares_json(const TimeShares& shares) {
     return {{"by_basis", std::move(by_basis)}, {"by_operator", std::move(by_operator)}};
 }
 
+Writer gain_json(const Gain& gain) {
+    return {{"wins", gain.wins}, {"gain_p10", gain.p10}, {"gain_p50", gain.p50}, {"gain_p90", gain.p90}};
+}
+
+// The first baseline's under `against` and beside it, then all.
+Writer robustness_json(const std::optional<Robustness>& robustness) {
+    if (!robustness) return nullptr;
+    Writer baselines = Writer::array();
+    for (const Gain& gain : robustness->against) {
+        Writer one{{"partition", gain.partition}, {"policy", gain.policy}, {"chunks_per_rank", gain.chunks_per_rank}};
+        one.update(gain_json(gain));
+        baselines.push_back(std::move(one));
+    }
+    const Gain& first = robustness->against.front();
+    Writer json{
+        {"against",
+         {{"partition", first.partition}, {"policy", first.policy}, {"chunks_per_rank", first.chunks_per_rank}}},
+        {"replays", robustness->replays}};
+    json.update(gain_json(first));
+    json["baselines"] = std::move(baselines);
+    return json;
+}
+
 }  // namespace
 
 std::string plan_json(const Request& request, const Plan& plan) {
@@ -175,17 +198,7 @@ std::string plan_json(const Request& request, const Plan& plan) {
     for (std::size_t r = 0; r < plan.replicas.size(); ++r)
         json["replicas"].push_back(replica_json(plan.replicas[r], r));
     json["torch"] = torch_json(plan);
-    json["robustness"] = nullptr;
-    if (plan.robustness) {
-        const Robustness& r = *plan.robustness;
-        json["robustness"] = {
-            {"against", {{"partition", r.partition}, {"policy", r.policy}, {"chunks_per_rank", r.chunks_per_rank}}},
-            {"replays", r.replays},
-            {"wins", r.wins},
-            {"gain_p10", r.gain_p10},
-            {"gain_p50", r.gain_p50},
-            {"gain_p90", r.gain_p90}};
-    }
+    json["robustness"] = robustness_json(plan.robustness);
     return json.dump(1) + "\n";
 }
 

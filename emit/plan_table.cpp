@@ -107,12 +107,15 @@ std::string basis(const Plan& plan) {
 
 std::string robustness(const Plan& plan) {
     if (!plan.robustness) return {};
-    const Robustness& r = *plan.robustness;
-    return fmt::format(
-        "if costs are wrong by their own error estimates: {}, {} with {} chunk{} takes {:.2f}x the plan's time (p10), "
-        "{:.2f}x (p50), {:.2f}x (p90); the plan wins {} of {}\n",
-        r.partition, r.policy, r.chunks_per_rank, r.chunks_per_rank == 1 ? "" : "s", r.gain_p10, r.gain_p50, r.gain_p90,
-        r.wins, r.replays);
+    std::string text =
+        fmt::format("if costs are wrong by their own error estimates ({} replays), schedules take of the plan's time\n",
+                    plan.robustness->replays);
+    for (const Gain& g : plan.robustness->against)
+        text += fmt::format("  {:<33} p10 {:.2f}x, p50 {:.2f}x, p90 {:.2f}x; the plan wins {}\n",
+                            fmt::format("{}, {}, {} chunk{}", g.partition, g.policy, g.chunks_per_rank,
+                                        g.chunks_per_rank == 1 ? "" : "s"),
+                            g.p10, g.p50, g.p90, g.wins);
+    return text;
 }
 
 std::string torch(const Plan& plan) {

@@ -110,7 +110,7 @@ inline constexpr std::size_t waiting_color = 8;
 /// Busy time by operator class and by what its costs rest on.
 [[nodiscard]] std::string time_by_basis(const planner::Plan& plan);
 
-/// Whether the plan still wins over its best known opponent under wrong costs, and how that was tried.
+/// Whether the plan still wins over its usual opponents under wrong costs.
 [[nodiscard]] std::string robustness(const planner::Plan& plan);
 
 [[nodiscard]] std::string batch(const planner::Request& request, const planner::Plan& plan);

@@ -149,17 +149,21 @@ std::string time_by_basis(const Plan& plan) {
 }
 
 std::string robustness(const Plan& plan) {
-    if (!plan.robustness) return "<p>Neither 1f1b nor interleaved applies: there is nothing to compare with.</p>\n";
-    const Robustness& r = *plan.robustness;
+    if (!plan.robustness)
+        return "<p>No usual schedule applies on any partition: there is nothing to compare with.</p>\n";
     std::string html = "<div class=\"wide\"><table><thead><tr><th>against</th>";
     for (const std::string_view name : {"gain p10", "gain p50", "gain p90", "plan wins"})
         html += fmt::format("<th class=\"n\">{}</th>", name);
-    html += fmt::format("</tr></thead><tbody>\n<tr><th scope=\"row\">{}</th>",
-                        escape(fmt::format("{}, {}, {} a rank", r.partition, r.policy,
-                                           plural(static_cast<std::size_t>(r.chunks_per_rank), "chunk"))));
-    for (const double gain : {r.gain_p10, r.gain_p50, r.gain_p90})
-        html += fmt::format("<td class=\"n\">{}</td>", times(gain));
-    return html + fmt::format("<td class=\"n\">{} of {}</td></tr>\n</tbody></table></div>\n", r.wins, r.replays);
+    html += "</tr></thead><tbody>\n";
+    for (const Gain& gain : plan.robustness->against) {
+        html += fmt::format("<tr><th scope=\"row\">{}</th>",
+                            escape(fmt::format("{}, {}, {} a rank", gain.partition, gain.policy,
+                                               plural(static_cast<std::size_t>(gain.chunks_per_rank), "chunk"))));
+        for (const double percentile : {gain.p10, gain.p50, gain.p90})
+            html += fmt::format("<td class=\"n\">{}</td>", times(percentile));
+        html += fmt::format("<td class=\"n\">{} of {}</td></tr>\n", gain.wins, plan.robustness->replays);
+    }
+    return html + "</tbody></table></div>\n";
 }
 
 }  // namespace pipeweaver::emit::report_parts

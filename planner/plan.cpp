@@ -7,6 +7,7 @@
 #include "planner/torch_plan.hpp"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <tuple>
 
@@ -258,20 +259,47 @@ std::optional<BaselinePlan> best_chain(const std::vector<Compared>& replica, con
     return BaselinePlan{*best, of->candidate, schedule, replay(of->candidate.step.problem, schedule)};
 }
 
-// The plan (partition `best`) against that baseline, under costs that are wrong by their own error estimates.
-Robustness robustness_of(const std::vector<std::vector<Compared>>& compared, std::size_t best, const Baseline& chain,
-                         std::uint64_t seed) {
-    std::vector<Scheduled> plan, baseline;
+// What the plan must stand up to: the chain it is pictured beside, and these, each with the chunks it is fastest with.
+std::vector<Baseline> opponents(const Plan& plan) {
+    constexpr std::array<std::pair<std::string_view, std::string_view>, 3> usual{
+        {{"megatron", "1f1b"}, {"megatron", "interleaved"}, {"dip", "dual-queue"}}};
+    std::vector<Baseline> all;
+    const auto add = [&](const Baseline& baseline) {
+        for (const Baseline& one : all)
+            if (one.partition == baseline.partition && one.policy == baseline.policy) return;
+        all.push_back(baseline);
+    };
+    if (plan.best_chain) add(plan.best_chain->baseline);
+    for (const auto& [partition, policy] : usual) {
+        const Baseline* fastest = nullptr;
+        for (const Baseline& one : plan.baselines)
+            if (one.partition == partition && one.policy == policy && (!fastest || one.makespan < fastest->makespan))
+                fastest = &one;
+        if (fastest) add(*fastest);
+    }
+    return all;
+}
+
+// The plan (partition `best`) against those baselines, under costs that are wrong by their own error estimates.
+std::optional<Robustness> robustness_of(const std::vector<std::vector<Compared>>& compared, std::size_t best,
+                                        const std::vector<Baseline>& against, std::uint64_t seed,
+                                        const Executor& execute) {
+    if (against.empty()) return std::nullopt;
+    std::vector<Scheduled> plan;
+    std::vector<std::vector<Scheduled>> baselines(against.size());
     for (const auto& replica : compared) {
         plan.push_back({&replica[best].candidate.step, &*replica[best].found.schedule});
-        for (const Compared& one : replica)
-            if (is_of(chain, one.candidate.partition))
-                baseline.push_back({&one.candidate.step, baseline_schedule(one, chain.policy)});
+        for (std::size_t i = 0; i < against.size(); ++i)
+            for (const Compared& one : replica)
+                if (is_of(against[i], one.candidate.partition))
+                    baselines[i].push_back({&one.candidate.step, baseline_schedule(one, against[i].policy)});
     }
-    Robustness result = robustness(plan, baseline, seed);
-    result.partition = chain.partition;
-    result.chunks_per_rank = chain.chunks_per_rank;
-    result.policy = chain.policy;
+    Robustness result = robustness(plan, baselines, seed, execute);
+    for (std::size_t i = 0; i < against.size(); ++i) {
+        result.against[i].partition = against[i].partition;
+        result.against[i].chunks_per_rank = against[i].chunks_per_rank;
+        result.against[i].policy = against[i].policy;
+    }
     return result;
 }
 
@@ -342,7 +370,7 @@ Plan make_plan(const Request& request, const costdb::CostDatabase& costs, const 
     plan.loads = shared.loads;
     merge_baselines(compared, plan);
     plan.best_chain = best_chain(compared.front(), plan.baselines);
-    if (plan.best_chain) plan.robustness = robustness_of(compared, best, plan.best_chain->baseline, request.seed);
+    plan.robustness = robustness_of(compared, best, opponents(plan), request.seed, execute);
     Duration optimizer{};
     for (std::size_t r = 0; r < replicas; ++r) {
         ReplicaPlan replica;

@@ -19,13 +19,18 @@ constexpr std::size_t kinds = operator_classes * PassCost::bases;
 
 using Factors = std::array<double, kinds>;
 
+/// Used again from replay to replay.
+struct WorkSpace {
+    std::vector<std::int64_t> duration, end;
+};
+
 /// A schedule with the share of every task's time that each kind of cost has.
 class Perturbed {
 public:
-    explicit Perturbed(const Scheduled& scheduled)
-        : order_(Replayer(scheduled.step->problem), *scheduled.schedule), duration_(order_.durations().size()) {
+    explicit Perturbed(const Scheduled& scheduled) : order_(Replayer(scheduled.step->problem), *scheduled.schedule) {
         const StepProblem& step = *scheduled.step;
-        std::vector<double> again(duration_.size(), 0);  // recomputation, as a multiple of step.recompute
+        const std::size_t tasks = order_.durations().size();
+        std::vector<double> again(tasks, 0);  // recomputation, as a multiple of step.recompute
         for (std::size_t k = 0; k < step.problem.pairs.size(); ++k) {
             const Pair& pair = step.problem.pairs[k];
             const Duration whole = step.recompute[index(pair.backward)].total();
@@ -33,7 +38,7 @@ public:
             const Duration extra = pair.modes[scheduled.schedule->mode[k]].backward - pair.modes.front().backward;
             again[index(pair.backward)] = static_cast<double>(extra.count()) / static_cast<double>(whole.count());
         }
-        for (std::size_t i = 0; i < duration_.size(); ++i) {
+        for (std::size_t i = 0; i < tasks; ++i) {
             first_.push_back(shares_.size());
             add_shares(step.cost[i], step.recompute[i], again[i]);
         }
@@ -48,14 +53,15 @@ public:
         }
     }
 
-    Duration makespan(const Factors& factors) {
-        for (std::size_t i = 0; i < duration_.size(); ++i) {
+    Duration makespan(const Factors& factors, WorkSpace& space) const {
+        space.duration.resize(order_.durations().size());
+        for (std::size_t i = 0; i < space.duration.size(); ++i) {
             double more = 0;
             for (std::size_t s = first_[i]; s < first_[i + 1]; ++s)
                 more += shares_[s].time_ns * (factors[shares_[s].kind] - 1);
-            duration_[i] = std::max<std::int64_t>(1, order_.durations()[i] + std::llround(more));
+            space.duration[i] = std::max<std::int64_t>(1, order_.durations()[i] + std::llround(more));
         }
-        return order_.makespan(duration_, ends_);
+        return order_.makespan(space.duration, space.end);
     }
 
 private:
@@ -78,7 +84,6 @@ private:
     FixedOrder order_;
     std::vector<std::size_t> first_;
     std::vector<Share> shares_;
-    std::vector<std::int64_t> duration_, ends_;
 };
 
 // Box and Muller 1958.
@@ -94,36 +99,60 @@ Factors draw(const Factors& sigma, std::uint64_t seed, int replay) {
     return factors;
 }
 
-Duration slowest(std::vector<Perturbed>& replicas, const Factors& factors) {
+using Replicas = std::vector<Perturbed>;
+
+Duration slowest(const Replicas& replicas, const Factors& factors, WorkSpace& space) {
     Duration most{};
-    for (Perturbed& one : replicas) most = std::max(most, one.makespan(factors));
+    for (const Perturbed& one : replicas) most = std::max(most, one.makespan(factors, space));
     return most;
+}
+
+// Standard deviation of each kind of cost, over all schedules.
+Factors sigmas(const std::vector<Replicas>& sides) {
+    Factors time{}, sigma{};
+    for (const Replicas& side : sides)
+        for (const Perturbed& one : side) one.add_to(time, sigma);
+    for (std::size_t k = 0; k < kinds; ++k) sigma[k] = time[k] > 0 ? sigma[k] / time[k] * half_width_to_sigma : 0;
+    return sigma;
+}
+
+Gain gain(const std::vector<std::vector<Duration>>& makespan, std::size_t side) {
+    Gain result;
+    std::vector<double> gains;
+    for (const auto& replay : makespan) {
+        result.wins += replay.front() < replay[side] ? 1 : 0;
+        gains.push_back(static_cast<double>(replay[side].count()) / static_cast<double>(replay.front().count()));
+    }
+    std::sort(gains.begin(), gains.end());
+    const auto at = [&](std::size_t percent) { return gains[(percent * gains.size() + 99) / 100 - 1]; };
+    result.p10 = at(10);
+    result.p50 = at(50);
+    result.p90 = at(90);
+    return result;
 }
 
 }  // namespace
 
-Robustness robustness(std::span<const Scheduled> plan, std::span<const Scheduled> baseline, std::uint64_t seed,
-                      int replays) {
-    std::vector<Perturbed> ours(plan.begin(), plan.end()), theirs(baseline.begin(), baseline.end());
-    Factors time{}, sigma{};
-    for (const auto* side : {&ours, &theirs})
-        for (const Perturbed& one : *side) one.add_to(time, sigma);
-    for (std::size_t k = 0; k < kinds; ++k) sigma[k] = time[k] > 0 ? sigma[k] / time[k] * half_width_to_sigma : 0;
+Robustness robustness(std::span<const Scheduled> plan, std::span<const std::vector<Scheduled>> baselines,
+                      std::uint64_t seed, const Executor& execute, int replays) {
+    std::vector<Replicas> sides{Replicas(plan.begin(), plan.end())};
+    for (const auto& baseline : baselines) sides.emplace_back(baseline.begin(), baseline.end());
+    const Factors sigma = sigmas(sides);
+
+    constexpr std::size_t at_once = 10;  // replays of a job, which share its work space
+    const auto count = static_cast<std::size_t>(replays);
+    std::vector<std::vector<Duration>> makespan(count);  // per replay: of the plan, then of each baseline
+    execute((count + at_once - 1) / at_once, [&](std::size_t job) {
+        WorkSpace space;
+        for (std::size_t i = job * at_once; i < std::min(count, (job + 1) * at_once); ++i) {
+            const Factors factors = draw(sigma, seed, static_cast<int>(i));
+            for (const Replicas& side : sides) makespan[i].push_back(slowest(side, factors, space));
+        }
+    });
 
     Robustness result;
     result.replays = replays;
-    std::vector<double> gains;
-    for (int i = 0; i < replays; ++i) {
-        const Factors factors = draw(sigma, seed, i);
-        const Duration mine = slowest(ours, factors), other = slowest(theirs, factors);
-        result.wins += mine < other ? 1 : 0;
-        gains.push_back(static_cast<double>(other.count()) / static_cast<double>(mine.count()));
-    }
-    std::sort(gains.begin(), gains.end());
-    const auto at = [&](std::size_t percent) { return gains[(percent * gains.size() + 99) / 100 - 1]; };
-    result.gain_p10 = at(10);
-    result.gain_p50 = at(50);
-    result.gain_p90 = at(90);
+    for (std::size_t side = 1; side < sides.size(); ++side) result.against.push_back(gain(makespan, side));
     return result;
 }
 

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 using namespace pipeweaver;
@@ -162,29 +163,65 @@ TEST_CASE("pairs that do not apply for the same reason share a line, behind the 
 TEST_CASE("the report says against whom the plan was replayed with wrong costs, its gain and its wins") {
     const auto request = small_request();
     auto plan = planned(request);
-    plan.robustness = Robustness{.partition = "chain<1>",
-                                 .chunks_per_rank = 2,
-                                 .policy = "interleaved",
-                                 .wins = 187,
-                                 .gain_p10 = 0.987,
-                                 .gain_p50 = 1.125,
-                                 .gain_p90 = 1.5};
+    plan.robustness = Robustness{
+        .against = {{.partition = "chain<1>",
+                     .chunks_per_rank = 2,
+                     .policy = "interleaved",
+                     .wins = 187,
+                     .p10 = 0.987,
+                     .p50 = 1.125,
+                     .p90 = 1.5},
+                    {.partition = "dip", .policy = "dual-queue", .wins = 200, .p10 = 1.25, .p50 = 1.5, .p90 = 1.75}}};
     const auto section = between(emit::report(request, plan), "<section id=\"robustness\">", "</section>");
 
     CHECK(count(section, "chain&lt;1&gt;, interleaved, 2 chunks a rank") == 1);
     CHECK(count(section,
                 "<td class=\"n\">0.987x</td><td class=\"n\">1.125x</td><td class=\"n\">1.500x</td>"
                 "<td class=\"n\">187 of 200</td>") == 1);
+    CHECK(count(section, "dip, dual-queue, 1 chunk a rank") == 1);
+    CHECK(count(section, "<td class=\"n\">1.250x</td><td class=\"n\">1.500x</td><td class=\"n\">1.750x</td>") == 1);
+
+    const auto text = emit::plan_table(request, plan);
+    CHECK(text.find("  chain<1>, interleaved, 2 chunks   p10 0.99x, p50 1.12x, p90 1.50x; the plan wins 187\n") !=
+          std::string::npos);
+    CHECK(text.find("  dip, dual-queue, 1 chunk          p10 1.25x, p50 1.50x, p90 1.75x; the plan wins 200\n") !=
+          std::string::npos);
 }
 
-TEST_CASE("without a 1f1b or interleaved schedule the report says that nothing was replayed") {
+TEST_CASE("a plan is replayed against its chain and each usual pair once, with the chunks that are fastest") {
+    const auto plan = planned(small_request());
+    REQUIRE(plan.best_chain);
+    REQUIRE(plan.robustness);
+    const auto& against = plan.robustness->against;
+    CHECK(against.front().partition == plan.best_chain->baseline.partition);
+    CHECK(against.front().policy == plan.best_chain->baseline.policy);
+    CHECK(against.front().chunks_per_rank == plan.best_chain->baseline.chunks_per_rank);
+    for (const auto& [partition, policy] :
+         {std::pair("megatron", "1f1b"), std::pair("megatron", "interleaved"), std::pair("dip", "dual-queue")}) {
+        CAPTURE(partition);
+        CAPTURE(policy);
+        const auto named = [&](const auto& one) { return one.partition == partition && one.policy == policy; };
+        REQUIRE(std::count_if(against.begin(), against.end(), named) == 1);
+        const Gain& gain = *std::find_if(against.begin(), against.end(), named);
+        const Baseline* fastest = nullptr;
+        for (const Baseline& one : plan.baselines)
+            if (named(one) && (fastest == nullptr || one.makespan < fastest->makespan)) fastest = &one;
+        REQUIRE(fastest != nullptr);
+        CHECK(gain.chunks_per_rank == fastest->chunks_per_rank);
+        CHECK(gain.p50 == doctest::Approx(static_cast<double>(fastest->makespan.count()) /
+                                          static_cast<double>(plan.makespan.count()))
+                              .epsilon(0.05));
+    }
+}
+
+TEST_CASE("without a usual schedule the report says that nothing was replayed") {
     const auto request = small_request();
     auto plan = planned(request);
     REQUIRE(plan.robustness);  // else the test above would have shown nothing of a real plan
     plan.robustness.reset();
     const auto section = between(emit::report(request, plan), "<section id=\"robustness\">", "</section>");
 
-    CHECK(count(section, "Neither 1f1b nor interleaved applies") == 1);
+    CHECK(count(section, "there is nothing to compare with") == 1);
     CHECK(count(section, "<table") == 0);
 }
 

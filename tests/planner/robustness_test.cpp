@@ -7,6 +7,9 @@
 
 #include <doctest/doctest.h>
 
+#include <span>
+#include <vector>
+
 using namespace pipeweaver;
 using namespace pipeweaver::emulator;
 using namespace pipeweaver::planner;
@@ -46,42 +49,72 @@ Schedule one_by_one(const Problem& problem) {
     return schedule;
 }
 
+Gain gain(std::span<const Scheduled> plan, const std::vector<Scheduled>& baseline, std::uint64_t seed,
+          int replays = perturbed_replays) {
+    const std::vector<std::vector<Scheduled>> baselines{baseline};
+    const auto result = robustness(plan, baselines, seed, in_order, replays);
+    REQUIRE(result.against.size() == 1);
+    CHECK(result.replays == replays);
+    return result.against.front();
+}
+
 }  // namespace
 
 TEST_CASE("without errors every perturbed replay is the plan's own") {
     const auto step = two_stages(0, 0);
     const auto good = by("1f1b", step.problem), bad = one_by_one(step.problem);
-    const Scheduled plan[] = {{&step, &good}}, baseline[] = {{&step, &bad}};
-    const auto result = robustness(plan, baseline, 1);
+    const std::vector<Scheduled> plan{{&step, &good}}, baseline{{&step, &bad}};
+    const auto result = gain(plan, baseline, 1);
 
     // 1f1b: 10 + 4 * 30 + 20 us; one by one: 4 * 60 us.
-    CHECK(result.gain_p10 == 240.0 / 150.0);
-    CHECK(result.gain_p90 == 240.0 / 150.0);
+    CHECK(result.p10 == 240.0 / 150.0);
+    CHECK(result.p90 == 240.0 / 150.0);
     CHECK(result.wins == 200);
-    CHECK(result.replays == 200);
 }
 
 TEST_CASE("a schedule never wins against itself, whatever the costs") {
     const auto step = two_stages(0.3, 0.3);
     const auto schedule = by("1f1b", step.problem);
-    const Scheduled same[] = {{&step, &schedule}};
-    const auto result = robustness(same, same, 1);
+    const std::vector<Scheduled> same{{&step, &schedule}};
+    const auto result = gain(same, same, 1);
     CHECK(result.wins == 0);
-    CHECK(result.gain_p10 == 1);
-    CHECK(result.gain_p90 == 1);
+    CHECK(result.p10 == 1);
+    CHECK(result.p90 == 1);
 }
 
 TEST_CASE("perturbed gains are a function of the seed, and spread as the errors do") {
     const auto step = two_stages(0.3, 0.05);
     const auto good = by("1f1b", step.problem), bad = one_by_one(step.problem);
-    const Scheduled plan[] = {{&step, &good}}, baseline[] = {{&step, &bad}};
-    const auto first = robustness(plan, baseline, 7), again = robustness(plan, baseline, 7);
-    CHECK(first.gain_p10 == again.gain_p10);
-    CHECK(first.gain_p50 == again.gain_p50);
-    CHECK(first.gain_p90 == again.gain_p90);
-    CHECK(first.gain_p10 < first.gain_p50);
-    CHECK(first.gain_p50 < first.gain_p90);
-    CHECK(robustness(plan, baseline, 8).gain_p50 != first.gain_p50);
+    const std::vector<Scheduled> plan{{&step, &good}}, baseline{{&step, &bad}};
+    const auto first = gain(plan, baseline, 7), again = gain(plan, baseline, 7);
+    CHECK(first.p10 == again.p10);
+    CHECK(first.p50 == again.p50);
+    CHECK(first.p90 == again.p90);
+    CHECK(first.p10 < first.p50);
+    CHECK(first.p50 < first.p90);
+    CHECK(gain(plan, baseline, 8).p50 != first.p50);
+}
+
+TEST_CASE("all baselines meet the same perturbations, on any executor") {
+    const auto step = two_stages(0.3, 0.05);
+    const auto good = by("1f1b", step.problem), bad = one_by_one(step.problem), gpipe = by("gpipe", step.problem);
+    const std::vector<Scheduled> plan{{&step, &good}};
+    const std::vector<std::vector<Scheduled>> baselines{{{&step, &bad}}, {{&step, &gpipe}}, {{&step, &bad}}};
+    const auto result = robustness(plan, baselines, 7),
+               backwards = robustness(plan, baselines, 7, [](auto n, auto&job) {
+                   for (std::size_t i = n; i-- > 0;) job(i);
+               });
+    REQUIRE(result.against.size() == 3);
+    CHECK(result.against[0].p10 == result.against[2].p10);
+    CHECK(result.against[0].p90 == result.against[2].p90);
+    CHECK(result.against[1].p50 != result.against[0].p50);
+    for (std::size_t i = 0; i < 3; ++i) {
+        CHECK(result.against[i].wins == backwards.against[i].wins);
+        CHECK(result.against[i].p10 == backwards.against[i].p10);
+        CHECK(result.against[i].p90 == backwards.against[i].p90);
+    }
+    // The same schedules alone give the same gains: all of a step's schedules have the same work.
+    CHECK(gain(plan, baselines[0], 7).p50 == doctest::Approx(result.against[0].p50).epsilon(1e-6));
 }
 
 TEST_CASE("an error is the half-width that holds nine of ten") {
@@ -97,12 +130,12 @@ TEST_CASE("an error is the half-width that holds nine of ten") {
             step->cost[i].shares[kind][step == &wrong ? 1 : 0] = {
                 step->problem.tasks[i].duration, static_cast<double>(step->problem.tasks[i].duration.count()) * error};
         }
-    const Scheduled plan[] = {{&wrong, &schedule}}, baseline[] = {{&exact, &schedule}};
-    const auto result = robustness(plan, baseline, 3, 4000);
+    const std::vector<Scheduled> plan{{&wrong, &schedule}}, baseline{{&exact, &schedule}};
+    const auto result = gain(plan, baseline, 3, 4000);
     // exp(1.2816 * 0.2 / 1.645) at the tenth and ninetieth percent of a normal distribution
-    CHECK(result.gain_p90 == doctest::Approx(1.1686).epsilon(0.015));
-    CHECK(result.gain_p10 == doctest::Approx(1 / 1.1686).epsilon(0.015));
-    CHECK(result.gain_p50 == doctest::Approx(1).epsilon(0.015));
+    CHECK(result.p90 == doctest::Approx(1.1686).epsilon(0.015));
+    CHECK(result.p10 == doctest::Approx(1 / 1.1686).epsilon(0.015));
+    CHECK(result.p50 == doctest::Approx(1).epsilon(0.015));
 }
 
 TEST_CASE("a replay with other durations equals that of a problem which has them") {

@@ -147,11 +147,15 @@ def test_texts_stand_out_from_what_is_behind_them(browser, scheme):
 def test_robustness_is_that_of_the_plan_file(browser, planned):
     told = json.loads((planned / "plan.json").read_text())["robustness"]
     emulate(browser, 800)
-    cells = [cell.text for cell in browser.find_elements(By.CSS_SELECTOR, "#robustness tbody tr > *")]
-    against = told["against"]
-    assert cells == [f"{against['partition']}, {against['policy']}, {against['chunks_per_rank']} chunks a rank".replace(
-        " 1 chunks", " 1 chunk"), *(f"{told[key]:.3f}x" for key in ("gain_p10", "gain_p50", "gain_p90")),
-        f"{told['wins']} of {told['replays']}"]
+    rows = [[cell.text for cell in row.find_elements(By.CSS_SELECTOR, "th, td")]
+            for row in browser.find_elements(By.CSS_SELECTOR, "#robustness tbody tr")]
+    assert rows == [[f"{one['partition']}, {one['policy']}, {one['chunks_per_rank']} chunks a rank".replace(
+        " 1 chunks", " 1 chunk"), *(f"{one[key]:.3f}x" for key in ("gain_p10", "gain_p50", "gain_p90")),
+        f"{one['wins']} of {told['replays']}"] for one in told["baselines"]]
+    assert told["against"] == {key: told["baselines"][0][key] for key in told["against"]}
+    named = [(one["partition"], one["policy"]) for one in told["baselines"]]
+    assert {("megatron", "1f1b"), ("megatron", "interleaved"), ("dip", "dual-queue")} <= set(named)
+    assert len(named) == len(set(named))
 
 
 def test_zoom_widens_the_bars_of_both_schedules_alike_and_goes_back(browser):

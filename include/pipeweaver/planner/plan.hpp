@@ -108,7 +108,9 @@ struct Plan {
     double mfu = 0;                             ///< model FLOPs / (GPUs * bf16 peak * step)
     double model_flops = 0;                     ///< of all replicas
     TimeShares shares;
-    std::optional<Robustness> robustness;  ///< against the best 1f1b or interleaved baseline; nothing: none applies
+    /// Against best_chain first, then (megatron, 1f1b), (megatron, interleaved) and (dip, dual-queue) as far as they
+    /// apply, each with the chunks it is fastest with; nothing: none applies.
+    std::optional<Robustness> robustness;
 };
 
 /// Pre: at least one microbatch for each replica. Throws Error{limit} if no partition fits (rank, bytes short), and

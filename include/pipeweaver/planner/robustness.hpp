@@ -1,12 +1,13 @@
 // Whether a plan still wins if the costs it was made from are wrong.
 //
 // Method       Each replay draws one log-normal factor per operator class and basis and applies it to that share of
-//              every task, of the plan and of the baseline alike: exp(sigma * z), z standard normal. A cost's error is
-//              the half-width that holds nine of ten measurements, so sigma = error / 1.645, the mean over both
+//              every task, of the plan and of all baselines alike: exp(sigma * z), z standard normal. A cost's error is
+//              the half-width that holds nine of ten measurements, so sigma = error / 1.645, the mean over all
 //              schedules weighted by time. Orders, memory modes, lags and tails stay as they are.
-// Determinism  random numbers by counter: a function of the arguments.
+// Determinism  random numbers by counter: a function of the arguments but for the executor.
 #pragma once
 
+#include "pipeweaver/base/parallel.hpp"
 #include "pipeweaver/emulator/solution.hpp"
 #include "pipeweaver/emulator/step.hpp"
 
@@ -25,18 +26,24 @@ struct Scheduled {
 
 inline constexpr int perturbed_replays = 200;
 
-/// Gain: the baseline's makespan over the plan's, each of its slowest replica, in one replay.
-struct Robustness {
+/// The plan against one baseline. Gain: the baseline's makespan over the plan's, each of its slowest replica, in one
+/// replay.
+struct Gain {
     std::string partition;  ///< of the baseline, with its policy; filled in by make_plan()
     std::int64_t chunks_per_rank = 1;
     std::string policy;
-    int replays = perturbed_replays;
-    int wins = 0;                                     ///< replays in which the plan was faster
-    double gain_p10 = 1, gain_p50 = 1, gain_p90 = 1;  ///< nearest rank
+    int wins = 0;                      ///< replays in which the plan was faster
+    double p10 = 1, p50 = 1, p90 = 1;  ///< nearest rank
 };
 
-/// Replays plan and baseline, all replicas of each, under `replays` common perturbations. Pre: replays >= 1.
-[[nodiscard]] Robustness robustness(std::span<const Scheduled> plan, std::span<const Scheduled> baseline,
-                                    std::uint64_t seed, int replays = perturbed_replays);
+struct Robustness {
+    int replays = perturbed_replays;
+    std::vector<Gain> against;  ///< one for each baseline
+};
+
+/// Replays the plan and every baseline, all replicas of each, under `replays` common perturbations. Pre: replays >= 1.
+[[nodiscard]] Robustness robustness(std::span<const Scheduled> plan, std::span<const std::vector<Scheduled>> baselines,
+                                    std::uint64_t seed, const Executor& execute = in_order,
+                                    int replays = perturbed_replays);
 
 }  // namespace pipeweaver::planner
