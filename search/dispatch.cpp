@@ -20,50 +20,122 @@ void Dispatcher::begin() {
     missing_.resize(flat_.tasks());
     ready_at_.assign(flat_.tasks(), 0);
     clock_ = flat_.begin;
-    ready_.resize(flat_.ranks());
-    for (auto& tasks : ready_) tasks.clear();
     candidate_.assign(flat_.ranks(), {});
     stale_.assign(flat_.ranks(), 1);
     last_late_.assign(flat_.ranks(), 1);
     refused_at_.assign(flat_.tasks(), 0);
     seen_relief_ = 0;
     makespan_ = 0;
-    for (std::uint32_t i = 0; i < flat_.tasks(); ++i) {
-        missing_[i] = static_cast<std::uint32_t>(flat_.before[i].size());
-        if (missing_[i] == 0) ready_[flat_.rank_of[i]].push_back(i);
+    for (std::uint32_t i = 0; i < flat_.tasks(); ++i) missing_[i] = static_cast<std::uint32_t>(flat_.before[i].size());
+}
+
+void Dispatcher::set_up_queues() {
+    queue_.resize(2 * std::size_t{flat_.ranks()});
+    slot_of_.resize(flat_.tasks());
+    in_now_.assign(flat_.tasks(), 0);
+    std::vector<std::uint32_t> by_position(flat_.tasks());
+    for (std::uint32_t i = 0; i < flat_.tasks(); ++i) by_position[position_[i]] = i;
+    for (Queue& queue : queue_) {
+        queue.task_at.clear();
+        queue.coming.clear();
+        queue.refused.clear();
+    }
+    for (const std::uint32_t task : by_position) {
+        auto& slots = queue_of(task).task_at;
+        slot_of_[task] = static_cast<std::uint32_t>(slots.size());
+        slots.push_back(task);
+    }
+    for (Queue& queue : queue_) queue.now.reset(queue.task_at.size());
+    for (std::uint32_t i = 0; i < flat_.tasks(); ++i)
+        if (missing_[i] == 0) enqueue(i);
+}
+
+bool Dispatcher::later(std::uint32_t a, std::uint32_t b) const {
+    return std::pair(ready_at_[a], position_[a]) > std::pair(ready_at_[b], position_[b]);
+}
+
+void Dispatcher::enqueue(std::uint32_t task) {
+    Queue& queue = queue_of(task);
+    in_now_[task] = static_cast<char>(ready_at_[task] <= clock_[flat_.rank_of[task]]);
+    if (in_now_[task] != 0) return queue.now.insert(slot_of_[task], costs_[task].acquire);
+    queue.coming.push_back(task);
+    std::push_heap(queue.coming.begin(), queue.coming.end(),
+                   [&](std::uint32_t a, std::uint32_t b) { return later(a, b); });
+}
+
+// A task that is about to run or was refused. One that is still to come is on top of its heap, but for a next in turn.
+void Dispatcher::take_out(std::uint32_t task) {
+    Queue& queue = queue_of(task);
+    if (in_now_[task] != 0) return queue.now.remove(slot_of_[task]);
+    const auto worse = [&](std::uint32_t a, std::uint32_t b) { return later(a, b); };
+    if (queue.coming.front() == task) {
+        std::pop_heap(queue.coming.begin(), queue.coming.end(), worse);
+        queue.coming.pop_back();
+    } else {
+        std::erase(queue.coming, task);
+        std::make_heap(queue.coming.begin(), queue.coming.end(), worse);
     }
 }
 
-// The task that can start first, by priority among equals.
-Dispatcher::Candidate Dispatcher::list_candidate(std::uint32_t rank) const {
-    Candidate best;
-    bool best_late = false;
-    for (const std::uint32_t task : ready_[rank]) {
-        if (refused(task) || out_of_turn(task)) continue;
-        const std::int64_t start = std::max(clock_[rank], ready_at_[task]);
-        const bool late = choice_ == Choice::backward_first && flat_.late[task] != 0;
-        if (start > best.start) continue;
-        if (start == best.start && std::pair(!late, position_[task]) > std::pair(!best_late, position_[best.task]))
-            continue;
-        best = {task, start};
-        best_late = late;
-    }
-    return best;
+void Dispatcher::refuse(std::uint32_t task) {
+    take_out(task);
+    refused_at_[task] = memory_.relief() + 1;
+    queue_of(task).refused.push_back(task);
 }
 
-Dispatcher::Candidate Dispatcher::dual_queue_candidate(std::uint32_t rank) const {
-    Candidate now[2];  // a forward, a backward that could start now
-    for (const std::uint32_t task : ready_[rank]) {
-        if (ready_at_[task] > clock_[rank] || refused(task)) continue;
-        Candidate& mine = now[flat_.late[task]];
-        if (mine.task == UINT32_MAX || position_[task] < position_[mine.task]) mine = {task, clock_[rank]};
+// Brings the rank's queues up to its clock, and back what may be allowed again.
+void Dispatcher::refresh(std::uint32_t rank) {
+    for (const std::size_t kind : {0U, 1U}) {
+        Queue& queue = queue_[2 * rank + kind];
+        while (!queue.coming.empty() && ready_at_[queue.coming.front()] <= clock_[rank]) {
+            const std::uint32_t task = queue.coming.front();
+            take_out(task);
+            enqueue(task);
+        }
+        if (queue.refused.empty() || refused(queue.refused.front())) continue;
+        for (const std::uint32_t task : queue.refused) enqueue(task);
+        queue.refused.clear();
     }
-    if (now[0].task == UINT32_MAX || now[1].task == UINT32_MAX) return list_candidate(rank);
-    return now[last_late_[rank] == 0 ? 1 : 0];
 }
 
-Dispatcher::Candidate Dispatcher::candidate(std::uint32_t rank) const {
-    return choice_ == Choice::dual_queue ? dual_queue_candidate(rank) : list_candidate(rank);
+// What could start at the rank's clock, by priority. Tasks that the rank has no room for would be refused.
+Dispatcher::Candidate Dispatcher::best_now(const Queue& queue, std::uint32_t rank) const {
+    const std::size_t slot = queue.now.first(std::min(memory_.room_left(rank), ReadyList::empty - 1));
+    if (slot == ReadyList::nothing) return {};
+    return {queue.task_at[slot], clock_[rank]};
+}
+
+Dispatcher::Candidate Dispatcher::best_coming(Queue& queue, std::uint32_t rank) {
+    while (!queue.coming.empty() && costs_[queue.coming.front()].acquire > memory_.room_left(rank))
+        refuse(queue.coming.front());
+    if (queue.coming.empty()) return {};
+    return {queue.coming.front(), ready_at_[queue.coming.front()]};
+}
+
+Dispatcher::Candidate Dispatcher::best_of(std::uint32_t rank, bool late) {
+    if (choice_ == Choice::in_order && !any_turn_ && !late) return next_in_turn(rank);
+    Queue& queue = queue_[2 * rank + (late ? 1U : 0U)];
+    const Candidate now = best_now(queue, rank);
+    return now.task != UINT32_MAX ? now : best_coming(queue, rank);
+}
+
+// The first of the rank's forwards that have not run, if it is ready.
+Dispatcher::Candidate Dispatcher::next_in_turn(std::uint32_t rank) const {
+    if (next_in_line_[rank] == line_[rank].size()) return {};
+    const std::uint32_t task = line_[rank][next_in_line_[rank]];
+    if (missing_[task] != 0 || refused(task)) return {};
+    return {task, std::max(clock_[rank], ready_at_[task])};
+}
+
+// The task that can start first, by the choice among those at the same time.
+Dispatcher::Candidate Dispatcher::candidate(std::uint32_t rank) {
+    refresh(rank);
+    const Candidate forward = best_of(rank, false), late = best_of(rank, true);
+    if (late.task == UINT32_MAX || forward.start < late.start) return forward;
+    if (forward.task == UINT32_MAX || late.start < forward.start) return late;
+    if (choice_ == Choice::dual_queue && late.start == clock_[rank]) return last_late_[rank] != 0 ? forward : late;
+    if (choice_ == Choice::backward_first) return late;
+    return position_[forward.task] < position_[late.task] ? forward : late;
 }
 
 // The rank whose candidate starts first.
@@ -84,7 +156,6 @@ void Dispatcher::place(std::uint32_t rank, const Candidate& chosen) {
     const std::uint32_t task = chosen.task;
     memory_.place(task);
     missing_[task] = UINT32_MAX;
-    std::erase(ready_[rank], task);
     const std::int64_t end = chosen.start + costs_[task].duration;
     clock_[rank] = end;
     makespan_ = std::max(makespan_, end + flat_.tail[rank]);
@@ -99,9 +170,7 @@ void Dispatcher::place(std::uint32_t rank, const Candidate& chosen) {
     sequence_.push_back(task);
     for (const Arc& arc : flat_.after[task]) {
         ready_at_[arc.task] = std::max(ready_at_[arc.task], end + arc.lag_ns);
-        if (--missing_[arc.task] > 0) continue;
-        ready_[flat_.rank_of[arc.task]].push_back(arc.task);
-        stale_[flat_.rank_of[arc.task]] = 1;
+        --missing_[arc.task];
     }
 }
 
@@ -118,16 +187,11 @@ void Dispatcher::line_up() {
     any_turn_ = false;
 }
 
-bool Dispatcher::out_of_turn(std::uint32_t task) const {
-    if (choice_ != Choice::in_order || any_turn_ || flat_.late[task] != 0) return false;
-    const std::uint32_t rank = flat_.rank_of[task];
-    return line_[rank][next_in_line_[rank]] != task;
-}
-
 void Dispatcher::run(Choice choice, std::span<const std::uint32_t> position) {
     choice_ = choice;
     position_ = position;
     begin();
+    set_up_queues();
     if (choice == Choice::in_order) line_up();
     while (sequence_.size() < flat_.tasks()) {
         const std::uint32_t rank = next_rank();
@@ -140,9 +204,15 @@ void Dispatcher::run(Choice choice, std::span<const std::uint32_t> position) {
             continue;
         }
         if (memory_.allows(chosen.task)) {
+            take_out(chosen.task);
             place(rank, chosen);
+            for (const Arc& arc : flat_.after[chosen.task]) {
+                if (missing_[arc.task] > 0) continue;
+                enqueue(arc.task);
+                stale_[flat_.rank_of[arc.task]] = 1;
+            }
         } else {
-            refused_at_[chosen.task] = memory_.relief() + 1;
+            refuse(chosen.task);
             stale_[rank] = 1;
         }
     }
@@ -174,8 +244,8 @@ void Dispatcher::run_by_key(std::span<const std::int64_t> key) {
     begin();
     heap_.clear();
     waiting_.clear();
-    for (const auto& ready : ready_)
-        for (const std::uint32_t task : ready) push(task);
+    for (std::uint32_t i = 0; i < flat_.tasks(); ++i)
+        if (missing_[i] == 0) push(i);
     while (sequence_.size() < flat_.tasks()) {
         if (heap_.empty()) recall_refused(waiting_.size());
         PIPEWEAVER_ASSERT(!heap_.empty());

@@ -1,6 +1,7 @@
 // Builds a schedule task by task in the order of time, safe in memory by construction (see safe_memory.hpp).
 #pragma once
 
+#include "search/ready_list.hpp"
 #include "search/safe_memory.hpp"
 
 #include <array>
@@ -37,7 +38,8 @@ public:
     void run_by_key(std::span<const std::int64_t> key);
 
     /// Schedules all tasks; smaller `position` = higher priority. Pre: prepare() found nothing short, `choice` is
-    /// defined, positions differ. Time O(tasks * (ready tasks of a rank + one memory test)).
+    /// defined, positions are 0 ... tasks - 1. Time O(tasks * (log tasks + one memory test)), and a test more for each
+    /// task that fits its rank but that memory refuses.
     void run(Choice choice, std::span<const std::uint32_t> position);
 
     /// Of the last run: all tasks in the order in which they were placed (a topological order of edges and ranks'
@@ -51,14 +53,30 @@ private:
         std::int64_t start = INT64_MAX;
     };
 
+    // Ready tasks of one rank and one kind (forwards, or what is late).
+    struct Queue {
+        ReadyList now;                       // those whose predecessors have ended, by priority
+        std::vector<std::uint32_t> task_at;  // of each slot of `now`
+        std::vector<std::uint32_t> coming;   // the others: a heap, the first to become ready on top
+        std::vector<std::uint32_t> refused;  // by memory: neither in `now` nor in `coming` until memory is given back
+    };
+
     void begin();
+    void set_up_queues();
+    Queue& queue_of(std::uint32_t task) { return queue_[2 * flat_.rank_of[task] + flat_.late[task]]; }
     bool refused(std::uint32_t task) const { return refused_at_[task] == memory_.relief() + 1; }
-    Candidate candidate(std::uint32_t rank) const;
-    Candidate dual_queue_candidate(std::uint32_t rank) const;
-    Candidate list_candidate(std::uint32_t rank) const;
+    bool later(std::uint32_t a, std::uint32_t b) const;
+    void enqueue(std::uint32_t task);
+    void refuse(std::uint32_t task);
+    void take_out(std::uint32_t task);
+    void refresh(std::uint32_t rank);
+    Candidate best_now(const Queue& queue, std::uint32_t rank) const;
+    Candidate best_coming(Queue& queue, std::uint32_t rank);
+    Candidate best_of(std::uint32_t rank, bool late);
+    Candidate next_in_turn(std::uint32_t rank) const;
+    Candidate candidate(std::uint32_t rank);
     std::uint32_t next_rank();
     void line_up();
-    bool out_of_turn(std::uint32_t task) const;
     void place(std::uint32_t rank, const Candidate& chosen);
     void push(std::uint32_t task);
     void recall_refused(std::size_t most);
@@ -70,11 +88,13 @@ private:
     std::span<const std::uint32_t> position_;
 
     std::vector<std::uint32_t> sequence_, missing_;
-    std::vector<std::int64_t> ready_at_, clock_;     // per task: predecessors' ends and lags; per rank
-    std::vector<std::vector<std::uint32_t>> ready_;  // per rank: tasks whose predecessors are placed
-    std::vector<Candidate> candidate_;               // per rank
-    std::vector<char> stale_, last_late_;            // per rank: candidate_ must be found again; kind run last
-    std::vector<std::uint64_t> refused_at_;          // per task: relief + 1 when memory refused it; 0: never
+    std::vector<std::int64_t> ready_at_, clock_;  // per task: predecessors' ends and lags; per rank
+    std::vector<Queue> queue_;                    // per rank and kind
+    std::vector<std::uint32_t> slot_of_;          // per task, in its queue's `now`
+    std::vector<char> in_now_;                    // per task: in `now`, not in `coming`
+    std::vector<Candidate> candidate_;            // per rank
+    std::vector<char> stale_, last_late_;         // per rank: candidate_ must be found again; kind run last
+    std::vector<std::uint64_t> refused_at_;       // per task: relief + 1 when memory refused it; 0: never
     std::uint64_t seen_relief_ = 0;
 
     // Of Choice::in_order: each rank's forwards by priority, and which of them is next.

@@ -55,17 +55,54 @@ void SafeMemory::find_lanes() {
     lanes_.first.push_back(static_cast<std::uint32_t>(lanes_.items.size()));
 }
 
-SafeMemory::Level SafeMemory::walk(std::uint32_t lane) const {
-    Level level;
-    const auto tasks = lane_tasks_[lane];
-    for (std::size_t i = begin_[lane]; i < tasks.size(); ++i) {
-        if (placed_[tasks[i]] != 0) continue;
-        level.after += costs_[tasks[i]].acquire;
-        level.need = std::max(level.need, level.after);
-        level.after -= costs_[tasks[i]].release;
-        level.low = std::min(level.low, level.after);
+SafeMemory::Level SafeMemory::level_of(std::uint32_t task) const {
+    const Cost& cost = costs_[task];
+    return {cost.acquire, std::min<std::int64_t>(0, cost.net()), cost.net()};
+}
+
+// Of lanes in canonical order, nothing placed.
+void SafeMemory::build_trees() {
+    tree_first_.clear();
+    tree_size_.clear();
+    leaf_of_.resize(flat_.tasks());
+    tree_.clear();
+    for (std::uint32_t lane = 0; lane < lane_rank_.size(); ++lane) {
+        const auto tasks = lane_tasks_[lane];
+        const auto first = static_cast<std::uint32_t>(tree_.size());
+        const auto size = std::bit_ceil(static_cast<std::uint32_t>(tasks.size()));
+        tree_first_.push_back(first);
+        tree_size_.push_back(size);
+        tree_.resize(first + 2 * size);
+        for (std::uint32_t i = 0; i < tasks.size(); ++i) {
+            leaf_of_[tasks[i]] = size + i;
+            tree_[first + size + i] = level_of(tasks[i]);
+        }
+        for (std::uint32_t node = size - 1; node > 0; --node)
+            tree_[first + node] = tree_[first + 2 * node].then(tree_[first + 2 * node + 1]);
     }
-    return level;
+    fresh_tree_ = tree_;
+}
+
+// The lane's remaining tasks in canonical order but for this one. Time O(log tasks of the lane).
+SafeMemory::Level SafeMemory::remaining_without(std::uint32_t task) const {
+    const Level* tree = tree_.data() + tree_first_[lane_of_[task]];
+    Level before, behind;
+    for (std::uint32_t node = leaf_of_[task]; node > 1; node /= 2) {
+        if (node % 2 == 1)
+            before = tree[node - 1].then(before);
+        else
+            behind = behind.then(tree[node + 1]);
+    }
+    return before.then(behind);
+}
+
+void SafeMemory::take_from_tree(std::uint32_t task) {
+    Level* tree = tree_.data() + tree_first_[lane_of_[task]];
+    std::uint32_t node = leaf_of_[task];
+    for (tree[node] = {}; node > 1;) {
+        node /= 2;
+        tree[node] = tree[2 * node].then(tree[2 * node + 1]);
+    }
 }
 
 // How badly a component run in this order misses: bytes given back too early count like bytes too many; then the peaks.
@@ -76,12 +113,7 @@ std::int64_t SafeMemory::excess(std::uint32_t component, std::span<const std::ui
         tasks.assign(lane_tasks_[lane].begin(), lane_tasks_[lane].end());
         std::sort(tasks.begin(), tasks.end(), [&](std::uint32_t a, std::uint32_t b) { return place[a] < place[b]; });
         Level level;
-        for (const std::uint32_t task : tasks) {
-            level.after += costs_[task].acquire;
-            level.need = std::max(level.need, level.after);
-            level.after -= costs_[task].release;
-            level.low = std::min(level.low, level.after);
-        }
+        for (const std::uint32_t task : tasks) level = level.then(level_of(task));
         missing += std::max<std::int64_t>(0, level.need - flat_.room[lane_rank_[lane]]) - level.low;
         if (flat_.room[lane_rank_[lane]] != unlimited) peaks += level.need / 2;
     }
@@ -104,7 +136,9 @@ bool SafeMemory::sort_lanes() {
             std::sort(lane_tasks_.items.begin() + lane_tasks_.first[lane],
                       lane_tasks_.items.begin() + lane_tasks_.first[lane + 1],
                       [&](std::uint32_t a, std::uint32_t b) { return place[a] < place[b]; });
-            sound = sound && walk(lane).low >= 0;
+            Level level;
+            for (const std::uint32_t task : lane_tasks_[lane]) level = level.then(level_of(task));
+            sound = sound && level.low >= 0;
         }
     }
     return sound;
@@ -121,13 +155,12 @@ std::optional<Shortage> SafeMemory::first_shortage() {
 
 // Levels of the whole lanes. False if something gives back too early or stays taken.
 bool SafeMemory::measure_lanes() {
-    placed_.assign(flat_.tasks(), 0);
-    begin_.assign(lane_rank_.size(), 0);
+    build_trees();
     fresh_.clear();
     leftovers_ = false;
     bool plain = true;
     for (std::uint32_t lane = 0; lane < lane_rank_.size(); ++lane) {
-        fresh_.push_back(walk(lane));
+        fresh_.push_back(tree_[tree_first_[lane] + 1]);
         leftovers_ = leftovers_ || fresh_.back().after != 0;
         plain = plain && fresh_.back().low >= 0;
     }
@@ -149,8 +182,6 @@ std::optional<Shortage> SafeMemory::prepare(std::span<const Cost> costs) {
     for (const bool one : {false, true}) {
         find_components(one);
         find_lanes();
-        placed_.assign(flat_.tasks(), 0);
-        begin_.assign(lane_rank_.size(), 0);
         if (sort_lanes()) break;
     }
     measure_lanes();
@@ -175,12 +206,11 @@ std::optional<Shortage> SafeMemory::prepare(std::span<const Cost> costs) {
 }
 
 void SafeMemory::restart() {
-    placed_.assign(flat_.tasks(), 0);
     used_.assign(flat_.ranks(), 0);
     held_.assign(lane_rank_.size(), 0);
     level_ = fresh_;
     remaining_ = component_size_;
-    begin_.assign(lane_rank_.size(), 0);
+    tree_ = fresh_tree_;
     open_ = initial_open_;
     fussy_.assign(lane_rank_.size(), 0);
     relief_ = 0;
@@ -263,9 +293,7 @@ bool SafeMemory::accept(std::uint32_t lane, std::uint32_t task, const Level& lev
 bool SafeMemory::allows(std::uint32_t task) {
     const std::uint32_t lane = lane_of_[task], rank = lane_rank_[lane];
     if (used_[rank] + costs_[task].acquire > flat_.room[rank]) return false;
-    placed_[task] = 1;
-    const Level level = walk(lane);
-    placed_[task] = 0;
+    const Level level = remaining_without(task);
     if (held_[lane] + costs_[task].net() + level.low < 0) {
         fussy_[lane] = 1;
         return false;
@@ -280,12 +308,10 @@ void SafeMemory::place(std::uint32_t task) {
         static_cast<void>(allowed);
     }
     const std::uint32_t lane = lane_of_[task], component = component_of_[task];
-    placed_[task] = 1;
+    take_from_tree(task);
     used_[lane_rank_[lane]] += costs_[task].net();
     held_[lane] += costs_[task].net();
     level_[lane] = accepted_level_;
-    const auto tasks = lane_tasks_[lane];
-    while (begin_[lane] < tasks.size() && placed_[tasks[begin_[lane]]] != 0) ++begin_[lane];
     if (!finished_.empty())
         open_ = finished_;
     else if (!leftovers_ && std::find(open_.begin(), open_.end(), component) == open_.end())

@@ -25,6 +25,8 @@
 
 #include "search/flat.hpp"
 
+#include <algorithm>
+#include <bit>
 #include <optional>
 #include <string>
 
@@ -54,11 +56,14 @@ public:
     void restart();
 
     /// Would the state be safe after this task? Pre: its predecessors are placed, it is not.
-    /// Time O(the component's tasks on its rank + open components squared * ranks), the latter rarely.
+    /// Time O(log of the component's tasks on its rank + open components squared * ranks), the latter rarely.
     bool allows(std::uint32_t task);
 
     /// Pre: allows(task).
     void place(std::uint32_t task);
+
+    /// What the rank could still take before it is full, whatever is safe; allows() refuses what takes more.
+    std::int64_t room_left(std::uint32_t rank) const { return flat_.room[rank] - used_[rank]; }
 
     /// A task that was refused stays refused as long as this number stays the same.
     std::uint64_t relief() const { return relief_; }
@@ -68,6 +73,10 @@ private:
         std::int64_t need = 0;   // largest memory on the way, above the level at the beginning
         std::int64_t low = 0;    // smallest, <= 0
         std::int64_t after = 0;  // at the end
+
+        Level then(const Level& next) const {
+            return {std::max(need, after + next.need), std::min(low, after + next.low), after + next.after};
+        }
     };
 
     void find_components(bool one);
@@ -75,7 +84,10 @@ private:
     bool sort_lanes();
     bool measure_lanes();
     std::optional<Shortage> first_shortage();
-    Level walk(std::uint32_t lane) const;
+    Level level_of(std::uint32_t task) const;
+    void build_trees();
+    Level remaining_without(std::uint32_t task) const;
+    void take_from_tree(std::uint32_t task);
     std::int64_t excess(std::uint32_t component, std::span<const std::uint32_t> place) const;
     bool fits(std::uint32_t component) const;
     bool only_frees(std::uint32_t component) const;
@@ -96,13 +108,17 @@ private:
     Groups<std::uint32_t> lanes_;       // per component
     Groups<std::uint32_t> lane_tasks_;  // per lane, in canonical order
 
+    // Of each lane a binary tree over its tasks in canonical order: the level of what remains below each node. Node 1
+    // is the root, the leaves begin at tree_size_; those of placed tasks are empty levels.
+    std::vector<std::uint32_t> tree_first_, tree_size_;  // per lane
+    std::vector<std::uint32_t> leaf_of_;                 // per task: node in its lane's tree
+    std::vector<Level> tree_, fresh_tree_;
+
     // The state.
-    std::vector<char> placed_;
     std::vector<std::int64_t> used_;        // per rank, above base
     std::vector<std::int64_t> held_;        // per lane
     std::vector<Level> level_, fresh_;      // per lane: of the remaining tasks, of all
     std::vector<std::uint32_t> remaining_;  // per component
-    std::vector<std::uint32_t> begin_;      // per lane: tasks before it are placed
     std::vector<std::uint32_t> open_;       // components to finish, in an order that works
     std::vector<std::uint32_t> initial_open_;
     std::vector<char> fussy_;  // per lane: has refused a task because it gave back too early
