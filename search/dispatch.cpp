@@ -3,6 +3,7 @@
 #include "pipeweaver/base/assert.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace pipeweaver::search {
 
@@ -32,7 +33,7 @@ void Dispatcher::begin() {
 void Dispatcher::set_up_queues() {
     queue_.resize(2 * std::size_t{flat_.ranks()});
     slot_of_.resize(flat_.tasks());
-    in_now_.assign(flat_.tasks(), 0);
+    where_.assign(flat_.tasks(), Where::outside);
     std::vector<std::uint32_t> by_position(flat_.tasks());
     for (std::uint32_t i = 0; i < flat_.tasks(); ++i) by_position[position_[i]] = i;
     for (Queue& queue : queue_) {
@@ -56,8 +57,8 @@ bool Dispatcher::later(std::uint32_t a, std::uint32_t b) const {
 
 void Dispatcher::enqueue(std::uint32_t task) {
     Queue& queue = queue_of(task);
-    in_now_[task] = static_cast<char>(ready_at_[task] <= clock_[flat_.rank_of[task]]);
-    if (in_now_[task] != 0) return queue.now.insert(slot_of_[task], costs_[task].acquire);
+    where_[task] = ready_at_[task] <= clock_[flat_.rank_of[task]] ? Where::now : Where::coming;
+    if (where_[task] == Where::now) return queue.now.insert(slot_of_[task], memory_.want(task));
     queue.coming.push_back(task);
     std::push_heap(queue.coming.begin(), queue.coming.end(),
                    [&](std::uint32_t a, std::uint32_t b) { return later(a, b); });
@@ -66,7 +67,8 @@ void Dispatcher::enqueue(std::uint32_t task) {
 // A task that is about to run or was refused. One that is still to come is on top of its heap, but for a next in turn.
 void Dispatcher::take_out(std::uint32_t task) {
     Queue& queue = queue_of(task);
-    if (in_now_[task] != 0) return queue.now.remove(slot_of_[task]);
+    const Where where = std::exchange(where_[task], Where::outside);
+    if (where == Where::now) return queue.now.remove(slot_of_[task]);
     const auto worse = [&](std::uint32_t a, std::uint32_t b) { return later(a, b); };
     if (queue.coming.front() == task) {
         std::pop_heap(queue.coming.begin(), queue.coming.end(), worse);
@@ -75,6 +77,12 @@ void Dispatcher::take_out(std::uint32_t task) {
         std::erase(queue.coming, task);
         std::make_heap(queue.coming.begin(), queue.coming.end(), worse);
     }
+}
+
+// The bars of memory do not hold for its tasks any more. Pre: its first task was placed.
+void Dispatcher::begin_component(std::uint32_t first) {
+    for (const std::uint32_t task : memory_.component_tasks(first))
+        if (where_[task] == Where::now) queue_of(task).now.insert(slot_of_[task], memory_.want(task));
 }
 
 void Dispatcher::refuse(std::uint32_t task) {
@@ -98,9 +106,9 @@ void Dispatcher::refresh(std::uint32_t rank) {
     }
 }
 
-// What could start at the rank's clock, by priority. Tasks that the rank has no room for would be refused.
+// What could start at the rank's clock, by priority. Those left out would be refused.
 Dispatcher::Candidate Dispatcher::best_now(const Queue& queue, std::uint32_t rank) const {
-    const std::size_t slot = queue.now.first(std::min(memory_.room_left(rank), ReadyList::empty - 1));
+    const std::size_t slot = queue.now.first(std::min(memory_.room_left(rank), unlimited - 1), memory_.bar(rank));
     if (slot == ReadyList::nothing) return {};
     return {queue.task_at[slot], clock_[rank]};
 }
@@ -204,8 +212,10 @@ void Dispatcher::run(Choice choice, std::span<const std::uint32_t> position) {
             continue;
         }
         if (memory_.allows(chosen.task)) {
+            const bool begins = memory_.begins(chosen.task);
             take_out(chosen.task);
             place(rank, chosen);
+            if (begins) begin_component(chosen.task);
             for (const Arc& arc : flat_.after[chosen.task]) {
                 if (missing_[arc.task] > 0) continue;
                 enqueue(arc.task);

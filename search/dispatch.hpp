@@ -61,12 +61,15 @@ private:
         std::vector<std::uint32_t> refused;  // by memory: neither in `now` nor in `coming` until memory is given back
     };
 
+    enum class Where : std::uint8_t { outside, now, coming };
+
     void begin();
     void set_up_queues();
     Queue& queue_of(std::uint32_t task) { return queue_[2 * flat_.rank_of[task] + flat_.late[task]]; }
     bool refused(std::uint32_t task) const { return refused_at_[task] == memory_.relief() + 1; }
     bool later(std::uint32_t a, std::uint32_t b) const;
     void enqueue(std::uint32_t task);
+    void begin_component(std::uint32_t first);
     void refuse(std::uint32_t task);
     void take_out(std::uint32_t task);
     void refresh(std::uint32_t rank);
@@ -91,7 +94,7 @@ private:
     std::vector<std::int64_t> ready_at_, clock_;  // per task: predecessors' ends and lags; per rank
     std::vector<Queue> queue_;                    // per rank and kind
     std::vector<std::uint32_t> slot_of_;          // per task, in its queue's `now`
-    std::vector<char> in_now_;                    // per task: in `now`, not in `coming`
+    std::vector<Where> where_;                    // per task
     std::vector<Candidate> candidate_;            // per rank
     std::vector<char> stale_, last_late_;         // per rank: candidate_ must be found again; kind run last
     std::vector<std::uint64_t> refused_at_;       // per task: relief + 1 when memory refused it; 0: never

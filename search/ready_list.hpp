@@ -1,56 +1,74 @@
-// The tasks of one rank and kind that could be placed: answers which comes first by priority among those that the
-// rank's free memory can take at all, without looking at the others.
+// The tasks of one rank and kind that could be placed: answers which comes first by priority among those that memory
+// may allow, without looking at the others.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
-#include <span>
 #include <vector>
 
 namespace pipeweaver::search {
 
-/// A set of slots 0 ... count - 1, each empty or wanting some memory. Smaller slots have higher priority.
+/// What a task wants of its rank's memory.
+struct Want {
+    std::int64_t acquire = INT64_MAX;
+    std::int64_t net = INT64_MAX;   ///< what it keeps
+    std::int64_t rest = INT64_MAX;  ///< what else it is compared by: see SafeMemory::bar
+};
+
+/// Tasks that keep `net` or more and whose rest is `rest` or more are refused.
+struct Bar {
+    std::int64_t net = INT64_MAX;
+    std::int64_t rest = INT64_MAX;
+};
+
+/// A set of slots 0 ... count - 1, each empty or with what its task wants. Smaller slots have higher priority.
 class ReadyList {
 public:
     /// Empties the list and sets the number of slots. Time O(count).
     void reset(std::size_t count) {
         for (leaves_ = 1; leaves_ < count;) leaves_ *= 2;
-        least_.assign(2 * leaves_, empty);
+        least_.assign(2 * leaves_, {});
     }
 
-    /// Time O(log count). Pre: slot < count, wanted < empty.
-    void insert(std::size_t slot, std::int64_t wanted) { set(slot, wanted); }
-    void remove(std::size_t slot) { set(slot, empty); }
+    /// Pre: slot < count. Time O(log count).
+    void insert(std::size_t slot, const Want& want) { set(slot, want); }
+    void remove(std::size_t slot) { set(slot, {}); }
 
     static constexpr std::size_t nothing = SIZE_MAX;
 
-    /// The first slot that wants at most `free`, or `nothing`. Pre: free < empty. Time O(log count).
-    std::size_t first(std::int64_t free) const {
-        if (least_[1] > free) return nothing;
+    /// The first slot whose task acquires at most `free` and that the bar leaves, or `nothing`. Pre: free < INT64_MAX.
+    /// Time O(log count) for each subtree of which the one key passes in one task and the other in another; few.
+    std::size_t first(std::int64_t free, const Bar& bar) const {
         std::size_t node = 1;
-        while (node < leaves_) {
-            node *= 2;
-            if (least_[node] > free) ++node;
+        while (true) {
+            if (!passes(least_[node], free, bar)) {  // then nothing below does: on to the next subtree
+                while (node % 2 == 1) node /= 2;
+                if (node == 0) return nothing;
+                ++node;
+            } else if (node >= leaves_) {
+                return node - leaves_;
+            } else {
+                node *= 2;
+            }
         }
-        return node - leaves_;
     }
 
-    static constexpr std::int64_t empty = INT64_MAX;
-
 private:
-    void set(std::size_t slot, std::int64_t wanted) {
+    static bool passes(const Want& want, std::int64_t free, const Bar& bar) {
+        return want.acquire <= free && (want.net < bar.net || want.rest < bar.rest);
+    }
+
+    void set(std::size_t slot, const Want& want) {
         std::size_t node = slot + leaves_;
-        least_[node] = wanted;
-        while (node > 1) {
+        for (least_[node] = want; node > 1;) {
             node /= 2;
-            const std::int64_t least =
-                least_[2 * node] < least_[2 * node + 1] ? least_[2 * node] : least_[2 * node + 1];
-            if (least_[node] == least) return;
-            least_[node] = least;
+            const Want &a = least_[2 * node], &b = least_[2 * node + 1];
+            least_[node] = {std::min(a.acquire, b.acquire), std::min(a.net, b.net), std::min(a.rest, b.rest)};
         }
     }
 
     std::size_t leaves_ = 1;
-    std::vector<std::int64_t> least_{empty, empty};  // a tree: the smallest of the slots below
+    std::vector<Want> least_{{}, {}};  // a tree: the smallest of the slots below, each key for itself
 };
 
 }  // namespace pipeweaver::search

@@ -83,8 +83,8 @@ void SafeMemory::build_trees() {
     fresh_tree_ = tree_;
 }
 
-// The lane's remaining tasks in canonical order but for this one. Time O(log tasks of the lane).
-SafeMemory::Level SafeMemory::remaining_without(std::uint32_t task) const {
+// The lane's remaining tasks before and behind this one in canonical order. Time O(log tasks of the lane).
+std::pair<SafeMemory::Level, SafeMemory::Level> SafeMemory::around(std::uint32_t task) const {
     const Level* tree = tree_.data() + tree_first_[lane_of_[task]];
     Level before, behind;
     for (std::uint32_t node = leaf_of_[task]; node > 1; node /= 2) {
@@ -93,6 +93,11 @@ SafeMemory::Level SafeMemory::remaining_without(std::uint32_t task) const {
         else
             behind = behind.then(tree[node + 1]);
     }
+    return {before, behind};
+}
+
+SafeMemory::Level SafeMemory::remaining_without(std::uint32_t task) const {
+    const auto [before, behind] = around(task);
     return before.then(behind);
 }
 
@@ -214,7 +219,46 @@ void SafeMemory::restart() {
     open_ = initial_open_;
     fussy_.assign(lane_rank_.size(), 0);
     relief_ = 0;
+    bar_.assign(flat_.ranks(), {});
+    bar_relief_.assign(flat_.ranks(), 0);
     accepted_ = UINT32_MAX;
+}
+
+bool SafeMemory::begins(std::uint32_t task) const {
+    return remaining_[component_of_[task]] == component_size_[component_of_[task]];
+}
+
+std::span<const std::uint32_t> SafeMemory::component_tasks(std::uint32_t task) const {
+    const auto lanes = lanes_[component_of_[task]];
+    return std::span(lane_tasks_.items)
+        .subspan(lane_tasks_.first[lanes.front()],
+                 lane_tasks_.first[lanes.back() + 1] - lane_tasks_.first[lanes.front()]);
+}
+
+Want SafeMemory::want(std::uint32_t task) const {
+    const std::int64_t acquire = costs_[task].acquire, net = costs_[task].net();
+    if (component_size_.size() == 1) return {acquire, net, leaf_of_[task]};
+    if (begins(task)) return {acquire, net, net + remaining_without(task).need};
+    return {acquire, INT64_MIN, INT64_MIN};  // never known to be refused
+}
+
+// After a test that failed: sim_ is where the components got stuck.
+void SafeMemory::remember_refusal(std::uint32_t task) {
+    const std::uint32_t rank = flat_.rank_of[task];
+    const std::int64_t net = costs_[task].net();
+    if (leftovers_ || flat_.room[rank] == unlimited) return;
+    const std::int64_t free = flat_.room[rank] - (sim_[rank] - net);
+    Bar found{net, free + 1};
+    if (component_size_.size() == 1) {
+        if (net + around(task).first.need <= free) return;
+        found.rest = leaf_of_[task];
+    } else if (!begins(task)) {
+        return;
+    }
+    const Bar known = bar(rank);
+    if (std::pair(known.net, known.rest) <= std::pair(found.net, found.rest)) return;
+    bar_[rank] = found;
+    bar_relief_[rank] = relief_;
 }
 
 bool SafeMemory::fits(std::uint32_t component) const {
@@ -286,8 +330,10 @@ bool SafeMemory::accept(std::uint32_t lane, std::uint32_t task, const Level& lev
     const bool safe = can_finish_all(component_of_[task]);
     used_[lane_rank_[lane]] -= net;
     level_[lane] = old;
-    if (!safe) accepted_ = UINT32_MAX;
-    return safe;
+    if (safe) return true;
+    accepted_ = UINT32_MAX;
+    remember_refusal(task);
+    return false;
 }
 
 bool SafeMemory::allows(std::uint32_t task) {

@@ -24,6 +24,7 @@
 #pragma once
 
 #include "search/flat.hpp"
+#include "search/ready_list.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -65,6 +66,24 @@ public:
     /// What the rank could still take before it is full, whatever is safe; allows() refuses what takes more.
     std::int64_t room_left(std::uint32_t rank) const { return flat_.room[rank] - used_[rank]; }
 
+    /// Of a task that is not placed.
+    Want want(std::uint32_t task) const;
+
+    /// Tasks of the rank that are surely refused, by their want(). Derived from the last refusals; valid as long as
+    /// relief() stays the same, and until the task's component begins where there are several.
+    ///
+    /// Several components: a task t of one that has not begun was refused. Then the open components, with net(t) more
+    /// on the rank, got stuck with `g` bytes free (without t), which t's own component needs more than. A task u of
+    /// another fresh component with net(u) >= net(t) leaves them stuck no later, and is refused if its component, u
+    /// first, needs more than g on the rank: `rest` is this need.
+    /// One component: t was refused because what comes before t in canonical order, t run first, exceeds the rank. So
+    /// does what comes before a later u with net(u) >= net(t): `rest` is the place in canonical order.
+    Bar bar(std::uint32_t rank) const { return bar_relief_[rank] == relief_ ? bar_[rank] : Bar{}; }
+
+    /// Is it the first task of its component to be placed? And that component's tasks.
+    bool begins(std::uint32_t task) const;
+    std::span<const std::uint32_t> component_tasks(std::uint32_t task) const;
+
     /// A task that was refused stays refused as long as this number stays the same.
     std::uint64_t relief() const { return relief_; }
 
@@ -86,7 +105,9 @@ private:
     std::optional<Shortage> first_shortage();
     Level level_of(std::uint32_t task) const;
     void build_trees();
+    std::pair<Level, Level> around(std::uint32_t task) const;
     Level remaining_without(std::uint32_t task) const;
+    void remember_refusal(std::uint32_t task);
     void take_from_tree(std::uint32_t task);
     std::int64_t excess(std::uint32_t component, std::span<const std::uint32_t> place) const;
     bool fits(std::uint32_t component) const;
@@ -123,6 +144,8 @@ private:
     std::vector<std::uint32_t> initial_open_;
     std::vector<char> fussy_;  // per lane: has refused a task because it gave back too early
     std::uint64_t relief_ = 0;
+    std::vector<Bar> bar_;                   // per rank
+    std::vector<std::uint64_t> bar_relief_;  // when it was derived
 
     // Scratch of one test.
     std::vector<std::int64_t> sim_;
