@@ -307,9 +307,11 @@ bool SafeMemory::finish_in_order() {
 }
 
 bool SafeMemory::can_finish_all(std::uint32_t touched) {
+    sim_ = used_;
+    // Once this one is finished and has given back all it took, the others can go on as they could before.
+    if (!leftovers_ && fits(touched)) return true;
     waiting_ = open_;
     if (!leftovers_ && std::find(open_.begin(), open_.end(), touched) == open_.end()) waiting_.push_back(touched);
-    sim_ = used_;
     if (finish_greedily()) return true;
     if (!leftovers_) return false;
     sim_ = used_;
