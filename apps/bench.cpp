@@ -17,18 +17,39 @@ namespace pipeweaver::apps {
 
 namespace {
 
+// Baseline time over the plan's, a number for each batch to which the baseline applies.
+struct Ratios {
+    std::vector<double> values;
+
+    double geometric_mean() const {
+        double sum = 0;
+        for (const double value : values) sum += std::log(value);
+        return std::exp(sum / static_cast<double>(values.size()));
+    }
+    double least() const { return *std::min_element(values.begin(), values.end()); }
+    double most() const { return *std::max_element(values.begin(), values.end()); }
+
+    nlohmann::ordered_json json() const {
+        return {{"geometric_mean", geometric_mean()}, {"least", least()}, {"most", most()}};
+    }
+    std::string text() const { return fmt::format("{:.3f}x | {:.3f}x | {:.3f}x", geometric_mean(), least(), most()); }
+};
+
 // How the plan compares with one (partition, policy, chunks) over the batches.
 struct Comparison {
     std::string partition, policy;
     std::int64_t chunks = 1;
-    std::vector<double> ratios;  // baseline step / plan step, of the batches to which it applies
+    Ratios ratios;
 };
 
-double geometric_mean(const std::vector<double>& values) {
-    double sum = 0;
-    for (const double value : values) sum += std::log(value);
-    return std::exp(sum / static_cast<double>(values.size()));
-}
+// The same under wrong costs, for the pairs that people run; of each batch with the chunks that are fastest.
+struct Sure {
+    std::string partition, policy;
+    Ratios p10, p50, p90;
+    int wins = 0, replays = 0;
+
+    double share() const { return static_cast<double>(wins) / static_cast<double>(replays); }
+};
 
 struct BenchPlan {
     explicit BenchPlan(CLI::App& app) : options(app) {
@@ -52,13 +73,29 @@ struct BenchPlan {
         }
         fmt::print("{} batches of {}: plan's gap to its bound: median {:.1f} %, worst {:.1f} %\n\n", batches,
                    workload.dataset, 100 * gaps[gaps.size() / 2], 100 * gaps.back());
+        print_table();
+    }
+
+    void print_table() const {
         fmt::print(
             "| partition | schedule | chunks | applies to | step over the plan's: geometric mean | least | most |\n");
         fmt::print("|---|---|---|---|---|---|---|\n");
         for (const Comparison& c : comparisons)
-            fmt::print("| {} | {} | {} | {} | {:.3f}x | {:.3f}x | {:.3f}x |\n", c.partition, c.policy, c.chunks,
-                       c.ratios.size(), geometric_mean(c.ratios), *std::min_element(c.ratios.begin(), c.ratios.end()),
-                       *std::max_element(c.ratios.begin(), c.ratios.end()));
+            fmt::print("| {} | {} | {} | {} | {} |\n", c.partition, c.policy, c.chunks, c.ratios.values.size(),
+                       c.ratios.text());
+        if (!best.values.empty())
+            fmt::print("| the best | of each batch | | {} | {} |\n", best.values.size(), best.text());
+        if (sure.empty()) return;
+        fmt::print(
+            "\nIf costs are wrong by their own error estimates, schedule over the plan's in {} replays of each "
+            "batch:\n\n",
+            planner::perturbed_replays);
+        fmt::print("| partition | schedule | batches | p10: geometric mean | p50 | p90 | the plan wins |\n");
+        fmt::print("|---|---|---|---|---|---|---|\n");
+        for (const Sure& s : sure)
+            fmt::print("| {} | {} | {} | {:.3f}x | {:.3f}x | {:.3f}x | {:.1f} % |\n", s.partition, s.policy,
+                       s.p50.values.size(), s.p10.geometric_mean(), s.p50.geometric_mean(), s.p90.geometric_mean(),
+                       100 * s.share());
     }
 
     void add(std::uint64_t seed) {
@@ -69,15 +106,40 @@ struct BenchPlan {
                                              [this](double share) { return limits.begin(console, share); });
         gaps.push_back(search::relative_gap(plan.makespan, plan.lower_bound));
         const Duration after = plan.step - plan.makespan;
+        std::optional<double> least;
         for (const auto& baseline : plan.baselines) {
-            auto found = std::find_if(comparisons.begin(), comparisons.end(), [&](const Comparison& c) {
-                return c.partition == baseline.partition && c.policy == baseline.policy &&
-                       c.chunks == baseline.chunks_per_rank;
+            const double ratio =
+                static_cast<double>((baseline.makespan + after).count()) / static_cast<double>(plan.step.count());
+            comparison(baseline).ratios.values.push_back(ratio);
+            least = std::min(least.value_or(ratio), ratio);
+        }
+        if (least) best.values.push_back(*least);
+        if (plan.robustness) add(*plan.robustness);
+    }
+
+    Comparison& comparison(const planner::Baseline& baseline) {
+        const auto found = std::find_if(comparisons.begin(), comparisons.end(), [&](const Comparison& c) {
+            return c.partition == baseline.partition && c.policy == baseline.policy &&
+                   c.chunks == baseline.chunks_per_rank;
+        });
+        if (found != comparisons.end()) return *found;
+        return comparisons.emplace_back(Comparison{baseline.partition, baseline.policy, baseline.chunks_per_rank, {}});
+    }
+
+    void add(const planner::Robustness& robustness) {
+        for (const planner::Gain& gain : robustness.against) {
+            const std::pair<std::string_view, std::string_view> pair(gain.partition, gain.policy);
+            if (std::find(planner::usual_pairs.begin(), planner::usual_pairs.end(), pair) == planner::usual_pairs.end())
+                continue;
+            auto found = std::find_if(sure.begin(), sure.end(), [&](const Sure& s) {
+                return s.partition == gain.partition && s.policy == gain.policy;
             });
-            if (found == comparisons.end())
-                found = comparisons.insert(found, {baseline.partition, baseline.policy, baseline.chunks_per_rank, {}});
-            found->ratios.push_back(static_cast<double>((baseline.makespan + after).count()) /
-                                    static_cast<double>(plan.step.count()));
+            if (found == sure.end()) found = sure.insert(found, {gain.partition, gain.policy, {}, {}, {}, 0, 0});
+            found->p10.values.push_back(gain.p10);
+            found->p50.values.push_back(gain.p50);
+            found->p90.values.push_back(gain.p90);
+            found->wins += gain.wins;
+            found->replays += robustness.replays;
         }
     }
 
@@ -85,14 +147,26 @@ struct BenchPlan {
         nlohmann::ordered_json json{
             {"batches", batches}, {"gap_median", gaps[gaps.size() / 2]}, {"gap_worst", gaps.back()}};
         json["comparisons"] = nlohmann::ordered_json::array();
-        for (const Comparison& c : comparisons)
-            json["comparisons"].push_back({{"partition", c.partition},
-                                           {"policy", c.policy},
-                                           {"chunks_per_rank", c.chunks},
-                                           {"applies_to", c.ratios.size()},
-                                           {"geometric_mean", geometric_mean(c.ratios)},
-                                           {"least", *std::min_element(c.ratios.begin(), c.ratios.end())},
-                                           {"most", *std::max_element(c.ratios.begin(), c.ratios.end())}});
+        for (const Comparison& c : comparisons) {
+            nlohmann::ordered_json one{{"partition", c.partition},
+                                       {"policy", c.policy},
+                                       {"chunks_per_rank", c.chunks},
+                                       {"applies_to", c.ratios.values.size()}};
+            one.update(c.ratios.json());
+            json["comparisons"].push_back(std::move(one));
+        }
+        json["best_policy"] = best.values.empty() ? nlohmann::ordered_json(nullptr) : best.json();
+        json["robustness"] = nlohmann::ordered_json::array();
+        for (const Sure& s : sure)
+            json["robustness"].push_back({{"partition", s.partition},
+                                          {"policy", s.policy},
+                                          {"batches", s.p50.values.size()},
+                                          {"replays", s.replays},
+                                          {"wins", s.wins},
+                                          {"wins_share", s.share()},
+                                          {"gain_p10", s.p10.geometric_mean()},
+                                          {"gain_p50", s.p50.geometric_mean()},
+                                          {"gain_p90", s.p90.geometric_mean()}});
         json["seconds"] = limits.run(start)["seconds"];
         return json;
     }
@@ -104,6 +178,8 @@ struct BenchPlan {
     std::int64_t batches = 20;
     std::optional<costdb::CostDatabase> costs;
     std::vector<Comparison> comparisons;
+    Ratios best;  // of each batch, the fastest baseline
+    std::vector<Sure> sure;
     std::vector<double> gaps;
 };
 
@@ -118,18 +194,20 @@ void add_bench(CLI::App& program) {
                     .examples = {},
                     .files = {},
                     .see_also = {"pipeweaver bench plan --help"}});
-    describe(*plan,
-             {.synopsis = "--model MODEL --cluster CLUSTER --dataset DATASET [OPTION...]",
-              .description = "Draws batches with the seeds 1, 2, ..., plans each, and says how much longer every known "
-                             "schedule takes on every partition: geometric mean, least and most, as a table.",
-              .examples = {{"Three batches with a small budget",
-                            "pipeweaver bench plan --model dip-vlm-s --cluster h100-sxm:16 --dataset vlm-mix "
-                            "--microbatches 4 --batches 3 --budget 100ms"},
-                           {"The same number of rounds on any machine, for a program to read",
-                            "pipeweaver bench plan --model dip-vlm-s --cluster h100-sxm:16 --dataset vlm-mix "
-                            "--microbatches 4 --batches 2 --max-rounds 2 --json"}},
-              .files = {},
-              .see_also = {"pipeweaver plan"}});
+    describe(*plan, {.synopsis = "--model MODEL --cluster CLUSTER --dataset DATASET [OPTION...]",
+                     .description =
+                         "Draws batches with the seeds 1, 2, ..., plans each, and says how much longer every known "
+                         "schedule takes on every partition: geometric mean, least and most, also of the best of each "
+                         "batch. A second table says how often the plan still wins over the usual pairs, and by how "
+                         "much, if costs are wrong by their own error estimates.",
+                     .examples = {{"Three batches with a small budget",
+                                   "pipeweaver bench plan --model dip-vlm-s --cluster h100-sxm:16 --dataset vlm-mix "
+                                   "--microbatches 4 --batches 3 --budget 100ms"},
+                                  {"The same number of rounds on any machine, for a program to read",
+                                   "pipeweaver bench plan --model dip-vlm-s --cluster h100-sxm:16 --dataset vlm-mix "
+                                   "--microbatches 4 --batches 2 --max-rounds 2 --json"}},
+                     .files = {},
+                     .see_also = {"pipeweaver plan"}});
     const auto bench = std::make_shared<BenchPlan>(*plan);  // shared: CLI11 keeps the callback
     plan->callback([bench] { bench->run(); });
 }

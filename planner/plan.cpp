@@ -7,7 +7,6 @@
 #include "planner/torch_plan.hpp"
 
 #include <algorithm>
-#include <array>
 #include <numeric>
 #include <tuple>
 
@@ -259,10 +258,9 @@ std::optional<BaselinePlan> best_chain(const std::vector<Compared>& replica, con
     return BaselinePlan{*best, of->candidate, schedule, replay(of->candidate.step.problem, schedule)};
 }
 
-// What the plan must stand up to: the chain it is pictured beside, and these, each with the chunks it is fastest with.
+// What the plan must stand up to: the chain it is pictured beside, and the usual pairs, each with the chunks it is
+// fastest with.
 std::vector<Baseline> opponents(const Plan& plan) {
-    constexpr std::array<std::pair<std::string_view, std::string_view>, 3> usual{
-        {{"megatron", "1f1b"}, {"megatron", "interleaved"}, {"dip", "dual-queue"}}};
     std::vector<Baseline> all;
     const auto add = [&](const Baseline& baseline) {
         for (const Baseline& one : all)
@@ -270,7 +268,7 @@ std::vector<Baseline> opponents(const Plan& plan) {
         all.push_back(baseline);
     };
     if (plan.best_chain) add(plan.best_chain->baseline);
-    for (const auto& [partition, policy] : usual) {
+    for (const auto& [partition, policy] : usual_pairs) {
         const Baseline* fastest = nullptr;
         for (const Baseline& one : plan.baselines)
             if (one.partition == partition && one.policy == policy && (!fastest || one.makespan < fastest->makespan))

@@ -11,9 +11,12 @@
 #include "pipeweaver/emulator/solution.hpp"
 #include "pipeweaver/emulator/step.hpp"
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace pipeweaver::planner {
@@ -25,6 +28,10 @@ struct Scheduled {
 };
 
 inline constexpr int perturbed_replays = 200;
+
+/// (partition, policy) that people run without a planner, or with the published one.
+inline constexpr std::array<std::pair<std::string_view, std::string_view>, 3> usual_pairs{
+    {{"megatron", "1f1b"}, {"megatron", "interleaved"}, {"dip", "dual-queue"}}};
 
 /// The plan against one baseline. Gain: the baseline's makespan over the plan's, each of its slowest replica, in one
 /// replay.
