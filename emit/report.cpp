@@ -86,23 +86,26 @@ std::string report(const Request& request, const Plan& plan) {
     for (const Drawn& one : pictures) horizon = std::max(horizon, one.replay->makespan);
     const std::string title =
         escape(fmt::format("{} on {} x {}", request.model.name, request.cluster.gpus, request.cluster.device));
-    return filled_page(
-        {{"plan", ""},
-         {"title", title},
-         {"asked", asked(request)},
-         {"figures", figures(plan)},
-         {"horizon", fmt::format("{}", horizon.count())},
-         {"which", plan.replicas.size() == 1 ? "" : fmt::format("Replica 0 of {} is shown. ", plan.replicas.size())},
-         {"axis", axis_labels(horizon)},
-         {"schedules", schedule_pictures(pictures, horizon)},
-         {"memory", memory_pictures(pictures.front(), horizon)},
-         {"pairs", pair_table(plan)},
-         {"ranks", time_of_ranks(plan)},
-         {"basis", time_by_basis(plan)},
-         {"robustness", robustness(plan)},
-         {"batch", batch(request, plan)},
-         {"torch", torch(plan)},
-         {"inputs", inputs(request, plan)}});
+    Parts parts{
+        {"plan", ""},
+        {"title", title},
+        {"asked", asked(request)},
+        {"figures", figures(plan)},
+        {"horizon", fmt::format("{}", horizon.count())},
+        {"which", plan.replicas.size() == 1 ? "" : fmt::format("Replica 0 of {} is shown. ", plan.replicas.size())},
+        {"axis", axis_labels(horizon)},
+        {"schedules", schedule_pictures(pictures, horizon)},
+        {"memory", memory_pictures(pictures.front(), horizon)},
+        {"pairs", pair_table(plan)},
+        {"ranks", time_of_ranks(plan)},
+        {"basis", time_by_basis(plan)},
+        {"robustness", robustness(plan)},
+        {"batch", batch(request, plan)},
+        {"torch", torch(plan)},
+        {"inputs", inputs(request, plan)}};
+    if (request.layout_choice) parts.emplace("layouts", layouts(*request.layout_choice));
+    if (plan.replicas.size() > 1) parts.emplace("replicas", replicas(request, plan));
+    return filled_page(parts);
 }
 
 }  // namespace pipeweaver::emit

@@ -113,6 +113,12 @@ inline constexpr std::size_t waiting_color = 8;
 /// Whether the plan still wins over its usual opponents under wrong costs.
 [[nodiscard]] std::string robustness(const planner::Plan& plan);
 
+/// All layouts that fit, the chosen one first, and why others do not.
+[[nodiscard]] std::string layouts(const planner::LayoutChoice& choice);
+
+/// How the microbatches were given to the replicas, and what became of each; the slowest is marked.
+[[nodiscard]] std::string replicas(const planner::Request& request, const planner::Plan& plan);
+
 [[nodiscard]] std::string batch(const planner::Request& request, const planner::Plan& plan);
 [[nodiscard]] std::string torch(const planner::Plan& plan);
 [[nodiscard]] std::string inputs(const planner::Request& request, const planner::Plan& plan);

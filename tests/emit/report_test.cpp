@@ -225,6 +225,45 @@ TEST_CASE("without a usual schedule the report says that nothing was replayed") 
     CHECK(count(section, "<table") == 0);
 }
 
+TEST_CASE("the report shows the layouts that were tried, and each replica with its schedule") {
+    auto request = small_request();
+    request.cluster = testing::small_cluster(16);
+    request.layout.dp = 2;
+    LayoutChoice choice;
+    choice.tried = {{{.tp = 2, .pp = 4, .dp = 2}, 6, std::chrono::seconds(3), "dip", "dual-queue"},
+                    {{.tp = 4, .pp = 2, .dp = 2}, 6, std::chrono::seconds(6), "balanced", "1f1b"}};
+    choice.refused = {{"tp 8 does not divide <4> heads", 3}};
+    request.layout_choice = choice;
+    const auto plan = planned(request);
+    const auto page = emit::report(request, plan);
+
+    const auto layouts = between(page, "<section id=\"layouts\">", "</section>");
+    CHECK(count(layouts, "<tr class=\"best\"><th scope=\"row\">2 x 4 x 2</th><td>dip</td><td>dual-queue</td>") == 1);
+    CHECK(count(layouts, "<th scope=\"row\">4 x 2 x 2</th><td>balanced</td><td>1f1b</td>") == 1);
+    CHECK(count(layouts, "<td class=\"n\">2.000x</td>") == 1);
+    CHECK(count(layouts, "<li>3 layouts: tp 8 does not divide &lt;4&gt; heads</li>") == 1);
+
+    const auto replicas = between(page, "<section id=\"replicas\">", "</section>");
+    REQUIRE(plan.replicas.size() == 2);
+    CHECK(count(replicas, "by cost") == 1);
+    CHECK(count(replicas, human(plan.loads.mean)) >= 1);
+    for (std::size_t r = 0; r < 2; ++r) {
+        const ReplicaPlan& replica = plan.replicas[r];
+        const auto row = between(replicas, "<th scope=\"row\">" + std::to_string(r) + "</th>", "</tr>");
+        CHECK(count(row, "<td class=\"n\">" + std::to_string(replica.microbatches.size()) + "</td>") >= 1);
+        CHECK(count(row, human(replica.found.replay.makespan)) == 1);
+    }
+    CHECK(count(replicas, "<tr class=\"best\">") >= 1);
+}
+
+TEST_CASE("without a choice of layouts and with one replica the report has no section about either") {
+    const auto request = small_request();
+    const auto page = emit::report(request, planned(request));
+    CHECK(page.find("<section id=\"layouts\">") == std::string::npos);
+    CHECK(page.find("<section id=\"replicas\">") == std::string::npos);
+    CHECK(page.find("{{") == std::string::npos);
+}
+
 TEST_CASE("the report loads nothing") {
     const auto request = small_request();
     const auto page = emit::report(request, planned(request));
