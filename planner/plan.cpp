@@ -7,6 +7,7 @@
 #include "planner/torch_plan.hpp"
 
 #include <algorithm>
+#include <exception>
 #include <numeric>
 #include <tuple>
 
@@ -143,6 +144,27 @@ Compared compare(const Request& request, const costdb::CostDatabase& costs, cons
         result.schedules.push_back(std::move(*applied.schedule));
     }
     return result;
+}
+
+using Parts = std::vector<std::vector<workloads::Microbatch>>;  // per replica
+
+// Per replica, per partition. Of several errors, the first in this order is thrown, whoever ran when.
+std::vector<std::vector<Compared>> compare_all(const Request& request, const costdb::CostDatabase& costs,
+                                               const std::vector<Partition>& all, const Parts& parts,
+                                               const Executor& execute) {
+    std::vector<std::vector<Compared>> compared(parts.size(), std::vector<Compared>(all.size()));
+    std::vector<std::exception_ptr> failures(parts.size() * all.size());
+    execute(failures.size(), [&](std::size_t job) {
+        const std::size_t r = job / all.size(), p = job % all.size();
+        try {
+            compared[r][p] = compare(request, costs, all[p], r, parts[r]);
+        } catch (...) {
+            failures[job] = std::current_exception();
+        }
+    });
+    for (const auto& failure : failures)
+        if (failure) std::rethrow_exception(failure);
+    return compared;
 }
 
 search::Found search_in(const Compared& compared, const Request& request, const Executor& execute,
@@ -348,12 +370,10 @@ Plan make_plan(const Request& request, const costdb::CostDatabase& costs, const 
     const auto all = partitions(request, workload);
 
     const Shared shared = share(request, workload);
-    std::vector<std::vector<workloads::Microbatch>> parts(replicas);
+    Parts parts(replicas);
     for (std::size_t r = 0; r < replicas; ++r)
         for (const std::size_t i : shared.shares[r]) parts[r].push_back(request.microbatches[i]);
-    std::vector<std::vector<Compared>> compared(replicas);
-    for (std::size_t r = 0; r < replicas; ++r)
-        for (const Partition& one : all) compared[r].push_back(compare(request, costs, one, r, parts[r]));
+    auto compared = compare_all(request, costs, all, parts, execute);
 
     const auto searched = worth_searching(compared);
     const double for_torch = request.for_torch ? torch_share_if_wanted : torch_share;

@@ -80,6 +80,12 @@ TEST_CASE("a plan is the same on one thread, on several, and with jobs run backw
     CHECK(files_of(request, planned(request, on_threads(2))) == expected);
     CHECK(files_of(request, planned(request, on_threads(16))) == expected);
 
+    auto replicas = small_request(2);
+    replicas.max_rounds = 1;
+    const auto both = files_of(replicas, planned(replicas));
+    CHECK(files_of(replicas, planned(replicas, backwards)) == both);
+    CHECK(files_of(replicas, planned(replicas, on_threads(4))) == both);
+
     // The search has to have had something to choose, or this would prove nothing.
     auto other = request;
     other.seed = 2;
