@@ -58,7 +58,8 @@ std::vector<ListRules> bubble_filling_rules(const Flat& flat) {
         return std::tuple(flat.problem().tasks[i].module != backbone, flat.late[i] == 0, flat.place[i]);
     };
     const auto position = keys_by(flat.tasks(), [&](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); });
-    return {{position, false, 0}, {position, false, 2 * microbatches_in_flight(flat)}};
+    const std::uint32_t few = microbatches_in_flight(flat);
+    return {{position, false, 0}, {position, false, few}, {position, false, 2 * few}};
 }
 
 std::vector<ListRules> nesting_rules(const Flat& flat) {

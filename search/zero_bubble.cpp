@@ -39,12 +39,14 @@ private:
 std::string not_split(const Flat& flat) {
     const auto& tasks = flat.problem().tasks;
     bool split = false;
-    for (std::size_t i = 0; i < tasks.size(); ++i) {
-        if (tasks[i].kind == TaskKind::backward)
-            return fmt::format("the backward of task {} '{}' is not split into I and W", i, tasks[i].label);
+    std::size_t whole = tasks.size();
+    for (std::size_t i = tasks.size(); i-- > 0;) {
+        if (tasks[i].kind == TaskKind::backward) whole = i;
         split = split || tasks[i].kind == TaskKind::weight_gradient;
     }
-    return split ? "" : "no backward is split into I and W";
+    if (!split) return "no backward is split into I and W";
+    if (whole == tasks.size()) return {};
+    return fmt::format("the backward of task {} '{}' is not split into I and W", whole, tasks[whole].label);
 }
 
 }  // namespace

@@ -148,12 +148,15 @@ TEST_CASE("zb-v runs where microbatches are fewer than its table") {
 
 TEST_CASE("zero-bubble policies say why they do not apply") {
     const auto whole = encoder_and_backbone(2, 2);
-    CHECK(apply_policy("zb-h1", Replayer(whole)).why_not == "the backward of task 4 'L1.0' is not split into I and W");
-    auto nothing = split_chain({0, 1}, 1, 1, 1, 1);
+    CHECK(apply_policy("zb-h1", Replayer(whole)).why_not == "no backward is split into I and W");
+    const auto two = split_chain({0, 1}, 1, 1, 1, 1);
+    auto partly = two;
+    partly.tasks[2].kind = TaskKind::backward;
+    CHECK(apply_policy("zb-v", Replayer(partly)).why_not == "the backward of task 2 'I1.0' is not split into I and W");
     const auto loop = split_chain({0, 1, 0, 1}, 2, 1, 1, 1);
     CHECK(apply_policy("zb-h1", Replayer(loop)).why_not == "rank 0 has tasks of more than one stage");
     CHECK(apply_policy("zb-v", Replayer(loop)).why_not == "stage 2 is on rank 0, a V has it on rank 1");
-    CHECK(apply_policy("zb-v", Replayer(nothing)).why_not == "2 stages are not two for each of 2 ranks");
+    CHECK(apply_policy("zb-v", Replayer(two)).why_not == "2 stages are not two for each of 2 ranks");
     auto tight = split_chain(in_a_row(3), 6, 1, 1, 1);
     for (auto& rank : tight.ranks) rank.capacity = Bytes{2};
     CHECK(apply_policy("zb-h1", Replayer(tight)).why_not.find("does not fit: rank 0") == 0);
