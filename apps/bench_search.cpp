@@ -105,7 +105,7 @@ std::vector<std::filesystem::path> problem_files(const std::filesystem::path& fo
 
 // Instances that are judged together.
 std::string class_of(const emulator::Problem& problem, const Reference& reference) {
-    const std::string kind = reference.kind.empty() ? problem.name.substr(0, problem.name.find('-')) : reference.kind;
+    std::string kind = reference.kind.empty() ? problem.name.substr(0, problem.name.find('-')) : reference.kind;
     bool capped = false, modes = false;
     for (const auto& rank : problem.ranks) capped = capped || rank.capacity;
     for (const auto& pair : problem.pairs) modes = modes || pair.modes.size() > 1;

@@ -11,6 +11,7 @@
 #include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/planner/torch_rules.hpp"
 #include "pipeweaver/search/bounds.hpp"
+#include "pipeweaver/search/lower_memory.hpp"
 #include "pipeweaver/search/policies.hpp"
 
 #include <CLI/CLI.hpp>
@@ -39,6 +40,7 @@ struct Solve {
                      "no search: the schedule of this policy of `pipeweaver list policies`");
         options.choice("target", target, {"torch-csv"}, "keep the rules of this target");
         options.text("warm", warm, "FILE", "begin with the schedule of this solution file");
+        options.choice("then", then, {"memory"}, "a second objective: the largest peak, at the makespan found");
         options.text("log", log, "FILE", "also write each improvement: round, evaluations, best, bound, gap, finder");
         limits.add_to(options);
         stages.add_to(options);
@@ -53,8 +55,9 @@ struct Solve {
         if (out.empty()) fail(ErrorKind::input, "--out: is missing, a file for the solution is needed");
         if (!policy.empty() && !strategy.empty())
             fail(ErrorKind::input, "--policy, --strategy: at most one of the two makes sense");
-        if (!policy.empty() && !log.empty())
-            fail(ErrorKind::input, "--log: does not go with --policy, which searches nothing");
+        if (!policy.empty() && !(log.empty() && then.empty()))
+            fail(ErrorKind::input, "{}: does not go with --policy, which searches nothing",
+                 log.empty() ? "--then" : "--log");
         const auto file = emulator::read_problem(problem);
         const Replayer replayer(file.problem);
         SearchLog improvements;
@@ -82,7 +85,9 @@ struct Solve {
         if (!policy.empty() || !warm.empty())
             fail(ErrorKind::input, "{}: does not go with --stages, which compares all policies",
                  policy.empty() ? "--warm" : "--policy");
-        if (!log.empty()) fail(ErrorKind::input, "--log: does not go with --stages, which searches twice");
+        if (!log.empty() || !then.empty())
+            fail(ErrorKind::input, "{}: does not go with --stages, which searches twice",
+                 log.empty() ? "--then" : "--log");
         stages.solve({strategy, !target.empty(), out}, limits, console);
     }
 
@@ -93,7 +98,11 @@ struct Solve {
         search_options.max_rounds = limits.rounds();
         search_options.rules = rules(file.problem);
         if (!warm.empty()) search_options.starts.push_back(emulator::read_schedule(warm, file));
-        return search::solve(replayer, search_options, limits.executor(), improvements.watch(limits.begin(console, 1)));
+        constexpr double share_of_makespan = 0.7;  // of the time; the rest is for the second objective
+        auto found = search::solve(replayer, search_options, limits.executor(),
+                                   improvements.watch(limits.begin(console, then.empty() ? 1 : share_of_makespan)));
+        if (found.schedule && !then.empty()) search::lower_memory(replayer, search_options, limits.executor(), found);
+        return found;
     }
 
     search::Found by_policy(const Replayer& replayer) const {
@@ -122,7 +131,7 @@ struct Solve {
     Console console;
     StageOptions stages;
     Limits limits;
-    std::string problem, out, strategy, policy, target, warm, log;
+    std::string problem, out, strategy, policy, target, warm, log, then;
 };
 
 struct Replay {

@@ -53,3 +53,27 @@ def test_a_log_needs_a_search(pipeweaver, problem, tmp_path):
     assert pipeweaver.fails("solve", problem, "--policy", "gpipe", "--out", tmp_path / "a", "--log", tmp_path / "b") == (
         2, "pipeweaver: --log: does not go with --policy, which searches nothing")
     assert not (tmp_path / "a").exists()
+
+
+def test_then_memory_keeps_the_makespan(pipeweaver, tmp_path):
+    """One rank, three microbatches: any order takes as long, and short tasks first would hold all three."""
+    problem = {**small_problem(), "ranks": [{"capacity_bytes": None, "base_bytes": 10}], "tasks": [], "edges": []}
+    for m in range(3):
+        for kind, time, taken, given in (("F", 1000, 50, 0), ("B", 2000, 0, 50)):
+            problem["tasks"].append({"id": len(problem["tasks"]), "rank": 0, "kind": kind, "duration_ns": time,
+                                     "acquire_bytes": taken, "release_bytes": given, "label": f"{kind}.{m}",
+                                     "stage": 0, "microbatch": m})
+        problem["edges"].append([2 * m, 2 * m + 1, 0])
+    path = tmp_path / "problem.json"
+    path.write_text(json.dumps(problem))
+
+    def solve(name, *options):
+        pipeweaver("solve", path, *options, "--out", tmp_path / name)
+        return json.loads((tmp_path / name).read_text())
+    first, then = solve("first"), solve("then", "--then", "memory", "--threads", "1")
+    assert (first["makespan_ns"], first["peak_bytes"]) == (9000, [160])
+    assert (then["makespan_ns"], then["peak_bytes"], then["rounds"]) == (9000, [60], first["rounds"])
+    assert solve("again", "--then", "memory", "--threads", "2") == then
+    pipeweaver("replay", path, tmp_path / "then")
+    assert pipeweaver.fails("solve", path, "--policy", "gpipe", "--then", "memory", "--out", tmp_path / "no") == (
+        2, "pipeweaver: --then: does not go with --policy, which searches nothing")
