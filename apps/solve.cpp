@@ -2,6 +2,7 @@
 #include "apps/commands.hpp"
 #include "apps/console.hpp"
 #include "apps/manual.hpp"
+#include "apps/search_log.hpp"
 #include "apps/stages.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
@@ -10,6 +11,7 @@
 #include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/planner/torch_rules.hpp"
 #include "pipeweaver/search/bounds.hpp"
+#include "pipeweaver/search/lower_memory.hpp"
 #include "pipeweaver/search/policies.hpp"
 
 #include <CLI/CLI.hpp>
@@ -38,6 +40,8 @@ struct Solve {
                      "no search: the schedule of this policy of `pipeweaver list policies`");
         options.choice("target", target, {"torch-csv"}, "keep the rules of this target");
         options.text("warm", warm, "FILE", "begin with the schedule of this solution file");
+        options.choice("then", then, {"memory"}, "a second objective: the largest peak, at the makespan found");
+        options.text("log", log, "FILE", "also write each improvement: round, evaluations, best, bound, gap, finder");
         limits.add_to(options);
         stages.add_to(options);
     }
@@ -51,16 +55,22 @@ struct Solve {
         if (out.empty()) fail(ErrorKind::input, "--out: is missing, a file for the solution is needed");
         if (!policy.empty() && !strategy.empty())
             fail(ErrorKind::input, "--policy, --strategy: at most one of the two makes sense");
+        if (!policy.empty() && !(log.empty() && then.empty()))
+            fail(ErrorKind::input, "{}: does not go with --policy, which searches nothing",
+                 log.empty() ? "--then" : "--log");
         const auto file = emulator::read_problem(problem);
         const Replayer replayer(file.problem);
-        const search::Found found = policy.empty() ? searched(replayer, file) : by_policy(replayer);
+        SearchLog improvements;
+        const search::Found found = policy.empty() ? searched(replayer, file, improvements) : by_policy(replayer);
         console.clear();
         if (!found.schedule) fail(ErrorKind::limit, "{}: {}", problem, found.why_not);
         if (target == "torch-csv")
             if (const auto why = planner::breaks_torch_rules(file.problem, *found.schedule))
                 fail(ErrorKind::limit, "{}: {}", problem, *why);
         const auto solution = search::solution(found, file.problem, file.sha256);
-        write_files({{out, to_json(solution)}});
+        std::vector<FileToWrite> files{{out, to_json(solution)}};
+        if (!log.empty()) files.push_back({log, improvements.text(found)});
+        write_files(files);
         if (console.json) {
             auto answer = emit::solution_answer(file.problem, found);
             answer["run"] = limits.run(start);
@@ -75,17 +85,24 @@ struct Solve {
         if (!policy.empty() || !warm.empty())
             fail(ErrorKind::input, "{}: does not go with --stages, which compares all policies",
                  policy.empty() ? "--warm" : "--policy");
+        if (!log.empty() || !then.empty())
+            fail(ErrorKind::input, "{}: does not go with --stages, which searches twice",
+                 log.empty() ? "--then" : "--log");
         stages.solve({strategy, !target.empty(), out}, limits, console);
     }
 
-    search::Found searched(const Replayer& replayer, const emulator::ProblemFile& file) const {
+    search::Found searched(const Replayer& replayer, const emulator::ProblemFile& file, SearchLog& improvements) const {
         search::Options search_options;
         if (!strategy.empty()) search_options.strategy = strategy;
         search_options.seed = static_cast<std::uint64_t>(limits.seed);
         search_options.max_rounds = limits.rounds();
         search_options.rules = rules(file.problem);
         if (!warm.empty()) search_options.starts.push_back(emulator::read_schedule(warm, file));
-        return search::solve(replayer, search_options, limits.executor(), limits.begin(console, 1));
+        constexpr double share_of_makespan = 0.7;  // of the time; the rest is for the second objective
+        auto found = search::solve(replayer, search_options, limits.executor(),
+                                   improvements.watch(limits.begin(console, then.empty() ? 1 : share_of_makespan)));
+        if (found.schedule && !then.empty()) search::lower_memory(replayer, search_options, limits.executor(), found);
+        return found;
     }
 
     search::Found by_policy(const Replayer& replayer) const {
@@ -114,7 +131,7 @@ struct Solve {
     Console console;
     StageOptions stages;
     Limits limits;
-    std::string problem, out, strategy, policy, target, warm;
+    std::string problem, out, strategy, policy, target, warm, log, then;
 };
 
 struct Replay {
@@ -208,6 +225,7 @@ void add_solve(CLI::App& program) {
                        "--link 50GB/s --budget 300ms --out stages"}},
          .files = {{"PROBLEM", "pipeweaver-problem/1, also in YAML if you write it by hand"},
                    {"--out FILE", "pipeweaver-solution/1"},
+                   {"--log FILE", "tab separated; equal for equal problem, seed and rounds"},
                    {"--stages FILE", "CSV of stage times"}},
          .see_also = {"pipeweaver replay", "pipeweaver list policies", "docs/your-own-stage-times.md",
                       "docs/formats.md"}});

@@ -36,12 +36,12 @@ std::string heading(const Request& request, const Plan& plan) {
 std::string schedules(const Plan& plan) {
     const ReplicaPlan& replica = plan.replicas.front();
     const Duration after = plan.step - plan.makespan;
-    std::string text = fmt::format("\n{:<12} {:<12} {:>6} {:>11} {:>11} {:>8} {:>8}\n", "partition", "schedule",
+    std::string text = fmt::format("\n{:<12} {:<14} {:>6} {:>11} {:>11} {:>8} {:>8}\n", "partition", "schedule",
                                    "chunks", "step", "bound", "gap", "vs plan");
     const auto row = [&](std::string_view partition, std::string_view policy, std::int64_t chunks, Duration makespan,
                          Duration bound) {
         const double versus = static_cast<double>((makespan + after).count()) / static_cast<double>(plan.step.count());
-        text += fmt::format("{:<12} {:<12} {:>6} {:>11} {:>11} {:>8} {:>7.3f}x\n", partition, policy, chunks,
+        text += fmt::format("{:<12} {:<14} {:>6} {:>11} {:>11} {:>8} {:>7.3f}x\n", partition, policy, chunks,
                             seconds(makespan + after), seconds(bound), percent(search::relative_gap(makespan, bound)),
                             versus);
     };

@@ -97,9 +97,6 @@ Order gpipe_order(const Flat& flat) {
     return order;
 }
 
-namespace {
-
-// Stages by the depth of their first forward along the edges: the position of a rank in the chain.
 std::vector<std::size_t> stages_along_the_chain(const Flat& flat, const Cells& cells) {
     const auto depth = depths(flat);
     std::vector<std::pair<std::uint32_t, std::size_t>> found;
@@ -128,8 +125,6 @@ std::string two_stages_on_a_rank(const Flat& flat, const Cells& cells) {
     }
     return {};
 }
-
-}  // namespace
 
 Order one_forward_one_backward_order(const Flat& flat) {
     const Cells cells(flat);

@@ -57,4 +57,10 @@ private:
     std::vector<std::vector<std::uint32_t>> cells_, stage_ranks_;
 };
 
+/// Indices of the stages by the depth of their first forward along the edges: places in the chain.
+[[nodiscard]] std::vector<std::size_t> stages_along_the_chain(const Flat& flat, const Cells& cells);
+
+/// Why it is not one stage a rank; empty if it is.
+[[nodiscard]] std::string two_stages_on_a_rank(const Flat& flat, const Cells& cells);
+
 }  // namespace pipeweaver::search

@@ -5,7 +5,10 @@
 #include "pipeweaver/base/text.hpp"
 #include "search/dispatch.hpp"
 #include "search/modes.hpp"
+#include "search/module_policies.hpp"
 #include "search/orders.hpp"
+#include "search/priority_list.hpp"
+#include "search/zero_bubble.hpp"
 
 #include <algorithm>
 
@@ -53,22 +56,57 @@ PolicyResult run_fixed(const Flat& flat, const Order& order) {
     return result;
 }
 
-PolicyResult run_dual_queue(const Flat& flat) {
+// Lets the scheduler build a schedule under the fastest uniform modes that it finds safe.
+template <class Scheduler, class Run>
+PolicyResult build(const Flat& flat, Scheduler scheduler, Run run) {
     PolicyResult result;
-    Dispatcher dispatcher(flat);
     for (const auto& mode : uniform_modes(flat)) {
-        if (const auto shortage = dispatcher.prepare(flat.costs(mode))) {
+        if (const auto shortage = scheduler.prepare(flat.costs(mode))) {
             result.why_not = "does not fit: " + shortage->text(flat);
             continue;
         }
-        dispatcher.run(Choice::dual_queue, flat.place);
-        result.schedule = as_schedule(flat, dispatcher.sequence(), mode);
+        run(scheduler);
+        result.schedule = as_schedule(flat, scheduler.sequence(), mode);
         result.replay = flat.replayer->replay(*result.schedule);
         result.why_not.clear();
         PIPEWEAVER_ASSERT(result.replay.outcome == emulator::Outcome::completed);
         return result;
     }
     return result;
+}
+
+PolicyResult not_applicable(std::string why) { return {{}, {}, std::move(why)}; }
+
+PolicyResult run_dual_queue(const Flat& flat) {
+    return build(flat, Dispatcher(flat), [&](Dispatcher& d) { d.run(Choice::dual_queue, flat.place); });
+}
+
+// The best of the list schedules by these rules.
+PolicyResult build_lists(const Flat& flat, const std::vector<ListRules>& all) {
+    PolicyResult best;
+    for (const ListRules& rules : all) {
+        auto result = build(flat, PriorityList(flat), [&](PriorityList& list) { list.run(rules); });
+        if (!best.schedule || (result.schedule && result.replay.makespan < best.replay.makespan))
+            best = std::move(result);
+    }
+    return best;
+}
+
+PolicyResult run_bubble_filling(const Flat& flat) {
+    if (auto why = one_module_only(flat); !why.empty()) return not_applicable(std::move(why));
+    return build_lists(flat, bubble_filling_rules(flat));
+}
+
+PolicyResult run_nesting(const Flat& flat) {
+    if (auto why = one_module_only(flat); !why.empty()) return not_applicable(std::move(why));
+    return build_lists(flat, nesting_rules(flat));
+}
+
+// The longest path behind a task: T. L. Adam, K. M. Chandy, J. R. Dickson, Communications of the ACM 17, 1974.
+PolicyResult run_critical_path(const Flat& flat) {
+    const auto key = [&](std::uint32_t i) { return std::pair(-(flat.shortest[i] + flat.rest[i]), flat.place[i]); };
+    auto position = keys_by(flat.tasks(), [&](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); });
+    return build_lists(flat, {{std::move(position), true, 0}});
 }
 
 struct Entry {
@@ -84,7 +122,15 @@ const std::vector<Entry>& entries() {
         {{"interleaved", "one forward, one backward, with several stages on each rank in a loop"},
          [](const Flat& f) { return run_fixed(f, interleaved_order(f)); }},
         {{"dual-queue", "DIP's stage interleaving: a queue of forwards and one of backwards on each rank, in turn"},
-         run_dual_queue}};
+         run_dual_queue},
+        {{"zb-h1", "zero bubble with 1F1B's memory: weight gradients postponed; one stage on each rank"},
+         [](const Flat& f) { return run_fixed(f, zb_h1_order(f)); }},
+        {{"zb-v", "zero bubble with two stages on each rank, placed like a V"},
+         [](const Flat& f) { return run_fixed(f, zb_v_order(f)); }},
+        {{"bubble-filling", "Optimus-style: the largest module first, the others in its bubbles"}, run_bubble_filling},
+        {{"nesting", "BigMac-style: all modules of a few microbatches at a time, whatever the batch"}, run_nesting},
+        {{"critical-path", "list schedule by the longest path behind a task, looking ahead to what is about to arrive"},
+         run_critical_path}};
     return all;
 }
 

@@ -4,6 +4,7 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/search/bounds.hpp"
+#include "search/dip.hpp"
 #include "search/engine.hpp"
 
 namespace pipeweaver::search {
@@ -30,7 +31,9 @@ void require_rules(const emulator::Problem& problem, const Rules& rules) {
                 fail(ErrorKind::input, "rules: fixed_order[{}]: task {} is not on this rank", r, index(task));
 }
 
-void fill(Found& found, const Flat& flat, const Engine& engine) {
+// A strategy is what has start(), round(), optimal() and its best: rounds are run here.
+template <class Method>
+void fill(Found& found, const Flat& flat, const Method& engine) {
     const Candidate& best = engine.best();
     found.schedule = as_schedule(flat, best.sequence, best.mode);
     found.replay = flat.replayer->replay(*found.schedule);
@@ -42,11 +45,41 @@ void fill(Found& found, const Flat& flat, const Engine& engine) {
     PIPEWEAVER_ASSERT(found.bound <= found.replay.makespan);
 }
 
+template <class Method>
+void run(Found& found, const Flat& flat, const Options& options, const Executor& execute, const KeepGoing& keep_going) {
+    Method method(flat, options.seed, found.bound.count());
+    if (auto why = method.start(options.starts, execute)) {
+        found.why_not = std::move(*why);
+        return;
+    }
+    const std::uint64_t most = options.max_rounds.value_or(keep_going ? UINT64_MAX : default_rounds);
+    while (true) {
+        if (method.optimal()) {
+            found.stop_reason = emulator::StopReason::optimal;
+            break;
+        }
+        if (method.rounds() >= most) break;
+        if constexpr (requires { method.exhausted(); })
+            if (method.exhausted()) break;
+        if (keep_going) {
+            const Progress progress{method.rounds(), method.evaluations(), Duration{method.best().energy.makespan},
+                                    found.bound, method.found_by()};
+            if (const auto reason = keep_going(progress)) {
+                found.stop_reason = *reason;
+                break;
+            }
+        }
+        method.round(execute);
+    }
+    fill(found, flat, method);
+}
+
 }  // namespace
 
 const std::vector<Strategy>& strategies() {
     static const std::vector<Strategy> all{
-        {"default", "policies and list schedules, then search over group priorities, then annealing"}};
+        {"default", "policies and list schedules, then search over group priorities, then annealing"},
+        {"dip", "the published method: tree search over segments, dual queue, memory modes per rank"}};
     return all;
 }
 
@@ -59,29 +92,10 @@ Found solve(const emulator::Replayer& replayer, const Options& options, const Ex
     Found found;
     found.bound = bound.value;
     found.bound_name = bound.name;
-    Engine engine(flat, options.seed, bound.value.count());
-    if (auto why = engine.start(options.starts, execute)) {
-        found.why_not = std::move(*why);
-        return found;
-    }
-    const std::uint64_t most = options.max_rounds.value_or(keep_going ? UINT64_MAX : default_rounds);
-    while (true) {
-        if (engine.optimal()) {
-            found.stop_reason = emulator::StopReason::optimal;
-            break;
-        }
-        if (engine.rounds() >= most) break;
-        if (keep_going) {
-            const Progress progress{engine.rounds(), engine.evaluations(), Duration{engine.best().energy.makespan},
-                                    bound.value, engine.found_by()};
-            if (const auto reason = keep_going(progress)) {
-                found.stop_reason = *reason;
-                break;
-            }
-        }
-        engine.round(execute);
-    }
-    fill(found, flat, engine);
+    if (options.strategy == "dip")
+        run<Dip>(found, flat, options, execute, keep_going);
+    else
+        run<Engine>(found, flat, options, execute, keep_going);
     return found;
 }
 

@@ -45,6 +45,14 @@ bool belongs(const Flat& flat, const emulator::Schedule& schedule) {
     return tasks == flat.tasks();
 }
 
+}  // namespace
+
+Candidate given_start(const Flat& flat, const emulator::Schedule& schedule) {
+    return belongs(flat, schedule) ? candidate_of(flat, schedule) : Candidate{};
+}
+
+namespace {
+
 struct ListStart {
     std::string name;
     Choice choice;
@@ -90,7 +98,7 @@ std::vector<Start> make_starts(const Flat& flat, const std::vector<emulator::Sch
         Start& mine = starts[k];
         if (k < given.size()) {
             mine.name = "start";
-            if (belongs(flat, given[k])) mine.candidate = candidate_of(flat, given[k]);
+            mine.candidate = given_start(flat, given[k]);
             return;
         }
         const std::size_t policy = k - given.size();

@@ -15,6 +15,10 @@ struct Start {
     std::optional<Shortage> shortage;  ///< of a list schedule that does not fit
 };
 
+/// A schedule that a caller gave; not valid() where it is of another problem, does not run, does not fit or breaks a
+/// rule.
+[[nodiscard]] Candidate given_start(const Flat& flat, const emulator::Schedule& schedule);
+
 /// The given schedules, all policies, and list schedules by (choice, priority, memory modes), in a fixed order.
 [[nodiscard]] std::vector<Start> make_starts(const Flat& flat, const std::vector<emulator::Schedule>& given,
                                              const Executor& execute);

@@ -385,6 +385,18 @@ std::uint32_t Walk::neighbour(std::uint32_t task, std::int64_t distance) const {
     return row_[static_cast<std::size_t>(spot)];
 }
 
+Walk::Levels Walk::levels(std::uint32_t rank) const {
+    Levels levels;
+    double sum = 0;
+    for (std::uint32_t k = first_[rank]; k < first_[rank + 1]; ++k) {
+        const std::int64_t level = used_[k] + cost_[row_[k]].acquire;
+        levels.peak = std::max(levels.peak, level);
+        sum += static_cast<double>(level);
+    }
+    if (first_[rank] < first_[rank + 1]) levels.average = sum / static_cast<double>(first_[rank + 1] - first_[rank]);
+    return levels;
+}
+
 bool Walk::overlap(std::uint32_t pair, std::uint32_t other) const {
     const auto span = [&](std::uint32_t which) {
         const emulator::Pair& p = flat_.problem().pairs[which];

@@ -64,6 +64,13 @@ public:
     /// The task `distance` places before (negative) or after on the same rank, or nothing (UINT32_MAX).
     std::uint32_t neighbour(std::uint32_t task, std::int64_t distance) const;
 
+    /// Memory of a rank above its base along its order: at its largest, and at tasks' starts on average.
+    struct Levels {
+        std::int64_t peak = 0;
+        double average = 0;
+    };
+    Levels levels(std::uint32_t rank) const;
+
     /// Pairs on the rank of `pair` whose forward-to-last span overlaps that of `pair` in the rank's order.
     bool overlap(std::uint32_t pair, std::uint32_t other) const;
 

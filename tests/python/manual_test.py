@@ -9,8 +9,8 @@ import subprocess
 import pytest
 from conftest import ROOT
 
-COMMANDS = ["", "plan", "solve", "replay", "emit", "costdb", "costdb query", "costdb import", "bench", "bench plan", "list",
-            "show", "completion"]
+COMMANDS = ["", "plan", "solve", "replay", "emit", "costdb", "costdb query", "costdb import", "bench", "bench plan",
+            "bench search", "list", "show", "completion"]
 
 
 def sections(page):

@@ -178,10 +178,10 @@ TEST_CASE("the instances of the shared folder are solved within memory, near the
         const auto folder = shared / "data/schedules";
         const auto file = read_problem(folder / (name + ".json.gz"));
         const auto known = read_schedule(folder / (name + ".solution.json.gz"), file);
-        const auto found = solve_rounds(file.problem, 100);
+        const auto found = solve_rounds(file.problem, 160);
         check_found(file.problem, found);
         const auto best = emulator::replay(file.problem, known).makespan;
         CHECK(found.bound <= best);
-        CHECK(relative_gap(found.replay.makespan, best) < 0.15);
+        CHECK(relative_gap(found.replay.makespan, best) < 0.08);
     }
 }

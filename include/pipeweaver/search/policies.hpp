@@ -18,7 +18,7 @@ struct PolicyResult {
 };
 
 struct Policy {
-    std::string name;   ///< "gpipe", "1f1b", "interleaved", "dual-queue"
+    std::string name;   ///< "gpipe", "1f1b", ...
     std::string about;  ///< one line
 };
 

@@ -1,0 +1,15 @@
+// A second opinion on a schedule: its makespan and memory worked out step by step from the problem's own rules, with
+// none of the code that the search and Replayer use. Slow and plain on purpose.
+#pragma once
+
+#include "pipeweaver/emulator/solution.hpp"
+
+#include <string>
+
+namespace pipeweaver::apps {
+
+/// What is wrong with the claim that `schedule` runs within every rank's memory and takes `makespan`; empty: nothing.
+[[nodiscard]] std::string refuted(const emulator::Problem& problem, const emulator::Schedule& schedule,
+                                  Duration makespan);
+
+}  // namespace pipeweaver::apps

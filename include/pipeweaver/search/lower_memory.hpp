@@ -1,0 +1,20 @@
+// A second objective: among schedules of the same makespan, one that needs less memory.
+#pragma once
+
+#include "pipeweaver/search/search.hpp"
+
+namespace pipeweaver::search {
+
+/// What is made small: the largest peak of a rank as a part of its capacity; where a rank has no capacity, the largest
+/// peak in bytes. Of several with the same, the smaller sum of peaks.
+[[nodiscard]] double largest_peak(const emulator::Problem& problem, const emulator::Replay& replay);
+
+/// Changes the schedule in `found` by annealing over single steps that leave its makespan as it is, or smaller, and its
+/// rules kept. The number of rounds depends on `found` alone (20, and one for every four that found it; 100 where that
+/// was optimal), so that (problem, options, found.rounds) decide the result. `keep_going` is asked between rounds only
+/// whether to stop for good: a time limit belongs to the search before, which should leave some of it. Pre:
+/// found.schedule, from solve() with the same options.
+void lower_memory(const emulator::Replayer& replayer, const Options& options, const Executor& execute, Found& found,
+                  const KeepGoing& keep_going = {});
+
+}  // namespace pipeweaver::search

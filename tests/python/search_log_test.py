@@ -1,0 +1,79 @@
+"""solve --log: improvements by round, the same whatever the threads."""
+
+import json
+
+import pytest
+from cli_test import small_problem
+
+
+@pytest.fixture(scope="module")
+def problem(tmp_path_factory):
+    """Eight microbatches of unequal length on two ranks: more than the starts solve."""
+    made = small_problem()
+    tasks, edges = made["tasks"], made["edges"]
+    made["tasks"], made["edges"], made["ranks"] = [], [], [{"capacity_bytes": 160, "base_bytes": 10}] * 2
+    for m in range(8):
+        first = len(made["tasks"])
+        for task in tasks:
+            made["tasks"].append({**task, "id": first + task["id"], "microbatch": m, "label": f"{task['label']}.{m}",
+                                  "duration_ns": 1000 + 371 * m * (task["id"] + 1) % 997})
+        made["edges"] += [[first + a, first + b, lag] for a, b, lag in edges]
+    path = tmp_path_factory.mktemp("log") / "problem.json"
+    path.write_text(json.dumps(made))
+    return path
+
+
+def rows(path):
+    lines = [line.split("\t") for line in path.read_text().splitlines()]
+    assert lines[0] == ["round", "evaluations", "best_ns", "bound_ns", "gap", "found_by"]
+    return lines[1:]
+
+
+@pytest.mark.parametrize("strategy", ["default", "dip"])
+def test_improvements_are_logged_alike_on_any_threads(pipeweaver, problem, tmp_path, strategy):
+    def solve(name, *options):
+        solution, log = tmp_path / f"{name}.json", tmp_path / f"{name}.tsv"
+        pipeweaver("solve", problem, "--strategy", strategy, *options, "--out", solution, "--log", log)
+        return json.loads(solution.read_text()), log
+    one, log = solve("one", "--max-rounds", "40", "--threads", "1")
+    _, two = solve("two", "--max-rounds", "40", "--threads", "2")
+    _, short = solve("short", "--max-rounds", "3")
+    assert log.read_bytes() == two.read_bytes()
+    assert log.read_text().startswith(short.read_text())
+    lines = rows(log)
+    assert lines[0][0] == "0" and int(lines[-1][0]) <= 40
+    best = [int(line[2]) for line in lines]
+    assert best == sorted(set(best), reverse=True)
+    assert best[-1] == one["makespan_ns"]
+    for line in lines:
+        assert float(line[4]) == pytest.approx(int(line[2]) / int(line[3]) - 1, abs=1e-6)
+
+
+def test_a_log_needs_a_search(pipeweaver, problem, tmp_path):
+    assert pipeweaver.fails("solve", problem, "--policy", "gpipe", "--out", tmp_path / "a", "--log", tmp_path / "b") == (
+        2, "pipeweaver: --log: does not go with --policy, which searches nothing")
+    assert not (tmp_path / "a").exists()
+
+
+def test_then_memory_keeps_the_makespan(pipeweaver, tmp_path):
+    """One rank, three microbatches: any order takes as long, and short tasks first would hold all three."""
+    problem = {**small_problem(), "ranks": [{"capacity_bytes": None, "base_bytes": 10}], "tasks": [], "edges": []}
+    for m in range(3):
+        for kind, time, taken, given in (("F", 1000, 50, 0), ("B", 2000, 0, 50)):
+            problem["tasks"].append({"id": len(problem["tasks"]), "rank": 0, "kind": kind, "duration_ns": time,
+                                     "acquire_bytes": taken, "release_bytes": given, "label": f"{kind}.{m}",
+                                     "stage": 0, "microbatch": m})
+        problem["edges"].append([2 * m, 2 * m + 1, 0])
+    path = tmp_path / "problem.json"
+    path.write_text(json.dumps(problem))
+
+    def solve(name, *options):
+        pipeweaver("solve", path, *options, "--out", tmp_path / name)
+        return json.loads((tmp_path / name).read_text())
+    first, then = solve("first"), solve("then", "--then", "memory", "--threads", "1")
+    assert (first["makespan_ns"], first["peak_bytes"]) == (9000, [160])
+    assert (then["makespan_ns"], then["peak_bytes"], then["rounds"]) == (9000, [60], first["rounds"])
+    assert solve("again", "--then", "memory", "--threads", "2") == then
+    pipeweaver("replay", path, tmp_path / "then")
+    assert pipeweaver.fails("solve", path, "--policy", "gpipe", "--then", "memory", "--out", tmp_path / "no") == (
+        2, "pipeweaver: --then: does not go with --policy, which searches nothing")

@@ -1,0 +1,211 @@
+#include "search/dip.hpp"
+
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/search/search.hpp"
+#include "search/modes.hpp"
+#include "tests/search/random_problem.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+
+using namespace pipeweaver;
+using namespace pipeweaver::emulator;
+using namespace pipeweaver::search;
+using namespace pipeweaver::search_tests;
+
+namespace {
+
+Found solve_dip(const Problem& problem, std::uint64_t rounds, const Executor& execute = in_order) {
+    Options options;
+    options.strategy = "dip";
+    options.max_rounds = rounds;
+    return solve(Replayer(problem), options, execute);
+}
+
+std::int64_t sum_of_times(const Problem& problem, const std::vector<std::uint32_t>& mode, std::size_t rank) {
+    std::int64_t sum = 0;
+    for (std::size_t k = 0; k < mode.size(); ++k) {
+        const Mode& chosen = problem.pairs[k].modes[mode[k]];
+        if (index(problem.tasks[index(problem.pairs[k].forward)].rank) == rank)
+            sum += (chosen.forward + chosen.backward + chosen.weight).count();
+    }
+    return sum;
+}
+
+// The smallest sum of times on the rank of all modes under which the schedule's order fits, by trying everything.
+std::int64_t least_sum(const Problem& problem, Schedule schedule, std::size_t rank) {
+    const Replayer replayer(problem);
+    std::vector<std::size_t> mine;
+    for (std::size_t k = 0; k < problem.pairs.size(); ++k)
+        if (index(problem.tasks[index(problem.pairs[k].forward)].rank) == rank) mine.push_back(k);
+    std::int64_t least = INT64_MAX;
+    for (std::size_t number = 0;; ++number) {
+        std::size_t left = number;
+        for (const std::size_t k : mine) {
+            schedule.mode[k] = static_cast<std::uint32_t>(left % problem.pairs[k].modes.size());
+            left /= problem.pairs[k].modes.size();
+        }
+        if (left > 0) return least;
+        if (replayer.replay(schedule).outcome == Outcome::completed)
+            least = std::min(least, sum_of_times(problem, schedule.mode, rank));
+    }
+}
+
+}  // namespace
+
+TEST_CASE("the tree gives every sequence once and then no more") {
+    DipTree tree(4);
+    std::set<std::vector<std::uint32_t>> whole;
+    int selected = 0;
+    for (; !tree.exhausted(); ++selected) {
+        const auto node = tree.select();
+        REQUIRE(node);
+        const auto sequence = tree.beginning(*node);
+        CHECK(std::set(sequence.begin(), sequence.end()).size() == sequence.size());
+        if (sequence.size() == 4) CHECK(whole.insert(sequence).second);
+        tree.record(*node, 100 + selected % 7);
+    }
+    CHECK(whole.size() == 24);
+    CHECK(selected == 4 + 12 + 24 + 24);
+    CHECK_FALSE(tree.select());
+}
+
+TEST_CASE("the tree goes where a good completion was, and still looks elsewhere") {
+    DipTree tree(12);
+    // Sequences that begin with item 3 are twice as good.
+    std::map<std::uint32_t, int> first;
+    for (int k = 0; k < 2000; ++k) {
+        const auto node = tree.select();
+        const auto sequence = tree.beginning(*node);
+        ++first[sequence.front()];
+        tree.record(*node, sequence.front() == 3 ? 50 : 100);
+    }
+    CHECK(first[3] > 1000);
+    CHECK(first.size() == 12);
+}
+
+TEST_CASE("items are a module's tasks of a microbatch in one direction, whatever their segments") {
+    const auto problem = random_problem({.ranks = 2, .microbatches = 3, .stages = 4, .capped = false}, 5);
+    const Replayer replayer(problem);
+    const Flat flat(replayer);
+    const auto items = dip_items(flat);
+    std::size_t tasks = 0;
+    std::set<std::tuple<std::int64_t, std::string, int>> seen;
+    for (std::uint32_t i = 0; i < items.size(); ++i) {
+        tasks += items[i].size();
+        const Task& first = problem.tasks[items[i].front()];
+        CHECK(seen.emplace(*first.microbatch, first.module, flat.late[items[i].front()]).second);
+        for (const std::uint32_t task : items[i]) {
+            CHECK(problem.tasks[task].microbatch == first.microbatch);
+            CHECK(problem.tasks[task].module == first.module);
+            CHECK(flat.late[task] == flat.late[items[i].front()]);
+        }
+    }
+    CHECK(tasks == problem.tasks.size());
+}
+
+TEST_CASE("modes by rank fit, and are within a twentieth of the smallest sum of times nearly always") {
+    int close = 0, ranks = 0, improved = 0;
+    for (std::uint64_t n = 0; n < 150; ++n) {
+        CAPTURE(n);
+        const auto problem =
+            random_problem({.ranks = 2, .microbatches = 3, .stages = 3, .split = n % 3 == 0, .modes = true}, 300 + n);
+        if (problem.pairs.empty() || problem.pairs.size() > 10) continue;
+        const Replayer replayer(problem);
+        const Flat flat(replayer);
+        const auto base = frugal_modes(flat).front();
+        Dispatcher dispatcher(flat);
+        if (dispatcher.prepare(flat.costs(base))) continue;
+        dispatcher.run(Choice::dual_queue, flat.place);
+        DipMemory memory(flat);
+
+        const auto mode = memory.choose(dispatcher.sequence(), base);
+
+        const auto schedule = as_schedule(flat, dispatcher.sequence(), mode);
+        CHECK(replayer.replay(schedule).outcome == Outcome::completed);
+        for (std::size_t rank = 0; rank < problem.ranks.size(); ++rank) {
+            const std::int64_t sum = sum_of_times(problem, mode, rank), least = least_sum(problem, schedule, rank);
+            CHECK(sum <= sum_of_times(problem, base, rank));
+            CHECK(sum >= least);
+            improved += sum < sum_of_times(problem, base, rank) ? 1 : 0;
+            close += sum * 100 <= least * 105 ? 1 : 0;
+            ++ranks;
+        }
+    }
+    CHECK(ranks > 100);
+    CHECK(improved > 30);
+    CHECK(close * 100 >= ranks * 95);
+}
+
+TEST_CASE("dip never exceeds memory, is never worse than its greedy and never better than the optimum") {
+    int solved = 0, better_than_greedy = 0;
+    for (std::uint64_t n = 0; n < 120; ++n) {
+        CAPTURE(n);
+        const auto problem = random_problem(
+            {.ranks = 2, .microbatches = 2, .stages = 2, .split = n % 3 == 1, .modes = n % 3 == 0}, 2000 + n);
+        const auto greedy = solve_dip(problem, 0), found = solve_dip(problem, 60);
+        CHECK(greedy.schedule.has_value() == found.schedule.has_value());
+        if (!found.schedule) {
+            CHECK(found.why_not.find("rank") != std::string::npos);
+            continue;
+        }
+        ++solved;
+        CHECK(emulator::replay(problem, *found.schedule) == found.replay);
+        CHECK(found.replay.outcome == Outcome::completed);
+        CHECK(found.replay.makespan <= greedy.replay.makespan);
+        better_than_greedy += found.replay.makespan < greedy.replay.makespan ? 1 : 0;
+        const auto best = best_by_force(problem);
+        REQUIRE(best);
+        CHECK(found.replay.makespan >= *best);
+        CHECK(found.bound <= *best);
+    }
+    CHECK(solved > 60);
+    CHECK(better_than_greedy > 5);
+}
+
+TEST_CASE("dip gives the same on any number of threads, and again for the rounds it reports") {
+    const auto problem = random_problem({.ranks = 3, .microbatches = 7, .stages = 6, .modes = true, .items = true}, 12);
+    const auto expected = solve_dip(problem, 40);
+    REQUIRE(expected.schedule);
+    for (const Executor& execute : {on_threads(2), on_threads(16)}) {
+        const auto found = solve_dip(problem, 40, execute);
+        CHECK(found.schedule == expected.schedule);
+        CHECK(found.evaluations == expected.evaluations);
+        CHECK(found.strategy == expected.strategy);
+    }
+    CHECK(expected.replay.makespan < solve_dip(problem, 0).replay.makespan);
+}
+
+TEST_CASE("dip ends when every sequence has been tried") {
+    const auto problem = random_problem({.ranks = 2, .microbatches = 1, .stages = 2, .capped = false}, 3);
+    Options options;
+    options.strategy = "dip";
+    int asked = 0;
+    const auto found = solve(Replayer(problem), options, in_order, [&](const Progress&) -> std::optional<StopReason> {
+        return ++asked > 10'000 ? std::optional(StopReason::budget) : std::nullopt;
+    });
+    REQUIRE(found.schedule);
+    CHECK(asked < 10'000);
+}
+
+TEST_CASE("dip goes on from a given schedule that is better than its own") {
+    const auto problem = random_problem({.ranks = 3, .microbatches = 6, .stages = 6, .items = true}, 33);
+    Options options;
+    options.max_rounds = 100;
+    const auto best = solve(Replayer(problem), options, in_order);
+    REQUIRE(best.schedule);
+    REQUIRE(best.replay.makespan < solve_dip(problem, 0).replay.makespan);
+    options = {};
+    options.strategy = "dip";
+    options.max_rounds = 0;
+    options.starts = {*best.schedule};
+
+    const auto found = solve(Replayer(problem), options, in_order);
+
+    CHECK(found.replay.makespan == best.replay.makespan);
+    CHECK(found.strategy == "start");
+}
