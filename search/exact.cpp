@@ -1,0 +1,175 @@
+#include "search/exact.hpp"
+
+#include "search/one_machine.hpp"
+
+#include <algorithm>
+#include <tuple>
+
+namespace pipeweaver::search {
+
+namespace {
+
+constexpr std::size_t slots = 16;
+
+ExactSpace space_of(const Flat& flat) {
+    auto [head, rest] = tightened(flat);
+    return {flat, std::move(head), std::move(rest)};
+}
+
+}  // namespace
+
+Exact::Exact(const Flat& flat, std::int64_t makespan, const ExactLimits& limits)
+    : flat_(flat), limits_(limits), makespan_(makespan), space_(space_of(flat)), width_(limits.first_width) {
+    slots_.reserve(slots);
+    shards_.reserve(slots);
+    for (std::size_t s = 0; s < slots; ++s) {
+        slots_.emplace_back(space_);
+        shards_.emplace_back(space_);
+    }
+    begin_pass();
+}
+
+void Exact::offer(std::int64_t makespan) { makespan_ = std::min(makespan_, makespan); }
+
+void Exact::begin_pass() {
+    for (Shard& shard : shards_) {
+        shard.now.clear();
+        shard.next.clear();
+    }
+    const auto root = space_.root();
+    shards_[0].now.insert(ExactLayer::hash(space_, root), root, {});
+    layer_ = {{0, 0}};
+    expanded_ = 0;
+    cut_ = false;
+    traces_ = {{ExactTrace{}}};
+}
+
+std::optional<Candidate> Exact::round(const Executor& execute) {
+    const std::size_t tasks = flat_.tasks();
+    const std::size_t count = std::min(layer_.size() - expanded_,
+                                       std::max<std::size_t>(slots, limits_.round_work / (tasks * (tasks + 30))));
+    execute(slots, [&](std::size_t s) {
+        expand(s, expanded_ + count * s / slots, expanded_ + count * (s + 1) / slots);
+    });
+    for (const Slot& slot : slots_) nodes_ += slot.children.size();
+    execute(slots, [&](std::size_t s) { merge(s); });
+    expanded_ += count;
+    if (expanded_ < layer_.size()) return std::nullopt;
+    end_layer();
+    std::optional<Candidate> found;
+    if (traces_.size() == tasks + 1) found = best_complete();
+    if (layer_.empty() || traces_.size() == tasks + 1) end_pass();
+    return found;
+}
+
+void Exact::expand(std::size_t s, std::size_t first, std::size_t last) {
+    Slot& slot = slots_[s];
+    slot.words.clear();
+    slot.children.clear();
+    for (std::size_t k = first; k < last; ++k) {
+        const ExactLayer& from = shards_[layer_[k].shard].now;
+        slot.state.load(from.record(from.labels()[layer_[k].label]), traces_.back()[k].step);
+        slot.state.steps(limit(), slot.steps);
+        for (const ExactStep step : slot.steps) {
+            Child child;
+            child.begin = slot.words.size();
+            slot.state.append_after(step, slot.words);
+            child.end = slot.words.size();
+            child.hash = ExactLayer::hash(space_, {slot.words.data() + child.begin, child.end - child.begin});
+            child.trace = {static_cast<std::uint32_t>(k), step};
+            slot.children.push_back(child);
+        }
+    }
+}
+
+// Takes the shard's children of all slots, in order.
+void Exact::merge(std::size_t s) {
+    Shard& shard = shards_[s];
+    for (const Slot& slot : slots_)
+        for (const Child& child : slot.children) {
+            if (child.hash >> 60 != s) continue;
+            const Record record{slot.words.data() + child.begin, child.end - child.begin};
+            ExactLayer::Label* label = shard.next.insert(child.hash, record, child.trace);
+            if (label == nullptr) continue;
+            shard.state.load(record, child.trace.step);
+            label->bound = shard.state.bound(limit());
+            label->lateness = shard.state.lateness();
+        }
+}
+
+// What was reached becomes what is expanded next. States whose bound has reached the limit were kept until here, since
+// they dominate others.
+void Exact::end_layer() {
+    layer_.clear();
+    for (std::uint32_t s = 0; s < shards_.size(); ++s) {
+        std::swap(shards_[s].now, shards_[s].next);
+        shards_[s].next.clear();
+        const auto& labels = shards_[s].now.labels();
+        for (std::uint32_t l = 0; l < labels.size(); ++l)
+            if (labels[l].alive && labels[l].bound < limit()) layer_.push_back({s, l});
+    }
+    if (layer_.size() > width_) select();
+    expanded_ = 0;
+    traces_.emplace_back();
+    for (const Place& place : layer_) traces_.back().push_back(shards_[place.shard].now.labels()[place.label].trace);
+}
+
+void Exact::select() {
+    cut_ = true;
+    const auto key = [&](const Place& place) {
+        const auto& label = shards_[place.shard].now.labels()[place.label];
+        return std::tuple(label.bound, label.lateness, place.shard, place.label);
+    };
+    std::nth_element(layer_.begin(), layer_.begin() + static_cast<std::ptrdiff_t>(width_), layer_.end(),
+                     [&](const Place& a, const Place& b) { return key(a) < key(b); });
+    layer_.resize(width_);
+    std::sort(layer_.begin(), layer_.end(), [](const Place& a, const Place& b) {
+        return std::pair(a.shard, a.label) < std::pair(b.shard, b.label);
+    });
+}
+
+// A bound of a complete state is its makespan.
+std::optional<Candidate> Exact::best_complete() {
+    std::int64_t best = makespan_;
+    std::optional<std::uint32_t> number;
+    for (std::uint32_t k = 0; k < layer_.size(); ++k) {
+        const std::int64_t bound = shards_[layer_[k].shard].now.labels()[layer_[k].label].bound;
+        if (bound >= best) continue;
+        best = bound;
+        number = k;
+    }
+    if (!number) return std::nullopt;
+    makespan_ = best;
+    return schedule_of(*number);
+}
+
+Candidate Exact::schedule_of(std::uint32_t number) const {
+    Candidate found;
+    found.mode.assign(flat_.problem().pairs.size(), 0);
+    for (std::size_t layer = traces_.size(); layer-- > 1;) {
+        const ExactTrace& trace = traces_[layer][number];
+        found.sequence.push_back(trace.step.task);
+        if (space_.opens(trace.step.task)) found.mode[flat_.pair_of[trace.step.task]] = trace.step.mode;
+        number = trace.parent;
+    }
+    std::reverse(found.sequence.begin(), found.sequence.end());
+    Walk walk(flat_);
+    walk.load(found.sequence, found.mode);
+    store(walk, found);
+    return found;
+}
+
+void Exact::end_pass() {
+    if (!cut_) {
+        state_ = State::proven;
+        return;
+    }
+    if (width_ >= limits_.widest || nodes_ >= limits_.nodes) {
+        state_ = State::gave_up;
+        return;
+    }
+    width_ = std::min(limits_.widest, width_ * limits_.wider);
+    begin_pass();
+}
+
+}  // namespace pipeweaver::search

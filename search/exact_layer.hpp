@@ -1,0 +1,58 @@
+// The states of one layer of the exact search: all with the same number of tasks placed, none dominated by another.
+#pragma once
+
+#include "search/exact_space.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace pipeweaver::search {
+
+/// What leads to a state: a step from the state with this number in the layer before.
+struct ExactTrace {
+    std::uint32_t parent = UINT32_MAX;
+    ExactStep step;
+};
+
+class ExactLayer {
+public:
+    struct Label {
+        std::size_t begin = 0, end = 0;  ///< of its record, in the layer's words
+        ExactTrace trace;
+        std::int64_t bound = 0, lateness = 0;
+        std::uint32_t next = UINT32_MAX;  ///< another one with the same key
+        bool alive = true;
+    };
+
+    explicit ExactLayer(const ExactSpace& space);
+
+    void clear();
+
+    /// Hash of a record's key.
+    static std::uint64_t hash(const ExactSpace& space, Record record);
+
+    /// Adds the record unless one with the same key is nowhere later; takes out those it dominates.
+    /// Returns its label, or nothing. Pre: `hash` is of the record.
+    Label* insert(std::uint64_t hash, Record record, const ExactTrace& trace);
+
+    const std::vector<Label>& labels() const { return labels_; }
+    std::vector<Label>& labels() { return labels_; }
+    Record record(const Label& label) const { return {words_.data() + label.begin, label.end - label.begin}; }
+    std::size_t words() const { return words_.size(); }
+
+private:
+    bool same_key(Record a, Record b) const;
+    void grow();
+
+    const ExactSpace* space_;
+    std::vector<std::uint64_t> words_;
+    std::vector<Label> labels_;
+    struct Cell {
+        std::uint64_t hash = 0;
+        std::uint32_t first = UINT32_MAX;  // label
+    };
+    std::vector<Cell> table_;  // open addressing; a power of two
+    std::size_t keys_ = 0;
+};
+
+}  // namespace pipeweaver::search
