@@ -29,6 +29,13 @@ Exact::Exact(const Flat& flat, std::int64_t makespan, const ExactLimits& limits)
     begin_pass();
 }
 
+bool Exact::suits(const Flat& flat) {
+    const auto& pairs = flat.problem().pairs;
+    return flat.tasks() <= ExactSpace::most_tasks && std::all_of(pairs.begin(), pairs.end(), [](const auto& pair) {
+               return pair.modes.size() <= ExactSpace::most_modes;
+           });
+}
+
 void Exact::offer(std::int64_t makespan) { makespan_ = std::min(makespan_, makespan); }
 
 void Exact::begin_pass() {
@@ -149,7 +156,8 @@ Candidate Exact::schedule_of(std::uint32_t number) const {
     for (std::size_t layer = traces_.size(); layer-- > 1;) {
         const ExactTrace& trace = traces_[layer][number];
         found.sequence.push_back(trace.step.task);
-        if (space_.opens(trace.step.task)) found.mode[flat_.pair_of[trace.step.task]] = trace.step.mode;
+        if (space_.role(trace.step.task) == ExactSpace::Role::backward)
+            found.mode[flat_.pair_of[trace.step.task]] = trace.step.mode;
         number = trace.parent;
     }
     std::reverse(found.sequence.begin(), found.sequence.end());

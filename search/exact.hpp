@@ -29,7 +29,7 @@ struct ExactLimits {
 class Exact {
 public:
     /// Whether the problem is small enough to try.
-    static bool suits(const Flat& flat) { return flat.tasks() <= ExactSpace::most_tasks; }
+    static bool suits(const Flat& flat);
 
     /// Pre: suits(flat); `makespan` is of a known schedule. Only smaller ones are looked for.
     Exact(const Flat& flat, std::int64_t makespan, const ExactLimits& limits = {});

@@ -6,19 +6,6 @@ namespace pipeweaver::search {
 
 namespace {
 
-enum class Order : std::uint8_t { no_later, later, mixed };
-
-// Of `a` against `b`, from the given word on. Times are never negative, so words compare as they are.
-Order compare(Record a, Record b, std::size_t from) {
-    bool less = false, more = false;
-    for (std::size_t i = from; i < a.size(); ++i) {
-        less = less || a[i] < b[i];
-        more = more || a[i] > b[i];
-        if (less && more) return Order::mixed;
-    }
-    return more ? Order::later : Order::no_later;
-}
-
 std::uint64_t mixed(std::uint64_t x) {  // the finaliser of splitmix64 (S. Vigna, public domain)
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
     x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
@@ -38,12 +25,12 @@ void ExactLayer::clear() {
 
 std::uint64_t ExactLayer::hash(const ExactSpace& space, Record record) {
     std::uint64_t value = 0;
-    for (std::size_t i = 0; i < space.key_words(); ++i) value = mixed(value ^ record[i]) + 0x9e3779b97f4a7c15ULL;
+    for (std::size_t i = 0; i < space.key_end(); ++i) value = mixed(value ^ record[i]) + 0x9e3779b97f4a7c15ULL;
     return value;
 }
 
 bool ExactLayer::same_key(Record a, Record b) const {
-    return std::equal(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(space_->key_words()), b.begin());
+    return std::equal(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(space_->key_end()), b.begin());
 }
 
 void ExactLayer::grow() {
@@ -64,13 +51,12 @@ ExactLayer::Label* ExactLayer::insert(std::uint64_t hash, Record record, const E
         if (table_[at].hash == hash && same_key(this->record(labels_[table_[at].first]), record)) break;
     if (table_[at].first == UINT32_MAX) ++keys_;
 
-    const std::size_t from = space_->times_begin();
     std::uint32_t* link = &table_[at].first;
     for (std::uint32_t l = *link; l != UINT32_MAX; l = *link) {
         Label& other = labels_[l];
-        const Record times = this->record(other);
-        if (other.alive && compare(times, record, from) == Order::no_later) return nullptr;
-        if (!other.alive || compare(record, times, from) == Order::no_later) {
+        const Record known = this->record(other);
+        if (other.alive && space_->no_worse(known, record)) return nullptr;
+        if (!other.alive || space_->no_worse(record, known)) {
             other.alive = false;
             *link = other.next;
         } else {

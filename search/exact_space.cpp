@@ -3,6 +3,7 @@
 #include "pipeweaver/base/assert.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <numeric>
 
@@ -21,9 +22,6 @@ void each(const std::uint64_t* set, std::size_t words, Visit visit) {
             visit(static_cast<std::uint32_t>(w * 64 + static_cast<std::size_t>(std::countr_zero(left))));
 }
 
-constexpr unsigned modes_per_word = 8;
-constexpr unsigned mode_bits = 8;
-
 }  // namespace
 
 ExactSpace::ExactSpace(const Flat& flat, std::vector<std::int64_t> head, std::vector<std::int64_t> rest)
@@ -31,7 +29,7 @@ ExactSpace::ExactSpace(const Flat& flat, std::vector<std::int64_t> head, std::ve
     PIPEWEAVER_ASSERT(flat.tasks() <= most_tasks);
     set_words_ = (flat.tasks() + 63) / 64;
     fill_sets();
-    fill_modes();
+    fill_pairs();
     fill_unit();
 }
 
@@ -46,33 +44,67 @@ void ExactSpace::fill_sets() {
     }
 }
 
-// Of equal modes only the first is tried. (A mode that is worse in every number than another could be left out as well
-// where no task can give back more than is held; equal ones are the common case.)
-void ExactSpace::fill_modes() {
+void ExactSpace::fill_pairs() {
     const auto& pairs = flat_->problem().pairs;
-    role_.assign(flat_->tasks(), 0);
-    choices_.resize(pairs.size());
+    role_.assign(flat_->tasks(), Role::plain);
+    closes_.assign(flat_->tasks(), 0);
+    classes_.resize(pairs.size());
+    bool gives_back = false;
+    for (std::uint32_t i = 0; i < flat_->tasks(); ++i)
+        gives_back = gives_back || (flat_->pair_of[i] == emulator::Replayer::unpaired && flat_->cost(i, 0).net() < 0);
     bool any = false;
-    for (std::size_t p = 0; p < pairs.size(); ++p) {
-        const auto& pair = pairs[p];
-        const auto costs_of = [&](std::uint32_t m) {
-            std::vector<std::int64_t> numbers;
-            for (const TaskId id : {pair.forward, pair.backward, pair.weight.value_or(pair.backward)}) {
-                const Cost& cost = flat_->cost(static_cast<std::uint32_t>(id), m);
-                numbers.insert(numbers.end(), {cost.duration, cost.acquire, cost.release});
-            }
-            return numbers;
-        };
-        for (std::uint32_t m = 0; m < pair.modes.size(); ++m) {
-            const auto same = [&](std::uint32_t other) { return costs_of(other) == costs_of(m); };
-            if (std::none_of(choices_[p].begin(), choices_[p].end(), same)) choices_[p].push_back(m);
-        }
-        if (choices_[p].size() < 2) continue;
+    for (std::uint32_t p = 0; p < pairs.size(); ++p) {
+        fill_classes(p, gives_back);
+        if (classes_[p].size() == 1 && classes_[p].front().modes == std::vector<std::uint32_t>{0}) continue;
         any = true;
-        role_[index(pair.forward)] = 1;
-        role_[index(pair.weight.value_or(pair.backward))] = 2;
+        role_[index(pairs[p].forward)] = Role::forward;
+        role_[index(pairs[p].backward)] = Role::backward;
+        if (pairs[p].weight) role_[index(*pairs[p].weight)] = Role::weight;
+        closes_[index(pairs[p].weight.value_or(pairs[p].backward))] = 1;
     }
-    mode_words_ = any ? (pairs.size() + modes_per_word - 1) / modes_per_word : 0;
+    mode_words_ = any ? (pairs.size() + 7) / 8 : 0;
+}
+
+// Is the mode in no number better than the other? With `only_equal`: are they equal?
+bool ExactSpace::useless(std::uint32_t pair, std::uint32_t mode, std::uint32_t other, bool only_equal) const {
+    const auto& a = flat_->problem().pairs[pair].modes[mode];
+    const auto& b = flat_->problem().pairs[pair].modes[other];
+    const auto numbers = [](const emulator::Mode& m) {
+        return std::array{m.forward.count(),         m.backward.count(), m.weight.count(), m.held.count,
+                          m.forward_transient.count, m.transient.count,  m.kept.count};
+    };
+    const auto left = numbers(a), right = numbers(b);
+    if (left == right) return other < mode;
+    for (std::size_t k = 0; k < left.size(); ++k)
+        if (left[k] < right[k]) return false;
+    return !only_equal;
+}
+
+void ExactSpace::fill_classes(std::uint32_t pair, bool one_by_one) {
+    const auto& source = flat_->problem().pairs[pair];
+    const std::uint32_t forward = static_cast<std::uint32_t>(source.forward);
+    const auto modes = static_cast<std::uint32_t>(source.modes.size());
+    for (std::uint32_t m = 0; m < modes; ++m) {
+        bool needed = true;
+        for (std::uint32_t other = 0; other < modes; ++other)
+            needed = needed && (other == m || !useless(pair, m, other, one_by_one));
+        if (!needed) continue;
+        const Cost& cost = flat_->cost(forward, m);
+        const auto alike = [&](const ExactClass& c) {
+            const Cost& first = flat_->cost(forward, c.modes.front());
+            return !one_by_one && first.duration == cost.duration && first.release == cost.release;
+        };
+        auto place = std::find_if(classes_[pair].begin(), classes_[pair].end(), alike);
+        if (place == classes_[pair].end()) {
+            classes_[pair].push_back({{}, INT64_MAX, 0, INT64_MAX, INT64_MAX});
+            place = classes_[pair].end() - 1;
+        }
+        place->modes.push_back(m);
+        place->least_held = std::min(place->least_held, cost.net());
+        place->most_held = std::max(place->most_held, cost.net());
+        place->shortest_backward = std::min(place->shortest_backward, source.modes[m].backward.count());
+        place->shortest_weight = std::min(place->shortest_weight, source.modes[m].weight.count());
+    }
 }
 
 void ExactSpace::fill_unit() {
@@ -84,13 +116,63 @@ void ExactSpace::fill_unit() {
 }
 
 std::vector<std::uint64_t> ExactSpace::root() const {
-    return std::vector<std::uint64_t>(times_begin() + flat_->ranks(), 0);
+    return std::vector<std::uint64_t>(memory_begin() + flat_->ranks(), 0);
+}
+
+void ExactSpace::set_byte(std::uint64_t* record, std::uint32_t pair, std::uint8_t value) const {
+    std::uint64_t& word = record[1 + set_words_ + pair / 8];
+    const unsigned shift = pair % 8 * 8;
+    word = (word & ~(std::uint64_t{0xff} << shift)) | std::uint64_t{value} << shift;
+}
+
+bool ExactSpace::no_worse(Record a, Record b) const {
+    for (std::size_t i = memory_begin() + 2 * a[0]; i < a.size(); ++i)
+        if (a[i] > b[i]) return false;
+    return a[0] == 0 || no_tighter(a, b);
+}
+
+// Budgets of `a` against those of `b`, rank by rank.
+bool ExactSpace::no_tighter(Record a, Record b) const {
+    const std::size_t begin = memory_begin(), end = begin + 2 * a[0];
+    const auto rank_at = [&](std::size_t i) { return flat_->rank_of[forward(static_cast<std::uint32_t>(a[i]))]; };
+    for (std::size_t first = begin; first < end;) {
+        std::size_t last = first;
+        bool same = true, smaller = false;
+        for (; last < end && rank_at(last) == rank_at(first); last += 2) {
+            same = same && a[last] == b[last];
+            smaller = smaller || (same && a[last + 1] < b[last + 1]);
+        }
+        if (same ? smaller : implied(a, b, first, last) < 0) return false;
+        first = last;
+    }
+    return true;
+}
+
+// Least slack of a budget of `a` over what the smallest budget of `b` that has all its pairs implies for them; words
+// first ... last are of one rank.
+std::int64_t ExactSpace::implied(Record a, Record b, std::size_t first, std::size_t last) const {
+    std::int64_t slack = INT64_MAX;
+    for (std::size_t j = first; j < last; j += 2) {
+        std::size_t found = 0, i = first;
+        std::int64_t others = 0;
+        for (; found < (j - first) / 2 + 1; i += 2) {
+            bool wanted = false;
+            for (std::size_t k = first; k <= j; k += 2) wanted = wanted || a[k] == b[i];
+            if (wanted)
+                ++found;
+            else
+                others += class_in(b, static_cast<std::uint32_t>(b[i])).least_held;
+        }
+        slack = std::min(slack, static_cast<std::int64_t>(a[j + 1]) - (static_cast<std::int64_t>(b[i - 1]) - others));
+    }
+    return slack;
 }
 
 ExactState::ExactState(const ExactSpace& space)
     : space_(space),
       clock_(space.flat().ranks()),
-      used_(space.flat().ranks()),
+      fixed_(space.flat().ranks()),
+      undecided_(space.flat().ranks()),
       ready_(space.flat().tasks()),
       head_(space.flat().tasks()),
       jobs_(space.flat().ranks()) {
@@ -100,50 +182,59 @@ ExactState::ExactState(const ExactSpace& space)
     for (auto& jobs : jobs_) jobs.reserve(space.flat().tasks());
 }
 
-std::uint32_t ExactState::mode_of(std::uint32_t task) const {
-    const std::uint32_t pair = space_.flat().pair_of[task];
-    if (pair == emulator::Replayer::unpaired || space_.key_words() == space_.set_words()) return 0;
-    const std::uint64_t word = record_[space_.set_words() + pair / modes_per_word];
-    return static_cast<std::uint32_t>(word >> (pair % modes_per_word * mode_bits) & 0xff);
-}
-
 void ExactState::load(Record record, ExactStep last) {
     const Flat& flat = space_.flat();
     record_ = record;
     last_ = last;
-    std::fill(used_.begin(), used_.end(), 0);
+    load_memory();
+    const std::uint64_t* times = record.data() + space_.memory_begin() + 2 * record[0];
+    for (std::int64_t& clock : clock_) clock = static_cast<std::int64_t>(*times++);
+    load_tasks(times);
+    if (last.task != UINT32_MAX)
+        last_start_ = clock_[flat.rank_of[last.task]] - flat.cost(last.task, last.mode).duration;
+}
+
+void ExactState::load_memory() {
+    for (auto& list : undecided_) list.clear();
+    const std::uint64_t* memory = record_.data() + space_.memory_begin();
+    for (std::uint64_t k = 0; k < record_[0]; ++k, memory += 2) {
+        const auto pair = static_cast<std::uint32_t>(memory[0]);
+        undecided_[space_.flat().rank_of[space_.forward(pair)]].push_back({pair, static_cast<std::int64_t>(memory[1])});
+    }
+    std::fill(fixed_.begin(), fixed_.end(), 0);
+}
+
+void ExactState::load_tasks(const std::uint64_t* times) {
+    const Flat& flat = space_.flat();
     waiting_.clear();
     open_.clear();
-    const std::uint64_t* times = record.data() + space_.times_begin();
-    for (std::int64_t& clock : clock_) clock = static_cast<std::int64_t>(*times++);
     for (std::uint32_t i = 0; i < flat.tasks(); ++i) {
         ready_[i] = 0;
         if (placed(i)) {
-            used_[flat.rank_of[i]] += cost(i).net();
+            fixed_[flat.rank_of[i]] += net(i);
             continue;
         }
         bool some = false, all = true;
         for (std::size_t w = 0; w < space_.set_words(); ++w) {
-            some = some || (space_.before(i)[w] & record[w]) != 0;
-            all = all && (space_.before(i)[w] & ~record[w]) == 0;
+            some = some || (space_.before(i)[w] & record_[1 + w]) != 0;
+            all = all && (space_.before(i)[w] & ~record_[1 + w]) == 0;
         }
         if (some) ready_[i] = static_cast<std::int64_t>(*times++);
         if (all) open_.push_back(i);
     }
     for (const std::uint32_t i : flat.topological)
         if (!placed(i)) waiting_.push_back(i);
-    if (last.task != UINT32_MAX)
-        last_start_ = clock_[flat.rank_of[last.task]] - flat.cost(last.task, last.mode).duration;
+}
+
+// What a placed task leaves taken, undecided pairs left out. (A finished pair leaves nothing.)
+std::int64_t ExactState::net(std::uint32_t task) const {
+    if (space_.role(task) == ExactSpace::Role::plain) return cost(task, 0).net();
+    const std::uint8_t byte = space_.byte(record_, space_.flat().pair_of[task]);
+    return byte < 0x80 ? 0 : cost(task, byte & 0x7fU).net();
 }
 
 std::int64_t ExactState::start(std::uint32_t task) const {
     return std::max(clock_[space_.flat().rank_of[task]], ready_[task]);
-}
-
-bool ExactState::fits(std::uint32_t task, const Cost& cost) const {
-    const std::uint32_t rank = space_.flat().rank_of[task];
-    const std::int64_t level = used_[rank] + cost.acquire;
-    return level <= space_.flat().room[rank] && level >= cost.release;
 }
 
 // Could the task have been started in the moment of the last step, and before it?
@@ -153,56 +244,177 @@ bool ExactState::against_order(std::uint32_t task) const {
            start(task) == last_start_ && !contains(space_.before(task), last_.task);
 }
 
+std::int64_t ExactState::least_held(std::uint32_t rank) const {
+    std::int64_t sum = 0;
+    for (const Undecided& one : undecided_[rank]) sum += class_of(one.pair).least_held;
+    return sum;
+}
+
+bool ExactState::fits(const ExactStep& step) const {
+    const Flat& flat = space_.flat();
+    const std::uint32_t rank = flat.rank_of[step.task];
+    if (space_.role(step.task) == ExactSpace::Role::backward && space_.byte(record_, flat.pair_of[step.task]) < 0x80)
+        return fits_backward(step.task, step.mode);
+    const Cost& cost = flat.cost(step.task, step.mode);
+    std::int64_t acquire = cost.acquire;
+    if (space_.role(step.task) == ExactSpace::Role::forward)
+        for (const ExactClass& one : space_.classes(flat.pair_of[step.task]))
+            if (one.modes.front() == step.mode) acquire = cost.release + one.least_held;
+    const std::int64_t level = fixed_[rank] + acquire;
+    return level >= cost.release && level + least_held(rank) <= flat.room[rank];
+}
+
+// With the pair in this mode and the others holding the least, do all budgets hold?
+bool ExactState::fits_budgets(std::uint32_t pair, std::uint32_t mode) const {
+    const std::uint32_t forward = space_.forward(pair);
+    std::int64_t sum = 0;
+    bool passed = false;
+    for (const Undecided& one : undecided_[space_.flat().rank_of[forward]]) {
+        passed = passed || one.pair == pair;
+        sum += one.pair == pair ? cost(forward, mode).net() : class_of(one.pair).least_held;
+        if (passed && sum > one.budget) return false;
+    }
+    return true;
+}
+
+bool ExactState::fits_backward(std::uint32_t task, std::uint32_t mode) const {
+    const std::uint32_t rank = space_.flat().rank_of[task], pair = space_.flat().pair_of[task];
+    const std::int64_t others = least_held(rank) - class_of(pair).least_held;
+    const std::int64_t level = fixed_[rank] + others + cost(space_.forward(pair), mode).net();
+    return level + cost(task, mode).acquire <= space_.flat().room[rank] && fits_budgets(pair, mode);
+}
+
 void ExactState::steps(std::int64_t limit, std::vector<ExactStep>& out) {
+    using Role = ExactSpace::Role;
     out.clear();
-    const std::uint64_t* barred = record_.data() + space_.key_words();
+    const std::uint64_t* barred = record_.data() + space_.key_end();
     const auto add = [&](std::uint32_t task, std::uint32_t mode) {
-        const Cost& cost = space_.flat().cost(task, mode);
-        if (start(task) + cost.duration + space_.rest(task) < limit && fits(task, cost)) out.push_back({task, mode});
+        if (start(task) + cost(task, mode).duration + space_.rest(task) < limit && fits({task, mode}))
+            out.push_back({task, mode});
     };
     for (const std::uint32_t task : open_) {
         if (contains(barred, task) || against_order(task)) continue;
-        if (space_.opens(task))
-            for (const std::uint32_t mode : space_.choices(task)) add(task, mode);
+        if (space_.role(task) == Role::plain) {
+            add(task, 0);
+            continue;
+        }
+        const std::uint32_t pair = space_.flat().pair_of[task];
+        const std::uint8_t byte = space_.byte(record_, pair);
+        if (space_.role(task) == Role::forward)
+            for (const ExactClass& one : space_.classes(pair)) add(task, one.modes.front());
+        else if (byte >= 0x80)
+            add(task, byte & 0x7fU);
         else
-            add(task, mode_of(task));
+            for (const std::uint32_t mode : class_of(pair).modes) add(task, mode);
     }
 }
 
-void ExactState::append_after(ExactStep step, std::vector<std::uint64_t>& out) {
+// The budgets of the rank after the pair's mode is decided and its backward has started.
+void ExactState::decide(const ExactStep& step, std::vector<Undecided>& list) const {
+    const std::uint32_t pair = space_.flat().pair_of[step.task], rank = space_.flat().rank_of[step.task];
+    const std::int64_t held = cost(space_.forward(pair), step.mode).net();
+    const auto at = std::find_if(list.begin(), list.end(), [&](const Undecided& one) { return one.pair == pair; });
+    for (auto one = at; one != list.end(); ++one) one->budget -= held;
+    if (at != list.begin()) (at - 1)->budget = std::min((at - 1)->budget, at->budget);
+    list.erase(at);
+    if (list.empty()) return;
+    const std::int64_t level = fixed_[rank] + held + cost(step.task, step.mode).acquire;
+    list.back().budget = std::min(list.back().budget, space_.flat().room[rank] - level);
+}
+
+void ExactState::change_budgets(const ExactStep& step, std::vector<Undecided>& list) const {
     const Flat& flat = space_.flat();
-    const std::size_t words = space_.set_words(), begin = out.size();
     const std::uint32_t rank = flat.rank_of[step.task], pair = flat.pair_of[step.task];
-    const std::int64_t now = start(step.task), end = now + flat.cost(step.task, step.mode).duration;
-    out.insert(out.end(), record_.begin(), record_.begin() + static_cast<std::ptrdiff_t>(space_.times_begin()));
+    const Cost& taken = cost(step.task, step.mode);
+    const auto role = space_.role(step.task);
+    const auto most = [&](const Undecided& one) -> const ExactClass& {
+        if (space_.byte(record_, one.pair) != 0) return class_of(one.pair);
+        for (const ExactClass& c : space_.classes(pair))
+            if (c.modes.front() == step.mode) return c;
+        return space_.classes(pair).front();
+    };
+    const bool opens = role == ExactSpace::Role::forward && most({pair, 0}).modes.size() > 1;
+    if (opens)
+        list.push_back({pair, flat.room[rank] - fixed_[rank] - taken.release});
+    else if (role == ExactSpace::Role::backward && space_.byte(record_, pair) < 0x80)
+        decide(step, list);
+    else if (!list.empty())
+        list.back().budget = std::min(list.back().budget, flat.room[rank] - fixed_[rank] - taken.acquire);
+    std::int64_t before = 0;
+    for (Undecided& one : list) before = one.budget = std::min(one.budget, before + most(one).most_held);
+    for (std::size_t j = list.size(); j-- > 1;)
+        list[j - 1].budget = std::min(list[j - 1].budget, list[j].budget - most(list[j]).least_held);
+}
 
-    insert(&out[begin], step.task);
-    const unsigned shift = pair % modes_per_word * mode_bits;
-    if (space_.opens(step.task)) out[begin + words + pair / modes_per_word] |= std::uint64_t{step.mode} << shift;
-    if (space_.closes(step.task)) out[begin + words + pair / modes_per_word] &= ~(std::uint64_t{0xff} << shift);
+void ExactState::append_memory(const ExactStep& step, std::vector<std::uint64_t>& out) {
+    for (std::uint32_t r = 0; r < undecided_.size(); ++r) {
+        const bool here = r == space_.flat().rank_of[step.task];
+        if (here) {
+            changed_ = undecided_[r];
+            change_budgets(step, changed_);
+        }
+        for (const Undecided& one : here ? changed_ : undecided_[r]) {
+            out.push_back(one.pair);
+            out.push_back(static_cast<std::uint64_t>(one.budget));
+        }
+    }
+}
 
-    std::uint64_t* barred = &out[begin + space_.key_words()];
-    for (std::size_t w = 0; w < words; ++w) barred[w] &= ~space_.on_rank(rank)[w];
+void ExactState::append_key(const ExactStep& step, std::vector<std::uint64_t>& out) {
+    using Role = ExactSpace::Role;
+    const std::size_t begin = out.size();
+    const std::uint32_t pair = space_.flat().pair_of[step.task];
+    out.insert(out.end(), record_.begin(), record_.begin() + static_cast<std::ptrdiff_t>(space_.memory_begin()));
+    std::uint64_t* record = &out[begin];
+    insert(record + 1, step.task);
+    if (space_.closes(step.task))
+        space_.set_byte(record, pair, 0);
+    else if (space_.role(step.task) == Role::forward)
+        for (std::size_t c = 0; c < space_.classes(pair).size(); ++c) {
+            const auto& modes = space_.classes(pair)[c].modes;
+            if (modes.front() != step.mode) continue;
+            space_.set_byte(record, pair,
+                            modes.size() > 1 ? ExactSpace::undecided(c) : ExactSpace::decided(step.mode));
+        }
+    else if (space_.role(step.task) == Role::backward)
+        space_.set_byte(record, pair, ExactSpace::decided(step.mode));
+
+    std::uint64_t* barred = record + space_.key_end();
+    const std::uint32_t rank = space_.flat().rank_of[step.task];
+    const std::int64_t now = start(step.task);
+    for (std::size_t w = 0; w < space_.set_words(); ++w) barred[w] &= ~space_.on_rank(rank)[w];
     for (const std::uint32_t task : open_)
-        if (flat.rank_of[task] != rank && start(task) < now) insert(barred, task);
+        if (space_.flat().rank_of[task] != rank && start(task) < now) insert(barred, task);
+}
 
+void ExactState::append_after(ExactStep step, std::vector<std::uint64_t>& out) {
+    const std::size_t begin = out.size();
+    append_key(step, out);
+    append_memory(step, out);
+    out[begin] = (out.size() - begin - space_.memory_begin()) / 2;
+    append_times(step, out.size(), out);
+}
+
+void ExactState::append_times(const ExactStep& step, std::size_t begin, std::vector<std::uint64_t>& out) {
+    const Flat& flat = space_.flat();
+    const std::size_t words = space_.set_words();
+    const std::uint32_t rank = flat.rank_of[step.task];
+    const std::int64_t now = start(step.task), end = now + cost(step.task, step.mode).duration;
     // A rank that has run all its tasks keeps its last end; on the others nothing starts before this step.
-    const auto finished = [&](std::uint32_t r) {
+    for (std::uint32_t r = 0; r < flat.ranks(); ++r) {
+        bool finished = true;
         for (std::size_t w = 0; w < words; ++w)
-            if ((space_.on_rank(r)[w] & ~out[begin + w]) != 0) return false;
-        return true;
-    };
-    const auto free_at = [&](std::uint32_t r) {
-        return r == rank ? end : finished(r) ? clock_[r] : std::max(clock_[r], now);
-    };
-    for (std::uint32_t r = 0; r < flat.ranks(); ++r) out.push_back(static_cast<std::uint64_t>(free_at(r)));
+            finished = finished && (space_.on_rank(r)[w] & ~record_[1 + w]) == 0;
+        const std::int64_t free = r == rank ? end : finished ? clock_[r] : std::max(clock_[r], now);
+        out.push_back(static_cast<std::uint64_t>(free));
+    }
     for (std::uint32_t i = 0; i < flat.tasks(); ++i) {
         if (placed(i) || i == step.task) continue;
         const bool follows = contains(space_.after(step.task), i);
         bool some = follows;
-        for (std::size_t w = 0; w < words && !some; ++w) some = (space_.before(i)[w] & record_[w]) != 0;
+        for (std::size_t w = 0; w < words && !some; ++w) some = (space_.before(i)[w] & record_[1 + w]) != 0;
         if (!some) continue;
-        std::int64_t ready = std::max(ready_[i], free_at(flat.rank_of[i]));
+        std::int64_t ready = std::max(ready_[i], static_cast<std::int64_t>(out[begin + flat.rank_of[i]]));
         if (follows)
             for (const Arc& arc : flat.before[i])
                 if (arc.task == step.task) ready = std::max(ready, end + arc.lag_ns);
@@ -210,13 +422,20 @@ void ExactState::append_after(ExactStep step, std::vector<std::uint64_t>& out) {
     }
 }
 
-// Of a pair not begun, the shortest; else the mode it is in.
+// Of a pair not begun, the shortest; of an undecided one, the shortest of its class; else as decided.
 std::int64_t ExactState::shortest(std::uint32_t task) const {
     const Flat& flat = space_.flat();
+    if (space_.role(task) == ExactSpace::Role::plain) return cost(task, 0).duration;
     const std::uint32_t pair = flat.pair_of[task];
-    if (pair == emulator::Replayer::unpaired) return flat.shortest[task];
-    const bool begun = placed(static_cast<std::uint32_t>(flat.problem().pairs[pair].forward));
-    return begun ? cost(task).duration : flat.shortest[task];
+    const std::uint8_t byte = space_.byte(record_, pair);
+    if (byte == 0) return flat.shortest[task];
+    if (byte >= 0x80) return cost(task, byte & 0x7fU).duration;
+    const ExactClass& one = class_of(pair);
+    if (space_.role(task) == ExactSpace::Role::weight) return one.shortest_weight;
+    std::int64_t least = INT64_MAX;
+    for (const std::uint32_t mode : one.modes)
+        if (cost(task, mode).duration < least && fits_budgets(pair, mode)) least = cost(task, mode).duration;
+    return std::max(least == INT64_MAX ? 0 : least, one.shortest_backward);
 }
 
 // Longest paths through what is left, then Jackson's preemptive bound on each rank (one_machine.hpp).

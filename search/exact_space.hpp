@@ -2,20 +2,29 @@
 //
 // Schedules are built in the order of start times: a step starts a task whose predecessors are placed, no earlier than
 // the task started before it. Of the past the future needs the set of placed tasks, the modes of pairs not yet
-// finished (together the *key*; memory follows from it), when each rank is free, and when waiting tasks may start (the
+// finished (together the *key*), what memory they may hold, when each rank is free, and when waiting tasks may start (the
 // *times*). This is the dynamic programme of J. Gromicho, J. van Hoorn, F. Saldanha-da-Gama, G. Timmer, "Solving the
 // job-shop scheduling problem optimally by dynamic programming", Computers & Operations Research 39 (2012), with memory
 // and modes in the key.
 //
-// Dominance   Of two states with one key, the one with no later times replaces the other: each step's times do not
-//             decrease with the times before it, and what memory allows depends on the key alone.
+// Modes       are decided as late as they matter, when the backward starts: what a pair holds from its forward on is
+//             only bounded. On a rank let p1, p2, ... be the undecided pairs by the order of their forwards. At every
+//             moment before, those of them that were open are the first j for some j, so the past says of them: p1 ...
+//             pj hold at most B_j together, B_j the least room left by all others at such a moment. These *budgets* are
+//             all the past says of memory; a choice is allowed if, with it, every budget holds the smallest amounts.
+//             Budgets are lowered to what they imply (B_j <= B_j+1 - least of p_j+1, B_j+1 <= B_j + most of p_j+1).
+//             Modes whose forwards differ in duration or transient are told apart at the forward. Where an unpaired
+//             task gives back more than it takes, a mode may hold too little; then all are decided at the forward.
+//
+// Dominance   Of two states with one key, the one with no later times and no smaller budgets replaces the other: each
+//             step's times do not decrease with the times before it, nor its budgets increase as budgets decrease.
 // Idle rule   Let `early` be a task that could start at s on its rank, and the search starts a task of another rank
 //             later than s. Then `early` is *barred* until its rank has run another task: were it the rank's next task
 //             all the same, starting it at s would leave every rank's order as it is and delay nothing.
 //             Of steps at one moment on two ranks, only the order of task numbers is taken.
 //   Proof that both rules together lose nothing: among all step sequences to one key take one that no other beats in
-//   every time and, of those with equal times, the one with the largest last task. By induction its state without
-//   the last step has a kept state no later, from where the last step gives the same times. Were that step barred, the
+//   every time and budget and, of those with equal ones, the one with the largest last task. By induction its state without
+//   the last step has a kept state no later, from where the last step gives the same. Were that step barred, the
 //   sequence with the task in its earlier place would end with a strictly earlier free time of its rank; were it
 //   against the order of numbers, exchanging the two would end in a larger last task. Both contradict the choice.
 // Bound       of a state: a function of key and times that does not decrease with the times, so what it cuts is never
@@ -30,8 +39,17 @@
 
 namespace pipeweaver::search {
 
-/// A state as words: key (placed tasks, modes), barred tasks, then times. Times of one key have one meaning.
+/// A state as words: header (number of undecided pairs), key (placed tasks, a byte per pair), barred tasks, memory (per
+/// undecided pair, rank by rank in the order of their forwards: pair, budget), times. Records of one key have one size.
 using Record = std::span<const std::uint64_t>;
+
+/// Modes of a pair that are alike in its forward's duration and transient: which it is need not be known before the
+/// backward starts.
+struct ExactClass {
+    std::vector<std::uint32_t> modes;
+    std::int64_t least_held = 0, most_held = 0;
+    std::int64_t shortest_backward = 0, shortest_weight = 0;
+};
 
 /// Arcs, costs and sets of a problem as the exact search wants them. Read-only after construction.
 class ExactSpace {
@@ -39,13 +57,13 @@ public:
     /// `rest`: per task, a bound on what follows its end in any schedule that is still of interest; `head` on its start.
     ExactSpace(const Flat& flat, std::vector<std::int64_t> head, std::vector<std::int64_t> rest);
 
-    /// Most tasks it takes.
-    static constexpr std::uint32_t most_tasks = 256;
+    /// Limits of what it takes.
+    static constexpr std::uint32_t most_tasks = 256, most_modes = 100;
 
     const Flat& flat() const { return *flat_; }
     std::size_t set_words() const { return set_words_; }
-    std::size_t key_words() const { return set_words_ + mode_words_; }
-    std::size_t times_begin() const { return key_words() + set_words_; }
+    std::size_t key_end() const { return 1 + set_words_ + mode_words_; }  ///< header included
+    std::size_t memory_begin() const { return key_end() + set_words_; }
     std::int64_t head(std::uint32_t task) const { return head_[task]; }
     std::int64_t rest(std::uint32_t task) const { return rest_[task]; }
 
@@ -54,12 +72,14 @@ public:
     const std::uint64_t* after(std::uint32_t task) const { return &after_[task * set_words_]; }
     const std::uint64_t* on_rank(std::uint32_t rank) const { return &on_rank_[rank * set_words_]; }
 
-    /// Does the task begin (end) a pair that has a choice of modes?
-    bool opens(std::uint32_t task) const { return role_[task] == 1; }
-    bool closes(std::uint32_t task) const { return role_[task] == 2; }
-
-    /// Modes worth trying, of a task that opens its pair.
-    std::span<const std::uint32_t> choices(std::uint32_t task) const { return choices_[flat_->pair_of[task]]; }
+    /// What the task is to its pair; `plain` where there is no choice of modes.
+    enum class Role : std::uint8_t { plain, forward, backward, weight };
+    Role role(std::uint32_t task) const { return role_[task]; }
+    bool closes(std::uint32_t task) const { return closes_[task] != 0; }
+    const std::vector<ExactClass>& classes(std::uint32_t pair) const { return classes_[pair]; }
+    std::uint32_t forward(std::uint32_t pair) const {
+        return static_cast<std::uint32_t>(flat_->problem().pairs[pair].forward);
+    }
 
     /// The state of an empty schedule.
     std::vector<std::uint64_t> root() const;
@@ -67,21 +87,40 @@ public:
     /// All times of a schedule are multiples of this.
     std::int64_t unit() const { return unit_; }
 
+    /// Byte of a pair in a key: 0 not begun or finished, else undecided within a class, or decided.
+    static std::uint8_t undecided(std::size_t in_class) { return static_cast<std::uint8_t>(1 + in_class); }
+    static std::uint8_t decided(std::uint32_t mode) { return static_cast<std::uint8_t>(0x80 | mode); }
+    std::uint8_t byte(Record record, std::uint32_t pair) const {
+        return static_cast<std::uint8_t>(record[1 + set_words_ + pair / 8] >> (pair % 8 * 8));
+    }
+    void set_byte(std::uint64_t* record, std::uint32_t pair, std::uint8_t value) const;
+
+    /// Whether all that memory and times allow after `b`, they allow after `a`. Pre: one key. May say no where it is so.
+    bool no_worse(Record a, Record b) const;
+
 private:
     void fill_sets();
-    void fill_modes();
+    void fill_pairs();
+    void fill_classes(std::uint32_t pair, bool one_by_one);
+    bool useless(std::uint32_t pair, std::uint32_t mode, std::uint32_t other, bool only_equal) const;
     void fill_unit();
+    const ExactClass& class_in(Record record, std::uint32_t pair) const {
+        return classes_[pair][byte(record, pair) - std::size_t{1}];
+    }
+    bool no_tighter(Record a, Record b) const;
+    std::int64_t implied(Record a, Record b, std::size_t first, std::size_t last) const;
 
     const Flat* flat_;
     std::size_t set_words_ = 0, mode_words_ = 0;
     std::vector<std::int64_t> head_, rest_;
     std::vector<std::uint64_t> before_, after_, on_rank_;
-    std::vector<std::uint8_t> role_;
-    std::vector<std::vector<std::uint32_t>> choices_;  // per pair
+    std::vector<Role> role_;
+    std::vector<char> closes_;
+    std::vector<std::vector<ExactClass>> classes_;  // per pair
     std::int64_t unit_ = 1;
 };
 
-/// A step: a task is started, its pair in this mode.
+/// A step: a task is started. `mode` is its pair's, or, of a forward, the first of the class.
 struct ExactStep {
     std::uint32_t task = UINT32_MAX;
     std::uint32_t mode = 0;
@@ -108,28 +147,46 @@ public:
     std::int64_t lateness() const;
 
 private:
-    bool placed(std::uint32_t task) const { return (record_[task / 64] >> (task % 64) & 1) != 0; }
-    std::uint32_t mode_of(std::uint32_t task) const;
-    const Cost& cost(std::uint32_t task) const { return space_.flat().cost(task, mode_of(task)); }
-    std::int64_t start(std::uint32_t task) const;
-    bool ready(std::uint32_t task) const;
-    bool fits(std::uint32_t task, const Cost& cost) const;
-    bool against_order(std::uint32_t task) const;
-    std::int64_t shortest(std::uint32_t task) const;
-    std::int64_t machine_bound(std::uint32_t rank, std::int64_t limit);
-
+    struct Undecided {
+        std::uint32_t pair = 0;
+        std::int64_t budget = 0;  // for what this pair and those before it hold
+    };
     struct Job {
         std::int64_t head, work, tail;
     };
+
+    bool placed(std::uint32_t task) const { return (record_[1 + task / 64] >> (task % 64) & 1) != 0; }
+    const Cost& cost(std::uint32_t task, std::uint32_t mode) const { return space_.flat().cost(task, mode); }
+    const ExactClass& class_of(std::uint32_t pair) const {
+        return space_.classes(pair)[space_.byte(record_, pair) - std::size_t{1}];
+    }
+    void load_memory();
+    void load_tasks(const std::uint64_t* times);
+    std::int64_t net(std::uint32_t task) const;
+    std::int64_t start(std::uint32_t task) const;
+    std::int64_t least_held(std::uint32_t rank) const;
+    bool fits(const ExactStep& step) const;
+    bool fits_budgets(std::uint32_t pair, std::uint32_t mode) const;
+    bool fits_backward(std::uint32_t task, std::uint32_t mode) const;
+    bool against_order(std::uint32_t task) const;
+    void append_key(const ExactStep& step, std::vector<std::uint64_t>& out);
+    void append_times(const ExactStep& step, std::size_t begin, std::vector<std::uint64_t>& out);
+    void append_memory(const ExactStep& step, std::vector<std::uint64_t>& out);
+    void change_budgets(const ExactStep& step, std::vector<Undecided>& list) const;
+    void decide(const ExactStep& step, std::vector<Undecided>& list) const;
+    std::int64_t shortest(std::uint32_t task) const;
+    std::int64_t machine_bound(std::uint32_t rank, std::int64_t limit);
 
     const ExactSpace& space_;
     Record record_;
     ExactStep last_;
     std::int64_t last_start_ = 0;
-    std::vector<std::int64_t> clock_, used_;  // per rank
-    std::vector<std::int64_t> ready_;         // per task: 0 unless a predecessor is placed
-    std::vector<std::uint32_t> waiting_;      // tasks not placed, in topological order
-    std::vector<std::uint32_t> open_;         // of them, those whose predecessors are placed, ascending
+    std::vector<std::int64_t> clock_, fixed_;        // per rank; fixed: memory of all but undecided pairs
+    std::vector<std::vector<Undecided>> undecided_;  // per rank, by their forwards' order
+    std::vector<Undecided> changed_;
+    std::vector<std::int64_t> ready_;     // per task: 0 unless a predecessor is placed
+    std::vector<std::uint32_t> waiting_;  // tasks not placed, in topological order
+    std::vector<std::uint32_t> open_;     // of them, those whose predecessors are placed, ascending
     std::vector<std::int64_t> head_;
     std::vector<std::vector<Job>> jobs_;  // per rank
     std::vector<std::pair<std::int64_t, std::int64_t>> heap_;
