@@ -456,8 +456,64 @@ std::int64_t ExactState::bound(std::int64_t limit) {
         if (largest >= limit) return largest;
         jobs_[flat.rank_of[i]].push_back({head, work, space_.rest(i)});
     }
-    for (std::uint32_t r = 0; r < flat.ranks() && largest < limit; ++r)
+    for (std::uint32_t r = 0; r < flat.ranks() && largest < limit; ++r) {
         largest = std::max(largest, machine_bound(r, limit));
+        if (largest < limit && !undecided_[r].empty()) largest = std::max(largest, choice_bound(r, limit));
+    }
+    return largest;
+}
+
+// Least time by which the backwards of undecided pairs whose rest is `rest` or more must together exceed their
+// shortest, for the budgets to hold; nothing if they cannot. A multiple-choice knapsack with budgets on all prefixes:
+// sums of (held, extra) pair by pair, those dropped that are beyond the budget or no better than another.
+std::optional<std::int64_t> ExactState::least_extra(std::uint32_t rank, std::int64_t rest) {
+    sums_.assign(1, {0, 0});
+    for (const Undecided& one : undecided_[rank]) {
+        const auto backward = static_cast<std::uint32_t>(space_.flat().problem().pairs[one.pair].backward);
+        const ExactClass& choice = class_of(one.pair);
+        fresh_.clear();
+        const auto add = [&](std::int64_t held, std::int64_t extra) {
+            for (const auto& [sum, before] : sums_)
+                if (sum + held <= one.budget) fresh_.emplace_back(sum + held, before + extra);
+        };
+        if (space_.rest(backward) < rest) {
+            add(choice.least_held, 0);
+        } else {
+            const std::int64_t least = shortest(backward);
+            for (const std::uint32_t mode : choice.modes)
+                add(cost(space_.forward(one.pair), mode).net(), std::max<std::int64_t>(0, cost(backward, mode).duration - least));
+        }
+        std::sort(fresh_.begin(), fresh_.end());
+        sums_.clear();
+        for (const auto& sum : fresh_)
+            if (sums_.empty() || sum.second < sums_.back().second) sums_.push_back(sum);
+    }
+    if (sums_.empty()) return std::nullopt;
+    return sums_.back().second;
+}
+
+// For sets of the rank's tasks with the largest rests: first head, all work, what choices add, smallest rest.
+std::int64_t ExactState::choice_bound(std::uint32_t rank, std::int64_t limit) {
+    auto& jobs = jobs_[rank];
+    std::sort(jobs.begin(), jobs.end(), [](const Job& a, const Job& b) { return a.tail > b.tail; });
+    std::int64_t head = INT64_MAX, work = 0, largest = 0, extra = 0;
+    for (std::size_t k = 0; k < jobs.size(); ++k) {
+        head = std::min(head, jobs[k].head);
+        work += jobs[k].work;
+        if (k + 1 < jobs.size() && jobs[k + 1].tail == jobs[k].tail) continue;
+        const bool more = std::any_of(undecided_[rank].begin(), undecided_[rank].end(), [&](const Undecided& one) {
+            const auto backward = static_cast<std::uint32_t>(space_.flat().problem().pairs[one.pair].backward);
+            const std::int64_t rest = space_.rest(backward);
+            return rest >= jobs[k].tail && (k == 0 || rest < jobs[k - 1].tail);
+        });
+        if (more) {
+            const auto least = least_extra(rank, jobs[k].tail);
+            if (!least) return limit;
+            extra = *least;
+        }
+        largest = std::max(largest, head + work + extra + jobs[k].tail);
+        if (largest >= limit) break;
+    }
     return largest;
 }
 

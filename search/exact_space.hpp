@@ -34,6 +34,7 @@
 #include "search/flat.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -175,6 +176,8 @@ private:
     void change_budgets(const ExactStep& step, std::vector<Undecided>& list) const;
     void decide(const ExactStep& step, std::vector<Undecided>& list) const;
     std::int64_t shortest(std::uint32_t task) const;
+    std::optional<std::int64_t> least_extra(std::uint32_t rank, std::int64_t rest);
+    std::int64_t choice_bound(std::uint32_t rank, std::int64_t limit);
     std::int64_t machine_bound(std::uint32_t rank, std::int64_t limit);
 
     const ExactSpace& space_;
@@ -189,7 +192,7 @@ private:
     std::vector<std::uint32_t> open_;     // of them, those whose predecessors are placed, ascending
     std::vector<std::int64_t> head_;
     std::vector<std::vector<Job>> jobs_;  // per rank
-    std::vector<std::pair<std::int64_t, std::int64_t>> heap_;
+    std::vector<std::pair<std::int64_t, std::int64_t>> heap_, sums_, fresh_;
 };
 
 }  // namespace pipeweaver::search
