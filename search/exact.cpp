@@ -44,7 +44,7 @@ void Exact::begin_pass() {
         shard.next.clear();
     }
     const auto root = space_.root();
-    shards_[0].now.insert(ExactLayer::hash(space_, root), root, {});
+    shards_[0].now.add(ExactLayer::hash(space_, root), root, {});
     layer_ = {{0, 0}};
     expanded_ = 0;
     cut_ = false;
@@ -96,16 +96,17 @@ void Exact::merge(std::size_t s) {
         for (const Child& child : slot.children) {
             if (child.hash >> 60 != s) continue;
             const Record record{slot.words.data() + child.begin, child.end - child.begin};
-            ExactLayer::Label* label = shard.next.insert(child.hash, record, child.trace);
-            if (label == nullptr) continue;
+            if (shard.next.dominated(child.hash, record)) continue;
             shard.state.load(record, child.trace.step);
-            label->bound = shard.state.bound(limit());
-            label->lateness = shard.state.lateness();
+            const std::int64_t bound = shard.state.bound(limit());
+            if (bound >= limit()) continue;
+            ExactLayer::Label& label = shard.next.add(child.hash, record, child.trace);
+            label.bound = bound;
+            label.lateness = shard.state.lateness();
         }
 }
 
-// What was reached becomes what is expanded next. States whose bound has reached the limit were kept until here, since
-// they dominate others.
+// What was reached becomes what is expanded next.
 void Exact::end_layer() {
     layer_.clear();
     for (std::uint32_t s = 0; s < shards_.size(); ++s) {

@@ -1,6 +1,7 @@
 #include "search/exact_layer.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 namespace pipeweaver::search {
 
@@ -44,34 +45,56 @@ void ExactLayer::grow() {
     }
 }
 
-ExactLayer::Label* ExactLayer::insert(std::uint64_t hash, Record record, const ExactTrace& trace) {
-    if (keys_ * 2 >= table_.size()) grow();
+// Where the key is, or would be.
+std::size_t ExactLayer::cell(std::uint64_t hash, Record record) const {
     std::size_t at = hash & (table_.size() - 1);
     for (; table_[at].first != UINT32_MAX; at = (at + 1) & (table_.size() - 1))
         if (table_[at].hash == hash && same_key(this->record(labels_[table_[at].first]), record)) break;
-    if (table_[at].first == UINT32_MAX) ++keys_;
+    return at;
+}
 
-    std::uint32_t* link = &table_[at].first;
-    for (std::uint32_t l = *link; l != UINT32_MAX; l = *link) {
-        Label& other = labels_[l];
-        const Record known = this->record(other);
-        if (other.alive && space_->no_worse(known, record)) return nullptr;
-        if (!other.alive || space_->no_worse(record, known)) {
-            other.alive = false;
-            *link = other.next;
-        } else {
-            link = &other.next;
-        }
+std::uint64_t ExactLayer::sum(Record record) const {
+    const auto times = record.subspan(space_->memory_begin() + 2 * record[0]);
+    return std::accumulate(times.begin(), times.end(), std::uint64_t{0});
+}
+
+// What dominated one state often dominates the next, so it moves to the front of its list.
+bool ExactLayer::dominated(std::uint64_t hash, Record record) {
+    std::uint32_t& first = table_[cell(hash, record)].first;
+    const std::uint64_t total = sum(record);
+    for (std::uint32_t* link = &first; *link != UINT32_MAX; link = &labels_[*link].next) {
+        const std::uint32_t l = *link;
+        if (labels_[l].sum > total || !space_->no_worse(this->record(labels_[l]), record)) continue;
+        *link = labels_[l].next;
+        labels_[l].next = first;
+        first = l;
+        return true;
     }
+    return false;
+}
+
+ExactLayer::Label& ExactLayer::add(std::uint64_t hash, Record record, const ExactTrace& trace) {
+    if (keys_ * 2 >= table_.size()) grow();
+    Cell& cell = table_[this->cell(hash, record)];
+    if (cell.first == UINT32_MAX) ++keys_;
     Label label;
+    label.sum = sum(record);
+    for (std::uint32_t* link = &cell.first; *link != UINT32_MAX;) {
+        Label& other = labels_[*link];
+        other.alive = other.sum < label.sum || !space_->no_worse(record, this->record(other));
+        if (other.alive)
+            link = &other.next;
+        else
+            *link = other.next;
+    }
     label.begin = words_.size();
     words_.insert(words_.end(), record.begin(), record.end());
     label.end = words_.size();
     label.trace = trace;
-    label.next = table_[at].first;
-    table_[at] = {hash, static_cast<std::uint32_t>(labels_.size())};
+    label.next = cell.first;
+    cell = {hash, static_cast<std::uint32_t>(labels_.size())};
     labels_.push_back(label);
-    return &labels_.back();
+    return labels_.back();
 }
 
 }  // namespace pipeweaver::search

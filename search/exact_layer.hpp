@@ -20,6 +20,7 @@ public:
         std::size_t begin = 0, end = 0;  ///< of its record, in the layer's words
         ExactTrace trace;
         std::int64_t bound = 0, lateness = 0;
+        std::uint64_t sum = 0;            ///< of its times: a state that dominates another has no larger one
         std::uint32_t next = UINT32_MAX;  ///< another one with the same key
         bool alive = true;
     };
@@ -31,9 +32,11 @@ public:
     /// Hash of a record's key.
     static std::uint64_t hash(const ExactSpace& space, Record record);
 
-    /// Adds the record unless one with the same key is nowhere later; takes out those it dominates.
-    /// Returns its label, or nothing. Pre: `hash` is of the record.
-    Label* insert(std::uint64_t hash, Record record, const ExactTrace& trace);
+    /// Is a state with the same key no worse? Pre: `hash` is of the record.
+    bool dominated(std::uint64_t hash, Record record);
+
+    /// Adds the record; takes out those it dominates. Pre: not dominated().
+    Label& add(std::uint64_t hash, Record record, const ExactTrace& trace);
 
     const std::vector<Label>& labels() const { return labels_; }
     std::vector<Label>& labels() { return labels_; }
@@ -42,6 +45,8 @@ public:
 
 private:
     bool same_key(Record a, Record b) const;
+    std::size_t cell(std::uint64_t hash, Record record) const;
+    std::uint64_t sum(Record record) const;
     void grow();
 
     const ExactSpace* space_;

@@ -131,41 +131,33 @@ bool ExactSpace::no_worse(Record a, Record b) const {
     return a[0] == 0 || no_tighter(a, b);
 }
 
-// Budgets of `a` against those of `b`, rank by rank.
+// Budgets of `a` against those of `b`, rank by rank; the last of each rank, which is of all its pairs, first.
 bool ExactSpace::no_tighter(Record a, Record b) const {
     const std::size_t begin = memory_begin(), end = begin + 2 * a[0];
     const auto rank_at = [&](std::size_t i) { return flat_->rank_of[forward(static_cast<std::uint32_t>(a[i]))]; };
     for (std::size_t first = begin; first < end;) {
         std::size_t last = first;
-        bool same = true, smaller = false;
-        for (; last < end && rank_at(last) == rank_at(first); last += 2) {
-            same = same && a[last] == b[last];
-            smaller = smaller || (same && a[last + 1] < b[last + 1]);
-        }
-        if (same ? smaller : implied(a, b, first, last) < 0) return false;
+        bool same = true;
+        for (; last < end && rank_at(last) == rank_at(first); last += 2) same = same && a[last] == b[last];
+        if (a[last - 1] < b[last - 1]) return false;
+        for (std::size_t j = first; j + 2 < last; j += 2)
+            if (a[j + 1] < (same ? b[j + 1] : implied(a, b, first, j))) return false;
         first = last;
     }
     return true;
 }
 
-// Least slack of a budget of `a` over what the smallest budget of `b` that has all its pairs implies for them; words
-// first ... last are of one rank.
-std::int64_t ExactSpace::implied(Record a, Record b, std::size_t first, std::size_t last) const {
-    std::int64_t slack = INT64_MAX;
-    for (std::size_t j = first; j < last; j += 2) {
-        std::size_t found = 0, i = first;
-        std::int64_t others = 0;
-        for (; found < (j - first) / 2 + 1; i += 2) {
-            bool wanted = false;
-            for (std::size_t k = first; k <= j; k += 2) wanted = wanted || a[k] == b[i];
-            if (wanted)
-                ++found;
-            else
-                others += class_in(b, static_cast<std::uint32_t>(b[i])).least_held;
-        }
-        slack = std::min(slack, static_cast<std::int64_t>(a[j + 1]) - (static_cast<std::int64_t>(b[i - 1]) - others));
+// What the smallest budget of `b` that covers the pairs in words first ... j of `a` implies for them; budgets are never
+// negative. Pre: `first` begins a rank.
+std::uint64_t ExactSpace::implied(Record a, Record b, std::size_t first, std::size_t j) const {
+    std::size_t missing = (j - first) / 2 + 1, i = first;
+    std::int64_t others = 0;
+    for (;; i += 2) {
+        bool wanted = false;
+        for (std::size_t k = first; k <= j && !wanted; k += 2) wanted = a[k] == b[i];
+        if (!wanted) others += class_in(b, static_cast<std::uint32_t>(b[i])).least_held;
+        if (wanted && --missing == 0) return b[i + 1] - static_cast<std::uint64_t>(others);
     }
-    return slack;
 }
 
 ExactState::ExactState(const ExactSpace& space)

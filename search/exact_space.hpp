@@ -109,7 +109,7 @@ private:
         return classes_[pair][byte(record, pair) - std::size_t{1}];
     }
     bool no_tighter(Record a, Record b) const;
-    std::int64_t implied(Record a, Record b, std::size_t first, std::size_t last) const;
+    std::uint64_t implied(Record a, Record b, std::size_t first, std::size_t j) const;
 
     const Flat* flat_;
     std::size_t set_words_ = 0, mode_words_ = 0;
