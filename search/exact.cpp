@@ -51,10 +51,35 @@ void Exact::begin_pass() {
     traces_ = {{ExactTrace{}}};
 }
 
+// All work so far, in units that take about as long everywhere.
+std::uint64_t Exact::work() const {
+    std::uint64_t sum = nodes_ * (flat_.tasks() + 20);
+    for (const Shard& shard : shards_) sum += (shard.now.comparisons() + shard.next.comparisons()) / 2;
+    return sum;
+}
+
+// States to expand for this much work.
+std::size_t Exact::portion(std::uint64_t work_left) const {
+    const std::uint64_t of_state = std::max<std::uint64_t>(work_of_state_, 1 + 2 * flat_.tasks());
+    return std::min<std::size_t>(layer_.size() - expanded_, std::max<std::uint64_t>(slots, work_left / of_state / 2));
+}
+
 std::optional<Candidate> Exact::round(const Executor& execute) {
-    const std::size_t tasks = flat_.tasks();
-    const std::size_t count = std::min(layer_.size() - expanded_,
-                                       std::max<std::size_t>(slots, limits_.round_work / (tasks * (tasks + 30))));
+    const std::uint64_t begin = work();
+    std::optional<Candidate> found;
+    while (!found && state_ == State::working) {
+        const std::uint64_t before = work();
+        if (before - begin >= limits_.round_work) break;
+        const std::size_t count = portion(limits_.round_work - (before - begin));
+        found = step(execute, count);
+        work_of_state_ = (work() - before) / std::max<std::size_t>(count, 1);
+    }
+    return found;
+}
+
+// Expands the next states of the layer; after the last of them goes on to the next layer, after the last layer to the
+// next pass.
+std::optional<Candidate> Exact::step(const Executor& execute, std::size_t count) {
     execute(slots, [&](std::size_t s) {
         expand(s, expanded_ + count * s / slots, expanded_ + count * (s + 1) / slots);
     });
@@ -63,9 +88,9 @@ std::optional<Candidate> Exact::round(const Executor& execute) {
     expanded_ += count;
     if (expanded_ < layer_.size()) return std::nullopt;
     end_layer();
-    std::optional<Candidate> found;
-    if (traces_.size() == tasks + 1) found = best_complete();
-    if (layer_.empty() || traces_.size() == tasks + 1) end_pass();
+    const bool last = traces_.size() == flat_.tasks() + 1;
+    std::optional<Candidate> found = last ? best_complete() : std::nullopt;
+    if (last || layer_.empty()) end_pass();
     return found;
 }
 

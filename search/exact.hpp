@@ -21,9 +21,9 @@ namespace pipeweaver::search {
 struct ExactLimits {
     std::size_t first_width = 128;       ///< states per layer of the first pass
     std::size_t wider = 8;               ///< each next pass is this many times wider
-    std::size_t widest = 1'000'000;      ///< beyond, the search gives up
+    std::size_t widest = 131'072;        ///< beyond, the search gives up
     std::uint64_t nodes = 100'000'000;   ///< steps tried in all; then it gives up
-    std::size_t round_work = 1'200'000;  ///< of a round: expanded states times tasks squared, about
+    std::uint64_t round_work = 800'000;  ///< of a round: nodes times tasks, and comparisons of states
 };
 
 class Exact {
@@ -78,6 +78,9 @@ private:
 
     std::int64_t limit() const { return makespan_ - space_.unit() + 1; }
     void begin_pass();
+    std::uint64_t work() const;
+    std::size_t portion(std::uint64_t work_left) const;
+    std::optional<Candidate> step(const Executor& execute, std::size_t count);
     void expand(std::size_t slot, std::size_t first, std::size_t last);
     void merge(std::size_t shard);
     void end_layer();
@@ -95,6 +98,7 @@ private:
     State state_ = State::working;
     std::size_t width_;
     std::uint64_t nodes_ = 0;
+    std::uint64_t work_of_state_ = 0;  // at the last step, about
 
     // Of the pass.
     bool cut_ = false;

@@ -64,6 +64,7 @@ bool ExactLayer::dominated(std::uint64_t hash, Record record) {
     const std::uint64_t total = sum(record);
     for (std::uint32_t* link = &first; *link != UINT32_MAX; link = &labels_[*link].next) {
         const std::uint32_t l = *link;
+        ++comparisons_;
         if (labels_[l].sum > total || !space_->no_worse(this->record(labels_[l]), record)) continue;
         *link = labels_[l].next;
         labels_[l].next = first;
@@ -81,6 +82,7 @@ ExactLayer::Label& ExactLayer::add(std::uint64_t hash, Record record, const Exac
     label.sum = sum(record);
     for (std::uint32_t* link = &cell.first; *link != UINT32_MAX;) {
         Label& other = labels_[*link];
+        ++comparisons_;
         other.alive = other.sum < label.sum || !space_->no_worse(record, this->record(other));
         if (other.alive)
             link = &other.next;

@@ -41,7 +41,9 @@ public:
     const std::vector<Label>& labels() const { return labels_; }
     std::vector<Label>& labels() { return labels_; }
     Record record(const Label& label) const { return {words_.data() + label.begin, label.end - label.begin}; }
-    std::size_t words() const { return words_.size(); }
+
+    /// States compared so far, clear() notwithstanding.
+    std::uint64_t comparisons() const { return comparisons_; }
 
 private:
     bool same_key(Record a, Record b) const;
@@ -58,6 +60,7 @@ private:
     };
     std::vector<Cell> table_;  // open addressing; a power of two
     std::size_t keys_ = 0;
+    std::uint64_t comparisons_ = 0;
 };
 
 }  // namespace pipeweaver::search

@@ -314,28 +314,52 @@ void ExactState::decide(const ExactStep& step, std::vector<Undecided>& list) con
     list.back().budget = std::min(list.back().budget, space_.flat().room[rank] - level);
 }
 
-void ExactState::change_budgets(const ExactStep& step, std::vector<Undecided>& list) const {
+void ExactState::change_budgets(const ExactStep& step, std::vector<Undecided>& list) {
     const Flat& flat = space_.flat();
     const std::uint32_t rank = flat.rank_of[step.task], pair = flat.pair_of[step.task];
     const Cost& taken = cost(step.task, step.mode);
     const auto role = space_.role(step.task);
-    const auto most = [&](const Undecided& one) -> const ExactClass& {
-        if (space_.byte(record_, one.pair) != 0) return class_of(one.pair);
-        for (const ExactClass& c : space_.classes(pair))
-            if (c.modes.front() == step.mode) return c;
-        return space_.classes(pair).front();
-    };
-    const bool opens = role == ExactSpace::Role::forward && most({pair, 0}).modes.size() > 1;
+    const bool opens = role == ExactSpace::Role::forward && class_after(step, pair).modes.size() > 1;
     if (opens)
         list.push_back({pair, flat.room[rank] - fixed_[rank] - taken.release});
     else if (role == ExactSpace::Role::backward && space_.byte(record_, pair) < 0x80)
         decide(step, list);
     else if (!list.empty())
         list.back().budget = std::min(list.back().budget, flat.room[rank] - fixed_[rank] - taken.acquire);
-    std::int64_t before = 0;
-    for (Undecided& one : list) before = one.budget = std::min(one.budget, before + most(one).most_held);
+    lower_budgets(step, list);
+}
+
+// The class of an undecided pair; of the one that the step begins, the step's.
+const ExactClass& ExactState::class_after(const ExactStep& step, std::uint32_t pair) const {
+    if (space_.byte(record_, pair) != 0) return class_of(pair);
+    for (const ExactClass& one : space_.classes(pair))
+        if (one.modes.front() == step.mode) return one;
+    PIPEWEAVER_ASSERT(false);
+    return space_.classes(pair).front();
+}
+
+// Lowers each budget to what it and the others allow: to the largest sum of held memory below it, and to what the next
+// budget leaves.
+void ExactState::lower_budgets(const ExactStep& step, std::vector<Undecided>& list) {
+    constexpr std::size_t many = 300;  // sums; beyond, budgets are bounded by sums of the most held only
+    std::int64_t most = 0;
+    fresh_.assign(1, {0, 0});
+    for (Undecided& one : list) {
+        const ExactClass& choice = class_after(step, one.pair);
+        const std::uint32_t forward = space_.forward(one.pair);
+        most = one.budget = std::min(one.budget, most + choice.most_held);
+        sums_.clear();
+        for (const auto& [sum, unused] : fresh_)
+            for (const std::uint32_t mode : choice.modes)
+                if (sum + cost(forward, mode).net() <= one.budget) sums_.emplace_back(sum + cost(forward, mode).net(), 0);
+        std::sort(sums_.begin(), sums_.end());
+        sums_.erase(std::unique(sums_.begin(), sums_.end()), sums_.end());
+        if (!sums_.empty()) most = one.budget = sums_.back().first;
+        if (sums_.size() > many) sums_.clear();
+        fresh_.swap(sums_);
+    }
     for (std::size_t j = list.size(); j-- > 1;)
-        list[j - 1].budget = std::min(list[j - 1].budget, list[j].budget - most(list[j]).least_held);
+        list[j - 1].budget = std::min(list[j - 1].budget, list[j].budget - class_after(step, list[j].pair).least_held);
 }
 
 void ExactState::append_memory(const ExactStep& step, std::vector<std::uint64_t>& out) {

@@ -12,7 +12,7 @@
 //             moment before, those of them that were open are the first j for some j, so the past says of them: p1 ...
 //             pj hold at most B_j together, B_j the least room left by all others at such a moment. These *budgets* are
 //             all the past says of memory; a choice is allowed if, with it, every budget holds the smallest amounts.
-//             Budgets are lowered to what they imply (B_j <= B_j+1 - least of p_j+1, B_j+1 <= B_j + most of p_j+1).
+//             Budgets are lowered to what they imply: to a sum that modes can reach, and B_j to B_j+1 - least of p_j+1.
 //             Modes whose forwards differ in duration or transient are told apart at the forward. Where an unpaired
 //             task gives back more than it takes, a mode may hold too little; then all are decided at the forward.
 //
@@ -173,7 +173,9 @@ private:
     void append_key(const ExactStep& step, std::vector<std::uint64_t>& out);
     void append_times(const ExactStep& step, std::size_t begin, std::vector<std::uint64_t>& out);
     void append_memory(const ExactStep& step, std::vector<std::uint64_t>& out);
-    void change_budgets(const ExactStep& step, std::vector<Undecided>& list) const;
+    void change_budgets(const ExactStep& step, std::vector<Undecided>& list);
+    const ExactClass& class_after(const ExactStep& step, std::uint32_t pair) const;
+    void lower_budgets(const ExactStep& step, std::vector<Undecided>& list);
     void decide(const ExactStep& step, std::vector<Undecided>& list) const;
     std::int64_t shortest(std::uint32_t task) const;
     std::optional<std::int64_t> least_extra(std::uint32_t rank, std::int64_t rest);
