@@ -3,6 +3,7 @@
 #include "search/one_machine.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <tuple>
 
 namespace pipeweaver::search {
@@ -34,6 +35,17 @@ bool Exact::suits(const Flat& flat) {
     return flat.tasks() <= ExactSpace::most_tasks && std::all_of(pairs.begin(), pairs.end(), [](const auto& pair) {
                return pair.modes.size() <= ExactSpace::most_modes;
            });
+}
+
+std::int64_t Exact::longest(const Flat& flat) {
+    std::int64_t sum = 0;
+    for (std::uint32_t i = 0; i < flat.tasks(); ++i) {
+        std::int64_t most = 0;
+        for (std::uint32_t m = 0; m < flat.modes(i); ++m) most = std::max(most, flat.cost(i, m).duration);
+        sum += most;
+    }
+    for (const Arc& arc : flat.before.items) sum += arc.lag_ns;
+    return std::accumulate(flat.tail.begin(), flat.tail.end(), sum);
 }
 
 void Exact::offer(std::int64_t makespan) { makespan_ = std::min(makespan_, makespan); }

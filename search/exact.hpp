@@ -31,6 +31,9 @@ public:
     /// Whether the problem is small enough to try.
     static bool suits(const Flat& flat);
 
+    /// A makespan that no schedule without needless waiting exceeds: all that can follow one another.
+    static std::int64_t longest(const Flat& flat);
+
     /// Pre: suits(flat); `makespan` is of a known schedule. Only smaller ones are looked for.
     Exact(const Flat& flat, std::int64_t makespan, const ExactLimits& limits = {});
 

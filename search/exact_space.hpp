@@ -59,7 +59,7 @@ public:
     ExactSpace(const Flat& flat, std::vector<std::int64_t> head, std::vector<std::int64_t> rest);
 
     /// Limits of what it takes.
-    static constexpr std::uint32_t most_tasks = 256, most_modes = 100;
+    static constexpr std::uint32_t most_tasks = 160, most_modes = 100;
 
     const Flat& flat() const { return *flat_; }
     std::size_t set_words() const { return set_words_; }

@@ -5,6 +5,7 @@
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/search/bounds.hpp"
 #include "search/engine.hpp"
+#include "search/exact.hpp"
 
 namespace pipeweaver::search {
 
@@ -30,23 +31,111 @@ void require_rules(const emulator::Problem& problem, const Rules& rules) {
                 fail(ErrorKind::input, "rules: fixed_order[{}]: task {} is not on this rank", r, index(task));
 }
 
-void fill(Found& found, const Flat& flat, const Engine& engine) {
-    const Candidate& best = engine.best();
-    found.schedule = as_schedule(flat, best.sequence, best.mode);
-    found.replay = flat.replayer->replay(*found.schedule);
-    found.strategy = engine.found_by();
-    found.rounds = engine.rounds();
-    found.evaluations = engine.evaluations();
-    PIPEWEAVER_ASSERT(found.replay.outcome == emulator::Outcome::completed);
-    PIPEWEAVER_ASSERT(found.replay.makespan.count() == best.energy.makespan);
-    PIPEWEAVER_ASSERT(found.bound <= found.replay.makespan);
-}
+// One search: the engine and, for small problems, exact search, a round of each by turns.
+class Solver {
+public:
+    Solver(const Flat& flat, const Options& options, const Executor& execute, const KeepGoing& keep_going)
+        : flat_(flat),
+          options_(options),
+          execute_(execute),
+          keep_going_(keep_going),
+          bound_(best_bound(*flat.replayer)),
+          engine_(flat, options.seed, bound_.value.count()),
+          most_rounds_(options.max_rounds.value_or(keep_going ? UINT64_MAX : default_rounds)) {}
+
+    Found run() {
+        Found found;
+        std::optional<std::string> why = engine_.start(options_.starts, execute_);
+        if (why && Exact::suits(flat_)) why = start_exactly(std::move(*why));
+        if (why) {
+            found.why_not = std::move(*why);
+        } else {
+            if (Exact::suits(flat_)) exact_.emplace(flat_, engine_.best().energy.makespan);
+            while (!stops()) round();
+            fill(found);
+        }
+        found.bound = bound_.value;
+        found.bound_name = bound_.name;
+        found.stop_reason = reason_;
+        found.rounds = rounds();
+        found.evaluations = evaluations();
+        return found;
+    }
+
+private:
+    std::uint64_t rounds() const { return first_rounds_ + engine_.rounds(); }
+    std::uint64_t evaluations() const {
+        return engine_.evaluations() + first_nodes_ + (exact_ ? exact_->nodes() : 0);
+    }
+
+    // Asked between rounds, with the best makespan known or, before there is a schedule, one that none exceeds.
+    bool stops() {
+        if (engine_.optimal()) reason_ = emulator::StopReason::optimal;
+        if (engine_.optimal() || rounds() >= most_rounds_) return true;
+        if (!keep_going_) return false;
+        const std::int64_t best = engine_.best().valid() ? engine_.best().energy.makespan : Exact::longest(flat_);
+        const Progress progress{rounds(), evaluations(), Duration{best}, bound_.value, engine_.found_by()};
+        const auto reason = keep_going_(progress);
+        if (reason) reason_ = *reason;
+        return reason.has_value();
+    }
+
+    // The starts found nothing that fits. Says why, or nothing if there is a schedule all the same.
+    std::optional<std::string> start_exactly(std::string why) {
+        ExactLimits limits;
+        limits.widest = 8'192;
+        limits.nodes = 2'000'000;
+        Exact exact(flat_, Exact::longest(flat_) + 1, limits);
+        std::optional<Candidate> found;
+        for (; !found && exact.state() == Exact::State::working && !stops(); ++first_rounds_) {
+            found = exact.round(execute_);
+            first_nodes_ = exact.nodes();
+        }
+        if (found) {
+            std::vector<emulator::Schedule> given{as_schedule(flat_, found->sequence, found->mode)};
+            return engine_.start(given, execute_);
+        }
+        return exact.state() == Exact::State::proven ? why + "; nor does any other order fit" : why;
+    }
+
+    void round() {
+        engine_.round(execute_);
+        if (!exact_ || exact_->state() != Exact::State::working) return;
+        exact_->offer(engine_.best().energy.makespan);
+        if (const auto better = exact_->round(execute_)) engine_.adopt(*better, "exact search");
+        if (exact_->state() != Exact::State::proven) return;
+        engine_.prove();
+        bound_ = {"exact search", Duration{engine_.best().energy.makespan}};
+    }
+
+    void fill(Found& found) const {
+        const Candidate& best = engine_.best();
+        found.schedule = as_schedule(flat_, best.sequence, best.mode);
+        found.replay = flat_.replayer->replay(*found.schedule);
+        found.strategy = engine_.found_by();
+        PIPEWEAVER_ASSERT(found.replay.outcome == emulator::Outcome::completed);
+        PIPEWEAVER_ASSERT(found.replay.makespan.count() == best.energy.makespan);
+        PIPEWEAVER_ASSERT(bound_.value <= found.replay.makespan);
+    }
+
+    const Flat& flat_;
+    const Options& options_;
+    const Executor& execute_;
+    const KeepGoing& keep_going_;
+    Bound bound_;
+    Engine engine_;
+    std::optional<Exact> exact_;
+    std::uint64_t most_rounds_;
+    std::uint64_t first_rounds_ = 0, first_nodes_ = 0;  // of start_exactly()
+    emulator::StopReason reason_ = emulator::StopReason::rounds;
+};
 
 }  // namespace
 
 const std::vector<Strategy>& strategies() {
-    static const std::vector<Strategy> all{
-        {"default", "policies and list schedules, then search over group priorities, then annealing"}};
+    static const std::vector<Strategy> all{{"default",
+                                            "policies and list schedules, then search over group priorities, then "
+                                            "annealing; beside it, exact search of small problems"}};
     return all;
 }
 
@@ -55,34 +144,7 @@ Found solve(const emulator::Replayer& replayer, const Options& options, const Ex
     require_strategy(options.strategy);
     require_rules(replayer.problem(), options.rules);
     const Flat flat(replayer, options.rules);
-    const Bound bound = best_bound(replayer);
-    Found found;
-    found.bound = bound.value;
-    found.bound_name = bound.name;
-    Engine engine(flat, options.seed, bound.value.count());
-    if (auto why = engine.start(options.starts, execute)) {
-        found.why_not = std::move(*why);
-        return found;
-    }
-    const std::uint64_t most = options.max_rounds.value_or(keep_going ? UINT64_MAX : default_rounds);
-    while (true) {
-        if (engine.optimal()) {
-            found.stop_reason = emulator::StopReason::optimal;
-            break;
-        }
-        if (engine.rounds() >= most) break;
-        if (keep_going) {
-            const Progress progress{engine.rounds(), engine.evaluations(), Duration{engine.best().energy.makespan},
-                                    bound.value, engine.found_by()};
-            if (const auto reason = keep_going(progress)) {
-                found.stop_reason = *reason;
-                break;
-            }
-        }
-        engine.round(execute);
-    }
-    fill(found, flat, engine);
-    return found;
+    return Solver(flat, options, execute, keep_going).run();
 }
 
 emulator::Solution solution(const Found& found, const emulator::Problem& problem, std::string sha256) {
