@@ -79,7 +79,8 @@ private:
         ExactLayer now, next;
     };
 
-    std::int64_t limit() const { return makespan_ - space_.unit() + 1; }
+    // One more than the largest makespan that is of interest and possible.
+    std::int64_t limit() const { return (makespan_ - 1) / space_.unit() * space_.unit() + 1; }
     void begin_pass();
     std::uint64_t work() const;
     std::size_t portion(std::uint64_t work_left) const;
