@@ -36,11 +36,14 @@ ExactSpace::ExactSpace(const Flat& flat, std::vector<std::int64_t> head, std::ve
 void ExactSpace::fill_sets() {
     before_.assign(flat_->tasks() * set_words_, 0);
     after_ = before_;
+    by_rest_.assign(flat_->tasks(), 0);
     on_rank_.assign(flat_->ranks() * set_words_, 0);
     for (std::uint32_t i = 0; i < flat_->tasks(); ++i) {
         for (const Arc& arc : flat_->before[i]) insert(&before_[i * set_words_], arc.task);
         for (const Arc& arc : flat_->after[i]) insert(&after_[i * set_words_], arc.task);
         insert(&on_rank_[flat_->rank_of[i] * set_words_], i);
+        for (std::uint32_t j = 0; j < flat_->tasks(); ++j)
+            if (flat_->rank_of[j] == flat_->rank_of[i] && std::pair(rest_[j], i) > std::pair(rest_[i], j)) ++by_rest_[i];
     }
 }
 
@@ -170,7 +173,7 @@ ExactState::ExactState(const ExactSpace& space)
       jobs_(space.flat().ranks()) {
     waiting_.reserve(space.flat().tasks());
     open_.reserve(space.flat().tasks());
-    heap_.reserve(space.flat().tasks());
+    left_.resize(space.flat().tasks());
     for (auto& jobs : jobs_) jobs.reserve(space.flat().tasks());
 }
 
@@ -470,7 +473,7 @@ std::int64_t ExactState::bound(std::int64_t limit) {
         const std::int64_t work = shortest(i);
         largest = std::max(largest, head + work + space_.rest(i));
         if (largest >= limit) return largest;
-        jobs_[flat.rank_of[i]].push_back({head, work, space_.rest(i)});
+        jobs_[flat.rank_of[i]].push_back({head, work, space_.rest(i), i});
     }
     for (std::uint32_t r = 0; r < flat.ranks() && largest < limit; ++r) {
         largest = std::max(largest, machine_bound(r, limit));
@@ -533,28 +536,33 @@ std::int64_t ExactState::choice_bound(std::uint32_t rank, std::int64_t limit) {
     return largest;
 }
 
+// Jackson's preemptive schedule, as in one_machine.cpp. The tails of a rank's tasks never change, so released tasks are
+// a set of places in the order of tails, the largest first.
 std::int64_t ExactState::machine_bound(std::uint32_t rank, std::int64_t limit) {
     auto& jobs = jobs_[rank];
     std::sort(jobs.begin(), jobs.end(), [](const Job& a, const Job& b) { return a.head < b.head; });
-    const auto shorter_tail = [](const auto& a, const auto& b) { return a.first < b.first; };
-    heap_.clear();  // (tail, work left)
+    released_.fill(0);
     std::int64_t now = 0, makespan = 0;
-    for (std::size_t next = 0; next < jobs.size() || !heap_.empty();) {
-        if (heap_.empty()) now = std::max(now, jobs[next].head);
-        for (; next < jobs.size() && jobs[next].head <= now; ++next) {
-            heap_.emplace_back(jobs[next].tail, jobs[next].work);
-            std::push_heap(heap_.begin(), heap_.end(), shorter_tail);
+    std::size_t next = 0, open = 0;
+    while (next < jobs.size() || open > 0) {
+        if (open == 0) now = std::max(now, jobs[next].head);
+        for (; next < jobs.size() && jobs[next].head <= now; ++next, ++open) {
+            const std::uint32_t place = space_.by_rest(jobs[next].task);
+            released_[place / 64] |= std::uint64_t{1} << (place % 64);
+            left_[place] = {jobs[next].work, jobs[next].tail};
         }
+        std::size_t word = 0;
+        while (released_[word] == 0) ++word;
+        auto& [work, tail] = left_[word * 64 + static_cast<std::size_t>(std::countr_zero(released_[word]))];
         const std::int64_t until = next < jobs.size() ? jobs[next].head : INT64_MAX;
-        auto& [tail, work] = heap_.front();
         const std::int64_t part = std::min(work, until - now);
         now += part;
         work -= part;
         if (work > 0) continue;
         makespan = std::max(makespan, now + tail);
         if (makespan >= limit) return makespan;
-        std::pop_heap(heap_.begin(), heap_.end(), shorter_tail);
-        heap_.pop_back();
+        released_[word] &= released_[word] - 1;
+        --open;
     }
     return makespan;
 }

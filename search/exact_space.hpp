@@ -33,6 +33,7 @@
 
 #include "search/flat.hpp"
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -67,6 +68,9 @@ public:
     std::size_t memory_begin() const { return key_end() + set_words_; }
     std::int64_t head(std::uint32_t task) const { return head_[task]; }
     std::int64_t rest(std::uint32_t task) const { return rest_[task]; }
+
+    /// The task's place among those of its rank by rest, the largest first.
+    std::uint32_t by_rest(std::uint32_t task) const { return by_rest_[task]; }
 
     /// Sets of tasks, as set_words() words.
     const std::uint64_t* before(std::uint32_t task) const { return &before_[task * set_words_]; }
@@ -114,6 +118,7 @@ private:
     const Flat* flat_;
     std::size_t set_words_ = 0, mode_words_ = 0;
     std::vector<std::int64_t> head_, rest_;
+    std::vector<std::uint32_t> by_rest_;
     std::vector<std::uint64_t> before_, after_, on_rank_;
     std::vector<Role> role_;
     std::vector<char> closes_;
@@ -154,6 +159,7 @@ private:
     };
     struct Job {
         std::int64_t head, work, tail;
+        std::uint32_t task;
     };
 
     bool placed(std::uint32_t task) const { return (record_[1 + task / 64] >> (task % 64) & 1) != 0; }
@@ -194,7 +200,9 @@ private:
     std::vector<std::uint32_t> open_;     // of them, those whose predecessors are placed, ascending
     std::vector<std::int64_t> head_;
     std::vector<std::vector<Job>> jobs_;  // per rank
-    std::vector<std::pair<std::int64_t, std::int64_t>> heap_, sums_, fresh_;
+    std::vector<std::pair<std::int64_t, std::int64_t>> sums_, fresh_;
+    std::array<std::uint64_t, (ExactSpace::most_tasks + 63) / 64> released_{};
+    std::vector<std::pair<std::int64_t, std::int64_t>> left_;  // per place of by_rest(): work, tail
 };
 
 }  // namespace pipeweaver::search
