@@ -344,7 +344,7 @@ const ExactClass& ExactState::class_after(const ExactStep& step, std::uint32_t p
 // Lowers each budget to what it and the others allow: to the largest sum of held memory below it, and to what the next
 // budget leaves.
 void ExactState::lower_budgets(const ExactStep& step, std::vector<Undecided>& list) {
-    constexpr std::size_t many = 300;  // sums; beyond, budgets are bounded by sums of the most held only
+    constexpr std::size_t many = 24;  // sums; beyond, budgets are bounded by sums of the most held only
     std::int64_t most = 0;
     fresh_.assign(1, {0, 0});
     for (Undecided& one : list) {
