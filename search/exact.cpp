@@ -92,9 +92,8 @@ std::optional<Candidate> Exact::round(const Executor& execute) {
 // Expands the next states of the layer; after the last of them goes on to the next layer, after the last layer to the
 // next pass.
 std::optional<Candidate> Exact::step(const Executor& execute, std::size_t count) {
-    execute(slots, [&](std::size_t s) {
-        expand(s, expanded_ + count * s / slots, expanded_ + count * (s + 1) / slots);
-    });
+    execute(slots,
+            [&](std::size_t s) { expand(s, expanded_ + count * s / slots, expanded_ + count * (s + 1) / slots); });
     for (const Slot& slot : slots_) nodes_ += slot.children.size();
     execute(slots, [&](std::size_t s) { merge(s); });
     expanded_ += count;
@@ -168,9 +167,8 @@ void Exact::select() {
     std::nth_element(layer_.begin(), layer_.begin() + static_cast<std::ptrdiff_t>(width_), layer_.end(),
                      [&](const Place& a, const Place& b) { return key(a) < key(b); });
     layer_.resize(width_);
-    std::sort(layer_.begin(), layer_.end(), [](const Place& a, const Place& b) {
-        return std::pair(a.shard, a.label) < std::pair(b.shard, b.label);
-    });
+    std::sort(layer_.begin(), layer_.end(),
+              [](const Place& a, const Place& b) { return std::pair(a.shard, a.label) < std::pair(b.shard, b.label); });
 }
 
 // A bound of a complete state is its makespan.

@@ -43,7 +43,8 @@ void ExactSpace::fill_sets() {
         for (const Arc& arc : flat_->after[i]) insert(&after_[i * set_words_], arc.task);
         insert(&on_rank_[flat_->rank_of[i] * set_words_], i);
         for (std::uint32_t j = 0; j < flat_->tasks(); ++j)
-            if (flat_->rank_of[j] == flat_->rank_of[i] && std::pair(rest_[j], i) > std::pair(rest_[i], j)) ++by_rest_[i];
+            if (flat_->rank_of[j] == flat_->rank_of[i] && std::pair(rest_[j], i) > std::pair(rest_[i], j))
+                ++by_rest_[i];
     }
 }
 
@@ -354,7 +355,8 @@ void ExactState::lower_budgets(const ExactStep& step, std::vector<Undecided>& li
         sums_.clear();
         for (const auto& [sum, unused] : fresh_)
             for (const std::uint32_t mode : choice.modes)
-                if (sum + cost(forward, mode).net() <= one.budget) sums_.emplace_back(sum + cost(forward, mode).net(), 0);
+                if (sum + cost(forward, mode).net() <= one.budget)
+                    sums_.emplace_back(sum + cost(forward, mode).net(), 0);
         std::sort(sums_.begin(), sums_.end());
         sums_.erase(std::unique(sums_.begin(), sums_.end()), sums_.end());
         if (!sums_.empty()) most = one.budget = sums_.back().first;
@@ -392,8 +394,7 @@ void ExactState::append_key(const ExactStep& step, std::vector<std::uint64_t>& o
         for (std::size_t c = 0; c < space_.classes(pair).size(); ++c) {
             const auto& modes = space_.classes(pair)[c].modes;
             if (modes.front() != step.mode) continue;
-            space_.set_byte(record, pair,
-                            modes.size() > 1 ? ExactSpace::undecided(c) : ExactSpace::decided(step.mode));
+            space_.set_byte(record, pair, modes.size() > 1 ? ExactSpace::undecided(c) : ExactSpace::decided(step.mode));
         }
     else if (space_.role(step.task) == Role::backward)
         space_.set_byte(record, pair, ExactSpace::decided(step.mode));
@@ -422,8 +423,7 @@ void ExactState::append_times(const ExactStep& step, std::size_t begin, std::vec
     // A rank that has run all its tasks keeps its last end; on the others nothing starts before this step.
     for (std::uint32_t r = 0; r < flat.ranks(); ++r) {
         bool finished = true;
-        for (std::size_t w = 0; w < words; ++w)
-            finished = finished && (space_.on_rank(r)[w] & ~record_[1 + w]) == 0;
+        for (std::size_t w = 0; w < words; ++w) finished = finished && (space_.on_rank(r)[w] & ~record_[1 + w]) == 0;
         const std::int64_t free = r == rank ? end : finished ? clock_[r] : std::max(clock_[r], now);
         out.push_back(static_cast<std::uint64_t>(free));
     }
@@ -500,7 +500,8 @@ std::optional<std::int64_t> ExactState::least_extra(std::uint32_t rank, std::int
         } else {
             const std::int64_t least = shortest(backward);
             for (const std::uint32_t mode : choice.modes)
-                add(cost(space_.forward(one.pair), mode).net(), std::max<std::int64_t>(0, cost(backward, mode).duration - least));
+                add(cost(space_.forward(one.pair), mode).net(),
+                    std::max<std::int64_t>(0, cost(backward, mode).duration - least));
         }
         std::sort(fresh_.begin(), fresh_.end());
         sums_.clear();

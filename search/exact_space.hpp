@@ -2,10 +2,10 @@
 //
 // Schedules are built in the order of start times: a step starts a task whose predecessors are placed, no earlier than
 // the task started before it. Of the past the future needs the set of placed tasks, the modes of pairs not yet
-// finished (together the *key*), what memory they may hold, when each rank is free, and when waiting tasks may start (the
-// *times*). This is the dynamic programme of J. Gromicho, J. van Hoorn, F. Saldanha-da-Gama, G. Timmer, "Solving the
-// job-shop scheduling problem optimally by dynamic programming", Computers & Operations Research 39 (2012), with memory
-// and modes in the key.
+// finished (together the *key*), what memory they may hold, when each rank is free, and when waiting tasks may start
+// (the *times*). This is the dynamic programme of J. Gromicho, J. van Hoorn, F. Saldanha-da-Gama, G. Timmer, "Solving
+// the job-shop scheduling problem optimally by dynamic programming", Computers & Operations Research 39 (2012), with
+// memory and modes in the key.
 //
 // Modes       are decided as late as they matter, when the backward starts: what a pair holds from its forward on is
 //             only bounded. On a rank let p1, p2, ... be the undecided pairs by the order of their forwards. At every
@@ -23,9 +23,9 @@
 //             all the same, starting it at s would leave every rank's order as it is and delay nothing.
 //             Of steps at one moment on two ranks, only the order of task numbers is taken.
 //   Proof that both rules together lose nothing: among all step sequences to one key take one that no other beats in
-//   every time and budget and, of those with equal ones, the one with the largest last task. By induction its state without
-//   the last step has a kept state no later, from where the last step gives the same. Were that step barred, the
-//   sequence with the task in its earlier place would end with a strictly earlier free time of its rank; were it
+//   every time and budget and, of those with equal ones, the one with the largest last task. By induction its state
+//   without the last step has a kept state no later, from where the last step gives the same. Were that step barred,
+//   the sequence with the task in its earlier place would end with a strictly earlier free time of its rank; were it
 //   against the order of numbers, exchanging the two would end in a larger last task. Both contradict the choice.
 // Bound       of a state: a function of key and times that does not decrease with the times, so what it cuts is never
 //             needed by the proof above.
@@ -56,7 +56,8 @@ struct ExactClass {
 /// Arcs, costs and sets of a problem as the exact search wants them. Read-only after construction.
 class ExactSpace {
 public:
-    /// `rest`: per task, a bound on what follows its end in any schedule that is still of interest; `head` on its start.
+    /// `rest`: per task, a bound on what follows its end in any schedule that is still of interest; `head` on its
+    /// start.
     ExactSpace(const Flat& flat, std::vector<std::int64_t> head, std::vector<std::int64_t> rest);
 
     /// Limits of what it takes.
@@ -100,7 +101,8 @@ public:
     }
     void set_byte(std::uint64_t* record, std::uint32_t pair, std::uint8_t value) const;
 
-    /// Whether all that memory and times allow after `b`, they allow after `a`. Pre: one key. May say no where it is so.
+    /// Whether all that memory and times allow after `b`, they allow after `a`. Pre: one key. May say no where it is
+    /// so.
     bool no_worse(Record a, Record b) const;
 
 private:

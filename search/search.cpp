@@ -64,9 +64,7 @@ public:
 
 private:
     std::uint64_t rounds() const { return first_rounds_ + engine_.rounds(); }
-    std::uint64_t evaluations() const {
-        return engine_.evaluations() + first_nodes_ + (exact_ ? exact_->nodes() : 0);
-    }
+    std::uint64_t evaluations() const { return engine_.evaluations() + first_nodes_ + (exact_ ? exact_->nodes() : 0); }
 
     // Asked between rounds, with the best makespan known or, before there is a schedule, one that none exceeds.
     bool stops() {
