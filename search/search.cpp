@@ -46,7 +46,7 @@ public:
     Found run() {
         Found found;
         std::optional<std::string> why = engine_.start(options_.starts, execute_);
-        if (why && Exact::suits(flat_)) why = start_exactly(std::move(*why));
+        if (why && Exact::suits(flat_)) why = start_exactly(*why);
         if (why) {
             found.why_not = std::move(*why);
         } else {
@@ -79,7 +79,7 @@ private:
     }
 
     // The starts found nothing that fits. Says why, or nothing if there is a schedule all the same.
-    std::optional<std::string> start_exactly(std::string why) {
+    std::optional<std::string> start_exactly(const std::string& why) {
         ExactLimits limits;
         limits.widest = 8'192;
         limits.nodes = 2'000'000;
