@@ -1,7 +1,7 @@
 // The states of one layer of the exact search: all with the same number of tasks placed, none dominated by another.
 #pragma once
 
-#include "search/exact_space.hpp"
+#include "search/exact_state.hpp"
 
 #include <cstdint>
 #include <vector>
