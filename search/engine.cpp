@@ -29,6 +29,13 @@ std::optional<std::string> Engine::start(const std::vector<emulator::Schedule>& 
     return std::nullopt;
 }
 
+void Engine::adopt(const Candidate& candidate, std::string_view who) {
+    if (!better(candidate, best_)) return;
+    best_ = candidate;
+    found_by_ = who;
+    improved_ = rounds_;
+}
+
 // The best of the slots, the first among equals.
 void Engine::merge(std::string_view who) {
     for (const Slot& slot : slots_) {

@@ -46,6 +46,12 @@ public:
     /// One more round. Pre: start() found a schedule.
     void round(const Executor& execute);
 
+    /// Takes a schedule found elsewhere, if it is better.
+    void adopt(const Candidate& candidate, std::string_view who);
+
+    /// Nothing is smaller than best().
+    void prove() { bound_ = best_.energy.makespan; }
+
     const Candidate& best() const { return best_; }
     const std::string& found_by() const { return found_by_; }
     std::uint64_t rounds() const { return rounds_; }

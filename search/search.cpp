@@ -6,6 +6,7 @@
 #include "pipeweaver/search/bounds.hpp"
 #include "search/dip.hpp"
 #include "search/engine.hpp"
+#include "search/exact.hpp"
 
 namespace pipeweaver::search {
 
@@ -31,54 +32,143 @@ void require_rules(const emulator::Problem& problem, const Rules& rules) {
                 fail(ErrorKind::input, "rules: fixed_order[{}]: task {} is not on this rank", r, index(task));
 }
 
-// A strategy is what has start(), round(), optimal() and its best: rounds are run here.
-template <class Method>
-void fill(Found& found, const Flat& flat, const Method& engine) {
-    const Candidate& best = engine.best();
+void fill(Found& found, const Flat& flat, const Candidate& best) {
     found.schedule = as_schedule(flat, best.sequence, best.mode);
     found.replay = flat.replayer->replay(*found.schedule);
-    found.strategy = engine.found_by();
-    found.rounds = engine.rounds();
-    found.evaluations = engine.evaluations();
     PIPEWEAVER_ASSERT(found.replay.outcome == emulator::Outcome::completed);
     PIPEWEAVER_ASSERT(found.replay.makespan.count() == best.energy.makespan);
     PIPEWEAVER_ASSERT(found.bound <= found.replay.makespan);
 }
 
-template <class Method>
-void run(Found& found, const Flat& flat, const Options& options, const Executor& execute, const KeepGoing& keep_going) {
-    Method method(flat, options.seed, found.bound.count());
-    if (auto why = method.start(options.starts, execute)) {
+// One search: the engine and, for small problems, exact search, a round of each by turns.
+class Solver {
+public:
+    Solver(const Flat& flat, const Options& options, const Executor& execute, const KeepGoing& keep_going)
+        : flat_(flat),
+          options_(options),
+          execute_(execute),
+          keep_going_(keep_going),
+          bound_(best_bound(*flat.replayer)),
+          engine_(flat, options.seed, bound_.value.count()),
+          most_rounds_(options.max_rounds.value_or(keep_going ? UINT64_MAX : default_rounds)) {}
+
+    Found run() {
+        Found found;
+        std::optional<std::string> why = engine_.start(options_.starts, execute_);
+        if (why && Exact::suits(flat_)) why = start_exactly(*why);
+        if (why) {
+            found.why_not = *why;
+        } else {
+            if (Exact::suits(flat_)) exact_.emplace(flat_, engine_.best().energy.makespan);
+            while (!stops()) round();
+        }
+        found.bound = bound_.value;
+        found.bound_name = bound_.name;
+        if (!why) {
+            found.strategy = engine_.found_by();
+            fill(found, flat_, engine_.best());
+        }
+        found.stop_reason = reason_;
+        found.rounds = rounds();
+        found.evaluations = evaluations();
+        return found;
+    }
+
+private:
+    std::uint64_t rounds() const { return first_rounds_ + engine_.rounds(); }
+    std::uint64_t evaluations() const { return engine_.evaluations() + first_nodes_ + (exact_ ? exact_->nodes() : 0); }
+
+    // Asked between rounds, with the best makespan known or, before there is a schedule, one that none exceeds.
+    bool stops() {
+        if (engine_.optimal()) reason_ = emulator::StopReason::optimal;
+        if (engine_.optimal() || rounds() >= most_rounds_) return true;
+        if (!keep_going_) return false;
+        const std::int64_t best = engine_.best().valid() ? engine_.best().energy.makespan : Exact::longest(flat_);
+        const Progress progress{rounds(), evaluations(), Duration{best}, bound_.value, engine_.found_by()};
+        const auto reason = keep_going_(progress);
+        if (reason) reason_ = *reason;
+        return reason.has_value();
+    }
+
+    // The starts found nothing that fits. Says why, or nothing if there is a schedule all the same.
+    std::optional<std::string> start_exactly(const std::string& why) {
+        ExactLimits limits;
+        limits.widest = 8'192;
+        limits.nodes = 2'000'000;
+        Exact exact(flat_, Exact::longest(flat_) + 1, limits);
+        std::optional<Candidate> found;
+        for (; !found && exact.state() == Exact::State::working && !stops(); ++first_rounds_) {
+            found = exact.round(execute_);
+            first_nodes_ = exact.nodes();
+        }
+        if (found) {
+            std::vector<emulator::Schedule> given{as_schedule(flat_, found->sequence, found->mode)};
+            return engine_.start(given, execute_);
+        }
+        return exact.state() == Exact::State::proven ? why + "; nor does any other order fit" : why;
+    }
+
+    void round() {
+        engine_.round(execute_);
+        if (!exact_ || exact_->state() != Exact::State::working) return;
+        exact_->offer(engine_.best().energy.makespan);
+        if (const auto better = exact_->round(execute_)) engine_.adopt(*better, "exact search");
+        if (exact_->state() != Exact::State::proven) return;
+        engine_.prove();
+        bound_ = {"exact search", Duration{engine_.best().energy.makespan}};
+    }
+
+    const Flat& flat_;
+    const Options& options_;
+    const Executor& execute_;
+    const KeepGoing& keep_going_;
+    Bound bound_;
+    Engine engine_;
+    std::optional<Exact> exact_;
+    std::uint64_t most_rounds_;
+    std::uint64_t first_rounds_ = 0, first_nodes_ = 0;  // of start_exactly()
+    emulator::StopReason reason_ = emulator::StopReason::rounds;
+};
+
+// The published method, for comparison: nothing of ours beside it.
+Found run_dip(const Flat& flat, const Options& options, const Executor& execute, const KeepGoing& keep_going) {
+    Found found;
+    const Bound bound = best_bound(*flat.replayer);
+    found.bound = bound.value;
+    found.bound_name = bound.name;
+    Dip dip(flat, options.seed, bound.value.count());
+    if (auto why = dip.start(options.starts, execute)) {
         found.why_not = std::move(*why);
-        return;
+        return found;
     }
     const std::uint64_t most = options.max_rounds.value_or(keep_going ? UINT64_MAX : default_rounds);
-    while (true) {
-        if (method.optimal()) {
-            found.stop_reason = emulator::StopReason::optimal;
-            break;
-        }
-        if (method.rounds() >= most) break;
-        if constexpr (requires { method.exhausted(); })
-            if (method.exhausted()) break;
-        if (keep_going) {
-            const Progress progress{method.rounds(), method.evaluations(), Duration{method.best().energy.makespan},
-                                    found.bound, method.found_by()};
-            if (const auto reason = keep_going(progress)) {
-                found.stop_reason = *reason;
-                break;
-            }
-        }
-        method.round(execute);
+    std::optional<emulator::StopReason> reason;
+    while (!reason) {
+        const Progress progress{dip.rounds(), dip.evaluations(), Duration{dip.best().energy.makespan}, found.bound,
+                                dip.found_by()};
+        if (dip.optimal())
+            reason = emulator::StopReason::optimal;
+        else if (dip.rounds() >= most || dip.exhausted())
+            reason = emulator::StopReason::rounds;
+        else if (keep_going)
+            reason = keep_going(progress);
+        if (!reason) dip.round(execute);
     }
-    fill(found, flat, method);
+    found.stop_reason = *reason;
+    found.strategy = dip.found_by();
+    found.rounds = dip.rounds();
+    found.evaluations = dip.evaluations();
+    fill(found, flat, dip.best());
+    return found;
 }
 
 }  // namespace
 
 const std::vector<Strategy>& strategies() {
     static const std::vector<Strategy> all{
-        {"default", "policies and list schedules, then search over group priorities, then annealing"},
+        {"default",
+         "policies and list schedules, then search over group priorities, then annealing; beside it, exact search of "
+         "small problems"},
         {"dip", "the published method: tree search over segments, dual queue, memory modes per rank"}};
     return all;
 }
@@ -88,15 +178,8 @@ Found solve(const emulator::Replayer& replayer, const Options& options, const Ex
     require_strategy(options.strategy);
     require_rules(replayer.problem(), options.rules);
     const Flat flat(replayer, options.rules);
-    const Bound bound = best_bound(replayer);
-    Found found;
-    found.bound = bound.value;
-    found.bound_name = bound.name;
-    if (options.strategy == "dip")
-        run<Dip>(found, flat, options, execute, keep_going);
-    else
-        run<Engine>(found, flat, options, execute, keep_going);
-    return found;
+    if (options.strategy == "dip") return run_dip(flat, options, execute, keep_going);
+    return Solver(flat, options, execute, keep_going).run();
 }
 
 emulator::Solution solution(const Found& found, const emulator::Problem& problem, std::string sha256) {
