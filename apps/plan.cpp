@@ -51,6 +51,7 @@ struct Plan {
         const auto measured = limits.run(start);
         files.push_back({std::filesystem::path(out) / "run.json", measured.dump(1) + "\n"});
         write_files(files);
+        emit::remove_older_plan(out, files);
         if (console.json) {
             auto answer = nlohmann::ordered_json::parse(emit::plan_json(request, plan));
             answer["run"] = measured;

@@ -3,6 +3,7 @@
 #include "apps/next_steps.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
+#include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/emit/stage_files.hpp"
 
 #include <nlohmann/json.hpp>
@@ -57,6 +58,7 @@ void StageOptions::solve(const StagesWanted& wanted, const Limits& limits, const
     const auto measured = limits.run(start);
     files.push_back({std::filesystem::path(wanted.out) / "run.json", measured.dump(1) + "\n"});
     write_files(files);
+    emit::remove_older_torch(wanted.out, files);
     if (console.json) {
         auto answer = nlohmann::ordered_json::parse(emit::stage_json(plan));
         answer["run"] = measured;
