@@ -68,7 +68,6 @@ struct BenchPlan {
         const auto plan = planner::make_plan(request, *costs, limits.executor(),
                                              [this](double share) { return limits.begin(console, share); });
         gaps.push_back(search::relative_gap(plan.makespan, plan.lower_bound));
-        const Duration after = plan.step - plan.makespan;
         for (const auto& baseline : plan.baselines) {
             auto found = std::find_if(comparisons.begin(), comparisons.end(), [&](const Comparison& c) {
                 return c.partition == baseline.partition && c.policy == baseline.policy &&
@@ -76,7 +75,7 @@ struct BenchPlan {
             });
             if (found == comparisons.end())
                 found = comparisons.insert(found, {baseline.partition, baseline.policy, baseline.chunks_per_rank, {}});
-            found->ratios.push_back(static_cast<double>((baseline.makespan + after).count()) /
+            found->ratios.push_back(static_cast<double>(baseline.step.count()) /
                                     static_cast<double>(plan.step.count()));
         }
     }
