@@ -17,23 +17,43 @@ namespace pipeweaver::planner {
 
 using namespace emulator;
 using partition::Partition;
+using workloads::Architecture;
 
 namespace {
 
 // In the order in which they are checked.
 enum Reason { other_nodes, heads, columns, layers, few_microbatches, memory, reasons };
 
+// "tp must divide 8: vit has 16, llm 40".
+std::string divisible(const LayoutRequest& request, std::int64_t Architecture::*size) {
+    std::int64_t common = 0;
+    std::vector<std::string> modules;
+    for (const auto& module : request.model->modules) {
+        common = std::gcd(common, module.architecture.*size);
+        modules.push_back(
+            fmt::format("{}{} {}", module.name, modules.empty() ? " has" : "", module.architecture.*size));
+    }
+    return fmt::format("tp must divide {}: {}", common, fmt::join(modules, ", "));
+}
+
+std::string shallowest(const LayoutRequest& request) {
+    const auto& modules = request.model->modules;
+    const auto& least = *std::min_element(modules.begin(), modules.end(), [](const auto& a, const auto& b) {
+        return a.architecture.layers < b.architecture.layers;
+    });
+    return fmt::format("{} has {}", least.name, least.architecture.layers);
+}
+
 std::string name_of(Reason reason, const LayoutRequest& request) {
     switch (reason) {
         case other_nodes:
-            return fmt::format("tensor parallel groups would not fit into nodes of {} GPUs",
-                               request.cluster->gpus_per_node);
+            return fmt::format("tp does not divide the {} GPUs of a node", request.cluster->gpus_per_node);
         case heads:
-            return "tp does not divide a module's attention heads";
+            return "tp does not divide a module's attention heads; " + divisible(request, &Architecture::heads);
         case columns:
-            return "tp does not divide a module's feed-forward columns";
+            return "tp does not divide a module's feed-forward columns; " + divisible(request, &Architecture::ffn);
         case layers:
-            return "pp is more than a module's layers";
+            return "pp is more than a module's layers; " + shallowest(request);
         case few_microbatches:
             return "more replicas than microbatches";
         default:

@@ -136,7 +136,8 @@ TEST_CASE("what is fixed stays, and what is fixed wrongly is refused") {
     request.pp = 8;
     request.dp = std::nullopt;
     CHECK(error_of(setup, request) ==
-          "2 --tp auto --pp 8 --dp auto on 8 GPUs: no layout is possible: pp is more than a module's layers (1)");
+          "2 --tp auto --pp 8 --dp auto on 8 GPUs: no layout is possible: pp is more than a module's layers; vit has 6 "
+          "(1)");
 }
 
 TEST_CASE("tensor parallelism stays inside a node and divides the heads") {
@@ -145,8 +146,8 @@ TEST_CASE("tensor parallelism stays inside a node and divides the heads") {
     setup.cluster.gpus_per_node = 6;
     // tp 4 and 12 do not divide a node of 6, tp 3 and 6 not the 8 heads: 2 + 1 and 3 + 2 layouts.
     const auto choice = setup.choose(setup.request());
-    CHECK(refused(choice, "nodes of 6 GPUs") == 3);
-    CHECK(refused(choice, "attention heads") == 5);
+    CHECK(refused(choice, "tp does not divide the 6 GPUs of a node") == 3);
+    CHECK(refused(choice, "attention heads; tp must divide 8: vit has 8, llm 16") == 5);
     for (const auto& one : choice.tried) CHECK(one.layout.tp <= 2);
 }
 
