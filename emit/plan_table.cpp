@@ -21,17 +21,27 @@ std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share);
 
 std::string seconds(Duration time) { return fmt::format("{:.3f} s", static_cast<double>(time.count()) * 1e-9); }
 
+// How full the microbatches are, in tokens.
+double fill(const Request& request) {
+    std::int64_t tokens = 0;
+    for (const auto& microbatch : request.microbatches) tokens += microbatch.tokens;
+    return static_cast<double>(tokens) / static_cast<double>(request.model.microbatch_tokens) /
+           static_cast<double>(request.microbatches.size());
+}
+
 std::string heading(const Request& request, const Plan& plan) {
     std::size_t items = 0;
     for (const auto& microbatch : request.microbatches) items += microbatch.items.size();
     return fmt::format(
-        "{} on {} x {}, tp {} x pp {} x dp {}; {}: {} samples in {} microbatches, {} items\n\n"
+        "{} on {} x {}, tp {} x pp {} x dp {}; {}: {} samples in {} microbatches ({} of "
+        "their {} tokens), {} items\n\n"
         "step {} = makespan {} + {} optimizer   MFU {} (model FLOPs, recomputation not counted, over bf16 peak)\n"
         "bound {} on the makespan, gap {}\n",
         request.model.name, request.cluster.gpus, request.cluster.device, request.layout.tp, request.layout.pp,
-        request.layout.dp, request.batch, request.samples.size(), request.microbatches.size(), items,
-        seconds(plan.step), seconds(plan.makespan), seconds(plan.step - plan.makespan), percent(plan.mfu),
-        seconds(plan.lower_bound), percent(search::relative_gap(plan.makespan, plan.lower_bound)));
+        request.layout.dp, request.batch, request.samples.size(), request.microbatches.size(), percent(fill(request)),
+        request.model.microbatch_tokens, items, seconds(plan.step), seconds(plan.makespan),
+        seconds(plan.step - plan.makespan), percent(plan.mfu), seconds(plan.lower_bound),
+        percent(search::relative_gap(plan.makespan, plan.lower_bound)));
 }
 
 std::string schedules(const Plan& plan) {
@@ -85,8 +95,12 @@ std::size_t fullest_replica(const Plan& plan, std::size_t rank) {
 
 std::string memory(const Plan& plan) {
     const bool several = plan.replicas.size() > 1;
-    std::string text = fmt::format("\n{:<6} {:>11} {:>11} {:>12} {:>12}{}\n", "rank", "peak", "of usable",
-                                   "weights+opt", "activations", several ? "  fullest replica" : "");
+    std::string text = fmt::format(
+        "\nmemory of a GPU; a trained parameter: 2 B weight, 4 B gradient, {:.3g} B optimizer (12 B / dp); a frozen "
+        "one: 2 B\n",
+        12 / static_cast<double>(plan.replicas.size()));
+    text += fmt::format("{:<6} {:>11} {:>11} {:>12} {:>12}{}\n", "rank", "peak", "of usable", "weights+opt",
+                        "activations", several ? "  fullest replica" : "");
     for (std::size_t rank = 0; rank < plan.replicas.front().found.replay.peak.size(); ++rank) {
         const std::size_t number = fullest_replica(plan, rank);
         const ReplicaPlan& replica = plan.replicas[number];
