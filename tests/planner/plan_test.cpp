@@ -102,7 +102,6 @@ TEST_CASE("the bound of a step is the largest of its replicas', for the plan and
     auto request = small_request(2);
     request.partition = "dip";
     request.sharing = partition::Sharing::in_turn;
-    // The first replica has most of the work; on few rounds the second's small problem has the larger gap.
     request.microbatches = testing::small_batch({9, 0, 9, 1, 9, 0, 8, 2});
     const auto plan = planned(request);
     Duration bound{}, makespan{};
