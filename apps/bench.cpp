@@ -105,11 +105,9 @@ struct BenchPlan {
         const auto plan = planner::make_plan(request, *costs, limits.executor(),
                                              [this](double share) { return limits.begin(console, share); });
         gaps.push_back(search::relative_gap(plan.makespan, plan.lower_bound));
-        const Duration after = plan.step - plan.makespan;
         std::optional<double> least;
         for (const auto& baseline : plan.baselines) {
-            const double ratio =
-                static_cast<double>((baseline.makespan + after).count()) / static_cast<double>(plan.step.count());
+            const double ratio = static_cast<double>(baseline.step.count()) / static_cast<double>(plan.step.count());
             comparison(baseline).ratios.values.push_back(ratio);
             least = std::min(least.value_or(ratio), ratio);
         }

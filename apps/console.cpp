@@ -51,7 +51,8 @@ void Console::clear() const {
 
 void Limits::add_to(Options& options) {
     options.group("Limits of the search");
-    options.parsed("budget", "TIME", "time for all searches together, like 1s or 300ms (default 1s)",
+    options.parsed("budget", "TIME",
+                   "time for all searches together, replicas and PyTorch included, like 1s or 300ms (default 1s)",
                    [this](const std::string& text) { budget = parse_duration(text); });
     options.integer("max-rounds", max_rounds, 0, 1'000'000'000, "rounds of each search: the reproducible budget");
     options.integer("seed", seed, 0, 9'007'199'254'740'991, "seed of all random choices (default 1)");

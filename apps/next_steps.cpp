@@ -54,7 +54,9 @@ std::string torch_steps(const Written& written) {
     if (csv == nullptr || schedule == nullptr) return "";
     const auto microbatches = nlohmann::json::parse(schedule->content).at("n_microbatches").get<std::int64_t>();
     const char* shape = written.find("torch/padding.json") == nullptr ? "" : " (padding.json: its fixed shape)";
-    return line("PyTorch", fmt::format("{} says which layers each stage has{}; then", schedule->path.string(), shape)) +
+    const char* whose = written.others("actions.json").empty() ? "" : " of replica 0, the only one it is for";
+    return line("PyTorch",
+                fmt::format("{} says which layers each stage has{}{}; then", schedule->path.string(), shape, whose)) +
            line("", "  from torch.distributed.pipelining.schedules import _PipelineScheduleRuntime") +
            line("", fmt::format("  schedule = _PipelineScheduleRuntime(stages, n_microbatches={}, loss_fn=loss)",
                                 microbatches)) +

@@ -51,6 +51,8 @@ struct Plan {
         const auto measured = limits.run(start);
         files.push_back({std::filesystem::path(out) / "run.json", measured.dump(1) + "\n"});
         write_files(files);
+        emit::remove_older_plan(out, files);
+        say_odd_nodes(request.cluster);
         if (console.json) {
             auto answer = nlohmann::ordered_json::parse(emit::plan_json(request, plan));
             answer["run"] = measured;
@@ -60,6 +62,14 @@ struct Plan {
             std::fflush(stdout);  // the remark on stderr comes behind the table, also in a file
             console.say(next_steps(files, out, request.for_torch));
         }
+    }
+
+    void say_odd_nodes(const workloads::Cluster& cluster) const {
+        const std::int64_t nodes = cluster.gpus / cluster.gpus_per_node, rest = cluster.gpus % cluster.gpus_per_node;
+        if (nodes == 0 || rest == 0) return;
+        console.say(fmt::format(
+            "--cluster: {} GPUs are {} nodes of {} and {} GPUs of another; nodes of another size need a cluster file",
+            cluster.gpus, nodes, cluster.gpus_per_node, rest));
     }
 
     // Says what would fit where the plan does not.

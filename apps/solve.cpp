@@ -185,7 +185,7 @@ struct Replay {
             fmt::format("rank {}: task {} '{}'", index(of.tasks[task].rank), task, of.tasks[task].label);
         switch (replay.outcome) {
             case Outcome::out_of_memory:
-                fail(ErrorKind::limit, "{}: {} does not fit: {} bytes short", solution, named, replay.short_by.count);
+                fail(ErrorKind::limit, "{}: {} does not fit: {} short", solution, named, human(replay.short_by));
             case Outcome::underflow:
                 fail(ErrorKind::limit, "{}: {} gives back {} bytes more than were taken", solution, named,
                      replay.short_by.count);
@@ -221,7 +221,7 @@ void add_solve(CLI::App& program) {
                       {"One known schedule instead of a search",
                        "pipeweaver solve plan/replica-000/problem.json.gz --policy dual-queue --out policy.json"},
                       {"Stage times from a profile",
-                       "pipeweaver solve --stages examples/stages.csv --microbatches 16 --capacity 80GiB "
+                       "pipeweaver solve --stages examples/stages.csv --microbatches 16 --capacity 73.6GiB "
                        "--link 50GB/s --budget 300ms --out stages"}},
          .files = {{"PROBLEM", "pipeweaver-problem/1, also in YAML if you write it by hand"},
                    {"--out FILE", "pipeweaver-solution/1"},

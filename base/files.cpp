@@ -162,6 +162,23 @@ void write_files(const std::vector<FileToWrite>& files) {
     }
 }
 
+void remove_files(const fs::path& folder, const std::vector<std::string>& names, const std::vector<FileToWrite>& kept) {
+    std::error_code error;
+    if (!fs::is_directory(fs::symlink_status(folder, error))) return;
+    bool removed = false;
+    for (const std::string& name : names) {
+        const fs::path path = folder / name;
+        if (std::any_of(kept.begin(), kept.end(), [&](const FileToWrite& file) { return file.path == path; })) continue;
+        if (!fs::is_regular_file(fs::symlink_status(path, error))) continue;
+        fs::remove(path, error);
+        if (error) fail(ErrorKind::io, "{}: cannot be removed: {}", path.string(), error.message());
+        removed = true;
+    }
+    if (!removed || !fs::is_empty(folder, error)) return;
+    fs::remove(folder, error);
+    if (error) fail(ErrorKind::io, "{}: cannot be removed: {}", folder.string(), error.message());
+}
+
 std::string sha256(std::string_view bytes) {
     std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
     unsigned int size = 0;

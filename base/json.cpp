@@ -116,7 +116,9 @@ JsonDocument::JsonDocument(std::string name, std::string_view text)
     try {
         json::sax_parse(text.begin(), text.end(), &sax);
     } catch (const json::parse_error& error) {
-        fail(ErrorKind::input, "{}: is not JSON: {}", name_, place(text, error.byte));
+        const bool cut = error.byte > text.size();
+        fail(ErrorKind::input, "{}: is not JSON: {}{}", name_, place(text, error.byte),
+             cut ? ": it ends too early" : "");
     } catch (const json::exception& error) {
         fail(ErrorKind::input, "{}: is not JSON that can be read: {}", name_, error.what());
     }

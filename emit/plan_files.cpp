@@ -1,6 +1,7 @@
 #include "pipeweaver/emit/plan_files.hpp"
 
 #include "emit/problem_pair.hpp"
+#include "pipeweaver/base/error.hpp"
 #include "pipeweaver/emit/actions.hpp"
 #include "pipeweaver/emit/report.hpp"
 #include "pipeweaver/emit/torch_csv.hpp"
@@ -65,6 +66,35 @@ std::vector<FileToWrite> plan_files(const Request& request, const Plan& plan, co
     files.push_back({folder / "torch/padding.json", padding_json(plan.torch)});
     add_pair(files, folder / "torch", problem, plan.torch.found);
     return files;
+}
+
+namespace {
+
+// "replica-007", "replica-1234".
+bool is_replica(const std::string& name) {
+    constexpr std::string_view prefix = "replica-";
+    constexpr std::size_t least_digits = 3;
+    return name.starts_with(prefix) && name.size() >= prefix.size() + least_digits &&
+           name.find_first_not_of("0123456789", prefix.size()) == std::string::npos;
+}
+
+}  // namespace
+
+void remove_older_torch(const std::filesystem::path& folder, const std::vector<FileToWrite>& written) {
+    remove_files(folder / "torch",
+                 {"schedule.csv", "schedule.json", "padding.json", "problem.json.gz", "solution.json"}, written);
+}
+
+void remove_older_plan(const std::filesystem::path& folder, const std::vector<FileToWrite>& written) {
+    remove_older_torch(folder, written);
+    std::error_code error;
+    std::vector<std::filesystem::path> replicas;
+    for (auto entry = std::filesystem::directory_iterator(folder, error);
+         !error && entry != std::filesystem::directory_iterator(); entry.increment(error))
+        if (is_replica(entry->path().filename().string())) replicas.push_back(folder / entry->path().filename());
+    if (error) fail(ErrorKind::io, "{}: cannot be read: {}", folder.string(), error.message());
+    for (const auto& replica : replicas)
+        remove_files(replica, {"problem.json.gz", "solution.json", "actions.json", "trace.json.gz"}, written);
 }
 
 }  // namespace pipeweaver::emit

@@ -115,13 +115,22 @@ Writer replica_json(const ReplicaPlan& replica, std::size_t number) {
 Writer torch_json(const Plan& plan) {
     const TorchPlan& torch = plan.torch;
     if (!torch.found.schedule) return {{"why_not", torch.why_not}};
-    return {{"partition", torch.candidate.partition.name},
+    Writer baselines = Writer::array();
+    for (const TorchBaseline& one : torch.baselines)
+        baselines.push_back({{"partition", one.partition},
+                             {"policy", one.policy},
+                             {"makespan_ns", one.makespan.count()},
+                             {"chunks_per_rank", one.chunks_per_rank},
+                             {"recompute", name_of(one.recompute)}});
+    return {{"replica", 0},
+            {"partition", torch.candidate.partition.name},
             {"chunks_per_rank", torch.candidate.partition.chunks_per_rank},
             {"recompute", name_of(torch.recompute)},
             {"makespan_ns", torch.found.replay.makespan.count()},
             {"lower_bound_ns", torch.found.bound.count()},
             {"over_free_plan",
-             search::relative_gap(torch.found.replay.makespan, plan.replicas.front().found.replay.makespan)}};
+             search::relative_gap(torch.found.replay.makespan, plan.replicas.front().found.replay.makespan)},
+            {"baselines", std::move(baselines)}};
 }
 
 Writer shares_json(const TimeShares& shares) {
@@ -186,7 +195,7 @@ std::string plan_json(const Request& request, const Plan& plan) {
         json["baselines"].push_back({{"partition", baseline.partition},
                                      {"policy", baseline.policy},
                                      {"makespan_ns", baseline.makespan.count()},
-                                     {"step_ns", (baseline.makespan + after).count()},
+                                     {"step_ns", baseline.step.count()},
                                      {"lower_bound_ns", baseline.bound.count()},
                                      {"chunks_per_rank", baseline.chunks_per_rank}});
     for (const NotApplicable& pair : plan.not_applicable)

@@ -21,33 +21,43 @@ std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share);
 
 std::string seconds(Duration time) { return fmt::format("{:.3f} s", static_cast<double>(time.count()) * 1e-9); }
 
+// How full the microbatches are, in tokens.
+double fill(const Request& request) {
+    std::int64_t tokens = 0;
+    for (const auto& microbatch : request.microbatches) tokens += microbatch.tokens;
+    return static_cast<double>(tokens) / static_cast<double>(request.model.microbatch_tokens) /
+           static_cast<double>(request.microbatches.size());
+}
+
 std::string heading(const Request& request, const Plan& plan) {
     std::size_t items = 0;
     for (const auto& microbatch : request.microbatches) items += microbatch.items.size();
     return fmt::format(
-        "{} on {} x {}, tp {} x pp {} x dp {}; {}: {} samples in {} microbatches, {} items\n\n"
-        "step {}   MFU {} (model FLOPs, recomputation not counted, over bf16 peak)   bound {}, gap {}\n",
+        "{} on {} x {}, tp {} x pp {} x dp {}; {}: {} samples in {} microbatches ({} of "
+        "their {} tokens), {} items\n\n"
+        "step {} = makespan {} + {} optimizer   MFU {} (model FLOPs, recomputation not counted, over bf16 peak)\n"
+        "bound {} on the makespan, gap {}\n",
         request.model.name, request.cluster.gpus, request.cluster.device, request.layout.tp, request.layout.pp,
-        request.layout.dp, request.batch, request.samples.size(), request.microbatches.size(), items,
-        seconds(plan.step), percent(plan.mfu), seconds(plan.lower_bound),
+        request.layout.dp, request.batch, request.samples.size(), request.microbatches.size(), percent(fill(request)),
+        request.model.microbatch_tokens, items, seconds(plan.step), seconds(plan.makespan),
+        seconds(plan.step - plan.makespan), percent(plan.mfu), seconds(plan.lower_bound),
         percent(search::relative_gap(plan.makespan, plan.lower_bound)));
 }
 
 std::string schedules(const Plan& plan) {
     const ReplicaPlan& replica = plan.replicas.front();
-    const Duration after = plan.step - plan.makespan;
-    std::string text = fmt::format("\n{:<12} {:<14} {:>6} {:>11} {:>11} {:>8} {:>8}\n", "partition", "schedule",
-                                   "chunks", "step", "bound", "gap", "vs plan");
+    std::string text = fmt::format("\n{:<12} {:<14} {:>6} {:>10} {:>10} {:>8} {:>10} {:>8}\n", "partition", "schedule",
+                                   "chunks", "makespan", "bound", "gap", "step", "vs plan");
     const auto row = [&](std::string_view partition, std::string_view policy, std::int64_t chunks, Duration makespan,
-                         Duration bound) {
-        const double versus = static_cast<double>((makespan + after).count()) / static_cast<double>(plan.step.count());
-        text += fmt::format("{:<12} {:<14} {:>6} {:>11} {:>11} {:>8} {:>7.3f}x\n", partition, policy, chunks,
-                            seconds(makespan + after), seconds(bound), percent(search::relative_gap(makespan, bound)),
-                            versus);
+                         Duration bound, Duration step) {
+        const double versus = static_cast<double>(step.count()) / static_cast<double>(plan.step.count());
+        text += fmt::format("{:<12} {:<14} {:>6} {:>10} {:>10} {:>8} {:>10} {:>7.3f}x\n", partition, policy, chunks,
+                            seconds(makespan), seconds(bound), percent(search::relative_gap(makespan, bound)),
+                            seconds(step), versus);
     };
     row(replica.candidate.partition.name, "plan", replica.candidate.partition.chunks_per_rank, plan.makespan,
-        plan.lower_bound);
-    for (const Baseline& b : plan.baselines) row(b.partition, b.policy, b.chunks_per_rank, b.makespan, b.bound);
+        plan.lower_bound, plan.step);
+    for (const Baseline& b : plan.baselines) row(b.partition, b.policy, b.chunks_per_rank, b.makespan, b.bound, b.step);
     return text + not_applicable_text(not_applicable(plan.not_applicable));
 }
 
@@ -73,19 +83,32 @@ std::string replicas(const Request& request, const Plan& plan) {
     std::string text = fmt::format("microbatches go to replicas {}: the largest load is {} above the mean",
                                    balanced ? "by cost" : "in turn", over_mean(plan.loads.largest));
     if (balanced) text += fmt::format(" (in turn {})", over_mean(plan.loads.largest_in_turn));
-    return text + "; memory and picture are those of replica 0\n";
+    return text + "\n";
+}
+
+std::size_t fullest_replica(const Plan& plan, std::size_t rank) {
+    std::size_t fullest = 0;
+    for (std::size_t r = 1; r < plan.replicas.size(); ++r)
+        if (plan.replicas[r].found.replay.peak[rank] > plan.replicas[fullest].found.replay.peak[rank]) fullest = r;
+    return fullest;
 }
 
 std::string memory(const Plan& plan) {
-    const ReplicaPlan& replica = plan.replicas.front();
-    std::string text =
-        fmt::format("\n{:<6} {:>11} {:>11} {:>12} {:>12}\n", "rank", "peak", "of usable", "weights+opt", "activations");
-    for (std::size_t r = 0; r < replica.found.replay.peak.size(); ++r) {
-        const StaticMemory& fixed = replica.candidate.step.memory[r];
-        const Bytes peak = replica.found.replay.peak[r];
-        text += fmt::format("{:<6} {:>11} {:>11} {:>12} {:>12}\n", r, human(peak),
-                            human(*replica.candidate.step.problem.ranks[r].capacity), human(fixed.total()),
-                            human(peak - fixed.total()));
+    const bool several = plan.replicas.size() > 1;
+    std::string text = fmt::format(
+        "\nmemory of a GPU; a trained parameter: 2 B weight, 4 B gradient, {:.3g} B optimizer (12 B / dp); a frozen "
+        "one: 2 B\n",
+        12 / static_cast<double>(plan.replicas.size()));
+    text += fmt::format("{:<6} {:>11} {:>11} {:>12} {:>12}{}\n", "rank", "peak", "of usable", "weights+opt",
+                        "activations", several ? "  fullest replica" : "");
+    for (std::size_t rank = 0; rank < plan.replicas.front().found.replay.peak.size(); ++rank) {
+        const std::size_t number = fullest_replica(plan, rank);
+        const ReplicaPlan& replica = plan.replicas[number];
+        const StaticMemory& fixed = replica.candidate.step.memory[rank];
+        const Bytes peak = replica.found.replay.peak[rank];
+        text += fmt::format("{:<6} {:>11} {:>11} {:>12} {:>12}{}\n", rank, human(peak),
+                            human(*replica.candidate.step.problem.ranks[rank].capacity), human(fixed.total()),
+                            human(peak - fixed.total()), several ? fmt::format(" {:>16}", number) : "");
     }
     return text;
 }
@@ -118,33 +141,49 @@ std::string robustness(const Plan& plan) {
     return text;
 }
 
+double over(Duration a, Duration b) { return static_cast<double>(a.count()) / static_cast<double>(b.count()); }
+
 std::string torch(const Plan& plan) {
     const TorchPlan& t = plan.torch;
     if (!t.found.schedule) return fmt::format("\nPyTorch: no schedule: {}\n", t.why_not);
     const auto& p = t.padding;
     const double padding =
         p.padded_patches == 0 ? 0 : 1 - static_cast<double>(p.real_patches) / static_cast<double>(p.padded_patches);
-    return fmt::format(
-        "\nPyTorch (torch/schedule.csv): {} with {} chunk{} a rank, every microbatch padded to {} tokens and {} items "
+    const Duration makespan = t.found.replay.makespan;
+    const bool several = plan.replicas.size() > 1;
+    std::string text = fmt::format(
+        "\nPyTorch (torch/schedule.csv{}): {} with {} chunk{} a rank, every microbatch padded to {} tokens and {} "
+        "items "
         "({} of the items'\n"
-        "positions are padding), recompute {}: makespan {}, {:.2f}x the plan's\n",
-        t.candidate.partition.name, t.candidate.partition.chunks_per_rank,
+        "positions are padding), recompute {}: makespan {}, {:.2f}x the plan's{}\n",
+        several ? ", of replica 0 alone" : "", t.candidate.partition.name, t.candidate.partition.chunks_per_rank,
         t.candidate.partition.chunks_per_rank == 1 ? "" : "s", p.tokens, p.items, percent(padding),
-        name_of(t.recompute), seconds(t.found.replay.makespan),
-        static_cast<double>(t.found.replay.makespan.count()) / static_cast<double>(plan.makespan.count()));
+        name_of(t.recompute), seconds(makespan), over(makespan, plan.replicas.front().found.replay.makespan),
+        several ? " for this replica" : "");
+    for (const std::string_view policy : {"1f1b", "interleaved"}) {
+        const TorchBaseline* best = t.best(policy);
+        if (best == nullptr) continue;
+        text += fmt::format(
+            "with the same padding {} takes {} ({}, {} chunk{} a rank, recompute {}), {:.2f}x this schedule\n", policy,
+            seconds(best->makespan), best->partition, best->chunks_per_rank, best->chunks_per_rank == 1 ? "" : "s",
+            name_of(best->recompute), over(best->makespan, makespan));
+    }
+    return text;
 }
 
 }  // namespace
 
 std::string plan_table(const Request& request, const Plan& plan) {
-    const ReplicaPlan& replica = plan.replicas.front();
+    const ReplicaPlan& replica = plan.replicas[plan.slowest];
     std::string text = heading(request, plan) + replicas(request, plan) + layouts(request.layout_choice) +
                        schedules(plan) + memory(plan) + basis(plan) + robustness(plan);
     for (const std::string& note : replica.candidate.partition.notes) text += fmt::format("{}\n", note);
     for (const std::string& assumption : request.model.assumed) text += fmt::format("assumed: {}\n", assumption);
     text += torch(plan);
-    return text + "\n" +
-           picture(Replayer(replica.candidate.step.problem), *replica.found.schedule, replica.found.replay);
+    text += "\n";
+    if (plan.replicas.size() > 1)
+        text += fmt::format("replica {} of {}, the slowest: ", plan.slowest, plan.replicas.size());
+    return text + picture(Replayer(replica.candidate.step.problem), *replica.found.schedule, replica.found.replay);
 }
 
 std::string solution_table(const Problem& problem, const search::Found& found) {

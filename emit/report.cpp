@@ -45,15 +45,15 @@ std::string fullest_rank(const Plan& plan) {
 }
 
 std::string figures(const Plan& plan) {
-    std::string text = figure(
-        "step", human(plan.step),
-        fmt::format("schedule {}, then the optimizer {}", human(plan.makespan), human(plan.step - plan.makespan)));
+    std::string text =
+        figure("step", human(plan.step),
+               fmt::format("makespan {} + optimizer {}", human(plan.makespan), human(plan.step - plan.makespan)));
     if (plan.best_chain) {
-        const Duration chain = plan.best_chain->baseline.makespan + (plan.step - plan.makespan);
+        const Duration chain = plan.best_chain->baseline.step;
         const bool chained = plan.best_chain->candidate.partition.chains.size() == 1;
-        text += figure(chained ? "best fixed chain over plan" : "best known schedule over plan",
-                       times(ratio(chain, plan.step)),
-                       fmt::format("{} in {}", chain_name(plan.best_chain->baseline), human(chain)));
+        text += figure(
+            chained ? "best fixed chain over plan" : "best known schedule over plan", times(ratio(chain, plan.step)),
+            fmt::format("{}: step {} over {}", chain_name(plan.best_chain->baseline), human(chain), human(plan.step)));
     }
     text += figure("MFU", percent(plan.mfu), "model FLOPs, recomputation not counted, over bf16 peak");
     text += gap_figure(plan.makespan, plan.lower_bound, "this partition and packing");
@@ -61,7 +61,7 @@ std::string figures(const Plan& plan) {
 }
 
 std::vector<Drawn> drawn(const Plan& plan) {
-    const ReplicaPlan& replica = plan.replicas.front();
+    const ReplicaPlan& replica = plan.replicas[plan.slowest];
     const auto& partition = replica.candidate.partition;
     std::vector<Drawn> all{{"plan",
                             caption("Plan",
@@ -78,6 +78,20 @@ std::vector<Drawn> drawn(const Plan& plan) {
     return all;
 }
 
+std::string which(const Plan& plan) {
+    if (plan.replicas.size() == 1) return {};
+    return fmt::format("Replica {} of {} is shown, the slowest. ", plan.slowest, plan.replicas.size());
+}
+
+// The pictures are of one replica, the ratio above them of every schedule's slowest.
+std::string which_chain(const Plan& plan) {
+    if (plan.replicas.size() == 1 || !plan.best_chain) return {};
+    return fmt::format(
+        "The schedule below the plan runs the same replica's microbatches in {}; its own slowest replica takes {}, and "
+        "that with the optimizer is what the main figures compare with the plan's step. ",
+        human(plan.best_chain->replay.makespan), human(plan.best_chain->baseline.makespan));
+}
+
 }  // namespace
 
 std::string report(const Request& request, const Plan& plan) {
@@ -86,23 +100,23 @@ std::string report(const Request& request, const Plan& plan) {
     for (const Drawn& one : pictures) horizon = std::max(horizon, one.replay->makespan);
     const std::string title =
         escape(fmt::format("{} on {} x {}", request.model.name, request.cluster.gpus, request.cluster.device));
-    Parts parts{
-        {"plan", ""},
-        {"title", title},
-        {"asked", asked(request)},
-        {"figures", figures(plan)},
-        {"horizon", fmt::format("{}", horizon.count())},
-        {"which", plan.replicas.size() == 1 ? "" : fmt::format("Replica 0 of {} is shown. ", plan.replicas.size())},
-        {"axis", axis_labels(horizon)},
-        {"schedules", schedule_pictures(pictures, horizon)},
-        {"memory", memory_pictures(pictures.front(), horizon)},
-        {"pairs", pair_table(plan)},
-        {"ranks", time_of_ranks(plan)},
-        {"basis", time_by_basis(plan)},
-        {"robustness", robustness(plan)},
-        {"batch", batch(request, plan)},
-        {"torch", torch(plan)},
-        {"inputs", inputs(request, plan)}};
+    Parts parts{{"plan", ""},
+                {"title", title},
+                {"asked", asked(request)},
+                {"figures", figures(plan)},
+                {"horizon", fmt::format("{}", horizon.count())},
+                {"which", which(plan)},
+                {"which_chain", which_chain(plan)},
+                {"axis", axis_labels(horizon)},
+                {"schedules", schedule_pictures(pictures, horizon)},
+                {"memory", memory_pictures(pictures.front(), horizon)},
+                {"pairs", pair_table(plan)},
+                {"ranks", time_of_ranks(plan)},
+                {"basis", time_by_basis(plan)},
+                {"robustness", robustness(plan)},
+                {"batch", batch(request, plan)},
+                {"torch", torch(plan)},
+                {"inputs", inputs(request, plan)}};
     if (request.layout_choice) parts.emplace("layouts", layouts(*request.layout_choice));
     if (plan.replicas.size() > 1) parts.emplace("replicas", replicas(request, plan));
     return filled_page(parts);

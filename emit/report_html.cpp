@@ -98,8 +98,8 @@ std::string figure(std::string_view name, std::string_view value, std::string_vi
 
 std::string gap_figure(Duration found, Duration bound, std::string_view of) {
     return figure("gap", percent(search::relative_gap(found, bound)),
-                  found == bound ? fmt::format("proven optimal for {}", of)
-                                 : fmt::format("no schedule of {} is below {}", of, human(bound)));
+                  found == bound ? fmt::format("makespan {}, proven optimal for {}", human(found), of)
+                                 : fmt::format("makespan {} over bound {} of {}", human(found), human(bound), of));
 }
 
 std::string caption(std::string_view name, std::string_view what, Duration makespan) {
@@ -135,8 +135,10 @@ std::string compared_row(const Compared& row, Duration plan, bool best) {
     std::string html = best ? "<tr class=\"best\">" : "<tr>";
     for (const std::string& name : row.names) html += fmt::format("<td>{}</td>", escape(name));
     if (row.chunks) html += fmt::format("<td class=\"n\">{}</td>", *row.chunks);
-    for (const auto& cell : {human(row.time), human(row.bound), percent(row.gap), times(ratio(row.time, plan))})
-        html += fmt::format("<td class=\"n\">{}</td>", cell);
+    std::vector<std::string> cells{human(row.time), human(row.bound), percent(row.gap)};
+    if (row.step) cells.push_back(human(*row.step));
+    cells.push_back(times(ratio(row.step.value_or(row.time), plan)));
+    for (const auto& cell : cells) html += fmt::format("<td class=\"n\">{}</td>", cell);
     return html + "</tr>\n";
 }
 

@@ -165,21 +165,32 @@ std::string torch(const Plan& plan) {
     const auto padded = [](std::int64_t real, std::int64_t whole) {
         return percent(whole == 0 ? 0 : 1 - static_cast<double>(real) / static_cast<double>(whole));
     };
-    const double over = static_cast<double>(torch.found.replay.makespan.count()) /
-                        static_cast<double>(plan.replicas.front().found.replay.makespan.count());
-    return fact_table(
-        {fact("schedule", "torch/schedule.csv"),
-         fact("partition",
-              fmt::format("{} in one chain, {} a rank", torch.candidate.partition.name,
-                          plural(static_cast<std::size_t>(torch.candidate.partition.chunks_per_rank), "chunk"))),
-         fact("every microbatch padded to",
-              fmt::format("{} tokens ({} padding), {} ({} of their positions padding)", padding.tokens,
-                          padded(padding.real_tokens, padding.padded_tokens),
-                          plural(static_cast<std::size_t>(padding.items), "item"),
-                          padded(padding.real_patches, padding.padded_patches))),
-         fact("recomputation", name_of(torch.recompute)),
-         fact("makespan", fmt::format("{}, {} the plan's", human(torch.found.replay.makespan), times(over))),
-         fact("gap", percent(search::relative_gap(torch.found.replay.makespan, torch.found.bound)))});
+    const bool several = plan.replicas.size() > 1;
+    const Duration makespan = torch.found.replay.makespan;
+    std::vector<std::string> facts{
+        fact("schedule", several ? "torch/schedule.csv, of replica 0 alone" : "torch/schedule.csv"),
+        fact("partition",
+             fmt::format("{} in one chain, {} a rank", torch.candidate.partition.name,
+                         plural(static_cast<std::size_t>(torch.candidate.partition.chunks_per_rank), "chunk"))),
+        fact("every microbatch padded to",
+             fmt::format("{} tokens ({} padding), {} ({} of their positions padding)", padding.tokens,
+                         padded(padding.real_tokens, padding.padded_tokens),
+                         plural(static_cast<std::size_t>(padding.items), "item"),
+                         padded(padding.real_patches, padding.padded_patches))),
+        fact("recomputation", name_of(torch.recompute)),
+        fact("makespan", fmt::format("{}, {} the plan's{}", human(makespan),
+                                     times(ratio(makespan, plan.replicas.front().found.replay.makespan)),
+                                     several ? " for this replica" : "")),
+        fact("gap", percent(search::relative_gap(makespan, torch.found.bound)))};
+    for (const std::string_view policy : {"1f1b", "interleaved"})
+        if (const TorchBaseline* best = torch.best(policy))
+            facts.push_back(
+                fact(fmt::format("{} with the same padding", policy),
+                     fmt::format("{}, {} this schedule ({}, {} a rank, recompute {})", human(best->makespan),
+                                 times(ratio(best->makespan, makespan)), best->partition,
+                                 plural(static_cast<std::size_t>(best->chunks_per_rank), "chunk"),
+                                 name_of(best->recompute))));
+    return fact_table(facts);
 }
 
 std::string inputs(const Request& request, const Plan& plan) {

@@ -47,12 +47,14 @@ using Parts = std::map<std::string, std::string, std::less<>>;
 
 inline constexpr std::size_t most_rows_open = 40;  ///< longer tables are folded
 
-/// A row of a table of schedules: `names` first, then time, bound, gap, and time over the plan's.
+/// A row of a table of schedules: `names` first, then time, bound, gap, `step` where a step is more than that time, and
+/// step or time over the plan's.
 struct Compared {
     std::vector<std::string> names;
     std::optional<std::int64_t> chunks;  ///< a rank
     Duration time{}, bound{};
     double gap = 0;
+    std::optional<Duration> step{};
 };
 [[nodiscard]] std::string compared_row(const Compared& row, Duration plan, bool best = false);
 
@@ -104,7 +106,7 @@ inline constexpr std::size_t waiting_color = 8;
 /// Bars and table of where the time of each rank goes; parts of no rank are left out.
 [[nodiscard]] std::string time_of_ranks(const std::vector<TimePart>& parts, Duration whole);
 
-/// What each rank of replica 0 does from the step's start to its end.
+/// What each rank of the slowest replica does from the step's start to its end.
 [[nodiscard]] std::string time_of_ranks(const planner::Plan& plan);
 
 /// Busy time by operator class and by what its costs rest on.

@@ -31,9 +31,9 @@ static_assert(waiting == waiting_color);
 
 using RankTime = std::array<Duration, parts>;
 
-// Replica 0 over the whole step. What a memory mode adds to a task is recomputation.
+// The slowest replica over the whole step. What a memory mode adds to a task is recomputation.
 std::vector<RankTime> rank_times(const Plan& plan) {
-    const ReplicaPlan& replica = plan.replicas.front();
+    const ReplicaPlan& replica = plan.replicas[plan.slowest];
     const StepProblem& step = replica.candidate.step;
     const auto costs = Replayer(step.problem).costs(replica.found.schedule->mode);
     std::vector<RankTime> ranks(step.problem.ranks.size(), RankTime{});
@@ -79,20 +79,20 @@ std::string not_applicable_list(const std::vector<std::string>& lines) {
 
 std::string pair_table(const Plan& plan) {
     const auto& partition = plan.replicas.front().candidate.partition;
-    const Duration after = plan.step - plan.makespan;
     const auto row = [&](const Baseline& pair, bool best) {
         return compared_row({{pair.partition, pair.policy},
                              pair.chunks_per_rank,
-                             pair.makespan + after,
-                             pair.bound + after,
-                             search::relative_gap(pair.makespan, pair.bound)},
+                             pair.makespan,
+                             pair.bound,
+                             search::relative_gap(pair.makespan, pair.bound),
+                             pair.step},
                             plan.step, best);
     };
     std::string html =
         "<table class=\"pairs\"><thead><tr><th>partition</th><th>schedule</th><th class=\"n\">chunks a rank</th>"
-        "<th class=\"n\">step</th><th class=\"n\">bound</th><th class=\"n\">gap</th><th class=\"n\">over plan</th></tr>"
-        "</thead><tbody>\n";
-    html += row({partition.name, partition.chunks_per_rank, "plan", plan.makespan, plan.lower_bound}, true);
+        "<th class=\"n\">makespan</th><th class=\"n\">bound</th><th class=\"n\">gap</th><th class=\"n\">step</th>"
+        "<th class=\"n\">over plan</th></tr></thead><tbody>\n";
+    html += row({partition.name, partition.chunks_per_rank, "plan", plan.makespan, plan.lower_bound, plan.step}, true);
     auto sorted = plan.baselines;
     std::stable_sort(sorted.begin(), sorted.end(),
                      [](const Baseline& a, const Baseline& b) { return a.makespan < b.makespan; });

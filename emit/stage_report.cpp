@@ -200,6 +200,7 @@ std::string report(const StageRequest& request, const StagePlan& plan) {
                         {"figures", figures(request, plan)},
                         {"horizon", fmt::format("{}", horizon.count())},
                         {"which", ""},
+                        {"which_chain", ""},
                         {"axis", axis_labels(horizon)},
                         {"schedules", schedule_pictures(pictures, horizon)},
                         {"memory", memory_pictures(pictures.front(), horizon)},

@@ -172,9 +172,9 @@ private:
             if (needs <= *options_.capacity) continue;
             fail(ErrorKind::limit,
                  "{}: rank {} does not fit: {} held all the time and {} of one microbatch's activations exceed {}: {} "
-                 "bytes short",
+                 "short",
                  table_.name, r, human(base), human(passing[r]), human(*options_.capacity),
-                 (needs - *options_.capacity).count);
+                 human(needs - *options_.capacity));
         }
     }
 

@@ -10,29 +10,50 @@
 #include <algorithm>
 #include <array>
 #include <exception>
+#include <numeric>
 #include <tuple>
 
 namespace pipeweaver::planner {
 
 using namespace emulator;
 using partition::Partition;
+using workloads::Architecture;
 
 namespace {
 
 // In the order in which they are checked.
 enum Reason { other_nodes, heads, columns, layers, few_microbatches, memory, reasons };
 
+// "tp must divide 8: vit has 16, llm 40".
+std::string divisible(const LayoutRequest& request, std::int64_t Architecture::*size) {
+    std::int64_t common = 0;
+    std::vector<std::string> modules;
+    for (const auto& module : request.model->modules) {
+        common = std::gcd(common, module.architecture.*size);
+        modules.push_back(
+            fmt::format("{}{} {}", module.name, modules.empty() ? " has" : "", module.architecture.*size));
+    }
+    return fmt::format("tp must divide {}: {}", common, fmt::join(modules, ", "));
+}
+
+std::string shallowest(const LayoutRequest& request) {
+    const auto& modules = request.model->modules;
+    const auto& least = *std::min_element(modules.begin(), modules.end(), [](const auto& a, const auto& b) {
+        return a.architecture.layers < b.architecture.layers;
+    });
+    return fmt::format("{} has {}", least.name, least.architecture.layers);
+}
+
 std::string name_of(Reason reason, const LayoutRequest& request) {
     switch (reason) {
         case other_nodes:
-            return fmt::format("tensor parallel groups would not fit into nodes of {} GPUs",
-                               request.cluster->gpus_per_node);
+            return fmt::format("tp does not divide the {} GPUs of a node", request.cluster->gpus_per_node);
         case heads:
-            return "tp does not divide a module's attention heads";
+            return "tp does not divide a module's attention heads; " + divisible(request, &Architecture::heads);
         case columns:
-            return "tp does not divide a module's feed-forward columns";
+            return "tp does not divide a module's feed-forward columns; " + divisible(request, &Architecture::ffn);
         case layers:
-            return "pp is more than a module's layers";
+            return "pp is more than a module's layers; " + shallowest(request);
         case few_microbatches:
             return "more replicas than microbatches";
         default:
@@ -48,10 +69,11 @@ struct Shortage {
 
 struct Candidate {
     Layout layout;
-    std::optional<LayoutTried> tried;
-    std::optional<Reason> refused;
-    std::optional<Shortage> shortage;  // with Reason::memory
-    std::exception_ptr failure;
+    std::optional<LayoutTried> tried{};
+    std::optional<Reason> refused{};
+    std::optional<Shortage> shortage{};  // with Reason::memory
+    std::exception_ptr failure{};
+    bool settled = false;  // judged by all of its replicas; else by the most loaded, and none may take less
 };
 
 std::vector<std::int64_t> divisors(std::int64_t number) {
@@ -72,7 +94,7 @@ std::vector<Candidate> candidates(const LayoutRequest& request) {
         for (const std::int64_t pp : divisors(gpus / tp)) {
             const Layout layout{.tp = tp, .pp = pp, .dp = gpus / tp / pp};
             if (tp != request.tp.value_or(tp) || pp != request.pp.value_or(pp)) continue;
-            if (layout.dp == request.dp.value_or(layout.dp)) all.push_back({layout, {}, {}, {}, {}});
+            if (layout.dp == request.dp.value_or(layout.dp)) all.push_back({.layout = layout});
         }
     return all;
 }
@@ -98,17 +120,24 @@ std::vector<workloads::Microbatch> sample_of(const std::vector<workloads::Microb
     return sample;
 }
 
-// What the most loaded replica runs. Pre: of workload.microbatches.
-std::vector<workloads::Microbatch> heaviest_share(const LayoutRequest& request, const partition::Workload& workload) {
-    if (request.for_each_replica || workload.layout.dp == 1) return *workload.microbatches;
+using Share = std::vector<workloads::Microbatch>;
+
+// What each replica runs, the most loaded first. Pre: of workload.microbatches.
+std::vector<Share> heaviest_first(const LayoutRequest& request, const partition::Workload& workload) {
+    if (request.for_each_replica || workload.layout.dp == 1) return {*workload.microbatches};
+    const auto replicas = static_cast<std::size_t>(workload.layout.dp);
     const auto costs = partition::microbatch_costs(workload);
-    const auto shares = partition::balance(costs, static_cast<std::size_t>(workload.layout.dp));
+    const auto shares = partition::balance(costs, replicas);
     const auto loads = partition::loads(shares, costs);
-    std::vector<workloads::Microbatch> share;
-    for (const std::size_t i :
-         shares[static_cast<std::size_t>(std::max_element(loads.begin(), loads.end()) - loads.begin())])
-        share.push_back((*workload.microbatches)[i]);
-    return share;
+    std::vector<std::size_t> order(shares.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return loads[a] > loads[b]; });
+    std::vector<Share> all;
+    for (const std::size_t replica : order) {
+        Share& share = all.emplace_back();
+        for (const std::size_t i : shares[replica]) share.push_back((*workload.microbatches)[i]);
+    }
+    return all;
 }
 
 // What a rank needs at least where microbatches run one after the other, with everything recomputed.
@@ -141,16 +170,19 @@ public:
     Trial(const LayoutRequest& request, const costdb::CostDatabase& costs, Candidate& candidate)
         : request_(request), costs_(costs), candidate_(candidate), usable_(usable_bytes(*request.cluster)) {}
 
-    void run() {
+    // By the most loaded replica, or by all of them.
+    void run(bool every_replica) {
         const std::size_t replicas = request_.for_each_replica ? 1 : static_cast<std::size_t>(candidate_.layout.dp);
         const auto judged = sample_of(request_.microbatches, most_judged * replicas);
         judged_ =
             request_.for_each_replica ? judged.size() * static_cast<std::size_t>(candidate_.layout.dp) : judged.size();
         partition::Workload workload{request_.model, request_.cluster, &costs_, candidate_.layout, &judged};
-        const auto share = heaviest_share(request_, workload);
-        workload.microbatches = &share;
-        try_partition(partition::dip(workload), share);
-        try_partition(partition::balanced(workload, 1), share);
+        auto shares = heaviest_first(request_, workload);
+        if (!every_replica) shares.resize(1);
+        candidate_.tried.reset();
+        try_partition(partition::dip(workload), shares);
+        try_partition(partition::balanced(workload, 1), shares);
+        candidate_.settled = every_replica || candidate_.layout.dp == 1 || request_.for_each_replica;
         if (candidate_.tried) candidate_.shortage.reset();
         if (!candidate_.tried) candidate_.refused = memory;
     }
@@ -175,20 +207,42 @@ private:
         if (!candidate_.shortage || found.bytes < candidate_.shortage->bytes) candidate_.shortage = found;
     }
 
-    void try_partition(const Partition& partition, const std::vector<workloads::Microbatch>& share) {
+    // With the memory of the cluster; nothing if the share needs more.
+    std::optional<StepProblem> fitting(const Partition& partition, const Share& share) {
         // One microbatch shows quickly whether the weights alone are too large.
-        const auto first = problem(partition, {share.front()});
-        auto needed = least_memory(first.problem, 1);
-        if (shortage_of(needed, usable_).bytes > Bytes{}) return fell_short(needed);
-        auto step = problem(partition, share);
-        needed = least_memory(step.problem, share.size());
-        if (shortage_of(needed, usable_).bytes > Bytes{}) return fell_short(needed);
-        for (auto& rank : step.problem.ranks) rank.capacity = usable_;
-        const Replayer replayer(step.problem);
-        for (const std::string_view policy : {"dual-queue", "1f1b"}) {
-            const auto applied = search::apply_policy(policy, replayer);
-            if (applied.schedule) keep(partition, policy, applied.replay.makespan + step.optimizer);
+        for (const Share& some : {Share{share.front()}, share}) {
+            auto step = problem(partition, some);
+            const auto needed = least_memory(step.problem, some.size());
+            if (shortage_of(needed, usable_).bytes > Bytes{}) {
+                fell_short(needed);
+                return std::nullopt;
+            }
+            if (some.size() < share.size()) continue;
+            for (auto& rank : step.problem.ranks) rank.capacity = usable_;
+            return step;
         }
+        return std::nullopt;
+    }
+
+    void try_partition(const Partition& partition, const std::vector<Share>& shares) {
+        constexpr std::array<std::string_view, 3> policies{"dual-queue", "1f1b", "gpipe"};
+        std::array<std::optional<Duration>, policies.size()> slowest;
+        slowest.fill(Duration{});
+        for (const Share& share : shares) {
+            const auto step = fitting(partition, share);
+            if (!step) return;
+            const Replayer replayer(step->problem);
+            for (std::size_t p = 0; p < policies.size(); ++p) {
+                if (!slowest[p]) continue;
+                const auto applied = search::apply_policy(policies[p], replayer);
+                if (!applied.schedule)
+                    slowest[p].reset();
+                else
+                    slowest[p] = std::max(*slowest[p], applied.replay.makespan + step->optimizer);
+            }
+        }
+        for (std::size_t p = 0; p < policies.size(); ++p)
+            if (slowest[p]) keep(partition, policies[p], *slowest[p]);
     }
 
     void keep(const Partition& partition, std::string_view policy, Duration time) {
@@ -203,19 +257,36 @@ private:
     std::size_t judged_ = 0;  // microbatches of all replicas
 };
 
+bool is_faster(const LayoutTried& a, const LayoutTried& b) {
+    return std::tuple(a.per_microbatch(), a.layout.tp, a.layout.pp) <
+           std::tuple(b.per_microbatch(), b.layout.tp, b.layout.pp);
+}
+
+// Judges the fastest by all of its replicas until the fastest has been.
+void settle_fastest(const LayoutRequest& request, const costdb::CostDatabase& costs, std::vector<Candidate>& all) {
+    while (true) {
+        Candidate* fastest = nullptr;
+        for (Candidate& one : all)
+            if (one.tried && (fastest == nullptr || is_faster(*one.tried, *fastest->tried))) fastest = &one;
+        if (fastest == nullptr || fastest->settled) return;
+        Trial(request, costs, *fastest).run(true);
+    }
+}
+
 std::vector<Candidate> try_all(const LayoutRequest& request, const costdb::CostDatabase& costs,
                                const Executor& execute) {
     auto all = candidates(request);
     execute(all.size(), [&](std::size_t i) {
         try {
             all[i].refused = refusal(request, all[i].layout);
-            if (!all[i].refused) Trial(request, costs, all[i]).run();
+            if (!all[i].refused) Trial(request, costs, all[i]).run(false);
         } catch (...) {
             all[i].failure = std::current_exception();
         }
     });
     for (const Candidate& candidate : all)
         if (candidate.failure) std::rethrow_exception(candidate.failure);
+    settle_fastest(request, costs, all);
     return all;
 }
 
@@ -226,10 +297,7 @@ LayoutChoice choice_of(const LayoutRequest& request, const std::vector<Candidate
         if (candidate.tried) choice.tried.push_back(*candidate.tried);
         if (candidate.refused) ++count[*candidate.refused];
     }
-    std::sort(choice.tried.begin(), choice.tried.end(), [](const LayoutTried& a, const LayoutTried& b) {
-        return std::tuple(a.per_microbatch(), a.layout.tp, a.layout.pp) <
-               std::tuple(b.per_microbatch(), b.layout.tp, b.layout.pp);
-    });
+    std::sort(choice.tried.begin(), choice.tried.end(), is_faster);
     for (std::size_t reason = 0; reason < reasons; ++reason)
         if (count[reason] > 0) choice.refused.push_back({name_of(static_cast<Reason>(reason), request), count[reason]});
     return choice;

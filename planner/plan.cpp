@@ -139,8 +139,8 @@ Compared compare(const Request& request, const costdb::CostDatabase& costs, cons
             refuse(policy.name, applied.why_not);
             continue;
         }
-        result.baselines.push_back(
-            {partition.name, partition.chunks_per_rank, policy.name, applied.replay.makespan, bound});
+        result.baselines.push_back({partition.name, partition.chunks_per_rank, policy.name, applied.replay.makespan,
+                                    bound, applied.replay.makespan + result.candidate.step.optimizer});
         result.schedules.push_back(std::move(*applied.schedule));
     }
     return result;
@@ -229,22 +229,35 @@ std::size_t winner(const std::vector<std::vector<Compared>>& compared, const std
     return *best;
 }
 
-// A policy counts where it applies on every replica, with the time of the slowest.
+// Of partition `best`; ties go to the earlier.
+std::size_t slowest_replica(const std::vector<std::vector<Compared>>& compared, std::size_t best) {
+    std::size_t slowest = 0;
+    for (std::size_t r = 1; r < compared.size(); ++r)
+        if (compared[r][best].found.replay.makespan > compared[slowest][best].found.replay.makespan) slowest = r;
+    return slowest;
+}
+
+// A policy counts where it applies on every replica, with the time of the slowest; a bound of any replica is one of the
+// step.
 void merge_baselines(const std::vector<std::vector<Compared>>& compared, Plan& plan) {
     for (std::size_t p = 0; p < compared.front().size(); ++p)
         for (const auto& policy : search::policies()) {
             std::optional<Baseline> slowest;
             std::optional<NotApplicable> refused;
+            Duration bound{};
             for (const auto& replica : compared) {
                 for (const NotApplicable& why : replica[p].not_applicable)
                     if (why.policy == policy.name && !refused) refused = why;
-                for (const Baseline& one : replica[p].baselines)
-                    if (one.policy == policy.name && (!slowest || one.makespan > slowest->makespan)) slowest = one;
+                for (const Baseline& one : replica[p].baselines) {
+                    if (one.policy != policy.name) continue;
+                    if (!slowest || one.makespan > slowest->makespan) slowest = one;
+                    bound = std::max(bound, one.bound);
+                }
             }
-            if (refused)
-                plan.not_applicable.push_back(*refused);
-            else if (slowest)
-                plan.baselines.push_back(*slowest);
+            if (refused) plan.not_applicable.push_back(*refused);
+            if (refused || !slowest) continue;
+            slowest->bound = bound;
+            plan.baselines.push_back(*slowest);
         }
 }
 
@@ -260,7 +273,7 @@ bool is_of(const Baseline& baseline, const Partition& partition) {
 }
 
 // What an engineer would run without a planner: 1f1b or interleaved, on a fixed chain before any other partition.
-// With its schedule on replica 0.
+// With its schedule on this replica.
 std::optional<BaselinePlan> best_chain(const std::vector<Compared>& replica, const std::vector<Baseline>& baselines) {
     const Compared* of = nullptr;
     const Baseline* best = nullptr;
@@ -387,7 +400,8 @@ Plan make_plan(const Request& request, const costdb::CostDatabase& costs, const 
     Plan plan;
     plan.loads = shared.loads;
     merge_baselines(compared, plan);
-    plan.best_chain = best_chain(compared.front(), plan.baselines);
+    plan.slowest = slowest_replica(compared, best);
+    plan.best_chain = best_chain(compared[plan.slowest], plan.baselines);
     plan.robustness = robustness_of(compared, best, opponents(plan), request.seed, execute);
     Duration optimizer{};
     for (std::size_t r = 0; r < replicas; ++r) {
@@ -395,10 +409,8 @@ Plan make_plan(const Request& request, const costdb::CostDatabase& costs, const 
         replica.microbatches = shared.shares[r];
         replica.candidate = std::move(compared[r][best].candidate);
         replica.found = std::move(compared[r][best].found);
-        if (replica.found.replay.makespan > plan.makespan) {
-            plan.makespan = replica.found.replay.makespan;
-            plan.lower_bound = replica.found.bound;
-        }
+        plan.makespan = std::max(plan.makespan, replica.found.replay.makespan);
+        plan.lower_bound = std::max(plan.lower_bound, replica.found.bound);
         optimizer = std::max(optimizer, replica.candidate.step.optimizer);
         plan.model_flops += replica.candidate.step.model_flops;
         add_shares(replica.candidate.step, *replica.found.schedule, plan.shares);

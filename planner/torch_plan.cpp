@@ -22,7 +22,20 @@ struct Setting {
     Duration best = Duration::max();
 };
 
-void apply_policies(Setting& setting, std::string& why_not) {
+// Keeps the fastest recomputation of a (partition, policy); ties go to the earlier.
+void keep(std::vector<TorchBaseline>& baselines, const TorchBaseline& found) {
+    const auto same = std::find_if(baselines.begin(), baselines.end(), [&](const TorchBaseline& one) {
+        return one.partition == found.partition && one.chunks_per_rank == found.chunks_per_rank &&
+               one.policy == found.policy;
+    });
+    if (same == baselines.end())
+        baselines.push_back(found);
+    else if (found.makespan < same->makespan)
+        *same = found;
+}
+
+void apply_policies(Setting& setting, std::vector<TorchBaseline>& baselines, std::string& why_not) {
+    const partition::Partition& partition = setting.candidate.partition;
     const Problem& problem = setting.candidate.step.problem;
     const Replayer replayer(problem);
     for (const auto& policy : search::policies()) {
@@ -33,6 +46,8 @@ void apply_policies(Setting& setting, std::string& why_not) {
         }
         if (breaks_torch_rules(problem, *applied.schedule)) continue;
         setting.best = std::min(setting.best, applied.replay.makespan);
+        keep(baselines,
+             {partition.name, partition.chunks_per_rank, policy.name, setting.recompute, applied.replay.makespan});
         setting.starts.push_back(std::move(*applied.schedule));
     }
 }
@@ -53,6 +68,13 @@ StepInput step_input(const Request& request, const costdb::CostDatabase& costs, 
 }
 
 }  // namespace
+
+const TorchBaseline* TorchPlan::best(std::string_view policy) const {
+    const TorchBaseline* best = nullptr;
+    for (const TorchBaseline& one : baselines)
+        if (one.policy == policy && (best == nullptr || one.makespan < best->makespan)) best = &one;
+    return best;
+}
 
 TorchPlan make_torch_plan(const Request& request, const costdb::CostDatabase& costs,
                           const std::vector<partition::Partition>& partitions,
@@ -79,7 +101,7 @@ TorchPlan make_torch_plan(const Request& request, const costdb::CostDatabase& co
                 plan.why_not = *why;
                 continue;
             }
-            apply_policies(setting, plan.why_not);
+            apply_policies(setting, plan.baselines, plan.why_not);
             if (setting.starts.empty() || (best && setting.best >= best->best)) continue;
             best = std::move(setting);
         }

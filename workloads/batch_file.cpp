@@ -39,7 +39,7 @@ Item given_item(const Json& json, Modality modality) {
 }
 
 Item image_item(const Json& json, const ItemRules& rules) {
-    json.only_keys({"width", "height", "role"});
+    json.only_keys({"width", "height", "tokens", "patches", "role"});
     return rules.image(json.at("width").integer(1, most_pixels), json.at("height").integer(1, most_pixels),
                        is_target(json));
 }

@@ -244,6 +244,13 @@ Model parse_model(const JsonDocument& document) {
     return parse_model_object(document.root());
 }
 
-Model read_model(const std::filesystem::path& path) { return parse_model(JsonDocument::read(path)); }
+Model read_model(const std::filesystem::path& path) {
+    const auto document = JsonDocument::read(path);
+    const Json root = document.root();
+    if (root.is_object() && !root.find("format") && (root.find("architectures") || root.find("model_type")))
+        fail(ErrorKind::input, "{}: is a Hugging Face configuration, no model file: write hf:{}", path.string(),
+             path.string());
+    return parse_model(document);
+}
 
 }  // namespace pipeweaver::workloads

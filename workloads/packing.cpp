@@ -42,21 +42,26 @@ void require_items_fit(const Sample& sample, const Model& model) {
     for (std::size_t i = 0; i < sample.items.size(); ++i)
         if (sample.items[i].tokens > model.microbatch_tokens)
             fail(ErrorKind::input,
-                 "sample '{}' has an item ({}, number {}) of {} tokens, a microbatch of '{}' holds {}", sample.id,
-                 name_of(sample.items[i].modality), i, sample.items[i].tokens, model.name, model.microbatch_tokens);
+                 "sample '{}' has an item ({}, number {}) of {} tokens, a microbatch of '{}' holds {} "
+                 "(microbatch_tokens of its model file)",
+                 sample.id, name_of(sample.items[i].modality), i, sample.items[i].tokens, model.name,
+                 model.microbatch_tokens);
 }
 
 void require_fit(const Sample& sample, const Load& load, const Model& model) {
     require_items_fit(sample, model);
     if (load.tokens > model.microbatch_tokens)
-        fail(ErrorKind::input, "sample '{}' has {} tokens, a microbatch of '{}' holds {}", sample.id, load.tokens,
-             model.name, model.microbatch_tokens);
+        fail(ErrorKind::input,
+             "sample '{}' has {} tokens, a microbatch of '{}' holds {} (microbatch_tokens of its model file)",
+             sample.id, load.tokens, model.name, model.microbatch_tokens);
     if (model.most_items > 0 && load.items > model.most_items)
-        fail(ErrorKind::input, "sample '{}' has {} items, a microbatch of '{}' holds {}", sample.id, load.items,
-             model.name, model.most_items);
+        fail(ErrorKind::input, "sample '{}' has {} items, a microbatch of '{}' holds {} (most_items of its model file)",
+             sample.id, load.items, model.name, model.most_items);
     if (!fits(load, model))
-        fail(ErrorKind::input, "sample '{}' has {:.6g} s of video, a microbatch of '{}' holds {:.6g} s", sample.id,
-             static_cast<double>(load.video_us) / 1e6, model.name, model.most_video_seconds);
+        fail(ErrorKind::input,
+             "sample '{}' has {:.6g} s of video, a microbatch of '{}' holds {:.6g} s (most_video_seconds of its model "
+             "file)",
+             sample.id, static_cast<double>(load.video_us) / 1e6, model.name, model.most_video_seconds);
 }
 
 // The samples of each microbatch, in the order that they were put there.

@@ -7,6 +7,7 @@
 #include "tests/support/small_model.hpp"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <string>
@@ -313,4 +314,39 @@ TEST_CASE("the parts of a rank's time fill the step") {
         }
         CHECK(std::abs(end - 1'000'000) <= 10);
     }
+}
+
+TEST_CASE("step, makespan, bound and gap of the table can be checked against each other") {
+    const auto request = small_request();
+    auto plan = planned(request);
+    plan.makespan = std::chrono::milliseconds(3713);
+    plan.step = std::chrono::milliseconds(3726);
+    plan.lower_bound = std::chrono::milliseconds(3550);
+    const auto text = emit::plan_table(request, plan);
+    CHECK(text.find("\nstep 3.726 s = makespan 3.713 s + 0.013 s optimizer ") != std::string::npos);
+    CHECK(text.find("\nbound 3.550 s on the makespan, gap 4.6 %\n") != std::string::npos);  // 3.713 / 3.550
+    CHECK(text.find("    3.713 s    3.550 s    4.6 %    3.726 s   1.000x\n") != std::string::npos);
+}
+
+TEST_CASE("with several replicas memory is each rank's fullest, and the slowest is pictured, by its number") {
+    auto request = small_request();
+    request.cluster = testing::small_cluster(16);
+    request.layout.dp = 2;
+    auto plan = planned(request);
+    REQUIRE(plan.replicas.size() == 2);
+    plan.slowest = 1;
+    auto& peak = plan.replicas[1].found.replay.peak;
+    peak[2] = plan.replicas[0].found.replay.peak[2] + Bytes{std::int64_t{1} << 30};
+    peak[3] = plan.replicas[0].found.replay.peak[3] - Bytes{1};
+    const auto text = emit::plan_table(request, plan);
+    const auto row_of = [&](const std::string& start) { return between(text, "\n" + start, "\n0"); };
+    CHECK(row_of("rank ").find("fullest replica") != std::string::npos);
+    CHECK(between(text, "\n2      " + fmt::format("{:>11}", human(peak[2])), "\n3").ends_with(" 1"));
+    CHECK(between(text, "\n3      ", "\n\n").ends_with(" 0"));
+    CHECK(text.find("\nreplica 1 of 2, the slowest: makespan ") != std::string::npos);
+    CHECK(text.find("torch/schedule.csv, of replica 0 alone") != std::string::npos);
+
+    const auto page = emit::report(request, plan);
+    CHECK(count(page, "Replica 1 of 2 is shown, the slowest.") == 3);
+    CHECK(page.find("of replica 0 alone") != std::string::npos);
 }

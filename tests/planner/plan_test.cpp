@@ -104,6 +104,23 @@ TEST_CASE("replicas share the microbatches, and the slowest decides") {
     CHECK(plan.replicas[0].candidate.partition.name == plan.replicas[1].candidate.partition.name);
 }
 
+TEST_CASE("the bound of a step is the largest of its replicas', for the plan and for each baseline") {
+    auto request = small_request(2);
+    request.partition = "dip";
+    request.sharing = partition::Sharing::in_turn;
+    request.microbatches = testing::small_batch({9, 0, 9, 1, 9, 0, 8, 2});
+    const auto plan = planned(request);
+    Duration bound{}, makespan{};
+    for (const auto& replica : plan.replicas) {
+        bound = std::max(bound, replica.found.bound);
+        makespan = std::max(makespan, replica.found.replay.makespan);
+    }
+    CHECK(plan.lower_bound == bound);
+    CHECK(plan.replicas[plan.slowest].found.replay.makespan == makespan);
+    REQUIRE(!plan.baselines.empty());
+    for (const auto& baseline : plan.baselines) CHECK(baseline.bound == bound);
+}
+
 TEST_CASE("replicas that share by cost are faster than in turn, and every microbatch keeps its loss weight") {
     auto request = small_request(2);
     request.partition = "dip";
@@ -172,4 +189,28 @@ TEST_CASE("a batch without any image plans as a language model alone would") {
     for (const auto& task : plan.replicas[0].candidate.step.problem.tasks)
         CHECK(task.module.find("llm") != std::string::npos);
     CHECK(plan.torch.found.schedule.has_value() != !plan.torch.why_not.empty());
+}
+
+TEST_CASE("the schedule for PyTorch is never slower than a known one with the same padding") {
+    const auto plan = planned(small_request());
+    REQUIRE(plan.torch.found.schedule);
+    for (const std::string_view policy : {"1f1b", "interleaved", "gpipe"}) {
+        CAPTURE(policy);
+        const auto* best = plan.torch.best(policy);
+        REQUIRE(best != nullptr);
+        CHECK(plan.torch.found.replay.makespan <= best->makespan);
+        for (const auto& one : plan.torch.baselines)
+            if (one.policy == policy) CHECK(best->makespan <= one.makespan);
+    }
+    CHECK(plan.torch.best("bigmac") == nullptr);
+}
+
+TEST_CASE("a step is a makespan and its own partition's optimizer") {
+    const auto plan = planned(small_request());
+    const auto& won = plan.replicas.front().candidate.partition;
+    for (const auto& baseline : plan.baselines) {
+        CHECK(baseline.step > baseline.makespan);
+        if (baseline.partition == won.name && baseline.chunks_per_rank == won.chunks_per_rank)
+            CHECK(baseline.step - baseline.makespan == plan.step - plan.makespan);
+    }
 }

@@ -116,7 +116,7 @@ def test_a_layout_is_chosen_where_it_is_asked_for(pipeweaver, tmp_path):
     assert all(one["tp"] * one["pp"] * one["dp"] == 32 and one["microbatches"] == 4 * one["dp"] for one in tried)
     assert plan["asked"]["microbatches"] == tried[0]["microbatches"]
     assert {one["why"]: one["layouts"] for one in plan["layout_choice"]["refused"]}[
-        "tensor parallel groups would not fit into nodes of 8 GPUs"] == 3
+        "tp does not divide the 8 GPUs of a node"] == 3
     table = pipeweaver(*rest, "--tp", "auto", "--pp", "auto", "--dp", "auto", "--threads", "2", "--out", tmp_path / "two")
     assert f"layout: the fastest of {len(tried)} that fit" in table
     assert digests(tmp_path / "one") == digests(tmp_path / "two")
@@ -315,7 +315,7 @@ def test_an_image_larger_than_a_microbatch_is_refused_with_its_line(pipeweaver, 
     batch = write_batch(tmp_path, [(100, [SCREEN]), (100, [SCREEN, {"tokens": 9000, "patches": 36000}])])
     assert pipeweaver.fails(*PLAN, "--batch", batch, "--out", tmp_path / "plan") == (
         2, f"pipeweaver: {batch}:2: sample 's1' has an item (image, number 1) of 9000 tokens, a microbatch of 'dip-vlm-m' "
-        "holds 8192")
+        "holds 8192 (microbatch_tokens of its model file)")
     assert not (tmp_path / "plan").exists()
 
 
@@ -514,3 +514,73 @@ def test_bench_plan_compares_with_every_policy_the_best_one_and_wrong_costs(pipe
     for row in told["robustness"]:
         assert (f"| {row['partition']} | {row['policy']} | 2 | {row['gain_p10']:.3f}x | {row['gain_p50']:.3f}x | "
                 f"{row['gain_p90']:.3f}x | {100 * row['wins_share']:.1f} % |") in table
+
+
+def test_a_hugging_face_file_without_its_prefix_says_how_to_write_it(pipeweaver, tmp_path):
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({"architectures": ["LlamaForCausalLM"], "model_type": "llama"}))
+    rest = ["--cluster", "h100-sxm:8", *BATCH, "--out", tmp_path / "out"]
+    status, line = pipeweaver.fails("plan", "--model", path, *rest)
+    assert status == 2 and line.endswith(f"{path}: is a Hugging Face configuration, no model file: write hf:{path}")
+    for name in ("Qwen/Qwen2.5-VL-7B-Instruct", "hf:Qwen/Qwen2.5-VL-7B-Instruct"):
+        status, line = pipeweaver.fails("plan", "--model", name, *rest)
+        assert status == 2 and "nothing is downloaded" in line and "hf:FILE" in line
+
+
+@pytest.mark.parametrize("line", ['{"id":"b","text_tokens":7', '{"id":"b","text_to', '{"id":"b","images":[{"width":1'])
+def test_a_line_that_was_cut_is_said_to_end_too_early(pipeweaver, tmp_path, line):
+    batch = tmp_path / "batch.jsonl"
+    batch.write_text('{"id":"a","text_tokens":7}\n' + line)
+    status, message = pipeweaver.fails("plan", "--model", "dip-vlm-m", "--cluster", "h100-sxm:32", "--batch", batch,
+                              "--out", tmp_path / "out")
+    assert status == 2 and f"{batch}:2: is not JSON" in message and message.endswith("it ends too early")
+
+
+def test_what_an_image_may_have_is_listed_with_tokens_and_patches(pipeweaver, tmp_path):
+    batch = tmp_path / "batch.jsonl"
+    batch.write_text('{"id":"a","text_tokens":7,"images":[{"zzzzzz":1}]}\n')
+    status, message = pipeweaver.fails("plan", "--model", "dip-vlm-m", "--cluster", "h100-sxm:32", "--batch", batch,
+                              "--out", tmp_path / "out")
+    assert status == 2 and "tokens" in message and "patches" in message and "width" in message
+
+
+def test_gpus_that_fill_no_whole_nodes_are_remarked(pipeweaver, tmp_path):
+    def said(gpus):
+        command = [pipeweaver.path, "plan", "--model", "dip-vlm-s", "--cluster", f"h100-sxm:{gpus}", "--tp", "2", "--pp", "3",
+                   "--partition", "dip", *BATCH, "--max-rounds", "1", "--out", tmp_path / str(gpus)]
+        return subprocess.run(command, capture_output=True, text=True, timeout=600, check=True).stderr
+    assert "30 GPUs are 3 nodes of 8 and 6 GPUs of another" in said(30)
+    assert "of another" not in said(24)
+    assert "of another" not in said(6)  # a part of one node
+
+
+def test_a_smaller_plan_leaves_no_replica_of_the_larger_behind(pipeweaver, tmp_path):
+    rest = ["plan", "--model", "dip-vlm-m", "--tp", "8", "--pp", "4", *BATCH, "--max-rounds", "1", "--partition", "dip",
+            "--out", tmp_path / "plan"]
+    pipeweaver(*rest, "--cluster", "h100-sxm:64")
+    assert (tmp_path / "plan/replica-001").is_dir()
+    (tmp_path / "plan/mine.txt").write_text("a reader's own")
+    pipeweaver(*rest, "--cluster", "h100-sxm:32")
+    assert not (tmp_path / "plan/replica-001").exists()
+    assert (tmp_path / "plan/replica-000/solution.json").exists() and (tmp_path / "plan/mine.txt").exists()
+
+
+def test_one_ratio_of_the_schedule_for_pytorch_stands_everywhere(pipeweaver, tmp_path):
+    rest = ["plan", "--model", "dip-vlm-m", "--cluster", "h100-sxm:64", "--tp", "8", "--pp", "4", *BATCH, "--max-rounds", "3",
+            "--seed", "2", "--out", tmp_path / "plan"]  # of this seed the slowest replica's bound is not the largest
+    table = pipeweaver(*rest)
+    plan = json.loads((tmp_path / "plan/plan.json").read_text())
+    torch, replica = plan["torch"], plan["replicas"][0]
+    assert torch["replica"] == 0
+    assert torch["over_free_plan"] == pytest.approx(torch["makespan_ns"] / replica["makespan_ns"] - 1)
+    ratio = 1 + torch["over_free_plan"]
+    assert f"{ratio:.2f}x the plan's for this replica" in table
+    assert f"{ratio:.3f}x the plan&#39;s for this replica" in (tmp_path / "plan/report.html").read_text()
+    assert {one["policy"] for one in torch["baselines"]} >= {"1f1b", "interleaved", "gpipe"}
+    for policy in ("1f1b", "interleaved"):
+        best = min(one["makespan_ns"] for one in torch["baselines"] if one["policy"] == policy)
+        assert torch["makespan_ns"] <= best
+        assert f"with the same padding {policy} takes {best * 1e-9:.3f} s" in table
+    assert plan["lower_bound_ns"] == max(one["lower_bound_ns"] for one in plan["replicas"])
+    slowest = max(plan["replicas"], key=lambda one: one["makespan_ns"])
+    assert slowest["lower_bound_ns"] < plan["lower_bound_ns"]

@@ -234,7 +234,7 @@ def test_a_bad_header_is_refused(pipeweaver, tmp_path, header, message):
 
 
 @pytest.mark.parametrize("capacity, message", [
-    ("1000B", r"rank 0 does not fit: .*: 100 bytes short$"), ("1099B", r"rank 0 does not fit: .*: 1 bytes short$")])
+    ("1000B", r"rank 0 does not fit: .*: 100 B short$"), ("1099B", r"rank 0 does not fit: .*: 1 B short$")])
 def test_a_capacity_that_is_too_small_names_rank_and_bytes(pipeweaver, tmp_path, capacity, message):
     status, line = pipeweaver.fails("solve", "--stages", write(tmp_path, *GOOD), "--microbatches", "3", "--capacity",
                                     capacity, "--out", tmp_path / "out")
@@ -245,11 +245,11 @@ def test_a_capacity_that_is_too_small_names_rank_and_bytes(pipeweaver, tmp_path,
 def test_one_microbatch_at_a_time_fits_exactly_and_torch_says_why_not(pipeweaver, tmp_path):
     answer = solve(pipeweaver, write(tmp_path, *GOOD), tmp_path / "out", "--capacity", "1100B")
     assert answer["makespan_ns"] == 3 * 60_000
-    assert re.search(r"receive buffers .* rank 0 does not fit: .* 15 bytes short", answer["torch"]["why_not"])
+    assert re.search(r"receive buffers .* rank 0 does not fit: .* 15 B short", answer["torch"]["why_not"])
     assert not (tmp_path / "out/torch").exists()
     status, line = pipeweaver.fails("solve", "--stages", tmp_path / "stages.csv", "--microbatches", "3", "--capacity", "1100B",
                                     "--target", "torch-csv", "--out", tmp_path / "out2")
-    assert status == 4 and "15 bytes short" in line
+    assert status == 4 and "15 B short" in line
 
 
 @pytest.mark.parametrize("options, message", [
@@ -283,3 +283,12 @@ def test_options_of_stages_need_stages(pipeweaver, tmp_path):
     assert status == 2 and "--capacity: is for --stages" in line
     status, line = pipeweaver.fails("solve", "--out", tmp_path / "out")
     assert status == 2 and "PROBLEM: is missing" in line
+
+
+def test_times_below_a_millisecond_are_remarked_and_planned_all_the_same(pipeweaver, tmp_path):
+    def said(*rows):
+        command = [pipeweaver.path, "solve", "--stages", write(tmp_path, *rows), "--microbatches", "3", "--max-rounds", "1",
+                   "--out", tmp_path / "out"]
+        return subprocess.run(command, capture_output=True, text=True, timeout=600, check=True).stderr
+    assert "every time is below 1 ms" in said("0,0,9.8,19.7,,100,1000,50", "1,1,12,24,11,70,2000,0")
+    assert "every time" not in said("0,0,9.8,19.7,,100,1000,50", "1,1,12,1000,11,70,2000,0")

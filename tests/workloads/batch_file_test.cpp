@@ -158,7 +158,7 @@ TEST_CASE("bad batch lines are refused with file, line, place and what is allowe
         return good + R"({"id":"b","text_tokens":5,"images":[{"width":9,"height":9},)" + text + "]}\n";
     };
     CHECK(problem(good, m) == "read");
-    CHECK(problem(good + "{\"id\":", m) == ":2: is not JSON: line 1, column 7");
+    CHECK(problem(good + "{\"id\":", m) == ":2: is not JSON: line 1, column 7: it ends too early");
     CHECK(problem(good + "\n" + good, m) == ":2: the line is empty");
     CHECK(problem("", m) == ": holds no sample");
     CHECK(problem(good + "[]\n", m) == ":2: is [], an object is needed");
@@ -191,10 +191,12 @@ TEST_CASE("bad batch lines are refused with file, line, place and what is allowe
 TEST_CASE("a sample that no microbatch can hold is refused on its line") {
     const std::string good = R"({"id":"a","text_tokens":5})"
                              "\n";
-    CHECK(problem(good + R"({"id":"b","text_tokens":8193})", model("dip-vlm-m")) ==
-          ":2: sample 'b' has 8193 tokens, a microbatch of 'dip-vlm-m' holds 8192");
+    CHECK(
+        problem(good + R"({"id":"b","text_tokens":8193})", model("dip-vlm-m")) ==
+        ":2: sample 'b' has 8193 tokens, a microbatch of 'dip-vlm-m' holds 8192 (microbatch_tokens of its model file)");
     CHECK(problem(good + R"({"id":"b","text_tokens":0,"images":[{"tokens":8193,"patches":9}]})", model("dip-vlm-m")) ==
-          ":2: sample 'b' has an item (image, number 0) of 8193 tokens, a microbatch of 'dip-vlm-m' holds 8192");
+          ":2: sample 'b' has an item (image, number 0) of 8193 tokens, a microbatch of 'dip-vlm-m' holds 8192 "
+          "(microbatch_tokens of its model file)");
 }
 
 TEST_CASE("a file of more samples than a step has is refused on its first line too many, read twice or once") {

@@ -121,18 +121,25 @@ TEST_CASE("a vision encoder alone attends inside each image") {
 
 TEST_CASE("a sample that no microbatch can hold is named") {
     const Model vlm = model("dip-vlm-s"), t2v = model("dip-t2v-s");
-    CHECK_THROWS_WITH_AS(pack({sample("long", 8193)}, vlm),
-                         "sample 'long' has 8193 tokens, a microbatch of 'dip-vlm-s' holds 8192", Error);
-    CHECK_THROWS_WITH_AS(pack({sample("many", 0, std::vector<Item>(49, {Modality::image, 1, 16, 0, false}))}, vlm),
-                         "sample 'many' has 49 items, a microbatch of 'dip-vlm-s' holds 48", Error);
+    CHECK_THROWS_WITH_AS(
+        pack({sample("long", 8193)}, vlm),
+        "sample 'long' has 8193 tokens, a microbatch of 'dip-vlm-s' holds 8192 (microbatch_tokens of its model file)",
+        Error);
+    CHECK_THROWS_WITH_AS(
+        pack({sample("many", 0, std::vector<Item>(49, {Modality::image, 1, 16, 0, false}))}, vlm),
+        "sample 'many' has 49 items, a microbatch of 'dip-vlm-s' holds 48 (most_items of its model file)", Error);
     CHECK_THROWS_WITH_AS(pack({sample("film", 1, {{Modality::video, 0, 1344, 16.5, true}})}, t2v),
-                         "sample 'film' has 16.5 s of video, a microbatch of 'dip-t2v-s' holds 16 s", Error);
+                         "sample 'film' has 16.5 s of video, a microbatch of 'dip-t2v-s' holds 16 s "
+                         "(most_video_seconds of its model file)",
+                         Error);
 }
 
 TEST_CASE("an item larger than a microbatch is named with its number") {
     CHECK_THROWS_WITH_AS(
         pack({sample("a", 7, {picture, {Modality::image, 9000, 36000, 0, false}})}, model("dip-vlm-s")),
-        "sample 'a' has an item (image, number 1) of 9000 tokens, a microbatch of 'dip-vlm-s' holds 8192", Error);
+        "sample 'a' has an item (image, number 1) of 9000 tokens, a microbatch of 'dip-vlm-s' holds 8192 "
+        "(microbatch_tokens of its model file)",
+        Error);
 }
 
 TEST_CASE("any batch is packed whole, within the limits and in order") {

@@ -54,6 +54,11 @@ struct FileToWrite {
 /// Throws Error{io}.
 void write_files(const std::vector<FileToWrite>& files);
 
+/// Removes the files of these names in `folder`, but none of `kept`, and then the folder if nothing is left in it. Any
+/// other file stays, and so does a folder that is a link. Throws Error{io}.
+void remove_files(const std::filesystem::path& folder, const std::vector<std::string>& names,
+                  const std::vector<FileToWrite>& kept);
+
 /// SHA-256 of `bytes` as 64 lower-case hex digits.
 [[nodiscard]] std::string sha256(std::string_view bytes);
 

@@ -17,6 +17,13 @@ namespace pipeweaver::emit {
 [[nodiscard]] std::vector<FileToWrite> plan_files(const planner::Request& request, const planner::Plan& plan,
                                                   const std::filesystem::path& folder);
 
+/// Removes what an older plan left in `folder` and this one did not write: its files in replica-NNN/ and torch/, and
+/// those folders if nothing else is in them. Other files stay. Throws Error{io}.
+void remove_older_plan(const std::filesystem::path& folder, const std::vector<FileToWrite>& written);
+
+/// The same for torch/ alone: a plan from stage times has no replicas.
+void remove_older_torch(const std::filesystem::path& folder, const std::vector<FileToWrite>& written);
+
 /// plan.json ("pipeweaver-plan/1").
 [[nodiscard]] std::string plan_json(const planner::Request& request, const planner::Plan& plan);
 
@@ -24,8 +31,8 @@ namespace pipeweaver::emit {
 /// weights that make the loss independent of the packing: a microbatch's loss tokens over the step's.
 [[nodiscard]] std::string assignment_json(const planner::Request& request, const planner::Plan& plan);
 
-/// The plan for a person: step, MFU, memory by rank, every (partition, policy) with time, bound and gap, where the time
-/// goes and what its figures rest on, and a picture of replica 0.
+/// The plan for a person: step, MFU, memory by rank in its fullest replica, every (partition, policy) with time, bound
+/// and gap, where the time goes and what its figures rest on, and a picture of the slowest replica.
 [[nodiscard]] std::string plan_table(const planner::Request& request, const planner::Plan& plan);
 
 /// A solved problem for a program: makespan, bound, gap, how it was found. Pre: found.schedule.

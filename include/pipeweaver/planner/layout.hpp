@@ -26,7 +26,8 @@ struct LayoutRequest {
 struct LayoutTried {
     emulator::Layout layout;
     std::size_t microbatches = 0;  ///< that it was judged by, of all replicas; of more than 32 a replica, 32
-    Duration step{};               ///< of the most loaded replica, with gradient reduction and optimizer
+    Duration step{};               ///< of the slowest replica (of the most loaded one, where a layout is slower than
+                                   ///< the fastest anyway), with gradient reduction and optimizer
     std::string partition, policy;
 
     Duration per_microbatch() const { return step / static_cast<std::int64_t>(microbatches); }
@@ -46,9 +47,9 @@ struct LayoutChoice {
 };
 
 /// Tries every tp x pp x dp = GPUs with what is fixed: tp inside a node, dividing heads and feed-forward widths; a
-/// layer of every module for each rank; a microbatch for each replica. Partitions dip and balanced, policies 1f1b and
-/// dual-queue. Throws Error{limit} where nothing fits: which layout comes closest, its rank, what is short, and what
-/// would fit; Error{input} where no layout agrees with the GPUs and the model. Pre: microbatches.
+/// layer of every module for each rank; a microbatch for each replica. Partitions dip and balanced, policies
+/// dual-queue, 1f1b and gpipe. Throws Error{limit} where nothing fits: which layout comes closest, its rank, what is
+/// short, and what would fit; Error{input} where no layout agrees with the GPUs and the model. Pre: microbatches.
 [[nodiscard]] LayoutChoice choose_layout(const LayoutRequest& request, const costdb::CostDatabase& costs,
                                          const Executor& execute);
 

@@ -36,13 +36,14 @@ struct Request {
 /// Opens a search that may use `share` of the whole budget, and says when it must end.
 using Allowance = std::function<search::KeepGoing(double share)>;
 
-/// A policy on a partition, on every replica: the slowest decides.
+/// A policy on a partition, on every replica: the slowest decides, as it does for the plan.
 struct Baseline {
     std::string partition;
     std::int64_t chunks_per_rank = 1;
     std::string policy;
     Duration makespan{};
-    Duration bound{};  ///< of the partition's problem
+    Duration bound{};  ///< the largest of the replicas' problems: no makespan of the partition is shorter
+    Duration step{};   ///< makespan and the optimizer, which takes longer where a rank has more parameters
 };
 
 struct NotApplicable {
@@ -65,12 +66,22 @@ struct ReplicaPlan {
     search::Found found;                    ///< its schedule
 };
 
-/// A baseline as it runs on replica 0.
+/// A baseline as it runs on the plan's slowest replica; its `replay` may be shorter than the `baseline`'s makespan,
+/// which is of the baseline's own slowest.
 struct BaselinePlan {
     Baseline baseline;
     Candidate candidate;
     emulator::Schedule schedule;
     emulator::Replay replay;
+};
+
+/// A policy on a chain of padded microbatches, under PyTorch's rules, with the recomputation that is fastest.
+struct TorchBaseline {
+    std::string partition;
+    std::int64_t chunks_per_rank = 1;
+    std::string policy;
+    emulator::Recompute recompute = emulator::Recompute::none;
+    Duration makespan{};
 };
 
 /// The schedule under PyTorch's rules; see torch_plan.hpp.
@@ -80,6 +91,10 @@ struct TorchPlan {
     partition::Padded padding;
     emulator::Recompute recompute = emulator::Recompute::none;  ///< of every stage
     std::string why_not;                                        ///< not empty: there is no such schedule, and why
+    std::vector<TorchBaseline> baselines;                       ///< what PyTorch would take without a plan
+
+    /// The fastest of a policy; null if it applies nowhere.
+    const TorchBaseline* best(std::string_view policy) const;
 };
 
 /// How the microbatches were given to the replicas. A load is what partition::microbatch_costs adds up to.
@@ -103,7 +118,8 @@ struct Plan {
                                                 ///< there is one: what the plan is pictured beside
     TorchPlan torch;                            ///< of replica 0
     Duration makespan{};                        ///< of the slowest replica
-    Duration lower_bound{};                     ///< of the slowest replica
+    Duration lower_bound{};                     ///< the largest of the replicas'
+    std::size_t slowest = 0;                    ///< the replica with the makespan: the one that is pictured
     Duration step{};                            ///< makespan and what follows all ranks (optimizer)
     double mfu = 0;                             ///< model FLOPs / (GPUs * bf16 peak * step)
     double model_flops = 0;                     ///< of all replicas
