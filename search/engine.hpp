@@ -21,8 +21,8 @@ namespace pipeweaver::search {
 /// What was tuned by experiment (docs and README of the module say on what).
 struct Tuning {
     std::size_t slots = 8;
-    std::uint64_t group_rounds = 40;  ///< of the group search at least; it ends after as many without a better one
-    std::uint64_t most_group_rounds = 120;
+    std::uint64_t group_rounds = 25;  ///< of the group search at least; it ends after as many without a better one
+    std::uint64_t most_group_rounds = 60;
     std::uint64_t group_tasks = 1500;     ///< problems of more tasks have fewer group rounds in proportion
     std::uint64_t group_sync_rounds = 8;  ///< group rounds after which the worse half of the slots follows the better
     std::uint64_t group_work = 3'000;     ///< tasks scheduled per slot and round of the group search, about

@@ -35,7 +35,8 @@ std::string why_it_failed(const emulator::Replayer& replayer, const emulator::Re
         case emulator::Outcome::underflow:
             return fmt::format("{} gives back {} that it did not take", at, human(replay.short_by));
         case emulator::Outcome::deadlock:
-            return fmt::format("deadlock: {} waits for ever", at);
+            return fmt::format(
+                "its fixed order cannot run here: {} would wait for a task that the order puts behind it", at);
         case emulator::Outcome::completed:
             break;
     }
