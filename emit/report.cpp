@@ -52,7 +52,7 @@ std::string figures(const Plan& plan) {
         const Duration chain = plan.best_chain->baseline.step;
         const bool chained = plan.best_chain->candidate.partition.chains.size() == 1;
         text += figure(
-            chained ? "best fixed chain over plan" : "best known schedule over plan", times(ratio(chain, plan.step)),
+            chained ? "best 1F1B chain over plan" : "best 1F1B over plan", times(ratio(chain, plan.step)),
             fmt::format("{}: step {} over {}", chain_name(plan.best_chain->baseline), human(chain), human(plan.step)));
     }
     text += figure("MFU", percent(plan.mfu), "model FLOPs, recomputation not counted, over bf16 peak");
@@ -70,11 +70,11 @@ std::vector<Drawn> drawn(const Plan& plan) {
                                     replica.found.replay.makespan),
                             &replica.candidate.step.problem, &*replica.found.schedule, &replica.found.replay}};
     if (plan.best_chain)
-        all.push_back({"chain",
-                       caption(plan.best_chain->candidate.partition.chains.size() == 1 ? "Best fixed chain"
-                                                                                       : "Best known schedule",
-                               chain_name(plan.best_chain->baseline), plan.best_chain->replay.makespan),
-                       &plan.best_chain->candidate.step.problem, &plan.best_chain->schedule, &plan.best_chain->replay});
+        all.push_back(
+            {"chain",
+             caption(plan.best_chain->candidate.partition.chains.size() == 1 ? "Best 1F1B chain" : "Best 1F1B",
+                     chain_name(plan.best_chain->baseline), plan.best_chain->replay.makespan),
+             &plan.best_chain->candidate.step.problem, &plan.best_chain->schedule, &plan.best_chain->replay});
     return all;
 }
 

@@ -293,8 +293,8 @@ std::optional<BaselinePlan> best_chain(const std::vector<Compared>& replica, con
     return BaselinePlan{*best, of->candidate, schedule, replay(of->candidate.step.problem, schedule)};
 }
 
-// What the plan must stand up to: the chain it is pictured beside, and the usual pairs, each with the chunks it is
-// fastest with.
+// What the plan must stand up to: the fastest of all known schedules, the chain it is pictured beside, and the usual
+// pairs, each with the chunks it is fastest with.
 std::vector<Baseline> opponents(const Plan& plan) {
     std::vector<Baseline> all;
     const auto add = [&](const Baseline& baseline) {
@@ -302,6 +302,9 @@ std::vector<Baseline> opponents(const Plan& plan) {
             if (one.partition == baseline.partition && one.policy == baseline.policy) return;
         all.push_back(baseline);
     };
+    const auto fastest_of_all = std::min_element(plan.baselines.begin(), plan.baselines.end(),
+                                                 [](const Baseline& a, const Baseline& b) { return a.step < b.step; });
+    if (fastest_of_all != plan.baselines.end()) add(*fastest_of_all);
     if (plan.best_chain) add(plan.best_chain->baseline);
     for (const auto& [partition, policy] : usual_pairs) {
         const Baseline* fastest = nullptr;

@@ -124,8 +124,8 @@ struct Plan {
     double mfu = 0;                             ///< model FLOPs / (GPUs * bf16 peak * step)
     double model_flops = 0;                     ///< of all replicas
     TimeShares shares;
-    /// Against best_chain first, then (megatron, 1f1b), (megatron, interleaved) and (dip, dual-queue) as far as they
-    /// apply, each with the chunks it is fastest with; nothing: none applies.
+    /// Against the fastest baseline first, then best_chain, (megatron, 1f1b), (megatron, interleaved) and
+    /// (dip, dual-queue) as far as they apply, each once, with the chunks it is fastest with; nothing: none applies.
     std::optional<Robustness> robustness;
 };
 
