@@ -58,9 +58,9 @@ namespace {
 std::string policies(const StagePlan& plan) {
     const search::Found& best = plan.best.found;
     std::string text =
-        fmt::format("\n{:<12} {:>11} {:>11} {:>8} {:>8}\n", "schedule", "time", "bound", "gap", "vs plan");
+        fmt::format("\n{:<14} {:>11} {:>11} {:>8} {:>8}\n", "schedule", "time", "bound", "gap", "vs plan");
     const auto row = [&](std::string_view name, Duration makespan) {
-        text += fmt::format("{:<12} {:>11} {:>11} {:>6.1f} % {:>7.3f}x\n", name, human(makespan), human(best.bound),
+        text += fmt::format("{:<14} {:>11} {:>11} {:>6.1f} % {:>7.3f}x\n", name, human(makespan), human(best.bound),
                             100 * search::relative_gap(makespan, best.bound),
                             static_cast<double>(makespan.count()) / static_cast<double>(best.replay.makespan.count()));
     };

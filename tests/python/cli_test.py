@@ -584,3 +584,15 @@ def test_one_ratio_of_the_schedule_for_pytorch_stands_everywhere(pipeweaver, tmp
     assert plan["lower_bound_ns"] == max(one["lower_bound_ns"] for one in plan["replicas"])
     slowest = max(plan["replicas"], key=lambda one: one["makespan_ns"])
     assert slowest["lower_bound_ns"] < plan["lower_bound_ns"]
+
+
+@pytest.mark.parametrize("name, cluster", [("llama-3-8b", "h100-sxm:8"), ("qwen2.5-32b", "h100-sxm:32"),
+                                           ("qwen2.5-vl-7b", "h100-sxm:8"), ("qwen2.5-vl-72b", "h100-sxm:64"),
+                                           ("internvl2.5-38b", "h100-sxm:64")])
+def test_public_configurations_plan_as_they_are(pipeweaver, tmp_path, name, cluster):
+    images = "vl" in name
+    samples = [(500 + 157 * i, [{"width": 448, "height": 448 + 56 * (i % 5)}] if images else []) for i in range(24)]
+    plan = json.loads(pipeweaver("plan", "--model", f"hf:{ROOT / 'tests/data/hf' / (name + '.json')}", "--cluster", cluster,
+                                 "--batch", write_batch(tmp_path, samples), "--max-rounds", "1", "--json", "--out",
+                                 tmp_path / "plan"))
+    assert plan["lower_bound_ns"] <= plan["makespan_ns"] <= min(b["makespan_ns"] for b in plan["baselines"])
