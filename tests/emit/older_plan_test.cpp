@@ -50,7 +50,7 @@ TEST_CASE("what an older plan left is removed with its folders, and nothing else
 
 TEST_CASE("a new plan keeps the files of torch that it wrote") {
     const testing::TemporaryFolder temporary("older-torch");
-    const fs::path folder = temporary.path();
+    const fs::path& folder = temporary.path();
     const std::vector<FileToWrite> written{{folder / "torch/schedule.csv", "new"}};
     write_files({{folder / "torch/padding.json", "old"}, {folder / "replica-000/solution.json", "another plan's"}});
     write_files(written);

@@ -201,8 +201,9 @@ TEST_CASE(
     CHECK(against.front().partition == first.partition);
     CHECK(against.front().policy == first.policy);
     CHECK(against.front().chunks_per_rank == first.chunks_per_rank);
-    for (const auto& [partition, policy] :
+    for (const auto& usual :
          {std::pair("megatron", "1f1b"), std::pair("megatron", "interleaved"), std::pair("dip", "dual-queue")}) {
+        const std::string partition = usual.first, policy = usual.second;
         CAPTURE(partition);
         CAPTURE(policy);
         const auto named = [&](const auto& one) { return one.partition == partition && one.policy == policy; };
