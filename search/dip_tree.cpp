@@ -19,7 +19,8 @@ bool DipTree::wants_child(const Node& node) const {
 
 std::uint32_t DipTree::best_child(std::uint32_t node) const {
     const double tries = std::log(static_cast<double>(std::max(1U, nodes_[node].visits)));
-    const double range = static_cast<double>(std::max<std::int64_t>(1, worst_ - best_));
+    const bool seen = best_ <= worst_;  // else every score below is 0
+    const double range = seen ? static_cast<double>(std::max<std::int64_t>(1, worst_ - best_)) : 1;
     std::uint32_t best = none;
     double most = 0;
     for (std::uint32_t child = nodes_[node].first_child; child != none; child = nodes_[child].next) {
