@@ -195,10 +195,11 @@ void Dispatcher::line_up() {
     any_turn_ = false;
 }
 
-void Dispatcher::run(Choice choice, std::span<const std::uint32_t> position) {
+void Dispatcher::run(Choice choice, std::span<const std::uint32_t> position, std::span<const std::int64_t> release) {
     choice_ = choice;
     position_ = position;
     begin();
+    if (!release.empty()) ready_at_.assign(release.begin(), release.end());
     set_up_queues();
     if (choice == Choice::in_order) line_up();
     while (sequence_.size() < flat_.tasks()) {

@@ -40,7 +40,8 @@ public:
     /// Schedules all tasks; smaller `position` = higher priority. Pre: prepare() found nothing short, `choice` is
     /// defined, positions are 0 ... tasks - 1. Time O(tasks * (log tasks + one memory test)), and a test more for each
     /// task that fits its rank but that memory refuses.
-    void run(Choice choice, std::span<const std::uint32_t> position);
+    /// With `release`, ns per task, none starts before its moment: ranks wait.
+    void run(Choice choice, std::span<const std::uint32_t> position, std::span<const std::int64_t> release = {});
 
     /// Of the last run: all tasks in the order in which they were placed (a topological order of edges and ranks'
     /// orders together), and the makespan.

@@ -65,38 +65,54 @@ void Engine::round(const Executor& execute) {
 void Engine::group_round(const Executor& execute) {
     const std::uint64_t each = std::max<std::uint64_t>(1, tuning_.group_work / flat_.tasks());
     if (!group_phase_) {
-        group_phase_ = std::make_unique<GroupPhase>(flat_, slots_.size() + slots_.size() / 4);
+        group_phase_ = std::make_unique<GroupPhase>(flat_, slots_.size());
         evaluations_ += group_phase_->begin(group_mode_, execute);
+        stagger_ = std::make_unique<StaggerPhase>(
+            flat_, groups_, tuning_.stagger_slots * (groups_.several_models ? 2 : 1), group_mode_);
     }
     group_phase_->round(seed_, evaluations_, each, execute);
     evaluations_ += group_phase_->size() * each;
-    for (std::size_t s = 0; s < group_phase_->size(); ++s) {
-        Candidate& best = slots_[s % slots_.size()].best;
-        if (better(group_phase_->best(s), best)) best = group_phase_->best(s);
-    }
+    for (std::size_t s = 0; s < slots_.size(); ++s)
+        if (better(group_phase_->best(s), slots_[s].best)) slots_[s].best = group_phase_->best(s);
     if ((rounds_ + 1) % tuning_.group_sync_rounds == 0) group_phase_->follow_the_better();
     merge("groups");
+    stagger_round(execute);
+}
+
+void Engine::stagger_round(const Executor& execute) {
+    const std::uint64_t each = std::max<std::uint64_t>(1, tuning_.group_work / flat_.tasks());
+    stagger_->round(seed_, evaluations_, each, best_.energy.makespan, execute);
+    evaluations_ += stagger_->size() * each;
+    for (std::size_t s = 0; s < stagger_->size(); ++s) adopt(stagger_->best(s), "staggered");
 }
 
 void Engine::begin_cycle() {
     cycle_length_ = cycle_ == 0 ? tuning_.first_cycle : cycle_length_ + cycle_length_ / 2;
     cycle_round_ = 0;
     group_phase_.reset();
+    if (!groups_.several_models) stagger_.reset();
     for (std::size_t s = 0; s < slots_.size(); ++s) {
         Slot& slot = slots_[s];
         if (s % 2 == 0) slot.best = best_;
-        slot.walk.load(slot.best.sequence, slot.best.mode);
+        const Candidate& other = stagger_ ? stagger_->best(s / 2 % stagger_->size()) : slot.best;
+        const Candidate& from = s % 2 == 1 && other.valid() ? other : slot.best;
+        slot.walk.load(from.sequence, from.mode);
     }
+    if (stagger_) stagger_->forget();
     ++cycle_;
 }
 
 void Engine::follow_the_better() {
-    std::vector<std::pair<double, std::size_t>> standing;
-    for (std::size_t s = 0; s < slots_.size(); ++s)
-        standing.emplace_back(slots_[s].walk.value(slots_[s].walk.energy(), tuning_.weight), s);
-    std::sort(standing.begin(), standing.end());
-    for (std::size_t k = 0; k < standing.size() / 2; ++k)
-        slots_[standing[standing.size() - 1 - k].second].walk.copy(slots_[standing[k].second].walk);
+    // Beginnings of two sorts are not compared: the newer would not live long.
+    const std::size_t sorts = stagger_ ? 2 : 1;
+    for (std::size_t sort = 0; sort < sorts; ++sort) {
+        std::vector<std::pair<double, std::size_t>> standing;
+        for (std::size_t s = sort; s < slots_.size(); s += sorts)
+            standing.emplace_back(slots_[s].walk.value(slots_[s].walk.energy(), tuning_.weight), s);
+        std::sort(standing.begin(), standing.end());
+        for (std::size_t k = 0; k < standing.size() / 2; ++k)
+            slots_[standing[standing.size() - 1 - k].second].walk.copy(slots_[standing[k].second].walk);
+    }
 }
 
 void Engine::anneal_round(const Executor& execute) {
@@ -117,6 +133,7 @@ void Engine::anneal_round(const Executor& execute) {
     ++cycle_round_;
     if (cycle_round_ % tuning_.sync_rounds == 0) follow_the_better();
     merge("annealing");
+    if (stagger_) stagger_round(execute);
 }
 
 }  // namespace pipeweaver::search

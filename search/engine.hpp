@@ -1,8 +1,10 @@
 // The default strategy: rounds of a fixed number of slots, each working from its own state, merged in order.
 //
 //   round 0   starts: given schedules, policies, list schedules under several priorities and memory modes
-//   then      search over group priorities (group_search.hpp), a fixed number of rounds
-//   then      annealing over single steps (anneal.hpp), in cycles that grow longer; each cycle begins from the best
+//   then      search over group priorities (group_search.hpp) and staggered pipelines (stagger.hpp), a number of rounds
+//   then      annealing over single steps (anneal.hpp), in cycles that grow longer; each cycle begins from the best.
+//             Where several models share the ranks, staggered pipelines go on beside it, and every second slot begins
+//             its cycles from what they found.
 //
 // What a slot does in a round is a function of its state, the seed and the number of its first evaluation; nothing else
 // reaches it. All sizes depend on the problem alone.
@@ -11,6 +13,7 @@
 #include "pipeweaver/base/parallel.hpp"
 #include "search/anneal.hpp"
 #include "search/group_phase.hpp"
+#include "search/stagger_phase.hpp"
 #include "search/starts.hpp"
 
 #include <memory>
@@ -21,6 +24,7 @@ namespace pipeweaver::search {
 /// What was tuned by experiment (docs and README of the module say on what).
 struct Tuning {
     std::size_t slots = 8;
+    std::size_t stagger_slots = 2;    ///< twice as many for several models
     std::uint64_t group_rounds = 25;  ///< of the group search at least; it ends after as many without a better one
     std::uint64_t most_group_rounds = 60;
     std::uint64_t group_tasks = 1500;     ///< problems of more tasks have fewer group rounds in proportion
@@ -69,6 +73,7 @@ private:
 
     void merge(std::string_view who);
     void group_round(const Executor& execute);
+    void stagger_round(const Executor& execute);
     void begin_cycle();
     void anneal_round(const Executor& execute);
     bool in_group_search() const;
@@ -82,7 +87,8 @@ private:
     TaskGroups groups_;
     std::vector<Slot> slots_;
     std::unique_ptr<GroupPhase> group_phase_;  // only while it lasts
-    std::vector<std::uint32_t> group_mode_;    // modes under which the group search runs
+    std::unique_ptr<StaggerPhase> stagger_;
+    std::vector<std::uint32_t> group_mode_;  // modes under which both run
     Candidate best_;
     std::string found_by_;
     std::uint64_t rounds_ = 0, evaluations_ = 0;

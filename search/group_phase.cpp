@@ -10,16 +10,12 @@ GroupPhase::GroupPhase(const Flat& flat, std::size_t slots) {
     sides_.push_back(std::make_unique<Side>(flat, false));
     if (returns_all_memory(flat)) sides_.push_back(std::make_unique<Side>(reversed(flat), true));
     slots_.reserve(slots);
-    for (std::size_t s = 0; s < slots; ++s) {
-        slots_.emplace_back(flat, side_of(s));
-        slots_.back().timed = 5 * s >= 4 * slots;
-    }
+    for (std::size_t s = 0; s < slots; ++s) slots_.emplace_back(flat, side_of(s));
 }
 
 std::uint64_t GroupPhase::begin(std::span<const std::uint32_t> mode, const Executor& execute) {
     mode_.assign(mode.begin(), mode.end());
     std::uint64_t made = 0;
-    horizon_ = 0;
     for (const auto& side : sides_) {
         const auto orders = priorities(side->flat);
         struct Beginning {
@@ -37,7 +33,6 @@ std::uint64_t GroupPhase::begin(std::span<const std::uint32_t> mode, const Execu
         made += all.size();
         std::stable_sort(all.begin(), all.end(),
                          [](const Beginning& a, const Beginning& b) { return a.makespan < b.makespan; });
-        if (all.front().makespan < INT64_MAX) horizon_ = std::max(horizon_, all.front().makespan);
         // Each of the best two times: from one beginning, two random walks.
         const std::size_t different = std::max<std::size_t>(1, slots_.size() / sides_.size() / 2);
         std::size_t next = 0;
@@ -62,27 +57,14 @@ void GroupPhase::keep_if_better(Slot& slot) {
     if (better(candidate, slot.best)) slot.best = std::move(candidate);
 }
 
-void GroupPhase::step(Slot& slot, Random& random) {
-    constexpr std::uint64_t patience = 60;
-    const std::int64_t before = slot.search.makespan();
-    if (slot.timed && (slot.stuck == patience || !slot.search.keys().timed)) {
-        slot.search.start_staggered(random, slot.best.valid() ? slot.best.energy.makespan : horizon_);
-        slot.search.evaluate_here();
-        slot.stuck = 0;
-    } else {
-        slot.search.step(random);
-        slot.stuck = slot.search.makespan() < before ? 0 : slot.stuck + 1;
-    }
-    keep_if_better(slot);
-}
-
 void GroupPhase::round(std::uint64_t seed, std::uint64_t first, std::uint64_t each, const Executor& execute) {
     execute(slots_.size(), [&](std::size_t s) {
         Slot& slot = slots_[s];
         if (!slot.fits) return;
         for (std::uint64_t k = 0; k < each; ++k) {
             Random random(seed, first + s * each + k);
-            step(slot, random);
+            slot.search.step(random);
+            keep_if_better(slot);
         }
     });
 }
@@ -91,8 +73,7 @@ void GroupPhase::follow_the_better() {
     for (const auto& side : sides_) {
         std::vector<std::pair<std::int64_t, Slot*>> standing;
         for (Slot& slot : slots_)
-            if (slot.side == side.get() && slot.fits && !slot.timed)
-                standing.emplace_back(slot.search.makespan(), &slot);
+            if (slot.side == side.get() && slot.fits) standing.emplace_back(slot.search.makespan(), &slot);
         std::stable_sort(standing.begin(), standing.end(),
                          [](const auto& a, const auto& b) { return a.first < b.first; });
         for (std::size_t k = 0; k < standing.size() / 2; ++k)

@@ -13,8 +13,7 @@ namespace pipeweaver::search {
 
 class GroupPhase {
 public:
-    /// `slots` searches, every second one reversed where the problem allows it; the last fifth is timed (GroupKeys)
-    /// and begins anew where it gets stuck.
+    /// `slots` searches, every second one reversed where the problem allows it.
     GroupPhase(const Flat& flat, std::size_t slots);
 
     /// Under these modes; each slot begins with one of the best of all priorities and ways to choose.
@@ -49,19 +48,15 @@ private:
         GroupSearch search;
         Walk walk;
         Candidate best;
-        bool fits = false, timed = false;
-        std::uint64_t stuck = 0;  // steps since the last better one
+        bool fits = false;
     };
 
     const Side& side_of(std::size_t slot) const { return *sides_[slot % sides_.size()]; }
-    void step(Slot& slot, Random& random);
     void keep_if_better(Slot& slot);
 
     std::vector<std::unique_ptr<Side>> sides_;
     std::vector<Slot> slots_;
     std::vector<std::uint32_t> mode_;
-    std::int64_t horizon_ = 0;  // what the beginnings reach
-    std::vector<std::uint32_t> sequence_;
 };
 
 }  // namespace pipeweaver::search

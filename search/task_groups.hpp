@@ -1,0 +1,28 @@
+// The tasks of a problem by what they belong to: what moves together in the search over priorities and in rebuilds.
+#pragma once
+
+#include "search/flat.hpp"
+
+#include <array>
+
+namespace pipeweaver::search {
+
+/// Tasks by (microbatch, module, item, segment, direction); made once per problem.
+struct TaskGroups {
+    explicit TaskGroups(const Flat& flat);
+
+    std::vector<std::uint32_t> group_of;    ///< per task
+    std::vector<std::uint32_t> segment_of;  ///< per task: its stage's place among those of its rank
+    Groups<std::uint32_t> tasks;            ///< per group, in reading order
+    /// Groups of a microbatch, in reading order. Where several models have microbatches of one number, each its own.
+    std::vector<std::vector<std::uint32_t>> by_microbatch;
+    std::vector<std::uint32_t> microbatch_of;  ///< per group: index into by_microbatch
+    std::vector<std::uint32_t> kind_of;        ///< per microbatch: those that begin with one module are of one kind
+    /// Per kind: most work that a microbatch of it has on one rank, forwards and what is late.
+    std::vector<std::array<std::int64_t, 2>> work;
+    std::vector<std::uint8_t> late;  ///< per group
+    /// Do several models share the ranks: microbatches that have no module in common?
+    bool several_models = false;
+};
+
+}  // namespace pipeweaver::search
