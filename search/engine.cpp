@@ -7,8 +7,15 @@
 
 namespace pipeweaver::search {
 
-Engine::Engine(const Flat& flat, std::uint64_t seed, std::int64_t bound, const Tuning& tuning)
-    : flat_(flat), tuning_(tuning), seed_(seed), bound_(bound), choices_(flat), groups_(flat) {
+namespace {
+
+// Numbers of lines (near.hpp) behind those of slots.
+constexpr std::size_t staggered = 1'000, elsewhere = 2'000;
+
+}  // namespace
+
+Engine::Engine(const Flat& flat, std::uint64_t seed, std::int64_t bound, const Tuning& tuning, const NearWanted& near)
+    : flat_(flat), tuning_(tuning), seed_(seed), bound_(bound), choices_(flat), groups_(flat), near_(flat, near) {
     slots_.reserve(tuning.slots);
     for (std::size_t s = 0; s < tuning.slots; ++s) slots_.emplace_back(flat, groups_);
 }
@@ -19,6 +26,7 @@ std::optional<std::string> Engine::start(const std::vector<emulator::Schedule>& 
     const Shortage* least = nullptr;
     for (const Start& start : starts) {
         if (start.shortage && (least == nullptr || start.shortage->bytes < least->bytes)) least = &*start.shortage;
+        near_.offer(static_cast<std::uint64_t>(&start - starts.data()), start.candidate, start.name);
         if (!better(start.candidate, best_)) continue;
         best_ = start.candidate;
         found_by_ = start.name;
@@ -31,10 +39,14 @@ std::optional<std::string> Engine::start(const std::vector<emulator::Schedule>& 
 
 void Engine::adopt(const Candidate& candidate, std::string_view who) {
     if (!better(candidate, best_)) return;
+    near_.offer(line(elsewhere), candidate, who);
     best_ = candidate;
     found_by_ = who;
     improved_ = rounds_;
 }
+
+// Where schedules come from, beyond all starts: a slot in a cycle (0: the group search).
+std::uint64_t Engine::line(std::size_t slot) const { return (cycle_ + 1) << 32U | slot; }
 
 // The best of the slots, the first among equals.
 void Engine::merge(std::string_view who) {
@@ -72,8 +84,10 @@ void Engine::group_round(const Executor& execute) {
     }
     group_phase_->round(seed_, evaluations_, each, execute);
     evaluations_ += group_phase_->size() * each;
-    for (std::size_t s = 0; s < slots_.size(); ++s)
+    for (std::size_t s = 0; s < slots_.size(); ++s) {
         if (better(group_phase_->best(s), slots_[s].best)) slots_[s].best = group_phase_->best(s);
+        near_.offer(line(s), group_phase_->best(s), "groups");
+    }
     if ((rounds_ + 1) % tuning_.group_sync_rounds == 0) group_phase_->follow_the_better();
     merge("groups");
     stagger_round(execute);
@@ -83,7 +97,10 @@ void Engine::stagger_round(const Executor& execute) {
     const std::uint64_t each = std::max<std::uint64_t>(1, tuning_.group_work / flat_.tasks());
     stagger_->round(seed_, evaluations_, each, best_.energy.makespan, execute);
     evaluations_ += stagger_->size() * each;
-    for (std::size_t s = 0; s < stagger_->size(); ++s) adopt(stagger_->best(s), "staggered");
+    for (std::size_t s = 0; s < stagger_->size(); ++s) {
+        near_.offer(line(staggered + s), stagger_->best(s), "staggered");
+        adopt(stagger_->best(s), "staggered");
+    }
 }
 
 void Engine::begin_cycle() {
@@ -131,6 +148,7 @@ void Engine::anneal_round(const Executor& execute) {
     });
     evaluations_ += slots_.size() * each;
     ++cycle_round_;
+    for (std::size_t s = 0; s < slots_.size(); ++s) near_.offer(line(s), slots_[s].best, "annealing");
     if (cycle_round_ % tuning_.sync_rounds == 0) follow_the_better();
     merge("annealing");
     if (stagger_) stagger_round(execute);

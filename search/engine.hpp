@@ -13,6 +13,7 @@
 #include "pipeweaver/base/parallel.hpp"
 #include "search/anneal.hpp"
 #include "search/group_phase.hpp"
+#include "search/near.hpp"
 #include "search/stagger_phase.hpp"
 #include "search/starts.hpp"
 
@@ -42,7 +43,8 @@ struct Tuning {
 
 class Engine {
 public:
-    Engine(const Flat& flat, std::uint64_t seed, std::int64_t bound, const Tuning& tuning = {});
+    Engine(const Flat& flat, std::uint64_t seed, std::int64_t bound, const Tuning& tuning = {},
+           const NearWanted& near = {});
 
     /// Round 0. Says why if nothing fits.
     std::optional<std::string> start(const std::vector<emulator::Schedule>& given, const Executor& execute);
@@ -57,6 +59,7 @@ public:
     void prove() { bound_ = best_.energy.makespan; }
 
     const Candidate& best() const { return best_; }
+    std::vector<Known> near() const { return near_.others(best_); }
     const std::string& found_by() const { return found_by_; }
     std::uint64_t rounds() const { return rounds_; }
     std::uint64_t evaluations() const { return evaluations_; }
@@ -72,6 +75,7 @@ private:
     };
 
     void merge(std::string_view who);
+    std::uint64_t line(std::size_t slot) const;
     void group_round(const Executor& execute);
     void stagger_round(const Executor& execute);
     void begin_cycle();
@@ -90,6 +94,7 @@ private:
     std::unique_ptr<StaggerPhase> stagger_;
     std::vector<std::uint32_t> group_mode_;  // modes under which both run
     Candidate best_;
+    NearSchedules near_;
     std::string found_by_;
     std::uint64_t rounds_ = 0, evaluations_ = 0;
     std::uint64_t improved_ = 0;  // the last round that found something better

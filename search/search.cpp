@@ -40,6 +40,15 @@ void fill(Found& found, const Flat& flat, const Candidate& best) {
     PIPEWEAVER_ASSERT(found.bound <= found.replay.makespan);
 }
 
+Known known(const Flat& flat, const Candidate& candidate, const std::string& who) {
+    return {as_schedule(flat, candidate.sequence, candidate.mode), Duration{candidate.energy.makespan}, who};
+}
+
+void record(std::vector<Improvement>& history, const Progress& now) {
+    if (!history.empty() && now.best >= history.back().best && now.bound <= history.back().bound) return;
+    history.push_back({now.rounds, now.evaluations, now.best, now.bound, std::string(now.found_by)});
+}
+
 // One search: the engine and, for small problems, exact search, a round of each by turns.
 class Solver {
 public:
@@ -49,7 +58,7 @@ public:
           execute_(execute),
           keep_going_(keep_going),
           bound_(best_bound(*flat.replayer)),
-          engine_(flat, options.seed, bound_.value.count()),
+          engine_(flat, options.seed, bound_.value.count(), {}, options.near),
           most_rounds_(options.max_rounds.value_or(keep_going ? UINT64_MAX : default_rounds)) {}
 
     Found run() {
@@ -59,6 +68,7 @@ public:
         if (why) {
             found.why_not = *why;
         } else {
+            found.first = known(flat_, engine_.best(), engine_.found_by());
             if (Exact::suits(flat_)) exact_.emplace(flat_, engine_.best().energy.makespan);
             while (!stops()) round();
         }
@@ -67,6 +77,9 @@ public:
         if (!why) {
             found.strategy = engine_.found_by();
             fill(found, flat_, engine_.best());
+            found.near = engine_.near();
+            record(history_, progress());
+            found.history = std::move(history_);
         }
         found.stop_reason = reason_;
         found.rounds = rounds();
@@ -78,14 +91,19 @@ private:
     std::uint64_t rounds() const { return first_rounds_ + engine_.rounds(); }
     std::uint64_t evaluations() const { return engine_.evaluations() + first_nodes_ + (exact_ ? exact_->nodes() : 0); }
 
-    // Asked between rounds, with the best makespan known or, before there is a schedule, one that none exceeds.
+    // With the best makespan known or, before there is a schedule, one that none exceeds.
+    Progress progress() const {
+        const std::int64_t best = engine_.best().valid() ? engine_.best().energy.makespan : Exact::longest(flat_);
+        return {rounds(), evaluations(), Duration{best}, bound_.value, engine_.found_by()};
+    }
+
+    // Asked between rounds.
     bool stops() {
+        if (engine_.best().valid()) record(history_, progress());
         if (engine_.optimal()) reason_ = emulator::StopReason::optimal;
         if (engine_.optimal() || rounds() >= most_rounds_) return true;
         if (!keep_going_) return false;
-        const std::int64_t best = engine_.best().valid() ? engine_.best().energy.makespan : Exact::longest(flat_);
-        const Progress progress{rounds(), evaluations(), Duration{best}, bound_.value, engine_.found_by()};
-        const auto reason = keep_going_(progress);
+        const auto reason = keep_going_(progress());
         if (reason) reason_ = *reason;
         return reason.has_value();
     }
@@ -126,6 +144,7 @@ private:
     Engine engine_;
     std::optional<Exact> exact_;
     std::uint64_t most_rounds_;
+    std::vector<Improvement> history_;
     std::uint64_t first_rounds_ = 0, first_nodes_ = 0;  // of start_exactly()
     emulator::StopReason reason_ = emulator::StopReason::rounds;
 };
@@ -141,11 +160,13 @@ Found run_dip(const Flat& flat, const Options& options, const Executor& execute,
         found.why_not = std::move(*why);
         return found;
     }
+    found.first = known(flat, dip.best(), dip.found_by());
     const std::uint64_t most = options.max_rounds.value_or(keep_going ? UINT64_MAX : default_rounds);
     std::optional<emulator::StopReason> reason;
     while (!reason) {
         const Progress progress{dip.rounds(), dip.evaluations(), Duration{dip.best().energy.makespan}, found.bound,
                                 dip.found_by()};
+        record(found.history, progress);
         if (dip.optimal())
             reason = emulator::StopReason::optimal;
         else if (dip.rounds() >= most || dip.exhausted())

@@ -23,12 +23,19 @@ struct Rules {
     std::vector<std::vector<TaskId>> fixed_order;
 };
 
+/// Which schedules to hand over beside the best.
+struct NearWanted {
+    std::size_t most = 0;  ///< so many; 0: none
+    double within = 0;     ///< with a makespan at most so much longer than the best, as a part of it
+};
+
 struct Options {
     std::string strategy = "default";
     std::uint64_t seed = 1;
     std::optional<std::uint64_t> max_rounds;  ///< the reproducible budget; nothing: until `keep_going` says no
     Rules rules;
     std::vector<emulator::Schedule> starts;  ///< schedules to begin with; those that do not run are passed over
+    NearWanted near;                         ///< changes nothing of the search
 };
 
 /// What a caller may show while the search runs.
@@ -38,6 +45,22 @@ struct Progress {
     Duration best{};
     Duration bound{};
     std::string_view found_by;
+};
+
+/// A schedule and what found it.
+struct Known {
+    emulator::Schedule schedule;
+    Duration makespan{};
+    std::string strategy;
+};
+
+/// A round after which the best or the bound was better than ever before.
+struct Improvement {
+    std::uint64_t rounds = 0;
+    std::uint64_t evaluations = 0;
+    Duration best{};
+    Duration bound{};
+    std::string found_by;
 };
 
 struct Found {
@@ -50,6 +73,11 @@ struct Found {
     emulator::StopReason stop_reason = emulator::StopReason::rounds;
     std::uint64_t rounds = 0;
     std::uint64_t evaluations = 0;
+    std::optional<Known> first;        ///< the best of the starts: what the search began with
+    std::vector<Improvement> history;  ///< how it went, round by round; ends with `schedule`
+    /// What Options::near asked for, as far as the search came by it: other schedules than `schedule`, each another
+    /// order or other modes, smallest makespan first. They keep memory and rules, too. The strategy dip has none.
+    std::vector<Known> near;
 };
 
 struct Strategy {
