@@ -47,11 +47,15 @@ void Options::integer(const std::string& name, std::optional<std::int64_t>& valu
            [=, &value](const std::string& given) { value = parse_integer("--" + name, given, low, high); });
 }
 
+void Options::flag(const std::string& name, bool& value, const std::string& about) {
+    entries_.push_back({name, app_->add_flag("--" + name, about)->group(group_), {}, &value});
+}
+
 void Options::parsed(const std::string& name, const std::string& kind, const std::string& about,
                      std::function<void(const std::string&)> set) {
     // The value stays with CLI11 until apply(): a configuration file may be named behind the option it sets.
     auto* option = app_->add_option("--" + name, about)->expected(1)->type_name(kind)->group(group_);
-    entries_.push_back({name, option, std::move(set)});
+    entries_.push_back({name, option, std::move(set), nullptr});
 }
 
 void Options::with_configuration() {
@@ -69,8 +73,6 @@ void Options::apply() const {
         std::vector<std::string> names;
         for (const Entry& entry : entries_) names.push_back(entry.name);
         configuration->root().only_keys(names);
-        for (const auto& [key, value] : configuration->root().members())
-            if (!value.is_string() && !value.is_integer()) value.fail("is neither a text nor a whole number");
     }
     for (const Entry& entry : entries_) {
         if (entry.option->count() > 0)
@@ -81,6 +83,10 @@ void Options::apply() const {
 }
 
 void Options::set_from_command_line(const Entry& entry) {
+    if (entry.flag != nullptr) {
+        *entry.flag = entry.option->as<bool>();
+        return;
+    }
     try {
         entry.set(entry.option->as<std::string>());
     } catch (const Error& error) {
@@ -90,6 +96,11 @@ void Options::set_from_command_line(const Entry& entry) {
 }
 
 void Options::set_from_configuration(const Entry& entry, const Json& value) {
+    if (entry.flag != nullptr) {
+        *entry.flag = value.boolean();
+        return;
+    }
+    if (!value.is_string() && !value.is_integer()) value.fail("is neither a text nor a whole number");
     try {
         entry.set(value.is_string() ? value.text() : value.raw().dump());
     } catch (const Error& error) {

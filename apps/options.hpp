@@ -37,6 +37,8 @@ public:
                  const std::string& about);
     void integer(const std::string& name, std::optional<std::int64_t>& value, std::int64_t low, std::int64_t high,
                  const std::string& about);
+    /// Registers `--name` without a value; in a configuration file true or false.
+    void flag(const std::string& name, bool& value, const std::string& about);
     /// A text that `set` parses; its Error is completed with the option's name.
     void parsed(const std::string& name, const std::string& kind, const std::string& about,
                 std::function<void(const std::string&)> set);
@@ -52,6 +54,7 @@ private:
         std::string name;
         CLI::Option* option;
         std::function<void(const std::string&)> set;
+        bool* flag = nullptr;  ///< then it has no text to set
     };
     static void set_from_command_line(const Entry& entry);
     static void set_from_configuration(const Entry& entry, const Json& value);

@@ -1,4 +1,5 @@
 // plan.json and assignment.json.
+#include "emit/choice.hpp"
 #include "pipeweaver/emit/actions.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/search/bounds.hpp"
@@ -130,7 +131,8 @@ Writer torch_json(const Plan& plan) {
             {"lower_bound_ns", torch.found.bound.count()},
             {"over_free_plan",
              search::relative_gap(torch.found.replay.makespan, plan.replicas.front().found.replay.makespan)},
-            {"baselines", std::move(baselines)}};
+            {"baselines", std::move(baselines)},
+            {"choice", choice_json(torch.choice)}};
 }
 
 Writer shares_json(const TimeShares& shares) {
@@ -208,6 +210,7 @@ std::string plan_json(const Request& request, const Plan& plan) {
         json["replicas"].push_back(replica_json(plan.replicas[r], r));
     json["torch"] = torch_json(plan);
     json["robustness"] = robustness_json(plan.robustness);
+    json["choice"] = choice_json(plan.choice);
     return json.dump(1) + "\n";
 }
 

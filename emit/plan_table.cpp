@@ -1,4 +1,5 @@
 // The plan as text.
+#include "emit/choice.hpp"
 #include "emit/not_applicable.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emit/picture.hpp"
@@ -141,6 +142,11 @@ std::string robustness(const Plan& plan) {
     return text;
 }
 
+std::string choice(const RobustChoice& choice) {
+    const std::string text = choice_text(choice);
+    return text.empty() ? text : text + "\n";
+}
+
 double over(Duration a, Duration b) { return static_cast<double>(a.count()) / static_cast<double>(b.count()); }
 
 std::string torch(const Plan& plan) {
@@ -168,7 +174,7 @@ std::string torch(const Plan& plan) {
             seconds(best->makespan), best->partition, best->chunks_per_rank, best->chunks_per_rank == 1 ? "" : "s",
             name_of(best->recompute), over(best->makespan, makespan));
     }
-    return text;
+    return t.choice.other ? text + choice(t.choice) : text;
 }
 
 }  // namespace
@@ -176,7 +182,7 @@ std::string torch(const Plan& plan) {
 std::string plan_table(const Request& request, const Plan& plan) {
     const ReplicaPlan& replica = plan.replicas[plan.slowest];
     std::string text = heading(request, plan) + replicas(request, plan) + layouts(request.layout_choice) +
-                       schedules(plan) + memory(plan) + basis(plan) + robustness(plan);
+                       schedules(plan) + memory(plan) + basis(plan) + robustness(plan) + choice(plan.choice);
     for (const std::string& note : replica.candidate.partition.notes) text += fmt::format("{}\n", note);
     for (const std::string& assumption : request.model.assumed) text += fmt::format("assumed: {}\n", assumption);
     text += torch(plan);

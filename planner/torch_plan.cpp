@@ -3,6 +3,7 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/planner/torch_rules.hpp"
 #include "pipeweaver/search/policies.hpp"
+#include "planner/selection.hpp"
 
 #include <algorithm>
 
@@ -112,10 +113,14 @@ TorchPlan make_torch_plan(const Request& request, const costdb::CostDatabase& co
     options.max_rounds = request.max_rounds;
     options.starts = std::move(best->starts);
     options.rules = torch_rules(best->candidate.step.problem);
+    const ChoiceRule rule = choice_rule(request.robust);
+    options.near = rule.near(best->candidate.step.problem.tasks.size(), 1);
     plan.candidate = std::move(best->candidate);
     plan.recompute = best->recompute;
     plan.found = search::solve(Replayer(plan.candidate.step.problem), options, execute, keep_going);
     plan.why_not = plan.found.why_not;
+    if (plan.found.schedule)
+        plan.choice = choose(plan.candidate.step, plan.found, best->best, rule, request.seed, execute);
     return plan;
 }
 

@@ -93,6 +93,31 @@ TEST_CASE("a plan is the same on one thread, on several, and with jobs run backw
           expected.at("plan/replica-000/solution.json"));
 }
 
+TEST_CASE("a robust plan gives up at most a hundredth and never falls behind a baseline, on any number of threads") {
+    for (const std::int64_t dp : {1, 2}) {
+        auto request = small_request(dp);
+        request.max_rounds = 30;
+        request.robust = true;
+        const auto plan = planned(request, on_threads(2));
+        CHECK(plan.choice.rule.by_median);
+        CHECK(plan.choice.alternatives > 0);
+        CHECK(plan.choice.smallest <= plan.makespan);
+        CHECK(static_cast<double>(plan.makespan.count()) <= 1.01 * static_cast<double>(plan.choice.smallest.count()));
+        CHECK(plan.choice.other == (plan.choice.over_smallest.wins + plan.choice.over_smallest.losses > 0));
+        for (const auto& baseline : plan.baselines) CHECK(plan.makespan <= baseline.makespan);
+        const auto files = files_of(request, plan);
+        check_verified(files, "plan/replica-000");
+        check_verified(files, "plan/torch");
+        CHECK(files_of(request, planned(request)) == files);
+
+        request.robust = false;
+        const auto usual = planned(request);
+        CHECK(usual.choice.smallest == plan.choice.smallest);
+        CHECK(static_cast<double>(usual.makespan.count()) <=
+              1.001 * static_cast<double>(usual.choice.smallest.count()));
+    }
+}
+
 TEST_CASE("replicas share the microbatches, and the slowest decides") {
     auto request = small_request(2);
     request.sharing = partition::Sharing::in_turn;

@@ -72,6 +72,7 @@ FAULTS = [
     ("c.yaml", "threads: no\n", "c.yaml:1: threads: is 'no', allowed are whole numbers from 1 to 1024"),
     ("c.yaml", "tp: true\n", "c.yaml:1: tp: is neither a text nor a whole number"),
     ("c.yaml", "tp: [8]\n", "c.yaml:1: tp: is neither a text nor a whole number"),
+    ("c.yaml", "robust: 1\n", "c.yaml:1: robust: is 1, allowed are true and false"),
     ("c.yaml", "budget: 1\n", "c.yaml:1: budget: '1' is not a time; write it like 2s, 300ms or 5us"),
     ("c.yaml", "a:\n\tb: 1\n", "c.yaml:2: is indented with a tab, YAML needs spaces"),
     ("c.yaml", "tp: 8\n---\npp: 4\n", "c.yaml:2: a second document begins, only one is read"),

@@ -8,6 +8,7 @@
 #include "pipeweaver/partition/partition.hpp"
 #include "pipeweaver/partition/replicas.hpp"
 #include "pipeweaver/planner/layout.hpp"
+#include "pipeweaver/planner/robust_choice.hpp"
 #include "pipeweaver/planner/robustness.hpp"
 #include "pipeweaver/search/search.hpp"
 
@@ -31,6 +32,7 @@ struct Request {
     std::optional<std::uint64_t> max_rounds;  ///< of each search
     std::string partition;                    ///< "dip", "megatron", "balanced", or empty: all are compared
     bool for_torch = false;  ///< the schedule under PyTorch's rules is what is wanted: half of the budget, and required
+    bool robust = false;     ///< of the schedules found, the one that is fastest in most cases if costs are wrong
 };
 
 /// Opens a search that may use `share` of the whole budget, and says when it must end.
@@ -88,6 +90,7 @@ struct TorchBaseline {
 struct TorchPlan {
     Candidate candidate;
     search::Found found;
+    RobustChoice choice;
     partition::Padded padding;
     emulator::Recompute recompute = emulator::Recompute::none;  ///< of every stage
     std::string why_not;                                        ///< not empty: there is no such schedule, and why
@@ -124,6 +127,7 @@ struct Plan {
     double mfu = 0;                             ///< model FLOPs / (GPUs * bf16 peak * step)
     double model_flops = 0;                     ///< of all replicas
     TimeShares shares;
+    RobustChoice choice;  ///< among what was found
     /// Against the fastest baseline first, then best_chain, (megatron, 1f1b), (megatron, interleaved) and
     /// (dip, dual-queue) as far as they apply, each once, with the chunks it is fastest with; nothing: none applies.
     std::optional<Robustness> robustness;
@@ -133,5 +137,9 @@ struct Plan {
 /// what the modules below throw.
 [[nodiscard]] Plan make_plan(const Request& request, const costdb::CostDatabase& costs, const Executor& execute,
                              const Allowance& allowance);
+
+/// The schedule problem of all microbatches in partition dip, without a plan. Pre: one replica. Throws Error{limit} if
+/// it does not fit.
+[[nodiscard]] Candidate dip_problem(const Request& request, const costdb::CostDatabase& costs);
 
 }  // namespace pipeweaver::planner

@@ -27,6 +27,9 @@ struct Scheduled {
     const emulator::Schedule* schedule = nullptr;
 };
 
+/// All replicas of a plan or a baseline.
+using Side = std::vector<Scheduled>;
+
 inline constexpr int perturbed_replays = 200;
 
 /// (partition, policy) that people run without a planner, or with the published one.
@@ -40,6 +43,7 @@ struct Gain {
     std::int64_t chunks_per_rank = 1;
     std::string policy;
     int wins = 0;                      ///< replays in which the plan was faster
+    int losses = 0;                    ///< replays in which it was slower
     double p10 = 1, p50 = 1, p90 = 1;  ///< nearest rank
 };
 
@@ -49,7 +53,7 @@ struct Robustness {
 };
 
 /// Replays the plan and every baseline, all replicas of each, under `replays` common perturbations. Pre: replays >= 1.
-[[nodiscard]] Robustness robustness(std::span<const Scheduled> plan, std::span<const std::vector<Scheduled>> baselines,
+[[nodiscard]] Robustness robustness(std::span<const Scheduled> plan, std::span<const Side> baselines,
                                     std::uint64_t seed, const Executor& execute = in_order,
                                     int replays = perturbed_replays);
 

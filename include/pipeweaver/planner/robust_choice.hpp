@@ -1,0 +1,55 @@
+// Which of several schedules to take that are about as good, if the costs they were made from may be wrong.
+//
+// A makespan that is 0.1 % shorter says little where costs are off by several per cent: both schedules are replayed
+// under the same wrong costs (robustness.hpp), and the one that stands up to them is taken.
+//
+// The figures that are reported come from other draws than those that decided, so that they are not flattered by the
+// choice.
+#pragma once
+
+#include "pipeweaver/planner/robustness.hpp"
+#include "pipeweaver/search/search.hpp"
+
+namespace pipeweaver::planner {
+
+struct ChoiceRule {
+    bool by_median = false;      ///< what counts: the smallest median, or else the most wins
+    double within = 0.001;       ///< how much longer a makespan may be than the smallest, as a part of it
+    std::size_t most = 12;       ///< schedules of a replica and partition that are compared
+    std::size_t work = 100'000;  ///< tasks of all of them together; fewer schedules of larger problems
+
+    /// What a search of one of `problems` problems with so many tasks must hand over.
+    search::NearWanted near(std::size_t tasks, std::size_t problems) const;
+};
+
+/// What a plan keeps to by itself, and what `--robust` asks for.
+[[nodiscard]] ChoiceRule choice_rule(bool robust);
+
+/// How a side did. Wins: replays in which no other side was faster.
+struct Standing {
+    Duration makespan{};  ///< with the costs as they are
+    Duration median{};
+    int wins = 0;
+};
+
+struct Judgement {
+    std::size_t taken = 0;
+    std::vector<Standing> standings;  ///< one for each side
+};
+
+/// Compares the sides in draws 200 to 399. The first is only given up for a side that is clearly more often faster than
+/// it than slower: by two standard deviations of a fair coin's. Of several such the smallest median or the most wins
+/// decide; ties go to the smaller makespan, then to the earlier. Pre: at least one side.
+[[nodiscard]] Judgement judge(std::span<const Side> sides, bool by_median, std::uint64_t seed,
+                              const Executor& execute = in_order);
+
+/// What was taken, and what that gives up and gains.
+struct RobustChoice {
+    ChoiceRule rule;
+    std::size_t alternatives = 0;  ///< schedules near enough to the smallest makespan, of all replicas and partitions
+    bool other = false;            ///< another schedule was taken than that of the smallest makespan
+    Duration smallest{};           ///< the smallest makespan found
+    Gain over_smallest;  ///< in draws 0 to 199, of the schedule of the smallest makespan; if another was taken
+};
+
+}  // namespace pipeweaver::planner

@@ -1,0 +1,45 @@
+// Every partition with every policy, on every replica: what a plan is compared with and searched from.
+#pragma once
+
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/planner/plan.hpp"
+
+#include <optional>
+#include <vector>
+
+namespace pipeweaver::planner {
+
+/// One partition with one replica's microbatches: its problem, and what the policies make of it.
+struct Compared {
+    Candidate candidate;
+    std::vector<Baseline> baselines;
+    std::vector<NotApplicable> not_applicable;
+    std::vector<emulator::Schedule> schedules;  ///< of the baselines
+    std::optional<Error> refused;               ///< does not fit at all
+    search::Found found;                        ///< if it was searched
+
+    std::optional<Duration> best_baseline() const;
+
+    /// The schedule of a baseline of this partition, or null.
+    const emulator::Schedule* schedule_of(std::string_view policy) const;
+};
+
+/// Per replica, per partition.
+using Comparison = std::vector<std::vector<Compared>>;
+
+using Parts = std::vector<std::vector<workloads::Microbatch>>;  ///< per replica
+
+/// The partitions that the request leaves open.
+[[nodiscard]] std::vector<partition::Partition> partitions(const Request& request, const partition::Workload& workload);
+
+/// Throws Error{input} where a replica has more tasks than can be planned in minutes.
+void require_plannable(std::size_t microbatches, std::size_t tasks);
+
+/// Of several errors, the first by replica, then partition, is thrown, whoever ran when.
+[[nodiscard]] Comparison compare_all(const Request& request, const costdb::CostDatabase& costs,
+                                     const std::vector<partition::Partition>& all, const Parts& parts,
+                                     const Executor& execute);
+
+[[nodiscard]] bool is_of(const Baseline& baseline, const partition::Partition& partition);
+
+}  // namespace pipeweaver::planner
