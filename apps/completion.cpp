@@ -80,6 +80,7 @@ struct Tables {
         if (!below.empty()) commands += fmt::format("        '{}') echo '{}' ;;\n", path, fmt::join(below, " "));
         bool operand = false;
         for (const CLI::Option* option : command.get_options()) {
+            if (option->get_group().empty()) continue;  // not listed
             if (option->get_positional() && !operand) add_kind(path, "operand", option->get_type_name());
             operand = operand || option->get_positional();
             for (const auto& name : option->get_lnames()) {

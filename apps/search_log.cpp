@@ -6,24 +6,21 @@
 
 namespace pipeweaver::apps {
 
-void SearchLog::add(const search::Progress& progress) {
-    if (progress.best >= best_ && progress.bound <= bound_) return;
-    best_ = progress.best;
-    bound_ = progress.bound;
-    lines_ += fmt::format("{}\t{}\t{}\t{}\t{:.6f}\t{}\n", progress.rounds, progress.evaluations, best_.count(),
-                          bound_.count(), search::relative_gap(best_, bound_), progress.found_by);
+namespace {
+
+std::string line(const search::Improvement& one) {
+    return fmt::format("{}\t{}\t{}\t{}\t{:.6f}\t{}\n", one.rounds, one.evaluations, one.best.count(), one.bound.count(),
+                       search::relative_gap(one.best, one.bound), one.found_by);
 }
 
-search::KeepGoing SearchLog::watch(search::KeepGoing inner) {
-    return [this, inner = std::move(inner)](const search::Progress& progress) {
-        add(progress);
-        return inner(progress);
-    };
-}
+}  // namespace
 
-std::string SearchLog::text(const search::Found& found) {
-    add({found.rounds, found.evaluations, found.replay.makespan, found.bound, found.strategy});
-    return "round\tevaluations\tbest_ns\tbound_ns\tgap\tfound_by\n" + lines_;
+std::string search_log(const search::Found& found) {
+    std::string text = "round\tevaluations\tbest_ns\tbound_ns\tgap\tfound_by\n";
+    for (const auto& one : found.history) text += line(one);
+    if (found.replay.makespan < found.history.back().best)  // by the second objective, on its way
+        text += line({found.rounds, found.evaluations, found.replay.makespan, found.bound, found.strategy});
+    return text;
 }
 
 }  // namespace pipeweaver::apps

@@ -7,19 +7,7 @@
 
 namespace pipeweaver::apps {
 
-class SearchLog {
-public:
-    /// Asks `inner` and writes down what has become better since. Must outlive the search.
-    search::KeepGoing watch(search::KeepGoing inner);
-
-    /// The file: a heading, a line for every round after which the best or the bound was better, the end of the search.
-    [[nodiscard]] std::string text(const search::Found& found);
-
-private:
-    void add(const search::Progress& progress);
-
-    std::string lines_;
-    Duration best_ = Duration::max(), bound_{};
-};
+/// The file: a heading, and a line for every round after which the best or the bound was better.
+[[nodiscard]] std::string search_log(const search::Found& found);
 
 }  // namespace pipeweaver::apps

@@ -9,6 +9,7 @@
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emit/picture.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
+#include "pipeweaver/emit/report.hpp"
 #include "pipeweaver/planner/torch_rules.hpp"
 #include "pipeweaver/search/bounds.hpp"
 #include "pipeweaver/search/lower_memory.hpp"
@@ -42,26 +43,31 @@ struct Solve {
         options.text("warm", warm, "FILE", "begin with the schedule of this solution file");
         options.choice("then", then, {"memory"}, "a second objective: the largest peak, at the makespan found");
         options.text("log", log, "FILE", "also write each improvement: round, evaluations, best, bound, gap, finder");
+        options.text("report", report, "FILE",
+                     "also write a page (HTML): how the search went, the schedules before and after");
         limits.add_to(options);
         stages.add_to(options);
+        app.add_flag("--robust", robust)->group("");  // not listed: only to say why not
     }
 
     void run() {
         const auto start = std::chrono::steady_clock::now();
         options.apply();
+        if (robust)
+            fail(ErrorKind::input,
+                 "--robust: problem files and stage times carry no estimate of their errors; `pipeweaver plan` has "
+                 "them");
         stages.check(problem);
         if (stages.given()) return solve_stages();
         if (problem.empty()) fail(ErrorKind::input, "PROBLEM: is missing, a problem file or --stages is needed");
         if (out.empty()) fail(ErrorKind::input, "--out: is missing, a file for the solution is needed");
         if (!policy.empty() && !strategy.empty())
             fail(ErrorKind::input, "--policy, --strategy: at most one of the two makes sense");
-        if (!policy.empty() && !(log.empty() && then.empty()))
-            fail(ErrorKind::input, "{}: does not go with --policy, which searches nothing",
-                 log.empty() ? "--then" : "--log");
+        if (!policy.empty() && for_a_search() != nullptr)
+            fail(ErrorKind::input, "{}: does not go with --policy, which searches nothing", for_a_search());
         const auto file = emulator::read_problem(problem);
         const Replayer replayer(file.problem);
-        SearchLog improvements;
-        const search::Found found = policy.empty() ? searched(replayer, file, improvements) : by_policy(replayer);
+        const search::Found found = policy.empty() ? searched(replayer, file) : by_policy(replayer);
         console.clear();
         if (!found.schedule) fail(ErrorKind::limit, "{}: {}", problem, found.why_not);
         if (target == "torch-csv")
@@ -69,7 +75,8 @@ struct Solve {
                 fail(ErrorKind::limit, "{}: {}", problem, *why);
         const auto solution = search::solution(found, file.problem, file.sha256);
         std::vector<FileToWrite> files{{out, to_json(solution)}};
-        if (!log.empty()) files.push_back({log, improvements.text(found)});
+        if (!log.empty()) files.push_back({log, search_log(found)});
+        if (!report.empty()) files.push_back({report, emit::report(file.problem, asked(), found)});
         write_files(files);
         if (console.json) {
             auto answer = emit::solution_answer(file.problem, found);
@@ -80,18 +87,29 @@ struct Solve {
         }
     }
 
+    // An option that was given and needs one search; or null.
+    const char* for_a_search() const {
+        return !log.empty() ? "--log" : !report.empty() ? "--report" : !then.empty() ? "--then" : nullptr;
+    }
+
+    emit::SearchAsked asked() const {
+        return {strategy.empty() ? "default" : strategy, static_cast<std::uint64_t>(limits.seed), target,
+                !warm.empty()};
+    }
+
     void solve_stages() const {
         if (out.empty()) fail(ErrorKind::input, "--out: is missing, a folder for the answer is needed");
         if (!policy.empty() || !warm.empty())
             fail(ErrorKind::input, "{}: does not go with --stages, which compares all policies",
                  policy.empty() ? "--warm" : "--policy");
-        if (!log.empty() || !then.empty())
-            fail(ErrorKind::input, "{}: does not go with --stages, which searches twice",
-                 log.empty() ? "--then" : "--log");
+        if (!report.empty())
+            fail(ErrorKind::input, "--report: does not go with --stages, which writes report.html into --out");
+        if (for_a_search() != nullptr)
+            fail(ErrorKind::input, "{}: does not go with --stages, which searches twice", for_a_search());
         stages.solve({strategy, !target.empty(), out}, limits, console);
     }
 
-    search::Found searched(const Replayer& replayer, const emulator::ProblemFile& file, SearchLog& improvements) const {
+    search::Found searched(const Replayer& replayer, const emulator::ProblemFile& file) const {
         search::Options search_options;
         if (!strategy.empty()) search_options.strategy = strategy;
         search_options.seed = static_cast<std::uint64_t>(limits.seed);
@@ -100,7 +118,7 @@ struct Solve {
         if (!warm.empty()) search_options.starts.push_back(emulator::read_schedule(warm, file));
         constexpr double share_of_makespan = 0.7;  // of the time; the rest is for the second objective
         auto found = search::solve(replayer, search_options, limits.executor(),
-                                   improvements.watch(limits.begin(console, then.empty() ? 1 : share_of_makespan)));
+                                   limits.begin(console, then.empty() ? 1 : share_of_makespan));
         if (found.schedule && !then.empty()) search::lower_memory(replayer, search_options, limits.executor(), found);
         return found;
     }
@@ -131,7 +149,8 @@ struct Solve {
     Console console;
     StageOptions stages;
     Limits limits;
-    std::string problem, out, strategy, policy, target, warm, log, then;
+    std::string problem, out, strategy, policy, target, warm, log, then, report;
+    bool robust = false;
 };
 
 struct Replay {
@@ -218,6 +237,9 @@ void add_solve(CLI::App& program) {
                         "for PyTorch.",
          .examples = {{"The problem of a plan, searched again with another seed",
                        "pipeweaver solve plan/replica-000/problem.json.gz --budget 300ms --seed 2 --out solution.json"},
+                      {"With a page that shows how the search went",
+                       "pipeweaver solve plan/replica-000/problem.json.gz --max-rounds 30 --out solution.json "
+                       "--report search.html"},
                       {"One known schedule instead of a search",
                        "pipeweaver solve plan/replica-000/problem.json.gz --policy dual-queue --out policy.json"},
                       {"Stage times from a profile",
@@ -226,6 +248,7 @@ void add_solve(CLI::App& program) {
          .files = {{"PROBLEM", "pipeweaver-problem/1, also in YAML if you write it by hand"},
                    {"--out FILE", "pipeweaver-solution/1"},
                    {"--log FILE", "tab separated; equal for equal problem, seed and rounds"},
+                   {"--report FILE", "one page (HTML) that loads nothing; equal for equal problem, seed and rounds"},
                    {"--stages FILE", "CSV of stage times"}},
          .see_also = {"pipeweaver replay", "pipeweaver list policies", "docs/your-own-stage-times.md",
                       "docs/formats.md"}});

@@ -111,6 +111,7 @@ std::string report(const Request& request, const Plan& plan) {
                 {"schedules", schedule_pictures(pictures, horizon)},
                 {"memory", memory_pictures(pictures.front(), horizon)},
                 {"pairs", pair_table(plan)},
+                {"progress", progress(plan.replicas[plan.slowest].found)},
                 {"ranks", time_of_ranks(plan)},
                 {"basis", time_by_basis(plan)},
                 {"robustness", robustness(plan)},

@@ -92,6 +92,17 @@ struct Drawn {
 /// What stands below a table of schedules: the policies that do not apply. Empty without lines.
 [[nodiscard]] std::string not_applicable_list(const std::vector<std::string>& lines);
 
+/// What is listed beside a colour.
+struct Colored {
+    std::string name;
+    std::size_t color = 0;  ///< of the class c<color>
+};
+[[nodiscard]] std::string color_legend(const std::vector<Colored>& entries);
+
+/// How a search went: best and bound over its rounds, what found each improvement, and all of them in a table. Pre:
+/// found.schedule; found.history is not empty.
+[[nodiscard]] std::string progress(const search::Found& found);
+
 /// Every (partition, policy).
 [[nodiscard]] std::string pair_table(const planner::Plan& plan);
 

@@ -1,5 +1,6 @@
 // The report's tables of results: every (partition, policy), where the time goes, what the costs rest on,
 // whether the plan wins under wrong costs.
+#include "emit/choice.hpp"
 #include "emit/not_applicable.hpp"
 #include "emit/report_parts.hpp"
 #include "pipeweaver/base/text.hpp"
@@ -58,17 +59,17 @@ std::vector<TimePart> parts_that_occur(std::vector<TimePart> parts) {
     return parts;
 }
 
-std::string color_legend(const std::vector<TimePart>& shown) {
+}  // namespace
+
+std::string color_legend(const std::vector<Colored>& entries) {
     std::string html = "<ul class=\"legend\">";
-    for (const TimePart& part : shown)
+    for (const Colored& one : entries)
         html += fmt::format(
             "<li><svg class=\"swatch\" viewBox=\"0 0 14 14\"><rect class=\"c{}\" width=\"14\" "
             "height=\"14\"/></svg>{}</li>",
-            part.color, escape(part.name));
+            one.color, escape(one.name));
     return html + "</ul>\n";
 }
-
-}  // namespace
 
 std::string not_applicable_list(const std::vector<std::string>& lines) {
     if (lines.empty()) return {};
@@ -118,7 +119,9 @@ std::string time_of_ranks(const std::vector<TimePart>& all, Duration whole) {
         pictures += row("share", fmt::format("rank {}", r),
                         stacked_bar(bar, fmt::format("where the time of rank {} goes; the table has the figures", r)));
     }
-    return pictures + color_legend(shown) + "<div class=\"wide\">" + table + "</tbody></table></div>\n";
+    std::vector<Colored> legend;
+    for (const TimePart& part : shown) legend.push_back({part.name, part.color});
+    return pictures + color_legend(legend) + "<div class=\"wide\">" + table + "</tbody></table></div>\n";
 }
 
 std::string time_of_ranks(const Plan& plan) {
@@ -163,7 +166,10 @@ std::string robustness(const Plan& plan) {
             html += fmt::format("<td class=\"n\">{}</td>", times(percentile));
         html += fmt::format("<td class=\"n\">{} of {}</td></tr>\n", gain.wins, plan.robustness->replays);
     }
-    return html + "</tbody></table></div>\n";
+    html += "</tbody></table></div>\n";
+    const std::string choice = choice_text(plan.choice);
+    return choice.empty() ? html
+                          : html + fmt::format("<p id=\"choice\">Of what the search found, {}.</p>\n", escape(choice));
 }
 
 }  // namespace pipeweaver::emit::report_parts

@@ -205,6 +205,7 @@ std::string report(const StageRequest& request, const StagePlan& plan) {
                         {"schedules", schedule_pictures(pictures, horizon)},
                         {"memory", memory_pictures(pictures.front(), horizon)},
                         {"pairs", schedules(plan)},
+                        {"progress", progress(plan.best.found)},
                         {"ranks", time_of_ranks(rank_times(plan), plan.best.found.replay.makespan)},
                         {"torch", torch(plan)},
                         {"inputs", inputs(request, plan)}});

@@ -352,6 +352,6 @@ TEST_CASE("with several replicas memory is each rank's fullest, and the slowest 
     CHECK(text.find("torch/schedule.csv, of replica 0 alone") != std::string::npos);
 
     const auto page = emit::report(request, plan);
-    CHECK(count(page, "Replica 1 of 2 is shown, the slowest.") == 3);
+    CHECK(count(page, "Replica 1 of 2 is shown, the slowest.") == 4);
     CHECK(page.find("of replica 0 alone") != std::string::npos);
 }

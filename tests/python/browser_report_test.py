@@ -207,3 +207,35 @@ def test_the_page_of_own_stage_times_has_its_bars_fits_and_loads_nothing(browser
         assert browser.get_log("browser") == []
     finally:
         browser.get((planned / "report.html").as_uri())
+
+
+def test_the_page_of_a_search_shows_it_before_and_after_and_loads_nothing(browser, pipeweaver, planned, tmp_path):
+    problem = planned / "replica-000/problem.json.gz"
+    pipeweaver("solve", problem, "--max-rounds", "30", "--out", tmp_path / "solution.json", "--log", tmp_path / "log",
+               "--report", tmp_path / "search.html")
+    lines = [line.split("\t") for line in (tmp_path / "log").read_text().splitlines()[1:]]
+    tasks = len(json.loads(gzip.decompress(problem.read_bytes()))["tasks"])
+    try:
+        for scheme in ("light", "dark"):
+            emulate(browser, 1000, scheme)
+            browser.get((tmp_path / "search.html").as_uri())
+            rows = [[cell.text for cell in row.find_elements(By.CSS_SELECTOR, "td")]
+                    for row in browser.find_elements(By.CSS_SELECTOR, ".improvements tbody tr")]
+            assert [(row[0], row[1], row[6]) for row in rows] == [(line[0], line[1], line[5]) for line in lines]
+            dots = boxes(browser, "#search .dot")
+            assert len(dots) == len({line[2] for line in lines})
+            # They go down and to the right, and lie on the line.
+            assert [x for x, _, _, _ in dots] == sorted(x for x, _, _, _ in dots)
+            assert [y for _, y, _, _ in dots] == sorted(y for _, y, _, _ in dots)
+            assert browser.execute_script("return getComputedStyle(document.querySelector('.dot')).strokeLinecap") == "round"
+            labels = boxes(browser, ".row.progress .label span")
+            assert all(above[1] + above[3] <= below[1] for above, below in zip(labels, labels[1:]))
+            for schedule in ("#first", "#plan"):
+                assert len(browser.find_elements(By.CSS_SELECTOR, f"{schedule} rect.bar")) == tasks
+            (_, _, before, _), (_, _, after, _) = boxes(browser, "svg.bars")
+            assert before == after
+            assert browser.execute_script("return document.documentElement.scrollWidth") <= 1000
+            assert browser.execute_script("return performance.getEntriesByType('resource').length") == 0
+            assert browser.get_log("browser") == []
+    finally:
+        browser.get((planned / "report.html").as_uri())

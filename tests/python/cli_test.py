@@ -73,6 +73,32 @@ def test_the_plan_is_never_above_a_baseline_and_never_below_its_bound(planned):
         assert rank["receive_buffers_needed_bytes"] <= rank["receive_buffers_bytes"]
 
 
+def test_a_robust_plan_says_what_it_gave_up_and_gained(pipeweaver, planned, tmp_path):
+    usual = json.loads((planned / "plan.json").read_text())
+    assert (usual["choice"]["rule"], usual["choice"]["within"]) == ("wins", 0.001)
+    assert usual["choice"]["smallest_makespan_ns"] <= usual["makespan_ns"] <= 1.001 * usual["choice"]["smallest_makespan_ns"]
+    told = pipeweaver(*PLAN, *BATCH, "--max-rounds", "20", "--threads", "1", "--robust", "--out", tmp_path / "one")
+    pipeweaver(*PLAN, *BATCH, "--max-rounds", "20", "--threads", "4", "--robust", "--out", tmp_path / "two")
+    assert digests(tmp_path / "one") == digests(tmp_path / "two")
+    plan = json.loads((tmp_path / "one/plan.json").read_text())
+    choice = plan["choice"]
+    assert (choice["rule"], choice["within"]) == ("median", 0.01)
+    assert choice["alternatives"] > 0
+    assert choice["smallest_makespan_ns"] == usual["choice"]["smallest_makespan_ns"]
+    assert choice["smallest_makespan_ns"] <= plan["makespan_ns"] <= 1.01 * choice["smallest_makespan_ns"]
+    assert plan["makespan_ns"] <= min(b["makespan_ns"] for b in plan["baselines"])
+    if choice["over_smallest"] is None:
+        assert plan["makespan_ns"] == choice["smallest_makespan_ns"]
+    else:
+        assert 0 < choice["over_smallest"]["wins"] <= choice["over_smallest"]["replays"] == 200
+    line, = [line for line in told.splitlines() if "at most 1 % longer" in line][:1]
+    assert line.startswith(f"{choice['alternatives']} other schedule")
+    assert line in (tmp_path / "one/report.html").read_text()
+    (tmp_path / "c.yaml").write_text("robust: true\n")
+    pipeweaver(*PLAN, *BATCH, "--max-rounds", "20", "--config", tmp_path / "c.yaml", "--out", tmp_path / "three")
+    assert digests(tmp_path / "three") == digests(tmp_path / "one")
+
+
 def test_every_sample_and_item_is_assigned_once(planned):
     assignment = json.loads((planned / "assignment.json").read_text())
     samples, items, weight = [], [], 0

@@ -49,6 +49,34 @@ def test_improvements_are_logged_alike_on_any_threads(pipeweaver, problem, tmp_p
         assert float(line[4]) == pytest.approx(int(line[2]) / int(line[3]) - 1, abs=1e-6)
 
 
+@pytest.mark.parametrize("strategy", ["default", "dip"])
+def test_the_report_of_a_search_is_the_same_on_any_threads(pipeweaver, problem, tmp_path, strategy):
+    def page(name, *options):
+        pipeweaver("solve", problem, "--strategy", strategy, "--max-rounds", "30", "--out", tmp_path / "solution.json",
+                   "--report", tmp_path / name, *options)
+        return (tmp_path / name).read_bytes()
+    one = page("one.html", "--threads", "1")
+    assert page("two.html", "--threads", "2") == one
+    assert page("other.html", "--seed", "2") != one
+    assert b'<section id="search">' in one and b"Before" in one and b"After" in one
+
+
+def test_a_report_needs_a_search(pipeweaver, problem, tmp_path):
+    assert pipeweaver.fails("solve", problem, "--policy", "gpipe", "--out", tmp_path / "a", "--report", tmp_path / "b") == (
+        2, "pipeweaver: --report: does not go with --policy, which searches nothing")
+    table = tmp_path / "stages.csv"
+    table.write_text("stage,rank,forward_us,backward_us,weight_us,activation_bytes,weights_bytes,send_bytes\n0,0,1,2,,1,1,1\n")
+    assert pipeweaver.fails("solve", "--stages", table, "--microbatches", "2", "--out", tmp_path / "a",
+                            "--report", tmp_path / "b") == (
+        2, "pipeweaver: --report: does not go with --stages, which writes report.html into --out")
+    assert not (tmp_path / "a").exists() and not (tmp_path / "b").exists()
+
+
+def test_robust_is_for_plans_and_says_why(pipeweaver, problem, tmp_path):
+    assert pipeweaver.fails("solve", problem, "--robust", "--out", tmp_path / "a") == (
+        2, "pipeweaver: --robust: problem files and stage times carry no estimate of their errors; `pipeweaver plan` has them")
+
+
 def test_a_log_needs_a_search(pipeweaver, problem, tmp_path):
     assert pipeweaver.fails("solve", problem, "--policy", "gpipe", "--out", tmp_path / "a", "--log", tmp_path / "b") == (
         2, "pipeweaver: --log: does not go with --policy, which searches nothing")

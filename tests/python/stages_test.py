@@ -132,7 +132,7 @@ def test_the_report_draws_the_plan_and_the_fastest_policy(pipeweaver, tmp_path):
     for policy in answer["policies"]:
         assert (policy["policy"] if "makespan_ns" in policy else f"{policy['policy']}: {policy['why_not']}") in page.texts
     sections = {attributes["id"] for tag, attributes in page.elements if tag == "section"}
-    assert sections == {"schedules", "pairs", "time", "torch", "inputs"}
+    assert sections == {"schedules", "pairs", "search", "time", "torch", "inputs"}
 
 
 def test_the_report_loads_nothing_and_escapes_the_name_of_the_table(pipeweaver, tmp_path):

@@ -1,4 +1,5 @@
-// report.html: a plan as one page for the engineer who must trust it, from a model or from measured stage times.
+// report.html: a plan as one page for the engineer who must trust it, from a model or from measured stage times; or a
+// search of one problem.
 //
 // The plan and the best fixed chain under one another on one time axis, memory of every rank, every (partition, policy)
 // with bound and gap, where the time goes, what the figures rest on, the batch, and every input. One file that loads
@@ -18,5 +19,17 @@ namespace pipeweaver::emit {
 /// The same page without what stage times do not tell: cost basis, robustness and batch. Beside the plan stands the
 /// fastest known schedule.
 [[nodiscard]] std::string report(const planner::StageRequest& request, const planner::StagePlan& plan);
+
+/// What a search was asked for.
+struct SearchAsked {
+    std::string strategy = "default";
+    std::uint64_t seed = 1;
+    std::string target;  ///< whose rules were kept; empty: none
+    bool warm = false;   ///< it was given a schedule to begin with
+};
+
+/// How a search went, round by round, and the schedules it began and ended with. Pre: `found` is of `problem` and has a
+/// schedule, from search::solve().
+[[nodiscard]] std::string report(const emulator::Problem& problem, const SearchAsked& how, const search::Found& found);
 
 }  // namespace pipeweaver::emit

@@ -1,0 +1,129 @@
+#include "pipeweaver/base/text.hpp"
+#include "pipeweaver/emit/report.hpp"
+#include "pipeweaver/search/bounds.hpp"
+#include "tests/search/random_problem.hpp"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <string>
+
+using namespace pipeweaver;
+
+namespace {
+
+std::size_t count(const std::string& text, const std::string& part) {
+    std::size_t found = 0;
+    for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + part.size())) ++found;
+    return found;
+}
+
+std::string between(const std::string& text, const std::string& open, const std::string& close) {
+    const auto from = text.find(open);
+    REQUIRE(from != std::string::npos);
+    return text.substr(from, text.find(close, from) - from);
+}
+
+emulator::Problem problem() {
+    return search_tests::random_problem({.ranks = 3, .microbatches = 7, .stages = 6, .modes = true, .items = true}, 12);
+}
+
+search::Found searched(const emulator::Problem& of, const std::string& strategy = "default") {
+    search::Options options;
+    options.strategy = strategy;
+    options.max_rounds = 60;
+    return search::solve(emulator::Replayer(of), options, in_order);
+}
+
+// A search of three improvements, the last of which is a proof. Times are multiples of an even one.
+search::Found by_hand(const emulator::Problem& of) {
+    auto found = searched(of);
+    const Duration end = 2 * (found.replay.makespan / 2);  // a nanosecond does not matter here
+    found.rounds = 99;
+    found.replay.makespan = end;
+    found.bound = end;
+    found.history = {{0, 10, 2 * end, end / 2, "nesting"},
+                     {4, 50, 3 * end / 2, end / 2, "groups"},
+                     {24, 80, end, end / 2, "annealing"},
+                     {99, 100, end, end, "annealing"}};
+    return found;
+}
+
+}  // namespace
+
+TEST_CASE("the report of a search draws every task before and after it, on one time axis") {
+    const auto of = problem();
+    const auto found = searched(of);
+    const auto page = emit::report(of, {}, found);
+    const auto first = replay(of, found.first->schedule);
+    REQUIRE(first.makespan > found.replay.makespan);
+    for (const auto& [id, replay] : {std::pair("first", &first), std::pair("plan", &found.replay)}) {
+        const auto figure = between(page, fmt::format("<figure class=\"schedule\" id=\"{}\">", id), "</figure>");
+        CHECK(count(figure, "<rect class=\"bar ") == of.tasks.size());
+        CHECK(count(figure, ": " + human(replay->makespan) + "</span>") == 1);
+    }
+    CHECK(page.find(fmt::format("data-horizon-ns=\"{}\"", first.makespan.count())) != std::string::npos);
+    CHECK(page.find("<section id=\"torch\">") == std::string::npos);
+    CHECK(page.find("<section id=\"pairs\">") == std::string::npos);
+    CHECK(page.find("{{") == std::string::npos);
+}
+
+TEST_CASE("the picture of a search has its best and bound where they belong, and a dot for each improvement") {
+    const auto of = problem();
+    const auto page = emit::report(of, {}, by_hand(of));
+    // Rounds 4, 24 and 99 of 99 lie at log 5, log 25 and log 100 over log 100; from 2 above the bound of 1/2 down to it
+    // are 166 to 14 pixels, so that 1 is at 115.33.
+    CHECK(page.find("<path class=\"known\" d=\"M0 14.00H349485V64.67H698970V115.33H1000000V115.33H1000000\"/>") !=
+          std::string::npos);
+    CHECK(page.find("<path class=\"bound\" d=\"M0 166.00H349485V166.00H698970V166.00H1000000V115.33H1000000\"/>") !=
+          std::string::npos);
+    CHECK(count(page, "<path class=\"dot ") == 3);
+    CHECK(page.find("<path class=\"dot c1\" d=\"M349485 64.67h0\"><title>groups\nround 4: ") != std::string::npos);
+    CHECK(page.find("<path class=\"dot c2\" d=\"M698970 115.33h0\"><title>annealing\nround 24: ") != std::string::npos);
+    CHECK(page.find("proven optimal") != std::string::npos);
+}
+
+TEST_CASE("the tables of a search say what each finder gained") {
+    const auto of = problem();
+    const auto found = by_hand(of);
+    const auto page = emit::report(of, {}, found);
+    const auto finders = between(page, "<table class=\"finders\">", "</table>");
+    const std::string half = human(found.replay.makespan / 2);
+    for (const char* name : {"groups", "annealing"})
+        CHECK(finders.find(fmt::format(
+                  "{}</th><td class=\"n\">1</td><td class=\"n\">{}</td><td class=\"n\">50.0 %</td>", name, half)) !=
+              std::string::npos);
+    CHECK(finders.find("nesting") == std::string::npos);  // it found the start
+    const auto all = between(page, "<table class=\"improvements\">", "</table>");
+    CHECK(count(all, "<tr><td") == 4);
+    CHECK(count(all, "100.00 %") == 1);      // at round 24: the makespan over half of it
+    CHECK(count(all, ">0.00 %</td>") == 1);  // proven
+}
+
+TEST_CASE("equal searches give an equal report, on any number of threads; names are escaped") {
+    auto of = problem();
+    of.name = "a <b> & \"c\"";
+    search::Options options;
+    options.max_rounds = 40;
+    const emulator::Replayer replayer(of);
+    const auto page = emit::report(of, {}, search::solve(replayer, options, in_order));
+    CHECK(page == emit::report(of, {}, search::solve(replayer, options, on_threads(4))));
+    CHECK(page.find("<b>") == std::string::npos);
+    CHECK(page.find("<h1>a &lt;b&gt; &amp; &quot;c&quot;</h1>") != std::string::npos);
+    for (const char* loads : {"src=", "href=", "url(", "@import"}) CHECK(page.find(loads) == std::string::npos);
+}
+
+TEST_CASE("a search that improved nothing, or has no rounds, has a report as well") {
+    const auto of = problem();
+    for (const char* strategy : {"default", "dip"}) {
+        search::Options options;
+        options.strategy = strategy;
+        options.max_rounds = 0;
+        const auto found = search::solve(emulator::Replayer(of), options, in_order);
+        const auto page = emit::report(of, {strategy, 1, "", false}, found);
+        CHECK(count(page, "<path class=\"dot ") == 1);
+        CHECK(page.find("the start and 0 improvements") != std::string::npos);
+        CHECK(page.find("<table class=\"finders\">") == std::string::npos);
+        CHECK(page.find("nan") == std::string::npos);
+    }
+}
