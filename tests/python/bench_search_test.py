@@ -56,6 +56,27 @@ def test_reference_values_are_shown_beside_it(pipeweaver, folder):
     assert "other-2" in table and "mine" in table
 
 
+def test_dip_and_the_default_meet_on_equal_problems(pipeweaver):
+    answer = json.loads(pipeweaver("bench", "dip", "--model", "dip-vlm-s", "--batches", "2", "--microbatches", "4",
+                                   "--max-rounds", "3", "--json"))
+    first, second = answer["batches"]
+    assert (first["seed"], second["seed"]) == (1, 2)
+    assert first["lower_bound_ns"] != second["lower_bound_ns"]
+    for one in answer["batches"]:
+        assert one["default"]["rounds"] == one["dip"]["rounds"] == 3
+        assert one["default"]["makespan_ns"] >= one["lower_bound_ns"] <= one["dip"]["makespan_ns"]
+        assert one["ratio"] == pytest.approx(one["dip"]["makespan_ns"] / one["default"]["makespan_ns"])
+    summary, = answer["set_ups"]
+    ratios = [one["ratio"] for one in answer["batches"]]
+    assert (summary["name"], summary["batches"]) == ("dip-vlm-s", 2)
+    assert summary["ratio_worst"] == min(ratios) and summary["ratio_best"] == max(ratios)
+    assert summary["ratio_mean"] == pytest.approx((ratios[0] * ratios[1]) ** 0.5)
+    assert summary["dip_better"] == sum(ratio < 0.997 for ratio in ratios)
+    table = pipeweaver("bench", "dip", "--model", "dip-t2v-s", "--batches", "1", "--microbatches", "2", "--max-rounds", "1")
+    assert "| dip-t2v-s | 1 |" in table and "| all |" not in table
+    assert pipeweaver.fails("bench", "dip", "--model", "dip-vlm-x")[0] == 2
+
+
 def test_a_missing_folder_is_named(pipeweaver, tmp_path):
     assert pipeweaver.fails("bench", "search") == (
         2, "pipeweaver: FOLDER: is missing, a folder with problem files (pipeweaver-problem/1) is needed")
