@@ -30,6 +30,7 @@ constexpr std::array set_ups{SetUp{"dip-vlm-s", "h100-sxm:16", "vlm-mix"}, SetUp
 
 std::vector<std::string> models() {
     std::vector<std::string> names;
+    names.reserve(set_ups.size());
     for (const SetUp& one : set_ups) names.emplace_back(one.model);
     return names;
 }

@@ -127,6 +127,7 @@ std::string picture(const Found& found, const std::vector<std::string>& names) {
         steps_back(axes, found, &Improvement::bound), steps(axes, found, &Improvement::bound),
         steps(axes, found, &Improvement::best), dots(axes, found, names));
     std::vector<Colored> legend;
+    legend.reserve(names.size());
     for (const std::string& name : names) legend.push_back({name, color(names, name)});
     return row("progress", value_labels(axes, found), svg) + row("rounds", "", round_marks(axes, found.rounds)) +
            color_legend(legend);

@@ -8,7 +8,6 @@
 namespace pipeweaver::planner {
 
 using namespace emulator;
-using partition::Partition;
 
 void merge_baselines(const Comparison& compared, Plan& plan) {
     for (std::size_t p = 0; p < compared.front().size(); ++p)

@@ -185,6 +185,7 @@ Selection select(Comparison& compared, const std::vector<std::size_t>& searched,
     for (const std::size_t p : searched)
         if (p != partitions.front() && slowest_of(compared, p)) partitions.push_back(p);
     std::vector<Way> ways;
+    ways.reserve(partitions.size());
     for (const std::size_t p : partitions) ways.push_back(way_of(compared, p));
     Choosing choosing(ways, limit, rule, seed, execute);
     const std::size_t taken = choosing.run();
