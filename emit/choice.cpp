@@ -16,9 +16,9 @@ std::string choice_text(const RobustChoice& choice) {
     const std::string from = fmt::format("{} other schedule{} at most {:.3g} % longer", choice.alternatives,
                                          choice.alternatives == 1 ? " was" : "s were", 100 * choice.rule.within);
     if (!choice.other)
-        return fmt::format(
-            "{}; under wrong costs {}, so the shortest is the plan", from,
-            choice.rule.by_median ? "none has a smaller median" : "none is clearly faster more often than slower");
+        return fmt::format("{}; under wrong costs {}, so the shortest is the plan", from,
+                           choice.rule.by_median ? "none is clearly faster with a smaller median"
+                                                 : "none is clearly faster more often than slower");
     const Gain& gain = choice.over_smallest;
     return fmt::format(
         "{}, and the plan is one of them: under wrong costs it is faster than the shortest ({}) in {} of {} replays "

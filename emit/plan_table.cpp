@@ -174,7 +174,7 @@ std::string torch(const Plan& plan) {
             seconds(best->makespan), best->partition, best->chunks_per_rank, best->chunks_per_rank == 1 ? "" : "s",
             name_of(best->recompute), over(best->makespan, makespan));
     }
-    return t.choice.other ? text + choice(t.choice) : text;
+    return t.choice.other ? text + "of what was found for PyTorch, " + choice(t.choice) : text;
 }
 
 }  // namespace
