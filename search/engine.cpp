@@ -63,7 +63,8 @@ bool Engine::in_group_search() const {
     const auto fewer = [&](std::uint64_t rounds) {
         return std::max<std::uint64_t>(1, std::min(rounds, rounds * tuning_.group_tasks / flat_.tasks()));
     };
-    return cycle_ == 0 && rounds_ < std::min(fewer(tuning_.most_group_rounds), improved_ + fewer(tuning_.group_rounds));
+    if (cycle_ > 0) return group_rounds_left_ > 0;
+    return rounds_ < std::min(fewer(tuning_.most_group_rounds), improved_ + fewer(tuning_.group_rounds));
 }
 
 void Engine::round(const Executor& execute) {
@@ -90,7 +91,8 @@ void Engine::group_round(const Executor& execute) {
     }
     if ((rounds_ + 1) % tuning_.group_sync_rounds == 0) group_phase_->follow_the_better();
     merge("groups");
-    stagger_round(execute);
+    if (stagger_) stagger_round(execute);
+    if (group_rounds_left_ > 0) --group_rounds_left_;
 }
 
 void Engine::stagger_round(const Executor& execute) {
@@ -106,7 +108,6 @@ void Engine::stagger_round(const Executor& execute) {
 void Engine::begin_cycle() {
     cycle_length_ = cycle_ == 0 ? tuning_.first_cycle : cycle_length_ + cycle_length_ / 2;
     cycle_round_ = 0;
-    group_phase_.reset();
     if (!groups_.several_models) stagger_.reset();
     for (std::size_t s = 0; s < slots_.size(); ++s) {
         Slot& slot = slots_[s];
@@ -149,6 +150,8 @@ void Engine::anneal_round(const Executor& execute) {
     evaluations_ += slots_.size() * each;
     ++cycle_round_;
     for (std::size_t s = 0; s < slots_.size(); ++s) near_.offer(line(s), slots_[s].best, "annealing");
+    if (cycle_round_ == cycle_length_ && cycle_ >= tuning_.group_from_cycle)
+        group_rounds_left_ = static_cast<std::uint64_t>(static_cast<double>(cycle_length_) * tuning_.group_share);
     if (cycle_round_ % tuning_.sync_rounds == 0) follow_the_better();
     merge("annealing");
     if (stagger_) stagger_round(execute);

@@ -3,6 +3,7 @@
 //   round 0   starts: given schedules, policies, list schedules under several priorities and memory modes
 //   then      search over group priorities (group_search.hpp) and staggered pipelines (stagger.hpp), a number of rounds
 //   then      annealing over single steps (anneal.hpp), in cycles that grow longer; each cycle begins from the best.
+//             Later cycles have further rounds of the group search between them: it finds what annealing cannot reach.
 //             Where several models share the ranks, staggered pipelines go on beside it, and every second slot begins
 //             its cycles from what they found.
 //
@@ -29,6 +30,8 @@ struct Tuning {
     std::uint64_t group_rounds = 25;  ///< of the group search at least; it ends after as many without a better one
     std::uint64_t most_group_rounds = 60;
     std::uint64_t group_tasks = 1500;     ///< problems of more tasks have fewer group rounds in proportion
+    std::uint64_t group_from_cycle = 5;   ///< from its end on, the group search goes on between cycles
+    double group_share = 2;               ///< for so many times the rounds of the cycle before
     std::uint64_t group_sync_rounds = 8;  ///< group rounds after which the worse half of the slots follows the better
     std::uint64_t group_work = 3'000;     ///< tasks scheduled per slot and round of the group search, about
     std::uint64_t anneal_work = 300'000;  ///< tasks times evaluations per slot and round of annealing
@@ -99,6 +102,7 @@ private:
     std::uint64_t rounds_ = 0, evaluations_ = 0;
     std::uint64_t improved_ = 0;  // the last round that found something better
     std::uint64_t cycle_ = 0, cycle_length_ = 0, cycle_round_ = 0;
+    std::uint64_t group_rounds_left_ = 0;  // before the next cycle
 };
 
 }  // namespace pipeweaver::search
