@@ -7,27 +7,12 @@
 
 namespace pipeweaver::search {
 
-Dispatcher::Dispatcher(const Flat& flat) : flat_(flat), memory_(flat) {}
-
-std::optional<Shortage> Dispatcher::prepare(std::span<const Cost> costs) {
-    costs_.assign(costs.begin(), costs.end());
-    return memory_.prepare(costs);
-}
+Dispatcher::Dispatcher(const Flat& flat) : ListScheduler(flat) {}
 
 void Dispatcher::begin() {
-    memory_.restart();
-    sequence_.clear();
-    sequence_.reserve(flat_.tasks());
-    missing_.resize(flat_.tasks());
-    ready_at_.assign(flat_.tasks(), 0);
-    clock_ = flat_.begin;
-    candidate_.assign(flat_.ranks(), {});
-    stale_.assign(flat_.ranks(), 1);
+    ListScheduler::begin();
     last_late_.assign(flat_.ranks(), 1);
-    refused_at_.assign(flat_.tasks(), 0);
-    seen_relief_ = 0;
     makespan_ = 0;
-    for (std::uint32_t i = 0; i < flat_.tasks(); ++i) missing_[i] = static_cast<std::uint32_t>(flat_.before[i].size());
 }
 
 void Dispatcher::set_up_queues() {
@@ -87,7 +72,7 @@ void Dispatcher::begin_component(std::uint32_t first) {
 
 void Dispatcher::refuse(std::uint32_t task) {
     take_out(task);
-    refused_at_[task] = memory_.relief() + 1;
+    set_refused(task);
     queue_of(task).refused.push_back(task);
 }
 
@@ -139,47 +124,23 @@ Dispatcher::Candidate Dispatcher::next_in_turn(std::uint32_t rank) const {
 Dispatcher::Candidate Dispatcher::candidate(std::uint32_t rank) {
     refresh(rank);
     const Candidate forward = best_of(rank, false), late = best_of(rank, true);
-    if (late.task == UINT32_MAX || forward.start < late.start) return forward;
-    if (forward.task == UINT32_MAX || late.start < forward.start) return late;
-    if (choice_ == Choice::dual_queue && late.start == clock_[rank]) return last_late_[rank] != 0 ? forward : late;
+    if (late.task == UINT32_MAX || forward.time < late.time) return forward;
+    if (forward.task == UINT32_MAX || late.time < forward.time) return late;
+    if (choice_ == Choice::dual_queue && late.time == clock_[rank]) return last_late_[rank] != 0 ? forward : late;
     if (choice_ == Choice::backward_first) return late;
     return position_[forward.task] < position_[late.task] ? forward : late;
 }
 
-// The rank whose candidate starts first.
-std::uint32_t Dispatcher::next_rank() {
-    // Memory given back anywhere may allow what was refused elsewhere.
-    if (memory_.relief() != seen_relief_) stale_.assign(flat_.ranks(), 1);
-    seen_relief_ = memory_.relief();
-    std::uint32_t next = 0;
-    for (std::uint32_t rank = 0; rank < flat_.ranks(); ++rank) {
-        if (stale_[rank] != 0) candidate_[rank] = candidate(rank);
-        stale_[rank] = 0;
-        if (candidate_[rank].start < candidate_[next].start) next = rank;
-    }
-    return next;
-}
-
 void Dispatcher::place(std::uint32_t rank, const Candidate& chosen) {
     const std::uint32_t task = chosen.task;
-    memory_.place(task);
+    makespan_ = std::max(makespan_, append(task, chosen.time) + flat_.tail[rank]);
     missing_[task] = UINT32_MAX;
-    const std::int64_t end = chosen.start + costs_[task].duration;
-    clock_[rank] = end;
-    makespan_ = std::max(makespan_, end + flat_.tail[rank]);
     last_late_[rank] = static_cast<char>(flat_.late[task]);
-    stale_[rank] = 1;
-    if (choice_ == Choice::in_order) {
-        auto& next = next_in_line_[rank];
-        while (next < line_[rank].size() && missing_[line_[rank][next]] == UINT32_MAX) ++next;
-        if (any_turn_) stale_.assign(flat_.ranks(), 1);
-        any_turn_ = false;
-    }
-    sequence_.push_back(task);
-    for (const Arc& arc : flat_.after[task]) {
-        ready_at_[arc.task] = std::max(ready_at_[arc.task], end + arc.lag_ns);
-        --missing_[arc.task];
-    }
+    if (choice_ != Choice::in_order) return;
+    auto& next = next_in_line_[rank];
+    while (next < line_[rank].size() && missing_[line_[rank][next]] == UINT32_MAX) ++next;
+    if (any_turn_) all_stale();
+    any_turn_ = false;
 }
 
 // Forwards of each rank by priority.
@@ -203,13 +164,13 @@ void Dispatcher::run(Choice choice, std::span<const std::uint32_t> position, std
     set_up_queues();
     if (choice == Choice::in_order) line_up();
     while (sequence_.size() < flat_.tasks()) {
-        const std::uint32_t rank = next_rank();
+        const std::uint32_t rank = next_rank([this](std::uint32_t r) { return candidate(r); });
         const Candidate chosen = candidate_[rank];
         if (chosen.task == UINT32_MAX) {
             // What is next in line waits for memory that only others would give back.
             PIPEWEAVER_ASSERT(!any_turn_);
             any_turn_ = true;
-            stale_.assign(flat_.ranks(), 1);
+            all_stale();
             continue;
         }
         if (memory_.allows(chosen.task)) {

@@ -1,8 +1,8 @@
 // Builds a schedule task by task in the order of time, safe in memory by construction (see safe_memory.hpp).
 #pragma once
 
+#include "search/list_scheduler.hpp"
 #include "search/ready_list.hpp"
-#include "search/safe_memory.hpp"
 
 #include <array>
 
@@ -23,14 +23,11 @@ enum class Choice : std::uint8_t {
 };
 inline constexpr std::array all_choices{Choice::dual_queue, Choice::list, Choice::backward_first, Choice::in_order};
 
-class Dispatcher {
+class Dispatcher : public ListScheduler {
 public:
     explicit Dispatcher(const Flat& flat);
 
-    /// Sets the tasks' costs; see SafeMemory::prepare.
-    std::optional<Shortage> prepare(std::span<const Cost> costs);
-
-    /// The same for other costs; see SafeMemory::change_costs.
+    /// As prepare(), for other costs of the same tasks; see SafeMemory::change_costs.
     std::optional<Shortage> change_costs(std::span<const Cost> costs);
 
     /// Schedules all tasks one by one, the ready task with the smallest key first whatever its time, ties by index; one
@@ -43,17 +40,10 @@ public:
     /// With `release`, ns per task, none starts before its moment: ranks wait.
     void run(Choice choice, std::span<const std::uint32_t> position, std::span<const std::int64_t> release = {});
 
-    /// Of the last run: all tasks in the order in which they were placed (a topological order of edges and ranks'
-    /// orders together), and the makespan.
-    const std::vector<std::uint32_t>& sequence() const { return sequence_; }
+    /// Of the last run.
     std::int64_t makespan() const { return makespan_; }
 
 private:
-    struct Candidate {
-        std::uint32_t task = UINT32_MAX;
-        std::int64_t start = INT64_MAX;
-    };
-
     // Ready tasks of one rank and one kind (forwards, or what is late).
     struct Queue {
         ReadyList now;                       // those whose predecessors have ended, by priority
@@ -67,7 +57,6 @@ private:
     void begin();
     void set_up_queues();
     Queue& queue_of(std::uint32_t task) { return queue_[2 * flat_.rank_of[task] + flat_.late[task]]; }
-    bool refused(std::uint32_t task) const { return refused_at_[task] == memory_.relief() + 1; }
     bool later(std::uint32_t a, std::uint32_t b) const;
     void enqueue(std::uint32_t task);
     void begin_component(std::uint32_t first);
@@ -79,27 +68,19 @@ private:
     Candidate best_of(std::uint32_t rank, bool late);
     Candidate next_in_turn(std::uint32_t rank) const;
     Candidate candidate(std::uint32_t rank);
-    std::uint32_t next_rank();
     void line_up();
     void place(std::uint32_t rank, const Candidate& chosen);
     void push(std::uint32_t task);
     void recall_refused(std::size_t most);
 
-    const Flat& flat_;
-    SafeMemory memory_;
-    std::vector<Cost> costs_;
+    // A candidate's time is its start.
     Choice choice_ = Choice::list;
     std::span<const std::uint32_t> position_;
 
-    std::vector<std::uint32_t> sequence_, missing_;
-    std::vector<std::int64_t> ready_at_, clock_;  // per task: predecessors' ends and lags; per rank
-    std::vector<Queue> queue_;                    // per rank and kind
-    std::vector<std::uint32_t> slot_of_;          // per task, in its queue's `now`
-    std::vector<Where> where_;                    // per task
-    std::vector<Candidate> candidate_;            // per rank
-    std::vector<char> stale_, last_late_;         // per rank: candidate_ must be found again; kind run last
-    std::vector<std::uint64_t> refused_at_;       // per task: relief + 1 when memory refused it; 0: never
-    std::uint64_t seen_relief_ = 0;
+    std::vector<Queue> queue_;            // per rank and kind
+    std::vector<std::uint32_t> slot_of_;  // per task, in its queue's `now`
+    std::vector<Where> where_;            // per task
+    std::vector<char> last_late_;         // per rank: kind run last
 
     // Of Choice::in_order: each rank's forwards by priority, and which of them is next.
     std::vector<std::vector<std::uint32_t>> line_;

@@ -59,6 +59,13 @@ std::span<const std::uint32_t> Cells::backwards(std::size_t stage, std::size_t m
     return cell(stage, microbatch, true);
 }
 
+std::vector<std::size_t> Cells::present(std::size_t stage) const {
+    std::vector<std::size_t> numbers;
+    for (std::size_t m = 0; m < microbatches(); ++m)
+        if (!forwards(stage, m).empty() || !backwards(stage, m).empty()) numbers.push_back(m);
+    return numbers;
+}
+
 namespace {
 
 // Per task: edges on the longest path to it.
@@ -136,10 +143,7 @@ Order one_forward_one_backward_order(const Flat& flat) {
     for (std::size_t position = 0; position < chain.size(); ++position) {
         const std::size_t stage = chain[position];
         auto& mine = order.ranks[cells.ranks(stage).front()];
-        // Microbatches without a task here are left out of the count, so that the warm-up is as long as it must be.
-        std::vector<std::size_t> present;
-        for (std::size_t m = 0; m < cells.microbatches(); ++m)
-            if (!cells.forwards(stage, m).empty() || !cells.backwards(stage, m).empty()) present.push_back(m);
+        const auto present = cells.present(stage);
         const std::size_t warm_up = std::min(chain.size() - 1 - position, present.size());
         for (std::size_t k = 0; k < warm_up; ++k) append(mine, cells.forwards(stage, present[k]));
         for (std::size_t k = 0; k < present.size(); ++k) {

@@ -44,6 +44,9 @@ public:
     std::span<const std::uint32_t> forwards(std::size_t stage, std::size_t microbatch) const;
     std::span<const std::uint32_t> backwards(std::size_t stage, std::size_t microbatch) const;
 
+    /// Microbatches, by index, that have a task of the stage: only they count where a warm-up is counted.
+    std::vector<std::size_t> present(std::size_t stage) const;
+
     /// Ranks that run tasks of the stage; one, unless the problem is odd.
     const std::vector<std::uint32_t>& ranks(std::size_t stage) const { return stage_ranks_[stage]; }
 

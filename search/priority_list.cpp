@@ -7,7 +7,7 @@
 
 namespace pipeweaver::search {
 
-PriorityList::PriorityList(const Flat& flat) : flat_(flat), memory_(flat) {
+PriorityList::PriorityList(const Flat& flat) : ListScheduler(flat) {
     const auto& tasks = flat.problem().tasks;
     std::map<std::int64_t, std::uint32_t> place;
     for (const auto& task : tasks) place.emplace(task.microbatch.value_or(-1), 0);
@@ -20,29 +20,14 @@ PriorityList::PriorityList(const Flat& flat) : flat_(flat), memory_(flat) {
     }
 }
 
-std::optional<Shortage> PriorityList::prepare(std::span<const Cost> costs) {
-    costs_.assign(costs.begin(), costs.end());
-    return memory_.prepare(costs);
-}
-
 void PriorityList::begin() {
-    memory_.restart();
-    sequence_.clear();
-    missing_.resize(flat_.tasks());
+    ListScheduler::begin();
     left_ = size_;
     ended_ = 0;
     gate_open_ = false;
-    ready_at_.assign(flat_.tasks(), 0);
-    clock_ = flat_.begin;
     ready_.assign(flat_.ranks(), {});
-    candidate_.assign(flat_.ranks(), {});
-    stale_.assign(flat_.ranks(), 1);
-    refused_at_.assign(flat_.tasks(), 0);
-    seen_relief_ = 0;
-    for (std::uint32_t i = 0; i < flat_.tasks(); ++i) {
-        missing_[i] = static_cast<std::uint32_t>(flat_.before[i].size());
+    for (std::uint32_t i = 0; i < flat_.tasks(); ++i)
         if (missing_[i] == 0) ready_[flat_.rank_of[i]].push_back(i);
-    }
 }
 
 std::int64_t PriorityList::start(std::uint32_t task) const {
@@ -51,7 +36,7 @@ std::int64_t PriorityList::start(std::uint32_t task) const {
 
 // Refused by memory, or of a microbatch that may not begin yet.
 bool PriorityList::waits(std::uint32_t task) const {
-    if (refused_at_[task] == memory_.relief() + 1) return true;
+    if (refused(task)) return true;
     const std::uint32_t microbatch = microbatch_[task];
     return rules_->window > 0 && !gate_open_ && microbatch >= ended_ + rules_->window &&
            left_[microbatch] == size_[microbatch];
@@ -72,30 +57,11 @@ PriorityList::Candidate PriorityList::candidate(std::uint32_t rank) const {
     return best;
 }
 
-std::uint32_t PriorityList::next_rank() {
-    // Memory given back anywhere may allow what was refused elsewhere.
-    if (memory_.relief() != seen_relief_) stale_.assign(flat_.ranks(), 1);
-    seen_relief_ = memory_.relief();
-    std::uint32_t next = 0;
-    for (std::uint32_t rank = 0; rank < flat_.ranks(); ++rank) {
-        if (stale_[rank] != 0) candidate_[rank] = candidate(rank);
-        stale_[rank] = 0;
-        if (candidate_[rank].time < candidate_[next].time) next = rank;
-    }
-    return next;
-}
-
 void PriorityList::place(std::uint32_t task) {
-    const std::uint32_t rank = flat_.rank_of[task];
-    memory_.place(task);
-    std::erase(ready_[rank], task);
-    const std::int64_t end = start(task) + costs_[task].duration;
-    clock_[rank] = end;
-    stale_[rank] = 1;
-    sequence_.push_back(task);
+    std::erase(ready_[flat_.rank_of[task]], task);
+    append(task, start(task));
     for (const Arc& arc : flat_.after[task]) {
-        ready_at_[arc.task] = std::max(ready_at_[arc.task], end + arc.lag_ns);
-        if (--missing_[arc.task] > 0) continue;
+        if (missing_[arc.task] > 0) continue;
         ready_[flat_.rank_of[arc.task]].push_back(arc.task);
         stale_[flat_.rank_of[arc.task]] = 1;
     }
@@ -103,7 +69,7 @@ void PriorityList::place(std::uint32_t task) {
     const std::uint32_t before = ended_;
     while (ended_ < left_.size() && left_[ended_] == 0) ++ended_;
     // What waited for the window, or went on only because it rested, is looked at again.
-    if (rules_->window > 0 && (first || gate_open_ || ended_ != before)) stale_.assign(flat_.ranks(), 1);
+    if (rules_->window > 0 && (first || gate_open_ || ended_ != before)) all_stale();
     gate_open_ = false;
 }
 
@@ -111,15 +77,16 @@ void PriorityList::run(const ListRules& rules) {
     rules_ = &rules;
     begin();
     while (sequence_.size() < flat_.tasks()) {
-        const std::uint32_t rank = next_rank(), task = candidate_[rank].task;
+        const std::uint32_t rank = next_rank([this](std::uint32_t r) { return candidate(r); });
+        const std::uint32_t task = candidate_[rank].task;
         if (task == UINT32_MAX) {
             PIPEWEAVER_ASSERT(rules.window > 0 && !gate_open_);
             gate_open_ = true;
-            stale_.assign(flat_.ranks(), 1);
+            all_stale();
         } else if (memory_.allows(task)) {
             place(task);
         } else {
-            refused_at_[task] = memory_.relief() + 1;
+            set_refused(task);
             stale_[rank] = 1;
         }
     }

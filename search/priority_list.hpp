@@ -3,7 +3,7 @@
 // safe_memory.hpp).
 #pragma once
 
-#include "search/safe_memory.hpp"
+#include "search/list_scheduler.hpp"
 
 namespace pipeweaver::search {
 
@@ -19,48 +19,31 @@ struct ListRules {
     std::uint32_t window = 0;
 };
 
-class PriorityList {
+class PriorityList : public ListScheduler {
 public:
     explicit PriorityList(const Flat& flat);
-
-    /// Sets the tasks' costs; see SafeMemory::prepare.
-    std::optional<Shortage> prepare(std::span<const Cost> costs);
 
     /// Schedules all tasks. Pre: prepare() found nothing short. Time O(tasks * (ready tasks of a rank + a memory
     /// test)).
     void run(const ListRules& rules);
 
-    const std::vector<std::uint32_t>& sequence() const { return sequence_; }
     std::uint32_t microbatches() const { return static_cast<std::uint32_t>(size_.size()); }
 
 private:
-    struct Candidate {
-        std::uint32_t task = UINT32_MAX;
-        std::int64_t time = INT64_MAX;  // what the ranks are compared by: first end if looking ahead, else first start
-    };
-
     void begin();
     Candidate candidate(std::uint32_t rank) const;
     bool waits(std::uint32_t task) const;
-    std::uint32_t next_rank();
     void place(std::uint32_t task);
     std::int64_t start(std::uint32_t task) const;
 
-    const Flat& flat_;
-    SafeMemory memory_;
-    std::vector<Cost> costs_;
+    // A candidate's time is its first end if looking ahead, else its first start.
     const ListRules* rules_ = nullptr;
     std::vector<std::uint32_t> microbatch_, size_;  // per task: its microbatch's place; per microbatch: tasks
 
-    std::vector<std::uint32_t> sequence_, missing_, left_;  // left_: tasks of the microbatch that are not placed
-    std::uint32_t ended_ = 0;                               // microbatches before this place have ended
-    bool gate_open_ = false;                                // the window rests for one task
-    std::vector<std::int64_t> ready_at_, clock_;            // per task; per rank
-    std::vector<std::vector<std::uint32_t>> ready_;         // per rank
-    std::vector<Candidate> candidate_;                      // per rank
-    std::vector<char> stale_;                               // per rank: candidate_ must be found again
-    std::vector<std::uint64_t> refused_at_;                 // per task: relief + 1 when memory refused it
-    std::uint64_t seen_relief_ = 0;
+    std::vector<std::uint32_t> left_;                // per microbatch: tasks that are not placed
+    std::uint32_t ended_ = 0;                        // microbatches before this place have ended
+    bool gate_open_ = false;                         // the window rests for one task
+    std::vector<std::vector<std::uint32_t>> ready_;  // per rank
 };
 
 }  // namespace pipeweaver::search

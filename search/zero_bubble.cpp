@@ -10,7 +10,14 @@ namespace {
 
 using emulator::TaskKind;
 
-// A stage's tasks of a microbatch by kind; W is all that comes late but I.
+// A whole backward that nothing waits for comes as late as a weight gradient may: as a first stage's, where there is no
+// input gradient to send.
+bool is_weight(const Flat& flat, std::uint32_t task) {
+    const TaskKind kind = flat.problem().tasks[task].kind;
+    return kind == TaskKind::weight_gradient || (kind == TaskKind::backward && flat.after[task].empty());
+}
+
+// A stage's tasks of a microbatch by kind; I is all that comes late but W.
 class SplitCells {
 public:
     SplitCells(const Flat& flat, const Cells& cells) : flat_(flat), cells_(cells) {}
@@ -29,7 +36,7 @@ public:
 private:
     void late(std::vector<std::uint32_t>& to, std::size_t stage, std::size_t microbatch, bool weight) const {
         for (const std::uint32_t task : cells_.backwards(stage, microbatch))
-            if ((flat_.problem().tasks[task].kind == TaskKind::weight_gradient) == weight) to.push_back(task);
+            if (is_weight(flat_, task) == weight) to.push_back(task);
     }
 
     const Flat& flat_;
@@ -41,7 +48,7 @@ std::string not_split(const Flat& flat) {
     bool split = false;
     std::size_t whole = tasks.size();
     for (std::size_t i = tasks.size(); i-- > 0;) {
-        if (tasks[i].kind == TaskKind::backward) whole = i;
+        if (tasks[i].kind == TaskKind::backward && !is_weight(flat, static_cast<std::uint32_t>(i))) whole = i;
         split = split || tasks[i].kind == TaskKind::weight_gradient;
     }
     if (!split) return "no backward is split into I and W";
@@ -63,9 +70,7 @@ Order zb_h1_order(const Flat& flat) {
     for (std::size_t position = 0; position < chain.size(); ++position) {
         const std::size_t stage = chain[position];
         auto& mine = order.ranks[cells.ranks(stage).front()];
-        std::vector<std::size_t> present;
-        for (std::size_t m = 0; m < cells.microbatches(); ++m)
-            if (!cells.forwards(stage, m).empty() || !cells.backwards(stage, m).empty()) present.push_back(m);
+        const auto present = cells.present(stage);
         const std::size_t count = present.size();
         const std::size_t warm_up = std::min(chain.size() - 1 - position, count);
         const std::size_t postponed = std::min(position, count);

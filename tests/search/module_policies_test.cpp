@@ -19,9 +19,9 @@ using namespace pipeweaver::search_tests;
 
 namespace {
 
-// A chain of stages with split backwards; stage s on rank place[s].
+// A chain of stages with split backwards, the first stage's whole if so wanted; stage s on rank place[s].
 Problem split_chain(const std::vector<std::uint32_t>& place, std::uint32_t microbatches, std::int64_t forward,
-                    std::int64_t input, std::int64_t weight) {
+                    std::int64_t input, std::int64_t weight, bool first_whole = false) {
     Problem problem;
     problem.name = "split";
     problem.ranks.resize(*std::max_element(place.begin(), place.end()) + 1);
@@ -38,8 +38,11 @@ Problem split_chain(const std::vector<std::uint32_t>& place, std::uint32_t micro
         };
         std::vector<TaskId> inputs;
         for (std::uint32_t s = 0; s < stages; ++s) last = add(s, TaskKind::forward, forward, 1);
-        for (std::uint32_t s = stages; s-- > 0;) inputs.push_back(*(last = add(s, TaskKind::input_gradient, input, 0)));
-        for (std::uint32_t k = 0; k < stages; ++k) {
+        const std::uint32_t first = first_whole ? 1 : 0;
+        for (std::uint32_t s = stages; s-- > first;)
+            inputs.push_back(*(last = add(s, TaskKind::input_gradient, input, 0)));
+        if (first_whole) add(0, TaskKind::backward, input + weight, -1);
+        for (std::uint32_t k = 0; k + first < stages; ++k) {
             last = inputs[k];
             add(stages - 1 - k, TaskKind::weight_gradient, weight, -1);
         }
@@ -116,6 +119,17 @@ TEST_CASE("zb-h1 leaves the bubble (p - 1)(F + I - W) of its paper, in 1f1b's me
             CHECK(result.replay.makespan == Duration{work + (ranks - 1) * (t.forward + t.input - t.weight)});
             for (const Bytes peak : result.replay.peak) CHECK(peak == Bytes{ranks});
         }
+}
+
+TEST_CASE("zero-bubble policies take a first stage's whole backward for its weight gradient") {
+    // The same rows as with I and W of 1 each, which follow each other on rank 0.
+    const auto problem = split_chain({0, 1}, 4, 1, 1, 1, true);
+    const auto h1 = apply_policy("zb-h1", Replayer(problem));
+    CHECK(row(problem, h1, 0) == "F0.0 F0.1 B0.0 F0.2 B0.1 F0.3 B0.2 B0.3 ");
+    CHECK(row(problem, h1, 1) == "F1.0 I1.0 F1.1 I1.1 W1.0 F1.2 I1.2 W1.1 F1.3 I1.3 W1.2 W1.3 ");
+    CHECK(h1.replay.makespan == Duration{13});
+    const auto v = split_chain({0, 1, 1, 0}, 4, 1, 1, 1, true);
+    CHECK(apply_policy("zb-v", Replayer(v)).replay.makespan == Duration{1 + 4 * 2 * 3});
 }
 
 TEST_CASE("zb-v follows PyTorch's table for two ranks and four microbatches, and no rank waits once it has begun") {

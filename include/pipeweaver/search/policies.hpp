@@ -20,6 +20,7 @@ struct PolicyResult {
 struct Policy {
     std::string name;   ///< "gpipe", "1f1b", ...
     std::string about;  ///< one line
+    bool needs_split = false;  ///< applies only where backwards are split into I and W
 };
 
 /// All policies, in the order of their introduction.
