@@ -18,6 +18,12 @@ std::array<TaskCost, 3> costs_in(const Pair& pair, const Mode& mode) {
              {mode.weight, Bytes{}, kept}}};
 }
 
+void apply(Task& task, const TaskCost& cost) {
+    task.duration = cost.duration;
+    task.acquire = cost.acquire;
+    task.release = cost.release;
+}
+
 namespace {
 
 constexpr std::size_t most_tasks = 100'000'000;

@@ -11,39 +11,99 @@ namespace pipeweaver::emulator {
 
 using namespace workloads;
 
+namespace {
+
+// What a block, or what stands around the blocks, holds before I has passed it, while I is at it, and after.
+struct Held {
+    Bytes before, at, after;
+};
+
+// The same of output head, embedding and projector, where the part has them.
+WeightGradientNeeds needs_around(const StepInput& input, const LayerRange& part, const PassShape& shape) {
+    const Architecture& network = input.model->modules[part.module].architecture;
+    const std::int64_t m = block_positions(network, shape), tp = input.layout.tp;
+    WeightGradientNeeds needs;
+    if (part.first == 0 && network.vocab > 0) needs.gradients += layer_input(network, m, tp);
+    if (part.first + part.count < network.layers) return needs;
+    if (has_head(*input.model, part.module)) {
+        needs.inputs += layer_input(network, m, tp);
+        needs.gradients += head_activations(network, m, tp);
+    }
+    for (const ModelEdge& edge : input.model->edges) {
+        if (edge.from != part.module || edge.projector_in == 0) continue;
+        const std::int64_t rows = 2 * (shape.positions() / edge.token_reduction);
+        needs.inputs += Bytes{rows * (edge.projector_in + edge.projector_hidden / tp)};
+        needs.gradients += Bytes{rows * (edge.projector_out + edge.projector_hidden / tp)};
+    }
+    return needs;
+}
+
+// Most that I adds to what the forward left, as it goes from the last block to the first.
+Bytes most_above(const std::vector<Held>& blocks) {
+    Bytes above, most;
+    for (auto block = blocks.rbegin(); block != blocks.rend(); ++block) {
+        most = std::max(most, above + block->at - block->before);
+        above += block->after - block->before;
+        most = std::max(most, above);
+    }
+    return most;
+}
+
+}  // namespace
+
 PassMemory pass_memory(const StepInput& input, const StageLayers& stage, const std::vector<PassShape>& shapes,
-                       Recompute recompute, bool gradient, bool split_backward) {
+                       Recompute recompute, bool gradient) {
     PassMemory memory;
-    Bytes largest_block, recomputed, workspace;
+    Bytes largest_block, workspace;
+    std::vector<Held> blocks;
+    bool again_somewhere = false;
     for (const LayerRange& part : stage.parts) {
-        const Architecture& network = input.model->modules[part.module].architecture;
+        const Module& module = input.model->modules[part.module];
+        const Architecture& network = module.architecture;
         const std::int64_t m = block_positions(network, shapes[part.module]);
         const std::int64_t context = shapes[part.module].context_positions();
         const std::int64_t tp = input.layout.tp;
         if (m == 0) continue;
-        const Bytes input_bytes = layer_input(network, m, tp);
+        const Bytes input_bytes = layer_input(network, m, tp), context_bytes = context_input(network, context, tp);
         const std::int64_t again = recomputed_layers(part.count, recompute);
-        memory.held += input_bytes + context_input(network, context, tp);
+        // PyTorch's I frees nothing.
+        const auto after = [&](const Held& held, const WeightGradientNeeds& needs) {
+            if (!module.trainable) return Bytes{};
+            return needs.gradients + (input.input_gradient_frees ? needs.inputs : held.before);
+        };
+        Held around{input_bytes + context_bytes, input_bytes + context_bytes, {}};
+        again_somewhere = again_somewhere || again > 0;
+        workspace = std::max(workspace, layer_backward_workspace(network, m, tp));
+        if (part.first + part.count == network.layers && has_head(*input.model, part.module)) {
+            around.before += head_activations(network, m, tp);
+            around.at = around.before;
+            workspace = std::max(workspace, head_backward_workspace(network, m));
+        }
         for (std::int64_t i = 0; i < part.count; ++i) {
             const Bytes block = layer_activations(network, part.first + i, m, context, tp);
-            memory.held += i < again ? input_bytes : block;
-            if (i < again) recomputed += block - input_bytes;
+            const auto needs = weight_gradient_needs(network, part.first + i, m, context, tp);
+            blocks.push_back({i < again ? input_bytes : block, block, {}});
+            blocks.back().after = after(blocks.back(), needs);
             largest_block = std::max(largest_block, block);
         }
-        workspace = std::max(workspace, layer_backward_workspace(network, m, tp));
-        const bool last = part.first + part.count == network.layers;
-        if (!last || !has_head(*input.model, part.module)) continue;
-        memory.held += head_activations(network, m, tp);
-        workspace = std::max(workspace, head_backward_workspace(network, m));
+        auto needs = needs_around(input, part, shapes[part.module]);
+        needs.inputs += context_bytes;
+        around.after = after(around, needs);
+        blocks.push_back(around);
     }
     if (!gradient) {
         // One block after the other: only the one at work holds anything.
-        memory = {Bytes{}, largest_block, Bytes{}};
+        memory.forward_transient = largest_block;
         return memory;
     }
-    if (recomputed.count > 0) memory.forward_transient = largest_block;
-    // A block is computed again just before its own backward; with a split backward all must wait for their W.
-    memory.transient = workspace + (recomputed.count == 0 ? Bytes{} : split_backward ? recomputed : largest_block);
+    for (const Held& block : blocks) {
+        memory.held += block.before;
+        memory.kept += block.after;
+    }
+    // A block is computed again just before its own backward.
+    if (again_somewhere) memory.forward_transient = largest_block;
+    memory.transient = workspace + (again_somewhere ? largest_block : Bytes{});
+    memory.input_transient = std::max(memory.transient, workspace + most_above(blocks));
     return memory;
 }
 

@@ -6,16 +6,21 @@
 namespace pipeweaver::emulator {
 
 /// What one pass of a stage holds from its forward to its backward, and takes while it runs.
+///
+/// Split        I works from the last block to the first. While it is at one, the blocks before hold what the forward
+///              left, those behind what their weight gradients need, so it may take more than B: B turns the needs of
+///              one block into weight gradients before it goes on to the next.
 struct PassMemory {
     Bytes held;               ///< forward start to backward end
     Bytes forward_transient;  ///< during the forward on top of held
     Bytes transient;          ///< during the backward on top of held
+    Bytes input_transient;    ///< during I on top of held; at least `transient`
+    Bytes kept;               ///< end of I to end of W: what the weight gradients of trained modules need
 };
 
 /// Memory of a pass over `shapes` with some blocks recomputed. `gradient` false: nothing is kept for a backward.
 [[nodiscard]] PassMemory pass_memory(const StepInput& input, const StageLayers& stage,
-                                     const std::vector<PassShape>& shapes, Recompute recompute, bool gradient,
-                                     bool split_backward);
+                                     const std::vector<PassShape>& shapes, Recompute recompute, bool gradient);
 
 /// Parameters of a rank, per GPU.
 struct RankParameters {

@@ -5,6 +5,7 @@
 #include "emulator/stage_memory.hpp"
 #include "emulator/step_parts.hpp"
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/emulator/split.hpp"
 
 #include <algorithm>
 
@@ -14,7 +15,7 @@ namespace {
 
 // Tasks of one unit's pass through one stage.
 struct StagePass {
-    std::optional<TaskId> forward, backward, weight;  // backward is I if split
+    std::optional<TaskId> forward, backward;
 };
 
 class StepBuilder {
@@ -30,6 +31,7 @@ public:
         add_stages();
         out_.memory = static_memory(in_);
         for (std::size_t mb = 0; mb < in_.units.size(); ++mb) add_microbatch(mb);
+        drop_useless_splits();
         add_ranks(in_, largest_message_, out_);
         out_.model_flops = model_flops(in_);
         return std::move(out_);
@@ -66,15 +68,6 @@ private:
                            [&](const LayerRange& part) { return gradient_[part.module]; });
     }
 
-    // Whether an input gradient leaves the stage: something before it in the model is trained.
-    bool sends_gradient(std::size_t chain, std::size_t stage) const {
-        const StageLayers& layers = in_.chains[chain].stages[stage];
-        const LayerRange& first = layers.parts.front();
-        if (first.first > 0) return gradient_[first.module];
-        return std::any_of(in_.model->edges.begin(), in_.model->edges.end(),
-                           [&](const auto& edge) { return edge.to == first.module && gradient_[edge.from]; });
-    }
-
     TaskId add_task(std::size_t mb, std::size_t chain, std::size_t unit, std::size_t stage, TaskKind kind,
                     const PassCost& cost, const PassCost& again) {
         const Chain& c = in_.chains[chain];
@@ -96,28 +89,26 @@ private:
         return TaskId{static_cast<std::uint32_t>(out_.problem.tasks.size() - 1)};
     }
 
-    Mode mode_of(const StageLayers& stage, const Unit& unit, Recompute recompute, bool source_split) {
-        const PassMemory memory = pass_memory(in_, stage, unit.shapes, recompute, true, in_.split_backward);
-        Mode mode;
-        mode.forward = std::max(Duration{1}, costs_.stage(stage, unit.shapes, PassKind::forward).total());
+    // Both ways to run the backward: B, or I and W. I and W together take as long as B.
+    struct Modes {
+        Mode whole, split;
+    };
+    Modes modes_of(const StageLayers& stage, const Unit& unit, Recompute recompute) {
+        const PassMemory memory = pass_memory(in_, stage, unit.shapes, recompute, true);
+        const auto time = [&](PassKind kind) { return costs_.stage(stage, unit.shapes, kind).total(); };
         const Duration again = costs_.blocks_forward(stage, unit.shapes, recompute).total();
-        mode.held = memory.held;
-        mode.forward_transient = memory.forward_transient;
-        mode.transient = memory.transient;
-        if (!in_.split_backward) {
-            mode.backward = std::max(Duration{1}, costs_.stage(stage, unit.shapes, PassKind::backward).total() + again);
-        } else if (source_split) {
-            // Nothing waits for the input gradient of raw data: I does nothing, W is the full backward.
-            mode.backward = Duration{1};
-            mode.weight = std::max(Duration{1}, costs_.stage(stage, unit.shapes, PassKind::backward).total() + again);
-            mode.kept = mode.held + mode.transient;
-        } else {
-            mode.backward =
-                std::max(Duration{1}, costs_.stage(stage, unit.shapes, PassKind::input_gradient).total() + again);
-            mode.weight = std::max(Duration{1}, costs_.stage(stage, unit.shapes, PassKind::weight_gradient).total());
-            mode.kept = mode.held + mode.transient;
-        }
-        return mode;
+        Mode whole;
+        whole.forward = std::max(Duration{1}, time(PassKind::forward));
+        whole.backward = std::max(Duration{1}, time(PassKind::backward) + again);
+        whole.held = memory.held;
+        whole.forward_transient = memory.forward_transient;
+        whole.transient = memory.transient;
+        Mode split = whole;
+        split.weight = std::min(time(PassKind::weight_gradient), whole.backward - Duration{1});
+        split.backward = whole.backward - split.weight;
+        split.transient = memory.input_transient;
+        split.kept = in_.input_gradient_frees ? memory.kept : split.held + split.transient;
+        return {whole, split};
     }
 
     StagePass add_pass(std::size_t mb, std::size_t chain, std::size_t unit_number, std::size_t stage_number) {
@@ -128,42 +119,56 @@ private:
         const auto forward = costs_.stage(stage, unit.shapes, PassKind::forward);
         pass.forward = add_task(mb, chain, unit_number, stage_number, TaskKind::forward, forward, {});
         if (!has_backward(stage)) {
-            const auto memory = pass_memory(in_, stage, unit.shapes, Recompute::none, false, false);
+            const auto memory = pass_memory(in_, stage, unit.shapes, Recompute::none, false);
             Task& task = out_.problem.tasks[index(*pass.forward)];
             task.acquire = task.release = memory.forward_transient;
             return pass;
         }
-        const bool source = !sends_gradient(chain, stage_number);
         const auto again = costs_.blocks_forward(stage, unit.shapes, Recompute::full);
-        const auto cost_of = [&](PassKind kind) { return costs_.stage(stage, unit.shapes, kind); };
-        if (!in_.split_backward) {
-            pass.backward =
-                add_task(mb, chain, unit_number, stage_number, TaskKind::backward, cost_of(PassKind::backward), again);
-        } else {
-            pass.backward = add_task(mb, chain, unit_number, stage_number, TaskKind::input_gradient,
-                                     source ? PassCost{} : cost_of(PassKind::input_gradient), again);
-            pass.weight = add_task(mb, chain, unit_number, stage_number, TaskKind::weight_gradient,
-                                   source ? cost_of(PassKind::backward) : cost_of(PassKind::weight_gradient), {});
-            out_.problem.edges.push_back({*pass.backward, *pass.weight, Duration{0}});
-        }
-        add_pair(stage, unit, pass, source);
+        pass.backward = add_task(mb, chain, unit_number, stage_number, TaskKind::backward,
+                                 costs_.stage(stage, unit.shapes, PassKind::backward), again);
+        add_pair(stage, unit, pass);
         return pass;
     }
 
-    void add_pair(const StageLayers& stage, const Unit& unit, const StagePass& pass, bool source) {
-        Pair pair{*pass.forward, *pass.backward, pass.weight, {}};
-        for (const Recompute recompute : in_.modes) pair.modes.push_back(mode_of(stage, unit, recompute, source));
+    // Nanoseconds that rounding leaves between B and I with W.
+    static void take_up(PassCost& cost, Duration rest) {
+        PassCost::Share* largest = &cost.shares.front().front();
+        for (auto& row : cost.shares)
+            for (auto& share : row)
+                if (share.time > largest->time) largest = &share;
+        largest->time += rest;
+    }
+
+    void add_pair(const StageLayers& stage, const Unit& unit, const StagePass& pass) {
+        Pair pair{*pass.forward, *pass.backward, {}, {}};
+        SplitBackward split;
+        for (const Recompute recompute : in_.modes) {
+            const Modes modes = modes_of(stage, unit, recompute);
+            pair.modes.push_back(modes.whole);
+            split.modes.push_back(modes.split);
+        }
+        split.input = costs_.stage(stage, unit.shapes, PassKind::input_gradient);
+        take_up(split.input, split.modes.front().backward - split.input.total());
+        split.weight = costs_.stage(stage, unit.shapes, PassKind::weight_gradient);
         const auto costs = costs_in(pair, pair.modes.front());
-        const auto apply = [&](TaskId task, const TaskCost& cost) {
-            Task& t = out_.problem.tasks[index(task)];
-            t.duration = cost.duration;
-            t.acquire = cost.acquire;
-            t.release = cost.release;
-        };
-        apply(pair.forward, costs[0]);
-        apply(pair.backward, costs[1]);
-        if (pair.weight) apply(*pair.weight, costs[2]);
+        apply(out_.problem.tasks[index(pair.forward)], costs[0]);
+        apply(out_.problem.tasks[index(pair.backward)], costs[1]);
         out_.problem.pairs.push_back(std::move(pair));
+        out_.split.push_back(std::move(split));
+    }
+
+    // Where nothing waits for the input gradient (raw data, frozen modules before), or no weight is trained.
+    void drop_useless_splits() {
+        std::vector<bool> waited_for(out_.problem.tasks.size(), false);
+        for (const Edge& edge : out_.problem.edges) waited_for[index(edge.from)] = true;
+        for (std::size_t k = 0; k < out_.split.size(); ++k) {
+            auto& modes = out_.split[k].modes;
+            const auto without_weight = [](const Mode& mode) { return mode.weight < Duration{1}; };
+            if (!waited_for[index(out_.problem.pairs[k].backward)] ||
+                std::any_of(modes.begin(), modes.end(), without_weight))
+                modes.clear();
+        }
     }
 
     // The tensor that leaves a module's layers `part` for what comes next in the chain.
@@ -309,6 +314,7 @@ StepProblem build_step(const StepInput& input) {
     require_supported(*input.model);
     StepProblem step = StepBuilder(input).build();
     validate(step.problem);
+    if (input.split_backward) return split_backwards(step, splittable(step));
     return step;
 }
 

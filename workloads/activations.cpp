@@ -23,6 +23,23 @@ Bytes layer_activations(const Architecture& network, std::int64_t layer, std::in
     return {(positions * widths + context * of_context) / tp};
 }
 
+WeightGradientNeeds weight_gradient_needs(const Architecture& network, std::int64_t layer, std::int64_t positions,
+                                          std::int64_t context, std::int64_t tp) {
+    const std::int64_t queries = network.heads * network.head_dim, keys = network.kv_heads * network.head_dim;
+    const bool single = block_kind(network, layer) == BlockKind::single_stream;
+    const std::int64_t hidden = (single ? 2 : 4) * network.hidden;
+    std::int64_t inputs = hidden + 2 * queries + 2 * network.ffn;
+    std::int64_t gradients = 2 * (queries + 2 * keys) + (network.gated ? 4 : 2) * network.ffn;
+    std::int64_t gathered = hidden, of_context = 0;
+    if (has_cross_beside_self(network)) {
+        inputs += 2 * network.hidden + 2 * queries;
+        gradients += 2 * queries;
+        gathered += 2 * network.hidden;
+        of_context = 4 * keys;
+    }
+    return {{positions * inputs / tp}, {(positions * gradients + context * of_context) / tp + positions * gathered}};
+}
+
 Bytes context_input(const Architecture& network, std::int64_t context, std::int64_t tp) {
     return {2 * context * network.cross_attention_dim / tp};
 }

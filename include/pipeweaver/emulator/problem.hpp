@@ -106,6 +106,9 @@ struct TaskCost {
 /// Costs of the pair's tasks in `mode`: forward, backward, weight (the last only if the pair has one).
 [[nodiscard]] std::array<TaskCost, 3> costs_in(const Pair& pair, const Mode& mode);
 
+/// Gives the task this duration and memory.
+void apply(Task& task, const TaskCost& cost);
+
 /// Checks what no reader of a Problem should have to check again: references, durations >= 1 ns, pairs on one rank with
 /// a path of edges forward -> backward -> weight, mode 0 equal to the tasks' own fields, no cycle, and that no
 /// schedule's times or memory can overflow (the sum of all durations, lags and tails, and of all memory, fits 63 bits).

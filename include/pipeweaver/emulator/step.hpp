@@ -56,7 +56,8 @@ struct StepInput {
     std::vector<Chain> chains;                          ///< in topological order of their modules
     std::vector<std::vector<std::vector<Unit>>> units;  ///< per microbatch, per chain
     std::vector<Recompute> modes{Recompute::none, Recompute::half, Recompute::full};
-    bool split_backward = false;       ///< I and W in place of B
+    bool split_backward = false;       ///< I and W in place of every B that can be split
+    bool input_gradient_frees = true;  ///< false: what a forward holds is held until W (PyTorch's runtime)
     std::int64_t receive_buffers = 2;  ///< tensors that may wait on a rank, per direction and chain
     std::optional<Bytes> capacity;     ///< of every rank; nothing: what is usable of the cluster's device
 };
@@ -77,12 +78,19 @@ struct StaticMemory {
     Bytes total() const { return weights + gradients + optimizer + workspace + buffers; }
 };
 
+/// What a pair's backward can be split into; see split.hpp.
+struct SplitBackward {
+    std::vector<Mode> modes;  ///< in place of the pair's own; none: it is not worth splitting
+    PassCost input, weight;   ///< of I and W in mode 0
+};
+
 struct StepProblem {
     Problem problem;
     std::vector<PassCost> cost;       ///< per task, in mode 0
     std::vector<PassCost> recompute;  ///< per task: a full forward of its layers again; zero for forwards
     std::vector<std::size_t> unit;    ///< per task: index into StepInput::units[microbatch][chain]
     std::vector<std::size_t> chain;   ///< per task
+    std::vector<SplitBackward> split;  ///< per pair
     std::vector<Transfer> transfers;
     std::vector<StaticMemory> memory;  ///< per rank
     double model_flops = 0;  ///< forward and backward of this replica, nothing counted twice for recomputation

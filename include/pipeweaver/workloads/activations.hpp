@@ -15,6 +15,15 @@
 //              MMDiT: m counts both streams; a single-stream block has one norm and one gate: 6 m h/t less.
 //              Embedding, modulation vectors and what a framework saves beyond this (norm outputs before modulation)
 //              are not counted. Derived, not validated against measured runs.
+// Between I    a linear layer's weight gradient needs the layer's input and its output's gradient (table 1 of "Zero
+// and W        Bubble Pipeline Parallelism", arXiv 2401.10241: M_W = 32 s b h without tensor parallelism):
+//              4 m h/t + 2 m a d/t + 2 m F/t       inputs: of qkv, up (behind a norm), of the projection, of down
+//              + 2 m (a + 2k) d/t + 2 m F1/t       gradients of qkv and up; F1 = 2F if gated, else F
+//              + 4 m h                             gradients of projection and down, gathered for the input gradient
+//                                                  and kept so: W gathers nothing that B would not gather
+//              Cross attention: + 2 m h/t + 4 m a d/t + 4 M k d/t + 2 m h, and the context itself once (context_input).
+//              MMDiT, single stream: one norm and one output: 2 m h/t and 2 m h less.
+//              What is recomputed for I is kept for W all the same: nothing is recomputed twice.
 // Source       Megatron-LM with Transformer Engine; the sum was within 0.2 % of measured peaks of 31 dense B200 runs
 //              (SimuMax, gated networks; the plain form is not validated).
 #pragma once
@@ -30,6 +39,14 @@ namespace pipeweaver::workloads {
 /// Kept by block `layer`, `context` positions beside it. MMDiT: `positions` counts both streams.
 [[nodiscard]] Bytes layer_activations(const Architecture& network, std::int64_t layer, std::int64_t positions,
                                       std::int64_t context, std::int64_t tp);
+
+/// What weight gradients are made of, per GPU; see "Between I and W".
+struct WeightGradientNeeds {
+    Bytes inputs;     ///< of linear layers
+    Bytes gradients;  ///< of their outputs
+};
+[[nodiscard]] WeightGradientNeeds weight_gradient_needs(const Architecture& network, std::int64_t layer,
+                                                        std::int64_t positions, std::int64_t context, std::int64_t tp);
 
 /// The context that the blocks of a stage read, per GPU: 2 M c/t; 0 for MMDiT, whose blocks carry it along.
 [[nodiscard]] Bytes context_input(const Architecture& network, std::int64_t context, std::int64_t tp);

@@ -1,0 +1,44 @@
+// Backwards split into input gradient I and weight gradient W, and put together again.
+//
+// Only I is waited for by the stage before; W fills what would be a bubble. P. Qi, X. Wan, G. Huang, M. Lin, "Zero
+// Bubble Pipeline Parallelism", ICLR 2024 (arXiv 2401.10241).
+//
+// Ids          I keeps the id of its B, all other tasks keep theirs; the W come behind them in the order of their
+// pairs. Times        I and W together take as long as B, so a schedule with W directly behind I takes as long as with
+// B. Memory       I takes more than B in passing (stage_memory.hpp), and what W needs is held until W ends. Not split
+// a backward whose input gradient nobody waits for (raw data, or only frozen modules before it): its B can
+//              wait as a W could. A backward without weight gradient (frozen modules).
+#pragma once
+
+#include "pipeweaver/emulator/replay.hpp"
+#include "pipeweaver/emulator/step.hpp"
+
+#include <vector>
+
+namespace pipeweaver::emulator {
+
+/// Per pair, whether to split its backward.
+using SplitChoice = std::vector<bool>;
+
+/// Every pair whose backward can be split.
+[[nodiscard]] SplitChoice splittable(const StepProblem& step);
+
+/// Splits those backwards of `step` that are chosen. Pre: none is split yet; `choice` has an entry for each pair, true
+/// only where splittable() is.
+[[nodiscard]] StepProblem split_backwards(const StepProblem& step, const SplitChoice& choice);
+
+/// A schedule of `split` = split_backwards(whole, ...) for one of `whole`: each W directly behind its I.
+[[nodiscard]] Schedule with_weights(const Problem& split, const Schedule& whole);
+
+/// Per task: an I whose W runs directly behind it, and nothing that waits for I starts before it could with B: it may
+/// run as B without changing any start. Pre: `replay` is of `schedule` and completed.
+[[nodiscard]] std::vector<bool> joinable(const Problem& problem, const Schedule& schedule, const Replay& replay);
+
+/// The pairs that a schedule of `split` gains by being split: whose I is not joinable().
+[[nodiscard]] SplitChoice needed(const Problem& split, const Schedule& schedule, const Replay& replay);
+
+/// `schedule` of `split` as one of `kept` = split_backwards(whole, keep), the other backwards whole again. Pre: `keep`
+/// is true wherever needed() is.
+[[nodiscard]] Schedule merged(const Problem& split, const Schedule& schedule, const Problem& kept);
+
+}  // namespace pipeweaver::emulator
