@@ -55,6 +55,7 @@ struct BenchPlan {
     explicit BenchPlan(CLI::App& app) : options(app) {
         console.add_to(app);
         workload.add_to(options);
+        add_split(options, split);
         limits.add_to(options);
         options.group("The benchmark");
         options.integer("batches", batches, 1, 10'000, "batches to draw, with the seeds 1, 2, ... (default 20)");
@@ -101,6 +102,7 @@ struct BenchPlan {
     void add(std::uint64_t seed) {
         planner::Request request = workload.request(seed, limits.executor());
         request.max_rounds = limits.rounds();
+        request.split = split_of(split);
         if (!costs) costs.emplace(costdb::CostDatabase::embedded(request.cluster.device));
         const auto plan = planner::make_plan(request, *costs, limits.executor(),
                                              [this](double share) { return limits.begin(console, share); });
@@ -174,6 +176,7 @@ struct BenchPlan {
     WorkloadOptions workload;
     Limits limits;
     std::int64_t batches = 20;
+    std::string split;
     std::optional<costdb::CostDatabase> costs;
     std::vector<Comparison> comparisons;
     Ratios best;  // of each batch, the fastest baseline

@@ -36,6 +36,7 @@ struct Plan {
                      "costs are wrong by their own error estimates (without: one clearly better then, and at most 0.1 "
                      "% longer)");
         options.text("out", out, "DIR", "folder of the plan (required)");
+        add_split(options, split);
         limits.add_to(options);
     }
 
@@ -49,6 +50,7 @@ struct Plan {
         request.sharing = assignment == "in-turn" ? partition::Sharing::in_turn : partition::Sharing::balanced;
         request.robust = robust;
         request.for_torch = target == "torch-csv";
+        request.split = split_of(split);
         const auto costs = costdb::CostDatabase::embedded(request.cluster.device);
         const auto plan = make_plan(request, costs);
         console.clear();
@@ -93,7 +95,7 @@ struct Plan {
     Console console;
     WorkloadOptions workload;
     Limits limits;
-    std::string partition, assignment, target, out;
+    std::string partition, assignment, target, split, out;
     bool robust = false;
 };
 

@@ -69,6 +69,17 @@ void WorkloadOptions::add_to(Options& options) {
                     "microbatches of each replica to draw with --dataset (default 16)");
 }
 
+void add_split(Options& options, std::string& split) {
+    options.choice("split", split, {"auto", "never", "always"},
+                   "split backwards into input and weight gradients: where it makes the step shorter (default: auto), "
+                   "never, or always");
+}
+
+planner::Split split_of(const std::string& split) {
+    using planner::Split;
+    return split == "never" ? Split::never : split == "always" ? Split::always : Split::automatic;
+}
+
 namespace {
 
 // The option's number, or that of the published layout.

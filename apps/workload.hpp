@@ -39,4 +39,10 @@ private:
     void fill(planner::Request& request, std::uint64_t seed) const;
 };
 
+/// Adds `--split`.
+void add_split(Options& options, std::string& split);
+
+/// What it says; nothing said: automatic.
+[[nodiscard]] planner::Split split_of(const std::string& split);
+
 }  // namespace pipeweaver::apps

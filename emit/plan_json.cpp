@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 namespace pipeweaver::emit {
@@ -33,6 +34,8 @@ Writer request_json(const Request& request) {
                 {"microbatches", request.microbatches.size()},
                 {"samples", request.samples.size()},
                 {"seed", request.seed}};
+    constexpr std::array<std::string_view, 3> splits{"auto", "never", "always"};
+    json["split"] = splits[static_cast<std::size_t>(request.split)];
     json["partition"] = request.partition.empty() ? Writer(nullptr) : Writer(request.partition);
     json["assumed"] = request.model.assumed;
     return json;
@@ -99,6 +102,10 @@ Writer memory_json(const ReplicaPlan& replica) {
     return ranks;
 }
 
+std::int64_t split_backwards(const Problem& problem) {
+    return std::count_if(problem.pairs.begin(), problem.pairs.end(), [](const Pair& pair) { return pair.weight; });
+}
+
 Writer replica_json(const ReplicaPlan& replica, std::size_t number) {
     const auto& found = replica.found;
     return {{"replica", number},
@@ -110,6 +117,8 @@ Writer replica_json(const ReplicaPlan& replica, std::size_t number) {
             {"stop_reason", name_of(found.stop_reason)},
             {"rounds", found.rounds},
             {"signature", signature(*found.schedule, found.replay.makespan)},
+            {"backwards", replica.candidate.step.problem.pairs.size()},
+            {"split_backwards", split_backwards(replica.candidate.step.problem)},
             {"memory", memory_json(replica)}};
 }
 
@@ -127,6 +136,7 @@ Writer torch_json(const Plan& plan) {
             {"partition", torch.candidate.partition.name},
             {"chunks_per_rank", torch.candidate.partition.chunks_per_rank},
             {"recompute", name_of(torch.recompute)},
+            {"split_backwards", split_backwards(torch.candidate.step.problem)},
             {"makespan_ns", torch.found.replay.makespan.count()},
             {"lower_bound_ns", torch.found.bound.count()},
             {"over_free_plan",

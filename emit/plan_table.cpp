@@ -45,6 +45,20 @@ std::string heading(const Request& request, const Plan& plan) {
         percent(search::relative_gap(plan.makespan, plan.lower_bound)));
 }
 
+// Which of the plan's backwards are split, if any.
+std::string split(const Plan& plan) {
+    std::ptrdiff_t all = 0, split = 0;
+    for (const ReplicaPlan& replica : plan.replicas)
+        for (const Pair& pair : replica.candidate.step.problem.pairs) {
+            ++all;
+            split += pair.weight ? 1 : 0;
+        }
+    if (split == 0) return {};
+    return fmt::format(
+        "{} of {} backwards are split into an input gradient, that others wait for, and a weight gradient\n", split,
+        all);
+}
+
 std::string schedules(const Plan& plan) {
     const ReplicaPlan& replica = plan.replicas.front();
     std::string text = fmt::format("\n{:<12} {:<14} {:>6} {:>10} {:>10} {:>8} {:>10} {:>8}\n", "partition", "schedule",
@@ -181,7 +195,7 @@ std::string torch(const Plan& plan) {
 
 std::string plan_table(const Request& request, const Plan& plan) {
     const ReplicaPlan& replica = plan.replicas[plan.slowest];
-    std::string text = heading(request, plan) + replicas(request, plan) + layouts(request.layout_choice) +
+    std::string text = heading(request, plan) + split(plan) + replicas(request, plan) + layouts(request.layout_choice) +
                        schedules(plan) + memory(plan) + basis(plan) + robustness(plan) + choice(plan.choice);
     for (const std::string& note : replica.candidate.partition.notes) text += fmt::format("{}\n", note);
     for (const std::string& assumption : request.model.assumed) text += fmt::format("assumed: {}\n", assumption);

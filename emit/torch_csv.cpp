@@ -1,7 +1,7 @@
 #include "pipeweaver/emit/torch_csv.hpp"
 
 #include "pipeweaver/base/error.hpp"
-#include "pipeweaver/emulator/replay.hpp"
+#include "pipeweaver/emulator/split.hpp"
 #include "pipeweaver/planner/torch_rules.hpp"
 
 #include <nlohmann/json.hpp>
@@ -19,20 +19,14 @@ using Cells = std::vector<std::string>;
 
 std::string cell(const Task& task, char kind) { return fmt::format("{}{}{}", *task.stage, kind, *task.microbatch); }
 
-Cells row(const Problem& problem, const std::vector<TaskId>& order) {
+// I and W as B where that changes no start.
+Cells row(const Problem& problem, const std::vector<TaskId>& order, const std::vector<bool>& whole) {
     Cells cells;
     for (std::size_t i = 0; i < order.size(); ++i) {
         const Task& task = problem.tasks[index(order[i])];
-        if (task.kind == TaskKind::input_gradient && i + 1 < order.size()) {
-            const Task& next = problem.tasks[index(order[i + 1])];
-            if (next.kind == TaskKind::weight_gradient && next.stage == task.stage &&
-                next.microbatch == task.microbatch) {
-                cells.push_back(cell(task, 'B'));
-                ++i;
-                continue;
-            }
-        }
-        cells.push_back(cell(task, letter(task.kind)));
+        const bool joined = whole[index(order[i])];
+        cells.push_back(cell(task, joined ? 'B' : letter(task.kind)));
+        if (joined) ++i;
     }
     return cells;
 }
@@ -67,7 +61,9 @@ TorchFiles torch_csv(const Problem& problem, const Schedule& schedule) {
         rank_of[*task.stage] = index(task.rank);
         microbatches = std::max(microbatches, *task.microbatch + 1);
     }
-    for (const auto& order : schedule.order) files.csv += fmt::format("{}\n", fmt::join(row(problem, order), ","));
+    const auto whole = joinable(problem, schedule, replay);
+    for (const auto& order : schedule.order)
+        files.csv += fmt::format("{}\n", fmt::join(row(problem, order, whole), ","));
 
     nlohmann::ordered_json ranks = nlohmann::ordered_json::array(), order = nlohmann::ordered_json::array();
     for (const auto& [stage, rank] : rank_of) ranks.push_back(rank);

@@ -2,6 +2,7 @@
 
 #include "pipeweaver/search/bounds.hpp"
 #include "pipeweaver/search/policies.hpp"
+#include "planner/split_search.hpp"
 
 #include <exception>
 
@@ -14,7 +15,6 @@ using partition::Workload;
 namespace {
 
 constexpr std::int64_t virtual_chunks = 2;  // of the interleaved baseline
-constexpr std::size_t most_tasks = 50'000;  // of a replica; policies and bounds take minutes beyond
 
 StepInput step_input(const Request& request, const costdb::CostDatabase& costs, const Candidate& candidate,
                      std::string name) {
@@ -68,17 +68,21 @@ Compared compare(const Request& request, const costdb::CostDatabase& costs, cons
         result.refused = error;
         return result;
     }
-    const Replayer replayer(result.candidate.step.problem);
-    const Duration bound = search::best_bound(replayer).value;
+    std::optional<StepProblem> split;
+    if (request.split != Split::never) split = split_step(result.candidate.step);
+    const Replayer whole(result.candidate.step.problem), parts(split ? split->problem : result.candidate.step.problem);
+    result.bound = split ? bound_of_every_choice(result.candidate.step) : search::best_bound(whole);
     for (const auto& policy : search::policies()) {
-        auto applied = search::apply_policy(policy.name, replayer);
+        const bool on_split = policy.needs_split && split;
+        auto applied = search::apply_policy(policy.name, on_split ? parts : whole);
         if (!applied.schedule) {
             refuse(policy.name, applied.why_not);
             continue;
         }
         result.baselines.push_back({partition.name, partition.chunks_per_rank, policy.name, applied.replay.makespan,
-                                    bound, applied.replay.makespan + result.candidate.step.optimizer});
+                                    result.bound.value, applied.replay.makespan + result.candidate.step.optimizer});
         result.schedules.push_back(std::move(*applied.schedule));
+        result.split.push_back(on_split);
     }
     return result;
 }
@@ -92,10 +96,10 @@ std::optional<Duration> Compared::best_baseline() const {
     return best;
 }
 
-const Schedule* Compared::schedule_of(std::string_view policy) const {
-    for (std::size_t i = 0; i < baselines.size(); ++i)
-        if (baselines[i].policy == policy) return &schedules[i];
-    return nullptr;
+std::size_t Compared::place_of(std::string_view policy) const {
+    std::size_t i = 0;
+    while (baselines[i].policy != policy) ++i;
+    return i;
 }
 
 std::vector<Partition> partitions(const Request& request, const Workload& workload) {

@@ -3,6 +3,7 @@
 
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/planner/plan.hpp"
+#include "pipeweaver/search/bounds.hpp"
 
 #include <optional>
 #include <vector>
@@ -14,14 +15,19 @@ struct Compared {
     Candidate candidate;
     std::vector<Baseline> baselines;
     std::vector<NotApplicable> not_applicable;
-    std::vector<emulator::Schedule> schedules;  ///< of the baselines
-    std::optional<Error> refused;               ///< does not fit at all
-    search::Found found;                        ///< if it was searched
+    std::vector<emulator::Schedule> schedules;   ///< of the baselines
+    std::vector<bool> split;                     ///< whether that is of the step with split backwards
+    std::optional<Error> refused;                ///< does not fit at all
+    search::Bound bound;                         ///< of every schedule that the request allows
+    search::Found found;                         ///< if it was searched
+    std::optional<emulator::StepProblem> parts;  ///< the step with split backwards, if `found` is of that
+
+    const emulator::StepProblem& searched() const { return parts ? *parts : candidate.step; }
 
     std::optional<Duration> best_baseline() const;
 
-    /// The schedule of a baseline of this partition, or null.
-    const emulator::Schedule* schedule_of(std::string_view policy) const;
+    /// Of a baseline of this partition. Pre: the policy applies.
+    std::size_t place_of(std::string_view policy) const;
 };
 
 /// Per replica, per partition.

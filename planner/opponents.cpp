@@ -1,8 +1,10 @@
 #include "planner/opponents.hpp"
 
 #include "pipeweaver/search/policies.hpp"
+#include "planner/split_search.hpp"
 
 #include <algorithm>
+#include <deque>
 #include <tuple>
 
 namespace pipeweaver::planner {
@@ -46,7 +48,7 @@ std::optional<BaselinePlan> best_chain(const std::vector<Compared>& replica, con
             best = &one;
         }
     if (!best) return std::nullopt;
-    const Schedule& schedule = *of->schedule_of(best->policy);
+    const Schedule& schedule = of->schedules[of->place_of(best->policy)];
     return BaselinePlan{*best, of->candidate, schedule, replay(of->candidate.step.problem, schedule)};
 }
 
@@ -77,12 +79,17 @@ std::optional<Robustness> robustness_of(const Comparison& compared, std::size_t 
     if (against.empty()) return std::nullopt;
     std::vector<Scheduled> plan;
     std::vector<std::vector<Scheduled>> baselines(against.size());
+    std::deque<StepProblem> splits;  // that baselines are of
     for (const auto& replica : compared) {
-        plan.push_back({&replica[best].candidate.step, &*replica[best].found.schedule});
+        plan.push_back({&replica[best].searched(), &*replica[best].found.schedule});
         for (std::size_t i = 0; i < against.size(); ++i)
-            for (const Compared& one : replica)
-                if (is_of(against[i], one.candidate.partition))
-                    baselines[i].push_back({&one.candidate.step, one.schedule_of(against[i].policy)});
+            for (const Compared& one : replica) {
+                if (!is_of(against[i], one.candidate.partition)) continue;
+                const std::size_t known = one.place_of(against[i].policy);
+                const StepProblem& step =
+                    one.split[known] ? splits.emplace_back(*split_step(one.candidate.step)) : one.candidate.step;
+                baselines[i].push_back({&step, &one.schedules[known]});
+            }
     }
     Robustness result = robustness(plan, baselines, seed, execute);
     for (std::size_t i = 0; i < against.size(); ++i) {

@@ -74,7 +74,7 @@ Plan make_plan(const Request& request, const costdb::CostDatabase& costs, const 
     for (const std::size_t p : searched) {
         const double part = searched.size() == 1 ? 1 : p == searched.front() ? main_part : 1 - main_part;
         const double share = (1 - for_torch) * part / static_cast<double>(replicas);
-        for (auto& replica : compared) search_in(replica[p], request, rule, execute, allowance(share));
+        for (auto& replica : compared) search_in(replica[p], request, rule, execute, limits(allowance, share));
     }
 
     Plan plan;
@@ -92,6 +92,8 @@ Plan make_plan(const Request& request, const costdb::CostDatabase& costs, const 
         replica.microbatches = shared.shares[r];
         replica.candidate = std::move(compared[r][best].candidate);
         replica.found = std::move(compared[r][best].found);
+        if (const auto& split = compared[r][best].parts)
+            replica.candidate.step = join_needless(replica.candidate.step, *split, replica.found);
         plan.makespan = std::max(plan.makespan, replica.found.replay.makespan);
         plan.lower_bound = std::max(plan.lower_bound, replica.found.bound);
         optimizer = std::max(optimizer, replica.candidate.step.optimizer);
@@ -104,7 +106,7 @@ Plan make_plan(const Request& request, const costdb::CostDatabase& costs, const 
     const double peak =
         workloads::device(request.cluster.device).bf16_flops * static_cast<double>(request.layout.gpus());
     plan.mfu = plan.model_flops / (peak * static_cast<double>(plan.step.count()) * 1e-9);
-    plan.torch = make_torch_plan(request, costs, all, parts.front(), execute, allowance(for_torch));
+    plan.torch = make_torch_plan(request, costs, all, parts.front(), execute, limits(allowance, for_torch));
     if (request.for_torch && !plan.torch.found.schedule) fail(ErrorKind::limit, "torch-csv: {}", plan.torch.why_not);
     return plan;
 }

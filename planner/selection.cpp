@@ -139,7 +139,7 @@ private:
 
 Way way_of(Comparison& compared, std::size_t partition) {
     Way way;
-    for (auto& replica : compared) way.push_back({&replica[partition].candidate.step, &replica[partition].found});
+    for (auto& replica : compared) way.push_back({&replica[partition].searched(), &replica[partition].found});
     return way;
 }
 
@@ -169,14 +169,20 @@ std::vector<std::size_t> worth_searching(const Comparison& compared) {
 }
 
 void search_in(Compared& compared, const Request& request, const ChoiceRule& rule, const Executor& execute,
-               const search::KeepGoing& keep_going) {
-    const Problem& problem = compared.candidate.step.problem;
+               const Limits& limits) {
     search::Options options;
     options.seed = request.seed;
     options.max_rounds = request.max_rounds;
-    options.starts = compared.schedules;
-    options.near = rule.near(problem.tasks.size(), static_cast<std::size_t>(request.layout.dp));
-    compared.found = search::solve(Replayer(problem), options, execute, keep_going);
+    options.near = rule.near(compared.candidate.step.problem.tasks.size(), static_cast<std::size_t>(request.layout.dp));
+    Known known;
+    known.whole = &compared.candidate.step;
+    known.bound = compared.bound;
+    if (request.split != Split::never) known.split = split_step(*known.whole);
+    for (std::size_t i = 0; i < compared.schedules.size(); ++i)
+        (compared.split[i] ? known.split_starts : known.starts).push_back(compared.schedules[i]);
+    auto searched = search_split(known, request.split, options, execute, limits);
+    compared.found = std::move(searched.found);
+    if (searched.split) compared.parts = std::move(known.split);
 }
 
 Selection select(Comparison& compared, const std::vector<std::size_t>& searched, std::optional<Duration> limit,

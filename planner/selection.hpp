@@ -3,6 +3,7 @@
 
 #include "pipeweaver/planner/robust_choice.hpp"
 #include "planner/comparison.hpp"
+#include "planner/split_search.hpp"
 
 namespace pipeweaver::planner {
 
@@ -11,7 +12,7 @@ namespace pipeweaver::planner {
 
 /// Fills in `compared.found`, with near schedules for the choice by `rule`.
 void search_in(Compared& compared, const Request& request, const ChoiceRule& rule, const Executor& execute,
-               const search::KeepGoing& keep_going);
+               const Limits& limits);
 
 /// A partition, and how its schedules were chosen.
 struct Selection {

@@ -19,7 +19,7 @@ constexpr std::array settings{Recompute::none, Recompute::half, Recompute::full}
 struct Setting {
     Candidate candidate;
     Recompute recompute = Recompute::none;
-    std::vector<Schedule> starts;
+    Known known;
     Duration best = Duration::max();
 };
 
@@ -38,18 +38,20 @@ void keep(std::vector<TorchBaseline>& baselines, const TorchBaseline& found) {
 void apply_policies(Setting& setting, std::vector<TorchBaseline>& baselines, std::string& why_not) {
     const partition::Partition& partition = setting.candidate.partition;
     const Problem& problem = setting.candidate.step.problem;
-    const Replayer replayer(problem);
+    const auto& split = setting.known.split;
+    const Replayer whole(problem), parts(split ? split->problem : problem);
     for (const auto& policy : search::policies()) {
-        auto applied = search::apply_policy(policy.name, replayer);
+        const bool on_split = policy.needs_split && split;
+        auto applied = search::apply_policy(policy.name, on_split ? parts : whole);
         if (!applied.schedule) {
             why_not = applied.why_not;
             continue;
         }
-        if (breaks_torch_rules(problem, *applied.schedule)) continue;
+        if (breaks_torch_rules(on_split ? split->problem : problem, *applied.schedule)) continue;
         setting.best = std::min(setting.best, applied.replay.makespan);
         keep(baselines,
              {partition.name, partition.chunks_per_rank, policy.name, setting.recompute, applied.replay.makespan});
-        setting.starts.push_back(std::move(*applied.schedule));
+        (on_split ? setting.known.split_starts : setting.known.starts).push_back(std::move(*applied.schedule));
     }
 }
 
@@ -63,6 +65,7 @@ StepInput step_input(const Request& request, const costdb::CostDatabase& costs, 
     input.chains = setting.candidate.partition.chains;
     input.units = setting.candidate.units;
     input.modes = {setting.recompute};
+    input.input_gradient_frees = false;
     // PyTorch allocates receive buffers for all microbatches at once.
     input.receive_buffers = static_cast<std::int64_t>(setting.candidate.units.size());
     return input;
@@ -80,7 +83,7 @@ const TorchBaseline* TorchPlan::best(std::string_view policy) const {
 TorchPlan make_torch_plan(const Request& request, const costdb::CostDatabase& costs,
                           const std::vector<partition::Partition>& partitions,
                           const std::vector<workloads::Microbatch>& microbatches, const Executor& execute,
-                          const search::KeepGoing& keep_going) {
+                          const Limits& limits) {
     TorchPlan plan;
     plan.padding = partition::pad(microbatches);
     std::optional<Setting> best;
@@ -102,8 +105,10 @@ TorchPlan make_torch_plan(const Request& request, const costdb::CostDatabase& co
                 plan.why_not = *why;
                 continue;
             }
+            if (request.split != Split::never && recompute == Recompute::none)
+                setting.known.split = split_step(setting.candidate.step);
             apply_policies(setting, plan.baselines, plan.why_not);
-            if (setting.starts.empty() || (best && setting.best >= best->best)) continue;
+            if (setting.best == Duration::max() || (best && setting.best >= best->best)) continue;
             best = std::move(setting);
         }
     if (!best) return plan;
@@ -111,16 +116,21 @@ TorchPlan make_torch_plan(const Request& request, const costdb::CostDatabase& co
     search::Options options;
     options.seed = request.seed;
     options.max_rounds = request.max_rounds;
-    options.starts = std::move(best->starts);
     options.rules = torch_rules(best->candidate.step.problem);
     const ChoiceRule rule = choice_rule(request.robust);
     options.near = rule.near(best->candidate.step.problem.tasks.size(), 1);
     plan.candidate = std::move(best->candidate);
     plan.recompute = best->recompute;
-    plan.found = search::solve(Replayer(plan.candidate.step.problem), options, execute, keep_going);
+    Known& known = best->known;
+    known.whole = &plan.candidate.step;
+    if (known.split) known.bound = bound_of_every_choice(plan.candidate.step);
+    auto searched = search_split(known, request.split, options, execute, limits);
+    plan.found = std::move(searched.found);
     plan.why_not = plan.found.why_not;
-    if (plan.found.schedule)
-        plan.choice = choose(plan.candidate.step, plan.found, best->best, rule, request.seed, execute);
+    if (!plan.found.schedule) return plan;
+    const StepProblem& step = searched.split ? *known.split : plan.candidate.step;
+    plan.choice = choose(step, plan.found, best->best, rule, request.seed, execute);
+    if (searched.split) plan.candidate.step = join_needless(plan.candidate.step, *known.split, plan.found);
     return plan;
 }
 

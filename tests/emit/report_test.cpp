@@ -192,7 +192,9 @@ TEST_CASE("the report says against whom the plan was replayed with wrong costs, 
 TEST_CASE(
     "a plan is replayed against the fastest schedule, its chain and each usual pair once, with the chunks that are "
     "fastest") {
-    const auto plan = planned(small_request());
+    auto request = small_request();
+    request.split = planner::Split::never;  // of so small a model, wrong costs take a tenth of what a split gains
+    const auto plan = planned(request);
     REQUIRE(plan.best_chain);
     REQUIRE(plan.robustness);
     const auto& against = plan.robustness->against;

@@ -56,7 +56,9 @@ TEST_CASE("the published set-ups plan in their own layouts, with schedules that 
         const auto& tasks = plan.replicas[0].candidate.step.problem.tasks;
         for (const auto& module : request.model.modules)
             CHECK(std::any_of(tasks.begin(), tasks.end(), [&](const emulator::Task& task) {
-                return task.kind == emulator::TaskKind::backward && task.module.find(module.name) != std::string::npos;
+                const bool backward =
+                    task.kind == emulator::TaskKind::backward || task.kind == emulator::TaskKind::input_gradient;
+                return backward && task.module.find(module.name) != std::string::npos;
             }));
         CHECK(plan.mfu > 0.05);
         CHECK(plan.mfu < 0.7);

@@ -102,11 +102,14 @@ TEST_CASE("the last stage's forwards must run in microbatch order, all others ma
           "task 6 'F11': the last stage's forwards must run in the order of the microbatches");
 }
 
-TEST_CASE("the CSV has a row a rank, and an I followed by its W is a B") {
-    const auto problem = chain(true);
+TEST_CASE("the CSV has a row a rank, and an I followed by its W is a B where nothing starts between the two") {
+    auto problem = chain(true);
+    // Rank 0's second forward ends at 50: its backward of microbatch 0 need not have waited for the W 31-41 of rank 1.
+    // That of microbatch 1 starts at 72, behind the I 61-71.
+    problem.tasks[3].duration = Duration{40};
     const Schedule schedule{{ids({0, 3, 1, 4, 2, 5}), ids({6, 7, 8, 9, 10, 11})}, {}};
     const auto files = emit::torch_csv(problem, schedule);
-    CHECK(files.csv == "0F0,0F1,0I0,0I1,0W0,0W1\n1F0,1B0,1F1,1B1\n");
+    CHECK(files.csv == "0F0,0F1,0I0,0I1,0W0,0W1\n1F0,1B0,1F1,1I1,1W1\n");
     CHECK(files.schedule.find("\"stage_to_rank\": [\n  0,\n  1\n ]") != std::string::npos);
 }
 

@@ -1,7 +1,7 @@
 // torch-csv: the schedule as torch.distributed.pipelining reads it (_PipelineScheduleRuntime._load_csv, compute_only).
 //
-// One row a rank, cells in execution order: STAGE F|I|B|W MICROBATCH. An I directly followed by its W becomes B, since
-// the runtime does not merge them.
+// One row a rank, cells in execution order: STAGE F|I|B|W MICROBATCH. An I directly followed by its W becomes B
+// where that changes no start, since the runtime does not merge them; else B would send its gradient later.
 #pragma once
 
 #include "pipeweaver/emulator/solution.hpp"

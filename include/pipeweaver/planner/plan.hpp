@@ -19,6 +19,16 @@
 
 namespace pipeweaver::planner {
 
+/// Tasks that a replica's problem may have; policies and bounds take minutes beyond.
+inline constexpr std::size_t most_tasks = 50'000;
+
+/// Which backwards may run as an input gradient, that others wait for, and a weight gradient, that may come later.
+enum class Split : std::uint8_t {
+    automatic,  ///< those that make the step shorter
+    never,
+    always  ///< all that can be; those whose parts run without a gap are whole again in the end
+};
+
 struct Request {
     workloads::Model model;
     workloads::Cluster cluster;
@@ -31,6 +41,7 @@ struct Request {
     std::uint64_t seed = 1;
     std::optional<std::uint64_t> max_rounds;  ///< of each search
     std::string partition;                    ///< "dip", "megatron", "balanced", or empty: all are compared
+    Split split = Split::automatic;
     bool for_torch = false;  ///< the schedule under PyTorch's rules is what is wanted: half of the budget, and required
     bool robust = false;     ///< of the schedules found, the one that is fastest in most cases if costs are wrong
 };

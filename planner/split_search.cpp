@@ -1,0 +1,131 @@
+#include "planner/split_search.hpp"
+
+#include "pipeweaver/base/error.hpp"
+
+#include <algorithm>
+
+namespace pipeweaver::planner {
+
+using namespace emulator;
+
+namespace {
+
+constexpr double first_share = 1.0 / 6;  // of a search both ways, for whole backwards
+constexpr double half_share = 1.0 / 2;   // after which split ones must be ahead
+
+search::Found search_in(const Problem& problem, search::Options options, std::vector<Schedule> starts,
+                        const Executor& execute, const search::KeepGoing& keep_going) {
+    options.starts = std::move(starts);
+    return search::solve(Replayer(problem), options, execute, keep_going);
+}
+
+// Whether I and what is kept for W never take memory that B would not: then all split is as good as any choice.
+bool takes_no_more(const StepProblem& whole) {
+    for (std::size_t k = 0; k < whole.split.size(); ++k)
+        for (std::size_t m = 0; m < whole.split[k].modes.size(); ++m) {
+            const Mode &split = whole.split[k].modes[m], &own = whole.problem.pairs[k].modes[m];
+            if (split.transient > own.transient || split.kept > own.held + own.transient) return false;
+        }
+    return true;
+}
+
+void set_bound(search::Found& found, const search::Bound& bound) {
+    found.bound = bound.value;
+    found.bound_name = bound.name;
+    for (search::Improvement& one : found.history) one.bound = bound.value;
+    if (!found.schedule) return;
+    if (found.replay.makespan == bound.value)
+        found.stop_reason = StopReason::optimal;
+    else if (found.stop_reason == StopReason::optimal)
+        found.stop_reason = StopReason::rounds;
+}
+
+}  // namespace
+
+std::optional<StepProblem> split_step(const StepProblem& whole) {
+    const SplitChoice choice = splittable(whole);
+    const auto count = static_cast<std::size_t>(std::count(choice.begin(), choice.end(), true));
+    if (count == 0 || whole.problem.tasks.size() + count > most_tasks) return std::nullopt;
+    try {
+        return split_backwards(whole, choice);
+    } catch (const Error& error) {
+        if (error.kind() != ErrorKind::limit) throw;
+        return std::nullopt;
+    }
+}
+
+search::Bound bound_of_every_choice(const StepProblem& whole) {
+    StepProblem least = whole;
+    for (std::size_t k = 0; k < least.split.size(); ++k)
+        for (std::size_t m = 0; m < least.split[k].modes.size(); ++m) {
+            Mode& mode = least.split[k].modes[m];
+            mode.transient = whole.problem.pairs[k].modes[m].transient;
+            mode.kept = std::min(mode.kept, mode.held + mode.transient);
+        }
+    least = split_backwards(least, splittable(least));
+    return search::best_bound(Replayer(least.problem));
+}
+
+Limits limits(const Allowance& allowance, double share) {
+    return {allowance(share), allowance(first_share * share), allowance(half_share * share)};
+}
+
+namespace {
+
+bool ahead(const search::Found& one, const search::Found& other) {
+    return one.schedule && (!other.schedule || one.replay.makespan < other.replay.makespan);
+}
+
+// Of the split step; ends early where it is behind `whole`, if that is given.
+search::Found search_parts(const Known& known, const search::Options& options, const Executor& execute,
+                           const Limits& limits, const std::optional<search::Found>& whole) {
+    auto starts = known.split_starts;
+    for (const Schedule& start : known.starts) starts.push_back(with_weights(known.split->problem, start));
+    auto keep_going = limits.all;
+    if (whole && whole->schedule && limits.half)
+        keep_going = [&](const search::Progress& progress) {
+            return progress.best >= whole->replay.makespan ? limits.half(progress) : limits.all(progress);
+        };
+    return search_in(known.split->problem, options, std::move(starts), execute, keep_going);
+}
+
+}  // namespace
+
+Searched search_split(const Known& known, Split split, const search::Options& options, const Executor& execute,
+                      const Limits& limits) {
+    const Problem& problem = known.whole->problem;
+    const auto search_whole = [&](const search::KeepGoing& keep_going) {
+        return search_in(problem, options, known.starts, execute, keep_going);
+    };
+    if (split == Split::never || !known.split) return {search_whole(limits.all), false};
+    std::optional<search::Found> whole;
+    if (split == Split::automatic) whole = search_whole(limits.first);
+    auto parts = search_parts(known, options, execute, limits, whole);
+    const bool keep_whole = whole && !ahead(parts, *whole);
+    if (keep_whole && !options.max_rounds) {
+        auto again = search_whole(limits.all);
+        if (!ahead(*whole, again)) whole = std::move(again);
+    }
+    search::Bound bound = known.bound;
+    if (parts.bound > bound.value && takes_no_more(*known.whole)) bound = {parts.bound_name, parts.bound};
+    Searched result{keep_whole ? std::move(*whole) : std::move(parts), !keep_whole};
+    set_bound(result.found, bound);
+    return result;
+}
+
+StepProblem join_needless(const StepProblem& whole, const StepProblem& split, search::Found& found) {
+    SplitChoice keep = needed(split.problem, *found.schedule, found.replay);
+    if (found.first) {
+        const Schedule& first = found.first->schedule;
+        const SplitChoice more = needed(split.problem, first, replay(split.problem, first));
+        for (std::size_t k = 0; k < keep.size(); ++k) keep[k] = keep[k] || more[k];
+    }
+    StepProblem step = split_backwards(whole, keep);
+    found.schedule = merged(split.problem, *found.schedule, step.problem);
+    if (found.first) found.first->schedule = merged(split.problem, found.first->schedule, step.problem);
+    found.near.clear();
+    found.replay = replay(step.problem, *found.schedule);
+    return step;
+}
+
+}  // namespace pipeweaver::planner

@@ -1,0 +1,52 @@
+// Whether to split backwards into input and weight gradients: searches a step both ways and keeps the faster.
+#pragma once
+
+#include "pipeweaver/emulator/split.hpp"
+#include "pipeweaver/planner/plan.hpp"
+#include "pipeweaver/search/bounds.hpp"
+
+namespace pipeweaver::planner {
+
+/// The step with every backward split that can be; nothing: there is none, some rank could not run one even alone, or
+/// the problem would have too many tasks.
+[[nodiscard]] std::optional<emulator::StepProblem> split_step(const emulator::StepProblem& whole);
+
+/// A bound on the step whichever of its backwards are split: of all split, with no more memory than whole ones take.
+/// Why it holds: I and W together take as long as B, so a schedule with some backwards whole is one with all split and
+/// W directly behind I, but for memory: I takes more than B in passing. With the memory of B it keeps every limit.
+[[nodiscard]] search::Bound bound_of_every_choice(const emulator::StepProblem& whole);
+
+/// What is known of a step before the search.
+struct Known {
+    const emulator::StepProblem* whole = nullptr;
+    search::Bound bound = {};                         ///< bound_of_every_choice(), if it may be split
+    std::vector<emulator::Schedule> starts;           ///< of the step
+    std::optional<emulator::StepProblem> split = {};  ///< split_step()
+    std::vector<emulator::Schedule> split_starts = {};
+};
+
+struct Searched {
+    search::Found found;
+    bool split = false;  ///< whether `found` is of Known::split
+};
+
+/// When a search both ways must end, when its first part must, and when the second must be ahead of the first.
+struct Limits {
+    search::KeepGoing all, first, half;
+};
+[[nodiscard]] Limits limits(const Allowance& allowance, double share);
+
+/// Automatic: a sixth of the time for whole backwards, the rest for split ones, which win nearly always. Where they are
+/// not ahead at half of the time (memory is scarce: I takes more than B), whole backwards get the rest. The faster is
+/// taken, whole ones in a tie. The searches know nothing of each other, so that each is a function of the step and its
+/// rounds. The bound of what is found holds for every choice of backwards to split.
+[[nodiscard]] Searched search_split(const Known& known, Split split, const search::Options& options,
+                                    const Executor& execute, const Limits& limits);
+
+/// A step with split backwards and its schedule, those backwards whole again that can be without changing any start, in
+/// what was found and in what the search began with. Changes both, not their makespans, and forgets the near ones. Pre:
+/// found.schedule is of `split`, split_step(whole).
+[[nodiscard]] emulator::StepProblem join_needless(const emulator::StepProblem& whole,
+                                                  const emulator::StepProblem& split, search::Found& found);
+
+}  // namespace pipeweaver::planner
