@@ -10,8 +10,9 @@ using namespace emulator;
 
 namespace {
 
-constexpr double first_share = 1.0 / 6;  // of a search both ways, for whole backwards
-constexpr double half_share = 1.0 / 2;   // after which split ones must be ahead
+constexpr double first_share = 1.0 / 6;   // of a search both ways, for whole backwards
+constexpr double half_share = 1.0 / 2;    // after which split ones must be ahead
+constexpr std::uint64_t fair_rounds = 5;  // but not before so many: the first rounds on a large problem gain most
 
 search::Found search_in(const Problem& problem, search::Options options, std::vector<Schedule> starts,
                         const Executor& execute, const search::KeepGoing& keep_going) {
@@ -84,7 +85,8 @@ search::Found search_parts(const Known& known, const search::Options& options, c
     auto keep_going = limits.all;
     if (whole && whole->schedule && limits.half)
         keep_going = [&](const search::Progress& progress) {
-            return progress.best >= whole->replay.makespan ? limits.half(progress) : limits.all(progress);
+            const bool behind = progress.rounds >= fair_rounds && progress.best >= whole->replay.makespan;
+            return behind ? limits.half(progress) : limits.all(progress);
         };
     return search_in(known.split->problem, options, std::move(starts), execute, keep_going);
 }

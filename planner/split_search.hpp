@@ -37,9 +37,9 @@ struct Limits {
 [[nodiscard]] Limits limits(const Allowance& allowance, double share);
 
 /// Automatic: a sixth of the time for whole backwards, the rest for split ones, which win nearly always. Where they are
-/// not ahead at half of the time (memory is scarce: I takes more than B), whole backwards get the rest. The faster is
-/// taken, whole ones in a tie. The searches know nothing of each other, so that each is a function of the step and its
-/// rounds. The bound of what is found holds for every choice of backwards to split.
+/// not ahead at half of the time and after a few rounds (memory is scarce: I takes more than B), whole backwards get
+/// the rest. The faster is taken, whole ones in a tie. The searches know nothing of each other, so that each is a
+/// function of the step and its rounds. The bound of what is found holds for every choice of backwards to split.
 [[nodiscard]] Searched search_split(const Known& known, Split split, const search::Options& options,
                                     const Executor& execute, const Limits& limits);
 
