@@ -44,6 +44,16 @@ Groups<Arc> grouped(std::size_t tasks, const std::vector<Link>& links, bool by_t
     return groups;
 }
 
+Groups<Arc> without_implied(const Groups<Arc>& arcs, const std::vector<std::uint32_t>& rank_of) {
+    Groups<Arc> kept;
+    for (std::uint32_t i = 0; i < arcs.size(); ++i) {
+        for (const Arc& arc : arcs[i])
+            if (rank_of[arc.task] != rank_of[i] || arc.lag_ns > 0) kept.items.push_back(arc);
+        kept.first.push_back(static_cast<std::uint32_t>(kept.items.size()));
+    }
+    return kept;
+}
+
 Cost plain(const emulator::TaskCost& cost) { return {cost.duration.count(), cost.acquire.count, cost.release.count}; }
 
 void fill_costs(Flat& flat) {
@@ -138,6 +148,8 @@ Flat::Flat(const Replayer& with, const Rules& rules) : replayer(&with) {
     const auto links = links_of(source, rules);
     before = grouped(rank_of.size(), links, true);
     after = grouped(rank_of.size(), links, false);
+    cross_before = without_implied(before, rank_of);
+    cross_after = without_implied(after, rank_of);
     fill_costs(*this);
     topological = sorted_by_key(before, after, keys_by(tasks(), [](std::uint32_t, std::uint32_t) { return false; }));
     if (topological.size() < rank_of.size())
@@ -183,6 +195,7 @@ bool returns_all_memory(const Flat& flat) {
 Flat reversed(const Flat& flat) {
     Flat turned = flat;
     std::swap(turned.before, turned.after);
+    std::swap(turned.cross_before, turned.cross_after);
     std::swap(turned.begin, turned.tail);
     std::swap(turned.head, turned.rest);
     for (Cost& cost : turned.cost_table) std::swap(cost.acquire, cost.release);

@@ -62,6 +62,7 @@ struct Flat {
     std::vector<Cost> cost_table;
     std::vector<std::int64_t> shortest;      ///< per task: smallest duration over its modes
     Groups<Arc> before, after;               ///< per task: arcs of the edges and of the rules
+    Groups<Arc> cross_before, cross_after;   ///< the same, less what the order on a rank implies: no lag, one rank
     std::vector<std::uint32_t> topological;  ///< all tasks, none before its predecessors
     std::vector<std::uint32_t> reading;      ///< the same, a microbatch at a time, its items one after the other
     std::vector<std::uint32_t> place;        ///< per task: index in `reading`

@@ -3,6 +3,7 @@
 #include "pipeweaver/base/assert.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 
 namespace pipeweaver::search {
@@ -10,16 +11,6 @@ namespace pipeweaver::search {
 namespace {
 
 constexpr std::uint32_t none = UINT32_MAX;
-
-Groups<Arc> without_implied(const Flat& flat) {
-    Groups<Arc> kept;
-    for (std::uint32_t i = 0; i < flat.tasks(); ++i) {
-        for (const Arc& arc : flat.before[i])
-            if (flat.rank_of[arc.task] != flat.rank_of[i] || arc.lag_ns > 0) kept.items.push_back(arc);
-        kept.first.push_back(static_cast<std::uint32_t>(kept.items.size()));
-    }
-    return kept;
-}
 
 // The sum of all tasks' ends stays below 2^62 in units of 2^shift: no end exceeds the sum of all durations and lags.
 unsigned shift_for(const Flat& flat) {
@@ -38,22 +29,13 @@ unsigned shift_for(const Flat& flat) {
 
 Walk::Walk(const Flat& flat)
     : flat_(flat),
-      before_(without_implied(flat)),
       shift_(shift_for(flat)),
-      first_(flat.ranks() + 1),
-      at_(flat.tasks()),
-      row_(flat.tasks()),
-      spot_(flat.tasks()),
-      previous_(flat.tasks()),
+      order_(flat),
+      timing_(flat, shift_),
+      critical_(flat),
       used_(flat.tasks()),
-      end_(flat.tasks() + 1),
-      old_end_(flat.tasks()),
-      mark_(flat.tasks() + 1) {
-    for (const std::uint32_t rank : flat.rank_of) ++first_[rank + 1];
-    for (std::uint32_t r = 0; r < flat.ranks(); ++r) first_[r + 1] += first_[r];
-    window_.reserve(flat.tasks());
-    scratch_.reserve(flat.tasks());
-    critical_.reserve(flat.tasks());
+      cost_(flat.tasks()) {
+    retimed_.reserve(6);
 }
 
 double Walk::value(const Energy& energy, double weight) const {
@@ -62,349 +44,217 @@ double Walk::value(const Energy& energy, double weight) const {
            weight * unit * static_cast<double>(energy.ends) / static_cast<double>(flat_.tasks());
 }
 
-void Walk::fill_rows() {
-    auto next = first_;
-    std::vector<std::uint32_t> last(flat_.ranks(), flat_.tasks());
-    std::vector<std::int64_t> used(flat_.ranks(), 0);
-    for (std::uint32_t i = 0; i < sequence_.size(); ++i) {
-        const std::uint32_t task = sequence_[i], rank = flat_.rank_of[task];
-        at_[task] = i;
-        spot_[task] = next[rank]++;
-        row_[spot_[task]] = task;
-        previous_[task] = last[rank];
-        last[rank] = task;
-        used_[spot_[task]] = used[rank];
-        used[rank] += cost_[task].net();
+void Walk::fill_memory() {
+    for (std::uint32_t r = 0; r < flat_.ranks(); ++r) {
+        std::int64_t used = 0;
+        for (std::uint32_t k = order_.row_begin(r); k < order_.row_end(r); ++k) {
+            used_[k] = used;
+            used += cost_[order_.at(k)].net();
+        }
     }
 }
 
 void Walk::load(std::span<const std::uint32_t> sequence, std::span<const std::uint32_t> mode) {
-    sequence_.assign(sequence.begin(), sequence.end());
     mode_.assign(mode.begin(), mode.end());
-    cost_ = flat_.costs(mode_);
-    fill_rows();
-    std::fill(end_.begin(), end_.end(), 0);
-    energy_ = {};
-    evaluate(0, INT64_MAX);
+    for (std::uint32_t i = 0; i < flat_.tasks(); ++i)
+        cost_[i] = flat_.cost(i, flat_.pair_of[i] == emulator::Replayer::unpaired ? 0 : mode[flat_.pair_of[i]]);
+    order_.load(sequence);
+    timing_.load(order_, cost_);
+    fill_memory();
     step_ = Step::none;
-    critical_known_ = false;
+    critical_.forget();
 }
 
 void Walk::copy(const Walk& other) {
-    sequence_ = other.sequence_;
-    at_ = other.at_;
-    row_ = other.row_;
-    spot_ = other.spot_;
-    previous_ = other.previous_;
+    order_ = other.order_;
+    timing_ = other.timing_;
     used_ = other.used_;
     cost_ = other.cost_;
     mode_ = other.mode_;
-    end_ = other.end_;
-    energy_ = other.energy_;
     step_ = Step::none;
-    critical_known_ = false;
-}
-
-std::int64_t Walk::makespan() const {
-    std::int64_t latest = 0;
-    for (std::uint32_t r = 0; r < flat_.ranks(); ++r)
-        if (first_[r] < first_[r + 1]) latest = std::max(latest, end_[row_[first_[r + 1] - 1]] + flat_.tail[r]);
-    return latest;
-}
-
-// Times the sequence from place `from`; gives up, false, once the makespan must exceed the limit.
-bool Walk::evaluate(std::uint32_t from, std::int64_t limit) {
-    timed_first_ = from;
-    old_energy_ = energy_;
-    std::int64_t ends = energy_.ends;
-    const auto tasks = static_cast<std::uint32_t>(sequence_.size());
-    for (std::uint32_t i = from; i < tasks; ++i) {
-        const std::uint32_t task = sequence_[i];
-        std::int64_t start = end_[previous_[task]];
-        for (const Arc& arc : before_[task]) start = std::max(start, end_[arc.task] + arc.lag_ns);
-        const std::int64_t end = start + cost_[task].duration;
-        const std::int64_t old = end_[task];
-        old_end_[i] = old;
-        end_[task] = end;
-        ends += (end >> shift_) - (old >> shift_);
-        if (end > limit - flat_.rest[task]) {
-            timed_last_ = i + 1;
-            return false;
-        }
-    }
-    timed_last_ = tasks;
-    energy_ = {makespan(), ends};
-    return true;
-}
-
-void Walk::restore_ends() {
-    for (std::uint32_t i = timed_first_; i < timed_last_; ++i) end_[sequence_[i]] = old_end_[i];
-    energy_ = old_energy_;
+    critical_.forget();
 }
 
 // Would the rank's memory allow the task at spot `from` to run at the earlier spot `to`?
 bool Walk::fits_moved_before(std::uint32_t from, std::uint32_t to) const {
-    const Cost& moved = cost_[row_[from]];
-    const std::int64_t room = flat_.room[flat_.rank_of[row_[from]]], net = moved.net();
+    const Cost& moved = cost_[order_.at(from)];
+    const std::int64_t room = flat_.room[order_.rank(order_.at(from))], net = moved.net();
     if (used_[to] + moved.acquire > room || used_[to] + net < 0) return false;
     for (std::uint32_t k = to; k < from; ++k) {
-        const std::int64_t level = used_[k] + net + cost_[row_[k]].acquire;
-        if (level > room || level - cost_[row_[k]].release < 0) return false;
+        const std::int64_t level = used_[k] + net + cost_[order_.at(k)].acquire;
+        if (level > room || level - cost_[order_.at(k)].release < 0) return false;
     }
     return true;
 }
 
 // The same at the later spot `to`.
 bool Walk::fits_moved_after(std::uint32_t from, std::uint32_t to) const {
-    const Cost& moved = cost_[row_[from]];
-    const std::int64_t room = flat_.room[flat_.rank_of[row_[from]]], net = moved.net();
+    const Cost& moved = cost_[order_.at(from)];
+    const std::int64_t room = flat_.room[order_.rank(order_.at(from))], net = moved.net();
     std::int64_t level = 0;
     for (std::uint32_t k = from + 1; k <= to; ++k) {
-        level = used_[k] - net + cost_[row_[k]].acquire;
+        level = used_[k] - net + cost_[order_.at(k)].acquire;
         if (level > room) return false;
-        level -= cost_[row_[k]].release;
+        level -= cost_[order_.at(k)].release;
         if (level < 0) return false;
     }
     return level + moved.acquire <= room && level + net >= 0;
 }
 
-// Takes the task at spot `from` out of its row and puts it in at spot `to`.
-void Walk::shift_row(std::uint32_t from, std::uint32_t to) {
-    if (from > to)
-        std::rotate(row_.begin() + to, row_.begin() + from, row_.begin() + from + 1);
-    else
-        std::rotate(row_.begin() + from, row_.begin() + from + 1, row_.begin() + to + 1);
-    const std::uint32_t low = std::min(from, to), high = std::max(from, to);
-    const std::uint32_t rank = flat_.rank_of[row_[low]];
-    std::uint32_t last = low == first_[rank] ? flat_.tasks() : row_[low - 1];
-    std::int64_t level = used_[low];
-    for (std::uint32_t k = low; k <= high; ++k) {
-        spot_[row_[k]] = k;
-        previous_[row_[k]] = last;
-        last = row_[k];
-        used_[k] = level;
-        level += cost_[last].net();
+// After the order has changed: times, then memory.
+bool Walk::finish_move(std::int64_t limit) {
+    const TaskOrder::Move& move = order_.last_move();
+    for (const std::uint32_t task : {move.task, move.next, order_.next(move.task)}) timing_.touch(order_, task);
+    if (!timing_.spread(order_, {.last = order_.window_last()}, limit)) {
+        order_.take_back();
+        return false;
     }
-    if (high + 1 < first_[rank + 1]) previous_[row_[high + 1]] = last;
-}
-
-void Walk::next_stamp() {
-    if (++stamp_ > 0) return;
-    std::fill(mark_.begin(), mark_.end(), 0);
-    stamp_ = 1;
-}
-
-// Marks what must stay before `task` among the places [first, last) of the sequence when it leaves its place in its
-// row. False if a task of its own rank is among them.
-bool Walk::mark_ancestors(std::uint32_t task, std::uint32_t first, std::uint32_t last) {
-    const std::uint32_t rank = flat_.rank_of[task];
-    for (const Arc& arc : flat_.before[task]) mark_[arc.task] = stamp_;
-    for (std::uint32_t i = last; i-- > first;) {
-        const std::uint32_t seen = sequence_[i];
-        if (mark_[seen] != stamp_) continue;
-        if (flat_.rank_of[seen] == rank) return false;
-        for (const Arc& arc : before_[seen]) mark_[arc.task] = stamp_;
-        mark_[previous_[seen]] = stamp_;
-    }
+    refill_memory(std::min(move.from, move.to), std::max(move.from, move.to));
+    step_ = Step::move;
     return true;
-}
-
-// The same for what must stay behind it, among the places (first, last].
-bool Walk::mark_descendants(std::uint32_t task, std::uint32_t first, std::uint32_t last) {
-    const std::uint32_t rank = flat_.rank_of[task];
-    mark_[task] = stamp_;
-    for (std::uint32_t i = first + 1; i <= last; ++i) {
-        const std::uint32_t seen = sequence_[i];
-        if (flat_.rank_of[seen] == rank) {
-            for (const Arc& arc : flat_.before[seen])
-                if (mark_[arc.task] == stamp_) return false;
-            continue;
-        }
-        bool after = mark_[previous_[seen]] == stamp_;
-        for (const Arc& arc : before_[seen]) after = after || mark_[arc.task] == stamp_;
-        if (after) mark_[seen] = stamp_;
-    }
-    return true;
-}
-
-// Puts the marked tasks of the places [first, last] before or behind the others, each part in its order.
-void Walk::reorder(std::uint32_t first, std::uint32_t last, bool marked_first) {
-    window_first_ = first;
-    window_last_ = last;
-    window_.assign(sequence_.begin() + first, sequence_.begin() + last + 1);
-    scratch_.clear();
-    std::uint32_t place = first;
-    for (const std::uint32_t task : window_) {
-        if ((mark_[task] == stamp_) == marked_first) {
-            at_[task] = place;
-            sequence_[place++] = task;
-        } else {
-            scratch_.push_back(task);
-        }
-    }
-    for (const std::uint32_t task : scratch_) {
-        at_[task] = place;
-        sequence_[place++] = task;
-    }
-}
-
-void Walk::restore_window() {
-    for (std::uint32_t i = window_first_; i <= window_last_; ++i) {
-        sequence_[i] = window_[i - window_first_];
-        at_[sequence_[i]] = i;
-    }
-}
-
-bool Walk::finish_move(Step step, std::uint32_t from, std::uint32_t to, std::int64_t limit) {
-    shift_row(from, to);
-    step_ = step;
-    step_from_ = from;
-    step_to_ = to;
-    if (evaluate(window_first_, limit)) return true;
-    take_back();
-    return false;
 }
 
 bool Walk::propose_before(std::uint32_t task, std::uint32_t other, std::int64_t limit) {
-    if (!fits_moved_before(spot_[task], spot_[other])) return false;
-    next_stamp();
-    const std::uint32_t first = at_[other], last = at_[task];
-    if (!mark_ancestors(task, first, last)) return false;
-    mark_[task] = stamp_;
-    reorder(first, last, true);
-    return finish_move(Step::before, spot_[task], spot_[other], limit);
+    if (!fits_moved_before(order_.spot(task), order_.spot(other))) return false;
+    timing_.begin_step(order_);
+    if (timing_.too_long_before(order_, task, other, limit)) return false;
+    return order_.move_before(task, other) && finish_move(limit);
 }
 
 bool Walk::propose_after(std::uint32_t task, std::uint32_t other, std::int64_t limit) {
-    if (!fits_moved_after(spot_[task], spot_[other])) return false;
-    next_stamp();
-    const std::uint32_t first = at_[task], last = at_[other];
-    if (!mark_descendants(task, first, last)) return false;
-    reorder(first, last, false);
-    return finish_move(Step::after, spot_[task], spot_[other], limit);
+    if (!fits_moved_after(order_.spot(task), order_.spot(other))) return false;
+    timing_.begin_step(order_);
+    if (timing_.too_long_behind(order_, task, other, limit)) return false;
+    return order_.move_behind(task, other) && finish_move(limit);
 }
 
+namespace {
+
+std::array<std::uint32_t, 3> tasks_of(const emulator::Pair& pair) {
+    const auto last = static_cast<std::uint32_t>(pair.weight ? *pair.weight : pair.backward);
+    return {static_cast<std::uint32_t>(pair.forward), static_cast<std::uint32_t>(pair.backward), last};
+}
+
+}  // namespace
+
 void Walk::set_mode(std::uint32_t pair, std::uint32_t mode) {
-    const emulator::Pair& changed = flat_.problem().pairs[pair];
     mode_[pair] = mode;
-    const auto set = [&](TaskId task) {
-        const auto i = static_cast<std::uint32_t>(task);
-        cost_[i] = flat_.cost(i, mode);
-    };
-    set(changed.forward);
-    set(changed.backward);
-    if (changed.weight) set(*changed.weight);
+    for (const std::uint32_t task : tasks_of(flat_.problem().pairs[pair])) cost_[task] = flat_.cost(task, mode);
 }
 
 // Memory before the tasks at the spots (first, last + 1] of one row from that at `first`. False if it goes wrong.
 bool Walk::refill_memory(std::uint32_t first, std::uint32_t last) {
-    const std::uint32_t rank = flat_.rank_of[row_[first]];
+    const std::uint32_t rank = order_.rank(order_.at(first));
     const std::int64_t room = flat_.room[rank];
     bool fits = true;
     std::int64_t level = used_[first];
     for (std::uint32_t k = first; k <= last; ++k) {
         used_[k] = level;
-        level += cost_[row_[k]].acquire;
+        level += cost_[order_.at(k)].acquire;
         fits = fits && level <= room;
-        level -= cost_[row_[k]].release;
+        level -= cost_[order_.at(k)].release;
         fits = fits && level >= 0;
     }
     return fits;
 }
 
+// Times the tasks that last longer or shorter than before.
+bool Walk::spread_modes(std::int64_t limit) {
+    Timing::Reach reach{.last = 0, .shorter_by = 0};
+    for (const std::uint32_t task : retimed_) {
+        reach.last = std::max(reach.last, order_.place(task));
+        reach.shorter_by += std::max<std::int64_t>(0, timing_.duration(task) - cost_[task].duration);
+    }
+    for (const std::uint32_t task : retimed_) {
+        timing_.set_duration(task, cost_[task].duration);
+        timing_.touch(order_, task);
+    }
+    return timing_.spread(order_, reach, limit);
+}
+
 bool Walk::propose_modes(std::span<const ModeChange> changes, std::int64_t limit) {
-    std::uint32_t first = none, last = 0, from = none;
+    timing_.begin_step(order_);
+    first_spot_ = none;
+    last_spot_ = 0;
     changed_modes_ = changes.size();
+    retimed_.clear();
     for (std::size_t k = 0; k < changes.size(); ++k) {
-        const emulator::Pair& pair = flat_.problem().pairs[changes[k].pair];
-        const auto forward = static_cast<std::uint32_t>(pair.forward);
-        const auto end = static_cast<std::uint32_t>(pair.weight ? *pair.weight : pair.backward);
-        first = std::min(first, spot_[forward]);
-        last = std::max(last, spot_[end]);
-        from = std::min(from, at_[forward]);
         old_modes_[k] = {changes[k].pair, mode_[changes[k].pair]};
         set_mode(changes[k].pair, changes[k].mode);
+        const auto tasks = tasks_of(flat_.problem().pairs[changes[k].pair]);
+        first_spot_ = std::min(first_spot_, order_.spot(tasks.front()));
+        last_spot_ = std::max(last_spot_, order_.spot(tasks.back()));
+        for (const std::uint32_t task : tasks)
+            if (cost_[task].duration != timing_.duration(task) && (retimed_.empty() || retimed_.back() != task))
+                retimed_.push_back(task);
     }
     step_ = Step::modes;
-    step_from_ = first;
-    step_to_ = last;
-    timed_first_ = timed_last_ = 0;
-    old_energy_ = energy_;
-    if (refill_memory(first, last) && evaluate(from, limit)) return true;
-    take_back();
+    if (refill_memory(first_spot_, last_spot_) && spread_modes(limit)) return true;
+    undo_modes();
     return false;
 }
 
-void Walk::keep() {
+void Walk::undo_modes() {
+    for (std::size_t k = changed_modes_; k-- > 0;) set_mode(old_modes_[k].pair, old_modes_[k].mode);
+    for (const std::uint32_t task : retimed_) timing_.set_duration(task, cost_[task].duration);
+    refill_memory(first_spot_, last_spot_);
     step_ = Step::none;
-    critical_known_ = false;
+}
+
+void Walk::undo_move() {
+    order_.take_back();
+    const TaskOrder::Move& move = order_.last_move();
+    refill_memory(std::min(move.from, move.to), std::max(move.from, move.to));
+    step_ = Step::none;
+}
+
+void Walk::keep() {
+    critical_.change(timing_.first_visited(), timing_.last_visited());
+    if (step_ == Step::move) {
+        const TaskOrder::Move& move = order_.last_move();
+        critical_.change(order_.window_first(), order_.window_last());
+        for (const std::uint32_t task : {move.task, move.previous, order_.previous(move.task)})
+            timing_.touch(order_, task);
+    } else {
+        for (const std::uint32_t task : retimed_) timing_.touch_before(order_, task);
+    }
+    timing_.keep(order_);
+    step_ = Step::none;
 }
 
 void Walk::take_back() {
-    restore_ends();
-    if (step_ == Step::before || step_ == Step::after) {
-        shift_row(step_to_, step_from_);
-        restore_window();
-    } else if (step_ == Step::modes) {
-        for (std::size_t k = changed_modes_; k-- > 0;) set_mode(old_modes_[k].pair, old_modes_[k].mode);
-        refill_memory(step_from_, step_to_);
-    }
-    step_ = Step::none;
-}
-
-const std::vector<std::uint32_t>& Walk::critical() {
-    if (critical_known_) return critical_;
-    critical_known_ = true;
-    critical_.clear();
-    std::uint32_t task = flat_.tasks();
-    for (std::uint32_t r = 0; r < flat_.ranks() && task == flat_.tasks(); ++r) {
-        if (first_[r] == first_[r + 1]) continue;
-        const std::uint32_t last = row_[first_[r + 1] - 1];
-        if (end_[last] + flat_.tail[r] == energy_.makespan) task = last;
-    }
-    while (task != flat_.tasks()) {
-        const std::int64_t begin = start(task);
-        const std::uint32_t previous = previous_[task];
-        std::uint32_t next = flat_.tasks();
-        if (previous != flat_.tasks() && end_[previous] == begin) {
-            critical_.push_back(task);
-            next = previous;
-        } else {
-            for (const Arc& arc : before_[task])
-                if (end_[arc.task] + arc.lag_ns == begin) next = arc.task;
-        }
-        task = next;
-    }
-    return critical_;
+    if (step_ == Step::none) return;
+    timing_.take_back();
+    if (step_ == Step::move)
+        undo_move();
+    else
+        undo_modes();
 }
 
 std::uint32_t Walk::neighbour(std::uint32_t task, std::int64_t distance) const {
-    const std::uint32_t rank = flat_.rank_of[task];
-    const std::int64_t spot = static_cast<std::int64_t>(spot_[task]) + distance;
-    if (spot < first_[rank] || spot >= first_[rank + 1]) return none;
-    return row_[static_cast<std::size_t>(spot)];
+    const std::uint32_t rank = order_.rank(task);
+    const std::int64_t spot = static_cast<std::int64_t>(order_.spot(task)) + distance;
+    if (spot < order_.row_begin(rank) || spot >= order_.row_end(rank)) return none;
+    return order_.at(static_cast<std::uint32_t>(spot));
 }
 
 Walk::Levels Walk::levels(std::uint32_t rank) const {
     Levels levels;
     double sum = 0;
-    for (std::uint32_t k = first_[rank]; k < first_[rank + 1]; ++k) {
-        const std::int64_t level = used_[k] + cost_[row_[k]].acquire;
+    const std::uint32_t begin = order_.row_begin(rank), end = order_.row_end(rank);
+    for (std::uint32_t k = begin; k < end; ++k) {
+        const std::int64_t level = used_[k] + cost_[order_.at(k)].acquire;
         levels.peak = std::max(levels.peak, level);
         sum += static_cast<double>(level);
     }
-    if (first_[rank] < first_[rank + 1]) levels.average = sum / static_cast<double>(first_[rank + 1] - first_[rank]);
+    if (begin < end) levels.average = sum / static_cast<double>(end - begin);
     return levels;
 }
 
 bool Walk::overlap(std::uint32_t pair, std::uint32_t other) const {
-    const auto span = [&](std::uint32_t which) {
-        const emulator::Pair& p = flat_.problem().pairs[which];
-        return std::pair(spot_[index(p.forward)], spot_[index(p.weight ? *p.weight : p.backward)]);
-    };
-    const auto [begin, end] = span(pair);
-    const auto [other_begin, other_end] = span(other);
-    return begin < other_end && other_begin < end;
+    const auto mine = tasks_of(flat_.problem().pairs[pair]), theirs = tasks_of(flat_.problem().pairs[other]);
+    return order_.spot(mine.front()) < order_.spot(theirs.back()) &&
+           order_.spot(theirs.front()) < order_.spot(mine.back());
 }
 
 }  // namespace pipeweaver::search

@@ -1,25 +1,14 @@
 // A schedule that is changed step by step: one task moved on its rank, one pair put into another memory mode. Each
-// step is checked (cycle, memory), timed from the first task it can touch, and kept or taken back.
-//
-// The schedule is a *sequence* of all tasks that is topological for edges and ranks' orders together, so timing is one
-// pass without a queue. A step reorders the window of the sequence between the two tasks it concerns (as in D. J.
-// Pearce and P. H. J. Kelly, "A dynamic topological sort algorithm for directed acyclic graphs", JEA 11, 2006);
-// what lies before the window keeps its times.
+// step is checked (memory, cycle), timed where it changes something, and kept or taken back.
 //
 // Memory       never exceeded, never below base: a step is refused by the prefix sums of its rank before it is timed.
 // Allocation   none after construction.
 // Threads      one Walk per thread at a time.
 #pragma once
 
-#include "search/flat.hpp"
+#include "search/critical_path.hpp"
 
 namespace pipeweaver::search {
-
-/// What is to be made small: the makespan first. Makespans alone lie on plateaus, so ends of all tasks count, too.
-struct Energy {
-    std::int64_t makespan = 0;
-    std::int64_t ends = 0;  ///< sum of all tasks' ends, in units of 2^Walk::shift() ns
-};
 
 class Walk {
 public:
@@ -31,11 +20,16 @@ public:
     /// Takes over the other's schedule. Pre: the same Flat.
     void copy(const Walk& other);
 
-    const std::vector<std::uint32_t>& sequence() const { return sequence_; }
+    const std::vector<std::uint32_t>& sequence() const { return order_.sequence(); }
     const std::vector<std::uint32_t>& mode() const { return mode_; }
-    const Energy& energy() const { return energy_; }
-    std::int64_t end(std::uint32_t task) const { return end_[task]; }
-    std::int64_t start(std::uint32_t task) const { return end_[task] - cost_[task].duration; }
+    const Energy& energy() const { return timing_.energy(); }
+    std::int64_t end(std::uint32_t task) const { return timing_.end(task); }
+    std::int64_t start(std::uint32_t task) const { return timing_.start(task); }
+    /// Longest path from the task's end to the end of the step. Pre: no proposal is pending.
+    std::int64_t tail(std::uint32_t task) {
+        timing_.begin_step(order_);
+        return timing_.tail(task);
+    }
     unsigned shift() const { return shift_; }
 
     /// One number for the energy: makespan + weight * average end.
@@ -59,7 +53,7 @@ public:
 
     /// Tasks on a longest path that start the moment the task before them on their rank ends: to end sooner, the
     /// schedule must change at one of them. Found again after each kept step.
-    const std::vector<std::uint32_t>& critical();
+    const std::vector<std::uint32_t>& critical() { return critical_.tasks(order_, timing_); }
 
     /// The task `distance` places before (negative) or after on the same rank, or nothing (UINT32_MAX).
     std::uint32_t neighbour(std::uint32_t task, std::int64_t distance) const;
@@ -75,53 +69,33 @@ public:
     bool overlap(std::uint32_t pair, std::uint32_t other) const;
 
 private:
-    enum class Step : std::uint8_t { none, before, after, modes };
+    enum class Step : std::uint8_t { none, move, modes };
 
-    void fill_rows();
+    void fill_memory();
     bool fits_moved_before(std::uint32_t from, std::uint32_t to) const;
     bool fits_moved_after(std::uint32_t from, std::uint32_t to) const;
-    void shift_row(std::uint32_t from, std::uint32_t to);
-    void next_stamp();
-    bool mark_ancestors(std::uint32_t task, std::uint32_t first, std::uint32_t last);
-    bool mark_descendants(std::uint32_t task, std::uint32_t first, std::uint32_t last);
-    void reorder(std::uint32_t first, std::uint32_t last, bool marked_first);
-    void restore_window();
-    bool finish_move(Step step, std::uint32_t from, std::uint32_t to, std::int64_t limit);
+    bool finish_move(std::int64_t limit);
+    void undo_move();
     void set_mode(std::uint32_t pair, std::uint32_t mode);
+    void undo_modes();
     bool refill_memory(std::uint32_t first, std::uint32_t last);
-    bool evaluate(std::uint32_t from, std::int64_t limit);
-    void restore_ends();
-    std::int64_t makespan() const;
+    bool spread_modes(std::int64_t limit);
 
     const Flat& flat_;
-    Groups<Arc> before_;  // as in Flat, less what the order on a rank implies: arcs without lag inside a rank
     unsigned shift_ = 0;
-    std::vector<std::uint32_t> first_;  // per rank: where its row begins in row_; one more at the end
-
-    std::vector<std::uint32_t> sequence_, at_;  // all tasks; per task: its place there
-    std::vector<std::uint32_t> row_, spot_;     // ranks' orders one after the other; per task: its place there
-    std::vector<std::uint32_t> previous_;       // per task: the one before it on its rank, or tasks() = none
-    std::vector<std::int64_t> used_;            // per spot: memory above base before the task
+    TaskOrder order_;
+    Timing timing_;
+    CriticalPath critical_;
+    std::vector<std::int64_t> used_;  // per spot: memory above base before the task
     std::vector<Cost> cost_;
     std::vector<std::uint32_t> mode_;
-    std::vector<std::int64_t> end_;  // per task, and 0 for "none"
-    Energy energy_;
-    std::vector<std::uint32_t> critical_;
-    bool critical_known_ = false;
 
-    // What take_back() needs.
+    // The step proposed.
     Step step_ = Step::none;
-    std::uint32_t step_from_ = 0, step_to_ = 0;
-    std::uint32_t window_first_ = 0, window_last_ = 0;
-    std::vector<std::uint32_t> window_;  // the window of the sequence as it was
-    std::uint32_t timed_first_ = 0, timed_last_ = 0;
-    std::vector<std::int64_t> old_end_;  // per place in the sequence
-    Energy old_energy_;
     ModeChange old_modes_[2] = {};
     std::size_t changed_modes_ = 0;
-
-    std::vector<std::uint32_t> mark_, scratch_;
-    std::uint32_t stamp_ = 0;
+    std::uint32_t first_spot_ = 0, last_spot_ = 0;  // whose memory the modes changed
+    std::vector<std::uint32_t> retimed_;            // tasks of which they changed the duration
 };
 
 }  // namespace pipeweaver::search

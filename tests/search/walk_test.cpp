@@ -8,6 +8,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 using namespace pipeweaver;
 using namespace pipeweaver::emulator;
 using namespace pipeweaver::search;
@@ -27,6 +29,47 @@ void check_equal(const Flat& flat, const Walk& walk) {
         ends += (replay.start[i].count() + costs[i].duration) >> walk.shift();
     }
     CHECK(walk.energy().ends == ends);
+}
+
+// What is found step by step and not reported: the paths behind tasks, and the critical one.
+void check_paths(const Flat& flat, Walk& walk) {
+    std::vector<std::int64_t> tail(flat.tasks());
+    std::vector<std::int64_t> behind = flat.tail;  // per rank: of the tasks seen so far
+    const auto costs = flat.costs(walk.mode());
+    for (std::size_t k = flat.tasks(); k-- > 0;) {
+        const std::uint32_t task = walk.sequence()[k];
+        tail[task] = behind[flat.rank_of[task]];
+        for (const Arc& arc : flat.after[task])
+            tail[task] = std::max(tail[task], arc.lag_ns + costs[arc.task].duration + tail[arc.task]);
+        behind[flat.rank_of[task]] = costs[task].duration + tail[task];
+        REQUIRE(walk.tail(task) == tail[task]);
+    }
+    Walk fresh(flat);
+    fresh.load(walk.sequence(), walk.mode());
+    CHECK(walk.critical() == fresh.critical());
+}
+
+// Adds edges between tasks far from each other that hold without any slack in a list schedule, for much else may change
+// between two tasks before the one behind it does.
+void add_far_edges(Problem& problem, std::uint64_t n) {
+    const Replayer replayer(problem);
+    const Flat flat(replayer);
+    Dispatcher dispatcher(flat);
+    const auto mode = uniform_modes(flat).back();
+    if (dispatcher.prepare(flat.costs(mode))) return;
+    dispatcher.run(Choice::list, flat.place);
+    Walk walk(flat);
+    walk.load(dispatcher.sequence(), mode);
+    Random random(n, 11);
+    for (int k = 0; k < 30; ++k) {
+        const std::uint32_t a = walk.sequence()[random.below(flat.tasks() - 70)];
+        const std::uint32_t b = walk.sequence()[flat.tasks() - 1 - random.below(60)];
+        const std::int64_t lag = walk.start(b) - walk.end(a);
+        const bool known = std::any_of(problem.edges.begin(), problem.edges.end(), [&](const Edge& edge) {
+            return edge.from == TaskId{a} && edge.to == TaskId{b};
+        });
+        if (lag > 0 && !known) problem.edges.push_back({TaskId{a}, TaskId{b}, Duration{lag}});
+    }
 }
 
 bool random_step(const Flat& flat, Walk& walk, Random& random) {
@@ -52,14 +95,16 @@ TEST_CASE("steps kept and taken back leave exactly what a full replay says, with
     int kept = 0, taken_back = 0, refused = 0;
     for (std::uint64_t n = 0; n < 150; ++n) {
         CAPTURE(n);
-        const auto problem = random_problem({.ranks = 3,
-                                             .microbatches = 4,
-                                             .stages = 5,
-                                             .split = n % 2 == 0,
-                                             .modes = n % 3 == 0,
-                                             .items = true,
-                                             .capped = n % 4 != 0},
-                                            n);
+        const bool large = n % 5 == 0;
+        auto problem = random_problem({.ranks = 3,
+                                       .microbatches = large ? 24U : 4U,
+                                       .stages = 5,
+                                       .split = n % 2 == 0,
+                                       .modes = n % 3 == 0,
+                                       .items = true,
+                                       .capped = !large && n % 4 != 0},
+                                      n);
+        if (large) add_far_edges(problem, n);
         const Replayer replayer(problem);
         const Flat flat(replayer);
         Dispatcher dispatcher(flat);
@@ -78,12 +123,84 @@ TEST_CASE("steps kept and taken back leave exactly what a full replay says, with
             if (!keep) CHECK(walk.sequence() == before);
             ++(keep ? kept : proposed ? taken_back : refused);
             if (step % 5 == 0) check_equal(flat, walk);
+            if (random.below(4) == 0) check_paths(flat, walk);
         }
         check_equal(flat, walk);
     }
     CHECK(kept > 2000);
     CHECK(taken_back > 2000);
     CHECK(refused > 2000);
+}
+
+namespace {
+
+// The schedule with the task moved to where `other` is, in full; nothing if it does not run.
+std::optional<std::int64_t> makespan_of_move(const Flat& flat, const Walk& walk, std::uint32_t task,
+                                             std::uint32_t other) {
+    auto schedule = as_schedule(flat, walk.sequence(), walk.mode());
+    auto& order = schedule.order[flat.rank_of[task]];
+    const auto from = std::find(order.begin(), order.end(), TaskId{task});
+    const auto to = std::find(order.begin(), order.end(), TaskId{other});
+    if (from < to)
+        std::rotate(from, from + 1, to + 1);
+    else
+        std::rotate(to, from, from + 1);
+    const auto replay = flat.replayer->replay(schedule);
+    if (replay.outcome != Outcome::completed) return std::nullopt;
+    return replay.makespan.count();
+}
+
+}  // namespace
+
+TEST_CASE("a step is refused exactly if its schedule does not run or is longer than the limit") {
+    int too_long = 0, does_not_run = 0, proposed = 0;
+    for (std::uint64_t n = 0; n < 60; ++n) {
+        CAPTURE(n);
+        const bool modes = n % 3 == 0;
+        const auto problem = random_problem(
+            {.ranks = 4, .microbatches = 6, .stages = 8, .split = n % 2 == 0, .modes = modes, .capped = n % 4 != 0}, n);
+        const Replayer replayer(problem);
+        const Flat flat(replayer);
+        Dispatcher dispatcher(flat);
+        const auto mode = uniform_modes(flat).back();
+        if (dispatcher.prepare(flat.costs(mode))) continue;
+        dispatcher.run(Choice::list, flat.place);
+        Walk walk(flat);
+        walk.load(dispatcher.sequence(), mode);
+        Random random(n, 5);
+        for (int step = 0; step < 300; ++step) {
+            const auto limit = walk.energy().makespan + static_cast<std::int64_t>(random.below(4)) - 1;
+            std::optional<std::int64_t> makespan;
+            bool fits = false;
+            if (modes && random.below(2) == 0) {
+                const auto pair = static_cast<std::uint32_t>(random.below(problem.pairs.size()));
+                const Walk::ModeChange change{
+                    pair, static_cast<std::uint32_t>(random.below(problem.pairs[pair].modes.size()))};
+                auto schedule = as_schedule(flat, walk.sequence(), walk.mode());
+                schedule.mode[pair] = change.mode;
+                const auto replay = replayer.replay(schedule);
+                if (replay.outcome == Outcome::completed) makespan = replay.makespan.count();
+                fits = walk.propose_modes({&change, 1}, limit);
+            } else {
+                const auto task = static_cast<std::uint32_t>(random.below(flat.tasks()));
+                const bool earlier = random.below(2) == 0;
+                const auto by = static_cast<std::int64_t>(1 + random.below(random.below(4) == 0 ? 12 : 2));
+                const std::uint32_t other = walk.neighbour(task, earlier ? -by : by);
+                if (other == UINT32_MAX) continue;
+                makespan = makespan_of_move(flat, walk, task, other);
+                fits = earlier ? walk.propose_before(task, other, limit) : walk.propose_after(task, other, limit);
+            }
+            REQUIRE(fits == (makespan && *makespan <= limit));
+            ++(fits ? proposed : makespan ? too_long : does_not_run);
+            if (fits) {
+                CHECK(walk.energy().makespan == *makespan);
+                walk.keep();
+            }
+        }
+    }
+    CHECK(too_long > 1000);
+    CHECK(does_not_run > 1000);
+    CHECK(proposed > 1000);
 }
 
 TEST_CASE("times beyond 2^60 ns are summed without overflow") {
