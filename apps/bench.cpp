@@ -190,12 +190,12 @@ void add_bench(CLI::App& program) {
     auto* app = program.add_subcommand("bench", "measurements that anyone can repeat");
     app->require_subcommand(1);
     auto* plan = app->add_subcommand("plan", "the plan against every policy on drawn batches");
-    describe(*app, {.synopsis = "(plan | search | dip) [OPTION...]",
+    describe(*app, {.synopsis = "(plan | replay | search | dip) [OPTION...]",
                     .description = "Measurements of the program itself, each from one command.",
                     .examples = {},
                     .files = {},
-                    .see_also = {"pipeweaver bench plan --help", "pipeweaver bench search --help",
-                                 "pipeweaver bench dip --help"}});
+                    .see_also = {"pipeweaver bench plan --help", "pipeweaver bench replay --help",
+                                 "pipeweaver bench search --help", "pipeweaver bench dip --help"}});
     describe(*plan, {.synopsis = "--model MODEL --cluster CLUSTER --dataset DATASET [OPTION...]",
                      .description =
                          "Draws batches with the seeds 1, 2, ..., plans each, and says how much longer every known "
@@ -212,6 +212,7 @@ void add_bench(CLI::App& program) {
                      .see_also = {"pipeweaver plan"}});
     const auto bench = std::make_shared<BenchPlan>(*plan);  // shared: CLI11 keeps the callback
     plan->callback([bench] { bench->run(); });
+    add_bench_replay(*app);
     add_bench_search(*app);
     add_bench_dip(*app);
 }

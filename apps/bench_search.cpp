@@ -2,6 +2,7 @@
 #include "apps/commands.hpp"
 #include "apps/console.hpp"
 #include "apps/manual.hpp"
+#include "apps/measure.hpp"
 #include "apps/recheck.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/json.hpp"
@@ -85,24 +86,6 @@ struct Instance {
     }
 };
 
-// Files known by their format, so that a plan's folder may be given, too; sorted by name.
-std::vector<std::filesystem::path> problem_files(const std::filesystem::path& folder) {
-    if (!std::filesystem::is_directory(folder)) fail(ErrorKind::io, "{}: is not a folder", folder.string());
-    std::vector<std::filesystem::path> files;
-    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-        const std::string name = entry.path().filename().string();
-        if (!name.ends_with(".json") && !name.ends_with(".json.gz")) continue;
-        if (name.find(".solution.") != std::string::npos) continue;
-        const auto document = JsonDocument::read(entry.path());
-        const auto format = document.root().is_object() ? document.root().find("format") : std::nullopt;
-        if (format && format->is_string() && format->text().starts_with("pipeweaver-problem/"))
-            files.push_back(entry.path());
-    }
-    if (files.empty()) fail(ErrorKind::input, "{}: has no problem file (pipeweaver-problem/1)", folder.string());
-    std::sort(files.begin(), files.end());
-    return files;
-}
-
 // Instances that are judged together.
 std::string class_of(const emulator::Problem& problem, const Reference& reference) {
     std::string kind = reference.kind.empty() ? problem.name.substr(0, problem.name.find('-')) : reference.kind;
@@ -157,12 +140,6 @@ Policy run_policy(const std::string& name, const emulator::Replayer& replayer) {
     if (!result.schedule) return {name, {}, result.why_not};
     require_right(replayer.problem(), name, *result.schedule, result.replay.makespan);
     return {name, result.replay.makespan, {}};
-}
-
-double median(std::vector<double> values) {
-    std::sort(values.begin(), values.end());
-    const std::size_t half = values.size() / 2;
-    return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
 // Medians and worsts of the instances of a class that have the value.

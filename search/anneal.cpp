@@ -96,9 +96,8 @@ private:
 bool rebuild(LargeSteps& large, Walk& walk, Random& random, double weight, double most) {
     if (!large.rebuild.propose(walk, random)) return false;
     if (static_cast<double>(large.rebuild.makespan()) > most) return false;
-    large.trial.load(large.rebuild.sequence(), walk.mode());
-    if (large.trial.value(large.trial.energy(), weight) > most) return false;
-    walk.copy(large.trial);
+    if (walk.value(large.trial.replay(large.rebuild.sequence(), walk.mode()), weight) > most) return false;
+    walk.load(large.rebuild.sequence(), walk.mode());
     return true;
 }
 

@@ -30,7 +30,7 @@ struct LargeSteps {
     LargeSteps(const Flat& flat, const TaskGroups& groups) : rebuild(flat, groups), trial(flat) {}
 
     Rebuild rebuild;
-    Walk trial;
+    FlatReplay trial;
 };
 
 /// Steps from where `walk` stands; keeps the best in `best`. Allocates nothing once `best` has room.

@@ -166,6 +166,11 @@ std::vector<Cost> Flat::costs(std::span<const std::uint32_t> mode) const {
     return all;
 }
 
+std::array<std::uint32_t, 3> tasks_of(const emulator::Pair& pair) {
+    const auto last = static_cast<std::uint32_t>(pair.weight ? *pair.weight : pair.backward);
+    return {static_cast<std::uint32_t>(pair.forward), static_cast<std::uint32_t>(pair.backward), last};
+}
+
 std::vector<std::uint32_t> components_of(const Flat& flat) {
     std::vector<std::uint32_t> parent(flat.tasks());
     std::iota(parent.begin(), parent.end(), 0U);

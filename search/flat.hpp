@@ -7,6 +7,7 @@
 #include "pipeweaver/emulator/replay.hpp"
 #include "pipeweaver/search/search.hpp"
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -71,6 +72,9 @@ struct Flat {
     /// the end of the step, its rank's tail included.
     std::vector<std::int64_t> head, rest;
 };
+
+/// Forward, backward, and the last one: the weight gradient, or the backward again.
+[[nodiscard]] std::array<std::uint32_t, 3> tasks_of(const emulator::Pair& pair);
 
 /// Memory that no rank can ever want: a rank without capacity.
 constexpr std::int64_t unlimited = INT64_MAX;

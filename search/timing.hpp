@@ -10,16 +10,11 @@
 // Allocation   none after construction.
 #pragma once
 
+#include "search/flat_replay.hpp"
 #include "search/place_set.hpp"
 #include "search/task_order.hpp"
 
 namespace pipeweaver::search {
-
-/// What is to be made small: the makespan first. Makespans alone lie on plateaus, so ends of all tasks count, too.
-struct Energy {
-    std::int64_t makespan = 0;
-    std::int64_t ends = 0;  ///< sum of all tasks' ends, in units of 2^shift ns
-};
 
 class Timing {
 public:

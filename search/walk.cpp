@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 
 namespace pipeweaver::search {
 
@@ -12,24 +11,11 @@ namespace {
 
 constexpr std::uint32_t none = UINT32_MAX;
 
-// The sum of all tasks' ends stays below 2^62 in units of 2^shift: no end exceeds the sum of all durations and lags.
-unsigned shift_for(const Flat& flat) {
-    std::uint64_t horizon = 1;
-    for (std::uint32_t i = 0; i < flat.tasks(); ++i) {
-        std::int64_t longest = 0;
-        for (std::uint32_t m = 0; m < flat.modes(i); ++m) longest = std::max(longest, flat.cost(i, m).duration);
-        horizon += static_cast<std::uint64_t>(longest);
-        for (const Arc& arc : flat.before[i]) horizon += static_cast<std::uint64_t>(arc.lag_ns);
-    }
-    const int bits = static_cast<int>(std::bit_width(horizon)) + static_cast<int>(std::bit_width(flat.tasks()));
-    return bits > 62 ? static_cast<unsigned>(bits - 62) : 0;
-}
-
 }  // namespace
 
 Walk::Walk(const Flat& flat)
     : flat_(flat),
-      shift_(shift_for(flat)),
+      shift_(end_shift(flat)),
       order_(flat),
       timing_(flat, shift_),
       critical_(flat),
@@ -127,15 +113,6 @@ bool Walk::propose_after(std::uint32_t task, std::uint32_t other, std::int64_t l
     if (timing_.too_long_behind(order_, task, other, limit)) return false;
     return order_.move_behind(task, other) && finish_move(limit);
 }
-
-namespace {
-
-std::array<std::uint32_t, 3> tasks_of(const emulator::Pair& pair) {
-    const auto last = static_cast<std::uint32_t>(pair.weight ? *pair.weight : pair.backward);
-    return {static_cast<std::uint32_t>(pair.forward), static_cast<std::uint32_t>(pair.backward), last};
-}
-
-}  // namespace
 
 void Walk::set_mode(std::uint32_t pair, std::uint32_t mode) {
     mode_[pair] = mode;

@@ -29,6 +29,14 @@ void check_equal(const Flat& flat, const Walk& walk) {
         ends += (replay.start[i].count() + costs[i].duration) >> walk.shift();
     }
     CHECK(walk.energy().ends == ends);
+    FlatReplay flat_replay(flat);
+    const std::vector<std::uint32_t> others(walk.mode().size(), 0);  // costs change from one replay to the next
+    for (const auto& mode : {others, walk.mode()}) flat_replay.replay(walk.sequence(), mode);
+    CHECK(flat_replay.energy().makespan == walk.energy().makespan);
+    CHECK(flat_replay.energy().ends == ends);
+    for (std::uint32_t i = 0; i < flat.tasks(); ++i) REQUIRE(flat_replay.end(i) == walk.end(i));
+    for (std::uint32_t r = 0; r < flat.ranks(); ++r)
+        CHECK(flat_replay.peak(r) + flat.problem().ranks[r].base.count == replay.peak[r].count);
 }
 
 // What is found step by step and not reported: the paths behind tasks, and the critical one.

@@ -1,0 +1,19 @@
+// What the benchmarks share.
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+namespace pipeweaver::apps {
+
+/// Pre: not empty. Of an even number, the mean of the two in the middle.
+[[nodiscard]] double median(std::vector<double> values);
+
+/// The problem files (pipeweaver-problem/1, gzip allowed) in a folder, sorted by name; files of other formats are
+/// passed over. Throws Error{io} if it is no folder, Error{input} if it has none.
+[[nodiscard]] std::vector<std::filesystem::path> problem_files(const std::filesystem::path& folder);
+
+/// CPU time of all threads of this process: what other processes do meanwhile hardly counts.
+[[nodiscard]] double cpu_seconds();
+
+}  // namespace pipeweaver::apps
