@@ -19,8 +19,11 @@ void Dispatcher::set_up_queues() {
     queue_.resize(2 * std::size_t{flat_.ranks()});
     slot_of_.resize(flat_.tasks());
     where_.assign(flat_.tasks(), Where::outside);
-    std::vector<std::uint32_t> by_position(flat_.tasks());
-    for (std::uint32_t i = 0; i < flat_.tasks(); ++i) by_position[position_[i]] = i;
+    std::vector<std::uint32_t> by_position(flat_.tasks(), UINT32_MAX);
+    for (std::uint32_t i = 0; i < flat_.tasks(); ++i) {
+        PIPEWEAVER_ASSERT(position_[i] < flat_.tasks() && by_position[position_[i]] == UINT32_MAX);
+        by_position[position_[i]] = i;
+    }
     for (Queue& queue : queue_) {
         queue.task_at.clear();
         queue.coming.clear();

@@ -82,6 +82,54 @@ TEST_CASE("a list schedule never overflows and never comes to a dead end, whatev
     CHECK(refused > 100);  // the capacities do bite
 }
 
+TEST_CASE("whatever a bar rules out, memory refuses when asked") {
+    int ruled_out = 0, left = 0;
+    for (std::uint64_t n = 0; n < 1500; ++n) {
+        CAPTURE(n);
+        auto problem = random_problem(shape_of(n), n);
+        if (problem.tasks.empty()) continue;
+        make_odd(problem, n / 7);
+        const Replayer replayer(problem);
+        const Flat flat(replayer);
+        const auto costs = flat.costs(uniform_modes(flat).front());
+        SafeMemory memory(flat), asked(flat);
+        if (memory.prepare(costs)) continue;
+        static_cast<void>(asked.prepare(costs));
+        std::vector<std::uint32_t> missing(flat.tasks());
+        std::vector<char> placed(flat.tasks(), 0);
+        for (std::uint32_t i = 0; i < flat.tasks(); ++i) missing[i] = static_cast<std::uint32_t>(flat.before[i].size());
+        Random random(n, 21);
+        std::uint32_t done = 0;
+        for (int step = 0; done < flat.tasks() && step < 5000; ++step) {
+            std::vector<std::uint32_t> ready;
+            for (std::uint32_t i = 0; i < flat.tasks(); ++i)
+                if (placed[i] == 0 && missing[i] == 0) ready.push_back(i);
+            const std::uint32_t task = ready[random.below(ready.size())];
+            if (memory.allows(task)) {
+                REQUIRE(asked.allows(task));
+                memory.place(task);
+                asked.place(task);
+                placed[task] = 1;
+                ++done;
+                for (const Arc& arc : flat.after[task]) --missing[arc.task];
+            }
+            for (const std::uint32_t i : ready) {
+                if (placed[i] != 0) continue;
+                const Want want = memory.want(i);
+                const Bar bar = memory.bar(flat.rank_of[i]);
+                const bool out =
+                    want.acquire > memory.room_left(flat.rank_of[i]) || (want.net >= bar.net && want.rest >= bar.rest);
+                if (out) REQUIRE_FALSE(asked.allows(i));
+                ruled_out += out && want.acquire <= memory.room_left(flat.rank_of[i]) ? 1 : 0;
+                left += out ? 0 : 1;
+            }
+        }
+        CHECK(done == flat.tasks());
+    }
+    CHECK(ruled_out > 300);
+    CHECK(left > 1000);
+}
+
 TEST_CASE("fitting now is not enough: a second microbatch that would starve the first is refused") {
     // Two ranks with room for 3; a microbatch needs 2 on each. F of both on rank 0 would leave 1 for neither's second
     // F.
