@@ -80,7 +80,7 @@ private:
     void one(std::int64_t limit) {
         Random random(1, number_++);
         const auto task = static_cast<std::uint32_t>(random.below(flat_.tasks()));
-        const std::uint64_t reach = std::array{1, 1, 8, 40}[random.below(4)];
+        const std::uint64_t reach = std::array<std::uint64_t, 4>{1, 1, 8, 40}[random.below(4)];
         const auto by = static_cast<std::int64_t>(1 + random.below(reach));
         const bool earlier = random.below(2) == 0;
         const std::uint32_t other = walk_.neighbour(task, earlier ? -by : by);
