@@ -1,14 +1,20 @@
 #include "pipeweaver/search/bounds.hpp"
 
 #include "pipeweaver/base/assert.hpp"
-#include "search/flat.hpp"
-#include "search/one_machine.hpp"
+#include "search/price_bound.hpp"
+#include "search/root_bounds.hpp"
 
 #include <algorithm>
+#include <array>
 
 namespace pipeweaver::search {
 
 namespace {
+
+// Found by experiment: below this pressure prices never proved more than the other bounds, above it they mostly did.
+constexpr double least_pressure = 0.5;
+constexpr std::uint64_t price_units = 2'000'000;  // about 10 ms
+constexpr std::uint32_t most_tasks = 20'000;      // beyond, even the pressure takes long
 
 std::int64_t critical_path(const Flat& flat) {
     std::int64_t longest = 0;
@@ -32,27 +38,52 @@ std::int64_t rank_work(const Flat& flat) {
     return largest;
 }
 
-std::int64_t one_machine(const Flat& flat) {
-    const auto [head, rest] = tightened(flat);
+std::int64_t one_machine(const Flat& flat, const Tightened& windows) {
     std::int64_t largest = 0;
-    for (const auto& jobs : jobs_by_rank(flat, head, rest)) largest = std::max(largest, preemptive_makespan(jobs));
+    for (const auto& jobs : jobs_by_rank(flat, windows.head, windows.rest))
+        largest = std::max(largest, preemptive_makespan(jobs));
     return largest;
+}
+
+// Ranks by memory pressure, the highest first; those below the least left out.
+std::vector<std::uint32_t> short_ranks(const Flat& flat, const Tightened& windows, std::int64_t bound) {
+    if (flat.tasks() > most_tasks) return {};
+    std::vector<char> has_tasks(flat.ranks(), 0);
+    for (const std::uint32_t r : flat.rank_of) has_tasks[r] = 1;
+    std::vector<std::pair<double, std::uint32_t>> found;
+    for (std::uint32_t r = 0; r < flat.ranks(); ++r) {
+        if (has_tasks[r] == 0 || flat.room[r] == unlimited || flat.room[r] <= 0) continue;
+        const double pressure = PriceBound(flat, windows, std::array{r}, bound).memory_pressure();
+        if (pressure >= least_pressure) found.emplace_back(-pressure, r);
+    }
+    std::sort(found.begin(), found.end());
+    std::vector<std::uint32_t> ranks;
+    for (const auto& [pressure, r] : found) ranks.push_back(r);
+    return ranks;
 }
 
 }  // namespace
 
-std::vector<Bound> lower_bounds(const emulator::Replayer& replayer) {
-    const Flat flat(replayer);
-    return {{"critical path", Duration{critical_path(flat)}},
-            {"rank work", Duration{rank_work(flat)}},
-            {"one machine", Duration{one_machine(flat)}}};
+RootBounds::RootBounds(const Flat& flat) : windows(tightened(flat)) {
+    all = {{"critical path", Duration{critical_path(flat)}},
+           {"rank work", Duration{rank_work(flat)}},
+           {"one machine", Duration{one_machine(flat, windows)}}};
+    const auto largest = [&] {
+        return *std::max_element(all.begin(), all.end(),
+                                 [](const Bound& a, const Bound& b) { return a.value < b.value; });
+    };
+    best = largest();
+    short_of_memory = short_ranks(flat, windows, best.value.count());
+    if (short_of_memory.empty()) return;
+    PriceBound prices(flat, windows, std::array{short_of_memory.front()}, best.value.count());
+    prices.improve(price_units);
+    all.push_back({"memory over time", Duration{prices.value()}});
+    best = largest();
 }
 
-Bound best_bound(const emulator::Replayer& replayer) {
-    const auto bounds = lower_bounds(replayer);
-    return *std::max_element(bounds.begin(), bounds.end(),
-                             [](const Bound& a, const Bound& b) { return a.value < b.value; });
-}
+std::vector<Bound> lower_bounds(const emulator::Replayer& replayer) { return RootBounds(Flat(replayer)).all; }
+
+Bound best_bound(const emulator::Replayer& replayer) { return RootBounds(Flat(replayer)).best; }
 
 double relative_gap(Duration found, Duration bound) {
     PIPEWEAVER_ASSERT(bound > Duration::zero());

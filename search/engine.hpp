@@ -58,6 +58,9 @@ public:
     /// Takes a schedule found elsewhere, if it is better.
     void adopt(const Candidate& candidate, std::string_view who);
 
+    /// No makespan is smaller than `bound`.
+    void raise_bound(std::int64_t bound) { bound_ = std::max(bound_, bound); }
+
     /// Nothing is smaller than best().
     void prove() { bound_ = best_.energy.makespan; }
 

@@ -3,7 +3,6 @@
 #include "search/one_machine.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <tuple>
 
 namespace pipeweaver::search {
@@ -37,16 +36,7 @@ bool Exact::suits(const Flat& flat) {
            });
 }
 
-std::int64_t Exact::longest(const Flat& flat) {
-    std::int64_t sum = 0;
-    for (std::uint32_t i = 0; i < flat.tasks(); ++i) {
-        std::int64_t most = 0;
-        for (std::uint32_t m = 0; m < flat.modes(i); ++m) most = std::max(most, flat.cost(i, m).duration);
-        sum += most;
-    }
-    for (const Arc& arc : flat.before.items) sum += arc.lag_ns;
-    return std::accumulate(flat.tail.begin(), flat.tail.end(), sum);
-}
+std::int64_t Exact::longest(const Flat& flat) { return longest_makespan(flat); }
 
 void Exact::offer(std::int64_t makespan) { makespan_ = std::min(makespan_, makespan); }
 

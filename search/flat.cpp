@@ -211,6 +211,17 @@ Flat reversed(const Flat& flat) {
     return turned;
 }
 
+std::int64_t longest_makespan(const Flat& flat) {
+    std::int64_t sum = 0;
+    for (std::uint32_t i = 0; i < flat.tasks(); ++i) {
+        std::int64_t most = 0;
+        for (std::uint32_t m = 0; m < flat.modes(i); ++m) most = std::max(most, flat.cost(i, m).duration);
+        sum += most;
+    }
+    for (const Arc& arc : flat.before.items) sum += arc.lag_ns;
+    return std::accumulate(flat.tail.begin(), flat.tail.end(), sum);
+}
+
 emulator::Schedule as_schedule(const Flat& flat, std::span<const std::uint32_t> sequence,
                                std::span<const std::uint32_t> mode) {
     emulator::Schedule schedule;

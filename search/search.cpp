@@ -7,6 +7,10 @@
 #include "search/dip.hpp"
 #include "search/engine.hpp"
 #include "search/exact.hpp"
+#include "search/price_bound.hpp"
+#include "search/root_bounds.hpp"
+
+#include <algorithm>
 
 namespace pipeweaver::search {
 
@@ -49,6 +53,20 @@ void record(std::vector<Improvement>& history, const Progress& now) {
     history.push_back({now.rounds, now.evaluations, now.best, now.bound, std::string(now.found_by)});
 }
 
+// The bound goes on to grow while the search runs, where memory is short: about a twentieth of a round each time.
+constexpr std::uint64_t price_units_per_round = 25'000, most_price_units = 40'000'000;
+
+// The rank that is shortest of memory, and the one with the most work: together they prove more than either.
+std::vector<std::uint32_t> ranks_to_price(const Flat& flat, const RootBounds& root) {
+    if (root.short_of_memory.empty()) return {};
+    std::vector<std::int64_t> work(flat.ranks(), 0);
+    for (std::uint32_t i = 0; i < flat.tasks(); ++i) work[flat.rank_of[i]] += flat.shortest[i];
+    const std::uint32_t shortest = root.short_of_memory.front();
+    const auto busiest = static_cast<std::uint32_t>(std::max_element(work.begin(), work.end()) - work.begin());
+    if (shortest == busiest) return {shortest};
+    return {std::min(shortest, busiest), std::max(shortest, busiest)};
+}
+
 // One search: the engine and, for small problems, exact search, a round of each by turns.
 class Solver {
 public:
@@ -57,9 +75,13 @@ public:
           options_(options),
           execute_(execute),
           keep_going_(keep_going),
-          bound_(best_bound(*flat.replayer)),
+          root_(flat),
+          bound_(root_.best),
           engine_(flat, options.seed, bound_.value.count(), {}, options.near),
-          most_rounds_(options.max_rounds.value_or(keep_going ? UINT64_MAX : default_rounds)) {}
+          most_rounds_(options.max_rounds.value_or(keep_going ? UINT64_MAX : default_rounds)) {
+        const auto ranks = ranks_to_price(flat, root_);
+        if (!ranks.empty()) prices_.emplace(flat, root_.windows, ranks, bound_.value.count());
+    }
 
     Found run() {
         Found found;
@@ -128,6 +150,7 @@ private:
 
     void round() {
         engine_.round(execute_);
+        raise_bound();
         if (!exact_ || exact_->state() != Exact::State::working) return;
         exact_->offer(engine_.best().energy.makespan);
         if (const auto better = exact_->round(execute_)) engine_.adopt(*better, "exact search");
@@ -136,11 +159,21 @@ private:
         bound_ = {"exact search", Duration{engine_.best().energy.makespan}};
     }
 
+    void raise_bound() {
+        if (!prices_ || prices_->work() >= most_price_units) return;
+        prices_->improve(price_units_per_round);
+        if (prices_->value() <= bound_.value.count()) return;
+        bound_ = {"memory over time", Duration{prices_->value()}};
+        engine_.raise_bound(prices_->value());
+    }
+
     const Flat& flat_;
     const Options& options_;
     const Executor& execute_;
     const KeepGoing& keep_going_;
+    const RootBounds root_;
     Bound bound_;
+    std::optional<PriceBound> prices_;
     Engine engine_;
     std::optional<Exact> exact_;
     std::uint64_t most_rounds_;
