@@ -1,6 +1,7 @@
 #include "pipeweaver/search/bounds.hpp"
 
 #include "pipeweaver/base/assert.hpp"
+#include "search/edge_finding.hpp"
 #include "search/price_bound.hpp"
 #include "search/root_bounds.hpp"
 
@@ -14,6 +15,7 @@ namespace {
 // Found by experiment: below this pressure prices never proved more than the other bounds, above it they mostly did.
 constexpr double least_pressure = 0.5;
 constexpr std::uint64_t price_units = 2'000'000;  // about 10 ms
+constexpr std::uint64_t edge_work = 10'000'000;   // about 20 ms
 constexpr std::uint32_t most_tasks = 20'000;      // beyond, even the pressure takes long
 
 std::int64_t critical_path(const Flat& flat) {
@@ -68,6 +70,12 @@ RootBounds::RootBounds(const Flat& flat) : windows(tightened(flat)) {
     all = {{"critical path", Duration{critical_path(flat)}},
            {"rank work", Duration{rank_work(flat)}},
            {"one machine", Duration{one_machine(flat, windows)}}};
+    // A makespan is a multiple of the unit, and so is its best bound.
+    const std::int64_t unit = time_unit(flat);
+    const auto add = [&](const char* name, std::int64_t value) {
+        all.push_back({name, Duration{value + (unit - value % unit) % unit}});
+    };
+    add("edge finding", edge_finding_bound(flat, windows, all.back().value.count(), edge_work));
     const auto largest = [&] {
         return *std::max_element(all.begin(), all.end(),
                                  [](const Bound& a, const Bound& b) { return a.value < b.value; });
@@ -77,7 +85,7 @@ RootBounds::RootBounds(const Flat& flat) : windows(tightened(flat)) {
     if (short_of_memory.empty()) return;
     PriceBound prices(flat, windows, std::array{short_of_memory.front()}, best.value.count());
     prices.improve(price_units);
-    all.push_back({"memory over time", Duration{prices.value()}});
+    add("memory over time", prices.value());
     best = largest();
 }
 

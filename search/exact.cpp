@@ -1,6 +1,6 @@
 #include "search/exact.hpp"
 
-#include "search/one_machine.hpp"
+#include "search/edge_finding.hpp"
 
 #include <algorithm>
 #include <tuple>
@@ -11,15 +11,17 @@ namespace {
 
 constexpr std::size_t slots = 16;
 
-ExactSpace space_of(const Flat& flat) {
-    auto [head, rest] = tightened(flat);
-    return {flat, std::move(head), std::move(rest)};
-}
+constexpr std::uint64_t most_edge_work = 2'000'000;  // of a pass
 
 }  // namespace
 
 Exact::Exact(const Flat& flat, std::int64_t makespan, const ExactLimits& limits)
-    : flat_(flat), limits_(limits), makespan_(makespan), space_(space_of(flat)), width_(limits.first_width) {
+    : flat_(flat),
+      limits_(limits),
+      makespan_(makespan),
+      windows_(tightened(flat)),
+      space_(flat, windows_.head, windows_.rest),
+      width_(limits.first_width) {
     slots_.reserve(slots);
     shards_.reserve(slots);
     for (std::size_t s = 0; s < slots; ++s) {
@@ -41,6 +43,12 @@ std::int64_t Exact::longest(const Flat& flat) { return longest_makespan(flat); }
 void Exact::offer(std::int64_t makespan) { makespan_ = std::min(makespan_, makespan); }
 
 void Exact::begin_pass() {
+    std::uint64_t edge_work = most_edge_work;
+    if (!tighten_for(flat_, limit() - 1, windows_, edge_work)) {
+        state_ = State::proven;
+        return;
+    }
+    space_.set_windows(windows_.head, windows_.rest);
     for (Shard& shard : shards_) {
         shard.now.clear();
         shard.next.clear();

@@ -3,7 +3,8 @@
 // A *pass* builds the states (exact_space.hpp) of one placed task from the root, of two from those of one, and so on;
 // a state whose bound is not below the best known makespan is dropped. A pass keeps at most `width` states per layer,
 // those with the smallest bound: a beam search. If no layer had to be cut, the pass has seen everything that could be
-// better, so the best known makespan is optimal. If one had, the next pass is wider.
+// better, so the best known makespan is optimal. If one had, the next pass is wider. A pass begins with heads and rests
+// tightened for makespans that would be better (edge_finding.hpp).
 //
 // Rounds       a pass is worked through in rounds of a fixed number of states, about 10 ms.
 // Determinism  states are expanded in slots and merged by key in shards, both in a fixed order: the executor cannot be
@@ -13,6 +14,7 @@
 #include "pipeweaver/base/parallel.hpp"
 #include "search/candidate.hpp"
 #include "search/exact_layer.hpp"
+#include "search/one_machine.hpp"
 
 #include <optional>
 
@@ -96,6 +98,7 @@ private:
     const Flat& flat_;
     ExactLimits limits_;
     std::int64_t makespan_;
+    Tightened windows_;  // of schedules that are of interest
     ExactSpace space_;
     std::vector<Slot> slots_;
     std::vector<Shard> shards_;

@@ -4,31 +4,37 @@
 
 #include <algorithm>
 #include <array>
-#include <numeric>
 
 namespace pipeweaver::search {
 
 ExactSpace::ExactSpace(const Flat& flat, std::vector<std::int64_t> head, std::vector<std::int64_t> rest)
-    : flat_(&flat), head_(std::move(head)), rest_(std::move(rest)) {
+    : flat_(&flat) {
     PIPEWEAVER_ASSERT(flat.tasks() <= most_tasks);
     set_words_ = (flat.tasks() + 63) / 64;
     fill_sets();
+    set_windows(std::move(head), std::move(rest));
     fill_pairs();
-    fill_unit();
+    unit_ = time_unit(flat);
+}
+
+void ExactSpace::set_windows(std::vector<std::int64_t> head, std::vector<std::int64_t> rest) {
+    head_ = std::move(head);
+    rest_ = std::move(rest);
+    by_rest_.assign(flat_->tasks(), 0);
+    for (std::uint32_t i = 0; i < flat_->tasks(); ++i)
+        for (std::uint32_t j = 0; j < flat_->tasks(); ++j)
+            if (flat_->rank_of[j] == flat_->rank_of[i] && std::pair(rest_[j], i) > std::pair(rest_[i], j))
+                ++by_rest_[i];
 }
 
 void ExactSpace::fill_sets() {
     before_.assign(flat_->tasks() * set_words_, 0);
     after_ = before_;
-    by_rest_.assign(flat_->tasks(), 0);
     on_rank_.assign(flat_->ranks() * set_words_, 0);
     for (std::uint32_t i = 0; i < flat_->tasks(); ++i) {
         for (const Arc& arc : flat_->before[i]) insert(&before_[i * set_words_], arc.task);
         for (const Arc& arc : flat_->after[i]) insert(&after_[i * set_words_], arc.task);
         insert(&on_rank_[flat_->rank_of[i] * set_words_], i);
-        for (std::uint32_t j = 0; j < flat_->tasks(); ++j)
-            if (flat_->rank_of[j] == flat_->rank_of[i] && std::pair(rest_[j], i) > std::pair(rest_[i], j))
-                ++by_rest_[i];
     }
 }
 
@@ -93,14 +99,6 @@ void ExactSpace::fill_classes(std::uint32_t pair, bool one_by_one) {
         place->shortest_backward = std::min(place->shortest_backward, source.modes[m].backward.count());
         place->shortest_weight = std::min(place->shortest_weight, source.modes[m].weight.count());
     }
-}
-
-void ExactSpace::fill_unit() {
-    std::int64_t unit = 0;
-    for (const Cost& cost : flat_->cost_table) unit = std::gcd(unit, cost.duration);
-    for (const Arc& arc : flat_->before.items) unit = std::gcd(unit, arc.lag_ns);
-    for (const std::int64_t tail : flat_->tail) unit = std::gcd(unit, tail);
-    unit_ = std::max<std::int64_t>(unit, 1);
 }
 
 std::vector<std::uint64_t> ExactSpace::root() const {

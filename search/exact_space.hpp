@@ -62,6 +62,9 @@ public:
     /// start.
     ExactSpace(const Flat& flat, std::vector<std::int64_t> head, std::vector<std::int64_t> rest);
 
+    /// Other, tighter ones. Pre: no state is loaded.
+    void set_windows(std::vector<std::int64_t> head, std::vector<std::int64_t> rest);
+
     /// Limits of what it takes.
     static constexpr std::uint32_t most_tasks = 160, most_modes = 100;
 
@@ -112,7 +115,6 @@ private:
     void fill_pairs();
     void fill_classes(std::uint32_t pair, bool one_by_one);
     bool useless(std::uint32_t pair, std::uint32_t mode, std::uint32_t other, bool only_equal) const;
-    void fill_unit();
     const ExactClass& class_in(Record record, std::uint32_t pair) const {
         return classes_[pair][byte(record, pair) - std::size_t{1}];
     }

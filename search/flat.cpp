@@ -222,6 +222,14 @@ std::int64_t longest_makespan(const Flat& flat) {
     return std::accumulate(flat.tail.begin(), flat.tail.end(), sum);
 }
 
+std::int64_t time_unit(const Flat& flat) {
+    std::int64_t unit = 0;
+    for (const Cost& cost : flat.cost_table) unit = std::gcd(unit, cost.duration);
+    for (const Arc& arc : flat.before.items) unit = std::gcd(unit, arc.lag_ns);
+    for (const std::int64_t tail : flat.tail) unit = std::gcd(unit, tail);
+    return std::max<std::int64_t>(unit, 1);
+}
+
 emulator::Schedule as_schedule(const Flat& flat, std::span<const std::uint32_t> sequence,
                                std::span<const std::uint32_t> mode) {
     emulator::Schedule schedule;

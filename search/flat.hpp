@@ -101,6 +101,9 @@ std::vector<std::uint32_t> keys_by(std::uint32_t tasks, Less less);
 /// A makespan that no schedule without needless waiting exceeds: all that can follow one another.
 [[nodiscard]] std::int64_t longest_makespan(const Flat& flat);
 
+/// All times of a schedule without needless waiting are multiples of this.
+[[nodiscard]] std::int64_t time_unit(const Flat& flat);
+
 /// A sequence of tasks as a schedule: each rank runs its tasks in the sequence's order.
 [[nodiscard]] emulator::Schedule as_schedule(const Flat& flat, std::span<const std::uint32_t> sequence,
                                              std::span<const std::uint32_t> mode);

@@ -92,6 +92,7 @@ public:
         } else {
             found.first = known(flat_, engine_.best(), engine_.found_by());
             if (Exact::suits(flat_)) exact_.emplace(flat_, engine_.best().energy.makespan);
+            take_proof();
             while (!stops()) round();
         }
         found.bound = bound_.value;
@@ -154,7 +155,11 @@ private:
         if (!exact_ || exact_->state() != Exact::State::working) return;
         exact_->offer(engine_.best().energy.makespan);
         if (const auto better = exact_->round(execute_)) engine_.adopt(*better, "exact search");
-        if (exact_->state() != Exact::State::proven) return;
+        take_proof();
+    }
+
+    void take_proof() {
+        if (engine_.optimal() || !exact_ || exact_->state() != Exact::State::proven) return;
         engine_.prove();
         bound_ = {"exact search", Duration{engine_.best().energy.makespan}};
     }
