@@ -60,6 +60,7 @@ std::vector<std::uint32_t> short_ranks(const Flat& flat, const Tightened& window
     }
     std::sort(found.begin(), found.end());
     std::vector<std::uint32_t> ranks;
+    ranks.reserve(found.size());
     for (const auto& [pressure, r] : found) ranks.push_back(r);
     return ranks;
 }
