@@ -21,6 +21,27 @@ struct Link {
     std::int64_t lag;
 };
 
+// Two tasks joined more than once are joined once, by the longest lag, at the first of the links' places.
+void unify(std::vector<Link>& links) {
+    std::vector<std::uint32_t> order(links.size());
+    std::iota(order.begin(), order.end(), 0U);
+    const auto ends = [&](std::uint32_t link) { return std::pair(links[link].from, links[link].to); };
+    std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return ends(a) < ends(b); });
+    std::vector<char> again(links.size(), 0);
+    for (std::size_t k = 1, first = 0; k < order.size(); ++k) {
+        if (ends(order[k]) != ends(order[first])) {
+            first = k;
+            continue;
+        }
+        again[order[k]] = 1;
+        links[order[first]].lag = std::max(links[order[first]].lag, links[order[k]].lag);
+    }
+    std::size_t kept = 0;
+    for (std::size_t k = 0; k < links.size(); ++k)
+        if (again[k] == 0) links[kept++] = links[k];
+    links.resize(kept);
+}
+
 std::vector<Link> links_of(const emulator::Problem& problem, const Rules& rules) {
     std::vector<Link> links;
     links.reserve(problem.edges.size());
@@ -29,6 +50,7 @@ std::vector<Link> links_of(const emulator::Problem& problem, const Rules& rules)
     // Both ends are on one rank, so the machine order alone makes such a link hold in time.
     for (const auto& fixed : rules.fixed_order)
         for (std::size_t i = 0; i + 1 < fixed.size(); ++i) links.push_back({number(fixed[i]), number(fixed[i + 1]), 0});
+    unify(links);
     return links;
 }
 

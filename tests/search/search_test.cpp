@@ -155,6 +155,23 @@ TEST_CASE("a given start is never made worse, and one that does not run is passe
     CHECK(found.rounds == 0);
 }
 
+TEST_CASE("tasks joined by several edges wait for the longest, and are scheduled once") {
+    for (std::uint64_t n = 0; n < 20; ++n) {
+        CAPTURE(n);
+        const auto problem = random_problem({.ranks = 2, .microbatches = 3, .stages = 4, .modes = n % 2 == 0}, 300 + n);
+        auto doubled = problem;
+        for (const Edge& edge : problem.edges) {
+            doubled.edges.push_back({edge.from, edge.to, Duration{edge.lag.count() / 2}});
+            if (n % 3 == 0) doubled.edges.push_back(edge);
+        }
+        const auto once = solve_rounds(problem, 5), twice = solve_rounds(doubled, 5);
+        REQUIRE(once.schedule.has_value() == twice.schedule.has_value());
+        if (!once.schedule) continue;
+        check_found(doubled, twice);
+        CHECK(*once.schedule == *twice.schedule);
+    }
+}
+
 TEST_CASE("a search ends where the bound is met, and says so") {
     const auto problem = random_problem({.ranks = 1, .microbatches = 4, .stages = 1, .capped = false}, 2);
 
