@@ -7,6 +7,7 @@
 #include "search/dip.hpp"
 #include "search/engine.hpp"
 #include "search/exact.hpp"
+#include "search/fitting.hpp"
 #include "search/price_bound.hpp"
 #include "search/root_bounds.hpp"
 
@@ -86,7 +87,7 @@ public:
     Found run() {
         Found found;
         std::optional<std::string> why = engine_.start(options_.starts, execute_);
-        if (why && Exact::suits(flat_)) why = start_exactly(*why);
+        if (why) why = start_anyhow(*why);
         if (why) {
             found.why_not = *why;
         } else {
@@ -112,7 +113,9 @@ public:
 
 private:
     std::uint64_t rounds() const { return first_rounds_ + engine_.rounds(); }
-    std::uint64_t evaluations() const { return engine_.evaluations() + first_nodes_ + (exact_ ? exact_->nodes() : 0); }
+    std::uint64_t evaluations() const {
+        return engine_.evaluations() + first_evaluations_ + (exact_ ? exact_->nodes() : 0);
+    }
 
     // With the best makespan known or, before there is a schedule, one that none exceeds.
     Progress progress() const {
@@ -132,21 +135,28 @@ private:
     }
 
     // The starts found nothing that fits. Says why, or nothing if there is a schedule all the same.
-    std::optional<std::string> start_exactly(const std::string& why) {
-        ExactLimits limits;
-        limits.widest = 8'192;
-        limits.nodes = 2'000'000;
-        Exact exact(flat_, Exact::longest(flat_) + 1, limits);
-        std::optional<Candidate> found;
-        for (; !found && exact.state() == Exact::State::working && !stops(); ++first_rounds_) {
-            found = exact.round(execute_);
-            first_nodes_ = exact.nodes();
+    std::optional<std::string> start_anyhow(const std::string& why) {
+        FittingPhase fitting(flat_, options_.seed);
+        std::optional<Exact> exact;
+        if (Exact::suits(flat_)) {
+            ExactLimits limits;
+            limits.widest = 8'192;
+            limits.nodes = 2'000'000;
+            exact.emplace(flat_, Exact::longest(flat_) + 1, limits);
         }
-        if (found) {
-            std::vector<emulator::Schedule> given{as_schedule(flat_, found->sequence, found->mode)};
-            return engine_.start(given, execute_);
+        std::optional<emulator::Schedule> found;
+        while (!found && !stops()) {
+            const bool exactly = exact && exact->state() == Exact::State::working;
+            if (exact && exact->state() == Exact::State::proven) return why + "; nor does any other order fit";
+            if (!exactly && fitting.exhausted()) break;
+            if (!fitting.exhausted()) found = fitting.round(execute_);
+            if (!found && exactly)
+                if (const auto any = exact->round(execute_)) found = as_schedule(flat_, any->sequence, any->mode);
+            first_evaluations_ = fitting.steps() + (exact ? exact->nodes() : 0);
+            ++first_rounds_;
         }
-        return exact.state() == Exact::State::proven ? why + "; nor does any other order fit" : why;
+        if (!found) return fmt::format("{}; no other order that fits was found in {} rounds", why, first_rounds_);
+        return engine_.start({*found}, execute_);
     }
 
     void round() {
@@ -183,7 +193,7 @@ private:
     std::optional<Exact> exact_;
     std::uint64_t most_rounds_;
     std::vector<Improvement> history_;
-    std::uint64_t first_rounds_ = 0, first_nodes_ = 0;  // of start_exactly()
+    std::uint64_t first_rounds_ = 0, first_evaluations_ = 0;  // of start_anyhow()
     emulator::StopReason reason_ = emulator::StopReason::rounds;
 };
 
