@@ -85,6 +85,7 @@ install_torch() {
 python_environment() {
   .venv/bin/python -c pass 2>/dev/null || python3 -m venv --clear .venv || return
   pip_install --requirement tests/python/requirements.txt || return
+  must "OR-tools" pip_install --requirement tests/python/requirements-oracle.txt
   [ $core = no ] || return 0
   install_torch && pip_install --requirement tests/python/requirements-browser.txt
 }
