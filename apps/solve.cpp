@@ -12,6 +12,7 @@
 #include "pipeweaver/emit/report.hpp"
 #include "pipeweaver/planner/torch_rules.hpp"
 #include "pipeweaver/search/bounds.hpp"
+#include "pipeweaver/search/carry_over.hpp"
 #include "pipeweaver/search/lower_memory.hpp"
 #include "pipeweaver/search/policies.hpp"
 
@@ -41,6 +42,8 @@ struct Solve {
                      "no search: the schedule of this policy of `pipeweaver list policies`");
         options.choice("target", target, {"torch-csv"}, "keep the rules of this target");
         options.text("warm", warm, "FILE", "begin with the schedule of this solution file");
+        options.text("warm-problem", warm_problem, "FILE",
+                     "the problem that --warm solves, where it is another batch: its order is carried over");
         options.choice("then", then, {"memory"}, "a second objective: the largest peak, at the makespan found");
         options.text("log", log, "FILE", "also write each improvement: round, evaluations, best, bound, gap, finder");
         options.text("report", report, "FILE",
@@ -61,10 +64,7 @@ struct Solve {
         if (stages.given()) return solve_stages();
         if (problem.empty()) fail(ErrorKind::input, "PROBLEM: is missing, a problem file or --stages is needed");
         if (out.empty()) fail(ErrorKind::input, "--out: is missing, a file for the solution is needed");
-        if (!policy.empty() && !strategy.empty())
-            fail(ErrorKind::input, "--policy, --strategy: at most one of the two makes sense");
-        if (!policy.empty() && for_a_search() != nullptr)
-            fail(ErrorKind::input, "{}: does not go with --policy, which searches nothing", for_a_search());
+        check_options();
         const auto file = emulator::read_problem(problem);
         const Replayer replayer(file.problem);
         const search::Found found = policy.empty() ? searched(replayer, file) : by_policy(replayer);
@@ -92,16 +92,48 @@ struct Solve {
         return !log.empty() ? "--log" : !report.empty() ? "--report" : !then.empty() ? "--then" : nullptr;
     }
 
+    // A start that was given; or null.
+    const char* for_a_start() const {
+        return !warm.empty() ? "--warm" : !warm_problem.empty() ? "--warm-problem" : nullptr;
+    }
+
+    void check_options() const {
+        if (!policy.empty() && !strategy.empty())
+            fail(ErrorKind::input, "--policy, --strategy: at most one of the two makes sense");
+        const char* searching = for_a_search() != nullptr ? for_a_search() : for_a_start();
+        if (!policy.empty() && searching != nullptr)
+            fail(ErrorKind::input, "{}: does not go with --policy, which searches nothing", searching);
+        if (warm.empty() && !warm_problem.empty())
+            fail(ErrorKind::input, "--warm-problem: needs --warm, a solution of that problem");
+        for (const auto& [name, file] : {std::pair("--log", log), std::pair("--report", report)})
+            if (!file.empty() && same_file(file, out)) fail(ErrorKind::input, "{}, --out: are the same file", name);
+        if (same_file(problem, out)) fail(ErrorKind::input, "--out: is the problem's own file");
+    }
+
+    static bool same_file(const std::string& a, const std::string& b) {
+        return std::filesystem::weakly_canonical(a) == std::filesystem::weakly_canonical(b);
+    }
+
     emit::SearchAsked asked() const {
         return {strategy.empty() ? "default" : strategy, static_cast<std::uint64_t>(limits.seed), target,
                 !warm.empty()};
     }
 
+    std::vector<emulator::Schedule> warm_starts(const Replayer& replayer, const emulator::ProblemFile& file) const {
+        if (warm.empty()) return {};
+        if (warm_problem.empty()) return {emulator::read_schedule(warm, file)};
+        const auto previous = emulator::read_problem(warm_problem);
+        const auto schedule = emulator::read_schedule(warm, previous);
+        if (emulator::replay(previous.problem, schedule).outcome != Outcome::completed)
+            fail(ErrorKind::input, "{}: does not run on {}: `pipeweaver replay` says why", warm, warm_problem);
+        return search::carry_over(previous.problem, schedule, replayer);
+    }
+
     void solve_stages() const {
         if (out.empty()) fail(ErrorKind::input, "--out: is missing, a folder for the answer is needed");
-        if (!policy.empty() || !warm.empty())
+        if (!policy.empty() || !warm.empty() || !warm_problem.empty())
             fail(ErrorKind::input, "{}: does not go with --stages, which compares all policies",
-                 policy.empty() ? "--warm" : "--policy");
+                 policy.empty() ? for_a_start() : "--policy");
         if (!report.empty())
             fail(ErrorKind::input, "--report: does not go with --stages, which writes report.html into --out");
         if (for_a_search() != nullptr)
@@ -115,7 +147,7 @@ struct Solve {
         search_options.seed = static_cast<std::uint64_t>(limits.seed);
         search_options.max_rounds = limits.rounds();
         search_options.rules = rules(file.problem);
-        if (!warm.empty()) search_options.starts.push_back(emulator::read_schedule(warm, file));
+        search_options.starts = warm_starts(replayer, file);
         constexpr double share_of_makespan = 0.7;  // of the time; the rest is for the second objective
         auto found = search::solve(replayer, search_options, limits.executor(),
                                    limits.begin(console, then.empty() ? 1 : share_of_makespan));
@@ -149,7 +181,7 @@ struct Solve {
     Console console;
     StageOptions stages;
     Limits limits;
-    std::string problem, out, strategy, policy, target, warm, log, then, report;
+    std::string problem, out, strategy, policy, target, warm, warm_problem, log, then, report;
     bool robust = false;
 };
 
@@ -242,6 +274,9 @@ void add_solve(CLI::App& program) {
                        "--report search.html"},
                       {"One known schedule instead of a search",
                        "pipeweaver solve plan/replica-000/problem.json.gz --policy dual-queue --out policy.json"},
+                      {"A batch like the one before, beginning with its order",
+                       "pipeweaver solve plan/replica-000/problem.json.gz --warm solution.json --budget 100ms --out "
+                       "next.json"},
                       {"Stage times from a profile",
                        "pipeweaver solve --stages examples/stages.csv --microbatches 16 --capacity 73.6GiB "
                        "--link 50GB/s --budget 300ms --out stages"}},

@@ -68,6 +68,13 @@ std::vector<std::uint32_t> ranks_to_price(const Flat& flat, const RootBounds& ro
     return {std::min(shortest, busiest), std::max(shortest, busiest)};
 }
 
+// A slot has arrays of all tasks of its own.
+Tuning tuning_for(const Flat& flat) {
+    Tuning tuning;
+    if (flat.tasks() > most_tasks_in_rounds) tuning.slots = 1;
+    return tuning;
+}
+
 // One search: the engine and, for small problems, exact search, a round of each by turns.
 class Solver {
 public:
@@ -78,8 +85,10 @@ public:
           keep_going_(keep_going),
           root_(flat),
           bound_(root_.best),
-          engine_(flat, options.seed, bound_.value.count(), {}, options.near),
-          most_rounds_(options.max_rounds.value_or(keep_going ? UINT64_MAX : default_rounds)) {
+          engine_(flat, options.seed, bound_.value.count(), tuning_for(flat), options.near),
+          most_rounds_(flat.tasks() > most_tasks_in_rounds
+                           ? 0
+                           : options.max_rounds.value_or(keep_going ? UINT64_MAX : default_rounds)) {
         const auto ranks = ranks_to_price(flat, root_);
         if (!ranks.empty()) prices_.emplace(flat, root_.windows, ranks, bound_.value.count());
     }

@@ -53,6 +53,16 @@ Candidate given_start(const Flat& flat, const emulator::Schedule& schedule) {
 
 namespace {
 
+// Beyond this size starts are few, and those left out whose time grows with the number of tasks that could run.
+constexpr std::uint32_t few_starts = 20'000;
+
+bool suits(const Flat& flat, const Policy& policy) {
+    if (flat.tasks() <= few_starts) return true;
+    for (const char* slow : {"bubble-filling", "nesting", "critical-path"})
+        if (policy.name == slow) return false;
+    return true;
+}
+
 struct ListStart {
     std::string name;
     Choice choice;
@@ -87,9 +97,15 @@ void run(const Flat& flat, const ListStart& list, Start& start) {
 
 std::vector<Start> make_starts(const Flat& flat, const std::vector<emulator::Schedule>& given,
                                const Executor& execute) {
-    const auto& known = policies();
-    const auto by = priorities(flat);
+    std::vector<std::string> known;
+    for (const Policy& policy : policies())
+        if (suits(flat, policy)) known.push_back(policy.name);
+    auto by = priorities(flat);
     auto modes = uniform_modes(flat);
+    if (flat.tasks() > few_starts) {
+        by.resize(1);
+        modes.resize(1);
+    }
     if (!flat.problem().pairs.empty())
         for (auto& mode : frugal_modes(flat)) modes.push_back(std::move(mode));
     const auto lists = list_starts(by, modes);
@@ -103,7 +119,7 @@ std::vector<Start> make_starts(const Flat& flat, const std::vector<emulator::Sch
         }
         const std::size_t policy = k - given.size();
         if (policy >= known.size()) return run(flat, lists[policy - known.size()], mine);
-        mine.name = known[policy].name;
+        mine.name = known[policy];
         const auto result = apply_policy(mine.name, *flat.replayer);
         if (result.schedule) mine.candidate = candidate_of(flat, *result.schedule);
     });

@@ -92,6 +92,9 @@ using KeepGoing = std::function<std::optional<emulator::StopReason>(const Progre
 /// Rounds of a search that has neither `max_rounds` nor `keep_going`.
 inline constexpr std::uint64_t default_rounds = 200;
 
+/// Problems of more tasks get the best of the starts and no rounds: a round would take seconds.
+inline constexpr std::uint32_t most_tasks_in_rounds = 50'000;
+
 /// Searches. `keep_going` is asked from the calling thread between rounds (a round lasts about 10 ms at most).
 /// Throws Error{input} for an unknown strategy, naming the nearest. Without `max_rounds` and `keep_going` it ends after
 /// `default_rounds`. Found.rounds counts from after the starts (given ones, policies, list schedules), which are always

@@ -1,0 +1,102 @@
+"""Bad and unusual input of solve: one clear line and the right exit status, or an answer; nothing half-written."""
+
+import json
+
+import pytest
+from cli_test import small_problem
+
+
+@pytest.fixture()
+def problem(tmp_path):
+    path = tmp_path / "problem.json"
+    path.write_text(json.dumps(small_problem()))
+    return path
+
+
+def test_zero_lengths_and_sums_that_overflow_are_refused(pipeweaver, problem, tmp_path):
+    made = small_problem()
+    made["tasks"][1]["duration_ns"] = 0
+    problem.write_text(json.dumps(made))
+    assert pipeweaver.fails("solve", problem, "--out", tmp_path / "s.json") == (
+        2, f"pipeweaver: {problem}: tasks[1].duration_ns: is 0, allowed are whole numbers from 1 to 9223372036854775807")
+    for task in made["tasks"]:
+        task["duration_ns"] = 2**62
+    problem.write_text(json.dumps(made))
+    assert pipeweaver.fails("solve", problem, "--out", tmp_path / "s.json") == (
+        2, f"pipeweaver: {problem}: the sum of all durations, lags and tails exceeds 9223372036854775807")
+    assert not (tmp_path / "s.json").exists()
+
+
+def test_tasks_that_fit_alone_but_not_together_name_rank_bytes_and_tasks(pipeweaver, problem, tmp_path):
+    """Both forwards of a rank come before both backwards, and hold 50 each; there is room for 90."""
+    made = small_problem()
+    made["ranks"] = [{"capacity_bytes": 100, "base_bytes": 10}]
+    for task in made["tasks"]:
+        task["rank"] = 0
+    problem.write_text(json.dumps(made))
+    status, line = pipeweaver.fails("solve", problem, "--out", tmp_path / "s.json")
+    assert (status, line) == (4, f"pipeweaver: {problem}: rank 0: 10 B (10 bytes) short to run the tasks connected with task 0 "
+                              "'F0' even alone; nor does any other order fit")
+    assert not (tmp_path / "s.json").exists()
+
+
+def test_tasks_that_nothing_leads_to_are_run(pipeweaver, problem, tmp_path):
+    made = small_problem()
+    made["tasks"].append({"id": 4, "rank": 1, "kind": "X", "duration_ns": 7, "acquire_bytes": 0, "release_bytes": 0,
+                          "label": "alone"})
+    problem.write_text(json.dumps(made))
+    pipeweaver("solve", problem, "--out", tmp_path / "s.json")
+    assert json.loads((tmp_path / "s.json").read_text())["makespan_ns"] == 4010
+
+
+@pytest.mark.parametrize("budget", [["--budget", "0s"], ["--max-rounds", "0"], ["--budget", "0s", "--max-rounds", "0"]])
+def test_without_budget_the_best_start_is_the_answer(pipeweaver, problem, tmp_path, budget):
+    pipeweaver("solve", problem, *budget, "--out", tmp_path / "s.json")
+    solution = json.loads((tmp_path / "s.json").read_text())
+    assert (solution["makespan_ns"], solution["rounds"]) == (4010, 0)
+
+
+@pytest.mark.parametrize("options, words", [
+    (["--policy", "1f1b", "--strategy", "dip"], "--policy, --strategy: at most one of the two makes sense"),
+    (["--policy", "1f1b", "--warm", "w.json"], "--warm: does not go with --policy, which searches nothing"),
+    (["--warm-problem", "p.json"], "--warm-problem: needs --warm, a solution of that problem"),
+    (["--log", "OUT"], "--log, --out: are the same file"),
+])
+def test_options_that_contradict_each_other_are_refused(pipeweaver, problem, tmp_path, options, words):
+    out = tmp_path / "s.json"
+    assert pipeweaver.fails("solve", problem, "--out", out, *[str(out) if one == "OUT" else one for one in options]) == (
+        2, f"pipeweaver: {words}")
+    assert not out.exists()
+
+
+def test_a_problem_is_not_overwritten_by_its_solution(pipeweaver, problem):
+    before = problem.read_text()
+    assert pipeweaver.fails("solve", problem, "--out", problem) == (2, "pipeweaver: --out: is the problem's own file")
+    assert problem.read_text() == before
+
+
+def test_a_solution_of_another_problem_is_carried_over_only_with_that_problem(pipeweaver, problem, tmp_path):
+    pipeweaver("solve", problem, "--out", tmp_path / "before.json")
+    made = small_problem()
+    made["tasks"][0]["duration_ns"] = 1500
+    (tmp_path / "next.json").write_text(json.dumps(made))
+    solve = ["solve", tmp_path / "next.json", "--warm", tmp_path / "before.json", "--out", tmp_path / "s.json"]
+    status, line = pipeweaver.fails(*solve)
+    assert status == 2 and "before.json: problem_sha256: is '" in line
+    assert not (tmp_path / "s.json").exists()
+    pipeweaver(*solve, "--warm-problem", problem)
+    assert json.loads((tmp_path / "s.json").read_text())["makespan_ns"] == 4510
+
+
+def test_many_tasks_are_solved_without_rounds(pipeweaver, tmp_path):
+    """60,000 tasks, memory for six of 15,000 microbatches."""
+    made = small_problem()
+    made["ranks"] = [{"capacity_bytes": 310, "base_bytes": 10}] * 2
+    tasks, edges = made["tasks"], made["edges"]
+    made["tasks"] = [{**task, "id": 4 * m + task["id"], "microbatch": m} for m in range(15_000) for task in tasks]
+    made["edges"] = [[4 * m + a, 4 * m + b, lag] for m in range(15_000) for a, b, lag in edges]
+    (tmp_path / "p.json").write_text(json.dumps(made))
+    pipeweaver("solve", tmp_path / "p.json", "--max-rounds", "5", "--out", tmp_path / "s.json")
+    solution = json.loads((tmp_path / "s.json").read_text())
+    assert solution["rounds"] == 0 and max(solution["peak_bytes"]) <= 310
+    assert solution["lower_bound_ns"] <= solution["makespan_ns"] <= 1.01 * solution["lower_bound_ns"]
