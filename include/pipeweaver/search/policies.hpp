@@ -18,8 +18,8 @@ struct PolicyResult {
 };
 
 struct Policy {
-    std::string name;   ///< "gpipe", "1f1b", ...
-    std::string about;  ///< one line
+    std::string name;          ///< "gpipe", "1f1b", ...
+    std::string about;         ///< one line
     bool needs_split = false;  ///< applies only where backwards are split into I and W
 };
 
