@@ -28,6 +28,7 @@ std::vector<std::int64_t> microbatches_of(const Problem& problem, bool by_work) 
     std::map<std::int64_t, std::int64_t> work;
     for (const Task& task : problem.tasks) work[task.microbatch.value_or(0)] += task.duration.count();
     std::vector<std::int64_t> all;
+    all.reserve(work.size());
     for (const auto& [number, ns] : work) all.push_back(number);
     if (by_work)
         std::stable_sort(all.begin(), all.end(), [&](std::int64_t a, std::int64_t b) { return work[a] > work[b]; });

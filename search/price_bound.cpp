@@ -124,7 +124,10 @@ std::array<double, 4> PriceBound::starts(const Node& node, std::size_t slot) con
 void PriceBound::price_starts(const Node& node, double later, std::size_t count) {
     const Rank& rank = ranks_[node.rank];
     const double first = node.head + later * width_;
-    const Place begin(first, width_), end(first + node.duration, width_);
+    Place begin(first, width_), end(first + node.duration, width_);
+    // What ends after the limit has one slot; behind the last cell all sums are equal.
+    begin.cell = std::min(begin.cell, padded - 1 - count);
+    end.cell = std::min(end.cell, padded - 1 - count);
     const double* machine_begin = rank.machine_sum.data() + begin.cell;
     const double* machine_end = rank.machine_sum.data() + end.cell;
     const double* memory_begin = rank.memory_sum.data() + begin.cell;
