@@ -120,6 +120,7 @@ std::string time_of_ranks(const std::vector<TimePart>& all, Duration whole) {
                         stacked_bar(bar, fmt::format("where the time of rank {} goes; the table has the figures", r)));
     }
     std::vector<Colored> legend;
+    legend.reserve(shown.size());
     for (const TimePart& part : shown) legend.push_back({part.name, part.color});
     return pictures + color_legend(legend) + "<div class=\"wide\">" + table + "</tbody></table></div>\n";
 }

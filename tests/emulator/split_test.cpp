@@ -16,7 +16,7 @@ namespace {
 
 TaskId id(std::uint32_t number) { return TaskId{number}; }
 
-Schedule order(std::vector<std::uint32_t> rank0, std::vector<std::uint32_t> rank1) {
+Schedule order(const std::vector<std::uint32_t>& rank0, const std::vector<std::uint32_t>& rank1) {
     Schedule schedule{{{}, {}}, {0, 0, 0, 0}};
     for (const auto i : rank0) schedule.order[0].push_back(id(i));
     for (const auto i : rank1) schedule.order[1].push_back(id(i));

@@ -17,7 +17,6 @@
 using namespace pipeweaver;
 using namespace pipeweaver::planner;
 using emulator::Pair;
-using emulator::TaskKind;
 
 namespace {
 
