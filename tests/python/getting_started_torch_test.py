@@ -1,6 +1,7 @@
 """The last step of docs/getting-started.md: its script runs the emitted schedule on PyTorch."""
 
 import os
+import re
 import subprocess
 import sys
 
@@ -15,6 +16,6 @@ def test_the_script_of_the_page_runs_the_schedule(pipeweaver, tmp_path):
                           env={**os.environ, "GLOO_SOCKET_IFNAME": "lo"}, stdin=subprocess.DEVNULL, capture_output=True,
                           text=True, timeout=240)
     assert done.returncode == 0, done.stderr
-    ranks = sorted(line.split(",", 1)[0].split(":")[0] for line in done.stdout.splitlines() if line.startswith("rank "))
-    assert ranks == ["rank 0", "rank 1", "rank 2", "rank 3"]
+    # Four processes share one pipe: where Python does not buffer, two lines may stand on one.
+    assert sorted(re.findall(r"rank \d+(?=: stages)", done.stdout)) == ["rank 0", "rank 1", "rank 2", "rank 3"]
     assert "16 microbatches, mean loss " in done.stdout
