@@ -4,7 +4,7 @@ import gzip
 import json
 
 import pytest
-from cli_test import small_problem
+from cli_shared import small_problem
 
 
 @pytest.fixture()

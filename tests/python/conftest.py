@@ -1,10 +1,11 @@
-"""What the Python tests share: the binary under test."""
+"""What the Python tests share: the binary under test, and a plan that it made."""
 
 import os
 import pathlib
 import subprocess
 
 import pytest
+from cli_shared import BATCH, PLAN
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -48,3 +49,11 @@ def shared():
 def pipeweaver():
     """The binary named by PIPEWEAVER_BIN, else that of the development build."""
     return Pipeweaver(pathlib.Path(os.environ.get("PIPEWEAVER_BIN", ROOT / "build/dev/bin/pipeweaver")))
+
+
+@pytest.fixture(scope="session")
+def planned(pipeweaver, tmp_path_factory):
+    """A plan made with a fixed number of rounds on one thread."""
+    folder = tmp_path_factory.mktemp("plan") / "one"
+    pipeweaver(*PLAN, *BATCH, "--max-rounds", "20", "--threads", "1", "--out", folder)
+    return folder

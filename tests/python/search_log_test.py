@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from cli_test import small_problem
+from cli_shared import small_problem
 
 
 @pytest.fixture(scope="module")

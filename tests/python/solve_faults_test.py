@@ -1,9 +1,10 @@
 """Bad and unusual input of solve: one clear line and the right exit status, or an answer; nothing half-written."""
 
+import gzip
 import json
 
 import pytest
-from cli_test import small_problem
+from cli_shared import small_problem
 
 
 @pytest.fixture()
@@ -100,3 +101,43 @@ def test_many_tasks_are_solved_without_rounds(pipeweaver, tmp_path):
     solution = json.loads((tmp_path / "s.json").read_text())
     assert solution["rounds"] == 0 and max(solution["peak_bytes"]) <= 310
     assert solution["lower_bound_ns"] <= solution["makespan_ns"] <= 1.01 * solution["lower_bound_ns"]
+
+
+def set_cycle(problem): problem["edges"].append([3, 0, 0])
+def set_twice(problem): problem["tasks"][2]["id"] = 1
+def set_missing(problem): del problem["tasks"][3]
+def set_nowhere(problem): problem["edges"].append([0, 9, 0])
+def set_small(problem): problem["ranks"][1] = {"capacity_bytes": 59, "base_bytes": 10}
+def set_unknown(problem): problem["rnaks"] = problem.pop("ranks")
+def set_newer(problem): problem["format"] = "pipeweaver-problem/2"
+
+
+PROBLEM_FAULTS = [
+    (set_cycle, 2, "wait for each other in a cycle: 0 'F0'"),
+    (set_twice, 2, "tasks[2].id: is 1, needed is the task's index 2"),
+    (set_missing, 2, "there is no task 3, the last is 2"),
+    (set_nowhere, 2, "edges[4]: there is no task 9, the last is 3"),
+    (set_small, 4, "does not fit rank 1 even alone: 1 bytes short"),
+    (set_unknown, 2, "unknown key 'rnaks'; did you mean 'ranks'?"),
+    (set_newer, 2, "is 'pipeweaver-problem/2', this program reads 'pipeweaver-problem/1'"),
+]
+
+
+@pytest.mark.parametrize("change, status, words", PROBLEM_FAULTS, ids=[f[0].__name__ for f in PROBLEM_FAULTS])
+def test_a_bad_problem_is_one_line_and_nothing_is_written(pipeweaver, tmp_path, change, status, words):
+    problem = small_problem()
+    change(problem)
+    (tmp_path / "p.json").write_text(json.dumps(problem))
+    got, line = pipeweaver.fails("solve", tmp_path / "p.json", "--out", tmp_path / "s.json")
+    assert got == status
+    assert words in line
+    assert str(tmp_path / "p.json") in line
+    assert not (tmp_path / "s.json").exists()
+
+
+def test_a_truncated_gzip_file_is_bad_input(pipeweaver, tmp_path):
+    packed = gzip.compress(json.dumps(small_problem()).encode())
+    (tmp_path / "p.json.gz").write_bytes(packed[:-9])
+    status, line = pipeweaver.fails("solve", tmp_path / "p.json.gz", "--out", tmp_path / "s.json")
+    assert status == 2
+    assert line.endswith("p.json.gz: gzip data is cut short")

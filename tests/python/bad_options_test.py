@@ -1,0 +1,74 @@
+"""Bad options: one clear line with the right exit status, and nothing is written."""
+
+import json
+
+import pytest
+from cli_shared import BATCH, PLAN, small_problem
+
+PLAN_FAULTS = [
+    (["--model", "dip-vlm-n"], 2, "unknown model 'dip-vlm-n'; did you mean 'dip-vlm-"),
+    (["--cluster", "h100-sx:32"], 2, "unknown cluster 'h100-sx'; did you mean 'h100-sxm'?"),
+    (["--cluster", "h100-sxm"], 2, "h100-sxm"),
+    (["--cluster", "h100-sxm:many"], 2, "many"),
+    (["--cluster", "h100-sxm:0"], 2, "0"),
+    (["--cluster", "h100-sxm:99999999999999"], 2, "99999999999999"),
+    (["--dataset", "vlm-mx"], 2, "unknown data set 'vlm-mx'; did you mean 'vlm-mix'?"),
+    (["--microbatches", "0"], 2, "--microbatches: is '0', allowed are whole numbers from 1 to 100000"),
+    (["--microbatches", "-3"], 2, "--microbatches: is '-3', allowed are whole numbers from 1 to 100000"),
+    (["--microbatches", "many"], 2, "--microbatches: is 'many', allowed are whole numbers from 1 to 100000"),
+    (["--microbatches", "99999999999999999999"], 2, "--microbatches: is '99999999999999999999', allowed are"),
+    (["--tp", "3"], 2, "GPUs"),
+    (["--cluster", "h100-sxm:4", "--tp", "1"], 4, "GiB short"),
+    (["--dp", "2"], 2, "--tp 8 * --pp 4 * --dp 2 = 64 GPUs, the cluster 'h100-sxm' has 32"),
+    (["--budget", "1"], 2, "--budget: '1' is not a time; write it like 2s, 300ms or 5us"),
+    (["--budget", "-1s"], 2, "--budget: '-1s' is out of range for a time"),
+    (["--partition", "best"], 2, "--partition: is 'best', allowed are dip, megatron, balanced"),
+    (["--batch", "x.jsonl"], 2, "--batch, --dataset: exactly one of the two is needed"),
+    (["--modle", "x"], 2, "unknown option '--modle'; did you mean '--model'?"),
+    (["--tp", "some"], 2, "--tp: is 'some', allowed are auto and whole numbers from 1 to 1024"),
+    (["--pp", "0"], 2, "--pp: is '0', allowed are auto and whole numbers from 1 to 1024"),
+    (["--tp", "auto", "--pp", "5"], 2, "--tp auto --pp 5 --dp auto on 32 GPUs: the numbers given do not divide the GPUs"),
+    (["--cluster", "h100-sxm:8", "--tp", "auto", "--pp", "auto"], 4,
+     "--tp auto --pp auto --dp auto on 8 GPUs: no layout fits the memory; tp 8 x pp 1 x dp 1 comes closest: rank 0 is "),
+    (["--assignment", "in turn"], 2, "--assignment: is 'in turn', allowed are balanced, in-turn"),
+    (["--target", "torch"], 2, "--target: is 'torch', allowed are torch-actions, torch-csv"),
+]
+
+
+@pytest.mark.parametrize("change, status, words", PLAN_FAULTS, ids=[" ".join(change) for change, _, _ in PLAN_FAULTS])
+def test_a_bad_option_is_one_line_and_nothing_is_written(pipeweaver, tmp_path, change, status, words):
+    arguments = [*PLAN, *BATCH]
+    for name, value in zip(change[::2], change[1::2]):
+        if name in arguments:
+            arguments[arguments.index(name) + 1] = value
+        else:
+            arguments += [name, value]
+    got, line = pipeweaver.fails(*arguments, "--out", tmp_path / "plan")
+    assert got == status
+    assert words in line
+    assert not (tmp_path / "plan").exists()
+
+
+def test_an_unknown_command_names_the_nearest(pipeweaver):
+    assert pipeweaver.fails("slove") == (2, "pipeweaver: unknown command 'slove'; did you mean 'solve'?")
+    assert pipeweaver.fails("costdb", "qeury") == (2, "pipeweaver: unknown command 'qeury'; did you mean 'query'?")
+
+
+def test_an_unknown_key_of_a_configuration_names_the_nearest(pipeweaver, tmp_path):
+    (tmp_path / "c.json").write_text('{"modle": "dip-vlm-m"}')
+    status, line = pipeweaver.fails("plan", "--config", tmp_path / "c.json", "--out", tmp_path / "plan")
+    assert status == 2
+    assert line.endswith("c.json: unknown key 'modle'; did you mean 'model'?")
+
+
+def test_missing_input_and_unwritable_output_are_io_errors(pipeweaver, tmp_path):
+    status, line = pipeweaver.fails("solve", tmp_path / "none.json", "--out", tmp_path / "s.json")
+    assert status == 3
+    assert line.endswith("none.json: cannot be read: No such file or directory")
+    (tmp_path / "p.json").write_text(json.dumps(small_problem()))
+    (tmp_path / "file").write_text("")
+    status, line = pipeweaver.fails("solve", tmp_path / "p.json", "--out", tmp_path / "file/s.json")
+    assert status == 3
+    status, line = pipeweaver.fails(*PLAN, *BATCH, "--max-rounds", "1", "--out", tmp_path / "file/plan")
+    assert status == 3
+    assert (tmp_path / "file").read_text() == ""

@@ -1,0 +1,100 @@
+"""plan --batch FILE: samples of one's own, and one clear line for what cannot be planned."""
+
+import gzip
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+from cli_shared import PLAN, SCREEN, write_batch
+
+
+def test_a_batch_file_is_planned_and_a_configuration_file_read(pipeweaver, tmp_path):
+    lines = [json.dumps({"id": f"s{i}", "text_tokens": 3000, "images": [{"width": 640, "height": 480}] * (i % 3)})
+             for i in range(8)]
+    (tmp_path / "batch.jsonl").write_text("\n".join(lines) + "\n")
+    (tmp_path / "plan.json").write_text(json.dumps({"model": "dip-vlm-m", "cluster": "h100-sxm:32", "tp": 8, "pp": 4,
+                                                    "batch": str(tmp_path / "batch.jsonl"), "max-rounds": 1}))
+    answer = json.loads(pipeweaver("plan", "--config", tmp_path / "plan.json", "--json", "--out", tmp_path / "plan"))
+    assert answer["asked"]["samples"] == 8
+    assert answer["asked"]["microbatches"] == 4
+
+
+@pytest.mark.parametrize("samples, items", [([(3000, [])] * 6, 0), ([(0, [SCREEN] * 20)] * 6, 120)],
+                         ids=["no image", "only images"])
+def test_a_batch_of_one_kind_alone_is_planned(pipeweaver, tmp_path, samples, items):
+    plan = json.loads(pipeweaver(*PLAN, "--batch", write_batch(tmp_path, samples), "--max-rounds", "1", "--json", "--out",
+                                 tmp_path / "plan"))
+    assert plan["lower_bound_ns"] <= plan["makespan_ns"] <= min(b["makespan_ns"] for b in plan["baselines"])
+    problem = json.loads(gzip.decompress((tmp_path / "plan/replica-000/problem.json.gz").read_bytes()))
+    for module in ["llm", "vit"] if items else ["llm"]:
+        assert any(module in task["module"] for task in problem["tasks"])
+    assignment = json.loads((tmp_path / "plan/assignment.json").read_text())
+    microbatches = assignment["replicas"][0]["microbatches"]
+    assigned = {(one["sample"], one["item"]) for mb in microbatches for unit in mb["units"] for one in unit["items"]}
+    assert len(assigned) == items
+    # Without text there is no loss in the language model, and no weight to share out.
+    assert abs(sum(mb["loss_weight"] for mb in microbatches) - (0 if items else 1)) < 1e-9
+
+
+def test_a_batch_line_that_is_not_json_names_file_and_line(pipeweaver, tmp_path):
+    batch = tmp_path / "batch.jsonl"
+    batch.write_text('{"id":"a","text_tokens":10}\n{"id":"b","text_tokens":\n')
+    status, line = pipeweaver.fails(*PLAN, "--batch", batch, "--out", tmp_path / "plan")
+    assert status == 2
+    assert f"{batch}:2: " in line
+    assert not (tmp_path / "plan").exists()
+
+
+@pytest.mark.parametrize("line", ['{"id":"b","text_tokens":7', '{"id":"b","text_to', '{"id":"b","images":[{"width":1'])
+def test_a_line_that_was_cut_is_said_to_end_too_early(pipeweaver, tmp_path, line):
+    batch = tmp_path / "batch.jsonl"
+    batch.write_text('{"id":"a","text_tokens":7}\n' + line)
+    status, message = pipeweaver.fails("plan", "--model", "dip-vlm-m", "--cluster", "h100-sxm:32", "--batch", batch,
+                              "--out", tmp_path / "out")
+    assert status == 2 and f"{batch}:2: is not JSON" in message and message.endswith("it ends too early")
+
+
+def test_what_an_image_may_have_is_listed_with_tokens_and_patches(pipeweaver, tmp_path):
+    batch = tmp_path / "batch.jsonl"
+    batch.write_text('{"id":"a","text_tokens":7,"images":[{"zzzzzz":1}]}\n')
+    status, message = pipeweaver.fails("plan", "--model", "dip-vlm-m", "--cluster", "h100-sxm:32", "--batch", batch,
+                              "--out", tmp_path / "out")
+    assert status == 2 and "tokens" in message and "patches" in message and "width" in message
+
+
+def test_an_image_larger_than_a_microbatch_is_refused_with_its_line(pipeweaver, tmp_path):
+    batch = write_batch(tmp_path, [(100, [SCREEN]), (100, [SCREEN, {"tokens": 9000, "patches": 36000}])])
+    assert pipeweaver.fails(*PLAN, "--batch", batch, "--out", tmp_path / "plan") == (
+        2, f"pipeweaver: {batch}:2: sample 's1' has an item (image, number 1) of 9000 tokens, a microbatch of 'dip-vlm-m' "
+        "holds 8192 (microbatch_tokens of its model file)")
+    assert not (tmp_path / "plan").exists()
+
+
+def test_a_batch_file_of_a_whole_data_set_is_refused_at_once_in_little_memory(pipeweaver, tmp_path):
+    with open(tmp_path / "batch.jsonl", "w") as file:
+        block = '{"id":"x","text_tokens":1}\n' * 1000
+        for _ in range(1001):
+            file.write(block)
+    start = time.monotonic()
+    # A process's peak memory includes what its parent held when it was started: a small parent measures.
+    measure = ("import os, subprocess, sys; child = subprocess.Popen(sys.argv[1:]); "
+               "_, status, usage = os.wait4(child.pid, 0); print(os.waitstatus_to_exitcode(status), usage.ru_maxrss)")
+    child = subprocess.run([sys.executable, "-c", measure, str(pipeweaver.path), *PLAN, "--batch", tmp_path / "batch.jsonl",
+                            "--out", tmp_path / "plan"], capture_output=True, text=True, check=True)
+    code, peak_kib = map(int, child.stdout.split())
+    assert code == 4
+    assert child.stderr == (f"pipeweaver: {tmp_path / 'batch.jsonl'}:1000001: is one sample too many: a batch file is the batch of one "
+                    "step, of at most 1000000 samples; write a file for each step\n")
+    assert time.monotonic() - start < 3
+    if "asan" not in str(pipeweaver.path) and "tsan" not in str(pipeweaver.path):
+        assert peak_kib < 64 * 1024
+
+
+def test_more_microbatches_than_can_be_planned_are_refused_before_anything_is_built(pipeweaver, tmp_path):
+    start = time.monotonic()
+    assert pipeweaver.fails(*PLAN, "--dataset", "laion-2b", "--microbatches", "6251", "--out", tmp_path / "plan") == (
+        2, "pipeweaver: a replica has 6251 microbatches of 50008 tasks or more, allowed are 50000 tasks: take a smaller batch, "
+        "or more replicas (--dp)")
+    assert time.monotonic() - start < 10
