@@ -10,17 +10,7 @@ using namespace pipeweaver;
 
 namespace {
 
-// Gone when the tests end.
-const std::filesystem::path& folder() {
-    static const testing::TemporaryFolder temporary("lines");
-    return temporary.path();
-}
-
-std::filesystem::path written(const std::string& content) {
-    auto path = folder() / "lines";
-    write_files({{path, content}});
-    return path;
-}
+std::filesystem::path written(const std::string& content) { return testing::written("lines", content); }
 
 std::vector<std::string> lines_of(const std::string& content) {
     const auto path = written(content);

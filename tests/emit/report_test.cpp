@@ -4,6 +4,7 @@
 #include "emit/report_parts.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
+#include "tests/support/parts_of_text.hpp"
 #include "tests/support/small_model.hpp"
 
 #include <doctest/doctest.h>
@@ -16,6 +17,8 @@
 
 using namespace pipeweaver;
 using namespace pipeweaver::planner;
+using testing::between;
+using testing::count;
 
 namespace {
 
@@ -55,19 +58,6 @@ Request small_request() {
 Plan planned(const Request& request) {
     return make_plan(request, costdb::CostDatabase::embedded(request.cluster.device), in_order,
                      [](double) { return search::KeepGoing{}; });
-}
-
-std::size_t count(const std::string& text, const std::string& part) {
-    std::size_t found = 0;
-    for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + part.size())) ++found;
-    return found;
-}
-
-// From `open` to the next `close`.
-std::string between(const std::string& text, const std::string& open, const std::string& close) {
-    const auto from = text.find(open);
-    REQUIRE(from != std::string::npos);
-    return text.substr(from, text.find(close, from) - from);
 }
 
 void check_bars(const std::string& figure, const emulator::Problem& problem, const emulator::Replay& replay) {

@@ -2,6 +2,7 @@
 #include "pipeweaver/emit/report.hpp"
 #include "pipeweaver/search/bounds.hpp"
 #include "tests/search/random_problem.hpp"
+#include "tests/support/parts_of_text.hpp"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -9,20 +10,10 @@
 #include <string>
 
 using namespace pipeweaver;
+using testing::between;
+using testing::count;
 
 namespace {
-
-std::size_t count(const std::string& text, const std::string& part) {
-    std::size_t found = 0;
-    for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + part.size())) ++found;
-    return found;
-}
-
-std::string between(const std::string& text, const std::string& open, const std::string& close) {
-    const auto from = text.find(open);
-    REQUIRE(from != std::string::npos);
-    return text.substr(from, text.find(close, from) - from);
-}
 
 emulator::Problem problem() {
     return search_tests::random_problem({.ranks = 3, .microbatches = 7, .stages = 6, .modes = true, .items = true}, 12);

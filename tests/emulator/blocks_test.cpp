@@ -4,6 +4,7 @@
 #include "pipeweaver/workloads/activations.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
 #include "pipeweaver/workloads/counts.hpp"
+#include "tests/support/queries.hpp"
 #include "tests/support/small_model.hpp"
 
 #include <doctest/doctest.h>
@@ -12,24 +13,11 @@
 
 using namespace pipeweaver;
 using namespace pipeweaver::emulator;
+using testing::queries;
 
 namespace {
 
 const Layout tp4{.tp = 4, .pp = 1, .dp = 1};
-
-std::vector<costdb::Gemm> gemms(const std::vector<Operator>& operators) {
-    std::vector<costdb::Gemm> found;
-    for (const auto& op : operators)
-        if (const auto* gemm = std::get_if<costdb::Gemm>(&op.query)) found.push_back(*gemm);
-    return found;
-}
-
-std::vector<PackedAttention> attentions(const std::vector<Operator>& operators) {
-    std::vector<PackedAttention> found;
-    for (const auto& op : operators)
-        if (const auto* attention = std::get_if<PackedAttention>(&op.query)) found.push_back(*attention);
-    return found;
-}
 
 bool is(const costdb::Gemm& gemm, std::int64_t m, std::int64_t n, std::int64_t k) {
     return gemm.m == m && gemm.n == n && gemm.k == k;
@@ -38,8 +26,9 @@ bool is(const costdb::Gemm& gemm, std::int64_t m, std::int64_t n, std::int64_t k
 // FLOPs of one GPU's GEMMs and attentions.
 double flops(const std::vector<Operator>& operators) {
     double sum = 0;
-    for (const auto& gemm : gemms(operators)) sum += 2.0 * static_cast<double>(gemm.m * gemm.n * gemm.k);
-    for (const auto& attention : attentions(operators)) {
+    for (const auto& gemm : queries<costdb::Gemm>(operators))
+        sum += 2.0 * static_cast<double>(gemm.m * gemm.n * gemm.k);
+    for (const auto& attention : queries<PackedAttention>(operators)) {
         double pairs = 0;
         for (std::size_t i = 0; i < attention.lengths.size(); ++i)
             pairs += static_cast<double>(attention.lengths[i] *
@@ -71,7 +60,7 @@ TEST_CASE("a diffusion transformer's block has cross attention between self atte
     const PassShape shape{{128, 256}, {64, 64}};  // 384 positions read 128
     const auto operators = layer_operators(cross_dit(), shape, tp4, PassKind::forward);
 
-    const auto found = gemms(operators);
+    const auto found = queries<costdb::Gemm>(operators);
     REQUIRE(found.size() == 7);
     CHECK(is(found[0], 384, 3 * 1024 / 4, 1024));  // qkv
     CHECK(is(found[1], 384, 1024, 1024 / 4));      // output
@@ -80,7 +69,7 @@ TEST_CASE("a diffusion transformer's block has cross attention between self atte
     CHECK(is(found[4], 384, 1024, 1024 / 4));      // output
     CHECK(is(found[5], 384, 4096 / 4, 1024));
     CHECK(is(found[6], 384, 1024, 4096 / 4));
-    const auto attends = attentions(operators);
+    const auto attends = queries<PackedAttention>(operators);
     REQUIRE(attends.size() == 2);
     CHECK(attends[0].keys.empty());
     CHECK(attends[1].lengths == std::vector<std::int64_t>{128, 256});
@@ -129,8 +118,8 @@ TEST_CASE("operators of every kind of block have the FLOPs that the counts say")
 TEST_CASE("windowed blocks attend inside windows, the others to all") {
     const auto& vit = workloads::architecture("qwen2.5-vl-vit");  // windows of 64, blocks 7, 15, 23, 31 full
     const PassShape shape{{150, 64}, {}};
-    const auto windowed = attentions(layer_operators(vit, shape, tp4, PassKind::forward, 6));
-    const auto full = attentions(layer_operators(vit, shape, tp4, PassKind::forward, 7));
+    const auto windowed = queries<PackedAttention>(layer_operators(vit, shape, tp4, PassKind::forward, 6));
+    const auto full = queries<PackedAttention>(layer_operators(vit, shape, tp4, PassKind::forward, 7));
     REQUIRE(windowed.size() == 1);
     CHECK(windowed[0].lengths == std::vector<std::int64_t>{64, 64, 22, 64});
     REQUIRE(full.size() == 1);
@@ -139,16 +128,16 @@ TEST_CASE("windowed blocks attend inside windows, the others to all") {
 
 TEST_CASE("a double-stream block has matrices for each stream, a single-stream block one pair for both") {
     const PassShape shape{{256}, {100}};  // the text is padded to 128
-    const auto both = gemms(layer_operators(mmdit(), shape, tp4, PassKind::forward, 0));
+    const auto both = queries<costdb::Gemm>(layer_operators(mmdit(), shape, tp4, PassKind::forward, 0));
     REQUIRE(both.size() == 8);
     CHECK(is(both[0], 256, 3 * 1024 / 4, 1024));
     CHECK(is(both[1], 128, 3 * 1024 / 4, 1024));
     CHECK(is(both[7], 128, 1024, 4096 / 4));
-    const auto one = gemms(layer_operators(mmdit(), shape, tp4, PassKind::forward, 3));
+    const auto one = queries<costdb::Gemm>(layer_operators(mmdit(), shape, tp4, PassKind::forward, 3));
     REQUIRE(one.size() == 2);
     CHECK(is(one[0], 384, (3 * 1024 + 4096) / 4, 1024));
     CHECK(is(one[1], 384, 1024, (1024 + 4096) / 4));
-    CHECK(attentions(layer_operators(mmdit(), shape, tp4, PassKind::forward, 3))[0].lengths ==
+    CHECK(queries<PackedAttention>(layer_operators(mmdit(), shape, tp4, PassKind::forward, 3))[0].lengths ==
           std::vector<std::int64_t>{356});
 }
 

@@ -2,6 +2,7 @@
 
 #include "pipeweaver/emulator/pass_cost.hpp"
 #include "pipeweaver/workloads/counts.hpp"
+#include "tests/support/queries.hpp"
 #include "tests/support/small_model.hpp"
 
 #include <doctest/doctest.h>
@@ -11,38 +12,30 @@
 
 using namespace pipeweaver;
 using namespace pipeweaver::emulator;
+using testing::queries;
 
 namespace {
 
 const PassShape shape{{100, 28}};  // 128 positions
 const Layout tp4{.tp = 4, .pp = 1, .dp = 1};
 
-std::vector<costdb::Gemm> gemms(const std::vector<Operator>& operators) {
-    std::vector<costdb::Gemm> found;
-    for (const auto& op : operators)
-        if (const auto* gemm = std::get_if<costdb::Gemm>(&op.query)) found.push_back(*gemm);
-    return found;
-}
-
 Bytes traffic(const std::vector<Operator>& operators) {
     Bytes sum;
-    for (const auto& op : operators)
-        if (const auto* elementwise = std::get_if<costdb::Elementwise>(&op.query)) sum += elementwise->traffic;
+    for (const auto& elementwise : queries<costdb::Elementwise>(operators)) sum += elementwise.traffic;
     return sum;
 }
 
 std::size_t collectives(const std::vector<Operator>& operators, costdb::CollectiveKind kind) {
-    return static_cast<std::size_t>(std::count_if(operators.begin(), operators.end(), [&](const Operator& op) {
-        const auto* collective = std::get_if<costdb::Collective>(&op.query);
-        return collective != nullptr && collective->kind == kind;
-    }));
+    const auto all = queries<costdb::Collective>(operators);
+    return static_cast<std::size_t>(
+        std::count_if(all.begin(), all.end(), [&](const costdb::Collective& one) { return one.kind == kind; }));
 }
 
 }  // namespace
 
 TEST_CASE("a gated layer's GEMMs have the shapes of Megatron's column and row parallel matrices") {
     const auto network = testing::small_network(workloads::ModuleKind::language_model, 2, 2048);  // 16 heads, ffn 8192
-    const auto found = gemms(layer_operators(network, shape, tp4, PassKind::forward));
+    const auto found = queries<costdb::Gemm>(layer_operators(network, shape, tp4, PassKind::forward));
 
     REQUIRE(found.size() == 4);
     CHECK((found[0].m == 128 && found[0].n == 3 * 2048 / 4 && found[0].k == 2048));
@@ -54,13 +47,12 @@ TEST_CASE("a gated layer's GEMMs have the shapes of Megatron's column and row pa
 TEST_CASE("GEMM and attention FLOPs of a layer's operators are those that the counts say") {
     const auto network = testing::small_network(workloads::ModuleKind::language_model, 2, 2048);
     double flops = 0;
-    for (const auto& op : layer_operators(network, shape, tp4, PassKind::forward)) {
-        if (const auto* gemm = std::get_if<costdb::Gemm>(&op.query))
-            flops += 2.0 * static_cast<double>(gemm->m * gemm->n * gemm->k);
-        if (const auto* attention = std::get_if<PackedAttention>(&op.query))
-            flops += 4.0 * static_cast<double>(attention->shape.q_heads * attention->shape.head_dim) *
-                     workloads::attention_pairs(network, attention->lengths);
-    }
+    const auto operators = layer_operators(network, shape, tp4, PassKind::forward);
+    for (const auto& gemm : queries<costdb::Gemm>(operators))
+        flops += 2.0 * static_cast<double>(gemm.m * gemm.n * gemm.k);
+    for (const auto& attention : queries<PackedAttention>(operators))
+        flops += 4.0 * static_cast<double>(attention.shape.q_heads * attention.shape.head_dim) *
+                 workloads::attention_pairs(network, attention.lengths);
     CHECK(4 * flops ==
           doctest::Approx(workloads::layer_flops(network, 0, 128, workloads::attention_pairs(network, shape.lengths))));
 }

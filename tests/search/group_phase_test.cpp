@@ -14,13 +14,10 @@ using namespace pipeweaver::search_tests;
 namespace {
 
 Shape shape_of(std::uint64_t n) {
-    return {.ranks = 1 + static_cast<std::uint32_t>(n % 4),
-            .microbatches = 2 + static_cast<std::uint32_t>(n % 5),
-            .stages = 1 + static_cast<std::uint32_t>(n / 3 % 6),
-            .split = n % 3 == 0,
-            .modes = n % 5 == 0,
-            .items = n % 2 == 0,
-            .capped = n % 7 != 0};
+    Shape shape = shape_in_turn(n);
+    shape.microbatches = 2 + static_cast<std::uint32_t>(n % 5);
+    shape.capped = n % 7 != 0;
+    return shape;
 }
 
 }  // namespace

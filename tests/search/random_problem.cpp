@@ -72,6 +72,16 @@ private:
 
 }  // namespace
 
+Shape shape_in_turn(std::uint64_t number) {
+    return {.ranks = 1 + static_cast<std::uint32_t>(number % 4),
+            .microbatches = 1 + static_cast<std::uint32_t>(number % 6),
+            .stages = 1 + static_cast<std::uint32_t>(number / 3 % 6),
+            .split = number % 3 == 0,
+            .modes = number % 5 == 0,
+            .items = number % 2 == 0,
+            .capped = true};
+}
+
 Problem random_problem(const Shape& shape, std::uint64_t number) {
     return parse_problem("random", testing::random_problem_text(shape, number)).problem;
 }

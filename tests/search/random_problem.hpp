@@ -11,6 +11,10 @@ namespace pipeweaver::search_tests {
 
 using testing::Shape;
 
+/// The n-th of a row of small shapes, 1 to 4 ranks and 1 to 6 stages, with and without all that a Shape may have;
+/// capped.
+Shape shape_in_turn(std::uint64_t number);
+
 /// The n-th problem of a shape. It passes emulator::validate(), but no schedule of it need fit.
 emulator::Problem random_problem(const Shape& shape, std::uint64_t number);
 

@@ -13,16 +13,6 @@ using namespace pipeweaver::search_tests;
 
 namespace {
 
-Shape shape_of(std::uint64_t n) {
-    return {.ranks = 1 + static_cast<std::uint32_t>(n % 4),
-            .microbatches = 1 + static_cast<std::uint32_t>(n % 6),
-            .stages = 1 + static_cast<std::uint32_t>(n / 3 % 6),
-            .split = n % 3 == 0,
-            .modes = n % 5 == 0,
-            .items = n % 2 == 0,
-            .capped = true};
-}
-
 // Ties all microbatches together, or leaves memory taken, or makes a release depend on another task's acquire.
 void make_odd(Problem& problem, std::uint64_t n) {
     if (n % 4 == 1)
@@ -36,6 +26,13 @@ void make_odd(Problem& problem, std::uint64_t n) {
         problem.tasks.push_back({first.rank, TaskKind::other, Duration{2}, {}, Bytes{1}, "x", {}, {}, {}, ""});
         problem.tasks.front().acquire += Bytes{1};
     }
+}
+
+// The n-th problem, made odd in turn; it may have no tasks.
+Problem odd_problem(std::uint64_t n) {
+    auto problem = random_problem(shape_in_turn(n), n);
+    if (!problem.tasks.empty()) make_odd(problem, n / 7);
+    return problem;
 }
 
 Replay run(const Flat& flat, Dispatcher& dispatcher, std::uint64_t n, std::span<const std::uint32_t> mode) {
@@ -61,9 +58,8 @@ TEST_CASE("a list schedule never overflows and never comes to a dead end, whatev
     int built = 0, refused = 0;
     for (std::uint64_t n = 0; n < 4000; ++n) {
         CAPTURE(n);
-        auto problem = random_problem(shape_of(n), n);
+        const auto problem = odd_problem(n);
         if (problem.tasks.empty()) continue;
-        make_odd(problem, n / 7);
         const Replayer replayer(problem);
         const Flat flat(replayer);
         Dispatcher dispatcher(flat);
@@ -86,9 +82,8 @@ TEST_CASE("whatever a bar rules out, memory refuses when asked") {
     int ruled_out = 0, left = 0;
     for (std::uint64_t n = 0; n < 1500; ++n) {
         CAPTURE(n);
-        auto problem = random_problem(shape_of(n), n);
+        const auto problem = odd_problem(n);
         if (problem.tasks.empty()) continue;
-        make_odd(problem, n / 7);
         const Replayer replayer(problem);
         const Flat flat(replayer);
         const auto costs = flat.costs(uniform_modes(flat).front());

@@ -17,6 +17,15 @@ using namespace pipeweaver::search_tests;
 
 namespace {
 
+// Sets the walk to the list schedule in these modes; false if no order fits.
+bool load_list_schedule(const Flat& flat, std::span<const std::uint32_t> mode, Walk& walk) {
+    Dispatcher dispatcher(flat);
+    if (dispatcher.prepare(flat.costs(mode))) return false;
+    dispatcher.run(Choice::list, flat.place);
+    walk.load(dispatcher.sequence(), mode);
+    return true;
+}
+
 // The walk's own times and energy against the replay that reports.
 void check_equal(const Flat& flat, const Walk& walk) {
     const auto replay = flat.replayer->replay(as_schedule(flat, walk.sequence(), walk.mode()));
@@ -62,12 +71,8 @@ void check_paths(const Flat& flat, Walk& walk) {
 void add_far_edges(Problem& problem, std::uint64_t n) {
     const Replayer replayer(problem);
     const Flat flat(replayer);
-    Dispatcher dispatcher(flat);
-    const auto mode = uniform_modes(flat).back();
-    if (dispatcher.prepare(flat.costs(mode))) return;
-    dispatcher.run(Choice::list, flat.place);
     Walk walk(flat);
-    walk.load(dispatcher.sequence(), mode);
+    if (!load_list_schedule(flat, uniform_modes(flat).back(), walk)) return;
     Random random(n, 11);
     for (int k = 0; k < 30; ++k) {
         const std::uint32_t a = walk.sequence()[random.below(flat.tasks() - 70)];
@@ -115,12 +120,8 @@ TEST_CASE("steps kept and taken back leave exactly what a full replay says, with
         if (large) add_far_edges(problem, n);
         const Replayer replayer(problem);
         const Flat flat(replayer);
-        Dispatcher dispatcher(flat);
-        const auto mode = uniform_modes(flat).back();
-        if (dispatcher.prepare(flat.costs(mode))) continue;
-        dispatcher.run(Choice::list, flat.place);
         Walk walk(flat);
-        walk.load(dispatcher.sequence(), mode);
+        if (!load_list_schedule(flat, uniform_modes(flat).back(), walk)) continue;
         Random random(n, 3);
         for (int step = 0; step < 200; ++step) {
             const auto before = walk.sequence();
@@ -169,12 +170,8 @@ TEST_CASE("a step is refused exactly if its schedule does not run or is longer t
             {.ranks = 4, .microbatches = 6, .stages = 8, .split = n % 2 == 0, .modes = modes, .capped = n % 4 != 0}, n);
         const Replayer replayer(problem);
         const Flat flat(replayer);
-        Dispatcher dispatcher(flat);
-        const auto mode = uniform_modes(flat).back();
-        if (dispatcher.prepare(flat.costs(mode))) continue;
-        dispatcher.run(Choice::list, flat.place);
         Walk walk(flat);
-        walk.load(dispatcher.sequence(), mode);
+        if (!load_list_schedule(flat, uniform_modes(flat).back(), walk)) continue;
         Random random(n, 5);
         for (int step = 0; step < 300; ++step) {
             const auto limit = walk.energy().makespan + static_cast<std::int64_t>(random.below(4)) - 1;
@@ -233,11 +230,8 @@ TEST_CASE("a critical task starts when the one before it on its rank ends") {
     const auto problem = random_problem({.ranks = 3, .microbatches = 5, .stages = 6, .capped = false}, 8);
     const Replayer replayer(problem);
     const Flat flat(replayer);
-    Dispatcher dispatcher(flat);
-    REQUIRE_FALSE(dispatcher.prepare(flat.costs({})));
-    dispatcher.run(Choice::list, flat.place);
     Walk walk(flat);
-    walk.load(dispatcher.sequence(), {});
+    REQUIRE(load_list_schedule(flat, {}, walk));
 
     const auto critical = walk.critical();
 
@@ -252,11 +246,8 @@ TEST_CASE("a rebuilt schedule fits, whatever times were wished") {
         const auto problem = random_problem({.ranks = 3, .microbatches = 5, .stages = 4, .items = true}, n);
         const Replayer replayer(problem);
         const Flat flat(replayer);
-        Dispatcher dispatcher(flat);
-        if (dispatcher.prepare(flat.costs({}))) continue;
-        dispatcher.run(Choice::list, flat.place);
         Walk walk(flat);
-        walk.load(dispatcher.sequence(), {});
+        if (!load_list_schedule(flat, {}, walk)) continue;
         const TaskGroups groups(flat);
         Rebuild rebuild(flat, groups);
         for (std::uint64_t k = 0; k < 20; ++k) {

@@ -1,5 +1,7 @@
-// A folder for a test's files, gone when the test ends.
+// Folders for tests' files, gone when the test ends, or all tests.
 #pragma once
+
+#include "pipeweaver/base/files.hpp"
 
 #include <filesystem>
 #include <string>
@@ -27,5 +29,18 @@ public:
 private:
     std::filesystem::path path_;
 };
+
+/// A folder for all tests' files, gone when they end.
+inline const std::filesystem::path& shared_temporary() {
+    static const TemporaryFolder temporary("tests");
+    return temporary.path();
+}
+
+/// A file there of this name and content; one that was there is replaced.
+inline std::filesystem::path written(const std::string& name, const std::string& content) {
+    auto path = shared_temporary() / name;
+    write_files({{path, content}});
+    return path;
+}
 
 }  // namespace pipeweaver::testing

@@ -15,17 +15,10 @@ using namespace pipeweaver::workloads;
 
 namespace {
 
-// Gone when the tests end.
-const std::filesystem::path& folder() {
-    static const testing::TemporaryFolder temporary("batch");
-    return temporary.path();
-}
-
 // A batch file that lives as long as the object.
 struct BatchFile {
-    explicit BatchFile(const std::string& content, const std::string& name = "batch.jsonl") : path(folder() / name) {
-        write_files({{path, content}});
-    }
+    explicit BatchFile(const std::string& content, const std::string& name = "batch.jsonl")
+        : path(testing::written(name, content)) {}
     ~BatchFile() { std::filesystem::remove(path); }
     BatchFile(const BatchFile&) = delete;
     BatchFile& operator=(const BatchFile&) = delete;
@@ -215,7 +208,7 @@ TEST_CASE("a file of more samples than a step has is refused on its first line t
     CHECK_THROWS_WITH_AS(static_cast<void>(read_batch(bad.path, m, 2)), (bad.path.string() + message).c_str(), Error);
 
     // A pipe can be read only once.
-    const auto pipe = folder() / "pipe";
+    const auto pipe = testing::shared_temporary() / "pipe";
     REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
     for (const std::size_t most : {std::size_t{3}, std::size_t{2}}) {
         std::jthread writer([&] { std::ofstream(pipe) << three; });

@@ -11,17 +11,7 @@ using namespace pipeweaver::workloads;
 
 namespace {
 
-// Gone when the tests end.
-const std::filesystem::path& folder() {
-    static const testing::TemporaryFolder temporary("cluster");
-    return temporary.path();
-}
-
-std::filesystem::path written(const std::string& content) {
-    auto path = folder() / "cluster.json";
-    write_files({{path, content}});
-    return path;
-}
+std::filesystem::path written(const std::string& content) { return testing::written("cluster.json", content); }
 
 }  // namespace
 
