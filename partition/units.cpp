@@ -114,6 +114,17 @@ std::vector<std::vector<std::vector<Unit>>> units(const Partition& partition, co
     return all;
 }
 
+StepInput step_input(const Workload& workload, const Partition& partition) {
+    StepInput input;
+    input.model = workload.model;
+    input.cluster = workload.cluster;
+    input.costs = workload.costs;
+    input.layout = workload.layout;
+    input.chains = partition.chains;
+    input.units = units(partition, *workload.model, *workload.microbatches);
+    return input;
+}
+
 Padded pad(const std::vector<Microbatch>& microbatches) {
     Padded padded;
     std::int64_t sample_tokens = 0;

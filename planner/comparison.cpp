@@ -16,19 +16,6 @@ namespace {
 
 constexpr std::int64_t virtual_chunks = 2;  // of the interleaved baseline
 
-StepInput step_input(const Request& request, const costdb::CostDatabase& costs, const Candidate& candidate,
-                     std::string name) {
-    StepInput input;
-    input.name = std::move(name);
-    input.model = &request.model;
-    input.cluster = &request.cluster;
-    input.costs = &costs;
-    input.layout = request.layout;
-    input.chains = candidate.partition.chains;
-    input.units = candidate.units;
-    return input;
-}
-
 std::string problem_name(const Request& request, const Partition& partition, std::size_t replica) {
     return fmt::format("{}-{}{}-r{:03}", request.model.name, partition.name, partition.chunks_per_rank, replica);
 }
@@ -88,6 +75,19 @@ Compared compare(const Request& request, const costdb::CostDatabase& costs, cons
 }
 
 }  // namespace
+
+StepInput step_input(const Request& request, const costdb::CostDatabase& costs, const Candidate& candidate,
+                     std::string name) {
+    StepInput input;
+    input.name = std::move(name);
+    input.model = &request.model;
+    input.cluster = &request.cluster;
+    input.costs = &costs;
+    input.layout = request.layout;
+    input.chains = candidate.partition.chains;
+    input.units = candidate.units;
+    return input;
+}
 
 std::optional<Duration> Compared::best_baseline() const {
     std::optional<Duration> best;

@@ -38,6 +38,10 @@ using Parts = std::vector<std::vector<workloads::Microbatch>>;  ///< per replica
 /// The partitions that the request leaves open.
 [[nodiscard]] std::vector<partition::Partition> partitions(const Request& request, const partition::Workload& workload);
 
+/// What the candidate's step is built from: its partition and units, on the request's model, cluster and layout.
+[[nodiscard]] emulator::StepInput step_input(const Request& request, const costdb::CostDatabase& costs,
+                                             const Candidate& candidate, std::string name);
+
 /// Throws Error{input} where a replica has more tasks than can be planned in minutes.
 void require_plannable(std::size_t microbatches, std::size_t tasks);
 

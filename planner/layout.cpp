@@ -4,8 +4,7 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emulator/operators.hpp"
-#include "pipeweaver/partition/replicas.hpp"
-#include "pipeweaver/search/policies.hpp"
+#include "planner/layout_trial.hpp"
 
 #include <algorithm>
 #include <array>
@@ -16,7 +15,6 @@
 namespace pipeweaver::planner {
 
 using namespace emulator;
-using partition::Partition;
 using workloads::Architecture;
 
 namespace {
@@ -61,19 +59,13 @@ std::string name_of(Reason reason, const LayoutRequest& request) {
     }
 }
 
-// The rank that is furthest from fitting.
-struct Shortage {
-    std::size_t rank = 0;
-    Bytes bytes;
-};
-
 struct Candidate {
     Layout layout;
-    std::optional<LayoutTried> tried{};
     std::optional<Reason> refused{};
-    std::optional<Shortage> shortage{};  // with Reason::memory
+    LayoutTrial trial{};  // unless refused before it
     std::exception_ptr failure{};
-    bool settled = false;  // judged by all of its replicas; else by the most loaded, and none may take less
+
+    const std::optional<LayoutTried>& tried() const { return trial.tried; }
 };
 
 std::vector<std::int64_t> divisors(std::int64_t number) {
@@ -110,156 +102,14 @@ std::optional<Reason> refusal(const LayoutRequest& request, const Layout& layout
     return std::nullopt;
 }
 
-constexpr std::size_t most_judged = 32;  // microbatches of a replica
-
-// At most `count` of them, evenly spread.
-std::vector<workloads::Microbatch> sample_of(const std::vector<workloads::Microbatch>& all, std::size_t count) {
-    if (all.size() <= count) return all;
-    std::vector<workloads::Microbatch> sample;
-    for (std::size_t i = 0; i < count; ++i) sample.push_back(all[i * all.size() / count]);
-    return sample;
-}
-
-using Share = std::vector<workloads::Microbatch>;
-
-// What each replica runs, the most loaded first. Pre: of workload.microbatches.
-std::vector<Share> heaviest_first(const LayoutRequest& request, const partition::Workload& workload) {
-    if (request.for_each_replica || workload.layout.dp == 1) return {*workload.microbatches};
-    const auto replicas = static_cast<std::size_t>(workload.layout.dp);
-    const auto costs = partition::microbatch_costs(workload);
-    const auto shares = partition::balance(costs, replicas);
-    const auto loads = partition::loads(shares, costs);
-    std::vector<std::size_t> order(shares.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return loads[a] > loads[b]; });
-    std::vector<Share> all;
-    for (const std::size_t replica : order) {
-        Share& share = all.emplace_back();
-        for (const std::size_t i : shares[replica]) share.push_back((*workload.microbatches)[i]);
-    }
-    return all;
-}
-
-// What a rank needs at least where microbatches run one after the other, with everything recomputed.
-std::vector<Bytes> least_memory(const Problem& problem, std::size_t microbatches) {
-    const std::size_t ranks = problem.ranks.size();
-    std::vector<Bytes> held(ranks * microbatches), transient(ranks * microbatches);
-    for (const Pair& pair : problem.pairs) {
-        const Task& task = problem.tasks[index(pair.forward)];
-        const auto least = std::min_element(pair.modes.begin(), pair.modes.end(),
-                                            [](const Mode& a, const Mode& b) { return a.held < b.held; });
-        const std::size_t place = static_cast<std::size_t>(*task.microbatch) * ranks + index(task.rank);
-        held[place] += least->held;
-        transient[place] = std::max({transient[place], least->transient, least->forward_transient});
-    }
-    std::vector<Bytes> most(ranks);
-    for (std::size_t place = 0; place < held.size(); ++place)
-        most[place % ranks] = std::max(most[place % ranks], held[place] + transient[place]);
-    for (std::size_t r = 0; r < ranks; ++r) most[r] += problem.ranks[r].base;
-    return most;
-}
-
-Shortage shortage_of(const std::vector<Bytes>& needed, Bytes usable) {
-    const auto fullest = std::max_element(needed.begin(), needed.end());
-    return {static_cast<std::size_t>(fullest - needed.begin()), *fullest - usable};
-}
-
-// One layout: its partitions, their problems, and what the policies make of them.
-class Trial {
-public:
-    Trial(const LayoutRequest& request, const costdb::CostDatabase& costs, Candidate& candidate)
-        : request_(request), costs_(costs), candidate_(candidate), usable_(usable_bytes(*request.cluster)) {}
-
-    // By the most loaded replica, or by all of them.
-    void run(bool every_replica) {
-        const std::size_t replicas = request_.for_each_replica ? 1 : static_cast<std::size_t>(candidate_.layout.dp);
-        const auto judged = sample_of(request_.microbatches, most_judged * replicas);
-        judged_ =
-            request_.for_each_replica ? judged.size() * static_cast<std::size_t>(candidate_.layout.dp) : judged.size();
-        partition::Workload workload{request_.model, request_.cluster, &costs_, candidate_.layout, &judged};
-        auto shares = heaviest_first(request_, workload);
-        if (!every_replica) shares.resize(1);
-        candidate_.tried.reset();
-        try_partition(partition::dip(workload), shares);
-        try_partition(partition::balanced(workload, 1), shares);
-        candidate_.settled = every_replica || candidate_.layout.dp == 1 || request_.for_each_replica;
-        if (candidate_.tried) candidate_.shortage.reset();
-        if (!candidate_.tried) candidate_.refused = memory;
-    }
-
-private:
-    // Without a limit on memory, so that what is short is known.
-    StepProblem problem(const Partition& partition, const std::vector<workloads::Microbatch>& microbatches) const {
-        StepInput input;
-        input.name = "layout";
-        input.model = request_.model;
-        input.cluster = request_.cluster;
-        input.costs = &costs_;
-        input.layout = candidate_.layout;
-        input.chains = partition.chains;
-        input.units = partition::units(partition, *request_.model, microbatches);
-        input.capacity = Bytes{std::int64_t{1} << 60};
-        return build_step(input);
-    }
-
-    void fell_short(const std::vector<Bytes>& needed) {
-        const Shortage found = shortage_of(needed, usable_);
-        if (!candidate_.shortage || found.bytes < candidate_.shortage->bytes) candidate_.shortage = found;
-    }
-
-    // With the memory of the cluster; nothing if the share needs more.
-    std::optional<StepProblem> fitting(const Partition& partition, const Share& share) {
-        // One microbatch shows quickly whether the weights alone are too large.
-        for (const Share& some : {Share{share.front()}, share}) {
-            auto step = problem(partition, some);
-            const auto needed = least_memory(step.problem, some.size());
-            if (shortage_of(needed, usable_).bytes > Bytes{}) {
-                fell_short(needed);
-                return std::nullopt;
-            }
-            if (some.size() < share.size()) continue;
-            for (auto& rank : step.problem.ranks) rank.capacity = usable_;
-            return step;
-        }
-        return std::nullopt;
-    }
-
-    void try_partition(const Partition& partition, const std::vector<Share>& shares) {
-        constexpr std::array<std::string_view, 3> policies{"dual-queue", "1f1b", "gpipe"};
-        std::array<std::optional<Duration>, policies.size()> slowest;
-        slowest.fill(Duration{});
-        for (const Share& share : shares) {
-            const auto step = fitting(partition, share);
-            if (!step) return;
-            const Replayer replayer(step->problem);
-            for (std::size_t p = 0; p < policies.size(); ++p) {
-                if (!slowest[p]) continue;
-                const auto applied = search::apply_policy(policies[p], replayer);
-                if (!applied.schedule)
-                    slowest[p].reset();
-                else
-                    slowest[p] = std::max(*slowest[p], applied.replay.makespan + step->optimizer);
-            }
-        }
-        for (std::size_t p = 0; p < policies.size(); ++p)
-            if (slowest[p]) keep(partition, policies[p], *slowest[p]);
-    }
-
-    void keep(const Partition& partition, std::string_view policy, Duration time) {
-        if (candidate_.tried && time >= candidate_.tried->step) return;
-        candidate_.tried = LayoutTried{candidate_.layout, judged_, time, partition.name, std::string(policy)};
-    }
-
-    const LayoutRequest& request_;
-    const costdb::CostDatabase& costs_;
-    Candidate& candidate_;
-    Bytes usable_;
-    std::size_t judged_ = 0;  // microbatches of all replicas
-};
-
 bool is_faster(const LayoutTried& a, const LayoutTried& b) {
     return std::tuple(a.per_microbatch(), a.layout.tp, a.layout.pp) <
            std::tuple(b.per_microbatch(), b.layout.tp, b.layout.pp);
+}
+
+void judge(const LayoutRequest& request, const costdb::CostDatabase& costs, Candidate& candidate, bool every_replica) {
+    candidate.trial = try_layout(request, costs, candidate.layout, every_replica);
+    if (!candidate.tried()) candidate.refused = memory;
 }
 
 // Judges the fastest by all of its replicas until the fastest has been.
@@ -267,9 +117,9 @@ void settle_fastest(const LayoutRequest& request, const costdb::CostDatabase& co
     while (true) {
         Candidate* fastest = nullptr;
         for (Candidate& one : all)
-            if (one.tried && (fastest == nullptr || is_faster(*one.tried, *fastest->tried))) fastest = &one;
-        if (fastest == nullptr || fastest->settled) return;
-        Trial(request, costs, *fastest).run(true);
+            if (one.tried() && (fastest == nullptr || is_faster(*one.tried(), *fastest->tried()))) fastest = &one;
+        if (fastest == nullptr || fastest->trial.settled) return;
+        judge(request, costs, *fastest, true);
     }
 }
 
@@ -279,7 +129,7 @@ std::vector<Candidate> try_all(const LayoutRequest& request, const costdb::CostD
     execute(all.size(), [&](std::size_t i) {
         try {
             all[i].refused = refusal(request, all[i].layout);
-            if (!all[i].refused) Trial(request, costs, all[i]).run(false);
+            if (!all[i].refused) judge(request, costs, all[i], false);
         } catch (...) {
             all[i].failure = std::current_exception();
         }
@@ -294,7 +144,7 @@ LayoutChoice choice_of(const LayoutRequest& request, const std::vector<Candidate
     LayoutChoice choice;
     std::array<std::size_t, reasons> count{};
     for (const Candidate& candidate : all) {
-        if (candidate.tried) choice.tried.push_back(*candidate.tried);
+        if (candidate.tried()) choice.tried.push_back(*candidate.tried());
         if (candidate.refused) ++count[*candidate.refused];
     }
     std::sort(choice.tried.begin(), choice.tried.end(), is_faster);
@@ -316,7 +166,8 @@ std::string text(const LayoutChoice& choice) {
 const Candidate* closest(const std::vector<Candidate>& all) {
     const Candidate* best = nullptr;
     for (const Candidate& candidate : all)
-        if (candidate.shortage && (!best || candidate.shortage->bytes < best->shortage->bytes)) best = &candidate;
+        if (const auto& shortage = candidate.trial.shortage)
+            if (!best || shortage->bytes < best->trial.shortage->bytes) best = &candidate;
     return best;
 }
 
@@ -350,7 +201,7 @@ LayoutChoice choose_layout(const LayoutRequest& request, const costdb::CostDatab
     if (const Candidate* near = closest(all))
         fail(ErrorKind::limit,
              "{}: no layout fits the memory; {} comes closest: rank {} is {} short of the {} usable of a {}; {}", asked,
-             text(near->layout), near->shortage->rank, human(near->shortage->bytes),
+             text(near->layout), near->trial.shortage->rank, human(near->trial.shortage->bytes),
              human(usable_bytes(*request.cluster)), request.cluster->device, what_would_fit(request, costs, execute));
     const bool short_of_memory =
         std::any_of(all.begin(), all.end(), [](const Candidate& c) { return c.refused == memory; });

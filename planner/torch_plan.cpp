@@ -56,14 +56,7 @@ void apply_policies(Setting& setting, std::vector<TorchBaseline>& baselines, std
 }
 
 StepInput step_input(const Request& request, const costdb::CostDatabase& costs, const Setting& setting) {
-    StepInput input;
-    input.name = fmt::format("{}-torch", request.model.name);
-    input.model = &request.model;
-    input.cluster = &request.cluster;
-    input.costs = &costs;
-    input.layout = request.layout;
-    input.chains = setting.candidate.partition.chains;
-    input.units = setting.candidate.units;
+    auto input = step_input(request, costs, setting.candidate, fmt::format("{}-torch", request.model.name));
     input.modes = {setting.recompute};
     input.input_gradient_frees = false;
     // PyTorch allocates receive buffers for all microbatches at once.

@@ -1,8 +1,7 @@
 #include "pipeweaver/emulator/split.hpp"
 
-#include "pipeweaver/partition/partition.hpp"
 #include "pipeweaver/workloads/activations.hpp"
-#include "tests/support/small_model.hpp"
+#include "tests/support/small_workload.hpp"
 #include "tests/support/two_stages.hpp"
 
 #include <doctest/doctest.h>
@@ -23,24 +22,10 @@ Schedule order(const std::vector<std::uint32_t>& rank0, const std::vector<std::u
     return schedule;
 }
 
-struct Setup {
-    workloads::Model model = testing::small_model();
-    workloads::Cluster cluster = testing::small_cluster(4);
-    costdb::CostDatabase costs = costdb::CostDatabase::embedded("h100_sxm");
-    Layout layout{.tp = 2, .pp = 2, .dp = 1};
-    std::vector<workloads::Microbatch> microbatches = testing::small_batch({5, 0, 2});
-
+struct Setup : testing::SmallWorkload {
     StepProblem step(bool frees = true) const {
-        const partition::Workload workload{&model, &cluster, &costs, layout, &microbatches};
-        const auto partition = partition::dip(workload);
-        StepInput input;
+        auto input = partition::step_input(workload(), partition::dip(workload()));
         input.name = "small";
-        input.model = &model;
-        input.cluster = &cluster;
-        input.costs = &costs;
-        input.layout = layout;
-        input.chains = partition.chains;
-        input.units = partition::units(partition, model, microbatches);
         input.input_gradient_frees = frees;
         return build_step(input);
     }

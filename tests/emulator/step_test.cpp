@@ -2,10 +2,9 @@
 
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/emulator/replay.hpp"
-#include "pipeweaver/partition/partition.hpp"
 #include "pipeweaver/workloads/activations.hpp"
 #include "pipeweaver/workloads/counts.hpp"
-#include "tests/support/small_model.hpp"
+#include "tests/support/small_workload.hpp"
 
 #include <doctest/doctest.h>
 
@@ -16,27 +15,13 @@ using namespace pipeweaver::emulator;
 
 namespace {
 
-struct Setup {
-    workloads::Model model = testing::small_model();
-    workloads::Cluster cluster = testing::small_cluster(4);
-    costdb::CostDatabase costs = costdb::CostDatabase::embedded("h100_sxm");
-    Layout layout{.tp = 2, .pp = 2, .dp = 1};
-    std::vector<workloads::Microbatch> microbatches = testing::small_batch({5, 0, 2});
-
-    partition::Workload workload() const { return {&model, &cluster, &costs, layout, &microbatches}; }
-
+struct Setup : testing::SmallWorkload {
     // Units of two images at most, whatever the cost tables say.
     StepInput input() const {
         auto partition = partition::dip(workload());
         partition.unit_items[0] = 2;
-        StepInput input;
+        auto input = partition::step_input(workload(), partition);
         input.name = "small";
-        input.model = &model;
-        input.cluster = &cluster;
-        input.costs = &costs;
-        input.layout = layout;
-        input.chains = partition.chains;
-        input.units = partition::units(partition, model, microbatches);
         return input;
     }
 };

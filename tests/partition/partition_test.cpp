@@ -3,7 +3,7 @@
 #include "partition/cut.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/random.hpp"
-#include "tests/support/small_model.hpp"
+#include "tests/support/small_workload.hpp"
 
 #include <doctest/doctest.h>
 
@@ -40,13 +40,9 @@ std::int64_t best_cut(const std::vector<std::int64_t>& weights, std::size_t from
     return best;
 }
 
-struct Setup {
-    workloads::Model model = testing::small_model();
-    workloads::Cluster cluster = testing::small_cluster(4);
-    costdb::CostDatabase costs = costdb::CostDatabase::embedded("h100_sxm");
-    std::vector<workloads::Microbatch> microbatches = testing::small_batch({7, 0, 3, 12});
-    Workload workload() const { return {&model, &cluster, &costs, {.tp = 1, .pp = 4, .dp = 1}, &microbatches}; }
-};
+testing::SmallWorkload on_four_ranks() {
+    return {.layout = {.tp = 1, .pp = 4, .dp = 1}, .microbatches = testing::small_batch({7, 0, 3, 12})};
+}
 
 // Every layer of every module once, in order.
 void check_covers(const Partition& partition, const workloads::Model& model) {
@@ -78,7 +74,7 @@ TEST_CASE("a row is cut as evenly as can be, which trying every cut confirms") {
 }
 
 TEST_CASE("dip gives each module its own chain over all ranks, uneven counts to the earlier chunks") {
-    const Setup setup;
+    const auto setup = on_four_ranks();
     const auto partition = dip(setup.workload());
     REQUIRE(partition.chains.size() == 2);
     check_covers(partition, setup.model);
@@ -89,7 +85,7 @@ TEST_CASE("dip gives each module its own chain over all ranks, uneven counts to 
 }
 
 TEST_CASE("dip's sub-microbatch is the smallest with 95 % of the best efficiency") {
-    const Setup setup;
+    const auto setup = on_four_ranks();
     const auto partition = dip(setup.workload());
     emulator::LayerCosts costs(setup.model, setup.cluster, {.tp = 1, .pp = 4, .dp = 1}, setup.costs);
     const auto efficiency = [&](std::int64_t images) {
@@ -106,7 +102,7 @@ TEST_CASE("dip's sub-microbatch is the smallest with 95 % of the best efficiency
 }
 
 TEST_CASE("megatron cuts one chain of all layers, a stage may hold the end of one module and the start of the next") {
-    const Setup setup;
+    const auto setup = on_four_ranks();
     for (const std::int64_t chunks : {1, 2, 3}) {
         const auto partition = megatron(setup.workload(), chunks);
         REQUIRE(partition.chains.size() == 1);
@@ -118,7 +114,7 @@ TEST_CASE("megatron cuts one chain of all layers, a stage may hold the end of on
 }
 
 TEST_CASE("units slice a microbatch's items evenly and in order, each item once") {
-    const Setup setup;
+    const auto setup = on_four_ranks();
     auto partition = dip(setup.workload());
     partition.unit_items[0] = 5;
     const auto all = units(partition, setup.model, setup.microbatches);
@@ -140,7 +136,7 @@ TEST_CASE("units slice a microbatch's items evenly and in order, each item once"
 }
 
 TEST_CASE("one chain keeps dip's stages in a row, and passes whole microbatches") {
-    const Setup setup;
+    const auto setup = on_four_ranks();
     const auto partition = dip(setup.workload());
     const auto row = in_one_chain(partition);
     check_covers(row, setup.model);
@@ -152,7 +148,7 @@ TEST_CASE("one chain keeps dip's stages in a row, and passes whole microbatches"
 }
 
 TEST_CASE("padding makes every microbatch as large as the largest, and says how much of it is air") {
-    const Setup setup;
+    const auto setup = on_four_ranks();
     const auto padded = pad(setup.microbatches);
     CHECK(padded.tokens == 1024 + 12 * 64);
     CHECK(padded.items == 12);

@@ -131,16 +131,9 @@ TEST_CASE("a microbatch costs what its passes through a single stage of all laye
     const auto times = microbatch_costs(workload);
 
     // One rank, one stage: the schedule problem's tasks are the passes.
-    emulator::StepInput input;
-    input.model = &model;
-    input.cluster = &cluster;
-    input.costs = &costs;
-    input.layout = {.tp = 1, .pp = 1, .dp = 4};
+    const Workload alone{&model, &cluster, &costs, {.tp = 1, .pp = 1, .dp = 4}, &batch};
+    auto input = step_input(alone, megatron(alone, 1));
     input.modes = {emulator::Recompute::none};
-    const Workload alone{&model, &cluster, &costs, input.layout, &batch};
-    const auto one = megatron(alone, 1);
-    input.chains = one.chains;
-    input.units = units(one, model, batch);
     std::vector<Duration> sums(batch.size());
     for (const auto& task : emulator::build_step(input).problem.tasks)
         sums[static_cast<std::size_t>(*task.microbatch)] += task.duration;

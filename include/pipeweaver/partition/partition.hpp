@@ -53,6 +53,10 @@ struct Workload {
 [[nodiscard]] std::vector<std::vector<std::vector<emulator::Unit>>> units(
     const Partition& partition, const workloads::Model& model, const std::vector<workloads::Microbatch>& microbatches);
 
+/// What the step of the workload's microbatches, cut so, is built from; it points to what `workload` points to. The
+/// caller gives it a name.
+[[nodiscard]] emulator::StepInput step_input(const Workload& workload, const Partition& partition);
+
 /// Every microbatch made as large as the largest, for frameworks with fixed shapes.
 struct Padded {
     std::vector<workloads::Microbatch> microbatches;
