@@ -94,17 +94,20 @@ void Fitting::measure() {
     }
 }
 
+// Adds the task at a place to moved_ if it is `task` or tied to what is there already, else to stretch_.
+void Fitting::gather_one(std::uint32_t place, std::uint32_t task, const Groups<Arc>& ties) {
+    const std::uint32_t here = sequence_[place];
+    bool tied = here == task;
+    for (const Arc& arc : ties[here]) tied = tied || marked_[arc.task] == steps_;
+    if (tied) marked_[here] = steps_;
+    (tied ? moved_ : stretch_).push_back(here);
+}
+
 // stretch_: from the task to place `to` behind it, the task and what waits for it last.
 void Fitting::gather(std::uint32_t task, std::uint32_t to) {
     stretch_.clear();
     moved_.clear();
-    for (std::uint32_t k = place_[task]; k <= to; ++k) {
-        const std::uint32_t here = sequence_[k];
-        bool waits = here == task;
-        for (const Arc& arc : flat_.before[here]) waits = waits || marked_[arc.task] == steps_;
-        if (waits) marked_[here] = steps_;
-        (waits ? moved_ : stretch_).push_back(here);
-    }
+    for (std::uint32_t k = place_[task]; k <= to; ++k) gather_one(k, task, flat_.before);
     stretch_.insert(stretch_.end(), moved_.begin(), moved_.end());
 }
 
@@ -112,13 +115,7 @@ void Fitting::gather(std::uint32_t task, std::uint32_t to) {
 void Fitting::gather_back(std::uint32_t task, std::uint32_t to) {
     stretch_.clear();
     moved_.clear();
-    for (std::uint32_t k = place_[task] + 1; k-- > to;) {
-        const std::uint32_t here = sequence_[k];
-        bool needed = here == task;
-        for (const Arc& arc : flat_.after[here]) needed = needed || marked_[arc.task] == steps_;
-        if (needed) marked_[here] = steps_;
-        (needed ? moved_ : stretch_).push_back(here);
-    }
+    for (std::uint32_t k = place_[task] + 1; k-- > to;) gather_one(k, task, flat_.after);
     stretch_.insert(stretch_.end(), moved_.begin(), moved_.end());
     std::reverse(stretch_.begin(), stretch_.end());
 }

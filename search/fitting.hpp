@@ -42,6 +42,7 @@ private:
 
     void measure();
     Level level(std::uint32_t task, std::int64_t before) const;
+    void gather_one(std::uint32_t place, std::uint32_t task, const Groups<Arc>& ties);
     void gather(std::uint32_t task, std::uint32_t to);
     void gather_back(std::uint32_t task, std::uint32_t to);
     bool judge(std::uint32_t first, Random& random);

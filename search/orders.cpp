@@ -104,6 +104,9 @@ Order gpipe_order(const Flat& flat) {
     return order;
 }
 
+namespace {
+
+// Indices of the stages by the depth of their first forward along the edges: places in the chain.
 std::vector<std::size_t> stages_along_the_chain(const Flat& flat, const Cells& cells) {
     const auto depth = depths(flat);
     std::vector<std::pair<std::uint32_t, std::size_t>> found;
@@ -121,6 +124,7 @@ std::vector<std::size_t> stages_along_the_chain(const Flat& flat, const Cells& c
     return stages;
 }
 
+// Why it is not one stage a rank; empty if it is.
 std::string two_stages_on_a_rank(const Flat& flat, const Cells& cells) {
     std::vector<std::size_t> owner(flat.ranks(), SIZE_MAX);
     for (std::size_t s = 0; s < cells.stages(); ++s) {
@@ -133,25 +137,35 @@ std::string two_stages_on_a_rank(const Flat& flat, const Cells& cells) {
     return {};
 }
 
-Order one_forward_one_backward_order(const Flat& flat) {
-    const Cells cells(flat);
+}  // namespace
+
+Order order_along_the_chain(
+    const Flat& flat, const Cells& cells,
+    const std::function<void(const ChainPlace& place, std::vector<std::uint32_t>& mine)>& fill) {
     if (!cells.why_not().empty()) return not_applicable(cells.why_not());
     if (auto why = two_stages_on_a_rank(flat, cells); !why.empty()) return not_applicable(why);
     Order order;
     order.ranks.resize(flat.ranks());
     const auto chain = stages_along_the_chain(flat, cells);
     for (std::size_t position = 0; position < chain.size(); ++position) {
-        const std::size_t stage = chain[position];
-        auto& mine = order.ranks[cells.ranks(stage).front()];
-        const auto present = cells.present(stage);
-        const std::size_t warm_up = std::min(chain.size() - 1 - position, present.size());
-        for (std::size_t k = 0; k < warm_up; ++k) append(mine, cells.forwards(stage, present[k]));
-        for (std::size_t k = 0; k < present.size(); ++k) {
-            if (k + warm_up < present.size()) append(mine, cells.forwards(stage, present[k + warm_up]));
-            append(mine, cells.backwards(stage, present[k]));
-        }
+        ChainPlace place{chain[position], position, cells.present(chain[position])};
+        place.warm_up = std::min(chain.size() - 1 - position, place.microbatches.size());
+        fill(place, order.ranks[cells.ranks(place.stage).front()]);
     }
     return order;
+}
+
+Order one_forward_one_backward_order(const Flat& flat) {
+    const Cells cells(flat);
+    return order_along_the_chain(flat, cells, [&](const ChainPlace& place, std::vector<std::uint32_t>& mine) {
+        const auto& present = place.microbatches;
+        for (std::size_t k = 0; k < place.warm_up; ++k) append(mine, cells.forwards(place.stage, present[k]));
+        for (std::size_t k = 0; k < present.size(); ++k) {
+            if (k + place.warm_up < present.size())
+                append(mine, cells.forwards(place.stage, present[k + place.warm_up]));
+            append(mine, cells.backwards(place.stage, present[k]));
+        }
+    });
 }
 
 namespace {

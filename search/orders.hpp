@@ -3,6 +3,7 @@
 
 #include "search/flat.hpp"
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -60,10 +61,18 @@ private:
     std::vector<std::vector<std::uint32_t>> cells_, stage_ranks_;
 };
 
-/// Indices of the stages by the depth of their first forward along the edges: places in the chain.
-[[nodiscard]] std::vector<std::size_t> stages_along_the_chain(const Flat& flat, const Cells& cells);
+/// A stage of a chain that has one stage on each rank, as 1F1B sees it.
+struct ChainPlace {
+    std::size_t stage = 0;
+    std::size_t position = 0;               ///< stages before it in the chain, by the depth of its first forward
+    std::vector<std::size_t> microbatches;  ///< those that have a task of it
+    std::size_t warm_up = 0;  ///< of these, run forward before the first backward: as many as ranks behind
+};
 
-/// Why it is not one stage a rank; empty if it is.
-[[nodiscard]] std::string two_stages_on_a_rank(const Flat& flat, const Cells& cells);
+/// The order that `fill` writes for the rank of each place; not applicable unless every rank has the tasks of one
+/// stage.
+[[nodiscard]] Order order_along_the_chain(
+    const Flat& flat, const Cells& cells,
+    const std::function<void(const ChainPlace& place, std::vector<std::uint32_t>& mine)>& fill);
 
 }  // namespace pipeweaver::search

@@ -61,19 +61,11 @@ std::string not_split(const Flat& flat) {
 Order zb_h1_order(const Flat& flat) {
     if (auto why = not_split(flat); !why.empty()) return {{}, why};
     const Cells cells(flat);
-    if (!cells.why_not().empty()) return {{}, cells.why_not()};
-    if (auto why = two_stages_on_a_rank(flat, cells); !why.empty()) return {{}, why};
     const SplitCells split(flat, cells);
-    Order order;
-    order.ranks.resize(flat.ranks());
-    const auto chain = stages_along_the_chain(flat, cells);
-    for (std::size_t position = 0; position < chain.size(); ++position) {
-        const std::size_t stage = chain[position];
-        auto& mine = order.ranks[cells.ranks(stage).front()];
-        const auto present = cells.present(stage);
-        const std::size_t count = present.size();
-        const std::size_t warm_up = std::min(chain.size() - 1 - position, count);
-        const std::size_t postponed = std::min(position, count);
+    return order_along_the_chain(flat, cells, [&](const ChainPlace& place, std::vector<std::uint32_t>& mine) {
+        const auto& present = place.microbatches;
+        const std::size_t stage = place.stage, count = present.size(), warm_up = place.warm_up;
+        const std::size_t postponed = std::min(place.position, count);
         for (std::size_t k = 0; k < warm_up; ++k) split.forward(mine, stage, present[k]);
         for (std::size_t k = 0; k < count; ++k) {
             if (k + warm_up < count) split.forward(mine, stage, present[k + warm_up]);
@@ -81,8 +73,7 @@ Order zb_h1_order(const Flat& flat) {
             if (k >= postponed) split.weight(mine, stage, present[k - postponed]);
         }
         for (std::size_t k = count - postponed; k < count; ++k) split.weight(mine, stage, present[k]);
-    }
-    return order;
+    });
 }
 
 namespace {
