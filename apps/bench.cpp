@@ -2,6 +2,7 @@
 #include "apps/commands.hpp"
 #include "apps/console.hpp"
 #include "apps/manual.hpp"
+#include "apps/measure.hpp"
 #include "apps/workload.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/search/bounds.hpp"
@@ -10,36 +11,24 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cmath>
-#include <memory>
 
 namespace pipeweaver::apps {
 
 namespace {
 
-// Baseline time over the plan's, a number for each batch to which the baseline applies.
-struct Ratios {
-    std::vector<double> values;
+nlohmann::ordered_json to_json(const Ratios& ratios) {
+    return {{"geometric_mean", ratios.geometric_mean()}, {"least", ratios.least()}, {"most", ratios.most()}};
+}
 
-    double geometric_mean() const {
-        double sum = 0;
-        for (const double value : values) sum += std::log(value);
-        return std::exp(sum / static_cast<double>(values.size()));
-    }
-    double least() const { return *std::min_element(values.begin(), values.end()); }
-    double most() const { return *std::max_element(values.begin(), values.end()); }
-
-    nlohmann::ordered_json json() const {
-        return {{"geometric_mean", geometric_mean()}, {"least", least()}, {"most", most()}};
-    }
-    std::string text() const { return fmt::format("{:.3f}x | {:.3f}x | {:.3f}x", geometric_mean(), least(), most()); }
-};
+std::string text(const Ratios& ratios) {
+    return fmt::format("{:.3f}x | {:.3f}x | {:.3f}x", ratios.geometric_mean(), ratios.least(), ratios.most());
+}
 
 // How the plan compares with one (partition, policy, chunks) over the batches.
 struct Comparison {
     std::string partition, policy;
     std::int64_t chunks = 1;
-    Ratios ratios;
+    Ratios ratios;  // baseline time over the plan's, for each batch to which the baseline applies
 };
 
 // The same under wrong costs, for the pairs that people run; of each batch with the chunks that are fastest.
@@ -83,9 +72,9 @@ struct BenchPlan {
         fmt::print("|---|---|---|---|---|---|---|\n");
         for (const Comparison& c : comparisons)
             fmt::print("| {} | {} | {} | {} | {} |\n", c.partition, c.policy, c.chunks, c.ratios.values.size(),
-                       c.ratios.text());
+                       text(c.ratios));
         if (!best.values.empty())
-            fmt::print("| the best | of each batch | | {} | {} |\n", best.values.size(), best.text());
+            fmt::print("| the best | of each batch | | {} | {} |\n", best.values.size(), text(best));
         if (sure.empty()) return;
         fmt::print(
             "\nIf costs are wrong by their own error estimates, schedule over the plan's in {} replays of each "
@@ -152,10 +141,10 @@ struct BenchPlan {
                                        {"policy", c.policy},
                                        {"chunks_per_rank", c.chunks},
                                        {"applies_to", c.ratios.values.size()}};
-            one.update(c.ratios.json());
+            one.update(to_json(c.ratios));
             json["comparisons"].push_back(std::move(one));
         }
-        json["best_policy"] = best.values.empty() ? nlohmann::ordered_json(nullptr) : best.json();
+        json["best_policy"] = best.values.empty() ? nlohmann::ordered_json(nullptr) : to_json(best);
         json["robustness"] = nlohmann::ordered_json::array();
         for (const Sure& s : sure)
             json["robustness"].push_back({{"partition", s.partition},
@@ -189,29 +178,27 @@ struct BenchPlan {
 void add_bench(CLI::App& program) {
     auto* app = program.add_subcommand("bench", "measurements that anyone can repeat");
     app->require_subcommand(1);
-    auto* plan = app->add_subcommand("plan", "the plan against every policy on drawn batches");
     describe(*app, {.synopsis = "(plan | replay | search | dip) [OPTION...]",
                     .description = "Measurements of the program itself, each from one command.",
                     .examples = {},
                     .files = {},
                     .see_also = {"pipeweaver bench plan --help", "pipeweaver bench replay --help",
                                  "pipeweaver bench search --help", "pipeweaver bench dip --help"}});
-    describe(*plan, {.synopsis = "--model MODEL --cluster CLUSTER --dataset DATASET [OPTION...]",
-                     .description =
-                         "Draws batches with the seeds 1, 2, ..., plans each, and says how much longer every known "
-                         "schedule takes on every partition: geometric mean, least and most, also of the best of each "
-                         "batch. A second table says how often the plan still wins over the usual pairs, and by how "
-                         "much, if costs are wrong by their own error estimates.",
-                     .examples = {{"Three batches with a small budget",
-                                   "pipeweaver bench plan --model dip-vlm-s --cluster h100-sxm:16 --dataset vlm-mix "
-                                   "--microbatches 4 --batches 3 --budget 100ms"},
-                                  {"The same number of rounds on any machine, for a program to read",
-                                   "pipeweaver bench plan --model dip-vlm-s --cluster h100-sxm:16 --dataset vlm-mix "
-                                   "--microbatches 4 --batches 2 --max-rounds 2 --json"}},
-                     .files = {},
-                     .see_also = {"pipeweaver plan"}});
-    const auto bench = std::make_shared<BenchPlan>(*plan);  // shared: CLI11 keeps the callback
-    plan->callback([bench] { bench->run(); });
+    add_command<BenchPlan>(
+        *app, "plan", "the plan against every policy on drawn batches",
+        {.synopsis = "--model MODEL --cluster CLUSTER --dataset DATASET [OPTION...]",
+         .description = "Draws batches with the seeds 1, 2, ..., plans each, and says how much longer every known "
+                        "schedule takes on every partition: geometric mean, least and most, also of the best of each "
+                        "batch. A second table says how often the plan still wins over the usual pairs, and by how "
+                        "much, if costs are wrong by their own error estimates.",
+         .examples = {{"Three batches with a small budget",
+                       "pipeweaver bench plan --model dip-vlm-s --cluster h100-sxm:16 --dataset vlm-mix "
+                       "--microbatches 4 --batches 3 --budget 100ms"},
+                      {"The same number of rounds on any machine, for a program to read",
+                       "pipeweaver bench plan --model dip-vlm-s --cluster h100-sxm:16 --dataset vlm-mix "
+                       "--microbatches 4 --batches 2 --max-rounds 2 --json"}},
+         .files = {},
+         .see_also = {"pipeweaver plan"}});
     add_bench_replay(*app);
     add_bench_search(*app);
     add_bench_dip(*app);

@@ -2,6 +2,7 @@
 #include "apps/commands.hpp"
 #include "apps/console.hpp"
 #include "apps/manual.hpp"
+#include "apps/measure.hpp"
 #include "apps/recheck.hpp"
 #include "apps/workload.hpp"
 #include "pipeweaver/base/error.hpp"
@@ -11,8 +12,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cmath>
-#include <memory>
 
 namespace pipeweaver::apps {
 
@@ -50,36 +49,35 @@ struct Duel {
 // Figures of several batches.
 struct Summary {
     std::string name;
-    std::vector<double> ratios, gaps;
+    Ratios ratios;
+    std::vector<double> gaps;
 
     void add(const Duel& duel) {
-        ratios.push_back(duel.ratio());
+        ratios.values.push_back(duel.ratio());
         gaps.push_back(search::relative_gap(duel.ours.replay.makespan, duel.ours.bound));
     }
-    double mean() const {
-        double sum = 0;
-        for (const double ratio : ratios) sum += std::log(ratio);
-        return std::exp(sum / static_cast<double>(ratios.size()));
-    }
-    double worst() const { return *std::min_element(ratios.begin(), ratios.end()); }
-    double best() const { return *std::max_element(ratios.begin(), ratios.end()); }
     double median_gap() const {
         auto sorted = gaps;
         std::sort(sorted.begin(), sorted.end());
         return sorted[sorted.size() / 2];
     }
     auto dip_better() const {
-        return std::count_if(ratios.begin(), ratios.end(), [](double ratio) { return ratio < 1 - tolerance; });
+        return std::count_if(ratios.values.begin(), ratios.values.end(),
+                             [](double ratio) { return ratio < 1 - tolerance; });
     }
 
     std::string row() const {
-        return fmt::format("| {} | {} | {:.4f}x | {:.4f}x | {:.4f}x | {} | {:.1f} % |\n", name, ratios.size(), mean(),
-                           worst(), best(), dip_better(), 100 * median_gap());
+        return fmt::format("| {} | {} | {:.4f}x | {:.4f}x | {:.4f}x | {} | {:.1f} % |\n", name, ratios.values.size(),
+                           ratios.geometric_mean(), ratios.least(), ratios.most(), dip_better(), 100 * median_gap());
     }
     nlohmann::ordered_json json() const {
-        return {
-            {"name", name},         {"batches", ratios.size()},   {"ratio_mean", mean()},      {"ratio_worst", worst()},
-            {"ratio_best", best()}, {"dip_better", dip_better()}, {"gap_median", median_gap()}};
+        return {{"name", name},
+                {"batches", ratios.values.size()},
+                {"ratio_mean", ratios.geometric_mean()},
+                {"ratio_worst", ratios.least()},
+                {"ratio_best", ratios.most()},
+                {"dip_better", dip_better()},
+                {"gap_median", median_gap()}};
     }
 };
 
@@ -150,15 +148,10 @@ struct BenchDip {
     }
 
     search::Found searched(const emulator::Replayer& replayer, const std::string& strategy) const {
-        search::Options asked;
-        asked.strategy = strategy;
-        asked.seed = static_cast<std::uint64_t>(limits.seed);
-        asked.max_rounds = limits.rounds();
-        auto found = search::solve(replayer, asked, limits.executor(), limits.begin(console, 1));
-        const std::string& name = replayer.problem().name;
-        if (!found.schedule) fail(ErrorKind::limit, "{}: {}: {}", name, strategy, found.why_not);
-        if (const auto why = refuted(replayer.problem(), *found.schedule, found.replay.makespan); !why.empty())
-            fail(ErrorKind::limit, "{}: the schedule of '{}' is wrong: {}", name, strategy, why);
+        auto found =
+            search::solve(replayer, limits.search_options(strategy), limits.executor(), limits.begin(console, 1));
+        if (!found.schedule) fail(ErrorKind::limit, "{}: {}: {}", replayer.problem().name, strategy, found.why_not);
+        require_right(replayer.problem(), strategy, *found.schedule, found.replay.makespan);
         return found;
     }
 
@@ -168,9 +161,7 @@ struct BenchDip {
                                     {"batches", nlohmann::ordered_json::array()}};
         for (const Summary& summary : summaries) json["set_ups"].push_back(summary.json());
         for (const Duel& one : duels) json["batches"].push_back(to_json(one));
-        const auto measured = limits.run(start);
-        for (const auto& [key, value] : measured.items())
-            if (key != "format") json[key] = value;
+        limits.add_run(json, start);
         fmt::print("{}\n", json.dump());
     }
 
@@ -186,9 +177,8 @@ struct BenchDip {
 }  // namespace
 
 void add_bench_dip(CLI::App& bench) {
-    auto* app = bench.add_subcommand("dip", "the published search against the default on drawn batches");
-    describe(
-        *app,
+    add_command<BenchDip>(
+        bench, "dip", "the published search against the default on drawn batches",
         {.synopsis = "[OPTION...]",
          .description =
              "Draws batches for the five published set-ups, with the seeds 1, 2, ..., and searches the problem of "
@@ -202,8 +192,6 @@ void add_bench_dip(CLI::App& bench) {
                        "pipeweaver bench dip --model dip-vlm-s --batches 1 --microbatches 4 --max-rounds 2 --json"}},
          .files = {},
          .see_also = {"pipeweaver bench search", "pipeweaver list strategies"}});
-    const auto bench_dip = std::make_shared<BenchDip>(*app);  // shared: CLI11 keeps the callback
-    app->callback([bench_dip] { bench_dip->run(); });
 }
 
 }  // namespace pipeweaver::apps

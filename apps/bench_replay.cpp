@@ -13,7 +13,6 @@
 #include <algorithm>
 #include <array>
 #include <functional>
-#include <memory>
 
 namespace pipeweaver::apps {
 
@@ -233,22 +232,20 @@ struct BenchReplay {
 }  // namespace
 
 void add_bench_replay(CLI::App& bench) {
-    auto* app = bench.add_subcommand("replay", "how fast the search times an order");
-    describe(*app,
-             {.synopsis = "FILE... [OPTION...]",
-              .description =
-                  "Times, by turns in one run and in CPU time: a longest path written by hand over flat arrays, in a "
-                  "ready topological order; the search's replay of the same order, which besides the times finds the "
-                  "memory of all ranks; and the search's evaluation of random moves (swaps of neighbours, insertions, "
-                  "insertions far away), once under a limit 1 % above the makespan, as a search asks, and once without "
-                  "one, so that every move is followed to its end. Moves that do not fit count.\n"
-                  "'ratio' is the replay over the one by hand, in tasks; and moves over full replays.",
-              .examples = {{"The problem of a plan", "pipeweaver bench replay plan/replica-000"},
-                           {"For a program to read", "pipeweaver bench replay plan/replica-000 --json"}},
-              .files = {{"FILE", "pipeweaver-problem/1, or a folder: its problem files"}},
-              .see_also = {"pipeweaver bench search"}});
-    const auto bench_replay = std::make_shared<BenchReplay>(*app);  // shared: CLI11 keeps the callback
-    app->callback([bench_replay] { bench_replay->run(); });
+    add_command<BenchReplay>(
+        bench, "replay", "how fast the search times an order",
+        {.synopsis = "FILE... [OPTION...]",
+         .description =
+             "Times, by turns in one run and in CPU time: a longest path written by hand over flat arrays, in a "
+             "ready topological order; the search's replay of the same order, which besides the times finds the "
+             "memory of all ranks; and the search's evaluation of random moves (swaps of neighbours, insertions, "
+             "insertions far away), once under a limit 1 % above the makespan, as a search asks, and once without "
+             "one, so that every move is followed to its end. Moves that do not fit count.\n"
+             "'ratio' is the replay over the one by hand, in tasks; and moves over full replays.",
+         .examples = {{"The problem of a plan", "pipeweaver bench replay plan/replica-000"},
+                      {"For a program to read", "pipeweaver bench replay plan/replica-000 --json"}},
+         .files = {{"FILE", "pipeweaver-problem/1, or a folder: its problem files"}},
+         .see_also = {"pipeweaver bench search"}});
 }
 
 }  // namespace pipeweaver::apps

@@ -75,6 +75,14 @@ int Limits::thread_count() const {
 
 Executor Limits::executor() const { return on_threads(thread_count()); }
 
+search::Options Limits::search_options(const std::string& strategy) const {
+    search::Options asked;
+    if (!strategy.empty()) asked.strategy = strategy;
+    asked.seed = static_cast<std::uint64_t>(seed);
+    asked.max_rounds = rounds();
+    return asked;
+}
+
 search::KeepGoing Limits::begin(const Console& console, double share) const {
     const auto limit = time();
     const auto begun = Clock::now();
@@ -94,6 +102,12 @@ nlohmann::ordered_json Limits::run(Clock::time_point start) const {
     if (const auto limit = time()) json["budget_ns"] = limit->count();
     if (max_rounds) json["max_rounds"] = *max_rounds;
     return json;
+}
+
+void Limits::add_run(nlohmann::ordered_json& json, Clock::time_point start) const {
+    const auto measured = run(start);
+    for (const auto& [key, value] : measured.items())
+        if (key != "format") json[key] = value;
 }
 
 }  // namespace pipeweaver::apps

@@ -52,11 +52,17 @@ struct Limits {
     Executor executor() const;
     int thread_count() const;
 
+    /// What a search by the strategy is asked for; empty: the default one.
+    search::Options search_options(const std::string& strategy) const;
+
     /// A search that begins now and may use `share` of the time.
     search::KeepGoing begin(const Console& console, double share) const;
 
     /// What was measured, for run.json: seconds since `start`, threads, budget, host.
     nlohmann::ordered_json run(std::chrono::steady_clock::time_point start) const;
+
+    /// The same beside what else `json` has, as the answers of bench have it.
+    void add_run(nlohmann::ordered_json& json, std::chrono::steady_clock::time_point start) const;
 };
 
 }  // namespace pipeweaver::apps

@@ -9,8 +9,6 @@
 
 #include <CLI/CLI.hpp>
 
-#include <memory>
-
 namespace pipeweaver::apps {
 
 namespace {
@@ -40,21 +38,19 @@ struct Emit {
 }  // namespace
 
 void add_emit(CLI::App& program) {
-    auto* app = program.add_subcommand("emit", "write a plan's schedule for a framework");
-    describe(*app,
-             {.synopsis = "--plan DIR --target TARGET --out DIR",
-              .description = "Writes the schedule that a folder holds as files of a framework. What the target cannot "
-                             "express is refused with the rule and the task.",
-              .examples = {{"A plan as a CSV for PyTorch's pipeline runtime",
-                            "pipeweaver emit --plan plan --target torch-csv --out csv"},
-                           {"Its predicted step as a trace for Perfetto",
-                            "pipeweaver emit --plan plan --target chrome-trace --out trace"}},
-              .files = {{"schedule.csv", "torch-csv; schedule.json beside it says which layers a stage has"},
-                        {"actions.json", "torch-actions, for each replica"},
-                        {"trace.json.gz", "chrome-trace, for each replica; opens in Perfetto"}},
-              .see_also = {"pipeweaver plan", "pipeweaver list targets", "docs/formats.md"}});
-    const auto command = std::make_shared<Emit>(*app);  // shared: CLI11 keeps the callback
-    app->callback([command] { command->run(); });
+    add_command<Emit>(
+        program, "emit", "write a plan's schedule for a framework",
+        {.synopsis = "--plan DIR --target TARGET --out DIR",
+         .description = "Writes the schedule that a folder holds as files of a framework. What the target cannot "
+                        "express is refused with the rule and the task.",
+         .examples = {{"A plan as a CSV for PyTorch's pipeline runtime",
+                       "pipeweaver emit --plan plan --target torch-csv --out csv"},
+                      {"Its predicted step as a trace for Perfetto",
+                       "pipeweaver emit --plan plan --target chrome-trace --out trace"}},
+         .files = {{"schedule.csv", "torch-csv; schedule.json beside it says which layers a stage has"},
+                   {"actions.json", "torch-actions, for each replica"},
+                   {"trace.json.gz", "chrome-trace, for each replica; opens in Perfetto"}},
+         .see_also = {"pipeweaver plan", "pipeweaver list targets", "docs/formats.md"}});
 }
 
 }  // namespace pipeweaver::apps

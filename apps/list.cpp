@@ -135,10 +135,8 @@ void add_list(CLI::App& program) {
         "list", "what is known: models, clusters, devices, datasets, strategies, policies, targets");
     const auto given = std::make_shared<Arguments>();  // shared: CLI11 keeps the callback
     const auto kinds = fmt::format("{}", fmt::join(kind_names(), "|"));
-    app->add_option("kind", given->name, "what to list: " + fmt::format("{}", fmt::join(kind_names(), ", ")))
-        ->required()
-        ->type_name(kinds)
-        ->group("Operands");
+    add_operand(*app, "kind", given->name, kinds, "what to list: " + fmt::format("{}", fmt::join(kind_names(), ", ")))
+        ->required();
     app->add_flag("--json", given->json, "answer in JSON")->group("Output");
     describe(*app, {.synopsis = kinds + " [--json]",
                     .description = "Prints the names that other commands take, a line each, with what they are and "
@@ -153,10 +151,7 @@ void add_list(CLI::App& program) {
 void add_show(CLI::App& program) {
     auto* app = program.add_subcommand("show", "print a model or cluster as a file to edit");
     const auto given = std::make_shared<Arguments>();  // shared: CLI11 keeps the callback
-    app->add_option("name", given->name, "a model, hf:CONFIG.json, or a cluster")
-        ->required()
-        ->type_name("NAME")
-        ->group("Operands");
+    add_operand(*app, "name", given->name, "NAME", "a model, hf:CONFIG.json, or a cluster")->required();
     describe(*app,
              {.synopsis = "NAME",
               .description = "Prints what the program knows under a name as a file that --model or --cluster "

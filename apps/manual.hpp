@@ -4,6 +4,7 @@
 
 #include <CLI/App.hpp>
 
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,6 +23,16 @@ struct Manual {
 
 /// Gives `command` its page.
 void describe(CLI::App& command, Manual manual);
+
+/// Adds a command with its page. A `Command` is made with its CLI::App, to register the options; its run() is called
+/// when the command line has been parsed.
+template <class Command>
+void add_command(CLI::App& parent, const std::string& name, const std::string& about, Manual manual) {
+    CLI::App& app = *parent.add_subcommand(name, about);
+    describe(app, std::move(manual));
+    const auto command = std::make_shared<Command>(app);  // shared: CLI11 keeps the callback
+    app.callback([command] { command->run(); });
+}
 
 /// All pages in one, as source for man(1).
 [[nodiscard]] std::string man_page(const CLI::App& program);

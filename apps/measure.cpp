@@ -4,6 +4,7 @@
 #include "pipeweaver/base/json.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <ctime>
 #include <string>
 
@@ -14,6 +15,16 @@ double median(std::vector<double> values) {
     const std::size_t half = values.size() / 2;
     return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
+
+double Ratios::geometric_mean() const {
+    double sum = 0;
+    for (const double value : values) sum += std::log(value);
+    return std::exp(sum / static_cast<double>(values.size()));
+}
+
+double Ratios::least() const { return *std::min_element(values.begin(), values.end()); }
+
+double Ratios::most() const { return *std::max_element(values.begin(), values.end()); }
 
 // Known by their format, so that a plan's folder may be given, too.
 std::vector<std::filesystem::path> problem_files(const std::filesystem::path& folder) {

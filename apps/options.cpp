@@ -21,6 +21,11 @@ std::int64_t parse_integer(std::string_view name, std::string_view text, std::in
     return value;
 }
 
+CLI::Option* add_operand(CLI::App& app, const std::string& name, std::string& value, const std::string& kind,
+                         const std::string& about) {
+    return app.add_option(name, value, about)->type_name(kind)->group("Operands");
+}
+
 void Options::text(const std::string& name, std::string& value, const std::string& kind, const std::string& about) {
     parsed(name, kind, about, [&value](const std::string& given) { value = given; });
 }

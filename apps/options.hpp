@@ -18,6 +18,10 @@ namespace pipeweaver::apps {
 [[nodiscard]] std::int64_t parse_integer(std::string_view name, std::string_view text, std::int64_t low,
                                          std::int64_t high);
 
+/// Registers an operand, an argument without a name; the kind is what --help shows.
+CLI::Option* add_operand(CLI::App& app, const std::string& name, std::string& value, const std::string& kind,
+                         const std::string& about);
+
 /// Options that may also stand in a configuration file (`--config FILE`, YAML or JSON, an object with the flags' names
 /// as keys). What is on the command line wins.
 class Options {

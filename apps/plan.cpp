@@ -13,7 +13,6 @@
 #include <nlohmann/json.hpp>
 
 #include <cstdio>
-#include <memory>
 
 namespace pipeweaver::apps {
 
@@ -102,9 +101,8 @@ struct Plan {
 }  // namespace
 
 void add_plan(CLI::App& program) {
-    auto* app = program.add_subcommand("plan", "plan a training step of a multimodal model");
-    describe(
-        *app,
+    add_command<Plan>(
+        program, "plan", "plan a training step of a multimodal model",
         {.synopsis = "--model MODEL --cluster CLUSTER (--batch FILE | --dataset DATASET) --out DIR [OPTION...]",
          .description =
              "Plans one training step of a multimodal model: how its modules are cut into pipeline stages, how the "
@@ -132,8 +130,6 @@ void add_plan(CLI::App& program) {
                    {"run.json", "what was measured: seconds, threads, host"}},
          .see_also = {"pipeweaver list", "pipeweaver show", "pipeweaver emit", "docs/your-own-model.md",
                       "docs/formats.md"}});
-    const auto plan = std::make_shared<Plan>(*app);  // shared: CLI11 keeps the callback
-    app->callback([plan] { plan->run(); });
 }
 
 }  // namespace pipeweaver::apps

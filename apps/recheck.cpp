@@ -1,5 +1,6 @@
 #include "apps/recheck.hpp"
 
+#include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
 
 #include <fmt/format.h>
@@ -101,6 +102,12 @@ std::string refuted(const Problem& problem, const Schedule& schedule, Duration m
             latest = std::max(latest, (*end)[index(schedule.order[rank].back())] + problem.ranks[rank].tail);
     if (latest != makespan) return fmt::format("it takes {}, not {}", human(latest), human(makespan));
     return {};
+}
+
+void require_right(const emulator::Problem& problem, const std::string& who, const emulator::Schedule& schedule,
+                   Duration makespan) {
+    if (const auto why = refuted(problem, schedule, makespan); !why.empty())
+        fail(ErrorKind::limit, "{}: the schedule of '{}' is wrong: {}", problem.name, who, why);
 }
 
 }  // namespace pipeweaver::apps

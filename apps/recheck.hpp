@@ -12,4 +12,8 @@ namespace pipeweaver::apps {
 [[nodiscard]] std::string refuted(const emulator::Problem& problem, const emulator::Schedule& schedule,
                                   Duration makespan);
 
+/// Throws Error{limit} if anything is wrong with it, naming the problem and `who` made the schedule.
+void require_right(const emulator::Problem& problem, const std::string& who, const emulator::Schedule& schedule,
+                   Duration makespan);
+
 }  // namespace pipeweaver::apps

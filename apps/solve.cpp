@@ -19,8 +19,6 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include <memory>
-
 namespace pipeweaver::apps {
 
 namespace {
@@ -31,9 +29,7 @@ using emulator::Replayer;
 
 struct Solve {
     explicit Solve(CLI::App& app) : options(app) {
-        app.add_option("problem", problem, "problem file (pipeweaver-problem/1), gzip allowed")
-            ->type_name("FILE")
-            ->group("Operands");
+        add_operand(app, "problem", problem, "FILE", "problem file (pipeweaver-problem/1), gzip allowed");
         console.add_to(app);
         options.group("The schedule");
         options.text("out", out, "FILE", "solution file to write; with --stages a folder (required)");
@@ -142,10 +138,7 @@ struct Solve {
     }
 
     search::Found searched(const Replayer& replayer, const emulator::ProblemFile& file) const {
-        search::Options search_options;
-        if (!strategy.empty()) search_options.strategy = strategy;
-        search_options.seed = static_cast<std::uint64_t>(limits.seed);
-        search_options.max_rounds = limits.rounds();
+        auto search_options = limits.search_options(strategy);
         search_options.rules = rules(file.problem);
         search_options.starts = warm_starts(replayer, file);
         constexpr double share_of_makespan = 0.7;  // of the time; the rest is for the second objective
@@ -187,14 +180,8 @@ struct Solve {
 
 struct Replay {
     explicit Replay(CLI::App& app) {
-        app.add_option("problem", problem, "problem file, gzip allowed")
-            ->required()
-            ->type_name("FILE")
-            ->group("Operands");
-        app.add_option("solution", solution, "solution file, gzip allowed")
-            ->required()
-            ->type_name("FILE")
-            ->group("Operands");
+        add_operand(app, "problem", problem, "FILE", "problem file, gzip allowed")->required();
+        add_operand(app, "solution", solution, "FILE", "solution file, gzip allowed")->required();
         console.add_to(app);
     }
 
@@ -249,18 +236,10 @@ struct Replay {
     std::string problem, solution;
 };
 
-template <class Command>
-void add(CLI::App& program, const char* name, const char* about, Manual manual) {
-    auto* app = program.add_subcommand(name, about);
-    describe(*app, std::move(manual));
-    const auto command = std::make_shared<Command>(*app);  // shared: CLI11 keeps the callback
-    app->callback([command] { command->run(); });
-}
-
 }  // namespace
 
 void add_solve(CLI::App& program) {
-    add<Solve>(
+    add_command<Solve>(
         program, "solve", "find the best schedule of a problem, or of measured stage times",
         {.synopsis = "(PROBLEM | --stages FILE --microbatches N) --out FILE [OPTION...]",
          .description = "Searches for the order of tasks and the memory modes with the smallest makespan, within the "
@@ -290,17 +269,18 @@ void add_solve(CLI::App& program) {
 }
 
 void add_replay(CLI::App& program) {
-    add<Replay>(program, "replay", "recompute and check a schedule",
-                {.synopsis = "PROBLEM SOLUTION [--json]",
-                 .description = "Recomputes times and memory of a schedule and holds the solution's claims against "
-                                "them. A schedule that overflows a rank's memory or waits for ever is refused with "
-                                "the task.",
-                 .examples = {{"What solve wrote", "pipeweaver replay plan/replica-000/problem.json.gz solution.json"},
-                              {"What plan wrote, for a program to read",
-                               "pipeweaver replay plan/replica-000/problem.json.gz plan/replica-000/solution.json "
-                               "--json"}},
-                 .files = {{"PROBLEM, SOLUTION", "pipeweaver-problem/1 and pipeweaver-solution/1"}},
-                 .see_also = {"pipeweaver solve", "docs/formats.md"}});
+    add_command<Replay>(
+        program, "replay", "recompute and check a schedule",
+        {.synopsis = "PROBLEM SOLUTION [--json]",
+         .description = "Recomputes times and memory of a schedule and holds the solution's claims against "
+                        "them. A schedule that overflows a rank's memory or waits for ever is refused with "
+                        "the task.",
+         .examples = {{"What solve wrote", "pipeweaver replay plan/replica-000/problem.json.gz solution.json"},
+                      {"What plan wrote, for a program to read",
+                       "pipeweaver replay plan/replica-000/problem.json.gz plan/replica-000/solution.json "
+                       "--json"}},
+         .files = {{"PROBLEM, SOLUTION", "pipeweaver-problem/1 and pipeweaver-solution/1"}},
+         .see_also = {"pipeweaver solve", "docs/formats.md"}});
 }
 
 }  // namespace pipeweaver::apps

@@ -1,0 +1,61 @@
+// A problem searched with every strategy, and what every policy makes of it: what `bench search` compares.
+#pragma once
+
+#include "apps/console.hpp"
+#include "pipeweaver/search/bounds.hpp"
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pipeweaver::apps {
+
+/// What a folder's reference_values.json says of a problem; each value may be missing.
+struct Reference {
+    std::string kind;
+    std::optional<Duration> best_known, lower_bound, dual_queue;
+};
+
+/// By the problems' names; empty if the folder has no such file.
+[[nodiscard]] std::map<std::string, Reference> references(const std::filesystem::path& folder);
+
+/// A run of one strategy: its result, and when it was how good.
+struct StrategyRun {
+    std::string strategy;
+    search::Found found;
+    double seconds = 0;
+    double seconds_to_1_percent = 0;
+};
+
+struct PolicyRun {
+    std::string name;
+    std::optional<Duration> makespan;
+    std::string why_not;
+};
+
+struct SearchedProblem {
+    std::string name, kind;  ///< problems of a kind are judged together
+    std::size_t tasks = 0, ranks = 0;
+    std::vector<StrategyRun> runs;  ///< the default strategy's first
+    std::vector<PolicyRun> policies;
+    Reference reference;
+
+    const search::Found& found() const { return runs.front().found; }
+    Duration makespan() const { return found().replay.makespan; }
+    double gap() const { return search::relative_gap(makespan(), found().bound); }
+
+    /// The one with the smallest makespan; null if none applies.
+    const PolicyRun* best_policy() const;
+};
+
+/// How much longer `a` is, as a part of `b`.
+[[nodiscard]] double above(Duration a, Duration b);
+
+/// Searches with all of the budget for each strategy. Throws Error{limit} if a schedule is wrong.
+[[nodiscard]] SearchedProblem search_in_every_way(const std::filesystem::path& problem,
+                                                  const std::map<std::string, Reference>& known, const Limits& limits,
+                                                  const Console& console);
+
+}  // namespace pipeweaver::apps
