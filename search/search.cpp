@@ -6,7 +6,7 @@
 #include "pipeweaver/search/bounds.hpp"
 #include "search/dip.hpp"
 #include "search/engine.hpp"
-#include "search/exact.hpp"
+#include "search/exact_search.hpp"
 #include "search/fitting.hpp"
 #include "search/price_bound.hpp"
 #include "search/root_bounds.hpp"
@@ -101,7 +101,7 @@ public:
             found.why_not = *why;
         } else {
             found.first = known(flat_, engine_.best(), engine_.found_by());
-            if (Exact::suits(flat_)) exact_.emplace(flat_, engine_.best().energy.makespan);
+            if (Exact::suits(flat_)) exact_.emplace(flat_, options_.rules, engine_.best().energy.makespan);
             take_proof();
             while (!stops()) round();
         }
@@ -171,16 +171,21 @@ private:
     void round() {
         engine_.round(execute_);
         raise_bound();
-        if (!exact_ || exact_->state() != Exact::State::working) return;
+        if (!exact_ || !exact_->working()) return;
         exact_->offer(engine_.best().energy.makespan);
         if (const auto better = exact_->round(execute_)) engine_.adopt(*better, "exact search");
         take_proof();
     }
 
     void take_proof() {
-        if (engine_.optimal() || !exact_ || exact_->state() != Exact::State::proven) return;
-        engine_.prove();
-        bound_ = {"exact search", Duration{engine_.best().energy.makespan}};
+        if (engine_.optimal() || !exact_) return;
+        if (exact_->proven()) {
+            engine_.prove();
+            bound_ = {"exact search", Duration{engine_.best().energy.makespan}};
+        } else if (exact_->bound() > bound_.value.count()) {
+            bound_ = {"exact search of one rank's modes", Duration{exact_->bound()}};
+            engine_.raise_bound(exact_->bound());
+        }
     }
 
     void raise_bound() {
@@ -199,7 +204,7 @@ private:
     Bound bound_;
     std::optional<PriceBound> prices_;
     Engine engine_;
-    std::optional<Exact> exact_;
+    std::optional<ExactSearch> exact_;
     std::uint64_t most_rounds_;
     std::vector<Improvement> history_;
     std::uint64_t first_rounds_ = 0, first_evaluations_ = 0;  // of start_anyhow()
