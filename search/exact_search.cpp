@@ -38,7 +38,8 @@ std::uint64_t ExactSearch::nodes() const {
 
 std::optional<Candidate> ExactSearch::round(const Executor& execute) {
     std::optional<Candidate> found = round_of_variants(execute);
-    if (!found && !proven() && works(whole_)) found = whole_.round(execute);
+    const bool turn = ++turns_ % 2 == 0 || !easier_ || !works(*easier_);
+    if (turn && !found && !proven() && works(whole_)) found = whole_.round(execute);
     if (found) offer(found->energy.makespan);
     return found;
 }

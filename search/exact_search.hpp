@@ -48,6 +48,7 @@ private:
     Exact whole_;
     std::unique_ptr<const Variant> easier_problem_, narrower_problem_;
     std::optional<Exact> easier_, narrower_;
+    std::uint64_t turns_ = 0;
     std::vector<std::uint32_t> given_mode_;  // of the narrower problem, per pair
     std::uint64_t nodes_of_done_ = 0;        // of narrower problems before
 };

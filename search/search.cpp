@@ -183,7 +183,7 @@ private:
             engine_.prove();
             bound_ = {"exact search", Duration{engine_.best().energy.makespan}};
         } else if (exact_->bound() > bound_.value.count()) {
-            bound_ = {"exact search of one rank's modes", Duration{exact_->bound()}};
+            bound_ = {"modes of one rank", Duration{exact_->bound()}};
             engine_.raise_bound(exact_->bound());
         }
     }
