@@ -62,14 +62,14 @@ TEST_CASE("schedules near to the best differ, fit and are handed over by makespa
 TEST_CASE("handing over more schedules changes nothing of the search, and not by who ran it") {
     const auto problem = problem_with_choices(true);
     const Replayer replayer(problem);
-    const auto alone = solve(replayer, options(70, {}), in_order);
-    const auto expected = solve(replayer, options(70, {10, 0.03}), in_order);
+    const auto alone = solve(replayer, options(50, {}), in_order);
+    const auto expected = solve(replayer, options(50, {10, 0.03}), in_order);
     CHECK(alone.near.empty());
     CHECK(alone.schedule == expected.schedule);
     CHECK(alone.evaluations == expected.evaluations);
     REQUIRE(expected.near.size() > 2);
     for (const int threads : {2, 16}) {
-        const auto found = solve(replayer, options(70, {10, 0.03}), on_threads(threads));
+        const auto found = solve(replayer, options(50, {10, 0.03}), on_threads(threads));
         REQUIRE(found.near.size() == expected.near.size());
         for (std::size_t i = 0; i < found.near.size(); ++i) {
             CHECK(found.near[i].schedule == expected.near[i].schedule);
