@@ -6,9 +6,7 @@
 
 namespace pipeweaver::search {
 
-GroupPhase::GroupPhase(const Flat& flat, std::size_t slots) {
-    sides_.push_back(std::make_unique<Side>(flat, false));
-    if (returns_all_memory(flat)) sides_.push_back(std::make_unique<Side>(reversed(flat), true));
+GroupPhase::GroupPhase(const Flat& flat, std::size_t slots) : sides_(sides_of(flat)) {
     slots_.reserve(slots);
     for (std::size_t s = 0; s < slots; ++s) slots_.emplace_back(flat, side_of(s));
 }
@@ -49,9 +47,7 @@ void GroupPhase::keep_if_better(Slot& slot) {
     const auto& dispatcher = slot.search.dispatcher();
     // Read backwards, a schedule may end sooner than it began late: its own makespan is an upper bound.
     if (slot.best.valid() && dispatcher.makespan() >= slot.best.energy.makespan) return;
-    auto sequence = dispatcher.sequence();
-    if (slot.side->reversed) std::reverse(sequence.begin(), sequence.end());
-    slot.walk.load(sequence, mode_);
+    slot.walk.load(slot.side->forwards(dispatcher.sequence()), mode_);
     Candidate candidate;
     store(slot.walk, candidate);
     if (better(candidate, slot.best)) slot.best = std::move(candidate);

@@ -7,8 +7,6 @@
 #include "pipeweaver/base/parallel.hpp"
 #include "search/group_search.hpp"
 
-#include <memory>
-
 namespace pipeweaver::search {
 
 class GroupPhase {
@@ -32,14 +30,6 @@ public:
     const Candidate& best(std::size_t slot) const { return slots_[slot].best; }
 
 private:
-    /// A direction of time.
-    struct Side {
-        Side(Flat flat_, bool reversed_) : flat(std::move(flat_)), groups(flat), reversed(reversed_) {}
-
-        Flat flat;
-        TaskGroups groups;
-        bool reversed;
-    };
     struct Slot {
         Slot(const Flat& forwards, const Side& side_)
             : side(&side_), search(side_.flat, side_.groups), walk(forwards) {}

@@ -1,6 +1,7 @@
 #include "search/stagger.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <tuple>
 
@@ -34,10 +35,12 @@ StaggerSearch::StaggerSearch(const Flat& flat, const TaskGroups& groups)
     : flat_(flat),
       groups_(groups),
       dispatcher_(flat),
+      gap_filling_(flat, groups),
       count_(groups.work.size(), 0),
       release_(flat.tasks()),
       line_(flat.tasks()),
-      position_(flat.tasks()) {
+      position_(flat.tasks()),
+      microbatches_(groups.by_microbatch.size()) {
     for (const std::uint32_t kind : groups.kind_of) ++count_[kind];
 }
 
@@ -62,6 +65,7 @@ Staggering StaggerSearch::draw(Random& random, std::int64_t horizon) const {
     Staggering made;
     const std::size_t kinds = count_.size();
     made.choice = draw_choice(random);
+    made.gaps = gap_filling_.suits() && random.below(2) == 0;
     made.before.assign(kinds, 0);
     if (random.below(4) != 0) {
         std::iota(made.before.begin(), made.before.end(), 0U);
@@ -100,10 +104,11 @@ void StaggerSearch::change(Staggering& made, Random& random, std::int64_t horizo
             break;
         default:
             made.choice = draw_choice(random);
+            made.gaps = gap_filling_.suits() && random.below(2) == 0;
     }
 }
 
-std::int64_t StaggerSearch::evaluate(const Staggering& made) {
+void StaggerSearch::set_release(const Staggering& made) {
     std::vector<std::array<std::int64_t, 2>> next;
     for (const Pace& pace : made.pace) next.push_back({pace.begin, pace.begin + pace.hold});
     for (std::size_t m = 0; m < groups_.by_microbatch.size(); ++m) {
@@ -113,6 +118,23 @@ std::int64_t StaggerSearch::evaluate(const Staggering& made) {
                 release_[task] = next[kind][groups_.late[group]] + flat_.head[task];
         for (std::size_t late = 0; late < 2; ++late) next[kind][late] += made.pace[kind].distance[late];
     }
+}
+
+std::int64_t StaggerSearch::fill_gaps(const Staggering& made) {
+    const auto key = [&](std::uint32_t microbatch) {
+        const std::uint32_t first = groups_.tasks[groups_.by_microbatch[microbatch].front()].front();
+        return std::tuple(made.before[groups_.kind_of[microbatch]], release_[first], microbatch);
+    };
+    std::iota(microbatches_.begin(), microbatches_.end(), 0U);
+    std::sort(microbatches_.begin(), microbatches_.end(),
+              [&](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); });
+    return gap_filling_.run(microbatches_, release_) ? gap_filling_.makespan() : INT64_MAX;
+}
+
+std::int64_t StaggerSearch::evaluate(const Staggering& made) {
+    set_release(made);
+    made_of_gaps_ = made.gaps;
+    if (made.gaps) return fill_gaps(made);
     const auto key = [&](std::uint32_t task) {
         const std::uint32_t kind = groups_.kind_of[groups_.microbatch_of[groups_.group_of[task]]];
         return std::tuple(made.before[kind], release_[task], task);
@@ -130,17 +152,18 @@ void StaggerSearch::begin_anew(Random& random, std::int64_t horizon) {
     makespan_ = INT64_MAX;
     for (int k = 0; k < draws; ++k) {
         Staggering made = draw(random, horizon);
+        if (k == 0) made.gaps = false;  // which may give up
         const std::int64_t makespan = evaluate(made);
         if (makespan >= makespan_) continue;
         makespan_ = makespan;
         here_ = std::move(made);
     }
     stuck_ = 0;
+    patience_ = 100U << random.below(2);
 }
 
 std::int64_t StaggerSearch::step(Random& random, std::int64_t horizon) {
-    constexpr std::uint64_t patience = 100;
-    anew_ = makespan_ == INT64_MAX || stuck_ == patience;
+    anew_ = makespan_ == INT64_MAX || stuck_ == patience_;
     if (anew_) {
         begin_anew(random, horizon);
         return evaluate(here_);
@@ -149,7 +172,10 @@ std::int64_t StaggerSearch::step(Random& random, std::int64_t horizon) {
     for (std::uint64_t changes = 1 + random.below(2); changes > 0; --changes) change(made, random, horizon);
     const std::int64_t makespan = evaluate(made);
     stuck_ = makespan < makespan_ ? 0 : stuck_ + 1;
-    if (makespan <= makespan_) {
+    // As in annealing that does not cool: hardly anything worse, but plateaus are large.
+    constexpr double temperature = 0.002;
+    const double allowance = -temperature * std::log(1.0 - random.uniform());
+    if (static_cast<double>(makespan) <= static_cast<double>(makespan_) * (1 + allowance)) {
         makespan_ = makespan;
         here_ = std::move(made);
     }

@@ -10,7 +10,7 @@
 
 #include "pipeweaver/base/random.hpp"
 #include "search/dispatch.hpp"
-#include "search/task_groups.hpp"
+#include "search/gap_filling.hpp"
 
 #include <array>
 
@@ -25,6 +25,7 @@ struct Pace {
 
 struct Staggering {
     Choice choice = Choice::list;
+    bool gaps = false;                  ///< microbatch by microbatch into gaps, instead of along time by `choice`
     std::vector<Pace> pace;             ///< per kind
     std::vector<std::uint32_t> before;  ///< per kind; the smaller goes first, equal ones by their moments
 };
@@ -33,35 +34,45 @@ class StaggerSearch {
 public:
     StaggerSearch(const Flat& flat, const TaskGroups& groups);
 
-    std::optional<Shortage> prepare(std::span<const Cost> costs) { return dispatcher_.prepare(costs); }
+    std::optional<Shortage> prepare(std::span<const Cost> costs) {
+        gap_filling_.set_costs(costs);
+        return dispatcher_.prepare(costs);
+    }
 
-    /// A change of where it stands, kept unless the makespan grows; or, at first and where it has been stuck for long,
-    /// the best of a few random beginnings within `horizon` ns. Pre: prepare() found nothing short.
-    /// The schedule made last is in dispatcher(), its makespan is returned.
+    /// A change of where it stands, kept unless the makespan grows by more than a trifle; or, at first and where it has
+    /// been stuck for long, the best of a few random beginnings within `horizon` ns. Pre: prepare() found nothing
+    /// short. The schedule made last is in sequence(), its makespan is returned; INT64_MAX if none was made.
     std::int64_t step(Random& random, std::int64_t horizon);
 
     /// Did the last step begin anew?
     bool anew() const { return anew_; }
 
-    const Dispatcher& dispatcher() const { return dispatcher_; }
+    const std::vector<std::uint32_t>& sequence() const {
+        return made_of_gaps_ ? gap_filling_.sequence() : dispatcher_.sequence();
+    }
 
 private:
     Staggering draw(Random& random, std::int64_t horizon) const;
     std::int64_t draw_distance(Random& random, std::size_t kind, std::size_t late, std::int64_t horizon) const;
     void change(Staggering& made, Random& random, std::int64_t horizon) const;
+    void set_release(const Staggering& made);
+    std::int64_t fill_gaps(const Staggering& made);
     std::int64_t evaluate(const Staggering& made);
     void begin_anew(Random& random, std::int64_t horizon);
 
     const Flat& flat_;
     const TaskGroups& groups_;
     Dispatcher dispatcher_;
+    GapFilling gap_filling_;
+    bool made_of_gaps_ = false;
     std::vector<std::int64_t> count_;  // of microbatches, per kind
     Staggering here_;
     std::int64_t makespan_ = INT64_MAX;
-    std::uint64_t stuck_ = 0;  // steps since the last better one
+    std::uint64_t stuck_ = 0;     // steps since the last better one
+    std::uint64_t patience_ = 0;  // so many, and it begins anew
     bool anew_ = false;
     std::vector<std::int64_t> release_;
-    std::vector<std::uint32_t> line_, position_;
+    std::vector<std::uint32_t> line_, position_, microbatches_;
 };
 
 }  // namespace pipeweaver::search

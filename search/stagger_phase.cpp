@@ -2,21 +2,20 @@
 
 namespace pipeweaver::search {
 
-StaggerPhase::StaggerPhase(const Flat& flat, const TaskGroups& groups, std::size_t slots,
-                           std::span<const std::uint32_t> mode)
-    : mode_(mode.begin(), mode.end()) {
+StaggerPhase::StaggerPhase(const Flat& flat, std::size_t slots, std::span<const std::uint32_t> mode)
+    : sides_(sides_of(flat)), mode_(mode.begin(), mode.end()) {
     slots_.reserve(slots);
-    const auto costs = flat.costs(mode_);
     for (std::size_t s = 0; s < slots; ++s) {
-        slots_.push_back({StaggerSearch(flat, groups), Walk(flat), {}, false});
-        slots_.back().fits = !slots_.back().search.prepare(costs);
+        const Side& side = *sides_[s % sides_.size()];
+        slots_.push_back({&side, StaggerSearch(side.flat, side.groups), Walk(flat), {}, false});
+        slots_.back().fits = !slots_.back().search.prepare(side.flat.costs(mode_));
     }
 }
 
 void StaggerPhase::step(Slot& slot, Random& random, std::int64_t horizon) {
     const std::int64_t makespan = slot.search.step(random, horizon);
-    if (slot.best.valid() && makespan >= slot.best.energy.makespan) return;
-    slot.walk.load(slot.search.dispatcher().sequence(), mode_);
+    if (makespan == INT64_MAX || (slot.best.valid() && makespan >= slot.best.energy.makespan)) return;
+    slot.walk.load(slot.side->forwards(slot.search.sequence()), mode_);
     Candidate candidate;
     store(slot.walk, candidate);
     if (better(candidate, slot.best)) slot.best = std::move(candidate);

@@ -9,7 +9,8 @@ namespace pipeweaver::search {
 
 class StaggerPhase {
 public:
-    StaggerPhase(const Flat& flat, const TaskGroups& groups, std::size_t slots, std::span<const std::uint32_t> mode);
+    /// `slots` searches, every second one backwards in time where the problem allows it.
+    StaggerPhase(const Flat& flat, std::size_t slots, std::span<const std::uint32_t> mode);
 
     /// One round of `each` steps per slot; the first has the number `first`. Beginnings are drawn within `horizon` ns.
     void round(std::uint64_t seed, std::uint64_t first, std::uint64_t each, std::int64_t horizon,
@@ -23,6 +24,7 @@ public:
 
 private:
     struct Slot {
+        const Side* side;
         StaggerSearch search;
         Walk walk;
         Candidate best;
@@ -31,6 +33,7 @@ private:
 
     void step(Slot& slot, Random& random, std::int64_t horizon);
 
+    std::vector<std::unique_ptr<Side>> sides_;
     std::vector<Slot> slots_;
     std::vector<std::uint32_t> mode_;
 };

@@ -78,4 +78,16 @@ TaskGroups::TaskGroups(const Flat& flat) : group_of(flat.tasks()), segment_of(se
     several_models = count_models(flat, *this) > 1;
 }
 
+std::vector<std::uint32_t> Side::forwards(std::vector<std::uint32_t> sequence) const {
+    if (reversed) std::reverse(sequence.begin(), sequence.end());
+    return sequence;
+}
+
+std::vector<std::unique_ptr<Side>> sides_of(const Flat& flat) {
+    std::vector<std::unique_ptr<Side>> sides;
+    sides.push_back(std::make_unique<Side>(flat, false));
+    if (returns_all_memory(flat)) sides.push_back(std::make_unique<Side>(reversed(flat), true));
+    return sides;
+}
+
 }  // namespace pipeweaver::search

@@ -4,6 +4,8 @@
 #include "search/flat.hpp"
 
 #include <array>
+#include <memory>
+#include <utility>
 
 namespace pipeweaver::search {
 
@@ -24,5 +26,20 @@ struct TaskGroups {
     /// Do several models share the ranks: microbatches that have no module in common?
     bool several_models = false;
 };
+
+/// A direction of time. A schedule of the reversed problem, read backwards, is a schedule of the problem.
+struct Side {
+    Side(Flat flat_, bool reversed_) : flat(std::move(flat_)), groups(flat), reversed(reversed_) {}
+
+    /// As a sequence of the problem itself.
+    std::vector<std::uint32_t> forwards(std::vector<std::uint32_t> sequence) const;
+
+    Flat flat;
+    TaskGroups groups;
+    bool reversed;
+};
+
+/// Forwards, and backwards where the problem allows it.
+[[nodiscard]] std::vector<std::unique_ptr<Side>> sides_of(const Flat& flat);
 
 }  // namespace pipeweaver::search

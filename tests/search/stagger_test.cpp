@@ -139,7 +139,7 @@ TEST_CASE("steps over staggered pipelines keep memory, and beat every list sched
         if (n == 0) first = makespan;
         if (makespan < best) {
             best = makespan;
-            const auto replay = replayer.replay(as_schedule(flat, search.dispatcher().sequence(), mode));
+            const auto replay = replayer.replay(as_schedule(flat, search.sequence(), mode));
             CHECK(replay.outcome == Outcome::completed);
             CHECK(replay.makespan.count() <= makespan);
         }
