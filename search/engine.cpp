@@ -80,8 +80,8 @@ void Engine::group_round(const Executor& execute) {
     if (!group_phase_) {
         group_phase_ = std::make_unique<GroupPhase>(flat_, slots_.size());
         evaluations_ += group_phase_->begin(group_mode_, execute);
-        stagger_ = std::make_unique<StaggerPhase>(
-            flat_, tuning_.stagger_slots * (groups_.several_models ? 2 : 1), group_mode_);
+        stagger_ = std::make_unique<StaggerPhase>(flat_, tuning_.stagger_slots * (groups_.several_models ? 2 : 1),
+                                                  group_mode_);
     }
     group_phase_->round(seed_, evaluations_, each, execute);
     evaluations_ += group_phase_->size() * each;
