@@ -3,8 +3,8 @@
 #include "apps/console.hpp"
 #include "apps/manual.hpp"
 #include "apps/measure.hpp"
-#include "apps/workload.hpp"
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/planner/workload_options.hpp"
 #include "pipeweaver/search/bounds.hpp"
 
 #include <CLI/CLI.hpp>
@@ -44,7 +44,7 @@ struct BenchPlan {
     explicit BenchPlan(CLI::App& app) : options(app) {
         console.add_to(app);
         workload.add_to(options);
-        add_split(options, split);
+        planner::add_split(options, split);
         limits.add_to(options);
         options.group("The benchmark");
         options.integer("batches", batches, 1, 10'000, "batches to draw, with the seeds 1, 2, ... (default 20)");
@@ -91,7 +91,7 @@ struct BenchPlan {
     void add(std::uint64_t seed) {
         planner::Request request = workload.request(seed, limits.executor());
         request.max_rounds = limits.rounds();
-        request.split = split_of(split);
+        request.split = planner::split_of(split);
         if (!costs) costs.emplace(costdb::CostDatabase::embedded(request.cluster.device));
         const auto plan = planner::make_plan(request, *costs, limits.executor(),
                                              [this](double share) { return limits.begin(console, share); });
@@ -162,7 +162,7 @@ struct BenchPlan {
 
     Options options;
     Console console;
-    WorkloadOptions workload;
+    planner::WorkloadOptions workload;
     Limits limits;
     std::int64_t batches = 20;
     std::string split;

@@ -4,8 +4,8 @@
 #include "apps/manual.hpp"
 #include "apps/measure.hpp"
 #include "apps/recheck.hpp"
-#include "apps/workload.hpp"
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/planner/workload_options.hpp"
 #include "pipeweaver/search/bounds.hpp"
 
 #include <CLI/CLI.hpp>
@@ -134,7 +134,7 @@ struct BenchDip {
     }
 
     Duel duel(const SetUp& set_up, std::uint64_t seed) const {
-        WorkloadOptions workload;
+        planner::WorkloadOptions workload;
         workload.model = set_up.model;
         workload.cluster = set_up.cluster;
         workload.dataset = set_up.dataset;

@@ -1,5 +1,6 @@
 #include "apps/console.hpp"
 
+#include "apps/run_json.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/search/bounds.hpp"
 
@@ -8,7 +9,6 @@
 #include <nlohmann/json.hpp>
 
 #include <cstdio>
-#include <thread>
 #include <unistd.h>
 
 namespace pipeweaver::apps {
@@ -16,11 +16,6 @@ namespace pipeweaver::apps {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-std::string host_name() {
-    char name[256] = {};
-    return gethostname(name, sizeof(name) - 1) == 0 ? name : "";
-}
 
 }  // namespace
 
@@ -49,30 +44,6 @@ void Console::clear() const {
     shown_ = false;
 }
 
-void Limits::add_to(Options& options) {
-    options.group("Limits of the search");
-    options.parsed("budget", "TIME",
-                   "time for all searches together, replicas and PyTorch included, like 1s or 300ms (default 1s)",
-                   [this](const std::string& text) { budget = parse_duration(text); });
-    options.integer("max-rounds", max_rounds, 0, 1'000'000'000, "rounds of each search: the reproducible budget");
-    options.integer("seed", seed, 0, 9'007'199'254'740'991, "seed of all random choices (default 1)");
-    options.integer("threads", threads, 1, 1024, "threads of the search (default: all cores); no result depends on it");
-}
-
-std::optional<std::uint64_t> Limits::rounds() const {
-    return max_rounds ? std::optional(static_cast<std::uint64_t>(*max_rounds)) : std::nullopt;
-}
-
-std::optional<Duration> Limits::time() const {
-    if (budget || max_rounds) return budget;
-    return std::chrono::seconds(1);
-}
-
-int Limits::thread_count() const {
-    return threads > 0 ? static_cast<int>(threads)
-                       : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-}
-
 Executor Limits::executor() const { return on_threads(thread_count()); }
 
 search::Options Limits::search_options(const std::string& strategy) const {
@@ -95,13 +66,7 @@ search::KeepGoing Limits::begin(const Console& console, double share) const {
 }
 
 nlohmann::ordered_json Limits::run(Clock::time_point start) const {
-    nlohmann::ordered_json json{
-        {"format", "pipeweaver-run/1"}, {"seconds", std::chrono::duration<double>(Clock::now() - start).count()},
-        {"threads", thread_count()},    {"budget_ns", nullptr},
-        {"max_rounds", nullptr},        {"host", host_name()}};
-    if (const auto limit = time()) json["budget_ns"] = limit->count();
-    if (max_rounds) json["max_rounds"] = *max_rounds;
-    return json;
+    return run_json(*this, std::chrono::duration<double>(Clock::now() - start).count());
 }
 
 void Limits::add_run(nlohmann::ordered_json& json, Clock::time_point start) const {

@@ -3,8 +3,7 @@
 
 #include "apps/options.hpp"
 #include "pipeweaver/base/parallel.hpp"
-#include "pipeweaver/base/units.hpp"
-#include "pipeweaver/search/search.hpp"
+#include "pipeweaver/planner/plan_options.hpp"
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -35,22 +34,9 @@ private:
     mutable bool shown_ = false;
 };
 
-/// --budget, --max-rounds, --seed, --threads: the limits of searches.
-struct Limits {
-    std::optional<Duration> budget;
-    std::optional<std::int64_t> max_rounds;
-    std::int64_t seed = 1;
-    std::int64_t threads = 0;  ///< 0: as many as the machine has
-
-    void add_to(Options& options);
-
-    std::optional<std::uint64_t> rounds() const;
-
-    /// Without --budget and --max-rounds a second; with --max-rounds alone no limit in time.
-    std::optional<Duration> time() const;
-
+/// The limits of searches, with a clock.
+struct Limits : planner::SearchLimits {
     Executor executor() const;
-    int thread_count() const;
 
     /// What a search by the strategy is asked for; empty: the default one.
     search::Options search_options(const std::string& strategy) const;

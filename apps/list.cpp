@@ -1,10 +1,11 @@
 // pipeweaver list, pipeweaver show: what the program knows.
 #include "apps/commands.hpp"
 #include "apps/manual.hpp"
-#include "apps/workload.hpp"
+#include "apps/options.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emit/targets.hpp"
+#include "pipeweaver/planner/workload_options.hpp"
 #include "pipeweaver/search/policies.hpp"
 #include "pipeweaver/search/search.hpp"
 #include "pipeweaver/workloads/batch.hpp"
@@ -112,7 +113,7 @@ void print(const Rows& rows, bool json) {
 }
 
 std::string shown(const std::string& name) {
-    if (name.starts_with("hf:")) return to_json(find_model(name));
+    if (name.starts_with("hf:")) return to_json(planner::find_model(name));
     const auto models = workloads::model_names();
     if (std::find(models.begin(), models.end(), name) != models.end()) return to_json(workloads::model(name));
     std::vector<std::string> known = models;

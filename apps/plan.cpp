@@ -5,7 +5,6 @@
 #include "apps/console.hpp"
 #include "apps/manual.hpp"
 #include "apps/next_steps.hpp"
-#include "apps/workload.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
 
@@ -21,37 +20,22 @@ namespace {
 struct Plan {
     explicit Plan(CLI::App& app) : options(app) {
         console.add_to(app);
-        workload.add_to(options);
+        asked.workload.add_to(options);
         options.group("The plan");
         options.with_configuration();
-        options.choice("partition", partition, {"dip", "megatron", "balanced"},
-                       "plan on this partition alone (default: the best of all)");
-        options.choice("assignment", assignment, {"balanced", "in-turn"},
-                       "microbatches to replicas: by cost (default: balanced), or each every so many-th");
-        options.choice("target", target, {"torch-actions", "torch-csv"},
-                       "what the schedule is for (default: torch-actions); torch-csv must then exist");
-        options.flag("robust", robust,
-                     "of the schedules found up to 1 % longer than the shortest, the one with the smallest median if "
-                     "costs are wrong by their own error estimates (without: one clearly better then, and at most 0.1 "
-                     "% longer)");
-        options.text("out", out, "DIR", "folder of the plan (required)");
-        add_split(options, split);
+        asked.add_to(options);
         limits.add_to(options);
     }
 
     void run() {
         const auto start = std::chrono::steady_clock::now();
         options.apply();
+        const std::string& out = asked.out;
         if (out.empty()) fail(ErrorKind::input, "--out: is missing, a folder for the plan is needed");
-        planner::Request request = workload.request(static_cast<std::uint64_t>(limits.seed), limits.executor());
-        request.max_rounds = limits.rounds();
-        request.partition = partition;
-        request.sharing = assignment == "in-turn" ? partition::Sharing::in_turn : partition::Sharing::balanced;
-        request.robust = robust;
-        request.for_torch = target == "torch-csv";
-        request.split = split_of(split);
+        const auto request = asked.request(limits, limits.executor());
         const auto costs = costdb::CostDatabase::embedded(request.cluster.device);
-        const auto plan = make_plan(request, costs);
+        const auto plan = asked.make_plan(request, costs, limits.executor(),
+                                          [this](double share) { return limits.begin(console, share); });
         console.clear();
         auto files = emit::plan_files(request, plan, out);
         const auto measured = limits.run(start);
@@ -78,24 +62,10 @@ struct Plan {
             cluster.gpus, nodes, cluster.gpus_per_node, rest));
     }
 
-    // Says what would fit where the plan does not.
-    planner::Plan make_plan(const planner::Request& request, const costdb::CostDatabase& costs) const {
-        try {
-            return planner::make_plan(request, costs, limits.executor(),
-                                      [this](double share) { return limits.begin(console, share); });
-        } catch (const Error& error) {
-            if (error.kind() != ErrorKind::limit || request.for_torch) throw;
-            const auto asked = workload.layout_request(request, request.seed);
-            fail(ErrorKind::limit, "{}; {}", error.what(), planner::what_would_fit(asked, costs, limits.executor()));
-        }
-    }
-
     Options options;
     Console console;
-    WorkloadOptions workload;
+    planner::PlanOptions asked;
     Limits limits;
-    std::string partition, assignment, target, split, out;
-    bool robust = false;
 };
 
 }  // namespace

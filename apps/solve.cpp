@@ -10,10 +10,10 @@
 #include "pipeweaver/emit/picture.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/emit/report.hpp"
+#include "pipeweaver/planner/solve_problem.hpp"
 #include "pipeweaver/planner/torch_rules.hpp"
 #include "pipeweaver/search/bounds.hpp"
 #include "pipeweaver/search/carry_over.hpp"
-#include "pipeweaver/search/lower_memory.hpp"
 #include "pipeweaver/search/policies.hpp"
 
 #include <CLI/CLI.hpp>
@@ -138,14 +138,19 @@ struct Solve {
     }
 
     search::Found searched(const Replayer& replayer, const emulator::ProblemFile& file) const {
-        auto search_options = limits.search_options(strategy);
-        search_options.rules = rules(file.problem);
-        search_options.starts = warm_starts(replayer, file);
-        constexpr double share_of_makespan = 0.7;  // of the time; the rest is for the second objective
-        auto found = search::solve(replayer, search_options, limits.executor(),
-                                   limits.begin(console, then.empty() ? 1 : share_of_makespan));
-        if (found.schedule && !then.empty()) search::lower_memory(replayer, search_options, limits.executor(), found);
-        return found;
+        planner::SolveRequest request;
+        if (!strategy.empty()) request.strategy = strategy;
+        request.seed = static_cast<std::uint64_t>(limits.seed);
+        request.max_rounds = limits.rounds();
+        request.for_torch = !target.empty();
+        request.lower_memory = !then.empty();
+        request.starts = warm_starts(replayer, file);
+        try {
+            return planner::solve_problem(replayer, request, limits.executor(),
+                                          [this](double share) { return limits.begin(console, share); });
+        } catch (const Error& error) {
+            throw error.kind() == ErrorKind::limit ? error.in(problem) : error;
+        }
     }
 
     search::Found by_policy(const Replayer& replayer) const {

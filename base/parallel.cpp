@@ -6,7 +6,12 @@
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
 
+#include <atomic>
+#include <condition_variable>
 #include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
 
 namespace pipeweaver {
 
@@ -35,6 +40,74 @@ Executor on_threads(int threads) {
     return [shared](std::size_t count, const std::function<void(std::size_t)>& job) {
         shared->arena.execute([&] { tbb::parallel_for(std::size_t{0}, count, job, tbb::simple_partitioner{}); });
     };
+}
+
+namespace {
+
+// Threads that wait for a round of jobs; the caller takes part in it.
+class Pool {
+public:
+    explicit Pool(int helpers) {
+        for (int i = 0; i < helpers; ++i) threads_.emplace_back([this](const std::stop_token& stop) { help(stop); });
+    }
+
+    void run(std::size_t count, const std::function<void(std::size_t)>& job) {
+        if (count <= 1 || busy_.test_and_set()) return in_order(count, job);
+        {
+            const std::lock_guard lock(mutex_);
+            job_ = &job;
+            count_ = count;
+            next_ = 0;
+            ++round_;
+        }
+        wake_.notify_all();
+        take(count, job);
+        std::unique_lock lock(mutex_);
+        job_ = nullptr;  // whoever wakes only now finds nothing to do
+        idle_.wait(lock, [this] { return working_ == 0; });
+        busy_.clear();
+    }
+
+private:
+    void take(std::size_t count, const std::function<void(std::size_t)>& job) {
+        for (std::size_t i = next_++; i < count; i = next_++) job(i);
+    }
+
+    void help(const std::stop_token& stop) {
+        std::uint64_t seen = 0;
+        std::unique_lock lock(mutex_);
+        while (wake_.wait(lock, stop, [&] { return round_ != seen; })) {
+            seen = round_;
+            if (job_ == nullptr) continue;
+            const auto& job = *job_;
+            const std::size_t count = count_;
+            ++working_;
+            lock.unlock();
+            take(count, job);
+            lock.lock();
+            if (--working_ == 0) idle_.notify_one();
+        }
+    }
+
+    std::atomic_flag busy_;
+    std::mutex mutex_;
+    std::condition_variable_any wake_;
+    std::condition_variable idle_;
+    const std::function<void(std::size_t)>* job_ = nullptr;
+    std::size_t count_ = 0;
+    std::atomic<std::size_t> next_ = 0;
+    std::uint64_t round_ = 0;
+    int working_ = 0;
+    std::vector<std::jthread> threads_;  // last: they end before what they use
+};
+
+}  // namespace
+
+Executor on_own_threads(int threads) {
+    PIPEWEAVER_ASSERT(threads >= 1);
+    if (threads == 1) return in_order;
+    const auto pool = std::make_shared<Pool>(threads - 1);
+    return [pool](std::size_t count, const std::function<void(std::size_t)>& job) { pool->run(count, job); };
 }
 
 }  // namespace pipeweaver

@@ -88,7 +88,7 @@ Sample parse_sample(const Json& json, const ItemRules& rules) {
     return sample;
 }
 
-void check_ids(const std::filesystem::path& path, const std::vector<Sample>& samples) {
+void check_ids(const std::string& name, const std::vector<Sample>& samples) {
     std::vector<std::size_t> order(samples.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
@@ -103,8 +103,8 @@ void check_ids(const std::filesystem::path& path, const std::vector<Sample>& sam
         second = order[i];
     }
     if (second < samples.size())
-        fail(ErrorKind::input, "{}:{}: id: '{}' is that of line {} already", path.string(), second + 1,
-             samples[second].id, first + 1);
+        fail(ErrorKind::input, "{}:{}: id: '{}' is that of line {} already", name, second + 1, samples[second].id,
+             first + 1);
 }
 
 nlohmann::ordered_json item_json(const Item& item) {
@@ -123,12 +123,12 @@ std::int64_t Sample::tokens() const {
 
 namespace {
 
-[[noreturn]] void too_many(const std::filesystem::path& path, std::size_t most) {
+[[noreturn]] void too_many(const std::string& name, std::size_t most) {
     fail(
         ErrorKind::limit,
         "{}:{}: is one sample too many: a batch file is the batch of one step, of at most {} samples; write a file for "
         "each step",
-        path.string(), most + 1, most);
+        name, most + 1, most);
 }
 
 // Lines of a file that can be read twice; 0 for a pipe.
@@ -137,21 +137,19 @@ std::size_t count_lines(const std::filesystem::path& path, std::size_t most) {
     LineReader lines(path);
     std::string line;
     while (lines.next(line))
-        if (lines.number() > most) too_many(path, most);
+        if (lines.number() > most) too_many(path.string(), most);
     return lines.number();
 }
 
-}  // namespace
-
-std::vector<Sample> read_batch(const std::filesystem::path& path, const Model& model, std::size_t most_samples) {
+// `next` puts a line into its argument, or returns false at the end.
+template <class Next>
+void read_samples(const std::string& name, Next next, const Model& model, std::size_t most,
+                  std::vector<Sample>& samples) {
     const ItemRules rules(model);
-    std::vector<Sample> samples;
-    samples.reserve(count_lines(path, most_samples));
-    LineReader lines(path);
     std::string line;
-    while (lines.next(line)) {
-        if (samples.size() == most_samples) too_many(path, most_samples);
-        const std::string place = fmt::format("{}:{}", path.string(), lines.number());
+    while (next(line)) {
+        if (samples.size() == most) too_many(name, most);
+        const std::string place = fmt::format("{}:{}", name, samples.size() + 1);  // every line is a sample
         if (line.find_first_not_of(" \t") == std::string::npos) fail(ErrorKind::input, "{}: the line is empty", place);
         const JsonDocument document(place, line);
         samples.push_back(parse_sample(document.root(), rules));
@@ -161,8 +159,31 @@ std::vector<Sample> read_batch(const std::filesystem::path& path, const Model& m
             throw error.in(place);
         }
     }
-    if (samples.empty()) fail(ErrorKind::input, "{}: holds no sample", path.string());
-    check_ids(path, samples);
+    if (samples.empty()) fail(ErrorKind::input, "{}: holds no sample", name);
+    check_ids(name, samples);
+}
+
+}  // namespace
+
+std::vector<Sample> read_batch(const std::filesystem::path& path, const Model& model, std::size_t most_samples) {
+    std::vector<Sample> samples;
+    samples.reserve(count_lines(path, most_samples));
+    LineReader lines(path);
+    read_samples(
+        path.string(), [&](std::string& line) { return lines.next(line); }, model, most_samples, samples);
+    return samples;
+}
+
+std::vector<Sample> parse_batch(const std::string& name, std::string_view text, const Model& model) {
+    std::vector<Sample> samples;
+    const auto next = [&](std::string& line) {
+        if (text.empty()) return false;
+        const std::size_t end = std::min(text.find('\n'), text.size());
+        line = text.substr(0, end);
+        text.remove_prefix(std::min(end + 1, text.size()));
+        return true;
+    };
+    read_samples(name, next, model, most_batch_samples, samples);
     return samples;
 }
 

@@ -7,9 +7,16 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <numeric>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+#include <vector>
 
 using namespace pipeweaver;
 
@@ -114,9 +121,44 @@ TEST_CASE("random numbers depend on seed, stream and place alone, and spread eve
 }
 
 TEST_CASE("an executor runs every job once on any number of threads") {
-    for (const int threads : {1, 2, 16}) {
-        std::vector<int> slots(1000);
-        on_threads(threads)(slots.size(), [&](std::size_t i) { slots[i] += static_cast<int>(i); });
-        CHECK(std::accumulate(slots.begin(), slots.end(), 0) == 499'500);
+    for (const auto make : {on_threads, on_own_threads})
+        for (const int threads : {1, 2, 16}) {
+            std::vector<int> slots(1000);
+            const auto execute = make(threads);
+            for (int round = 0; round < 50; ++round)
+                execute(slots.size(), [&](std::size_t i) { slots[i] += static_cast<int>(i); });
+            CHECK(std::accumulate(slots.begin(), slots.end(), 0) == 50 * 499'500);
+        }
+}
+
+TEST_CASE("own threads take a call inside a job, and calls of several threads at once") {
+    const auto execute = on_own_threads(3);
+    std::vector<int> slots(8 * 50);
+    const auto fill = [&](std::size_t row) { execute(50, [&](std::size_t i) { ++slots[row * 50 + i]; }); };
+    execute(4, fill);
+    {
+        std::vector<std::jthread> callers;
+        for (std::size_t row = 4; row < 8; ++row) callers.emplace_back([&fill, row] { fill(row); });
     }
+    CHECK(std::count(slots.begin(), slots.end(), 1) == 400);
+}
+
+TEST_CASE("a child of a fork makes own threads of its own, whatever its parent's were doing") {
+    const auto execute = on_own_threads(3);
+    std::atomic<bool> stop = false;
+    std::jthread busy([&] {
+        while (!stop) execute(64, [](std::size_t) { std::this_thread::sleep_for(std::chrono::microseconds(50)); });
+    });
+    for (int i = 0; i < 20; ++i) {
+        const pid_t child = fork();
+        if (child == 0) {
+            std::array<int, 100> slots{};
+            on_own_threads(3)(slots.size(), [&](std::size_t k) { slots[k] = 1; });
+            _exit(std::accumulate(slots.begin(), slots.end(), 0) == 100 ? 0 : 1);
+        }
+        int status = 1;
+        REQUIRE(waitpid(child, &status, 0) == child);
+        CHECK(status == 0);
+    }
+    stop = true;
 }

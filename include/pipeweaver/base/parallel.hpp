@@ -20,4 +20,9 @@ void in_order(std::size_t count, const std::function<void(std::size_t)>& job);
 /// It may be copied and called from several threads at once.
 [[nodiscard]] Executor on_threads(int threads);
 
+/// The same on threads of its own, begun here and joined when the last copy goes. For a host that forks: nothing of it
+/// is global, so a child in which its threads are not may make an executor of its own. A call from inside a job, or
+/// while another call runs, is done on the calling thread alone. Pre: threads >= 1.
+[[nodiscard]] Executor on_own_threads(int threads);
+
 }  // namespace pipeweaver

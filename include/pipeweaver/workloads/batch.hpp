@@ -49,6 +49,9 @@ constexpr std::size_t most_batch_samples = 1'000'000;
 [[nodiscard]] std::vector<Sample> read_batch(const std::filesystem::path& path, const Model& model,
                                              std::size_t most_samples = most_batch_samples);
 
+/// The same of a batch file's content; `name` stands for the file in errors.
+[[nodiscard]] std::vector<Sample> parse_batch(const std::string& name, std::string_view text, const Model& model);
+
 /// The samples as a batch file, items with tokens and patches.
 [[nodiscard]] std::string to_jsonl(const std::vector<Sample>& samples);
 

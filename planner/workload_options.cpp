@@ -1,4 +1,4 @@
-#include "apps/workload.hpp"
+#include "pipeweaver/planner/workload_options.hpp"
 
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/json.hpp"
@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <iterator>
 
-namespace pipeweaver::apps {
+namespace pipeweaver::planner {
 
 namespace {
 
@@ -38,7 +38,7 @@ workloads::Model find_model(const std::string& name) {
 
 namespace {
 
-void add_degree(Options& options, const std::string& name, Degree& degree, std::int64_t most,
+void add_degree(OptionTable& options, const std::string& name, Degree& degree, std::int64_t most,
                 const std::string& about) {
     options.parsed(name, "auto|N", about, [name, &degree, most](const std::string& text) {
         degree.automatic = text == "auto";
@@ -53,7 +53,7 @@ void add_degree(Options& options, const std::string& name, Degree& degree, std::
 
 }  // namespace
 
-void WorkloadOptions::add_to(Options& options) {
+void WorkloadOptions::add_to(OptionTable& options) {
     options.group("Model, machine and batch");
     options.text("model", model, "MODEL",
                  "a model of `pipeweaver list models`, a model file (JSON or YAML), or hf:CONFIG.json (required)");
@@ -69,14 +69,13 @@ void WorkloadOptions::add_to(Options& options) {
                     "microbatches of each replica to draw with --dataset (default 16)");
 }
 
-void add_split(Options& options, std::string& split) {
+void add_split(OptionTable& options, std::string& split) {
     options.choice("split", split, {"auto", "never", "always"},
                    "split backwards into input and weight gradients: where it makes the step shorter (default: auto), "
                    "never, or always");
 }
 
-planner::Split split_of(const std::string& split) {
-    using planner::Split;
+Split split_of(const std::string& split) {
     return split == "never" ? Split::never : split == "always" ? Split::always : Split::automatic;
 }
 
@@ -91,7 +90,7 @@ std::optional<std::int64_t> number_of(const Degree& degree, std::int64_t publish
 }  // namespace
 
 // A layout is chosen where "auto" is said, or neither the options nor the published layout give one.
-bool WorkloadOptions::choose(const planner::Request& request) const {
+bool WorkloadOptions::choose(const Request& request) const {
     if (tp.automatic || pp.automatic || dp.automatic) return true;
     const auto own_tp = number_of(tp, request.model.tp), own_pp = number_of(pp, request.model.pp);
     if (!own_tp || !own_pp) return true;
@@ -99,7 +98,7 @@ bool WorkloadOptions::choose(const planner::Request& request) const {
     return !given && request.cluster.gpus % (*own_tp * *own_pp) != 0;
 }
 
-emulator::Layout WorkloadOptions::layout(const planner::Request& request) const {
+emulator::Layout WorkloadOptions::layout(const Request& request) const {
     emulator::Layout layout;
     layout.tp = *number_of(tp, request.model.tp);
     layout.pp = *number_of(pp, request.model.pp);
@@ -111,8 +110,8 @@ emulator::Layout WorkloadOptions::layout(const planner::Request& request) const 
     return layout;
 }
 
-planner::LayoutRequest WorkloadOptions::layout_request(const planner::Request& request, std::uint64_t seed) const {
-    planner::LayoutRequest asked;
+LayoutRequest WorkloadOptions::layout_request(const Request& request, std::uint64_t seed) const {
+    LayoutRequest asked;
     asked.model = &request.model;
     asked.cluster = &request.cluster;
     asked.tp = tp.number;
@@ -129,7 +128,7 @@ planner::LayoutRequest WorkloadOptions::layout_request(const planner::Request& r
 }
 
 // Samples and microbatches, once the layout is known; those of a file are there already.
-void WorkloadOptions::fill(planner::Request& request, std::uint64_t seed) const {
+void WorkloadOptions::fill(Request& request, std::uint64_t seed) const {
     if (!batch.empty()) return;
     request.batch = fmt::format("{} (seed {})", dataset, seed);
     auto drawn = workloads::draw_batch(dataset, request.model, seed, microbatches.value_or(16) * request.layout.dp);
@@ -137,7 +136,7 @@ void WorkloadOptions::fill(planner::Request& request, std::uint64_t seed) const 
     request.microbatches = std::move(drawn.microbatches);
 }
 
-planner::Request WorkloadOptions::request(std::uint64_t seed, const Executor& execute) const {
+Request WorkloadOptions::request(std::uint64_t seed, const Executor& execute) const {
     if (model.empty()) fail(ErrorKind::input, "--model: is missing; `pipeweaver list models` names the known ones");
     if (cluster.empty())
         fail(ErrorKind::input, "--cluster: is missing; `pipeweaver list clusters` names the known ones");
@@ -145,18 +144,19 @@ planner::Request WorkloadOptions::request(std::uint64_t seed, const Executor& ex
         fail(ErrorKind::input, "--batch, --dataset: exactly one of the two is needed");
     if (!batch.empty() && microbatches)
         fail(ErrorKind::input, "--microbatches: goes with --dataset; a batch file is packed as it is");
-    planner::Request request;
+    Request request;
     request.seed = seed;
     request.model = find_model(model);
     request.cluster = workloads::find_cluster(cluster);
     if (!batch.empty()) {
         request.batch = batch;
-        request.samples = workloads::read_batch(batch, request.model);
+        request.samples = batch_text ? workloads::parse_batch(batch, *batch_text, request.model)
+                                     : workloads::read_batch(batch, request.model);
         request.microbatches = workloads::pack(request.samples, request.model);
     }
     if (choose(request)) {
         const auto costs = costdb::CostDatabase::embedded(request.cluster.device);
-        request.layout_choice = planner::choose_layout(layout_request(request, seed), costs, execute);
+        request.layout_choice = choose_layout(layout_request(request, seed), costs, execute);
         request.layout = request.layout_choice->layout();
     } else {
         request.layout = layout(request);
@@ -166,4 +166,4 @@ planner::Request WorkloadOptions::request(std::uint64_t seed, const Executor& ex
     return request;
 }
 
-}  // namespace pipeweaver::apps
+}  // namespace pipeweaver::planner

@@ -1,0 +1,93 @@
+#include "pipeweaver/base/options.hpp"
+
+#include "pipeweaver/base/error.hpp"
+
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <charconv>
+
+namespace pipeweaver {
+
+std::int64_t parse_integer(std::string_view name, std::string_view text, std::int64_t low, std::int64_t high) {
+    std::int64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc{} || end != text.data() + text.size() || value < low || value > high)
+        fail(ErrorKind::input, "{}: is '{}', allowed are whole numbers from {} to {}", name, text, low, high);
+    return value;
+}
+
+void OptionTable::add(Entry entry) {
+    entry.group = group_;
+    entries_.push_back(std::move(entry));
+    added(entries_.back());
+}
+
+void OptionTable::text(const std::string& name, std::string& value, const std::string& kind, const std::string& about) {
+    parsed(name, kind, about, [&value](const std::string& given) { value = given; });
+}
+
+void OptionTable::choice(const std::string& name, std::string& value, const std::vector<std::string>& allowed,
+                         const std::string& about) {
+    parsed(name, fmt::format("{}", fmt::join(allowed, "|")), about, [=, &value](const std::string& given) {
+        if (std::find(allowed.begin(), allowed.end(), given) == allowed.end())
+            fail(ErrorKind::input, "--{}: is '{}', allowed {} {}", name, given, allowed.size() == 1 ? "is" : "are",
+                 fmt::join(allowed, ", "));
+        value = given;
+    });
+}
+
+void OptionTable::integer(const std::string& name, std::int64_t& value, std::int64_t low, std::int64_t high,
+                          const std::string& about) {
+    parsed(name, "N", about,
+           [=, &value](const std::string& given) { value = parse_integer("--" + name, given, low, high); });
+}
+
+void OptionTable::integer(const std::string& name, std::optional<std::int64_t>& value, std::int64_t low,
+                          std::int64_t high, const std::string& about) {
+    parsed(name, "N", about,
+           [=, &value](const std::string& given) { value = parse_integer("--" + name, given, low, high); });
+}
+
+void OptionTable::flag(const std::string& name, bool& value, const std::string& about) {
+    add({{}, name, {}, about, {}, &value});
+}
+
+void OptionTable::parsed(const std::string& name, const std::string& kind, const std::string& about,
+                         std::function<void(const std::string&)> set) {
+    add({{}, name, kind, about, std::move(set), nullptr});
+}
+
+namespace {
+
+void set_from(const OptionTable::Entry& entry, const Json& value) {
+    if (entry.flag != nullptr) {
+        *entry.flag = value.boolean();
+        return;
+    }
+    if (!value.is_string() && !value.is_integer()) value.fail("is neither a text nor a whole number");
+    try {
+        entry.set(value.is_string() ? value.text() : value.raw().dump());
+    } catch (const Error& error) {
+        std::string_view message = error.what();
+        const std::string name = fmt::format("--{}: ", entry.name);
+        if (message.starts_with(name)) message.remove_prefix(name.size());
+        value.fail(message);
+    }
+}
+
+}  // namespace
+
+void OptionTable::configure(const Json& configuration, const std::function<bool(std::size_t)>& skip) const {
+    std::vector<std::string> names;
+    names.reserve(entries_.size());
+    for (const Entry& entry : entries_) names.push_back(entry.name);
+    configuration.only_keys(names);
+    for (std::size_t i = 0; i < entries_.size(); ++i) {
+        if (skip && skip(i)) continue;
+        if (const auto value = configuration.find(entries_[i].name)) set_from(entries_[i], *value);
+    }
+}
+
+}  // namespace pipeweaver

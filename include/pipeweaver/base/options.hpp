@@ -1,0 +1,68 @@
+// Options by name: one table makes a command's flags, a configuration file's keys and the checks of both.
+//
+// Ownership    the variables that options set must outlive the table's use.
+#pragma once
+
+#include "pipeweaver/base/json.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pipeweaver {
+
+/// Parses a whole number in [low, high]. Throws Error{input} "NAME: is 'x', allowed are whole numbers from ... to ...".
+[[nodiscard]] std::int64_t parse_integer(std::string_view name, std::string_view text, std::int64_t low,
+                                         std::int64_t high);
+
+class OptionTable {
+public:
+    struct Entry {
+        std::string group, name, kind, about;
+        std::function<void(const std::string&)> set;
+        bool* flag = nullptr;  ///< then it has no text to set
+    };
+
+    OptionTable() = default;
+    OptionTable(const OptionTable&) = delete;
+    OptionTable& operator=(const OptionTable&) = delete;
+    virtual ~OptionTable() = default;
+
+    /// Title under which --help lists the options that are added from here on.
+    void group(const std::string& title) { group_ = title; }
+    const std::string& group() const { return group_; }
+
+    // Each registers `--name KIND`; the kind is what --help shows and what completion goes by (FILE, DIR, MODEL, ...).
+    // The variable keeps its value where the option is given nowhere.
+    void text(const std::string& name, std::string& value, const std::string& kind, const std::string& about);
+    /// One of `allowed`; else Error{input} "--name: is 'x', allowed are ...".
+    void choice(const std::string& name, std::string& value, const std::vector<std::string>& allowed,
+                const std::string& about);
+    void integer(const std::string& name, std::int64_t& value, std::int64_t low, std::int64_t high,
+                 const std::string& about);
+    void integer(const std::string& name, std::optional<std::int64_t>& value, std::int64_t low, std::int64_t high,
+                 const std::string& about);
+    /// Registers `--name` without a value; in a configuration file true or false.
+    void flag(const std::string& name, bool& value, const std::string& about);
+    /// A text that `set` parses; its Error is completed with the option's name.
+    void parsed(const std::string& name, const std::string& kind, const std::string& about,
+                std::function<void(const std::string&)> set);
+
+    const std::vector<Entry>& entries() const { return entries_; }
+
+    /// Sets the options that are keys of `configuration`, an object, but for those that `skip` says.
+    /// Throws Error{input} with file and key for unknown keys and values that are not allowed.
+    void configure(const Json& configuration, const std::function<bool(std::size_t entry)>& skip = {}) const;
+
+private:
+    virtual void added(const Entry&) {}
+    void add(Entry entry);
+
+    std::vector<Entry> entries_;
+    std::string group_ = "Options";
+};
+
+}  // namespace pipeweaver

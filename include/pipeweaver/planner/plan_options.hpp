@@ -1,0 +1,43 @@
+// What `plan` may be asked for, by name: the same for the command line, its configuration file and the Python package.
+#pragma once
+
+#include "pipeweaver/planner/workload_options.hpp"
+
+namespace pipeweaver::planner {
+
+/// --budget, --max-rounds, --seed, --threads: the limits of searches.
+struct SearchLimits {
+    std::optional<Duration> budget;
+    std::optional<std::int64_t> max_rounds;
+    std::int64_t seed = 1;
+    std::int64_t threads = 0;  ///< 0: as many as the machine has
+
+    void add_to(OptionTable& options);
+
+    std::optional<std::uint64_t> rounds() const;
+
+    /// Without --budget and --max-rounds a second; with --max-rounds alone no limit in time.
+    std::optional<Duration> time() const;
+
+    int thread_count() const;
+};
+
+struct PlanOptions {
+    WorkloadOptions workload;
+    std::string partition, assignment, target, split, out;
+    bool robust = false;
+
+    /// Adds those below `workload`.
+    void add_to(OptionTable& options);
+
+    bool for_torch() const { return target == "torch-csv"; }
+
+    /// Throws as WorkloadOptions::request().
+    Request request(const SearchLimits& limits, const Executor& execute) const;
+
+    /// The plan of request(). As planner::make_plan(), and where nothing fits the error says what would.
+    Plan make_plan(const Request& request, const costdb::CostDatabase& costs, const Executor& execute,
+                   const Allowance& allowance) const;
+};
+
+}  // namespace pipeweaver::planner

@@ -1,0 +1,30 @@
+// One search of a given problem, with what `solve` may be asked for: a target's rules, a warm start, a second
+// objective.
+#pragma once
+
+#include "pipeweaver/planner/plan.hpp"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pipeweaver::planner {
+
+struct SolveRequest {
+    std::string strategy = "default";
+    std::uint64_t seed = 1;
+    std::optional<std::uint64_t> max_rounds;
+    bool for_torch = false;     ///< keep the rules of PyTorch's runtime
+    bool lower_memory = false;  ///< then the largest peak, at the makespan found
+    std::vector<emulator::Schedule> starts;
+};
+
+/// The rules of PyTorch's runtime on this problem. Throws Error{limit} "torch-csv: ..." where it cannot run it.
+[[nodiscard]] search::Rules require_torch_rules(const emulator::Problem& problem);
+
+/// Searches. Seven tenths of the time go to the makespan if a second objective follows. The answer may have no
+/// schedule; why_not then says why. Throws Error{limit} where the rules cannot be kept.
+[[nodiscard]] search::Found solve_problem(const emulator::Replayer& replayer, const SolveRequest& request,
+                                          const Executor& execute, const Allowance& allowance);
+
+}  // namespace pipeweaver::planner

@@ -1,0 +1,82 @@
+// What the parts of pipeweaver._core share: a search's clock and interruptions, and the objects that Python holds.
+//
+// Threads      every long call gives the interpreter lock back. Searches run on threads of their own, which no fork can
+//              leave half-made (on_own_threads).
+#pragma once
+
+#include "pipeweaver/base/parallel.hpp"
+#include "pipeweaver/emulator/solution.hpp"
+#include "pipeweaver/planner/plan_options.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pipeweaver::python {
+
+namespace nb = nanobind;
+using Clock = std::chrono::steady_clock;
+
+/// Says to a search from any thread that it must end.
+struct Control {
+    std::atomic<bool> stopped = false;
+};
+
+/// When the searches of a call must end: by its budget, by its Control, or by what Python says: `stop`, a callable, or
+/// a signal such as Ctrl-C, both asked a few times a second. `progress` is told then, too. The objects must outlive it.
+class Watch {
+public:
+    Watch(Control& control, const nb::object& stop, const nb::object& progress, std::optional<Duration> time)
+        : control_(&control), stop_(&stop), progress_(&progress), time_(time) {}
+
+    planner::Allowance allowance() const;
+
+private:
+    std::optional<emulator::StopReason> ask(const search::Progress& progress) const;
+
+    Control* control_;
+    const nb::object* stop_;
+    const nb::object* progress_;
+    std::optional<Duration> time_;
+    mutable Clock::time_point asked_ = Clock::now();
+};
+
+/// A problem as Python holds it.
+struct Problem {
+    emulator::ProblemFile file;
+};
+
+/// A schedule of a problem with all that its file says.
+struct Solution {
+    std::shared_ptr<const Problem> problem;
+    emulator::Solution content;
+};
+
+template <class T>
+using Array = nb::ndarray<nb::numpy, T>;
+
+/// A NumPy array that owns its numbers.
+template <class T>
+Array<T> array(std::vector<T> values, std::initializer_list<std::size_t> shape) {
+    auto owned = std::make_unique<std::vector<T>>(std::move(values));
+    T* data = owned->data();
+    const nb::capsule owner(owned.release(), [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+    return Array<T>(data, shape, owner);
+}
+
+template <class T>
+Array<T> array(std::vector<T> values) {
+    const std::size_t size = values.size();
+    return array(std::move(values), {size});
+}
+
+void bind_problem(nb::module_& module);
+void bind_search(nb::module_& module);
+void bind_plan(nb::module_& module);
+
+}  // namespace pipeweaver::python

@@ -1,0 +1,170 @@
+// Problems and solutions: files, texts and arrays.
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/files.hpp"
+#include "pipeweaver/base/text.hpp"
+#include "pipeweaver/emulator/replay.hpp"
+#include "pipeweaver/emulator/stage_table.hpp"
+#include "pipeweaver/search/bounds.hpp"
+#include "python/binding.hpp"
+
+#include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+namespace pipeweaver::python {
+
+namespace {
+
+using Shared = std::shared_ptr<const Problem>;
+
+std::shared_ptr<Problem> parse(const std::string& name, const std::string& text) {
+    return std::make_shared<Problem>(Problem{emulator::parse_problem(name, text)});
+}
+
+std::shared_ptr<Problem> from_stages(const std::string& name, const std::optional<std::string>& csv,
+                                     std::int64_t microbatches, const std::optional<std::string>& capacity,
+                                     const std::optional<std::string>& link, bool for_torch) {
+    emulator::StageOptions options;
+    options.microbatches = microbatches;
+    if (capacity) options.capacity = parse_bytes(*capacity);
+    if (link) options.link = parse_bandwidth(*link);
+    options.for_torch = for_torch;
+    if (microbatches < 1) fail(ErrorKind::input, "microbatches: is {}, allowed are whole numbers from 1", microbatches);
+    const auto table = csv ? emulator::parse_stage_table(name, *csv) : emulator::read_stage_table(name);
+    return parse(name, to_json(emulator::stage_problem(table, options)));
+}
+
+// A number of each task, or of each rank.
+template <class Of>
+auto numbers(Of of) {
+    return [of](const Problem& problem) {
+        std::vector<std::int64_t> values;
+        values.reserve(problem.file.problem.tasks.size());
+        for (const auto& task : problem.file.problem.tasks) values.push_back(of(task));
+        return array(std::move(values));
+    };
+}
+
+std::string kinds(const Problem& problem) {
+    std::string letters;
+    for (const auto& task : problem.file.problem.tasks) letters += letter(task.kind);
+    return letters;
+}
+
+Array<std::int64_t> edges(const Problem& problem) {
+    std::vector<std::int64_t> values;
+    for (const auto& edge : problem.file.problem.edges)
+        values.insert(values.end(), {static_cast<std::int64_t>(index(edge.from)),
+                                     static_cast<std::int64_t>(index(edge.to)), edge.lag.count()});
+    return array(std::move(values), {problem.file.problem.edges.size(), 3});
+}
+
+std::vector<Array<std::int64_t>> order(const Solution& solution) {
+    std::vector<Array<std::int64_t>> ranks;
+    for (const auto& rank : solution.content.schedule.order) {
+        std::vector<std::int64_t> tasks;
+        tasks.reserve(rank.size());
+        for (const TaskId task : rank) tasks.push_back(static_cast<std::int64_t>(index(task)));
+        ranks.push_back(array(std::move(tasks)));
+    }
+    return ranks;
+}
+
+Array<std::int64_t> starts(const Solution& solution) {
+    std::vector<std::int64_t> values;
+    for (const Duration start : solution.content.start) values.push_back(start.count());
+    return array(std::move(values));
+}
+
+// As the schedule's modes have them.
+Array<std::int64_t> durations(const Solution& solution) {
+    std::vector<std::int64_t> values;
+    const emulator::Replayer replayer(solution.problem->file.problem);
+    for (const auto& cost : replayer.costs(solution.content.schedule.mode)) values.push_back(cost.duration.count());
+    return array(std::move(values));
+}
+
+Array<std::int64_t> peaks(const Solution& solution) {
+    std::vector<std::int64_t> values;
+    for (const Bytes peak : solution.content.peak) values.push_back(peak.count);
+    return array(std::move(values));
+}
+
+[[noreturn]] void cannot_run(const std::string& name, const Problem& problem, const emulator::Replay& replay) {
+    const auto& tasks = problem.file.problem.tasks;
+    const std::size_t task = index(*replay.stuck_at);
+    const std::string named = fmt::format("rank {}: task {} '{}'", index(tasks[task].rank), task, tasks[task].label);
+    if (replay.outcome == emulator::Outcome::out_of_memory)
+        fail(ErrorKind::limit, "{}: {} does not fit: {} short", name, named, human(replay.short_by));
+    if (replay.outcome == emulator::Outcome::underflow)
+        fail(ErrorKind::limit, "{}: {} gives back {} bytes more than were taken", name, named, replay.short_by.count);
+    fail(ErrorKind::limit, "{}: deadlock: {} waits for ever under this order", name, named);
+}
+
+// A solution's schedule, its times and memory worked out again.
+Solution replayed(const Shared& problem, const std::string& name, const std::string& text) {
+    const nb::gil_scoped_release unlocked;
+    const auto schedule = emulator::parse_schedule(name, text, problem->file);
+    const emulator::Replayer replayer(problem->file.problem);
+    const auto replay = replayer.replay(schedule);
+    if (replay.outcome != emulator::Outcome::completed) cannot_run(name, *problem, replay);
+    emulator::Solution content;
+    content.problem = problem->file.problem.name;
+    content.problem_sha256 = problem->file.sha256;
+    content.schedule = schedule;
+    content.start = replay.start;
+    content.makespan = replay.makespan;
+    content.lower_bound = search::best_bound(replayer).value;
+    content.peak = replay.peak;
+    content.strategy = "replay";
+    if (content.makespan == *content.lower_bound) content.stop_reason = emulator::StopReason::optimal;
+    return {problem, std::move(content)};
+}
+
+double gap(const Solution& solution) {
+    return search::relative_gap(solution.content.makespan, *solution.content.lower_bound);
+}
+
+}  // namespace
+
+void bind_problem(nb::module_& module) {
+    using emulator::Task;
+    nb::class_<Problem>(module, "Problem")
+        .def_static("parse", &parse)
+        .def_static("read",
+                    [](const std::filesystem::path& path) {
+                        return std::make_shared<Problem>(Problem{emulator::read_problem(path)});
+                    })
+        .def_static("from_stages", &from_stages, nb::arg("name"), nb::arg("csv").none(), nb::arg("microbatches"),
+                    nb::arg("capacity").none(), nb::arg("link").none(), nb::arg("for_torch"))
+        .def_prop_ro("name", [](const Problem& problem) { return problem.file.problem.name; })
+        .def_prop_ro("sha256", [](const Problem& problem) { return problem.file.sha256; })
+        .def_prop_ro("ranks", [](const Problem& problem) { return problem.file.problem.ranks.size(); })
+        .def("to_json", [](const Problem& problem) { return to_json(problem.file.problem); })
+        .def_prop_ro("rank", numbers([](const Task& task) { return static_cast<std::int64_t>(index(task.rank)); }))
+        .def_prop_ro("duration_ns", numbers([](const Task& task) { return task.duration.count(); }))
+        .def_prop_ro("acquire_bytes", numbers([](const Task& task) { return task.acquire.count; }))
+        .def_prop_ro("release_bytes", numbers([](const Task& task) { return task.release.count; }))
+        .def_prop_ro("kinds", &kinds)
+        .def_prop_ro("edges", &edges);
+    nb::class_<Solution>(module, "Solution")
+        .def("to_json", [](const Solution& solution) { return to_json(solution.content); })
+        .def_prop_ro("makespan_ns", [](const Solution& solution) { return solution.content.makespan.count(); })
+        .def_prop_ro("lower_bound_ns", [](const Solution& solution) { return solution.content.lower_bound->count(); })
+        .def_prop_ro("gap", &gap)
+        .def_prop_ro("order", &order)
+        .def_prop_ro("start_ns", &starts)
+        .def_prop_ro("duration_ns", &durations)
+        .def_prop_ro("peak_bytes", &peaks)
+        .def_prop_ro("mode", [](const Solution& solution) {
+            return array(std::vector<std::int64_t>(solution.content.schedule.mode.begin(),
+                                                   solution.content.schedule.mode.end()));
+        });
+    module.def("read_text", [](const std::string& path) { return read_file(path); });
+    module.def("replay", &replayed);
+}
+
+}  // namespace pipeweaver::python

@@ -1,0 +1,68 @@
+// solve(): one search of a problem.
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/json.hpp"
+#include "pipeweaver/emulator/replay.hpp"
+#include "pipeweaver/planner/solve_problem.hpp"
+#include "pipeweaver/search/carry_over.hpp"
+#include "python/binding.hpp"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+namespace pipeweaver::python {
+
+namespace {
+
+// What solve() is asked for besides the limits.
+struct SolveOptions {
+    std::string strategy, target, then;
+
+    explicit SolveOptions(OptionTable& options) {
+        options.text("strategy", strategy, "STRATEGY", {});
+        options.choice("target", target, {"torch-csv"}, {});
+        options.choice("then", then, {"memory"}, {});
+    }
+};
+
+std::vector<emulator::Schedule> starts_from(const Solution* warm, const Problem& problem,
+                                            const emulator::Replayer& replayer) {
+    if (warm == nullptr) return {};
+    if (warm->problem->file.sha256 == problem.file.sha256) return {warm->content.schedule};
+    return search::carry_over(warm->problem->file.problem, warm->content.schedule, replayer);
+}
+
+// `options`: a JSON object with the command's options as keys.
+Solution solve(const std::shared_ptr<const Problem>& problem, const std::string& options, const Solution* warm,
+               Control& control, const nb::object& stop, const nb::object& progress) {
+    const nb::gil_scoped_release unlocked;
+    OptionTable table;
+    const SolveOptions asked(table);
+    planner::SearchLimits limits;
+    limits.add_to(table);
+    const JsonDocument document("solve", options);
+    table.configure(document.root());
+    planner::SolveRequest request;
+    if (!asked.strategy.empty()) request.strategy = asked.strategy;
+    request.seed = static_cast<std::uint64_t>(limits.seed);
+    request.max_rounds = limits.rounds();
+    request.for_torch = !asked.target.empty();
+    request.lower_memory = !asked.then.empty();
+    const emulator::Replayer replayer(problem->file.problem);
+    request.starts = starts_from(warm, *problem, replayer);
+    const Watch watch(control, stop, progress, limits.time());
+    const auto execute = on_own_threads(limits.thread_count());
+    const auto found = planner::solve_problem(replayer, request, execute, watch.allowance());
+    if (!found.schedule) fail(ErrorKind::limit, "{}: {}", problem->file.problem.name, found.why_not);
+    return {problem, search::solution(found, problem->file.problem, problem->file.sha256)};
+}
+
+}  // namespace
+
+void bind_search(nb::module_& module) {
+    module.def("solve", &solve, nb::arg("problem"), nb::arg("options"), nb::arg("warm").none(), nb::arg("control"),
+               nb::arg("stop").none(), nb::arg("progress").none());
+}
+
+}  // namespace pipeweaver::python

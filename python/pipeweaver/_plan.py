@@ -1,0 +1,106 @@
+"""A training step of a model: planned, or as a known policy runs it."""
+
+from __future__ import annotations
+
+import os
+from functools import cached_property
+from typing import Any
+
+from . import _core
+from ._options import Batch, Config, Path, Progress, Stop, as_arguments
+from .problem import Problem, Solution, as_dict
+
+
+class Replica:
+    """One data-parallel copy of the pipeline, with its own schedule."""
+
+    def __init__(self, plan: _core.Plan, number: int) -> None:
+        self._plan = plan
+        self.number = number
+
+    @cached_property
+    def problem(self) -> Problem:
+        return Problem(self._plan.problem(self.number))
+
+    @cached_property
+    def solution(self) -> Solution:
+        return Solution(self._plan.solution(self.number))
+
+    @cached_property
+    def actions(self) -> dict[str, Any]:
+        """What each rank does, in order (`pipeweaver-actions/1`)."""
+        return as_dict(self._plan.actions_json(self.number))
+
+
+class Plan:
+    """How the modules are cut, how the batch is packed, and in which order each rank runs its work."""
+
+    def __init__(self, core: _core.Plan) -> None:
+        self._core = core
+        self.replicas = [Replica(core, number) for number in range(core.replicas)]
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        """plan.json (`pipeweaver-plan/1`)."""
+        return as_dict(self._core.plan_json())
+
+    @cached_property
+    def assignment(self) -> dict[str, Any]:
+        """assignment.json (`pipeweaver-assignment/1`): which samples and items each microbatch takes."""
+        return as_dict(self._core.assignment_json())
+
+    @property
+    def makespan_ns(self) -> int:
+        """Of the slowest replica."""
+        return self._core.makespan_ns
+
+    @property
+    def lower_bound_ns(self) -> int:
+        """No schedule of this partition and packing is shorter."""
+        return self._core.lower_bound_ns
+
+    @property
+    def step_ns(self) -> int:
+        """Makespan, and what follows all ranks: the optimizer."""
+        return self._core.step_ns
+
+    @property
+    def gap(self) -> float:
+        """(makespan - bound) / bound."""
+        return self._core.gap
+
+    @property
+    def seconds(self) -> float:
+        """What planning took."""
+        return self._core.seconds
+
+    def write(self, folder: Path) -> None:
+        """Writes the plan folder, the same bytes as `pipeweaver plan --out` but for run.json."""
+        self._core.write(os.fspath(folder))
+
+    def __repr__(self) -> str:
+        return f"<Plan: step {self.step_ns / 1e6:.3f} ms, gap {100 * self.gap:.1f} %, {len(self.replicas)} replica(s)>"
+
+
+def plan(
+    config: Config,
+    batch: Batch | None = None,
+    *,
+    out: Path | None = None,
+    stop: Stop = None,
+    progress: Progress = None,
+) -> Plan:
+    """Plans a step. `config` has the options of `pipeweaver plan` as keys, or names such a file; `batch` is a list of
+    samples as in a batch file, or names one. With `out`, or that key, the plan folder is written. `stop` ends the
+    searches early with the best so far; it is asked, and `progress` told, about twenty times a second."""
+    made = Plan(_core.plan(*as_arguments(config, batch), _core.Control(), stop, progress))
+    folder = made._core.out if out is None else out
+    if folder:
+        made.write(folder)
+    return made
+
+
+def emulate(config: Config, batch: Batch | None = None, *, policy: str = "1f1b") -> Plan:
+    """The step as a known policy runs it, without a search, on the partition (of `config`, else of all) where the
+    policy is fastest."""
+    return Plan(_core.by_policy(*as_arguments(config, batch), policy))
