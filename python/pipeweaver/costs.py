@@ -33,11 +33,11 @@ class CostDatabase:
     def query(self, device: str, op: str, rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Each row with `latency_us`, `basis` and `error_percent`; `op` and the rows' keys are those of
         `pipeweaver costdb query`."""
-        rows = [dict(row) for row in rows]
-        if not rows:
+        asked = [dict(row) for row in rows]
+        if not asked:
             return []
-        answers = csv.DictReader(io.StringIO(self._of(device).answer(op, as_csv(rows))))
-        return [row | _answer(line) for row, line in zip(rows, answers)]
+        answers = csv.DictReader(io.StringIO(self._of(device).answer(op, as_csv(asked))))
+        return [{**row, **_answer(line)} for row, line in zip(asked, answers)]
 
     def _of(self, device: str) -> _core.CostDatabase:
         if device not in self._devices:

@@ -103,6 +103,11 @@ class PlanFuture:
 class Planner:
     """Plans batch after batch for a job that runs: model, cluster, layout and partition are fixed once."""
 
+    _lock: threading.Lock
+    _waiting: deque[PlanFuture]
+    _running: PlanFuture | None
+    _thread: threading.Thread | None
+
     def __init__(self, config: Config, sample: Batch | None = None, *, stop: Stop = None) -> None:
         """Plans a first batch (`sample`, or what `config` names) as plan() does; its layout and partition stay. The
         budget of `config` is that of every plan."""
@@ -145,9 +150,9 @@ class Planner:
     def _forget(self) -> None:
         # Also in a forked child, where the thread is not and the lock may be held for ever.
         self._lock = threading.Lock()
-        self._waiting: deque[PlanFuture] = deque()
-        self._running: PlanFuture | None = None
-        self._thread: threading.Thread | None = None
+        self._waiting = deque()
+        self._running = None
+        self._thread = None
 
     def _work(self) -> None:
         while True:
