@@ -82,10 +82,26 @@ install_torch() {
   pip_install "${cpu_index[@]}" --requirement tests/python/requirements-torch.txt
 }
 
+# The wheel, from the release build's objects as far as ccache has them: same compiler name, same flags.
+python_package() {
+  pip_install --requirement tests/python/requirements-package.txt || return
+  rm -rf build/wheel
+  CXX=c++ CMAKE_BUILD_PARALLEL_LEVEL=$(nproc) .venv/bin/python -m pip --quiet --disable-pip-version-check wheel \
+    --no-build-isolation --no-deps --wheel-dir build/wheel . && pip_install --no-deps --force-reinstall build/wheel/*.whl
+}
+
+# Without PyTorch the part of the package that runs on it cannot be checked.
+typed() {
+  local left_out=()
+  [ $core = no ] || left_out=(--exclude 'pipeweaver/torch/')
+  .venv/bin/python -m mypy --strict python/pipeweaver "${left_out[@]}"
+}
+
 python_environment() {
   .venv/bin/python -c pass 2>/dev/null || python3 -m venv --clear .venv || return
   pip_install --requirement tests/python/requirements.txt || return
   must "OR-tools" pip_install --requirement tests/python/requirements-oracle.txt
+  must "Python package" python_package
   [ $core = no ] || return 0
   install_torch && pip_install --requirement tests/python/requirements-browser.txt
 }
@@ -125,9 +141,11 @@ mkdir -p "$results"
 
 cpp_tests dev
 cpp_tests asan
-python_tests
 heading "the release build has no warnings"
 check "release build" build release
+python_tests
+heading "types of the Python package"
+check "mypy --strict" typed
 heading "clang-format"
 check "clang-format" formatted
 heading "clang-tidy"

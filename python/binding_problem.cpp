@@ -93,6 +93,11 @@ Array<std::int64_t> peaks(const Solution& solution) {
     return array(std::move(values));
 }
 
+Array<std::int64_t> modes(const Solution& solution) {
+    const auto& mode = solution.content.schedule.mode;
+    return array(std::vector<std::int64_t>(mode.begin(), mode.end()));
+}
+
 [[noreturn]] void cannot_run(const std::string& name, const Problem& problem, const emulator::Replay& replay) {
     const auto& tasks = problem.file.problem.tasks;
     const std::size_t task = index(*replay.stuck_at);
@@ -132,6 +137,7 @@ double gap(const Solution& solution) {
 
 void bind_problem(nb::module_& module) {
     using emulator::Task;
+    constexpr auto own = nb::rv_policy::move;  // arrays own their numbers
     nb::class_<Problem>(module, "Problem")
         .def_static("parse", &parse)
         .def_static("read",
@@ -144,25 +150,22 @@ void bind_problem(nb::module_& module) {
         .def_prop_ro("sha256", [](const Problem& problem) { return problem.file.sha256; })
         .def_prop_ro("ranks", [](const Problem& problem) { return problem.file.problem.ranks.size(); })
         .def("to_json", [](const Problem& problem) { return to_json(problem.file.problem); })
-        .def_prop_ro("rank", numbers([](const Task& task) { return static_cast<std::int64_t>(index(task.rank)); }))
-        .def_prop_ro("duration_ns", numbers([](const Task& task) { return task.duration.count(); }))
-        .def_prop_ro("acquire_bytes", numbers([](const Task& task) { return task.acquire.count; }))
-        .def_prop_ro("release_bytes", numbers([](const Task& task) { return task.release.count; }))
+        .def_prop_ro("rank", numbers([](const Task& task) { return static_cast<std::int64_t>(index(task.rank)); }), own)
+        .def_prop_ro("duration_ns", numbers([](const Task& task) { return task.duration.count(); }), own)
+        .def_prop_ro("acquire_bytes", numbers([](const Task& task) { return task.acquire.count; }), own)
+        .def_prop_ro("release_bytes", numbers([](const Task& task) { return task.release.count; }), own)
         .def_prop_ro("kinds", &kinds)
-        .def_prop_ro("edges", &edges);
+        .def_prop_ro("edges", &edges, own);
     nb::class_<Solution>(module, "Solution")
         .def("to_json", [](const Solution& solution) { return to_json(solution.content); })
         .def_prop_ro("makespan_ns", [](const Solution& solution) { return solution.content.makespan.count(); })
         .def_prop_ro("lower_bound_ns", [](const Solution& solution) { return solution.content.lower_bound->count(); })
         .def_prop_ro("gap", &gap)
-        .def_prop_ro("order", &order)
-        .def_prop_ro("start_ns", &starts)
-        .def_prop_ro("duration_ns", &durations)
-        .def_prop_ro("peak_bytes", &peaks)
-        .def_prop_ro("mode", [](const Solution& solution) {
-            return array(std::vector<std::int64_t>(solution.content.schedule.mode.begin(),
-                                                   solution.content.schedule.mode.end()));
-        });
+        .def_prop_ro("order", &order, own)
+        .def_prop_ro("start_ns", &starts, own)
+        .def_prop_ro("duration_ns", &durations, own)
+        .def_prop_ro("peak_bytes", &peaks, own)
+        .def_prop_ro("mode", &modes, own);
     module.def("read_text", [](const std::string& path) { return read_file(path); });
     module.def("replay", &replayed);
 }

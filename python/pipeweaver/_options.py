@@ -7,8 +7,12 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Union
 
+import numpy as np
+import numpy.typing as npt
+
 from .errors import InputError
 
+Numbers = npt.NDArray[np.int64]
 Path = Union[str, "os.PathLike[str]"]
 Config = Union[Mapping[str, Any], Path]
 Batch = Union[Sequence[Mapping[str, Any]], Path]

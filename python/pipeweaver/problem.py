@@ -10,8 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Union
 
 from . import _core
-from ._core import Numbers
-from ._options import Path, Progress, Stop, as_json, as_options, size
+from ._options import Numbers, Path, Progress, Stop, as_json, as_options, size
 
 
 class Problem:
