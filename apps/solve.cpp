@@ -66,9 +66,6 @@ struct Solve {
         const search::Found found = policy.empty() ? searched(replayer, file) : by_policy(replayer);
         console.clear();
         if (!found.schedule) fail(ErrorKind::limit, "{}: {}", problem, found.why_not);
-        if (target == "torch-csv")
-            if (const auto why = planner::breaks_torch_rules(file.problem, *found.schedule))
-                fail(ErrorKind::limit, "{}: {}", problem, *why);
         const auto solution = search::solution(found, file.problem, file.sha256);
         std::vector<FileToWrite> files{{out, to_json(solution)}};
         if (!log.empty()) files.push_back({log, search_log(found)});
@@ -154,7 +151,9 @@ struct Solve {
     }
 
     search::Found by_policy(const Replayer& replayer) const {
-        [[maybe_unused]] const auto checked = rules(replayer.problem());
+        const bool for_torch = !target.empty();
+        if (const auto why = for_torch ? planner::not_expressible_in_torch(replayer.problem()) : std::nullopt)
+            fail(ErrorKind::limit, "{}: torch-csv: {}", problem, *why);
         auto applied = search::apply_policy(policy, replayer);
         const auto bound = search::best_bound(replayer);
         search::Found found;
@@ -165,14 +164,10 @@ struct Solve {
         found.bound_name = bound.name;
         found.strategy = policy;
         if (found.replay.makespan == found.bound) found.stop_reason = emulator::StopReason::optimal;
+        if (for_torch && found.schedule)
+            if (const auto why = planner::breaks_torch_rules(replayer.problem(), *found.schedule))
+                fail(ErrorKind::limit, "{}: {}", problem, *why);
         return found;
-    }
-
-    search::Rules rules(const Problem& of) const {
-        if (target.empty()) return {};
-        if (const auto why = planner::not_expressible_in_torch(of))
-            fail(ErrorKind::limit, "{}: torch-csv: {}", problem, *why);
-        return planner::torch_rules(of);
     }
 
     Options options;

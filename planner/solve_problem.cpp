@@ -8,10 +8,14 @@ namespace pipeweaver::planner {
 
 using namespace emulator;
 
+namespace {
+
 search::Rules require_torch_rules(const Problem& problem) {
     if (const auto why = not_expressible_in_torch(problem)) fail(ErrorKind::limit, "torch-csv: {}", *why);
     return torch_rules(problem);
 }
+
+}  // namespace
 
 search::Found solve_problem(const Replayer& replayer, const SolveRequest& request, const Executor& execute,
                             const Allowance& allowance) {
@@ -23,7 +27,7 @@ search::Found solve_problem(const Replayer& replayer, const SolveRequest& reques
     options.starts = request.starts;
     if (request.for_torch) options.rules = require_torch_rules(replayer.problem());
     auto found = search::solve(replayer, options, execute, allowance(request.lower_memory ? share_of_makespan : 1));
-    if (found.schedule && request.lower_memory) search::lower_memory(replayer, options, execute, found);
+    if (found.schedule && request.lower_memory) search::lower_memory(replayer, options, execute, found, allowance(1));
     if (found.schedule && request.for_torch)
         if (const auto why = breaks_torch_rules(replayer.problem(), *found.schedule))
             fail(ErrorKind::limit, "{}", *why);

@@ -19,11 +19,9 @@ struct SolveRequest {
     std::vector<emulator::Schedule> starts;
 };
 
-/// The rules of PyTorch's runtime on this problem. Throws Error{limit} "torch-csv: ..." where it cannot run it.
-[[nodiscard]] search::Rules require_torch_rules(const emulator::Problem& problem);
-
 /// Searches. Seven tenths of the time go to the makespan if a second objective follows. The answer may have no
-/// schedule; why_not then says why. Throws Error{limit} where the rules cannot be kept.
+/// schedule; why_not then says why. Throws Error{limit} "torch-csv: ..." where PyTorch's runtime cannot run the
+/// problem, and as search::solve().
 [[nodiscard]] search::Found solve_problem(const emulator::Replayer& replayer, const SolveRequest& request,
                                           const Executor& execute, const Allowance& allowance);
 
