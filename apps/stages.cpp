@@ -15,12 +15,6 @@ namespace pipeweaver::apps {
 
 namespace {
 
-Bytes positive_bytes(std::string_view text) {
-    const Bytes size = parse_bytes(text);
-    if (size == Bytes{}) fail(ErrorKind::input, "'{}' is no capacity, allowed are sizes above 0", text);
-    return size;
-}
-
 // No rank of a training step is through with a microbatch so soon: the table may be in milliseconds.
 bool may_be_milliseconds(const emulator::StageTable& table) {
     constexpr Duration short_time = std::chrono::milliseconds(1);
@@ -41,7 +35,7 @@ void StageOptions::add_to(Options& options) {
         "capacity", "SIZE",
         "with --stages: memory of every rank that tensors may take, all of it: `plan` keeps 8 % of a GPU back, so "
         "73.6GiB of 80GiB (default: not limited)",
-        [this](const std::string& text) { capacity = positive_bytes(text); });
+        [this](const std::string& text) { capacity = emulator::parse_capacity(text); });
     options.parsed("link", "SPEED", "with --stages: speed between ranks, like 50GB/s (default: transfers take no time)",
                    [this](const std::string& text) { link = parse_bandwidth(text); });
 }

@@ -115,6 +115,12 @@ StageTable read_stage_table(const std::filesystem::path& path) {
     return parse_stage_table(path.string(), read_file(path));
 }
 
+Bytes parse_capacity(std::string_view text) {
+    const Bytes size = parse_bytes(text);
+    if (size == Bytes{}) fail(ErrorKind::input, "'{}' is no capacity, allowed are sizes above 0", text);
+    return size;
+}
+
 namespace {
 
 // One step of the table as tasks: ids by stage, microbatch and kind.

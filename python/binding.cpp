@@ -6,8 +6,11 @@
 #include "pipeweaver/costdb/database.hpp"
 #include "pipeweaver/costdb/query.hpp"
 #include "pipeweaver/search/bounds.hpp"
+#include "pipeweaver/search/policies.hpp"
+#include "pipeweaver/workloads/batch.hpp"
+#include "pipeweaver/workloads/catalogue.hpp"
+#include "pipeweaver/workloads/cluster.hpp"
 
-#include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -36,7 +39,7 @@ std::optional<emulator::StopReason> Watch::ask(const search::Progress& progress)
     if (now - asked_ < between_questions) return std::nullopt;
     const nb::gil_scoped_acquire lock;
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
-    if (!progress_->is_none() && progress.bound > Duration{}) (*progress_)(as_dict(progress));
+    if (progress_ != nullptr && !progress_->is_none() && progress.bound > Duration{}) (*progress_)(as_dict(progress));
     if (!stop_->is_none() && nb::cast<bool>(nb::bool_((*stop_)()))) control_->stopped = true;
     asked_ = Clock::now();
     return control_->stopped ? std::optional(emulator::StopReason::stopped) : std::nullopt;
@@ -73,22 +76,34 @@ void raise(const Error& error) {
     for (char& c : message)
         if (c == '\n') c = ' ';
     const nb::object cls = nb::module_::import_("pipeweaver.errors").attr(class_of(error.kind()));
-    PyErr_SetString(cls.ptr(), message.c_str());
+    // A message may quote bytes of a file that are no UTF-8.
+    const auto text =
+        nb::steal(PyUnicode_DecodeUTF8(message.data(), static_cast<Py_ssize_t>(message.size()), "backslashreplace"));
+    if (text.is_valid()) PyErr_SetObject(cls.ptr(), text.ptr());
 }
 
-std::string answer(const costdb::CostDatabase& database, const std::string& op, std::string csv) {
-    const nb::gil_scoped_release unlocked;
-    return costdb::answer_queries(database, op, CsvTable("query", std::move(csv)));
+std::string answer(const costdb::CostDatabase& database, const std::string& op, const std::string& csv) {
+    return costdb::answer_queries(database, op, CsvTable("query", csv));
 }
 
 void bind_costs(nb::module_& module) {
     using costdb::CostDatabase;
     nb::class_<CostDatabase>(module, "CostDatabase")
-        .def_static("embedded", [](const std::string& device) { return CostDatabase::embedded(device); })
-        .def_static("read", [](const std::filesystem::path& path,
-                               const std::string& device) { return CostDatabase::read(path, device); })
-        .def_prop_ro("device", [](const CostDatabase& database) { return database.device(); })
-        .def("answer", &answer);
+        .def_static(
+            "embedded", [](const std::string& device) { return CostDatabase::embedded(device); }, unlocked())
+        .def_static(
+            "read", [](const std::string& path, const std::string& device) { return CostDatabase::read(path, device); },
+            unlocked())
+        .def("answer", &answer, unlocked());
+}
+
+// Makes what the planner makes at first use and keeps: a child that was forked meanwhile would wait for it for ever.
+void make_constants() {
+    static_cast<void>(workloads::architectures());
+    static_cast<void>(workloads::devices());
+    static_cast<void>(workloads::datasets());
+    static_cast<void>(search::policies());
+    static_cast<void>(search::strategies());
 }
 
 }  // namespace
@@ -105,11 +120,11 @@ NB_MODULE(_core, module) {
             raise(error);
         }
     });
+    make_constants();
     module.attr("__version__") = PIPEWEAVER_VERSION;
-    nb::class_<Control>(module, "Control")
-        .def(nb::init<>())
-        .def("stop", [](Control& control) { control.stopped = true; })
-        .def_prop_ro("stopped", [](const Control& control) { return control.stopped.load(); });
+    nb::class_<Control>(module, "Control").def(nb::init<>()).def("stop", [](Control& control) {
+        control.stopped = true;
+    });
     bind_costs(module);
     bind_problem(module);
     bind_search(module);

@@ -1,7 +1,8 @@
 // What the parts of pipeweaver._core share: a search's clock and interruptions, and the objects that Python holds.
 //
-// Threads      every long call gives the interpreter lock back. Searches run on threads of their own, which no fork can
-//              leave half-made (on_own_threads).
+// Threads      every call that may take long gives the interpreter lock back. Searches run on threads of their own
+//              (on_own_threads), and what the planner makes once is made when the module is imported: a fork at any
+//              moment leaves nothing half-made to the child.
 #pragma once
 
 #include "pipeweaver/base/parallel.hpp"
@@ -27,12 +28,13 @@ struct Control {
     std::atomic<bool> stopped = false;
 };
 
-/// When the searches of a call must end: by its budget, by its Control, or by what Python says: `stop`, a callable, or
-/// a signal such as Ctrl-C, both asked a few times a second. `progress` is told then, too. The objects must outlive it.
+/// When the searches of a call must end: by its budget, by its Control, or by what Python says: `stop`, a callable or
+/// None, or a signal such as Ctrl-C, both asked about twenty times a second. `progress`, a callable, None or null, is
+/// told then, too. The objects must outlive it.
 class Watch {
 public:
-    Watch(Control& control, const nb::object& stop, const nb::object& progress, std::optional<Duration> time)
-        : control_(&control), stop_(&stop), progress_(&progress), time_(time) {}
+    Watch(Control& control, const nb::object& stop, const nb::object* progress, std::optional<Duration> time)
+        : control_(&control), stop_(&stop), progress_(progress), time_(time) {}
 
     planner::Allowance allowance() const;
 
@@ -45,6 +47,9 @@ private:
     std::optional<Duration> time_;
     mutable Clock::time_point asked_ = Clock::now();
 };
+
+/// For functions that touch no Python object themselves: they run without the interpreter lock.
+inline auto unlocked() { return nb::call_guard<nb::gil_scoped_release>(); }
 
 /// A problem as Python holds it.
 struct Problem {

@@ -11,9 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 
@@ -28,7 +26,7 @@ struct Asked {
 
     /// `content`: JSON in place of the file `name`. `batch`: a batch file, or with `samples` what the batch is called.
     Asked(const std::string& name, const std::optional<std::string>& content, const std::optional<std::string>& batch,
-          std::optional<std::string> samples) {
+          const std::optional<std::string>& samples) {
         OptionTable options;
         plan.workload.add_to(options);
         plan.add_to(options);
@@ -36,17 +34,14 @@ struct Asked {
         const auto document = content ? JsonDocument(name, *content) : JsonDocument::read(name);
         options.configure(document.root());
         if (batch) plan.workload.batch = *batch;
-        plan.workload.batch_text = std::move(samples);
+        plan.workload.batch_text = samples;
     }
-
-    Executor executor() const { return on_own_threads(limits.thread_count()); }
 };
 
 struct Plan {
     planner::Request request;
     planner::Plan plan;
     planner::SearchLimits limits;
-    std::string out;
     double seconds = 0;
 
     const planner::ReplicaPlan& replica(std::size_t r) const { return plan.replicas.at(r); }
@@ -67,8 +62,8 @@ struct Plan {
         return emit::actions(one.candidate.step, *one.found.schedule, one.found.replay, emulator::StepInput{}.modes);
     }
 
-    void write(const std::filesystem::path& folder) const {
-        const nb::gil_scoped_release unlocked;
+    void write(const std::string& to) const {
+        const std::filesystem::path folder(to);
         auto files = emit::plan_files(request, plan, folder);
         files.push_back({folder / "run.json", apps::run_json(limits, seconds).dump(1) + "\n"});
         write_files(files);
@@ -78,113 +73,107 @@ struct Plan {
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-std::shared_ptr<Plan> make_plan(const std::string& name, const std::optional<std::string>& content,
-                                const std::optional<std::string>& batch, const std::optional<std::string>& samples,
-                                Control& control, const nb::object& stop, const nb::object& progress) {
-    const nb::gil_scoped_release unlocked;
+// What `make` makes of the request, its costs and threads of its own.
+template <class Make>
+std::shared_ptr<Plan> planned(const Asked& asked, const Make& make) {
     const auto start = Clock::now();
-    const Asked asked(name, content, batch, samples);
-    const auto execute = asked.executor();
+    const auto execute = on_own_threads(asked.limits.thread_count());
     auto request = asked.plan.request(asked.limits, execute);
     const auto costs = costdb::CostDatabase::embedded(request.cluster.device);
+    auto plan = make(request, costs, execute);
+    return std::make_shared<Plan>(Plan{std::move(request), std::move(plan), asked.limits, seconds_since(start)});
+}
+
+std::shared_ptr<Plan> searched(const Asked& asked, const nb::object& stop, const nb::object* progress) {
+    Control control;
     const Watch watch(control, stop, progress, asked.limits.time());
-    auto plan = asked.plan.make_plan(request, costs, execute, watch.allowance());
-    return std::make_shared<Plan>(
-        Plan{std::move(request), std::move(plan), asked.limits, asked.plan.out, seconds_since(start)});
+    return planned(asked, [&](const auto& request, const auto& costs, const auto& execute) {
+        return asked.plan.make_plan(request, costs, execute, watch.allowance());
+    });
 }
 
-std::shared_ptr<Plan> by_policy(const std::string& name, const std::optional<std::string>& content,
-                                const std::optional<std::string>& batch, const std::optional<std::string>& samples,
-                                const std::string& policy) {
-    const nb::gil_scoped_release unlocked;
-    const auto start = Clock::now();
-    const Asked asked(name, content, batch, samples);
-    const auto execute = asked.executor();
-    auto request = asked.plan.request(asked.limits, execute);
-    const auto costs = costdb::CostDatabase::embedded(request.cluster.device);
-    auto plan = planner::plan_by_policy(request, costs, execute, policy);
-    return std::make_shared<Plan>(
-        Plan{std::move(request), std::move(plan), asked.limits, asked.plan.out, seconds_since(start)});
+std::shared_ptr<Plan> make_plan(const Asked& asked, const nb::object& stop, const nb::object& progress) {
+    return searched(asked, stop, &progress);
 }
 
-/// Model, cluster, layout, partition and costs of a job that runs.
+std::shared_ptr<Plan> by_policy(const Asked& asked, const std::string& policy) {
+    return planned(asked, [&](const auto& request, const auto& costs, const auto& execute) {
+        return planner::plan_by_policy(request, costs, execute, policy);
+    });
+}
+
+/// Model, cluster, layout, partition and costs of a job that runs: those of the plan of a first batch.
 class Job {
 public:
-    Job(const Asked& asked, const std::shared_ptr<Plan>& first)
-        : limits_(asked.limits),
-          base_(first->request),
-          partition_(first->replica(0).candidate.partition),
+    Job(const Asked& asked, const nb::object& stop)
+        : first_(searched(asked, stop, nullptr)),
+          base_(first_->request),
           costs_(costdb::CostDatabase::embedded(base_.cluster.device)) {
         base_.samples.clear();
         base_.microbatches.clear();
     }
 
+    const std::shared_ptr<Plan>& first() const { return first_; }
+
     std::shared_ptr<Plan> plan(const std::string& name, const std::optional<std::string>& samples, Control& control,
                                const nb::object& stop, const nb::object& draft) const {
-        const nb::gil_scoped_release unlocked;
         const auto start = Clock::now();
         planner::Request request = base_;
         request.batch = name;
         request.samples = samples ? workloads::parse_batch(name, *samples, request.model)
                                   : workloads::read_batch(name, request.model);
         request.microbatches = workloads::pack(request.samples, request.model);
-        const Watch watch(control, stop, nobody_, limits_.time());
+        const Watch watch(control, stop, nullptr, first_->limits.time());
         const auto made = [&](planner::Plan plan) {
-            return std::make_shared<Plan>(Plan{request, std::move(plan), limits_, {}, seconds_since(start)});
+            return std::make_shared<Plan>(Plan{request, std::move(plan), first_->limits, seconds_since(start)});
         };
         const auto hand_over = [&](planner::Plan plan) {
             auto first = made(std::move(plan));
             const nb::gil_scoped_acquire locked;
             draft(std::move(first));
         };
-        return made(planner::plan_online(request, partition_, costs_, on_own_threads(limits_.thread_count()),
-                                         watch.allowance(), hand_over));
+        return made(planner::plan_online(request, first_->replica(0).candidate.partition, costs_,
+                                         on_own_threads(first_->limits.thread_count()), watch.allowance(), hand_over));
     }
 
 private:
-    planner::SearchLimits limits_;
+    std::shared_ptr<Plan> first_;
     planner::Request base_;
-    partition::Partition partition_;
     costdb::CostDatabase costs_;
-    nb::object nobody_ = nb::none();  // hears of progress
 };
-
-std::pair<std::shared_ptr<Job>, std::shared_ptr<Plan>> make_job(const std::string& name,
-                                                                const std::optional<std::string>& content,
-                                                                const std::optional<std::string>& batch,
-                                                                const std::optional<std::string>& samples,
-                                                                Control& control, const nb::object& stop) {
-    auto first = make_plan(name, content, batch, samples, control, stop, nb::none());
-    return {std::make_shared<Job>(Asked(name, content, batch, samples), first), first};
-}
 
 }  // namespace
 
 void bind_plan(nb::module_& module) {
+    nb::class_<Asked>(module, "Asked")
+        .def(nb::init<const std::string&, const std::optional<std::string>&, const std::optional<std::string>&,
+                      const std::optional<std::string>&>(),
+             nb::arg("name"), nb::arg("content").none(), nb::arg("batch").none(), nb::arg("samples").none())
+        .def_prop_ro("out", [](const Asked& asked) { return asked.plan.out; });
     nb::class_<Plan>(module, "Plan")
         .def_prop_ro("makespan_ns", [](const Plan& plan) { return plan.plan.makespan.count(); })
         .def_prop_ro("lower_bound_ns", [](const Plan& plan) { return plan.plan.lower_bound.count(); })
         .def_prop_ro("step_ns", [](const Plan& plan) { return plan.plan.step.count(); })
         .def_prop_ro("gap",
                      [](const Plan& plan) { return search::relative_gap(plan.plan.makespan, plan.plan.lower_bound); })
-        .def_prop_ro("out", [](const Plan& plan) { return plan.out; })
         .def_prop_ro("seconds", [](const Plan& plan) { return plan.seconds; })
         .def_prop_ro("replicas", [](const Plan& plan) { return plan.plan.replicas.size(); })
-        .def("plan_json", [](const Plan& plan) { return emit::plan_json(plan.request, plan.plan); })
-        .def("assignment_json", [](const Plan& plan) { return emit::assignment_json(plan.request, plan.plan); })
-        .def("problem", &Plan::problem)
-        .def("solution", &Plan::solution)
-        .def("actions_json", &Plan::actions)
-        .def("write", &Plan::write);
-    module.def("plan", &make_plan, nb::arg("name"), nb::arg("content").none(), nb::arg("batch").none(),
-               nb::arg("samples").none(), nb::arg("control"), nb::arg("stop").none(), nb::arg("progress").none());
-    module.def("by_policy", &by_policy, nb::arg("name"), nb::arg("content").none(), nb::arg("batch").none(),
-               nb::arg("samples").none(), nb::arg("policy"));
+        .def(
+            "plan_json", [](const Plan& plan) { return emit::plan_json(plan.request, plan.plan); }, unlocked())
+        .def(
+            "assignment_json", [](const Plan& plan) { return emit::assignment_json(plan.request, plan.plan); },
+            unlocked())
+        .def("problem", &Plan::problem, unlocked())
+        .def("solution", &Plan::solution, unlocked())
+        .def("actions_json", &Plan::actions, unlocked())
+        .def("write", &Plan::write, unlocked());
+    module.def("plan", &make_plan, unlocked(), nb::arg("asked"), nb::arg("stop").none(), nb::arg("progress").none());
+    module.def("by_policy", &by_policy, unlocked(), nb::arg("asked"), nb::arg("policy"));
     nb::class_<Job>(module, "Job")
-        .def("plan", &Job::plan, nb::arg("name"), nb::arg("samples").none(), nb::arg("control"), nb::arg("stop").none(),
-             nb::arg("draft"));
-    module.def("job", &make_job, nb::arg("name"), nb::arg("content").none(), nb::arg("batch").none(),
-               nb::arg("samples").none(), nb::arg("control"), nb::arg("stop").none());
+        .def(nb::init<const Asked&, const nb::object&>(), unlocked(), nb::arg("asked"), nb::arg("stop").none())
+        .def_prop_ro("first", &Job::first)
+        .def("plan", &Job::plan, unlocked(), nb::arg("name"), nb::arg("samples").none(), nb::arg("control"),
+             nb::arg("stop").none(), nb::arg("draft"));
 }
 
 }  // namespace pipeweaver::python

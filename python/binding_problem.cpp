@@ -1,13 +1,14 @@
 // Problems and solutions: files, texts and arrays.
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
+#include "pipeweaver/base/json.hpp"
+#include "pipeweaver/base/options.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emulator/replay.hpp"
 #include "pipeweaver/emulator/stage_table.hpp"
 #include "pipeweaver/search/bounds.hpp"
 #include "python/binding.hpp"
 
-#include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
@@ -24,17 +25,26 @@ std::shared_ptr<Problem> parse(const std::string& name, const std::string& text)
     return std::make_shared<Problem>(Problem{emulator::parse_problem(name, text)});
 }
 
+std::shared_ptr<Problem> read(const std::string& path) {
+    return std::make_shared<Problem>(Problem{emulator::read_problem(path)});
+}
+
+// `csv`: the table in place of the file `name`. `options`: a JSON object with microbatches, capacity and link.
 std::shared_ptr<Problem> from_stages(const std::string& name, const std::optional<std::string>& csv,
-                                     std::int64_t microbatches, const std::optional<std::string>& capacity,
-                                     const std::optional<std::string>& link, bool for_torch) {
-    emulator::StageOptions options;
-    options.microbatches = microbatches;
-    if (capacity) options.capacity = parse_bytes(*capacity);
-    if (link) options.link = parse_bandwidth(*link);
-    options.for_torch = for_torch;
-    if (microbatches < 1) fail(ErrorKind::input, "microbatches: is {}, allowed are whole numbers from 1", microbatches);
-    const auto table = csv ? emulator::parse_stage_table(name, *csv) : emulator::read_stage_table(name);
-    return parse(name, to_json(emulator::stage_problem(table, options)));
+                                     const std::string& options, bool for_torch) {
+    emulator::StageOptions asked;
+    std::optional<std::int64_t> microbatches;
+    OptionTable table;
+    table.integer("microbatches", microbatches, 1, 1'000'000, {});
+    table.parsed("capacity", {}, {}, [&](const std::string& text) { asked.capacity = emulator::parse_capacity(text); });
+    table.parsed("link", {}, {}, [&](const std::string& text) { asked.link = parse_bandwidth(text); });
+    const JsonDocument document("from_stages", options);
+    table.configure(document.root());
+    if (!microbatches) fail(ErrorKind::input, "from_stages: microbatches: is missing, their number is needed");
+    asked.microbatches = *microbatches;
+    asked.for_torch = for_torch;
+    const auto stages = csv ? emulator::parse_stage_table(name, *csv) : emulator::read_stage_table(name);
+    return parse(name, to_json(emulator::stage_problem(stages, asked)));
 }
 
 // A number of each task, or of each rank.
@@ -111,7 +121,6 @@ Array<std::int64_t> modes(const Solution& solution) {
 
 // A solution's schedule, its times and memory worked out again.
 Solution replayed(const Shared& problem, const std::string& name, const std::string& text) {
-    const nb::gil_scoped_release unlocked;
     const auto schedule = emulator::parse_schedule(name, text, problem->file);
     const emulator::Replayer replayer(problem->file.problem);
     const auto replay = replayer.replay(schedule);
@@ -139,15 +148,11 @@ void bind_problem(nb::module_& module) {
     using emulator::Task;
     constexpr auto own = nb::rv_policy::move;  // arrays own their numbers
     nb::class_<Problem>(module, "Problem")
-        .def_static("parse", &parse)
-        .def_static("read",
-                    [](const std::filesystem::path& path) {
-                        return std::make_shared<Problem>(Problem{emulator::read_problem(path)});
-                    })
-        .def_static("from_stages", &from_stages, nb::arg("name"), nb::arg("csv").none(), nb::arg("microbatches"),
-                    nb::arg("capacity").none(), nb::arg("link").none(), nb::arg("for_torch"))
+        .def_static("parse", &parse, unlocked())
+        .def_static("read", &read, unlocked())
+        .def_static("from_stages", &from_stages, unlocked(), nb::arg("name"), nb::arg("csv").none(), nb::arg("options"),
+                    nb::arg("for_torch"))
         .def_prop_ro("name", [](const Problem& problem) { return problem.file.problem.name; })
-        .def_prop_ro("sha256", [](const Problem& problem) { return problem.file.sha256; })
         .def_prop_ro("ranks", [](const Problem& problem) { return problem.file.problem.ranks.size(); })
         .def("to_json", [](const Problem& problem) { return to_json(problem.file.problem); })
         .def_prop_ro("rank", numbers([](const Task& task) { return static_cast<std::int64_t>(index(task.rank)); }), own)
@@ -167,7 +172,7 @@ void bind_problem(nb::module_& module) {
         .def_prop_ro("peak_bytes", &peaks, own)
         .def_prop_ro("mode", &modes, own);
     module.def("read_text", [](const std::string& path) { return read_file(path); });
-    module.def("replay", &replayed);
+    module.def("replay", &replayed, unlocked());
 }
 
 }  // namespace pipeweaver::python

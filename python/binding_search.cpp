@@ -35,8 +35,7 @@ std::vector<emulator::Schedule> starts_from(const Solution* warm, const Problem&
 
 // `options`: a JSON object with the command's options as keys.
 Solution solve(const std::shared_ptr<const Problem>& problem, const std::string& options, const Solution* warm,
-               Control& control, const nb::object& stop, const nb::object& progress) {
-    const nb::gil_scoped_release unlocked;
+               const nb::object& stop, const nb::object& progress) {
     OptionTable table;
     const SolveOptions asked(table);
     planner::SearchLimits limits;
@@ -51,7 +50,8 @@ Solution solve(const std::shared_ptr<const Problem>& problem, const std::string&
     request.lower_memory = !asked.then.empty();
     const emulator::Replayer replayer(problem->file.problem);
     request.starts = starts_from(warm, *problem, replayer);
-    const Watch watch(control, stop, progress, limits.time());
+    Control control;
+    const Watch watch(control, stop, &progress, limits.time());
     const auto execute = on_own_threads(limits.thread_count());
     const auto found = planner::solve_problem(replayer, request, execute, watch.allowance());
     if (!found.schedule) fail(ErrorKind::limit, "{}: {}", problem->file.problem.name, found.why_not);
@@ -61,7 +61,7 @@ Solution solve(const std::shared_ptr<const Problem>& problem, const std::string&
 }  // namespace
 
 void bind_search(nb::module_& module) {
-    module.def("solve", &solve, nb::arg("problem"), nb::arg("options"), nb::arg("warm").none(), nb::arg("control"),
+    module.def("solve", &solve, unlocked(), nb::arg("problem"), nb::arg("options"), nb::arg("warm").none(),
                nb::arg("stop").none(), nb::arg("progress").none());
 }
 

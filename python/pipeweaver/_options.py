@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Union
@@ -10,6 +11,7 @@ from typing import Any, Union
 import numpy as np
 import numpy.typing as npt
 
+from . import _core
 from .errors import InputError
 
 Numbers = npt.NDArray[np.int64]
@@ -21,21 +23,32 @@ Progress = Union[Callable[[dict[str, Any]], object], None]
 
 
 def as_json(name: str, value: object) -> str:
-    """The value as JSON. Raises InputError for what JSON cannot say."""
+    """The value as JSON, NumPy's numbers and arrays included. Raises InputError for what JSON cannot say."""
     try:
-        return json.dumps(value, allow_nan=False)
-    except (TypeError, ValueError) as error:
+        return json.dumps(value, allow_nan=False, default=_plain)
+    except (TypeError, ValueError, RecursionError) as error:
         raise InputError(f"{name}: is not made of what JSON has: {error}") from None
 
 
-def seconds(value: float | str) -> str:
-    """A budget: a number is seconds, a text has a unit."""
-    return value if isinstance(value, str) else f"{round(value * 1e9)}ns"
+def _plain(value: object) -> object:
+    if isinstance(value, (np.generic, np.ndarray)):
+        return value.tolist()
+    raise TypeError(f"Object of type {type(value).__name__}")
 
 
 def size(value: int | str | None, unit: str) -> str | None:
     """A size or speed: a number is bytes (a second), a text has a unit."""
     return value if value is None or isinstance(value, str) else f"{value}{unit}"
+
+
+def as_path(path: Path) -> str:
+    """The path as a text. Raises InputError where it is none."""
+    text = os.fsdecode(path)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InputError(f"{text!r}: is no path in UTF-8") from None
+    return text
 
 
 def as_options(name: str, options: Mapping[str, Any]) -> str:
@@ -44,19 +57,22 @@ def as_options(name: str, options: Mapping[str, Any]) -> str:
     for key, value in options.items():
         if value is None:
             continue
-        if key == "budget" and not isinstance(value, str):
-            value = seconds(value)
-        given[key.replace("_", "-")] = os.fspath(value) if isinstance(value, os.PathLike) else value
+        if key == "budget":
+            value = _seconds(value)
+        given[str(key).replace("_", "-")] = as_path(value) if isinstance(value, os.PathLike) else value
     return as_json(name, given)
 
 
-def as_arguments(config: Config, batch: Batch | None) -> tuple[str, str | None, str | None, str | None]:
-    """What the compiled functions take: a configuration's name and content, the batch's name and samples."""
+def _seconds(value: Any) -> Any:
+    """A budget: a number is seconds, a text has a unit."""
+    return f"{round(value * 1e9)}ns" if isinstance(value, (int, float)) and math.isfinite(value) else value
+
+
+def as_asked(config: Config, batch: Batch | None) -> _core.Asked:
+    """What a configuration and a batch ask for."""
     if isinstance(config, Mapping):
-        name, content = "config", as_options("config", config)
-    else:
-        name, content = os.fspath(config), None
-    return name, content, *as_batch(batch)
+        return _core.Asked("config", as_options("config", config), *as_batch(batch))
+    return _core.Asked(as_path(config), None, *as_batch(batch))
 
 
 def as_batch(batch: Batch | None) -> tuple[str | None, str | None]:
@@ -64,5 +80,5 @@ def as_batch(batch: Batch | None) -> tuple[str | None, str | None]:
     if batch is None:
         return None, None
     if isinstance(batch, (str, os.PathLike)):
-        return os.fspath(batch), None
+        return as_path(batch), None
     return "batch", "".join(as_json(f"batch:{i + 1}", sample) + "\n" for i, sample in enumerate(batch))

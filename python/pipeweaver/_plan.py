@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from functools import cached_property
 from typing import Any
 
 from . import _core
-from ._options import Batch, Config, Path, Progress, Stop, as_arguments
+from ._options import Batch, Config, Path, Progress, Stop, as_asked, as_path
 from .problem import Problem, Solution, as_dict
 
 
@@ -76,7 +75,7 @@ class Plan:
 
     def write(self, folder: Path) -> None:
         """Writes the plan folder, the same bytes as `pipeweaver plan --out` but for run.json."""
-        self._core.write(os.fspath(folder))
+        self._core.write(as_path(folder))
 
     def __repr__(self) -> str:
         return f"<Plan: step {self.step_ns / 1e6:.3f} ms, gap {100 * self.gap:.1f} %, {len(self.replicas)} replica(s)>"
@@ -92,15 +91,22 @@ def plan(
 ) -> Plan:
     """Plans a step. `config` has the options of `pipeweaver plan` as keys, or names such a file; `batch` is a list of
     samples as in a batch file, or names one. With `out`, or that key, the plan folder is written. `stop` ends the
-    searches early with the best so far; it is asked, and `progress` told, about twenty times a second."""
-    made = Plan(_core.plan(*as_arguments(config, batch), _core.Control(), stop, progress))
-    folder = made._core.out if out is None else out
+    searches early with the best so far; it is asked, and `progress` told, about twenty times a second.
+
+    Raises InputError, FileError, LimitError; what `stop` and `progress` raise; KeyboardInterrupt."""
+    asked = as_asked(config, batch)
+    return _written(Plan(_core.plan(asked, stop, progress)), asked, out)
+
+
+def emulate(config: Config, batch: Batch | None = None, *, policy: str = "1f1b", out: Path | None = None) -> Plan:
+    """The step as a known policy runs it, without a search, on the partition (of `config`, else of all) where the
+    policy is fastest. Raises InputError, FileError, LimitError."""
+    asked = as_asked(config, batch)
+    return _written(Plan(_core.by_policy(asked, policy)), asked, out)
+
+
+def _written(made: Plan, asked: _core.Asked, out: Path | None) -> Plan:
+    folder = asked.out if out is None else out
     if folder:
         made.write(folder)
     return made
-
-
-def emulate(config: Config, batch: Batch | None = None, *, policy: str = "1f1b") -> Plan:
-    """The step as a known policy runs it, without a search, on the partition (of `config`, else of all) where the
-    policy is fastest."""
-    return Plan(_core.by_policy(*as_arguments(config, batch), policy))

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
-import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from . import _core
-from ._options import Path
+from ._options import Path, as_path
 from .problem import as_csv
 
 
@@ -28,7 +27,7 @@ class CostDatabase:
     @classmethod
     def open(cls, path: Path) -> CostDatabase:
         """A file that `pipeweaver costdb import` made; it is read at the first query of each device."""
-        return cls(os.fspath(path))
+        return cls(as_path(path))
 
     def query(self, device: str, op: str, rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Each row with `latency_us`, `basis` and `error_percent`; `op` and the rows' keys are those of

@@ -15,7 +15,7 @@ from concurrent.futures import CancelledError
 from typing import Any
 
 from . import _core
-from ._options import Batch, Config, Stop, as_arguments, as_batch
+from ._options import Batch, Config, Stop, as_asked, as_batch
 from .errors import PipeweaverError
 from ._plan import Plan
 
@@ -111,8 +111,8 @@ class Planner:
     def __init__(self, config: Config, sample: Batch | None = None, *, stop: Stop = None) -> None:
         """Plans a first batch (`sample`, or what `config` names) as plan() does; its layout and partition stay. The
         budget of `config` is that of every plan."""
-        self._job, first = _core.job(*as_arguments(config, sample), _core.Control(), stop)
-        self.first = Plan(first)
+        self._job = _core.Job(as_asked(config, sample), stop)
+        self.first = Plan(self._job.first)
         self._forget()
         _planners.add(self)
 

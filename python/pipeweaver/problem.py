@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Union
 
 from . import _core
-from ._options import Numbers, Path, Progress, Stop, as_json, as_options, size
+from ._options import Numbers, Path, Progress, Stop, as_json, as_options, as_path, size
 
 
 class Problem:
@@ -22,7 +22,7 @@ class Problem:
     @classmethod
     def from_file(cls, path: Path) -> Problem:
         """Reads a problem file (`pipeweaver-problem/1`; JSON or YAML, gzip allowed)."""
-        return cls(_core.Problem.read(os.fspath(path)))
+        return cls(_core.Problem.read(as_path(path)))
 
     @classmethod
     def from_dict(cls, problem: Mapping[str, Any]) -> Problem:
@@ -42,10 +42,11 @@ class Problem:
         """A chain of stages by their measured times: rows, or a CSV file, with the columns of
         docs/your-own-stage-times.md. `capacity` is memory of each rank (bytes, or a text like "73.6GiB"), `link` the
         speed between ranks (bytes a second, or a text like "50GB/s")."""
-        limits = (microbatches, size(capacity, "B"), size(link, "B/s"), for_torch)
+        options = {"microbatches": microbatches, "capacity": size(capacity, "B"), "link": size(link, "B/s")}
+        given = as_options("from_stages", options), for_torch
         if isinstance(stages, (str, os.PathLike)):
-            return cls(_core.Problem.from_stages(os.fspath(stages), None, *limits))
-        return cls(_core.Problem.from_stages("stages", as_csv(stages), *limits))
+            return cls(_core.Problem.from_stages(as_path(stages), None, *given))
+        return cls(_core.Problem.from_stages("stages", as_csv(stages), *given))
 
     def to_dict(self) -> dict[str, Any]:
         """The content of its file."""
@@ -188,7 +189,7 @@ def solve(
         },
     )
     start = None if warm is None else _solution(problem, warm)
-    return Solution(_core.solve(problem._core, options, start, _core.Control(), stop, progress))
+    return Solution(_core.solve(problem._core, options, start, stop, progress))
 
 
 def replay(problem: Problem, solution: AnySolution) -> Solution:
@@ -203,7 +204,7 @@ def _solution(problem: Problem, solution: AnySolution) -> _core.Solution:
         return solution._core
     if isinstance(solution, Mapping):
         return _core.replay(problem._core, "solution", as_json("solution", solution))
-    path = os.fspath(solution)
+    path = as_path(solution)
     return _core.replay(problem._core, path, _core.read_text(path))
 
 

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace pipeweaver::emulator {
@@ -50,6 +51,9 @@ struct StageOptions {
     /// receive buffers for all microbatches are held all the time.
     bool for_torch = false;
 };
+
+/// A rank's memory, as parse_bytes(). Throws Error{input} also for 0.
+[[nodiscard]] Bytes parse_capacity(std::string_view text);
 
 /// Most tasks that a table and a number of microbatches may give.
 inline constexpr std::int64_t most_stage_tasks = 50'000;
