@@ -82,11 +82,11 @@ install_torch() {
   pip_install "${cpu_index[@]}" --requirement tests/python/requirements-torch.txt
 }
 
-# The wheel, from the release build's objects as far as ccache has them: same compiler name, same flags.
+# The wheel, from the release build's objects as far as ccache has them: same compiler, same flags.
 python_package() {
   pip_install --requirement tests/python/requirements-package.txt || return
   rm -rf build/wheel
-  CXX=c++ CMAKE_BUILD_PARALLEL_LEVEL=$(nproc) .venv/bin/python -m pip --quiet --disable-pip-version-check wheel \
+  CMAKE_BUILD_PARALLEL_LEVEL=$(nproc) .venv/bin/python -m pip --quiet --disable-pip-version-check wheel \
     --no-build-isolation --no-deps --wheel-dir build/wheel . && pip_install --no-deps --force-reinstall build/wheel/*.whl
 }
 

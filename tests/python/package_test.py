@@ -9,6 +9,7 @@ import json
 import multiprocessing
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -64,6 +65,17 @@ def test_without_pytorch_its_part_says_so():
     done = python("import sys; sys.modules['torch'] = None\nimport pipeweaver.torch")
     assert done.returncode == 1
     assert "pipeweaver.torch needs PyTorch" in done.stderr.splitlines()[-1]
+
+
+def test_the_examples_of_the_page_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # they write a plan
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    blocks = re.findall("^```python\n(.*?)^```", (ROOT / "docs/python.md").read_text(), re.DOTALL | re.MULTILINE)
+    names = {"next_batch": samples(8), "run_step": lambda plan: None}
+    for block in blocks:
+        exec(block, names)
+    assert (tmp_path / "plan-python/plan.json").is_file() and names["solution"].gap >= 0
+    names["planner"].close()
 
 
 @pytest.fixture(scope="session")
