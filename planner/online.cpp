@@ -134,6 +134,13 @@ Plan plan_by_policy(const Request& request, const costdb::CostDatabase& costs, c
     return prepared.plan(request, std::move(*best));
 }
 
+Split split_like(const Plan& plan) {
+    for (const ReplicaPlan& replica : plan.replicas)
+        for (const Task& task : replica.candidate.step.problem.tasks)
+            if (task.kind == TaskKind::weight_gradient) return Split::always;
+    return Split::never;
+}
+
 Plan plan_online(const Request& request, const partition::Partition& partition, const costdb::CostDatabase& costs,
                  const Executor& execute, const Allowance& allowance, const OnDraft& draft) {
     Prepared prepared(request, costs, execute, partition);

@@ -111,6 +111,7 @@ public:
           costs_(costdb::CostDatabase::embedded(base_.cluster.device)) {
         base_.samples.clear();
         base_.microbatches.clear();
+        if (base_.split == planner::Split::automatic) base_.split = planner::split_like(first_->plan);
     }
 
     const std::shared_ptr<Plan>& first() const { return first_; }

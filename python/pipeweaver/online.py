@@ -19,7 +19,7 @@ from ._options import Batch, Config, Stop, as_asked, as_batch
 from .errors import PipeweaverError
 from ._plan import Plan
 
-# A search ends within a round (10 ms) of being told to; then the plan is put together.
+# A search ends within a round (10 ms at most) of being told to; then the plan is put together.
 _seconds_to_finish = 0.03
 
 
@@ -109,8 +109,9 @@ class Planner:
     _thread: threading.Thread | None
 
     def __init__(self, config: Config, sample: Batch | None = None, *, stop: Stop = None) -> None:
-        """Plans a first batch (`sample`, or what `config` names) as plan() does; its layout and partition stay. The
-        budget of `config` is that of every plan."""
+        """Plans a first batch (`sample`, or what `config` names) as plan() does; its layout and partition stay, and
+        whether backwards are split. The budget of `config` is that of every plan. `stop` is for the first plan alone.
+        Raises as plan()."""
         self._job = _core.Job(as_asked(config, sample), stop)
         self.first = Plan(self._job.first)
         self._forget()

@@ -117,3 +117,15 @@ TEST_CASE("a plan that is wanted at once is the draft") {
     REQUIRE(draft);
     for (std::size_t r = 0; r < 2; ++r) CHECK(plan.replicas[r].found.schedule == draft->replicas[r].found.schedule);
 }
+
+TEST_CASE("a running job splits backwards where its first plan does") {
+    auto request = small_request();
+    const auto costs = costs_of(request);
+    const auto dip = dip_of(request, costs);
+    request.split = Split::never;
+    CHECK(split_like(plan_online(request, dip, costs, in_order, until_rounds)) == Split::never);
+    request.split = Split::always;
+    const auto plan = plan_online(request, dip, costs, in_order, until_rounds);
+    REQUIRE(split_like(plan) == Split::always);
+    check_verified(request, plan);
+}

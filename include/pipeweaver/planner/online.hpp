@@ -1,8 +1,8 @@
 // Plans for a job that runs: batch after batch on one partition (the weights lie where they lie), first a plan without
 // a search, ready soon, then the best that is found until the caller needs it.
 //
-// Threads      plan() may be called from any thread, several at once.
-// Determinism  plan_by_policy() is a function of its arguments; plan() with `max_rounds` of request and batch.
+// Threads      any number of calls at once.
+// Determinism  plan_by_policy() is a function of its arguments; plan_online() with `max_rounds` is one of them, too.
 #pragma once
 
 #include "pipeweaver/planner/plan.hpp"
@@ -19,6 +19,10 @@ namespace pipeweaver::planner {
 [[nodiscard]] Plan plan_by_policy(const Request& request, const costdb::CostDatabase& costs, const Executor& execute,
                                   std::string_view policy = {},
                                   const std::optional<partition::Partition>& partition = std::nullopt);
+
+/// Whether backwards are worth splitting where `plan` is the first plan of a job. Trying both takes a part of the time
+/// that is known beforehand, and a running job does not know how long a search may last.
+[[nodiscard]] Split split_like(const Plan& plan);
 
 /// Is handed a plan that runs, while a better one is searched for.
 using OnDraft = std::function<void(Plan)>;
