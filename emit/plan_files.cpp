@@ -53,8 +53,8 @@ std::vector<FileToWrite> plan_files(const Request& request, const Plan& plan, co
         const auto place = folder / fmt::format("replica-{:03}", r);
         const Problem& problem = replica.candidate.step.problem;
         add_pair(files, place, problem, replica.found);
-        files.push_back({place / "actions.json",
-                         actions(replica.candidate.step, *replica.found.schedule, replica.found.replay, modes)});
+        files.push_back({place / "actions.json", actions(replica.candidate.step, *replica.found.schedule,
+                                                         replica.found.replay, modes, replica_data(request, plan, r))});
         files.push_back(
             {place / "trace.json.gz", chrome_trace(Replayer(problem), *replica.found.schedule, replica.found.replay)});
     }

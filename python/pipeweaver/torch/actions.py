@@ -1,0 +1,241 @@
+"""Action lists ("pipeweaver-actions/1", docs/formats.md) as values."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Union
+
+from ..errors import PipeweaverError
+
+FORMAT = "pipeweaver-actions"
+VERSION = 1
+COMPUTE = ("F", "B", "I", "W")
+RECOMPUTE = ("none", "half", "full")
+
+
+class Place(NamedTuple):
+    """One unit's pass through one stage."""
+
+    stage: int
+    microbatch: int
+    item: int
+
+    def __str__(self) -> str:
+        return f"stage {self.stage}, microbatch {self.microbatch}, item {self.item}"
+
+
+@dataclass(frozen=True)
+class Part:
+    """Consecutive layers of a module inside a stage; `layers` None: all of it."""
+
+    module: str
+    first_layer: int | None
+    layers: int | None
+    trainable: bool
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What a chunk is built from, and what it is given."""
+
+    stage: int
+    rank: int
+    chain: str
+    trainable: bool
+    gradient: bool
+    reads_batch: bool
+    inputs: tuple[str, ...]
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """What goes from one pass to another. `gradient` (of an activation) and `of` (of a gradient) are each other's
+    numbers; `shape` None: not known to the plan."""
+
+    tensor: int
+    kind: str
+    source: Place
+    target: Place
+    shape: tuple[int, ...] | None
+    dtype: str
+    join: str = "previous"
+    slices: tuple[tuple[int, int], ...] = ()
+    gradient: int | None = None
+    of: int | None = None
+
+
+@dataclass(frozen=True)
+class Compute:
+    """F, B, I or W of a pass. `loss_weight` None: no loss follows this forward."""
+
+    op: str
+    task: int
+    place: Place
+    recompute: str = "none"
+    loss_weight: float | None = None
+
+
+@dataclass(frozen=True)
+class Message:
+    """send, receive or wait."""
+
+    op: str
+    tensor: int
+    peer: int = -1
+    tag: int = -1
+
+
+@dataclass(frozen=True)
+class Reduce:
+    """The gradients of these stages are complete on this rank."""
+
+    stages: tuple[int, ...]
+
+
+Action = Union[Compute, Message, Reduce]
+
+
+@dataclass(frozen=True)
+class Actions:
+    """One replica's step: what each rank does, in order."""
+
+    problem: str
+    replica: int
+    replicas: int
+    ranks: int
+    most_alive: tuple[int, ...]
+    stages: Mapping[int, Stage]
+    tensors: tuple[Tensor, ...]
+    lists: tuple[tuple[Action, ...], ...]
+    text: str = ""
+
+    def on_rank(self, rank: int) -> dict[int, Stage]:
+        """The rank's stages by number."""
+        return {number: stage for number, stage in self.stages.items() if stage.rank == rank}
+
+    def with_shapes(self, shapes: Mapping[int, tuple[int, ...]]) -> Actions:
+        """For plans that do not know shapes (those of measured stage times): `shapes` has each stage's output."""
+
+        def known(tensor: Tensor) -> Tensor:
+            stage = tensor.source.stage if tensor.kind == "activation" else tensor.target.stage
+            return replace(tensor, shape=tuple(shapes[stage])) if tensor.shape is None and stage in shapes else tensor
+
+        return replace(self, tensors=tuple(known(tensor) for tensor in self.tensors))
+
+
+class _Reader:
+    """Takes values out of parsed JSON, naming the place of what is missing or of another type."""
+
+    def __init__(self, value: Any, where: str) -> None:
+        if not isinstance(value, dict):
+            raise PipeweaverError(f"{where}: is {type(value).__name__}, an object is needed")
+        self.value, self.where = value, where
+
+    def get(self, key: str, kind: type | tuple[type, ...], *default: Any) -> Any:
+        if key not in self.value:
+            if default:
+                return default[0]
+            raise PipeweaverError(f"{self.where}.{key}: is missing")
+        found = self.value[key]
+        if not isinstance(found, kind) or (isinstance(found, bool) and kind is not bool):
+            raise PipeweaverError(f"{self.where}.{key}: is {json.dumps(found)[:40]}, which is of another type")
+        return found
+
+    def number(self, key: str, *default: int | None) -> Any:
+        found = self.get(key, (int, type(None)) if default else int, *default)
+        if found is not None and found < 0:
+            raise PipeweaverError(f"{self.where}.{key}: is {found}, allowed are whole numbers from 0")
+        return found
+
+    def one_of(self, key: str, allowed: tuple[str, ...], *default: str) -> str:
+        found: str = self.get(key, str, *default)
+        if found not in allowed:
+            raise PipeweaverError(f"{self.where}.{key}: is '{found}', allowed are {', '.join(allowed)}")
+        return found
+
+    def objects(self, key: str) -> list[_Reader]:
+        return [_Reader(entry, f"{self.where}.{key}[{i}]") for i, entry in enumerate(self.get(key, list))]
+
+    def place(self) -> Place:
+        return Place(self.number("stage"), self.number("microbatch"), self.number("item"))
+
+    def child(self, key: str) -> _Reader:
+        return _Reader(self.get(key, dict), f"{self.where}.{key}")
+
+
+def _stage(entry: _Reader) -> Stage:
+    parts = tuple(Part(part.get("module", str), part.number("first_layer", None), part.number("layers", None),
+                       part.get("trainable", bool, True)) for part in entry.objects("parts"))
+    return Stage(entry.number("stage"), entry.number("rank"), entry.get("chain", str), entry.get("trainable", bool),
+                 entry.get("gradient", bool), entry.get("reads_batch", bool), tuple(entry.get("inputs", list)), parts)
+
+
+def _shape(entry: _Reader) -> tuple[int, ...] | None:
+    shape = entry.get("shape", (list, type(None)))
+    if shape is None:
+        return None
+    if not all(isinstance(size, int) and size >= 0 for size in shape):
+        raise PipeweaverError(f"{entry.where}.shape: is {shape}, allowed are whole numbers from 0")
+    return tuple(shape)
+
+
+def _tensor(entry: _Reader) -> Tensor:
+    kind = entry.one_of("kind", ("activation", "gradient"))
+    common = (entry.number("tensor"), kind, entry.child("from").place(), entry.child("to").place(), _shape(entry),
+              entry.get("dtype", str))
+    if kind == "gradient":
+        return Tensor(*common, of=entry.number("of"))
+    slices = tuple((int(first), int(end)) for first, end in entry.get("slices", list, []))
+    return Tensor(*common, join=entry.one_of("join", ("previous", "item")), slices=slices,
+                  gradient=entry.number("gradient", None))
+
+
+def _action(entry: _Reader) -> Action:
+    op = entry.one_of("op", (*COMPUTE, "send", "receive", "wait", "reduce"))
+    if op == "reduce":
+        return Reduce(tuple(entry.get("stages", list)))
+    if op == "wait":
+        return Message(op, entry.number("tensor"))
+    if op in ("send", "receive"):
+        return Message(op, entry.number("tensor"), entry.number("peer"), entry.number("tag"))
+    weight = entry.get("loss_weight", (int, float, type(None)), None)
+    return Compute(op, entry.number("task"), entry.place(), entry.one_of("recompute", RECOMPUTE, "none"),
+                   None if weight is None else float(weight))
+
+
+def _require_format(entry: _Reader) -> None:
+    name, _, version = str(entry.get("format", str)).partition("/")
+    if name != FORMAT or not version.isdigit():
+        raise PipeweaverError(f"{entry.where}.format: is '{entry.value['format']}', '{FORMAT}/{VERSION}' is needed")
+    if int(version) != VERSION:
+        raise PipeweaverError(f"{entry.where}.format: is version {version}, this executor reads version {VERSION}")
+
+
+def parse_actions(text: str, name: str = "actions") -> Actions:
+    """The lists in `text`. Raises PipeweaverError naming the place of what is wrong; `name` stands for the file."""
+    try:
+        entry = _Reader(json.loads(text), name)
+    except ValueError as error:
+        raise PipeweaverError(f"{name}: is not JSON: {error}") from error
+    _require_format(entry)
+    stages = {stage.stage: stage for stage in map(_stage, entry.objects("stages"))}
+    lists = []
+    for rank, row in enumerate(entry.get("actions", list)):
+        lists.append(tuple(_action(_Reader(one, f"{name}.actions[{rank}][{i}]")) for i, one in enumerate(row)))
+    return Actions(entry.get("problem", str), entry.number("replica"), entry.number("replicas"), entry.number("ranks"),
+                   tuple(entry.get("most_alive", list)), stages, tuple(map(_tensor, entry.objects("tensors"))),
+                   tuple(lists), text)
+
+
+def read_actions(source: str | os.PathLike[str]) -> Actions:
+    """Reads a file actions.json. Raises PipeweaverError naming file and place."""
+    path = pathlib.Path(source)
+    try:
+        return parse_actions(path.read_text(encoding="utf-8"), str(path))
+    except (OSError, UnicodeDecodeError) as error:
+        raise PipeweaverError(f"{path}: cannot be read: {error}") from error
