@@ -1,0 +1,141 @@
+"""How ranks end together when one of them cannot go on.
+
+A rank that fails writes why into the job's store, then closes its connections. Whoever waits for it gets an error at
+once, reads why, and does the same; so the news travels without a thread that watches. A rank that was killed writes
+nothing: its peers see the connection end, say whom they waited for, and the one who waits for nobody is the culprit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from ..errors import PipeweaverError
+
+GRACE_S = 1.0
+
+
+class LostRankError(PipeweaverError):
+    """Another rank failed; the message is what all ranks say."""
+
+
+def one_line(error: BaseException) -> str:
+    """'ValueError: what it says', on one line."""
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+class Job:
+    """The store under the keys of one group of ranks and one step. Global ranks throughout."""
+
+    def __init__(self, group: Any, device: torch.device) -> None:
+        self.group, self.device = group, device
+        self.ranks: list[int] = dist.get_process_group_ranks(group)
+        self.me = dist.get_rank()
+        self.store = dist.distributed_c10d._get_default_store()
+        self.prefix = f"pipeweaver/{dist.distributed_c10d._get_process_group_name(group)}"
+        self.step = 0
+        self.verdict_before = f"{self.prefix}/none"
+
+    def key(self, name: str) -> str:
+        return f"{self.prefix}/{self.step}/{name}"
+
+    def read(self, name: str) -> str | None:
+        """The key's value, None if it is not set or the store does not answer."""
+        with contextlib.suppress(RuntimeError):
+            if self.store.check([self.key(name)]):
+                return str(self.store.get(self.key(name)).decode())
+        return None
+
+    def write(self, name: str, value: str) -> None:
+        with contextlib.suppress(RuntimeError):
+            self.store.set(self.key(name), value)
+
+    def give_reason(self, reason: str) -> None:
+        """Unless somebody was first."""
+        with contextlib.suppress(RuntimeError):
+            self.store.compare_set(self.key("reason"), "", reason)
+
+    def reason(self) -> str | None:
+        return self.read("reason")
+
+    def close(self) -> None:
+        """Ends every transfer of this process in the group, under way or to come: its peers see the connection end."""
+        if len(self.ranks) == 1:
+            return
+        with contextlib.suppress(RuntimeError, ValueError):
+            if dist.get_backend(self.group) != "gloo":
+                dist.distributed_c10d._abort_process_group(self.group)
+                return
+            # gloo has no abort, but closes all connections of a process of which one transfer took too long.
+            other = next(rank for rank in self.ranks if rank != self.me)
+            never = dist.irecv(torch.empty(1), src=other, group=self.group, tag=(1 << 31) - 1)
+            if never is not None:
+                never.wait(timedelta(milliseconds=1))
+
+
+def _culprit(job: Job, awaited: int) -> int:
+    """Follows who waits for whom to the rank that waits for nobody."""
+    seen: set[int] = set()
+    while awaited not in seen:
+        seen.add(awaited)
+        further = job.read(f"waits/{awaited}")
+        if further is None:
+            break
+        awaited = int(further)
+    return awaited
+
+
+def explain(jobs: Sequence[Job], job: Job, awaited: int | None, error: BaseException) -> LostRankError:
+    """What ended a transfer of `job`, in which rank `awaited` was waited for (None: all of its ranks). Waits up to
+    GRACE_S for those who know; tells all `jobs`."""
+    job.write(f"waits/{job.me}", str(job.me if awaited is None else awaited))
+    deadline = time.monotonic() + GRACE_S
+    reason = None
+    while reason is None and time.monotonic() < deadline:
+        reason = next((found for one in jobs if (found := one.reason())), None)
+        if reason is None:
+            time.sleep(0.02)
+    if reason is None:
+        if awaited is None:
+            silent = [rank for rank in job.ranks if rank != job.me and job.read(f"waits/{rank}") is None]
+            who = "rank " + " or ".join(map(str, silent or [rank for rank in job.ranks if rank != job.me]))
+        else:
+            who = f"rank {_culprit(job, awaited)}"
+        reason = f"{who} was lost: {one_line(error)}"
+    for one in jobs:
+        one.give_reason(reason)
+    return LostRankError(reason)
+
+
+def agree(job: Job, problem: str | None, timeout: timedelta) -> str | None:
+    """Every rank of the group says what is wrong (None: nothing); all get the first that has something to say.
+    Raises PipeweaverError where a rank does not answer in time."""
+    if len(job.ranks) == 1:
+        return problem
+    leader = job.ranks[0]
+    try:
+        if job.me == leader:
+            answers = [problem or ""]
+            for rank in job.ranks[1:]:
+                job.store.wait([job.key(f"says/{rank}")], timeout)
+                answers.append(job.store.get(job.key(f"says/{rank}")).decode())
+                job.store.delete_key(job.key(f"says/{rank}"))
+            # All have read the verdict before.
+            job.store.delete_key(job.verdict_before)
+            verdict = next((answer for answer in answers if answer), "")
+            job.store.set(job.key("verdict"), verdict or "-")
+            job.verdict_before = job.key("verdict")
+        else:
+            job.store.set(job.key(f"says/{job.me}"), problem or "")
+            job.store.wait([job.key("verdict")], timeout)
+            verdict = job.store.get(job.key("verdict")).decode()
+    except RuntimeError as error:
+        raise PipeweaverError(f"a rank of {job.ranks} did not load its plan in time: {one_line(error)}") from error
+    return None if verdict in ("", "-") else str(verdict)

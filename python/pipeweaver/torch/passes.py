@@ -1,0 +1,156 @@
+"""One unit's forward and backward through one chunk: what autograd keeps, and when it lets go."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+from torch.utils.checkpoint import checkpoint
+
+from .actions import Place
+
+Tensor = torch.Tensor
+
+
+def task_seed(seed: int, replica: int, place: Place) -> int:
+    """The seed of the random numbers that a pass draws: the same in its forward, its recomputation, and in any plan
+    that has the pass."""
+    return zlib.crc32(repr((seed, replica, *place)).encode())
+
+
+@contextlib.contextmanager
+def random_state(seed: int, device: torch.device) -> Iterator[None]:
+    """Draws from `seed` inside; the generators are as before afterwards."""
+    devices = [device] if device.type != "cpu" else []
+    with torch.random.fork_rng(devices, device_type=device.type if devices else "cuda"):
+        torch.manual_seed(seed)
+        yield
+
+
+def blocks_of(chunk: torch.nn.Module) -> list[torch.nn.Module]:
+    """The chunk's repeated blocks: its `blocks`, or the children of a Sequential; none if it has neither."""
+    blocks = getattr(chunk, "blocks", chunk if isinstance(chunk, torch.nn.Sequential) else ())
+    return list(blocks)
+
+
+@contextlib.contextmanager
+def half_recomputed(chunk: torch.nn.Module) -> Iterator[None]:
+    """Inside, the first half (rounded up) of the chunk's blocks keep their inputs alone."""
+    blocks = blocks_of(chunk)
+    chosen = blocks[: (len(blocks) + 1) // 2]
+    for block in chosen:
+        again = functools.partial(checkpoint, block.forward, use_reentrant=False)
+        block.__dict__["forward"] = again
+    try:
+        yield
+    finally:
+        for block in chosen:
+            del block.__dict__["forward"]
+
+
+class Pass:
+    """Forward, then backward (B) or input gradient and weight gradient (I, W).
+
+    `run` gives the chunk's output, or the weighted loss behind it; `leaves` are its inputs from other passes, those
+    with requires_grad get gradients. `recompute` is none, half or full (run again in B or I)."""
+
+    def __init__(self, chunk: torch.nn.Module, run: Callable[[], Tensor], leaves: Sequence[Tensor], recompute: str,
+                 split: bool, backward: bool) -> None:
+        self.weights = [weight for weight in chunk.parameters() if weight.requires_grad]
+        self.chunk: torch.nn.Module | None = chunk
+        self.run: Callable[[], Tensor] | None = run
+        self.leaves = list(leaves)
+        self.recompute = "full" if recompute == "half" and not blocks_of(chunk) else recompute
+        self.split, self.has_backward = split, backward
+        self.output: Any = None
+        self.kept_gradient: Tensor | None = None
+        self.groups: list[dict[str, Any]] = []
+
+    @property
+    def alive(self) -> bool:
+        """Whether activations of this pass are kept."""
+        return self.output is not None or bool(self.groups)
+
+    def forward(self) -> Tensor:
+        """The detached output."""
+        assert self.run is not None
+        if not self.has_backward or self.recompute == "full":
+            with torch.no_grad():
+                output = self.run()
+            if not self.has_backward:
+                self._let_go()
+            return output.detach()
+        output = self._with_graph()
+        self._keep(output)
+        return output.detach()
+
+    def again(self) -> None:
+        """Runs a forward that is recomputed whole once more; to be called at the start of B or I."""
+        if self.recompute == "full" and self.has_backward:
+            self._keep(self._with_graph())
+
+    def _with_graph(self) -> Tensor:
+        assert self.run is not None and self.chunk is not None
+        with torch.enable_grad(), half_recomputed(self.chunk) if self.recompute == "half" else contextlib.nullcontext():
+            return self.run()
+
+    def _keep(self, output: Tensor) -> None:
+        self.run = None
+        if not output.requires_grad:
+            return
+        if self._splits():
+            # Detached in place by the helper, which a view does not allow.
+            self.output = output.clone() if output._is_view() else output
+        else:
+            # The edge keeps the graph, but not the output itself.
+            self.output = torch.autograd.graph.get_gradient_edge(output)
+
+    def _splits(self) -> bool:
+        return self.split and bool(self.weights) and any(leaf.requires_grad for leaf in self.leaves)
+
+    def backward(self, gradient: Tensor | None) -> list[Tensor | None]:
+        """B: gradients of the leaves (None where there is none); weights accumulate theirs. `gradient` None: of a
+        loss."""
+        if self.output is not None:
+            torch.autograd.backward([self.output], [gradient])
+        gradients = [leaf.grad for leaf in self.leaves]
+        self._let_go()
+        return gradients
+
+    def input_gradient(self, gradient: Tensor | None) -> list[Tensor | None]:
+        """I: as backward(), without the weights'. Where no input has a gradient nothing is done until W; where no
+        weight has one, this is the whole backward."""
+        if self._splits() and self.output is not None:
+            return self._input_gradient(gradient)
+        if any(leaf.requires_grad for leaf in self.leaves):
+            return self.backward(gradient)
+        self.kept_gradient = gradient
+        return [None for _ in self.leaves]
+
+    def _input_gradient(self, gradient: Tensor | None) -> list[Tensor | None]:
+        from torch.distributed.pipelining._backward import stage_backward_input
+
+        output_gradients = None if gradient is None else [gradient]
+        inputs, self.groups = stage_backward_input([self.output], output_gradients, self.leaves, iter(self.weights))
+        gradients = list(inputs)
+        self.output = None
+        self.leaves = []
+        return gradients
+
+    def weight_gradient(self) -> None:
+        """W."""
+        from torch.distributed.pipelining._backward import stage_backward_weight
+
+        if self.groups:
+            stage_backward_weight(iter(self.weights), self.groups)
+        elif self.output is not None:
+            torch.autograd.backward([self.output], [self.kept_gradient])
+        self._let_go()
+
+    def _let_go(self) -> None:
+        self.output, self.run, self.chunk, self.kept_gradient = None, None, None, None
+        self.leaves, self.groups, self.weights = [], [], []

@@ -1,0 +1,70 @@
+"""Sends and receives of one step: posted in the plan's order, every handle kept until it has ended."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from ..errors import PipeweaverError
+from .failures import Job, explain
+
+
+class Transport:
+    """Messages among the ranks of `job`'s group, numbered by their tensors. An error in a transfer becomes a
+    PipeweaverError that names the rank at fault."""
+
+    def __init__(self, job: Job, jobs: list[Job], timeout: timedelta) -> None:
+        self.job, self.jobs, self.timeout = job, jobs, timeout
+        self.sends: dict[int, tuple[int, Any]] = {}
+        self.receives: dict[int, tuple[int, Any, torch.Tensor]] = {}
+
+    def send(self, tensor: int, value: torch.Tensor, peer: int, tag: int) -> None:
+        """`value` must be contiguous; it may be dropped, but not written to, before finish()."""
+        work = self._guarded(peer, lambda: dist.isend(value, group=self.job.group, group_dst=peer, tag=tag))
+        self.sends[tensor] = (peer, work)
+
+    def receive(self, tensor: int, shape: tuple[int, ...], dtype: torch.dtype, peer: int, tag: int) -> None:
+        buffer = torch.empty(shape, dtype=dtype, device=self.job.device)
+        work = self._guarded(peer, lambda: dist.irecv(buffer, group=self.job.group, group_src=peer, tag=tag))
+        self.receives[tensor] = (peer, work, buffer)
+
+    def wait(self, tensor: int) -> torch.Tensor:
+        peer, work, buffer = self.receives.pop(tensor)
+        self._guarded(peer, lambda: work.wait(self.timeout))
+        return buffer
+
+    def release(self, tensor: int) -> None:
+        """Lets go of a tensor whose receiver is known to have it."""
+        if tensor in self.sends:
+            peer, work = self.sends.pop(tensor)
+            self._guarded(peer, lambda: work.wait(self.timeout))
+
+    def finish(self) -> None:
+        for tensor in list(self.sends):
+            self.release(tensor)
+        if self.receives:
+            raise PipeweaverError(f"tensors {sorted(self.receives)} were received, but never waited for")
+
+    def _guarded(self, peer: int, call: Callable[[], Any]) -> Any:
+        try:
+            return call()
+        except RuntimeError as error:
+            raise explain(self.jobs, self.job, self.job.ranks[peer], error) from error
+
+
+def wait_for(work: Any, job: Job, jobs: list[Job], timeout: timedelta) -> None:
+    """Waits for a collective of `job`'s group. Raises PipeweaverError naming who is missing."""
+    try:
+        deadline = time.monotonic() + timeout.total_seconds()
+        while not work.is_completed():
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"no answer within {timeout.total_seconds():g} s")
+            time.sleep(0.0002)
+        work.wait()
+    except RuntimeError as error:
+        raise explain(jobs, job, None, error) from error

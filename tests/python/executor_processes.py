@@ -1,0 +1,56 @@
+"""Ranks as processes on gloo's loopback: started once, then asked to run many things."""
+
+import multiprocessing
+import os
+import queue
+import time
+import traceback
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+
+
+def work(rank, ranks, port, job, arguments, answers):
+    """A rank's process: puts (rank, what job gives), or (rank, the error's text) and ends with status 1."""
+    os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+    torch.set_num_threads(1)
+    try:
+        store = dist.TCPStore("127.0.0.1", port, is_master=False, timeout=timedelta(seconds=60))
+        dist.init_process_group("gloo", store=store, rank=rank, world_size=ranks, timeout=timedelta(seconds=60))
+        answers.put((rank, job(rank, *arguments)))
+    except BaseException:
+        answers.put((rank, traceback.format_exc()))
+        raise SystemExit(1)
+    dist.destroy_process_group()
+
+
+class Ranks:
+    """`ranks` processes that run job(rank, *arguments); wait() gives {rank: answer} of those that answered."""
+
+    def __init__(self, ranks, job, *arguments):
+        context = multiprocessing.get_context("fork")
+        self.store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+        self.answers = context.Queue()
+        self.processes = [context.Process(target=work, daemon=True,
+                                          args=(rank, ranks, self.store.port, job, arguments, self.answers))
+                          for rank in range(ranks)]
+        for process in self.processes:
+            process.start()
+
+    def wait(self, seconds):
+        """Answers by rank, once all processes have ended or `seconds` are over; then none is left."""
+        found, deadline = {}, time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            alive = any(process.is_alive() for process in self.processes)
+            try:
+                rank, answer = self.answers.get(timeout=0.1)
+                found[rank] = answer
+            except queue.Empty:
+                if not alive:
+                    break
+        self.left = [rank for rank, process in enumerate(self.processes) if process.is_alive()]
+        for process in self.processes:
+            process.kill()
+            process.join()
+        return found
