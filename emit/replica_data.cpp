@@ -85,22 +85,24 @@ private:
     double tokens_ = 0, all_ = 0;
 };
 
-// The rows of its samples that a generator's unit reads of a backbone's whole microbatch; none: the output as it is.
+// The rows of its items' samples that a generator's unit reads of a backbone's whole microbatch; none: the output as it
+// is, where all of it is fewer rows than that.
 std::vector<Rows> slices_of(const workloads::Microbatch& microbatch, const Unit& from, const Unit& to,
                             std::int64_t rows, std::int64_t output_rows) {
-    if (rows == output_rows) return {};
     std::vector<Rows> slices;
     std::int64_t found = 0;
+    bool whole = true;
     if (from.items.empty() && microbatch.lengths.size() == microbatch.samples.size())
         for (const std::size_t i : to.items) {
             std::int64_t begin = 0;
             std::size_t s = 0;
             for (; microbatch.samples[s] != microbatch.items[i].sample; ++s) begin += microbatch.lengths[s];
+            whole &= begin == found;
             slices.emplace_back(begin, begin + microbatch.lengths[s]);
             found += microbatch.lengths[s];
         }
-    if (found == rows) return slices;
-    return {{0, rows}};
+    if (rows == output_rows && (whole || found != rows)) return {};
+    return found == rows ? slices : std::vector<Rows>{{0, rows}};
 }
 
 }  // namespace

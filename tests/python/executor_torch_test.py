@@ -2,14 +2,17 @@
 
 import gc
 
+import json
+
 import executor_models as models
+import executor_products as products
 import pytest
 import torch
 import torch.distributed as dist
 from executor_plans import plan, random_case
 from executor_processes import Ranks
 
-from pipeweaver.torch import Executor, Place, parse_actions
+from pipeweaver.torch import Executor, Place, parse_actions, read_actions
 
 TOLERANCE = 1e-10
 
@@ -84,3 +87,64 @@ def test_losses_and_gradients_are_those_of_one_process(ranks, replicas, count):
             # The executor counts as the graphs' own tokens do, and as the plan says; frozen modules may keep less.
             assert one["alive"][0] == one["alive"][1], (rank, one)
             assert one["alive"][0] <= one["planned"] if one["frozen"] else one["alive"][0] == one["planned"], (rank, one)
+
+
+# modules, layers of each, frozen modules, partition
+PRODUCTS = [
+    (["llm"], {"llm": 4}, [], "megatron"),
+    (["llm"], {"llm": 9}, [], "balanced"),
+    (["vit", "llm"], {"vit": 4, "llm": 4}, [], "dip"),
+    (["vit", "llm"], {"vit": 4, "llm": 8}, ["vit"], "dip"),
+    (["vit", "llm"], {"vit": 5, "llm": 4}, ["llm"], "dip"),
+    (["vit", "llm"], {"vit": 4, "llm": 5}, [], "megatron"),
+    (["vit", "llm"], {"vit": 8, "llm": 4}, ["vit"], "balanced"),
+    (["vit", "aud", "llm"], {"vit": 4, "aud": 4, "llm": 8}, [], "dip"),
+    (["vit", "aud", "llm"], {"vit": 4, "aud": 5, "llm": 4}, ["vit"], "dip"),
+    (["llm", "dit"], {"llm": 4, "dit": 4}, [], "dip"),
+    (["llm", "dit"], {"llm": 4, "dit": 4}, ["llm"], "dip"),
+]
+
+
+def run_products(me, ranks, replicas, folders):
+    pipeline, peers = groups_of(ranks, replicas)
+    return [run_product(folder, me // ranks, me % ranks, pipeline, peers) for folder in folders]
+
+
+def run_product(folder, replica, rank, pipeline, peers):
+    model = json.loads((folder / "model.json").read_text())
+    images = {sample["id"]: len(sample["images"])
+              for sample in map(json.loads, (folder / "batch.jsonl").read_text().splitlines())}
+    batch = products.Batch(json.loads((folder / "out/assignment.json").read_text()), images)
+    actions = read_actions(folder / f"out/replica-{replica:03}/actions.json")
+    mine = products.chunks(actions.on_rank(rank), model)
+    result = Executor(actions, mine, products.split, products.loss, group=pipeline, replicas=peers,
+                      dtype=products.DTYPE, timeout=30).step(batch)
+    others = products.chunks(actions.stages, model)
+    expected = products.reference(batch, actions.stages, others)
+    worst = max([abs(result.loss - expected)] + [gradient_error(chunk, others[stage]) for stage, chunk in mine.items()])
+    ops = {action.op for row in actions.lists for action in row}
+    return {"folder": str(folder), "error": worst, "alive": result.most_alive, "planned": actions.most_alive[rank],
+            "frozen": any(not stage.trainable for stage in actions.stages.values()), "split": "W" in ops}
+
+
+@pytest.mark.parametrize("ranks, replicas", [(2, 1), (4, 1), (2, 2)])
+def test_plans_of_the_planner_run(pipeweaver, tmp_path, ranks, replicas):
+    folders = []
+    for number, (names, layers, frozen, partition) in enumerate(PRODUCTS):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        folders.append(folder)
+        (folder / "model.json").write_text(json.dumps(products.model_file(names, layers, frozen)))
+        (folder / "batch.jsonl").write_text(products.batch_lines(number + 31 * ranks + replicas, 10 * replicas, names))
+        pipeweaver("plan", "--model", folder / "model.json", "--cluster", f"h100-sxm:{ranks * replicas}", "--tp", 1,
+                   "--pp", ranks, "--dp", replicas, "--batch", folder / "batch.jsonl", "--partition", partition,
+                   "--max-rounds", 2, "--out", folder / "out")
+    answers = Ranks(ranks * replicas, run_products, ranks, replicas, folders).wait(120)
+
+    assert sorted(answers) == list(range(ranks * replicas))
+    for rank, found in answers.items():
+        assert not isinstance(found, str), found
+        for one in found:
+            assert one["error"] <= TOLERANCE, (rank, one)
+            assert one["alive"] <= one["planned"] if one["frozen"] else one["alive"] == one["planned"], (rank, one)
+    assert any(one["split"] for one in answers[0])

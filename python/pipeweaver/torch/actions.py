@@ -95,6 +95,7 @@ class Reduce:
     """The gradients of these stages are complete on this rank."""
 
     stages: tuple[int, ...]
+    op: str = "reduce"
 
 
 Action = Union[Compute, Message, Reduce]
