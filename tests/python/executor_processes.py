@@ -8,7 +8,9 @@ import traceback
 from datetime import timedelta
 
 import torch
+import torch._dynamo  # loaded once, before ranks are forked, and not by each of them
 import torch.distributed as dist
+import torch.distributed.pipelining._backward
 
 
 def work(rank, ranks, port, job, arguments, answers):

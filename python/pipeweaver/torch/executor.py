@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -216,7 +217,7 @@ class Executor:
         try:
             return dist.all_reduce(value, group=job.group, async_op=True)
         except RuntimeError as error:
-            raise explain(self.jobs, job, None, error) from error
+            raise explain(self.jobs, job, None, error, 0.0, self.timeout) from error
 
     def _reduce(self, step: _Step, action: Reduce) -> None:
         """Starts the sum of gradients over the replicas, all of the rank's in one tensor a type: replicas run their
@@ -403,6 +404,9 @@ def _require_scalar(value: Any, place: Place) -> None:
 
 def check_torch(program: Program) -> None:
     """Raises PipeweaverError where this PyTorch lacks a call that the plan needs."""
+    if any(action.recompute == "half" for row in program.actions.lists for action in row if isinstance(action, Compute)):
+        # What torch.utils.checkpoint loads at its first call, which takes seconds: not in the middle of a step.
+        importlib.import_module("torch._dynamo")
     missing = [] if hasattr(torch.autograd.graph, "get_gradient_edge") else ["torch.autograd.graph.get_gradient_edge"]
     if any(link.split for link in program.links.values()):
         try:

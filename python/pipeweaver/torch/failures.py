@@ -2,12 +2,14 @@
 
 A rank that fails writes why into the job's store, then closes its connections. Whoever waits for it gets an error at
 once, reads why, and does the same; so the news travels without a thread that watches. A rank that was killed writes
-nothing: its peers see the connection end, say whom they waited for, and the one who waits for nobody is the culprit.
+nothing: its peers see the connection end without a reason, and name it. A rank that hangs ends nothing: who first has
+waited for the time-out names whom it waited for, which may itself be waiting for another.
 """
 
 from __future__ import annotations
 
 import contextlib
+import re
 import time
 from collections.abc import Sequence
 from datetime import timedelta
@@ -73,42 +75,38 @@ class Job:
             if dist.get_backend(self.group) != "gloo":
                 dist.distributed_c10d._abort_process_group(self.group)
                 return
-            # gloo has no abort, but closes all connections of a process of which one transfer took too long.
-            other = next(rank for rank in self.ranks if rank != self.me)
+            # gloo has no abort, but closes all connections of a process of which one transfer took too long. One that
+            # is closed already fails at once and closes no others.
+            for other in self.ranks:
+                if other != self.me:
+                    self._wait_in_vain(other)
+
+    def _wait_in_vain(self, other: int) -> None:
+        with contextlib.suppress(RuntimeError):
             never = dist.irecv(torch.empty(1), src=other, group=self.group, tag=(1 << 31) - 1)
             if never is not None:
                 never.wait(timedelta(milliseconds=1))
 
 
-def _culprit(job: Job, awaited: int) -> int:
-    """Follows who waits for whom to the rank that waits for nobody."""
-    seen: set[int] = set()
-    while awaited not in seen:
-        seen.add(awaited)
-        further = job.read(f"waits/{awaited}")
-        if further is None:
+def explain(jobs: Sequence[Job], job: Job, awaited: int | None, error: BaseException, waited: float,
+            timeout: timedelta) -> LostRankError:
+    """What ended a transfer of `job` after `waited` seconds, in which rank `awaited` was waited for (None: all of its
+    ranks). Gives those who know up to GRACE_S to say; tells all `jobs`."""
+    job.write(f"failed/{job.me}", "-")
+    timed_out = waited >= timeout.total_seconds()
+    deadline = time.monotonic() + (0 if timed_out else GRACE_S)
+    while (reason := next((found for one in jobs if (found := one.reason())), None)) is None:
+        if time.monotonic() >= deadline:
             break
-        awaited = int(further)
-    return awaited
-
-
-def explain(jobs: Sequence[Job], job: Job, awaited: int | None, error: BaseException) -> LostRankError:
-    """What ended a transfer of `job`, in which rank `awaited` was waited for (None: all of its ranks). Waits up to
-    GRACE_S for those who know; tells all `jobs`."""
-    job.write(f"waits/{job.me}", str(job.me if awaited is None else awaited))
-    deadline = time.monotonic() + GRACE_S
-    reason = None
-    while reason is None and time.monotonic() < deadline:
-        reason = next((found for one in jobs if (found := one.reason())), None)
-        if reason is None:
-            time.sleep(0.02)
+        time.sleep(0.02)
     if reason is None:
-        if awaited is None:
-            silent = [rank for rank in job.ranks if rank != job.me and job.read(f"waits/{rank}") is None]
-            who = "rank " + " or ".join(map(str, silent or [rank for rank in job.ranks if rank != job.me]))
-        else:
-            who = f"rank {_culprit(job, awaited)}"
-        reason = f"{who} was lost: {one_line(error)}"
+        others = [rank for rank in job.ranks if rank != job.me]
+        silent = [rank for rank in others if job.read(f"failed/{rank}") is None]
+        who = "rank " + " or ".join(map(str, silent or others)) if awaited is None else f"rank {awaited}"
+        ended = re.sub(r"^\[[^]]*\] |\. This is typically.*", "", " ".join(str(error).split()))
+        what = (f"gave no answer within {timeout.total_seconds():g} s: it, or a rank that it waits for, hangs"
+                if timed_out else f"was lost: {ended}")
+        reason = f"{who} {what}"
     for one in jobs:
         one.give_reason(reason)
     return LostRankError(reason)

@@ -20,6 +20,7 @@ class Transport:
 
     def __init__(self, job: Job, jobs: list[Job], timeout: timedelta) -> None:
         self.job, self.jobs, self.timeout = job, jobs, timeout
+        self.gloo = dist.get_backend(job.group) == "gloo"
         self.sends: dict[int, tuple[int, Any]] = {}
         self.receives: dict[int, tuple[int, Any, torch.Tensor]] = {}
 
@@ -35,14 +36,14 @@ class Transport:
 
     def wait(self, tensor: int) -> torch.Tensor:
         peer, work, buffer = self.receives.pop(tensor)
-        self._guarded(peer, lambda: work.wait(self.timeout))
+        self._guarded(peer, lambda: self._wait(work))
         return buffer
 
     def release(self, tensor: int) -> None:
         """Lets go of a tensor whose receiver is known to have it."""
         if tensor in self.sends:
             peer, work = self.sends.pop(tensor)
-            self._guarded(peer, lambda: work.wait(self.timeout))
+            self._guarded(peer, lambda: self._wait(work))
 
     def finish(self) -> None:
         for tensor in list(self.sends):
@@ -51,20 +52,28 @@ class Transport:
             raise PipeweaverError(f"tensors {sorted(self.receives)} were received, but never waited for")
 
     def _guarded(self, peer: int, call: Callable[[], Any]) -> Any:
+        began = time.monotonic()
         try:
             return call()
         except RuntimeError as error:
-            raise explain(self.jobs, self.job, self.job.ranks[peer], error) from error
+            raise explain(self.jobs, self.job, self.job.ranks[peer], error, time.monotonic() - began,
+                          self.timeout) from error
+
+    def _wait(self, work: Any) -> None:
+        if self.gloo:
+            work.wait(self.timeout)
+        else:
+            work.wait()  # with a time-out NCCL would make the host wait, too
 
 
 def wait_for(work: Any, job: Job, jobs: list[Job], timeout: timedelta) -> None:
     """Waits for a collective of `job`'s group. Raises PipeweaverError naming who is missing."""
+    began = time.monotonic()
     try:
-        deadline = time.monotonic() + timeout.total_seconds()
         while not work.is_completed():
-            if time.monotonic() > deadline:
-                raise RuntimeError(f"no answer within {timeout.total_seconds():g} s")
+            if time.monotonic() > began + timeout.total_seconds():
+                raise RuntimeError("timed out")
             time.sleep(0.0002)
         work.wait()
     except RuntimeError as error:
-        raise explain(jobs, job, None, error) from error
+        raise explain(jobs, job, None, error, time.monotonic() - began, timeout) from error

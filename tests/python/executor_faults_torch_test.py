@@ -1,0 +1,256 @@
+"""What goes wrong ends on every rank, in time, with one line that says where."""
+
+import json
+import os
+import signal
+import time
+
+import executor_models as models
+import pytest
+import torch
+from executor_plans import Case, Module, plan
+from executor_processes import Ranks
+from executor_torch_test import groups_of
+
+from pipeweaver.torch import Executor, PipeweaverError, parse_actions
+from pipeweaver.torch.check import check
+
+TIMEOUT_S = 6.0
+
+
+def chain(ranks, replicas=1, microbatches=3):
+    """A stage on each rank, units of 2 rows."""
+    return Case(5, ranks, replicas, [Module("main", list(range(ranks)), 5, True)], [],
+                [[[[2]] for _ in range(microbatches)] for _ in range(replicas)], 0.0)
+
+
+def text_of(case, replica=0, seed=3):
+    return plan(case, replica, seed)
+
+
+def changed(text, change):
+    """The plan after change(json)."""
+    value = json.loads(text)
+    change(value)
+    return json.dumps(value)
+
+
+def split(batch, unit):
+    return models.data(batch, unit.replica, unit.module, unit.microbatch, unit.item, unit.purpose)
+
+
+class Broken(torch.nn.Module):
+    """A chunk that does something else in its second forward."""
+
+    def __init__(self, chunk, what):
+        super().__init__()
+        self.chunk, self.what, self.calls = chunk, what, 0
+
+    def forward(self, x, others=None):
+        self.calls += 1
+        if self.calls == 2:
+            if self.what == "raise":
+                raise ValueError("no more\nof this")
+            if self.what == "kill":
+                os.kill(os.getpid(), signal.SIGKILL)
+            if self.what == "hang":
+                time.sleep(3 * TIMEOUT_S)
+            if self.what == "shape":
+                return self.chunk(x)[:1]
+            if self.what == "type":
+                return self.chunk(x).float()
+            if self.what == "none":
+                return None
+            if self.what == "nan":
+                return self.chunk(x) * float("nan")
+        return self.chunk(x)
+
+
+def run_broken(me, case, at, what, linger):
+    """One step in which process `at` does `what`; (error's type, its text, seconds it took), or the loss."""
+    pipeline, peers = groups_of(case.ranks, case.replicas)
+    replica, rank = divmod(me, case.ranks)
+    chunk = models.chunks(case)[rank]
+    executor = Executor(parse_actions(text_of(case, replica)), {rank: Broken(chunk, what) if me == at else chunk}, split,
+                        models.loss, group=pipeline, replicas=peers, dtype=models.DTYPE, timeout=TIMEOUT_S)
+    began = time.monotonic()
+    try:
+        return executor.step(case).loss
+    except Exception as error:
+        seconds = time.monotonic() - began
+        if linger:
+            time.sleep(TIMEOUT_S + 4)  # a process that goes on with other things must not hold up the others
+        try:
+            executor.step(case)
+        except PipeweaverError as again:
+            assert "the executor cannot go on" in str(again)
+        return type(error).__name__, str(error), seconds
+
+
+def answers_of(case, *arguments, seconds=40):
+    ranks = Ranks(case.ranks * case.replicas, run_broken, case, *arguments)
+    found = ranks.wait(seconds)
+    assert ranks.left == [], "a process stayed"
+    return found
+
+
+@pytest.mark.parametrize("ranks, replicas, at, linger", [(2, 1, 0, False), (2, 1, 1, True), (4, 1, 2, False), (2, 2, 1, False)])
+def test_a_rank_that_raises_is_named_by_the_others(ranks, replicas, at, linger):
+    found = answers_of(chain(ranks, replicas), at, "raise", linger)
+    assert sorted(found) == list(range(ranks * replicas))
+    for rank, (kind, text, seconds) in found.items():
+        assert seconds < TIMEOUT_S
+        if rank == at:
+            assert (kind, text) == ("ValueError", "no more\nof this")
+        else:
+            assert text == f"rank {at}: ValueError: no more of this"
+
+
+@pytest.mark.parametrize("ranks, replicas, at", [(2, 1, 0), (2, 1, 1), (4, 1, 1), (4, 1, 3), (2, 2, 2)])
+def test_a_rank_that_is_killed_is_named_by_the_others(ranks, replicas, at):
+    found = answers_of(chain(ranks, replicas), at, "kill", False)
+    assert sorted(found) == [rank for rank in range(ranks * replicas) if rank != at]
+    for kind, text, seconds in found.values():
+        assert seconds < TIMEOUT_S
+        assert kind == "LostRankError" and text.startswith(f"rank {at} was lost: "), text
+        assert "\n" not in text
+
+
+def test_a_rank_that_hangs_ends_the_others_after_the_time_out():
+    found = answers_of(chain(4), 2, "hang", False)
+    texts = {found[rank][1] for rank in (0, 1, 3)}
+    assert len(texts) == 1 and " gave no answer within 6 s: it, or a rank that it waits for, hangs" in texts.pop()
+    for rank in (0, 1, 3):
+        assert found[rank][0] == "LostRankError" and found[rank][2] < 2 * TIMEOUT_S
+
+
+@pytest.mark.parametrize("what, text", [
+    ("shape", "stage 1, microbatch {}, item 0: the plan has [2, 5] float64, the chunk gave [1, 5] float64"),
+    ("type", "stage 1, microbatch {}, item 0: the plan has [2, 5] float64, the chunk gave [2, 5] float32"),
+    ("none", "the chunk of stage 1, microbatch {}, item 0 gave NoneType, one tensor is needed")])
+def test_an_output_that_is_not_as_planned_is_refused_before_it_is_sent(what, text):
+    found = answers_of(chain(4), 1, what, False)
+    assert found[1][0] == "PipeweaverError"
+    assert any(text.format(mb) in found[1][1] for mb in range(3)), found[1][1]
+    for rank in (0, 2, 3):
+        assert found[rank][1] == "rank 1: PipeweaverError: " + found[1][1]
+
+
+def test_a_loss_that_is_no_number_is_passed_through():
+    found = answers_of(chain(2), 0, "nan", False)
+    assert [str(found[rank]) for rank in (0, 1)] == ["nan", "nan"]
+
+
+def run_refused(me, case, texts, chunk_of):
+    """What the constructor says on this rank, for each plan and each choice of chunks."""
+    said = []
+    chunks = models.chunks(case)
+    for text in texts:
+        try:
+            Executor(parse_actions(text), {stage: chunks[stage] for stage in chunk_of[me]}, split, models.loss,
+                     dtype=models.DTYPE, timeout=TIMEOUT_S)
+            said.append(None)
+        except PipeweaverError as error:
+            said.append(str(error))
+    return said
+
+
+def refused(texts, chunk_of=((0,), (1,))):
+    """What the two ranks say, the same on both."""
+    ranks = Ranks(2, run_refused, chain(2), texts, chunk_of)
+    found = ranks.wait(40)
+    assert ranks.left == []
+    assert found[0] == found[1]
+    return found[0]
+
+
+def drop(op):
+    def change(value):
+        for row in value["actions"]:
+            for k, action in enumerate(row):
+                if action["op"] == op:
+                    del row[k]
+                    return
+    return change
+
+
+def swap_waits(value):
+    """Rank 0 waits for its first gradient before its first forward; rank 1 cannot have made it."""
+    row = value["actions"][0]
+    first = next(k for k, action in enumerate(row) if action["op"] == "wait")
+    received = next(k for k, action in enumerate(row) if action["op"] == "receive"
+                    and action["tensor"] == row[first]["tensor"])
+    wait, receive = row.pop(first), row.pop(received)
+    row[:0] = [receive, wait]
+
+
+def test_plans_that_cannot_run_are_refused_on_every_rank():
+    good = text_of(chain(2))
+    said = refused([good, text_of(chain(4)), text_of(chain(2, 2)), changed(good, drop("send")),
+                    changed(good, drop("receive")), changed(good, drop("F")), changed(good, swap_waits),
+                    changed(good, lambda value: value["tensors"][0].update(shape=None))])
+    assert said[0] is None
+    assert said[1] == "rank 0: the plan is for 4 ranks, the group has 2"
+    assert said[2] == "rank 0: the plan is for 2 replicas, there are 1"
+    assert "from rank 0 to rank 1 has no send" in said[3]
+    assert "has no receive" in said[4]
+    assert "comes before its F" in said[5] or "before it is made" in said[5]
+    assert said[6].startswith("rank 0: the plan has a cycle: rank 0 waits for tensor "), said[6]
+    assert "which has ended" not in said[6] and "rank 1 waits for tensor" in said[6]
+    assert "has no shape: give the stages' output shapes" in said[7]
+
+
+def test_missing_and_extra_chunks_are_named_on_every_rank():
+    assert refused([text_of(chain(2))], ((0,), ())) == [
+        "rank 1: there is no chunk for stage 1 (main layers 1 to 1), which the plan has here"]
+    assert refused([text_of(chain(2))], ((0,), (0, 1))) == [
+        "rank 1: there is a chunk for stage 0, which the plan has on rank 0"]
+
+
+def test_a_trained_chunk_of_a_frozen_stage_is_refused():
+    frozen = changed(text_of(chain(2)), lambda value: value["stages"][1].update(trainable=False))
+    assert refused([frozen]) == ["rank 1: stage 1 is frozen in the plan, but its chunk has parameters that require "
+                                 "gradients"]
+
+
+def run_without_a_call(me, case):
+    if me == 1:
+        del torch.autograd.graph.get_gradient_edge
+    return run_refused(me, case, [text_of(case)], ((0,), (1,)))
+
+
+def test_a_torch_without_the_needed_calls_is_refused():
+    found = Ranks(2, run_without_a_call, chain(2)).wait(40)
+    assert found[0] == found[1] == [f"rank 1: PyTorch {torch.__version__} has no torch.autograd.graph.get_gradient_edge, "
+                                    "which this plan needs"]
+
+
+@pytest.mark.parametrize("change, text", [
+    (lambda v: v.update(format="pipeweaver-actions/2"), "plan.format: is version 2, this executor reads version 1"),
+    (lambda v: v.update(format="pipeweaver-plan/1"), "plan.format: is 'pipeweaver-plan/1', 'pipeweaver-actions/1' is needed"),
+    (lambda v: v.pop("tensors"), "plan.tensors: is missing"),
+    (lambda v: v["stages"][0].update(rank="a"), 'plan.stages[0].rank: is "a", which is of another type'),
+    (lambda v: v["tensors"][1].update(kind="x"), "plan.tensors[1].kind: is 'x', allowed are activation, gradient"),
+    (lambda v: v["actions"][1].insert(0, {"op": "G"}), "plan.actions[1][0].op: is 'G', allowed are F, B, I, W, send, "
+                                                       "receive, wait, reduce")])
+def test_files_of_another_format_are_refused(change, text):
+    with pytest.raises(PipeweaverError) as error:
+        parse_actions(changed(text_of(chain(2)), change), "plan")
+    assert str(error.value) == text
+
+
+def test_what_the_check_lets_through_runs_to_its_end():
+    # Any two neighbours of a list exchanged: accepted or refused, but decided without a process.
+    text, accepted, refusals = text_of(chain(2)), 0, 0
+    value = json.loads(text)
+    for rank, row in enumerate(value["actions"]):
+        for k in range(len(row) - 1):
+            other = json.loads(text)
+            mine = other["actions"][rank]
+            mine[k], mine[k + 1] = mine[k + 1], mine[k]
+            try:
+                check(parse_actions(json.dumps(other)))
+                accepted += 1
+            except PipeweaverError:
+                refusals += 1
+    assert accepted and refusals
