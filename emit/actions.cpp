@@ -1,5 +1,7 @@
 #include "pipeweaver/emit/actions.hpp"
 
+#include "pipeweaver/base/error.hpp"
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -110,8 +112,11 @@ Writer tensor_json(const Tables& tables, std::size_t t, const ReplicaData& data)
                   {"kind", is_forward(from) ? "activation" : "gradient"},
                   {"from", place_of(from)},
                   {"to", place_of(to)},
-                  {"shape", {transfer.rows, transfer.columns}}};
+                  {"shape", transfer.rows < 0 ? Writer(nullptr) : Writer{transfer.rows, transfer.columns}}};
     if (!is_forward(from)) {
+        if (!other)
+            fail(ErrorKind::limit, "{}: a gradient goes from '{}' to '{}', but no activation the other way",
+                 tables.step.problem.name, from.label, to.label);
         tensor["of"] = *other;
     } else {
         tensor["gradient"] = other ? Writer(*other) : Writer(nullptr);
@@ -119,7 +124,7 @@ Writer tensor_json(const Tables& tables, std::size_t t, const ReplicaData& data)
         if (t < data.slices.size() && !data.slices[t].empty()) tensor["slices"] = data.slices[t];
     }
     tensor["dtype"] = "bf16";
-    tensor["bytes_per_gpu"] = transfer.message.count;
+    if (transfer.rows >= 0) tensor["bytes_per_gpu"] = transfer.message.count;
     return tensor;
 }
 
@@ -214,6 +219,44 @@ std::string actions(const StepProblem& step, const Schedule& schedule, const Rep
     text.pop_back();
     return text + fmt::format(",\n\"stages\":{},\n\"tensors\":{},\n\"actions\":{}}}\n", lines(stages), lines(tensors),
                               lines(ranks));
+}
+
+namespace {
+
+void require_places(const Problem& problem) {
+    for (std::size_t s = 0; s < problem.stages.size(); ++s)
+        if (problem.stages[s].stage != static_cast<std::int64_t>(s))
+            fail(ErrorKind::limit, "{}: stages[{}] has the number {}: action lists need them in order", problem.name, s,
+                 problem.stages[s].stage);
+    for (const Pair& pair : problem.pairs)
+        if (pair.modes.size() > StepInput{}.modes.size())
+            fail(ErrorKind::limit, "{}: pairs have more modes than none, half and full recomputation", problem.name);
+    for (const Task& task : problem.tasks) {
+        if (task.kind == TaskKind::other)
+            fail(ErrorKind::limit, "{}: task '{}' is of kind X, which no executor knows", problem.name, task.label);
+        if (!task.stage || !task.microbatch || static_cast<std::size_t>(*task.stage) >= problem.stages.size())
+            fail(ErrorKind::limit, "{}: task '{}' has no microbatch or no stage that the problem lists", problem.name,
+                 task.label);
+    }
+}
+
+}  // namespace
+
+std::string actions(const Problem& problem, const Schedule& schedule) {
+    require_places(problem);
+    const Replay replay = emulator::replay(problem, schedule);
+    if (replay.outcome != Outcome::completed) fail(ErrorKind::limit, "{}: the schedule does not run", problem.name);
+    StepProblem step;
+    step.problem = problem;
+    for (Task& task : step.problem.tasks)
+        if (!task.item) task.item = 0;
+    for (std::size_t e = 0; e < problem.edges.size(); ++e) {
+        const Task& from = step.problem.tasks[index(problem.edges[e].from)];
+        const Task& to = step.problem.tasks[index(problem.edges[e].to)];
+        if (key_of(from) != key_of(to) && is_forward(from) == is_forward(to) && to.kind != TaskKind::weight_gradient)
+            step.transfers.push_back({e, {}, -1, -1});
+    }
+    return actions(step, schedule, replay, StepInput{}.modes);
 }
 
 std::vector<std::int64_t> most_alive(const Problem& problem, const Schedule& schedule,

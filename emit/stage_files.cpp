@@ -3,6 +3,7 @@
 #include "emit/not_applicable.hpp"
 #include "emit/problem_pair.hpp"
 #include "pipeweaver/base/text.hpp"
+#include "pipeweaver/emit/actions.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/emit/report.hpp"
 #include "pipeweaver/emit/torch_csv.hpp"
@@ -24,6 +25,7 @@ std::vector<FileToWrite> stage_files(const StageRequest& request, const StagePla
     add_pair(files, folder, best.problem, best.found);
     files.push_back(
         {folder / "trace.json.gz", chrome_trace(Replayer(best.problem), *best.found.schedule, best.found.replay)});
+    files.push_back({folder / "actions.json", actions(best.problem, *best.found.schedule)});
     files.push_back({folder / "report.html", report(request, plan)});
     if (!plan.torch.found.schedule) return files;
     auto torch = torch_csv(plan.torch.problem, *plan.torch.found.schedule);

@@ -3,6 +3,7 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/json.hpp"
 #include "pipeweaver/base/text.hpp"
+#include "pipeweaver/emit/actions.hpp"
 #include "pipeweaver/emit/torch_csv.hpp"
 #include "pipeweaver/emit/trace.hpp"
 
@@ -81,6 +82,13 @@ std::vector<FileToWrite> traces(const fs::path& source, const fs::path& out) {
 std::vector<FileToWrite> action_lists(const fs::path& source, const fs::path& out) {
     std::vector<FileToWrite> files;
     for (const fs::path& folder : replicas_in(source)) {
+        std::error_code ignored;
+        if (!fs::exists(folder / "actions.json", ignored)) {
+            const Solved solved = read_solved(folder);
+            files.push_back(
+                {place_for(source, folder, out) / "actions.json", actions(solved.file.problem, solved.schedule)});
+            continue;
+        }
         const auto document = JsonDocument::read(folder / "actions.json");
         document.require_format("pipeweaver-actions", 1);
         files.push_back({place_for(source, folder, out) / "actions.json", read_file(folder / "actions.json")});

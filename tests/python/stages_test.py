@@ -86,7 +86,7 @@ def test_every_policy_is_in_the_answer_and_none_beats_the_plan(pipeweaver, tmp_p
 @pytest.mark.parametrize("threads", ["1", "3"])
 def test_files_do_not_depend_on_threads(pipeweaver, tmp_path, threads):
     table = write(tmp_path, *blocks("csv")[0].splitlines()[1:])
-    names = ["problem.json.gz", "solution.json", "trace.json.gz", "report.html", "torch/schedule.csv", "torch/schedule.json",
+    names = ["problem.json.gz", "solution.json", "actions.json", "trace.json.gz", "report.html", "torch/schedule.csv", "torch/schedule.json",
              "torch/problem.json.gz", "torch/solution.json"]
     for folder, count in [("a", "2"), ("b", threads)]:
         solve(pipeweaver, table, tmp_path / folder, "--capacity", "30GiB", "--threads", count)

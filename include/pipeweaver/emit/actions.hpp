@@ -47,6 +47,11 @@ struct ReplicaData {
                                   const emulator::Replay& replay, const std::vector<emulator::Recompute>& modes,
                                   const ReplicaData& data = {});
 
+/// The same for any solved problem whose tasks say stage and microbatch: an edge from forward to forward is a tensor of
+/// unknown shape, one from backward to backward its gradient. Throws Error{limit} where the problem does not say enough
+/// (its stages, a task's stage or microbatch) or has tasks X.
+[[nodiscard]] std::string actions(const emulator::Problem& problem, const emulator::Schedule& schedule);
+
 /// Per rank: the most forward passes whose activations are alive at once. Recomputed whole, a pass has none between its
 /// forward and its backward.
 [[nodiscard]] std::vector<std::int64_t> most_alive(const emulator::Problem& problem, const emulator::Schedule& schedule,

@@ -149,7 +149,7 @@ class _Simulation:
     def _circle(self, rank: int) -> str:
         """The ranks that wait for each other, from `rank` on."""
         seen: list[int] = []
-        words = []
+        words: list[str] = []
         while rank not in seen:
             seen.append(rank)
             row = self.actions.lists[rank]

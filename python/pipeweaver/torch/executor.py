@@ -202,8 +202,8 @@ class Executor:
         for work, flat, weights in step.reductions:
             assert self.peers is not None
             wait_for(work, self.peers, self.jobs, self.timeout)
-            for weight, gradient in zip(weights, torch._utils._unflatten_dense_tensors(flat, weights)):
-                weight.grad = gradient
+            for weight, gradient in zip(weights, torch.split(flat, [weight.numel() for weight in weights])):
+                weight.grad = gradient.view_as(weight)
         total = torch.zeros((), dtype=torch.float64, device=self.device)
         for value in step.weighted:
             total += value.to(torch.float64)
@@ -231,8 +231,7 @@ class Executor:
                     by_type.setdefault(weight.dtype, {})[id(weight)] = weight
         for _, found in sorted(by_type.items(), key=lambda entry: str(entry[0])):
             weights = list(found.values())
-            gradients = [torch.zeros_like(w) if w.grad is None else w.grad for w in weights]
-            flat = torch._utils._flatten_dense_tensors(gradients)
+            flat = torch.cat([(torch.zeros_like(w) if w.grad is None else w.grad).reshape(-1) for w in weights])
             step.reductions.append((self._all_reduce(self.peers, flat), flat, weights))
 
     def _message(self, step: _Step, action: Message) -> None:
@@ -304,12 +303,10 @@ class Executor:
 
         def run() -> torch.Tensor:
             with random_state(seed, device):
-                output = chunk(*arguments, **named)
-                _require_tensor(output, place)
+                output = _tensor(chunk(*arguments, **named), place)
                 if weight is None:
                     return output
-                value = loss(output, target)
-            _require_scalar(value, place)
+                value = _scalar(loss(output, target), place)
             losses[place] = value.detach()
             return value * weight
 
@@ -391,15 +388,17 @@ def _spread(part: torch.Tensor, slices: tuple[tuple[int, int], ...], shape: torc
     return whole
 
 
-def _require_tensor(output: Any, place: Place) -> None:
+def _tensor(output: Any, place: Place) -> torch.Tensor:
     if not isinstance(output, torch.Tensor):
         raise PipeweaverError(f"the chunk of {place} gave {type(output).__name__}, one tensor is needed")
+    return output
 
 
-def _require_scalar(value: Any, place: Place) -> None:
+def _scalar(value: Any, place: Place) -> torch.Tensor:
     if not isinstance(value, torch.Tensor) or value.dim() != 0:
         shape = list(value.shape) if isinstance(value, torch.Tensor) else type(value).__name__
         raise PipeweaverError(f"the loss of {place} is {shape}, a scalar tensor is needed")
+    return value
 
 
 def check_torch(program: Program) -> None:
