@@ -25,16 +25,16 @@ import time
 from dataclasses import dataclass
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "python"))
+sys.path.insert(0, str(ROOT / "tests/python"))
 
 import torch  # noqa: E402
 import torch.distributed as dist  # noqa: E402
 
-from pipeweaver.torch import Executor, read_actions  # noqa: E402
+from executor_package import Executor, read_actions  # noqa: E402
 
 BINARY = os.environ.get("PIPEWEAVER_BIN", str(ROOT / "build/release/bin/pipeweaver"))
 WIDTH = {"vit": 256, "llm": 512}
-IMAGE_ROWS, TEXT_ROWS = 64, 128
+IMAGE_ROWS, TEXT_ROWS = 32, 64
 
 
 @dataclass
@@ -310,7 +310,7 @@ def sleep_table(rounds, folder):
 
 
 def calibrated(cut, images):
-    """(stage, images) -> seconds of (forward, backward), median of five, on one thread."""
+    """(stage, images) -> seconds of (forward, backward), median of three, on one thread."""
     torch.set_num_threads(1)
     known = {}
     for chains in units_of(cut, images):
@@ -324,7 +324,7 @@ def calibrated(cut, images):
 def timed(cut, s, chunk, count):
     vit = cut.stages[s][2]["vit"] > 0 or (chunk.begins and cut.stages[s][1] == "all")
     times = []
-    for _ in range(6):
+    for _ in range(4):
         x = torch.randn(IMAGE_ROWS * count, WIDTH["vit"]) if vit else torch.randn(TEXT_ROWS, WIDTH["llm"])
         start = time.perf_counter()
         y = chunk(x.requires_grad_())

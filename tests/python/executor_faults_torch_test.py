@@ -8,12 +8,10 @@ import time
 import executor_models as models
 import pytest
 import torch
+from executor_package import Executor, PipeweaverError, check, parse_actions
 from executor_plans import Case, Module, plan
 from executor_processes import Ranks
 from executor_torch_test import groups_of
-
-from pipeweaver.torch import Executor, PipeweaverError, parse_actions
-from pipeweaver.torch.check import check
 
 TIMEOUT_S = 6.0
 
@@ -33,10 +31,6 @@ def changed(text, change):
     value = json.loads(text)
     change(value)
     return json.dumps(value)
-
-
-def split(batch, unit):
-    return models.data(batch, unit.replica, unit.module, unit.microbatch, unit.item, unit.purpose)
 
 
 class Broken(torch.nn.Module):
@@ -71,7 +65,7 @@ def run_broken(me, case, at, what, linger):
     pipeline, peers = groups_of(case.ranks, case.replicas)
     replica, rank = divmod(me, case.ranks)
     chunk = models.chunks(case)[rank]
-    executor = Executor(parse_actions(text_of(case, replica)), {rank: Broken(chunk, what) if me == at else chunk}, split,
+    executor = Executor(parse_actions(text_of(case, replica)), {rank: Broken(chunk, what) if me == at else chunk}, models.split,
                         models.loss, group=pipeline, replicas=peers, dtype=models.DTYPE, timeout=TIMEOUT_S)
     began = time.monotonic()
     try:
@@ -147,7 +141,7 @@ def run_refused(me, case, texts, chunk_of):
     chunks = models.chunks(case)
     for text in texts:
         try:
-            Executor(parse_actions(text), {stage: chunks[stage] for stage in chunk_of[me]}, split, models.loss,
+            Executor(parse_actions(text), {stage: chunks[stage] for stage in chunk_of[me]}, models.split, models.loss,
                      dtype=models.DTYPE, timeout=TIMEOUT_S)
             said.append(None)
         except PipeweaverError as error:

@@ -3,8 +3,7 @@
 import weakref
 
 import torch
-
-from pipeweaver.torch import Place, task_seed
+from executor_package import Place, task_seed
 
 DTYPE = torch.float64
 
@@ -97,6 +96,10 @@ def data(case, replica, name, microbatch, item, purpose):
     rows = case.units[replica][microbatch][m][item]
     generator = torch.Generator().manual_seed(hash((case.seed, replica, m, microbatch, item, purpose == "input")))
     return torch.randn(rows, case.modules[m].width, generator=generator, dtype=DTYPE)
+
+
+def split(case, unit):
+    return data(case, unit.replica, unit.module, unit.microbatch, unit.item, unit.purpose)
 
 
 def loss(output, target):

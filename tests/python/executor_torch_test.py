@@ -1,18 +1,17 @@
 """The executor's losses and gradients are those of one process, on random plans."""
 
 import gc
-
 import json
+import random
 
 import executor_models as models
 import executor_products as products
 import pytest
 import torch
 import torch.distributed as dist
-from executor_plans import plan, random_case
+from executor_package import Executor, Place, parse_actions, read_actions
+from executor_plans import Case, Edge, Module, plan, random_case
 from executor_processes import Ranks
-
-from pipeweaver.torch import Executor, Place, parse_actions, read_actions
 
 TOLERANCE = 1e-10
 
@@ -48,11 +47,7 @@ def run_case(case, me, pipeline, peers):
         if stage in actions.on_rank(rank):
             chunk.watch = watch
             mine[stage] = chunk
-
-    def split(batch, unit):
-        return models.data(batch, unit.replica, unit.module, unit.microbatch, unit.item, unit.purpose)
-
-    executor = Executor(actions, mine, split, models.loss, group=pipeline, replicas=peers, dtype=models.DTYPE,
+    executor = Executor(actions, mine, models.split, models.loss, group=pipeline, replicas=peers, dtype=models.DTYPE,
                         timeout=30)
     result = executor.step(case, seed=case.seed)
     left = watch.left()
@@ -148,3 +143,49 @@ def test_plans_of_the_planner_run(pipeweaver, tmp_path, ranks, replicas):
             assert one["error"] <= TOLERANCE, (rank, one)
             assert one["alive"] <= one["planned"] if one["frozen"] else one["alive"] == one["planned"], (rank, one)
     assert any(one["split"] for one in answers[0])
+
+
+def resident_bytes():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * 4096
+
+
+def a_step(number):
+    """Another batch for the same four stages: other units, rows, orders, recomputation and splits."""
+    draw = random.Random(number)
+    modules = [Module("enc", [0, 1], 6, True), Module("main", [0, 1], 8, True, first=2)]
+    case = Case(77, 2, 1, modules, [Edge(0, 1, 1, 0)], [[]], 0.2)
+    for _ in range(draw.randint(1, 5)):
+        case.units[0].append([[draw.randint(1, 40) for _ in range(draw.randint(0, 3))], [draw.randint(1, 40)]])
+    return case
+
+
+def run_many_steps(me, count):
+    """One executor, a new plan each step; the worst error, and the bytes that the process grew by from step to step."""
+    case = a_step(0)
+    chunks, others = models.chunks(case), models.chunks(case)
+    mine = {stage: chunk for stage, chunk in chunks.items() if stage % 2 == me}
+    executor, worst, bytes_after = None, 0.0, []
+    for number in range(count):
+        case = a_step(number)
+        actions = parse_actions(plan(case, 0, number))
+        if executor is None:
+            executor = Executor(actions, mine, models.split, models.loss, dtype=models.DTYPE, timeout=30)
+        else:
+            executor.load(actions)
+        for chunk in [*chunks.values(), *others.values()]:
+            chunk.zero_grad()
+        result = executor.step(case, seed=number)
+        expected, _ = models.reference(case, others, number)
+        worst = max([worst, abs(result.loss - expected)] +
+                    [gradient_error(chunk, others[stage]) for stage, chunk in mine.items()])
+        bytes_after.append(resident_bytes())
+    return worst, bytes_after
+
+
+def test_a_hundred_steps_with_a_new_plan_each_keep_the_memory_flat():
+    answers = Ranks(2, run_many_steps, 100).wait(120)
+    assert sorted(answers) == [0, 1], answers
+    for worst, bytes_after in answers.values():
+        assert worst <= TOLERANCE
+        assert bytes_after[-1] - bytes_after[49] < 4 << 20, [one >> 20 for one in bytes_after]

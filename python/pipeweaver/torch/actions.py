@@ -113,7 +113,6 @@ class Actions:
     stages: Mapping[int, Stage]
     tensors: tuple[Tensor, ...]
     lists: tuple[tuple[Action, ...], ...]
-    text: str = ""
 
     def on_rank(self, rank: int) -> dict[int, Stage]:
         """The rank's stages by number."""
@@ -220,9 +219,14 @@ def _require_format(entry: _Reader) -> None:
 def parse_actions(text: str, name: str = "actions") -> Actions:
     """The lists in `text`. Raises PipeweaverError naming the place of what is wrong; `name` stands for the file."""
     try:
-        entry = _Reader(json.loads(text), name)
+        return actions_of(json.loads(text), name)
     except ValueError as error:
         raise PipeweaverError(f"{name}: is not JSON: {error}") from error
+
+
+def actions_of(value: Mapping[str, Any], name: str = "actions") -> Actions:
+    """The same from parsed JSON, as `Replica.actions` of a plan gives it."""
+    entry = _Reader(value, name)
     _require_format(entry)
     stages = {stage.stage: stage for stage in map(_stage, entry.objects("stages"))}
     lists = []
@@ -230,7 +234,7 @@ def parse_actions(text: str, name: str = "actions") -> Actions:
         lists.append(tuple(_action(_Reader(one, f"{name}.actions[{rank}][{i}]")) for i, one in enumerate(row)))
     return Actions(entry.get("problem", str), entry.number("replica"), entry.number("replicas"), entry.number("ranks"),
                    tuple(entry.get("most_alive", list)), stages, tuple(map(_tensor, entry.objects("tensors"))),
-                   tuple(lists), text)
+                   tuple(lists))
 
 
 def read_actions(source: str | os.PathLike[str]) -> Actions:
