@@ -293,7 +293,7 @@ class Executor:
         arguments, named = _arguments(links, leaves, stage.inputs, self.program)
         if stage.reads_batch:
             data = self.split(step.batch, unit("input"))
-            if _begins_chain(self.program, place.stage):
+            if place.stage in self.program.chain_starts:
                 arguments[0] = data
             else:
                 named["data"] = data
@@ -359,11 +359,6 @@ class Executor:
             if tensor.gradient is not None:
                 back = self.program.actions.tensors[tensor.gradient]
                 self._hand_over(step, back, torch.zeros_like(leaf) if value is None else value)
-
-
-def _begins_chain(program: Program, stage: int) -> bool:
-    chain = program.actions.stages[stage].chain
-    return all(other.chain != chain for number, other in program.actions.stages.items() if number < stage)
 
 
 def _arguments(links: Links, leaves: list[torch.Tensor], chains: tuple[str, ...],

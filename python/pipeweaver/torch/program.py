@@ -38,6 +38,7 @@ class Program:
     stages: dict[int, Stage]
     links: dict[Place, Links]
     releases: dict[int, list[int]]
+    chain_starts: frozenset[int]
 
     @property
     def most_alive(self) -> int:
@@ -61,7 +62,10 @@ def program_of(actions: Actions, rank: int) -> Program:
             _join(links[tensor.target], tensor)
     for link in links.values():
         link.items.sort(key=lambda tensor: (tensor.source, tensor.tensor))
-    return Program(actions, rank, actions.on_rank(rank), links, _releases(actions, rank))
+    first: dict[str, int] = {}
+    for number, stage in sorted(actions.stages.items()):
+        first.setdefault(stage.chain, number)
+    return Program(actions, rank, actions.on_rank(rank), links, _releases(actions, rank), frozenset(first.values()))
 
 
 def _join(link: Links, tensor: Tensor) -> None:
