@@ -21,11 +21,38 @@ def test_actions_receive_what_is_sent_in_the_same_order(planned):
                 arrived.add(action["tensor"])
             elif action["op"] == "wait":
                 assert action["tensor"] in arrived
+            elif action["op"] == "reduce":  # behind the last backward
+                assert [one["op"] for one in row[row.index(action):] if one["op"] in "BIW"] == []
+                assert action["stages"] == [one["stage"] for one in actions["stages"] if one["rank"] == rank]
             else:
                 assert action["task"] not in done
                 done.add(action["task"])
     assert sent == received
     assert sum(len(tensors) for tensors in sent.values()) > 0
+
+
+def test_losses_weigh_what_the_assignment_says(planned):
+    actions = json.loads((planned / "replica-000/actions.json").read_text())
+    microbatches = json.loads((planned / "assignment.json").read_text())["replicas"][0]["microbatches"]
+    weights = {}
+    for action in [action for row in actions["actions"] for action in row if "loss_weight" in action]:
+        assert action["op"] == "F"
+        weights[action["microbatch"]] = weights.get(action["microbatch"], 0) + action["loss_weight"]
+    assert weights == pytest.approx({one["microbatch"]: one["loss_weight"] for one in microbatches})
+
+
+def test_a_solved_problem_has_action_lists_without_shapes(pipeweaver, planned, tmp_path):
+    for name in ("problem.json.gz", "solution.json"):
+        (tmp_path / name).write_bytes((planned / "replica-000" / name).read_bytes())
+    pipeweaver("emit", "--plan", tmp_path, "--target", "torch-actions", "--out", tmp_path / "out")
+    made = json.loads((tmp_path / "out/actions.json").read_text())
+    plan = json.loads((planned / "replica-000/actions.json").read_text())
+    assert made["most_alive"] == plan["most_alive"]
+    assert {tensor["shape"] for tensor in made["tensors"]} == {None}
+    ends = [[(t["kind"], *t["from"].values(), *t["to"].values()) for t in one["tensors"]] for one in (made, plan)]
+    assert sorted(ends[0]) == sorted(ends[1])
+    tasks = [[[a["task"] for a in row if "task" in a] for row in one["actions"]] for one in (made, plan)]
+    assert tasks[0] == tasks[1]
 
 
 def test_the_trace_is_what_the_solution_says(planned):
