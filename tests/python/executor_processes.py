@@ -1,20 +1,26 @@
 """Ranks as processes on gloo's loopback: started once, then asked to run many things."""
 
+import faulthandler
 import multiprocessing
 import os
 import queue
+import signal
 import time
 import traceback
 from datetime import timedelta
 
 import torch
-import torch._dynamo  # loaded once, before ranks are forked, and not by each of them
 import torch.distributed as dist
-import torch.distributed.pipelining._backward
+
+# Forked by a process of a single thread: stores leave threads in this one, and a child that was forked while one of them
+# held a lock would wait for it for ever. What ranks load is loaded there, once.
+CONTEXT = multiprocessing.get_context("forkserver")
+CONTEXT.set_forkserver_preload(["torch", "torch._dynamo", "torch.distributed.pipelining._backward", "pytest"])
 
 
 def work(rank, ranks, port, job, arguments, answers):
     """A rank's process: puts (rank, what job gives), or (rank, the error's text) and ends with status 1."""
+    faulthandler.register(signal.SIGUSR1)
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
     torch.set_num_threads(1)
     try:
@@ -31,10 +37,9 @@ class Ranks:
     """`ranks` processes that run job(rank, *arguments); wait() gives {rank: answer} of those that answered."""
 
     def __init__(self, ranks, job, *arguments):
-        context = multiprocessing.get_context("fork")
         self.store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
-        self.answers = context.Queue()
-        self.processes = [context.Process(target=work, daemon=True,
+        self.answers = CONTEXT.Queue()
+        self.processes = [CONTEXT.Process(target=work, daemon=True,
                                           args=(rank, ranks, self.store.port, job, arguments, self.answers))
                           for rank in range(ranks)]
         for process in self.processes:
@@ -52,6 +57,9 @@ class Ranks:
                 if not alive:
                     break
         self.left = [rank for rank, process in enumerate(self.processes) if process.is_alive()]
+        for rank in self.left:
+            os.kill(self.processes[rank].pid, signal.SIGUSR1)  # it prints where it is
+        time.sleep(0.5 if self.left else 0)
         for process in self.processes:
             process.kill()
             process.join()
