@@ -2,14 +2,15 @@
 
 import json
 import os
+import random
 import signal
 import time
 
 import executor_models as models
 import pytest
 import torch
-from executor_package import Executor, PipeweaverError, check, parse_actions
-from executor_plans import Case, Module, plan
+from executor_package import Executor, PipeweaverError, check, check_fit, parse_actions, program_of
+from executor_plans import Case, Module, plan, random_case
 from executor_processes import Ranks
 from executor_torch_test import groups_of
 
@@ -178,11 +179,16 @@ def swap_waits(value):
     row[:0] = [receive, wait]
 
 
+def reduce_first(value):
+    value["actions"][0].insert(0, value["actions"][0].pop())
+
+
 def test_plans_that_cannot_run_are_refused_on_every_rank():
     good = text_of(chain(2))
     said = refused([good, text_of(chain(4)), text_of(chain(2, 2)), changed(good, drop("send")),
                     changed(good, drop("receive")), changed(good, drop("F")), changed(good, swap_waits),
-                    changed(good, lambda value: value["tensors"][0].update(shape=None))])
+                    changed(good, lambda value: value["tensors"][0].update(shape=None)),
+                    changed(good, drop("reduce")), changed(good, reduce_first)])
     assert said[0] is None
     assert said[1] == "rank 0: the plan is for 4 ranks, the group has 2"
     assert said[2] == "rank 0: the plan is for 2 replicas, there are 1"
@@ -192,6 +198,8 @@ def test_plans_that_cannot_run_are_refused_on_every_rank():
     assert said[6].startswith("rank 0: the plan has a cycle: rank 0 waits for tensor "), said[6]
     assert "which has ended" not in said[6] and "rank 1 waits for tensor" in said[6]
     assert "has no shape: give the stages' output shapes" in said[7]
+    assert said[8] == "rank 0: stage 0 is trained, but its gradients are never reduced"
+    assert said[9].startswith("rank 0: rank 0: B of stage 0, ") and said[9].endswith(" comes behind the stage's reduce")
 
 
 def test_missing_and_extra_chunks_are_named_on_every_rank():
@@ -233,10 +241,23 @@ def test_files_of_another_format_are_refused(change, text):
     assert str(error.value) == text
 
 
+def run_each(me, case, texts):
+    """The loss of a step of each plan, one executor for all."""
+    executor, losses = None, []
+    for text in texts:
+        if executor is None:
+            executor = Executor(parse_actions(text), {me: models.chunks(case)[me]}, models.split, models.loss,
+                                dtype=models.DTYPE, timeout=TIMEOUT_S)
+        else:
+            executor.load(parse_actions(text))
+        losses.append(executor.step(case).loss)
+    return losses
+
+
 def test_what_the_check_lets_through_runs_to_its_end():
-    # Any two neighbours of a list exchanged: accepted or refused, but decided without a process.
-    text, accepted, refusals = text_of(chain(2)), 0, 0
-    value = json.loads(text)
+    # Any two neighbours of a list exchanged.
+    text = text_of(chain(2))
+    accepted, refusals, value = [text], [], json.loads(text)
     for rank, row in enumerate(value["actions"]):
         for k in range(len(row) - 1):
             other = json.loads(text)
@@ -244,7 +265,78 @@ def test_what_the_check_lets_through_runs_to_its_end():
             mine[k], mine[k + 1] = mine[k + 1], mine[k]
             try:
                 check(parse_actions(json.dumps(other)))
-                accepted += 1
-            except PipeweaverError:
-                refusals += 1
-    assert accepted and refusals
+                accepted.append(json.dumps(other))
+            except PipeweaverError as error:
+                refusals.append(str(error))
+    assert len(accepted) > 10 and len(refusals) > 5
+    found = Ranks(2, run_each, chain(2), accepted).wait(60)
+    for rank in (0, 1):
+        assert len(found[rank]) == len(accepted), found[rank]
+        assert max(found[rank]) - min(found[rank]) < 1e-12
+
+
+def places_in(value, path=()):
+    """Paths to all values inside."""
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, one in inside:
+        yield (*path, key)
+        yield from places_in(one, (*path, key))
+
+
+def test_a_damaged_plan_is_refused_with_a_line_or_can_be_run():
+    draw = random.Random(1)
+    case = random_case(20_005, 2, 1)
+    value = json.loads(text_of(case))
+    paths, refused_plans = list(places_in(value)), 0
+    chunks_here = {rank: {stage: chunk for stage, chunk in models.chunks(case).items()
+                          if value["stages"][stage]["rank"] == rank} for rank in range(2)}
+    for _ in range(400):
+        damaged = json.loads(json.dumps(value))
+        *way, last = draw.choice(paths)
+        at = damaged
+        for key in way:
+            at = at[key]
+        if draw.random() < 0.3:
+            del at[last]
+        else:
+            at[last] = draw.choice([None, -1, 0, 1, 10**6, 1.5, True, "x", [], {}, [None], [[0, 0]]])
+        try:
+            actions = parse_actions(json.dumps(damaged))
+            check(actions)
+            for rank, mine in chunks_here.items():
+                check_fit(program_of(actions, rank), mine)
+        except PipeweaverError as error:
+            refused_plans += 1
+            assert "\n" not in str(error)
+    assert refused_plans > 200
+
+
+def run_reloaded(me, case, good, bad):
+    executor = Executor(parse_actions(good), {me: models.chunks(case)[me]}, models.split, models.loss, dtype=models.DTYPE,
+                        timeout=TIMEOUT_S)
+    before = executor.step(case).loss
+    with pytest.raises(PipeweaverError) as error:
+        executor.load(parse_actions(bad if me == 1 else good))
+    return str(error.value), executor.step(case).loss - before
+
+
+def test_a_plan_that_one_rank_refuses_leaves_all_with_the_one_before():
+    good = text_of(chain(2))
+    found = Ranks(2, run_reloaded, chain(2), good, changed(good, drop("F"))).wait(40)
+    assert found[0] == found[1]
+    assert found[0][0].startswith("rank 1: ") and found[0][1] == 0
+
+
+def run_late(me, case, late):
+    if me == late:
+        time.sleep(4)
+    with pytest.raises(PipeweaverError) as error:
+        Executor(parse_actions(text_of(case)), {me: models.chunks(case)[me]}, models.split, models.loss,
+                 dtype=models.DTYPE, timeout=2)
+    return str(error.value)
+
+
+@pytest.mark.parametrize("late", [0, 2])
+def test_a_rank_that_does_not_load_its_plan_in_time_is_named(late):
+    found = Ranks(4, run_late, chain(4), late).wait(40)
+    assert {found[rank] for rank in range(4) if rank != late} == {f"rank {late} did not load its plan within 2 s"}

@@ -86,6 +86,25 @@ class Block(torch.nn.Module):
         return torch.nn.functional.dropout(torch.tanh(self.linear(x)), self.dropout)
 
 
+def most_alive(actions, rank):
+    """The plan's count, less what frozen stages do not keep: a pass without weights and without an input that has a
+    gradient keeps nothing, one without weights alone is over with I."""
+    keeping = {tensor.target for tensor in actions.tensors if tensor.gradient is not None}
+    alive, most, full = 0, 0, set()
+    with_backward = {action.place for action in actions.lists[rank] if getattr(action, "op", "") in ("B", "I")}
+    for action in actions.lists[rank]:
+        place = getattr(action, "place", None)
+        trained = place in with_backward and actions.stages[place.stage].trainable
+        if place not in with_backward or not (trained or place in keeping):
+            continue
+        if action.recompute == "full":
+            full.add(place)
+        alive += (action.op in "BI") if place in full else action.op == "F"
+        most = max(most, alive)
+        alive -= action.op == "B" or action.op == ("W" if trained else "I")
+    return most
+
+
 def chunks(case):
     return {case.modules[m].first + s: Chunk(case, m, s) for m, s in case.stages()}
 

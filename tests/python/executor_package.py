@@ -22,6 +22,7 @@ def load():
 
 
 package = load()
-check = sys.modules["pipeweaver.torch.check"].check
+check, check_fit, program_of = (getattr(sys.modules[f"pipeweaver.torch.{module}"], name) for module, name in
+                                (("check", "check"), ("fit", "check_fit"), ("program", "program_of")))
 Actions, Executor, PipeweaverError, Place = package.Actions, package.Executor, package.PipeweaverError, package.Place
 parse_actions, read_actions, task_seed = package.parse_actions, package.read_actions, package.task_seed

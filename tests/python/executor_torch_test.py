@@ -58,7 +58,8 @@ def run_case(case, me, pipeline, peers):
     worst = max([abs(result.loss - expected)] + [abs(result.losses[place] - own[place]) for place in own] +
                 [gradient_error(chunk, others[stage]) for stage, chunk in mine.items()])
     return {"seed": case.seed, "error": worst, "left": left, "alive": (watch.most, result.most_alive),
-            "planned": actions.most_alive[rank], "frozen": not all(module.trainable for module in case.modules)}
+            "planned": actions.most_alive[rank], "kept": models.most_alive(actions, rank),
+            "frozen": not all(module.trainable for module in case.modules)}
 
 
 def run_cases(me, ranks, replicas, seeds):
@@ -80,8 +81,9 @@ def test_losses_and_gradients_are_those_of_one_process(ranks, replicas, count):
             assert one["error"] <= TOLERANCE, (rank, one)
             assert one["left"] == 0, (rank, one)
             # The executor counts as the graphs' own tokens do, and as the plan says; frozen modules may keep less.
-            assert one["alive"][0] == one["alive"][1], (rank, one)
-            assert one["alive"][0] <= one["planned"] if one["frozen"] else one["alive"][0] == one["planned"], (rank, one)
+            assert one["alive"] == (one["kept"], one["kept"]), (rank, one)
+            assert one["kept"] <= one["planned"] if one["frozen"] else one["kept"] == one["planned"], (rank, one)
+    assert sum(not one["frozen"] for one in answers[0]) > count / 4
 
 
 # modules, layers of each, frozen modules, partition
@@ -119,7 +121,7 @@ def run_product(folder, replica, rank, pipeline, peers):
     worst = max([abs(result.loss - expected)] + [gradient_error(chunk, others[stage]) for stage, chunk in mine.items()])
     ops = {action.op for row in actions.lists for action in row}
     return {"folder": str(folder), "error": worst, "alive": result.most_alive, "planned": actions.most_alive[rank],
-            "frozen": any(not stage.trainable for stage in actions.stages.values()), "split": "W" in ops}
+            "kept": models.most_alive(actions, rank), "frozen": any(not stage.trainable for stage in actions.stages.values()), "split": "W" in ops}
 
 
 @pytest.mark.parametrize("ranks, replicas", [(2, 1), (4, 1), (2, 2)])
@@ -141,7 +143,8 @@ def test_plans_of_the_planner_run(pipeweaver, tmp_path, ranks, replicas):
         assert not isinstance(found, str), found
         for one in found:
             assert one["error"] <= TOLERANCE, (rank, one)
-            assert one["alive"] <= one["planned"] if one["frozen"] else one["alive"] == one["planned"], (rank, one)
+            assert one["alive"] == one["kept"], (rank, one)
+            assert one["kept"] <= one["planned"] if one["frozen"] else one["kept"] == one["planned"], (rank, one)
     assert any(one["split"] for one in answers[0])
 
 

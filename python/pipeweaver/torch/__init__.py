@@ -2,8 +2,9 @@
 
 from ..errors import PipeweaverError
 from .actions import Actions, Place, Stage, actions_of, parse_actions, read_actions
-from .executor import Executor, StepResult, Timing, Unit
+from .executor import Executor, StepResult
 from .passes import task_seed
+from .step import Timing, Unit
 
 __all__ = ["Actions", "Executor", "PipeweaverError", "Place", "Stage", "StepResult", "Timing", "Unit", "actions_of",
            "parse_actions", "read_actions", "task_seed"]

@@ -161,6 +161,15 @@ class _Reader:
     def objects(self, key: str) -> list[_Reader]:
         return [_Reader(entry, f"{self.where}.{key}[{i}]") for i, entry in enumerate(self.get(key, list))]
 
+    def numbers(self, key: str) -> tuple[int, ...]:
+        return _numbers(self.get(key, list), f"{self.where}.{key}")
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        found = self.get(key, list)
+        if not all(isinstance(one, str) for one in found):
+            raise PipeweaverError(f"{self.where}.{key}: holds what is no text")
+        return tuple(found)
+
     def place(self) -> Place:
         return Place(self.number("stage"), self.number("microbatch"), self.number("item"))
 
@@ -168,20 +177,32 @@ class _Reader:
         return _Reader(self.get(key, dict), f"{self.where}.{key}")
 
 
+def _numbers(values: list[Any], where: str) -> tuple[int, ...]:
+    if not all(isinstance(one, int) and not isinstance(one, bool) and one >= 0 for one in values):
+        raise PipeweaverError(f"{where}: is {json.dumps(values)[:40]}, allowed are whole numbers from 0")
+    return tuple(values)
+
+
 def _stage(entry: _Reader) -> Stage:
     parts = tuple(Part(part.get("module", str), part.number("first_layer", None), part.number("layers", None),
                        part.get("trainable", bool, True)) for part in entry.objects("parts"))
     return Stage(entry.number("stage"), entry.number("rank"), entry.get("chain", str), entry.get("trainable", bool),
-                 entry.get("gradient", bool), entry.get("reads_batch", bool), tuple(entry.get("inputs", list)), parts)
+                 entry.get("gradient", bool), entry.get("reads_batch", bool), entry.texts("inputs"), parts)
 
 
 def _shape(entry: _Reader) -> tuple[int, ...] | None:
-    shape = entry.get("shape", (list, type(None)))
-    if shape is None:
-        return None
-    if not all(isinstance(size, int) and size >= 0 for size in shape):
-        raise PipeweaverError(f"{entry.where}.shape: is {shape}, allowed are whole numbers from 0")
-    return tuple(shape)
+    return None if entry.get("shape", (list, type(None))) is None else entry.numbers("shape")
+
+
+def _slices(entry: _Reader) -> tuple[tuple[int, int], ...]:
+    slices = []
+    for k, found in enumerate(entry.get("slices", list, [])):
+        where = f"{entry.where}.slices[{k}]"
+        ends = _numbers(found if isinstance(found, list) else [found], where)
+        if len(ends) != 2 or ends[0] > ends[1]:
+            raise PipeweaverError(f"{where}: is {json.dumps(found)[:40]}, the first row and the end are needed")
+        slices.append((ends[0], ends[1]))
+    return tuple(slices)
 
 
 def _tensor(entry: _Reader) -> Tensor:
@@ -190,15 +211,14 @@ def _tensor(entry: _Reader) -> Tensor:
               entry.get("dtype", str))
     if kind == "gradient":
         return Tensor(*common, of=entry.number("of"))
-    slices = tuple((int(first), int(end)) for first, end in entry.get("slices", list, []))
-    return Tensor(*common, join=entry.one_of("join", ("previous", "item")), slices=slices,
+    return Tensor(*common, join=entry.one_of("join", ("previous", "item")), slices=_slices(entry),
                   gradient=entry.number("gradient", None))
 
 
 def _action(entry: _Reader) -> Action:
     op = entry.one_of("op", (*COMPUTE, "send", "receive", "wait", "reduce"))
     if op == "reduce":
-        return Reduce(tuple(entry.get("stages", list)))
+        return Reduce(entry.numbers("stages"))
     if op == "wait":
         return Message(op, entry.number("tensor"))
     if op in ("send", "receive"):
@@ -231,9 +251,11 @@ def actions_of(value: Mapping[str, Any], name: str = "actions") -> Actions:
     stages = {stage.stage: stage for stage in map(_stage, entry.objects("stages"))}
     lists = []
     for rank, row in enumerate(entry.get("actions", list)):
+        if not isinstance(row, list):
+            raise PipeweaverError(f"{name}.actions[{rank}]: is {type(row).__name__}, a list is needed")
         lists.append(tuple(_action(_Reader(one, f"{name}.actions[{rank}][{i}]")) for i, one in enumerate(row)))
     return Actions(entry.get("problem", str), entry.number("replica"), entry.number("replicas"), entry.number("ranks"),
-                   tuple(entry.get("most_alive", list)), stages, tuple(map(_tensor, entry.objects("tensors"))),
+                   entry.numbers("most_alive"), stages, tuple(map(_tensor, entry.objects("tensors"))),
                    tuple(lists))
 
 

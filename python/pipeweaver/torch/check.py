@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from ..errors import PipeweaverError
-from .actions import Actions, Compute, Message, Place, Tensor
+from .actions import Actions, Compute, Message, Place, Reduce, Tensor
 
 
 def check(actions: Actions) -> None:
     """Raises PipeweaverError unless every list runs to its end: references exist, every send has its receive, every
-    tensor is there when it is used, and no ranks wait for each other in a circle. Time O(actions)."""
+    tensor is there when it is used, no gradient comes behind its reduction, and no ranks wait for each other in a circle.
+    Time O(actions)."""
     _check_references(actions)
     _check_messages(actions)
+    _check_reductions(actions)
     _Simulation(actions).run()
 
 
@@ -69,6 +71,22 @@ def _check_messages(actions: Actions) -> None:
         if sent[:2] != ends or received[1::-1] != ends or sent[2] != received[2]:
             raise PipeweaverError(f"tensor {tensor.tensor} goes from rank {ends[0]} to rank {ends[1]}, but its send and "
                                   f"receive have other ranks or tags")
+
+
+def _check_reductions(actions: Actions) -> None:
+    """Each trained stage is reduced once on its rank, behind its last backward."""
+    reduced: set[int] = set()
+    for rank, row in enumerate(actions.lists):
+        for action in row:
+            if isinstance(action, Compute) and action.op != "F" and action.place.stage in reduced:
+                raise PipeweaverError(f"rank {rank}: {action.op} of {action.place} comes behind the stage's reduce")
+            for stage in action.stages if isinstance(action, Reduce) else ():
+                if stage in reduced or stage not in actions.on_rank(rank):
+                    raise PipeweaverError(f"rank {rank}: reduces stage {stage} twice, or does not have it")
+                reduced.add(stage)
+    left = [number for number, stage in actions.stages.items() if stage.trainable and number not in reduced]
+    if left:
+        raise PipeweaverError(f"stage {min(left)} is trained, but its gradients are never reduced")
 
 
 class _Simulation:

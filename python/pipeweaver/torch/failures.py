@@ -59,10 +59,11 @@ class Job:
         with contextlib.suppress(RuntimeError):
             self.store.set(self.key(name), value)
 
-    def give_reason(self, reason: str) -> None:
-        """Unless somebody was first."""
+    def give_reason(self, reason: str) -> str:
+        """Unless somebody was first; the reason that all will read."""
         with contextlib.suppress(RuntimeError):
-            self.store.compare_set(self.key("reason"), "", reason)
+            return str(self.store.compare_set(self.key("reason"), "", reason).decode())
+        return reason
 
     def reason(self) -> str | None:
         return self.read("reason")
@@ -108,32 +109,55 @@ def explain(jobs: Sequence[Job], job: Job, awaited: int | None, error: BaseExcep
                 if timed_out else f"was lost: {ended}")
         reason = f"{who} {what}"
     for one in jobs:
-        one.give_reason(reason)
+        reason = one.give_reason(reason)
     return LostRankError(reason)
 
 
 def agree(job: Job, problem: str | None, timeout: timedelta) -> str | None:
-    """Every rank of the group says what is wrong (None: nothing); all get the first that has something to say.
-    Raises PipeweaverError where a rank does not answer in time."""
+    """Every rank of the group says what is wrong (None: nothing); all get the first that has something to say, or who
+    said nothing in time. Raises PipeweaverError where the store is lost."""
     if len(job.ranks) == 1:
         return problem
     leader = job.ranks[0]
     try:
         if job.me == leader:
-            answers = [problem or ""]
-            for rank in job.ranks[1:]:
-                job.store.wait([job.key(f"says/{rank}")], timeout)
-                answers.append(job.store.get(job.key(f"says/{rank}")).decode())
-                job.store.delete_key(job.key(f"says/{rank}"))
-            # All have read the verdict before.
-            job.store.delete_key(job.verdict_before)
-            verdict = next((answer for answer in answers if answer), "")
-            job.store.set(job.key("verdict"), verdict or "-")
-            job.verdict_before = job.key("verdict")
-        else:
-            job.store.set(job.key(f"says/{job.me}"), problem or "")
-            job.store.wait([job.key("verdict")], timeout)
-            verdict = job.store.get(job.key("verdict")).decode()
+            return _collect(job, problem, timeout)
+        job.store.set(job.key(f"says/{job.me}"), problem or "")
+        verdict = _awaited(job, "verdict", timeout + timedelta(seconds=GRACE_S))  # the leader's patience ends first
+        return _late([leader], timeout) if verdict is None else verdict.removeprefix("-") or None
     except RuntimeError as error:
-        raise PipeweaverError(f"a rank of {job.ranks} did not load its plan in time: {one_line(error)}") from error
-    return None if verdict in ("", "-") else str(verdict)
+        raise PipeweaverError(f"the job's store is lost: {one_line(error)}") from error
+
+
+def _collect(job: Job, problem: str | None, timeout: timedelta) -> str | None:
+    """The leader's part."""
+    deadline = time.monotonic() + timeout.total_seconds()
+    answers, late = [problem or ""], []
+    for rank in job.ranks[1:]:
+        said = _awaited(job, f"says/{rank}", timedelta(seconds=max(0.01, deadline - time.monotonic())))
+        if said is None:
+            late.append(rank)
+        else:
+            answers.append(said)
+            job.store.delete_key(job.key(f"says/{rank}"))
+    verdict = _late(late, timeout) if late else next((answer for answer in answers if answer), "")
+    job.store.delete_key(job.verdict_before)  # who has come here has read it
+    job.store.set(job.key("verdict"), verdict or "-")
+    job.verdict_before = job.key("verdict")
+    return verdict or None
+
+
+def _late(ranks: Sequence[int], timeout: timedelta) -> str:
+    return f"rank {' and '.join(map(str, ranks))} did not load its plan within {timeout.total_seconds():g} s"
+
+
+def _awaited(job: Job, name: str, timeout: timedelta) -> str | None:
+    """The key's value as soon as it is set; None: not in time."""
+    began = time.monotonic()
+    try:
+        job.store.wait([job.key(name)], timeout)
+    except RuntimeError:
+        if time.monotonic() - began < 0.9 * timeout.total_seconds():
+            raise
+        return None
+    return str(job.store.get(job.key(name)).decode())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import torch
@@ -93,37 +92,3 @@ def _releases(actions: Actions, rank: int) -> dict[int, list[int]]:
             elif action.op == "send" and action.peer == rank and known:
                 releases[action.tensor], known = known, []
     return releases
-
-
-def check_chunks(program: Program, chunks: Mapping[int, torch.nn.Module]) -> None:
-    """Raises PipeweaverError unless there is a chunk for each of the rank's stages and no other, frozen where the plan
-    has it frozen."""
-    for number, stage in sorted(program.stages.items()):
-        if number not in chunks:
-            parts = " and ".join(_part_text(stage, k) for k in range(len(stage.parts)))
-            raise PipeweaverError(f"there is no chunk for stage {number} ({parts}), which the plan has here")
-        trained = any(weight.requires_grad for weight in chunks[number].parameters())
-        if trained and not stage.trainable:
-            raise PipeweaverError(f"stage {number} is frozen in the plan, but its chunk has parameters that require "
-                                  "gradients")
-    for number in sorted(chunks):
-        if number not in program.stages:
-            there = f"on rank {program.actions.stages[number].rank}" if number in program.actions.stages else "nowhere"
-            raise PipeweaverError(f"there is a chunk for stage {number}, which the plan has {there}")
-
-
-def _part_text(stage: Stage, k: int) -> str:
-    part = stage.parts[k]
-    if part.layers is None or part.first_layer is None:
-        return part.module
-    return f"{part.module} layers {part.first_layer} to {part.first_layer + part.layers - 1}"
-
-
-def check_shapes(program: Program) -> None:
-    """Raises PipeweaverError where a tensor's shape or type is not known."""
-    for tensor in program.actions.tensors:
-        if tensor.shape is None:
-            raise PipeweaverError(f"tensor {tensor.tensor} of stage {tensor.source.stage} has no shape: give the stages' "
-                                  "output shapes, actions.with_shapes({stage: shape})")
-        if tensor.dtype not in DTYPES:
-            raise PipeweaverError(f"tensor {tensor.tensor}: is of type '{tensor.dtype}', known are {', '.join(DTYPES)}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -18,7 +18,7 @@ class Transport:
     """Messages among the ranks of `job`'s group, numbered by their tensors. An error in a transfer becomes a
     PipeweaverError that names the rank at fault."""
 
-    def __init__(self, job: Job, jobs: list[Job], timeout: timedelta) -> None:
+    def __init__(self, job: Job, jobs: Sequence[Job], timeout: timedelta) -> None:
         self.job, self.jobs, self.timeout = job, jobs, timeout
         self.gloo = dist.get_backend(job.group) == "gloo"
         self.sends: dict[int, tuple[int, Any]] = {}
@@ -66,7 +66,7 @@ class Transport:
             work.wait()  # with a time-out NCCL would make the host wait, too
 
 
-def wait_for(work: Any, job: Job, jobs: list[Job], timeout: timedelta) -> None:
+def wait_for(work: Any, job: Job, jobs: Sequence[Job], timeout: timedelta) -> None:
     """Waits for a collective of `job`'s group. Raises PipeweaverError naming who is missing."""
     began = time.monotonic()
     try:
