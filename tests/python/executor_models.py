@@ -87,21 +87,23 @@ class Block(torch.nn.Module):
 
 
 def most_alive(actions, rank):
-    """The plan's count, less what frozen stages do not keep: a pass without weights and without an input that has a
-    gradient keeps nothing, one without weights alone is over with I."""
-    keeping = {tensor.target for tensor in actions.tensors if tensor.gradient is not None}
-    alive, most, full = 0, 0, set()
-    with_backward = {action.place for action in actions.lists[rank] if getattr(action, "op", "") in ("B", "I")}
-    for action in actions.lists[rank]:
-        place = getattr(action, "place", None)
-        trained = place in with_backward and actions.stages[place.stage].trainable
-        if place not in with_backward or not (trained or place in keeping):
+    """The plan's count, less what need not be kept: a pass without weights and without an input that has a gradient
+    keeps nothing; one without weights, or with half recomputed and such an input, is over with I."""
+    has_input_gradient = {tensor.target for tensor in actions.tensors if tensor.gradient is not None}
+    passes = [action for action in actions.lists[rank] if hasattr(action, "place")]
+    with_backward = {action.place for action in passes if action.op in ("B", "I")}
+    alive, most = set(), 0
+    for action in passes:
+        place, trained = action.place, actions.stages[action.place.stage].trainable
+        from_input = place in has_input_gradient
+        if place not in with_backward or action.op == "W" or not (trained or from_input):
+            alive.discard(place)
             continue
-        if action.recompute == "full":
-            full.add(place)
-        alive += (action.op in "BI") if place in full else action.op == "F"
-        most = max(most, alive)
-        alive -= action.op == "B" or action.op == ("W" if trained else "I")
+        if action.op != "F" or action.recompute != "full":
+            alive.add(place)
+        most = max(most, len(alive))
+        if action.op == "B" or (action.op == "I" and from_input and (not trained or action.recompute == "half")):
+            alive.discard(place)
     return most
 
 

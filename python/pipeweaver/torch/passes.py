@@ -65,7 +65,9 @@ class Pass:
         self.run: Callable[[], Tensor] | None = run
         self.leaves = list(leaves)
         self.recompute = "full" if recompute == "half" and not blocks_of(chunk) else recompute
-        self.split, self.has_backward = split, backward
+        # A checkpoint computes again for every weight's gradient apart: I is then the whole backward.
+        self.split = split and self.recompute != "half"
+        self.has_backward = backward
         self.output: Any = None
         self.kept_gradient: Tensor | None = None
         self.groups: list[dict[str, Any]] = []
@@ -123,7 +125,7 @@ class Pass:
 
     def input_gradient(self, gradient: Tensor | None) -> list[Tensor | None]:
         """I: as backward(), without the weights'. Where no input has a gradient nothing is done until W; where no
-        weight has one, this is the whole backward."""
+        weight has one, or half is recomputed, this is the whole backward."""
         if self._splits() and self.output is not None:
             return self._input_gradient(gradient)
         if any(leaf.requires_grad for leaf in self.leaves):
