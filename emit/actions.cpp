@@ -256,7 +256,7 @@ std::string actions(const Problem& problem, const Schedule& schedule) {
         if (key_of(from) != key_of(to) && is_forward(from) == is_forward(to) && to.kind != TaskKind::weight_gradient)
             step.transfers.push_back({e, {}, -1, -1});
     }
-    return actions(step, schedule, replay, StepInput{}.modes);
+    return actions(step, schedule, replay, StepInput{}.modes, {});
 }
 
 std::vector<std::int64_t> most_alive(const Problem& problem, const Schedule& schedule,

@@ -1,6 +1,7 @@
 """The executor's losses and gradients are those of one process, on random plans."""
 
 import gc
+import itertools
 import json
 import random
 
@@ -9,7 +10,7 @@ import executor_products as products
 import pytest
 import torch
 import torch.distributed as dist
-from executor_package import Executor, Pass, Place, parse_actions, read_actions
+from executor_package import Executor, Pass, Place, parse_actions, read_actions, task_seed
 from executor_plans import Case, Edge, Module, plan, random_case
 from executor_processes import Ranks
 
@@ -110,6 +111,11 @@ def test_gradients_are_added_to_those_of_the_step_before():
     case = Case(9, 2, 2, modules, [Edge(0, 1, 1, 0)], [[[[3, 2], [4]]], [[[1], [5]], [[], [2]]]], 0.0)
     answers = Ranks(4, run_twice, case).wait(60)
     assert all(answers[rank] <= TOLERANCE for rank in range(4)), answers
+
+
+def test_every_pass_draws_numbers_of_its_own():
+    keys = list(itertools.product(range(4), repeat=5))
+    assert len({task_seed(seed, replica, Place(*place)) for seed, replica, *place in keys}) == len(keys)
 
 
 @pytest.mark.parametrize("recompute, calls", [("none", [1, 1, 1]), ("half", [2, 2, 1]), ("full", [2, 2, 2])])

@@ -45,7 +45,7 @@ struct ReplicaData {
 /// Pre: `replay` is of `schedule` on `step.problem` and completed. `modes` names the pairs' modes.
 [[nodiscard]] std::string actions(const emulator::StepProblem& step, const emulator::Schedule& schedule,
                                   const emulator::Replay& replay, const std::vector<emulator::Recompute>& modes,
-                                  const ReplicaData& data = {});
+                                  const ReplicaData& data);
 
 /// The same for any solved problem whose tasks say stage and microbatch: an edge from forward to forward is a tensor of
 /// unknown shape, one from backward to backward its gradient. Throws Error{limit} where the problem does not say enough
