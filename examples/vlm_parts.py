@@ -1,6 +1,7 @@
 """What train_vlm.py trains: chunks of a small ViT and LLM, and made-up data for the plan's units."""
 
 import pathlib
+import random
 
 import torch
 
@@ -8,6 +9,14 @@ MODEL_FILE = pathlib.Path(__file__).parent / "small-vlm.json"
 WIDTH = {"vit": 64, "llm": 128}
 VOCABULARY, MERGE = 512, 4
 PATCH = 3 * 14 * 14
+
+
+def draw_batch(step):
+    """Samples as in a batch file: text and up to four images, each of its own size."""
+    draw = random.Random(step)
+    return [{"id": f"{step}.{i}", "text_tokens": draw.randint(32, 160),
+             "images": [{"width": 28 * draw.randint(1, 6), "height": 28 * draw.randint(1, 6)}
+                        for _ in range(draw.choice([0, 1, 1, 2, 4]))]} for i in range(16)]
 
 
 class Layer(torch.nn.Module):
@@ -59,7 +68,8 @@ class Chunk(torch.nn.Module):
 
 
 class Batch:
-    """One step's data by the plan's assignment.json. Images are noise, texts are counted up from a drawn start."""
+    """One step's data by the plan's assignment.json. Images are noise, texts count up from a number
+    that the sample's name gives."""
 
     def __init__(self, assignment, device):
         self.assignment, self.device = assignment, device
@@ -78,7 +88,7 @@ class Batch:
         """Token numbers of the microbatch and, in the order of the ViT's outputs, the rows that images take: the first
         of their sample."""
         microbatch, places = self.microbatch(unit), []
-        tokens = torch.cat([torch.arange(len(sample["id"]), len(sample["id"]) + sample["rows"][1] - sample["rows"][0])
+        tokens = torch.cat([sum(sample["id"].encode()) + torch.arange(sample["rows"][1] - sample["rows"][0])
                             for sample in microbatch["samples"]]) % VOCABULARY
         begin = {sample["id"]: sample["rows"][0] for sample in microbatch["samples"]}
         for one in self.units(unit, "vit"):
