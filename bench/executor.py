@@ -34,7 +34,7 @@ from executor_package import Executor, read_actions  # noqa: E402
 
 BINARY = os.environ.get("PIPEWEAVER_BIN", str(ROOT / "build/release/bin/pipeweaver"))
 WIDTH = {"vit": 256, "llm": 512}
-IMAGE_ROWS, TEXT_ROWS = 32, 64
+IMAGE_ROWS, TEXT_ROWS = 128, 256
 
 
 @dataclass
@@ -220,11 +220,11 @@ def with_shapes(actions, shape_of):
     return dataclasses.replace(actions, tensors=tuple(map(known, actions.tensors)))
 
 
-def rank_steps(rank, port, cases, rounds, answers):
+def rank_steps(rank, store_file, cases, rounds, answers):
     """Runs every case once a round, after one to warm up; answers (case, round) -> (begin, end, {task: seconds})."""
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
     torch.set_num_threads(1)
-    store = dist.TCPStore("127.0.0.1", port, is_master=False)
+    store = dist.FileStore(store_file, cases[0].actions.ranks)
     dist.init_process_group("gloo", store=store, rank=rank, world_size=cases[0].actions.ranks)
     executors = [Executor(case.actions, {s: c for s, c in case.chunks().items() if s in case.actions.on_rank(rank)},
                           case.split, lambda output, target: output.mean(), dtype=torch.float32) for case in cases]
@@ -245,16 +245,16 @@ def rank_steps(rank, port, cases, rounds, answers):
 
 def measured(cases, rounds):
     """Per case the (seconds, {task: seconds}) of each round."""
-    store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
     context = multiprocessing.get_context("fork")
     answers = context.Queue()
-    ranks = [context.Process(target=rank_steps, args=(rank, store.port, cases, rounds, answers))
-             for rank in range(cases[0].actions.ranks)]
-    for process in ranks:
-        process.start()
-    found = [answers.get(timeout=600) for _ in ranks]
-    for process in ranks:
-        process.join()
+    with tempfile.TemporaryDirectory() as folder:
+        ranks = [context.Process(target=rank_steps, args=(rank, f"{folder}/store", cases, rounds, answers))
+                 for rank in range(cases[0].actions.ranks)]
+        for process in ranks:
+            process.start()
+        found = [answers.get(timeout=600) for _ in ranks]
+        for process in ranks:
+            process.join()
     steps = []
     for k in range(len(cases)):
         each = [[one[k, number] for one in found] for number in range(1, rounds + 1)]
@@ -281,34 +281,41 @@ def sleep_case(cut, images, duration, folder):
                 lambda batch, unit: torch.tensor([[unit.microbatch, unit.item]], dtype=torch.float32))
 
 
+def sleep_cases(ranks, seed, folder):
+    """A drawn batch under each cut, with times of a layer by which every pass of ViT or LLM alone takes 20 ms or more."""
+    draw = random.Random(seed)
+    images = [draw.choice([0, 3, 4, 6, 8]) for _ in range(8)]
+    layers = {"vit": 2 * ranks, "llm": 2 * ranks}
+
+    def cost(name, count):
+        return 0.0035 * count if name == "vit" else 0.024
+
+    for cut in cuts(ranks, layers, images, cost):
+        def duration(stage, count, cut=cut):
+            part = cut.stages[stage][2]
+            forward = part["vit"] * cost("vit", count) + part["llm"] * cost("llm", 1)
+            return forward, 2 * forward
+
+        yield sleep_case(cut, images, duration, folder / f"{ranks}-{seed}-{cut.name}")
+
+
 def sleep_table(rounds, ranks_asked, folder):
-    """Per-layer times so that every pass of the searched cut takes 20 ms or more."""
-    print("stages that sleep; seconds of a step, median of", rounds, "steps")
+    print("stages that sleep; seconds of a step, median of", rounds, "steps; gain: how much shorter the searched step is")
     print(f"{'ranks':<6}{'batch':<7}{'schedule':<13}{'emulated':>10}{'measured':>10}{'error':>8}"
           f"{'emulated gain':>15}{'measured gain':>15}")
+    errors, differences = [], []
     for ranks, seed in [(4, 1), (4, 2), (8, 3)]:
         if ranks not in ranks_asked:
             continue
-        draw = random.Random(seed)
-        images = [draw.choice([0, 3, 4, 6, 8]) for _ in range(8)]
-        layers = {"vit": 2 * ranks, "llm": 2 * ranks}
-        second = {"vit": lambda count: 0.0035 * count, "llm": lambda _: 0.024}
-        cost = lambda name, count: second[name](count)
-
-        def cut_cases():
-            for cut in cuts(ranks, layers, images, cost):
-                def duration(stage, count, cut=cut):
-                    part = cut.stages[stage][2]
-                    forward = part["vit"] * cost("vit", count) + part["llm"] * cost("llm", 1)
-                    return forward, 2 * forward
-                yield sleep_case(cut, images, duration, folder / f"{ranks}-{seed}-{cut.name}")
-
-        cases = list(cut_cases())
+        cases = list(sleep_cases(ranks, seed, folder))
         steps = [statistics.median(seconds for seconds, _ in one) for one in measured(cases, rounds)]
         for case, step in zip(cases, steps):
+            gains = [1 - cases[-1].predicted / case.predicted, 1 - steps[-1] / step]
+            errors.append(abs(case.predicted / step - 1))
+            differences.append(abs(gains[0] - gains[1]))
             print(f"{ranks:<6}{seed:<7}{case.cut.name:<13}{case.predicted:>10.3f}{step:>10.3f}"
-                  f"{case.predicted / step - 1:>8.1%}{case.predicted / cases[-1].predicted - 1:>15.1%}"
-                  f"{step / steps[-1] - 1:>15.1%}", flush=True)
+                  f"{case.predicted / step - 1:>8.1%}{gains[0]:>15.1%}{gains[1]:>15.1%}", flush=True)
+    print(f"{len(errors)} plans: errors of at most {max(errors):.1%}, gains at most {100 * max(differences):.1f} points apart")
 
 
 def calibrated(cut, images):
@@ -358,6 +365,8 @@ def real_table(rounds, folder):
     layers = {"vit": 4, "llm": 4}
     ways = cuts(2, layers, images, lambda name, count: 4 * count if name == "vit" else 32)
     ways.insert(1, dataclasses.replace(ways[0], name="gpipe", options=["--policy", "gpipe"]))
+    by_layers = [(0, "all", {"vit": 4, "llm": 0}), (1, "all", {"vit": 0, "llm": 4})]
+    ways.insert(0, Cut("by layers", 2, by_layers, ["--policy", "1f1b"]))  # the LLM's rank has twice the work
     cases = [real_case(cut, images, folder / f"real-{cut.name}") for cut in ways]
     steps = measured(cases, rounds)
     print(f"ViT and LLM in float32, 2 ranks with a thread each; {rounds} steps of each schedule by turns, seconds")

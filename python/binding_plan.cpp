@@ -59,7 +59,8 @@ struct Plan {
 
     std::string actions(std::size_t r) const {
         const auto& one = replica(r);
-        return emit::actions(one.candidate.step, *one.found.schedule, one.found.replay, emulator::StepInput{}.modes);
+        return emit::actions(one.candidate.step, *one.found.schedule, one.found.replay, emulator::StepInput{}.modes,
+                             emit::replica_data(request, plan, r));
     }
 
     void write(const std::string& to) const {

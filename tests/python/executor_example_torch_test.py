@@ -11,7 +11,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def test_the_example_trains_with_a_new_plan_each_step():
-    if subprocess.run([sys.executable, "-c", "import pipeweaver; pipeweaver.plan"], capture_output=True).returncode:
+    if subprocess.run([sys.executable, "-c", "import pipeweaver; pipeweaver.Planner"], capture_output=True).returncode:
         pytest.skip("the package pipeweaver is not installed")
     done = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "4",
                            ROOT / "examples/train_vlm.py", "--steps", "6"], capture_output=True, text=True, timeout=240)
