@@ -1,5 +1,10 @@
 """Runs plans on PyTorch: `Executor` takes the action lists of a plan, one process per rank."""
 
+try:
+    import torch as _torch  # noqa: F401
+except ModuleNotFoundError:
+    raise ImportError("pipeweaver.torch needs PyTorch: pip install 'pipeweaver[torch]'") from None
+
 from ..errors import PipeweaverError
 from .actions import Actions, Place, Stage, actions_of, parse_actions, read_actions
 from .executor import Executor, StepResult
