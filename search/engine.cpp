@@ -15,7 +15,14 @@ constexpr std::size_t staggered = 1'000, elsewhere = 2'000;
 }  // namespace
 
 Engine::Engine(const Flat& flat, std::uint64_t seed, std::int64_t bound, const Tuning& tuning, const NearWanted& near)
-    : flat_(flat), tuning_(tuning), seed_(seed), bound_(bound), choices_(flat), groups_(flat), near_(flat, near) {
+    : flat_(flat),
+      tuning_(tuning),
+      seed_(seed),
+      bound_(bound),
+      choices_(flat),
+      groups_(flat),
+      near_(flat, near),
+      group_share_(tuning.group_share) {
     slots_.reserve(tuning.slots);
     for (std::size_t s = 0; s < tuning.slots; ++s) slots_.emplace_back(flat, groups_);
 }
@@ -58,13 +65,14 @@ void Engine::merge(std::string_view who) {
     }
 }
 
+// Whole schedules of many tasks are dear, single steps are not.
+std::uint64_t Engine::group_rounds(std::uint64_t of_few_tasks) const {
+    return std::max<std::uint64_t>(1, std::min(of_few_tasks, of_few_tasks * tuning_.group_tasks / flat_.tasks()));
+}
+
 bool Engine::in_group_search() const {
-    // Whole schedules of many tasks are dear, single steps are not.
-    const auto fewer = [&](std::uint64_t rounds) {
-        return std::max<std::uint64_t>(1, std::min(rounds, rounds * tuning_.group_tasks / flat_.tasks()));
-    };
     if (cycle_ > 0) return group_rounds_left_ > 0;
-    return rounds_ < std::min(fewer(tuning_.most_group_rounds), improved_ + fewer(tuning_.group_rounds));
+    return rounds_ < std::min(group_rounds(tuning_.most_group_rounds), improved_ + group_rounds(tuning_.group_rounds));
 }
 
 void Engine::round(const Executor& execute) {
@@ -90,7 +98,9 @@ void Engine::group_round(const Executor& execute) {
         near_.offer(line(s), group_phase_->best(s), "groups");
     }
     if ((rounds_ + 1) % tuning_.group_sync_rounds == 0) group_phase_->follow_the_better();
+    const std::int64_t before = best_.energy.makespan;
     merge("groups");
+    groups_gained_ = groups_gained_ || best_.energy.makespan < before;
     if (stagger_) stagger_round(execute);
     if (group_rounds_left_ > 0) --group_rounds_left_;
 }
@@ -103,6 +113,15 @@ void Engine::stagger_round(const Executor& execute) {
         near_.offer(line(staggered + s), stagger_->best(s), "staggered");
         adopt(stagger_->best(s), "staggered");
     }
+}
+
+// Their share doubles where the last turn gained, and halves where it did not.
+void Engine::begin_turn_of_groups() {
+    if (cycle_ > tuning_.group_from_cycle)
+        group_share_ = std::clamp(groups_gained_ ? 2 * group_share_ : group_share_ / 2, tuning_.least_group_share,
+                                  tuning_.most_group_share);
+    groups_gained_ = false;
+    group_rounds_left_ = group_rounds(static_cast<std::uint64_t>(static_cast<double>(cycle_length_) * group_share_));
 }
 
 void Engine::begin_cycle() {
@@ -150,8 +169,7 @@ void Engine::anneal_round(const Executor& execute) {
     evaluations_ += slots_.size() * each;
     ++cycle_round_;
     for (std::size_t s = 0; s < slots_.size(); ++s) near_.offer(line(s), slots_[s].best, "annealing");
-    if (cycle_round_ == cycle_length_ && cycle_ >= tuning_.group_from_cycle)
-        group_rounds_left_ = static_cast<std::uint64_t>(static_cast<double>(cycle_length_) * tuning_.group_share);
+    if (cycle_round_ == cycle_length_ && cycle_ >= tuning_.group_from_cycle) begin_turn_of_groups();
     if (cycle_round_ % tuning_.sync_rounds == 0) follow_the_better();
     merge("annealing");
     if (stagger_) stagger_round(execute);

@@ -29,9 +29,10 @@ struct Tuning {
     std::size_t stagger_slots = 2;    ///< twice as many for several models
     std::uint64_t group_rounds = 25;  ///< of the group search at least; it ends after as many without a better one
     std::uint64_t most_group_rounds = 60;
-    std::uint64_t group_tasks = 1500;     ///< problems of more tasks have fewer group rounds in proportion
-    std::uint64_t group_from_cycle = 5;   ///< from its end on, the group search goes on between cycles
-    double group_share = 2;               ///< for so many times the rounds of the cycle before
+    std::uint64_t group_tasks = 1500;    ///< problems of more tasks have fewer group rounds in proportion
+    std::uint64_t group_from_cycle = 5;  ///< from its end on, the group search goes on between cycles
+    double group_share = 2;              ///< for so many times the rounds of the cycle before, at first
+    double least_group_share = 0.125, most_group_share = 4;
     std::uint64_t group_sync_rounds = 8;  ///< group rounds after which the worse half of the slots follows the better
     std::uint64_t group_work = 3'000;     ///< tasks scheduled per slot and round of the group search, about
     std::uint64_t anneal_work = 300'000;  ///< tasks times evaluations per slot and round of annealing
@@ -84,8 +85,10 @@ private:
     std::uint64_t line(std::size_t slot) const;
     void group_round(const Executor& execute);
     void stagger_round(const Executor& execute);
+    void begin_turn_of_groups();
     void begin_cycle();
     void anneal_round(const Executor& execute);
+    std::uint64_t group_rounds(std::uint64_t of_few_tasks) const;
     bool in_group_search() const;
     void follow_the_better();
 
@@ -106,6 +109,8 @@ private:
     std::uint64_t improved_ = 0;  // the last round that found something better
     std::uint64_t cycle_ = 0, cycle_length_ = 0, cycle_round_ = 0;
     std::uint64_t group_rounds_left_ = 0;  // before the next cycle
+    double group_share_;
+    bool groups_gained_ = false;  // something better in their last turn
 };
 
 }  // namespace pipeweaver::search
