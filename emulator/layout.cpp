@@ -9,15 +9,22 @@ namespace pipeweaver::emulator {
 
 namespace {
 
+bool divides_all(std::int64_t tp, const workloads::Model& model) {
+    return std::all_of(model.modules.begin(), model.modules.end(), [&](const workloads::Module& module) {
+        return module.architecture.heads % tp == 0 && module.architecture.ffn % tp == 0;
+    });
+}
+
 std::optional<LayoutConflict> undivided(const workloads::Module& module, Indivisible what, std::int64_t size,
-                                        std::int64_t tp) {
+                                        std::int64_t tp, const workloads::Model& model) {
     if (size % tp == 0) return std::nullopt;
     std::int64_t fits = std::min(tp, size);
-    while (size % fits != 0) --fits;
+    while (!divides_all(fits, model)) --fits;
     return LayoutConflict{
-        what,
-        fmt::format("--tp: {} does not divide the {} {} of module '{}'; the next smaller that does is {}", tp, size,
-                    what == Indivisible::heads ? "attention heads" : "feed-forward columns", module.name, fits)};
+        what, fmt::format("--tp: {} does not divide the {} {} of module '{}'; the next smaller that divides those of "
+                          "every module is {}",
+                          tp, size, what == Indivisible::heads ? "attention heads" : "feed-forward columns",
+                          module.name, fits)};
 }
 
 }  // namespace
@@ -25,8 +32,8 @@ std::optional<LayoutConflict> undivided(const workloads::Module& module, Indivis
 std::optional<LayoutConflict> conflict(const Layout& layout, const workloads::Model& model) {
     for (const auto& module : model.modules) {
         const auto& network = module.architecture;
-        if (auto found = undivided(module, Indivisible::heads, network.heads, layout.tp)) return found;
-        if (auto found = undivided(module, Indivisible::columns, network.ffn, layout.tp)) return found;
+        if (auto found = undivided(module, Indivisible::heads, network.heads, layout.tp, model)) return found;
+        if (auto found = undivided(module, Indivisible::columns, network.ffn, layout.tp, model)) return found;
         if (network.layers < layout.pp)
             return LayoutConflict{Indivisible::layers,
                                   fmt::format("--pp: {} ranks are more than the {} layers of module '{}'", layout.pp,

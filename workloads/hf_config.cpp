@@ -209,12 +209,21 @@ Model convert(const Json& root) {
     refuse(type, name, {"llama", "qwen2", "qwen3", "qwen2_vl", "qwen2_5_vl", "internvl_chat", "internvl"});
 }
 
+// What changes the model much where its key is missing, or misspelled.
+void note_defaults(const Json& root, Model& model) {
+    const auto nested = given(root, "text_config") ? given(root, "text_config") : given(root, "llm_config");
+    if (!given(nested.value_or(root), "num_key_value_heads"))
+        model.assumed.emplace_back("as many key and value heads as attention heads: there is no num_key_value_heads");
+}
+
 }  // namespace
 
 Model parse_hf_model(const JsonDocument& document, const std::string& name) {
-    Model model = convert(document.root());
+    const Json root = document.root();
+    Model model = convert(root);
+    note_defaults(root, model);
     model.name = name;
-    model.source = fmt::format("Hugging Face configuration of type {}", document.root().at("model_type").text());
+    model.source = fmt::format("Hugging Face configuration of type {}", root.at("model_type").text());
     for (Module& module : model.modules)
         module.architecture.name = model.modules.size() == 1 ? name : fmt::format("{}-{}", name, module.name);
     // What our own model files must hold, these must as well.

@@ -221,7 +221,16 @@ TEST_CASE("a layout must use the cluster's GPUs and divide the model") {
                          "--tp 2 * --pp 4 * --dp 1 = 8 GPUs, the cluster 'h100-sxm' has 4", Error);
     CHECK_THROWS_WITH_AS(
         check({.tp = 3, .pp = 1, .dp = 1}, testing::small_cluster(3), setup.model),
-        "--tp: 3 does not divide the 8 attention heads of module 'vit'; the next smaller that does is 2", Error);
+        "--tp: 3 does not divide the 8 attention heads of module 'vit'; the next smaller that divides those of every "
+        "module is 2",
+        Error);
+    auto odd = setup.model;
+    odd.modules[0].architecture.heads = 18;  // 3 would do for it alone
+    CHECK_THROWS_WITH_AS(
+        check({.tp = 4, .pp = 1, .dp = 1}, testing::small_cluster(4), odd),
+        "--tp: 4 does not divide the 18 attention heads of module 'vit'; the next smaller that divides those of every "
+        "module is 2",
+        Error);
     CHECK_THROWS_WITH_AS(check({.tp = 1, .pp = 7, .dp = 1}, testing::small_cluster(7), setup.model),
                          "--pp: 7 ranks are more than the 6 layers of module 'vit'", Error);
 }

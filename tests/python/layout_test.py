@@ -25,7 +25,7 @@ def test_a_layout_is_chosen_where_it_is_asked_for(pipeweaver, tmp_path):
 LAYOUT_FAULTS = [
     (["h100-sxm:128", "--tp", "1", "--pp", "128"], 2, "--pp: 128 ranks are more than the 63 layers of module 'vit'"),
     (["h100-sxm:48", "--tp", "3", "--pp", "16"], 2,
-     "--tp: 3 does not divide the 16 attention heads of module 'vit'; the next smaller that does is 2"),
+     "--tp: 3 does not divide the 16 attention heads of module 'vit'; the next smaller that divides those of every module is 2"),
     (["h100-sxm:64", "--tp", "8", "--pp", "1"], 2, "--dp: 8 replicas are more than the batch's 2 microbatches, and each needs one"),
 ]
 

@@ -96,6 +96,10 @@ TEST_CASE("defaults of transformers' classes hold where a key is missing or null
     CHECK((plain.kv_heads == 8 && plain.head_dim == 32 && !plain.qkv_bias && !plain.tied_embeddings));
     CHECK(parsed(small_llama, "{", R"({"head_dim":null,"num_key_value_heads":null,"x":{"y":1},)") ==
           parsed(small_llama));
+    const std::vector<std::string> said{
+        "as many key and value heads as attention heads: there is no num_key_value_heads"};
+    CHECK(parsed(small_llama).assumed == said);
+    CHECK(parsed(small_llama, "{", R"({"num_key_value_heads":2,)").assumed.empty());
     const auto qwen3 = parsed(small_llama, "\"llama\"", "\"qwen3\"").modules[0].architecture;
     CHECK((qwen3.head_dim == 128 && qwen3.attention.qk_norm && !qwen3.qkv_bias));
     CHECK(parsed(small_llama, "\"llama\"", "\"qwen2\"").modules[0].architecture.qkv_bias);
