@@ -143,6 +143,8 @@ TEST_CASE("own threads take a call inside a job, and calls of several threads at
     CHECK(std::count(slots.begin(), slots.end(), 1) == 400);
 }
 
+// GCC 12's sanitizers do not free the locks of their own allocator in a child: it would wait for them for ever.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 TEST_CASE("a child of a fork makes own threads of its own, whatever its parent's were doing") {
     const auto execute = on_own_threads(3);
     std::atomic<bool> stop = false;
@@ -162,3 +164,4 @@ TEST_CASE("a child of a fork makes own threads of its own, whatever its parent's
     }
     stop = true;
 }
+#endif
