@@ -2,7 +2,7 @@
 
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
-#include "tests/support/small_model.hpp"
+#include "tests/support/small_request.hpp"
 #include "tests/support/verifier.hpp"
 
 #include <doctest/doctest.h>
@@ -11,20 +11,9 @@
 
 using namespace pipeweaver;
 using namespace pipeweaver::planner;
+using pipeweaver::testing::small_request;
 
 namespace {
-
-Request small_request(std::int64_t dp = 1, const std::vector<int>& images = {5, 0, 2, 9, 1, 4, 0, 7}) {
-    Request request;
-    request.model = testing::small_model();
-    request.cluster = testing::small_cluster(8 * dp);
-    request.layout = {.tp = 2, .pp = 4, .dp = dp};
-    request.microbatches = testing::small_batch(images);
-    request.samples.resize(request.microbatches.size());
-    for (std::size_t i = 0; i < request.samples.size(); ++i) request.samples[i].id = "s" + std::to_string(i);
-    request.max_rounds = 5;
-    return request;
-}
 
 costdb::CostDatabase costs_of(const Request& request) { return costdb::CostDatabase::embedded(request.cluster.device); }
 

@@ -4,7 +4,7 @@
 #include "pipeweaver/base/json.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
-#include "tests/support/small_model.hpp"
+#include "tests/support/small_request.hpp"
 #include "tests/support/verifier.hpp"
 
 #include <doctest/doctest.h>
@@ -13,24 +13,9 @@
 
 using namespace pipeweaver;
 using namespace pipeweaver::planner;
+using pipeweaver::testing::small_request;
 
 namespace {
-
-Request small_request(std::int64_t dp = 1, const std::vector<int>& images = {5, 0, 2, 9, 1, 4, 0, 7}) {
-    Request request;
-    request.model = testing::small_model();
-    request.cluster = testing::small_cluster(8 * dp);
-    request.layout = {.tp = 2, .pp = 4, .dp = dp};
-    request.microbatches = testing::small_batch(images);
-    for (std::size_t i = 0; i < request.microbatches.size(); ++i) {
-        workloads::Sample sample;
-        sample.id = std::string("s") + std::to_string(i);
-        sample.text_tokens = 1024;
-        request.samples.push_back(sample);
-    }
-    request.max_rounds = 5;
-    return request;
-}
 
 Plan planned(const Request& request, const Executor& execute = in_order) {
     return make_plan(request, costdb::CostDatabase::embedded(request.cluster.device), execute,

@@ -51,55 +51,37 @@ Problem long_and_short(std::int64_t capacity) {
     return problem;
 }
 
-std::vector<std::int64_t> starts_of(const Replayer& replayer, const Flat& flat, const GapFilling& gaps,
-                                    std::span<const std::uint32_t> mode) {
+// When the tasks start that were placed at once, the long microbatch first; the makespan behind them.
+std::vector<std::int64_t> starts_and_makespan(std::int64_t capacity) {
+    const auto problem = long_and_short(capacity);
+    const Replayer replayer(problem);
+    const Flat flat(replayer);
+    const std::vector<std::uint32_t> mode, order{0, 1};
+    GapFilling gaps(flat, TaskGroups(flat));
+    gaps.set_costs(flat.costs(mode));
+    REQUIRE(gaps.run(order, std::vector<std::int64_t>(flat.tasks(), 0)));
     const auto replay = replayer.replay(as_schedule(flat, gaps.sequence(), mode));
     REQUIRE(replay.outcome == Outcome::completed);
-    std::vector<std::int64_t> starts;
-    for (const auto start : replay.start) starts.push_back(start.count());
-    return starts;
+    std::vector<std::int64_t> found;
+    for (const auto start : replay.start) found.push_back(start.count());
+    found.push_back(gaps.makespan());
+    return found;
 }
 
 }  // namespace
 
 TEST_CASE("a microbatch goes into the gaps of the one placed before it, in memory that lasts") {
-    const std::vector<std::uint32_t> mode, order{0, 1};
-    const std::vector<std::int64_t> at_once(8, 0);
-    {
-        const auto problem = long_and_short(2);
-        const Replayer replayer(problem);
-        const Flat flat(replayer);
-        GapFilling gaps(flat, TaskGroups(flat));
-        gaps.set_costs(flat.costs(mode));
-        REQUIRE(gaps.run(order, at_once));
-        // Rank 0: 0-5, short 5-7, ..., short 19-20 does not fit before 15-20. Rank 1: 5-8, 8-15, short 15-16, 16-19.
-        CHECK(starts_of(replayer, flat, gaps, mode) == std::vector<std::int64_t>{0, 5, 8, 15, 5, 15, 16, 20});
-        CHECK(gaps.makespan() == 24);
-    }
-    {
-        const auto problem = long_and_short(1);
-        const Replayer replayer(problem);
-        const Flat flat(replayer);
-        GapFilling gaps(flat, TaskGroups(flat));
-        gaps.set_costs(flat.costs(mode));
-        REQUIRE(gaps.run(order, at_once));
-        CHECK(starts_of(replayer, flat, gaps, mode) == std::vector<std::int64_t>{0, 5, 8, 15, 20, 22, 23, 26});
-        CHECK(gaps.makespan() == 30);
-    }
+    // Rank 0: 0-5, short 5-7, ..., short 19-20 does not fit before 15-20. Rank 1: 5-8, 8-15, short 15-16, 16-19.
+    CHECK(starts_and_makespan(2) == std::vector<std::int64_t>{0, 5, 8, 15, 5, 15, 16, 20, 24});
+    // Memory for one microbatch: one after the other.
+    CHECK(starts_and_makespan(1) == std::vector<std::int64_t>{0, 5, 8, 15, 20, 22, 23, 26, 30});
 }
 
 TEST_CASE("schedules made of gaps fit, and take no longer than they say") {
     int built = 0, capped = 0;
     for (std::uint64_t n = 0; n < 400; ++n) {
         CAPTURE(n);
-        const auto problem = random_problem({.ranks = 3,
-                                             .microbatches = 4,
-                                             .stages = 6,
-                                             .split = n % 3 == 0,
-                                             .modes = n % 5 == 0,
-                                             .items = n % 2 == 0,
-                                             .capped = n % 4 != 0},
-                                            900 + n);
+        const auto problem = random_problem(three_ranks_in_turn(n), 900 + n);
         const Replayer replayer(problem);
         const Flat flat(replayer);
         const TaskGroups groups(flat);

@@ -82,6 +82,16 @@ Shape shape_in_turn(std::uint64_t number) {
             .capped = true};
 }
 
+Shape three_ranks_in_turn(std::uint64_t number) {
+    return {.ranks = 3,
+            .microbatches = 4,
+            .stages = 6,
+            .split = number % 3 == 0,
+            .modes = number % 5 == 0,
+            .items = number % 2 == 0,
+            .capped = number % 4 != 0};
+}
+
 Problem random_problem(const Shape& shape, std::uint64_t number) {
     return parse_problem("random", testing::random_problem_text(shape, number)).problem;
 }

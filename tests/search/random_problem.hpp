@@ -15,6 +15,10 @@ using testing::Shape;
 /// capped.
 Shape shape_in_turn(std::uint64_t number);
 
+/// The n-th of a row of shapes of 3 ranks, 4 microbatches and 6 stages, with and without splits, modes, items,
+/// capacity.
+Shape three_ranks_in_turn(std::uint64_t number);
+
 /// The n-th problem of a shape. It passes emulator::validate(), but no schedule of it need fit.
 emulator::Problem random_problem(const Shape& shape, std::uint64_t number);
 

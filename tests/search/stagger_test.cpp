@@ -55,14 +55,7 @@ TEST_CASE("with moments of release no task starts before its own, and the schedu
     int built = 0, waits = 0;
     for (std::uint64_t n = 0; n < 400; ++n) {
         CAPTURE(n);
-        const auto problem = random_problem({.ranks = 3,
-                                             .microbatches = 4,
-                                             .stages = 6,
-                                             .split = n % 3 == 0,
-                                             .modes = n % 5 == 0,
-                                             .items = n % 2 == 0,
-                                             .capped = n % 4 != 0},
-                                            900 + n);
+        const auto problem = random_problem(three_ranks_in_turn(n), 900 + n);
         const Replayer replayer(problem);
         const Flat flat(replayer);
         const auto mode = uniform_modes(flat).front();
