@@ -5,7 +5,7 @@
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
 #include "tests/support/parts_of_text.hpp"
-#include "tests/support/small_model.hpp"
+#include "tests/support/small_request.hpp"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -39,17 +39,7 @@ std::vector<Bar> bars(const std::string& page, const std::string& opening) {
 }
 
 Request small_request() {
-    Request request;
-    request.model = testing::small_model();
-    request.cluster = testing::small_cluster(8);
-    request.layout = {.tp = 2, .pp = 4, .dp = 1};
-    request.microbatches = testing::small_batch({5, 0, 2, 9, 1, 4});
-    for (std::size_t i = 0; i < request.microbatches.size(); ++i) {
-        workloads::Sample sample;
-        sample.id = std::string("s") + std::to_string(i);
-        sample.text_tokens = 1024;
-        request.samples.push_back(sample);
-    }
+    Request request = testing::small_request(1, {5, 0, 2, 9, 1, 4});
     request.batch = "by hand";
     request.max_rounds = 3;
     return request;
