@@ -36,12 +36,12 @@ std::size_t merge_equal(std::vector<Point>& points) {
 
 std::size_t merge_equal(Measurements& points) {
     return merge_equal(points.gemm) + merge_equal(points.attention) + merge_equal(points.collective) +
-           merge_equal(points.point_to_point) + merge_equal(points.moe);
+           merge_equal(points.point_to_point) + merge_equal(points.moe) + merge_equal(points.elementwise);
 }
 
 std::size_t count(const Measurements& points) {
     return points.gemm.size() + points.attention.size() + points.collective.size() + points.point_to_point.size() +
-           points.moe.size();
+           points.moe.size() + points.elementwise.size();
 }
 
 /// What the names of the default folder's files say.

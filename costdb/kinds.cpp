@@ -14,6 +14,7 @@ const std::array<std::string, 4> bases{"exact", "interpolated", "extrapolated", 
 const std::array<std::string, 5> dtypes{"bf16", "fp8", "fp16", "fp32", "int8"};
 const std::array<std::string, 4> passes{"forward", "backward", "backward_input", "backward_weight"};
 const std::array<std::string, 4> collectives{"all_gather", "reduce_scatter", "all_reduce", "all_to_all"};
+const std::array<std::string, 5> elementwises{"other", "norm_activation", "embedding", "cross_entropy", "optimizer"};
 
 }  // namespace
 
@@ -21,10 +22,12 @@ std::string_view name_of(Basis basis) { return bases[static_cast<std::size_t>(ba
 std::string_view name_of(Dtype dtype) { return dtypes[static_cast<std::size_t>(dtype)]; }
 std::string_view name_of(Pass pass) { return passes[static_cast<std::size_t>(pass)]; }
 std::string_view name_of(CollectiveKind kind) { return collectives[static_cast<std::size_t>(kind)]; }
+std::string_view name_of(ElementwiseKind kind) { return elementwises[static_cast<std::size_t>(kind)]; }
 
 std::span<const std::string> dtype_names() { return dtypes; }
 std::span<const std::string> pass_names() { return passes; }
 std::span<const std::string> collective_names() { return collectives; }
+std::span<const std::string> elementwise_names() { return elementwises; }
 
 std::int64_t size_of(Dtype dtype) {
     constexpr std::array<std::int64_t, 5> sizes{2, 1, 2, 4, 1};

@@ -15,7 +15,7 @@ namespace pipeweaver::costdb {
 namespace {
 
 constexpr std::int64_t application_id = 0x50574344;  // "PWCD"
-constexpr std::int64_t schema_version = 1;
+constexpr std::int64_t schema_version = 2;
 constexpr std::int64_t longest_ns = 3'600'000'000'000;
 
 const std::string schema = R"(
@@ -26,24 +26,33 @@ CREATE TABLE source(
 CREATE TABLE gemm(
   source INTEGER NOT NULL, dtype TEXT NOT NULL, pass TEXT NOT NULL, m INTEGER NOT NULL, n INTEGER NOT NULL,
   k INTEGER NOT NULL, latency_ns INTEGER NOT NULL,
+  spread_permille INTEGER NOT NULL,
   PRIMARY KEY(source, dtype, pass, m, n, k)) STRICT, WITHOUT ROWID;
 CREATE TABLE attention(
   source INTEGER NOT NULL, dtype TEXT NOT NULL, pass TEXT NOT NULL, causal INTEGER NOT NULL, head_dim INTEGER NOT NULL,
   kv_heads INTEGER NOT NULL, q_heads INTEGER NOT NULL, batch INTEGER NOT NULL, seq_len INTEGER NOT NULL,
   latency_ns INTEGER NOT NULL,
+  spread_permille INTEGER NOT NULL,
   PRIMARY KEY(source, dtype, pass, causal, head_dim, kv_heads, q_heads, batch, seq_len)) STRICT, WITHOUT ROWID;
 CREATE TABLE collective(
   source INTEGER NOT NULL, sweep TEXT NOT NULL, collective TEXT NOT NULL, dtype TEXT NOT NULL, gpus INTEGER NOT NULL,
   gpus_per_node INTEGER NOT NULL, message_bytes INTEGER NOT NULL, latency_ns INTEGER NOT NULL,
+  spread_permille INTEGER NOT NULL,
   PRIMARY KEY(source, sweep, collective, dtype, gpus, gpus_per_node, message_bytes)) STRICT, WITHOUT ROWID;
 CREATE TABLE point_to_point(
   source INTEGER NOT NULL, gpus_per_node INTEGER NOT NULL, message_bytes INTEGER NOT NULL, latency_ns INTEGER NOT NULL,
+  spread_permille INTEGER NOT NULL,
   PRIMARY KEY(source, gpus_per_node, message_bytes)) STRICT, WITHOUT ROWID;
 CREATE TABLE moe(
   source INTEGER NOT NULL, dtype TEXT NOT NULL, routing TEXT NOT NULL, hidden INTEGER NOT NULL, ffn INTEGER NOT NULL,
   top_k INTEGER NOT NULL, experts INTEGER NOT NULL, moe_tp INTEGER NOT NULL, moe_ep INTEGER NOT NULL,
   tokens INTEGER NOT NULL, latency_ns INTEGER NOT NULL,
+  spread_permille INTEGER NOT NULL,
   PRIMARY KEY(source, dtype, routing, hidden, ffn, top_k, experts, moe_tp, moe_ep, tokens)) STRICT, WITHOUT ROWID;
+CREATE TABLE elementwise(
+  source INTEGER NOT NULL, kind TEXT NOT NULL, pass TEXT NOT NULL, traffic_bytes INTEGER NOT NULL,
+  latency_ns INTEGER NOT NULL, spread_permille INTEGER NOT NULL,
+  PRIMARY KEY(source, kind, pass, traffic_bytes)) STRICT, WITHOUT ROWID;
 )";
 
 const std::array<std::string, 3> sweeps{"sweep", "large", "nodes"};
@@ -61,20 +70,25 @@ struct GemmRows {
     using Point = GemmPoint;
     static constexpr auto table = "gemm";
     static constexpr auto points = &Measurements::gemm;
-    static constexpr std::tuple columns{Column{"dtype", &Point::dtype}, Column{"pass", &Point::pass},
-                                        Column{"m", &Point::m},         Column{"n", &Point::n},
-                                        Column{"k", &Point::k},         Column{"latency_ns", &Point::latency_ns}};
+    static constexpr std::tuple columns{Column{"dtype", &Point::dtype},
+                                        Column{"pass", &Point::pass},
+                                        Column{"m", &Point::m},
+                                        Column{"n", &Point::n},
+                                        Column{"k", &Point::k},
+                                        Column{"latency_ns", &Point::latency_ns},
+                                        Column{"spread_permille", &Point::spread_permille}};
 };
 
 struct AttentionRows {
     using Point = AttentionPoint;
     static constexpr auto table = "attention";
     static constexpr auto points = &Measurements::attention;
-    static constexpr std::tuple columns{Column{"dtype", &Point::dtype},          Column{"pass", &Point::pass},
-                                        Column{"causal", &Point::causal},        Column{"head_dim", &Point::head_dim},
-                                        Column{"kv_heads", &Point::kv_heads},    Column{"q_heads", &Point::q_heads},
-                                        Column{"batch", &Point::batch},          Column{"seq_len", &Point::seq_len},
-                                        Column{"latency_ns", &Point::latency_ns}};
+    static constexpr std::tuple columns{
+        Column{"dtype", &Point::dtype},           Column{"pass", &Point::pass},
+        Column{"causal", &Point::causal},         Column{"head_dim", &Point::head_dim},
+        Column{"kv_heads", &Point::kv_heads},     Column{"q_heads", &Point::q_heads},
+        Column{"batch", &Point::batch},           Column{"seq_len", &Point::seq_len},
+        Column{"latency_ns", &Point::latency_ns}, Column{"spread_permille", &Point::spread_permille}};
 };
 
 struct CollectiveRows {
@@ -87,27 +101,43 @@ struct CollectiveRows {
                                         Column{"gpus", &Point::gpus},
                                         Column{"gpus_per_node", &Point::gpus_per_node},
                                         Column{"message_bytes", &Point::message_bytes},
-                                        Column{"latency_ns", &Point::latency_ns}};
+                                        Column{"latency_ns", &Point::latency_ns},
+                                        Column{"spread_permille", &Point::spread_permille}};
 };
 
 struct PointToPointRows {
     using Point = PointToPointPoint;
     static constexpr auto table = "point_to_point";
     static constexpr auto points = &Measurements::point_to_point;
-    static constexpr std::tuple columns{Column{"gpus_per_node", &Point::gpus_per_node},
-                                        Column{"message_bytes", &Point::message_bytes},
-                                        Column{"latency_ns", &Point::latency_ns}};
+    static constexpr std::tuple columns{
+        Column{"gpus_per_node", &Point::gpus_per_node}, Column{"message_bytes", &Point::message_bytes},
+        Column{"latency_ns", &Point::latency_ns}, Column{"spread_permille", &Point::spread_permille}};
 };
 
 struct MoeRows {
     using Point = MoePoint;
     static constexpr auto table = "moe";
     static constexpr auto points = &Measurements::moe;
-    static constexpr std::tuple columns{Column{"dtype", &Point::dtype},   Column{"routing", &Point::routing},
-                                        Column{"hidden", &Point::hidden}, Column{"ffn", &Point::ffn},
-                                        Column{"top_k", &Point::top_k},   Column{"experts", &Point::experts},
-                                        Column{"moe_tp", &Point::moe_tp}, Column{"moe_ep", &Point::moe_ep},
-                                        Column{"tokens", &Point::tokens}, Column{"latency_ns", &Point::latency_ns}};
+    static constexpr std::tuple columns{Column{"dtype", &Point::dtype},
+                                        Column{"routing", &Point::routing},
+                                        Column{"hidden", &Point::hidden},
+                                        Column{"ffn", &Point::ffn},
+                                        Column{"top_k", &Point::top_k},
+                                        Column{"experts", &Point::experts},
+                                        Column{"moe_tp", &Point::moe_tp},
+                                        Column{"moe_ep", &Point::moe_ep},
+                                        Column{"tokens", &Point::tokens},
+                                        Column{"latency_ns", &Point::latency_ns},
+                                        Column{"spread_permille", &Point::spread_permille}};
+};
+
+struct ElementwiseRows {
+    using Point = ElementwisePoint;
+    static constexpr auto table = "elementwise";
+    static constexpr auto points = &Measurements::elementwise;
+    static constexpr std::tuple columns{
+        Column{"kind", &Point::kind}, Column{"pass", &Point::pass}, Column{"traffic_bytes", &Point::traffic_bytes},
+        Column{"latency_ns", &Point::latency_ns}, Column{"spread_permille", &Point::spread_permille}};
 };
 
 // ---- a member as SQL holds it, and back
@@ -141,6 +171,9 @@ void read(const Statement& row, int column, const char* what, Pass& value) {
 void read(const Statement& row, int column, const char* what, CollectiveKind& value) {
     read_name(row, column, what, collective_names(), value);
 }
+void read(const Statement& row, int column, const char* what, ElementwiseKind& value) {
+    read_name(row, column, what, elementwise_names(), value);
+}
 
 template <class Rows>
 std::vector<std::string> column_names() {
@@ -164,6 +197,7 @@ void for_each_table(F f) {
     f(CollectiveRows{});
     f(PointToPointRows{});
     f(MoeRows{});
+    f(ElementwiseRows{});
 }
 
 template <class Rows>
@@ -190,7 +224,7 @@ bool is_sane(const Point& point) {
         if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::int64_t>) return value >= 1;
         return true;
     };
-    return point.latency_ns >= 1 && point.latency_ns <= longest_ns &&
+    return point.latency_ns >= 1 && point.latency_ns <= longest_ns && point.spread_permille >= 0 &&
            std::apply([&](const auto&... value) { return (above_zero(value) && ...); }, key_of(point));
 }
 
@@ -202,6 +236,7 @@ void select(const std::string& name, const Sqlite& database, std::int64_t source
     rows.bind(1, source);
     while (rows.step()) {
         points.push_back(point_of<Rows>(rows));
+        points.back().origin = static_cast<std::int64_t>(into.origins.size()) - 1;
         if (!is_sane(points.back()))
             fail(ErrorKind::input, "{}: {}: a size or latency of source {} is not possible", name, Rows::table, source);
     }
@@ -276,11 +311,14 @@ Measurements read_store(const std::string& name, std::string_view bytes, std::st
     }
     Measurements result;
     result.device = device;
-    Statement sources(database, "SELECT id FROM source WHERE device = ?1 ORDER BY id");
+    Statement sources(database, "SELECT id, file, origin, licence FROM source WHERE device = ?1 ORDER BY id");
     sources.bind(1, result.device);
     try {
-        while (sources.step())
+        while (sources.step()) {
+            result.origins.push_back(
+                {std::string(sources.text(1)), std::string(sources.text(2)), std::string(sources.text(3))});
             for_each_table([&]<class Rows>(Rows) { select<Rows>(name, database, sources.integer(0), result); });
+        }
     } catch (const Error& error) {
         if (std::string_view(error.what()).starts_with(name)) throw;
         throw error.in(name);

@@ -27,6 +27,7 @@ inline auto key_of(const PointToPointPoint& p) { return std::tuple(p.gpus_per_no
 inline auto key_of(const MoePoint& p) {
     return std::tuple(p.dtype, p.routing, p.hidden, p.ffn, p.top_k, p.experts, p.moe_tp, p.moe_ep, p.tokens);
 }
+inline auto key_of(const ElementwisePoint& p) { return std::tuple(p.kind, p.pass, p.traffic_bytes); }
 
 /// The bytes of a database with these sources, in this order. Pre: no two points of a source with equal keys.
 [[nodiscard]] std::string write_store(const std::vector<SourcedMeasurements>& sources);

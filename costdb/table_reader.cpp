@@ -18,6 +18,7 @@ namespace {
 constexpr std::int64_t largest_size = std::int64_t{1} << 32;
 constexpr std::int64_t largest_message = std::int64_t{1} << 50;
 constexpr double longest_us = 3'600e6;
+constexpr double most_spread_percent = 1000;
 
 /// A measured line.
 class Row : public TableRow {
@@ -29,6 +30,10 @@ public:
     std::int64_t latency_ns() const {
         return std::max<std::int64_t>(1, std::llround(1e3 * number("latency_us", longest_us)));
     }
+    std::int64_t spread_permille() const {
+        return is_given("spread_percent") ? std::llround(10 * number("spread_percent", most_spread_percent)) : 0;
+    }
+    Pass pass() const { return static_cast<Pass>(choice("pass", pass_names(), "forward")); }
 };
 
 const std::array<std::string, 3> trained_passes{"forward", "backward_input", "backward_weight"};
@@ -37,7 +42,16 @@ const std::array<std::string, 5> collective_words{"all_gather", "reduce_scatter"
                                                   "send_recv"};
 
 void read_gemm(const Row& row, Measurements& into) {
-    into.gemm.push_back({row.dtype(), Pass::forward, row.size("m"), row.size("n"), row.size("k"), row.latency_ns()});
+    const auto pass = row.pass();
+    if (pass == Pass::backward)
+        row.fail("pass", "is backward, allowed are forward, backward_input and backward_weight");
+    into.gemm.push_back({.dtype = row.dtype(),
+                         .pass = pass,
+                         .m = row.size("m"),
+                         .n = row.size("n"),
+                         .k = row.size("k"),
+                         .latency_ns = row.latency_ns(),
+                         .spread_permille = row.spread_permille()});
 }
 
 void read_gemm_pass(const Row& row, Measurements& into) {
@@ -57,13 +71,17 @@ void read_gemm_pass(const Row& row, Measurements& into) {
 
 void read_attention(const Row& row, Measurements& into) {
     const AttentionPoint point{.dtype = row.dtype(),
+                               .pass = row.pass(),
                                .batch = row.size("batch"),
                                .seq_len = row.size("seq_len"),
                                .q_heads = row.size("q_heads"),
                                .kv_heads = row.size("kv_heads"),
                                .head_dim = row.size("head_dim"),
                                .causal = row.flag("causal"),
-                               .latency_ns = row.latency_ns()};
+                               .latency_ns = row.latency_ns(),
+                               .spread_permille = row.spread_permille()};
+    if (point.pass != Pass::forward && point.pass != Pass::backward)
+        row.fail("pass", fmt::format("is {}, allowed are forward and backward", name_of(point.pass)));
     if (point.q_heads % point.kv_heads != 0) row.fail("kv_heads", "does not divide q_heads");
     into.attention.push_back(point);
 }
@@ -99,6 +117,7 @@ void read_collective(const Row& row, Measurements& into) {
     CollectivePoint point{.kind = kind_of(word), .dtype = row.dtype(), .gpus = row.size("gpus")};
     point.message_bytes = row.message();
     point.latency_ns = row.latency_ns();
+    point.spread_permille = row.spread_permille();
     point.source = point.dtype == Dtype::fp32 ? LinkSource::large : LinkSource::sweep;
     into.collective.push_back(point);
 }
@@ -125,28 +144,50 @@ void read_moe(const Row& row, Measurements& into) {
                         .moe_tp = row.size("moe_tp"),
                         .moe_ep = row.size("moe_ep"),
                         .routing = std::string(row.text("routing")),
-                        .latency_ns = row.latency_ns()});
+                        .latency_ns = row.latency_ns(),
+                        .spread_permille = row.spread_permille()});
+}
+
+void read_elementwise(const Row& row, Measurements& into) {
+    into.elementwise.push_back({.kind = static_cast<ElementwiseKind>(row.choice("kind", elementwise_names())),
+                                .pass = static_cast<Pass>(row.choice("pass", attention_passes)),
+                                .traffic_bytes = row.whole("traffic_bytes", largest_message),
+                                .latency_ns = row.latency_ns(),
+                                .spread_permille = row.spread_permille()});
 }
 
 struct Kind {
     std::vector<std::string> columns;
     void (*read)(const Row&, Measurements&);
+    std::vector<std::string> optional = {"spread_percent"};
+
+    bool knows(const std::string& column) const {
+        const auto has = [&](const auto& names) {
+            return std::find(names.begin(), names.end(), column) != names.end();
+        };
+        return has(columns) || has(optional);
+    }
 };
 
-const std::array<Kind, 7>& kinds() {
-    static const std::array<Kind, 7> all{{
-        {{"dtype", "m", "n", "k", "latency_us"}, read_gemm},
+const std::array<Kind, 8>& kinds() {
+    static const std::array<Kind, 8> all{{
+        {{"dtype", "m", "n", "k", "latency_us"}, read_gemm, {"pass", "spread_percent"}},
         {{"dtype", "batch", "m", "n", "k", "layout", "pass", "accumulate", "out_dtype", "fraction_of_peak",
           "latency_us"},
-         read_gemm_pass},
-        {{"dtype", "batch", "seq_len", "q_heads", "kv_heads", "head_dim", "causal", "latency_us"}, read_attention},
+         read_gemm_pass,
+         {}},
+        {{"dtype", "batch", "seq_len", "q_heads", "kv_heads", "head_dim", "causal", "latency_us"},
+         read_attention,
+         {"pass", "spread_percent"}},
         {{"pass", "dtype", "batch", "seq_len", "q_heads", "kv_heads", "qk_head_dim", "v_head_dim", "qkv_contiguous",
           "fraction_of_peak"},
-         read_attention_pass},
+         read_attention_pass,
+         {}},
         {{"collective", "dtype", "gpus", "message_bytes", "latency_us"}, read_collective},
-        {{"collective", "gpus", "gpus_per_node", "message_bytes", "latency_us"}, read_nodes},
+        {{"collective", "gpus", "gpus_per_node", "message_bytes", "latency_us"}, read_nodes, {}},
         {{"dtype", "tokens", "hidden", "ffn", "top_k", "experts", "moe_tp", "moe_ep", "routing", "latency_us"},
          read_moe},
+        {{"kind", "pass", "traffic_bytes", "latency_us"}, read_elementwise},
     }};
     return all;
 }
@@ -159,7 +200,9 @@ std::size_t shared_columns(const CsvTable& table, const Kind& kind) {
 /// The kind whose columns the table has; else an error that names what the most similar kind lacks or does not know.
 const Kind& kind_of(const CsvTable& table) {
     const auto unlike = [&](const Kind& kind) {
-        return kind.columns.size() + table.columns().size() - 2 * shared_columns(table, kind);
+        const auto strange = std::count_if(table.columns().begin(), table.columns().end(),
+                                           [&](const auto& column) { return !kind.knows(column); });
+        return kind.columns.size() - shared_columns(table, kind) + static_cast<std::size_t>(strange);
     };
     const auto& nearest_kind = *std::min_element(kinds().begin(), kinds().end(),
                                                  [&](const auto& a, const auto& b) { return unlike(a) < unlike(b); });
@@ -168,7 +211,7 @@ const Kind& kind_of(const CsvTable& table) {
             fail(ErrorKind::input, "{}:1: column '{}' is missing; tables like this have {}", table.name(), column,
                  fmt::join(nearest_kind.columns, ","));
     for (const auto& column : table.columns())
-        if (std::find(nearest_kind.columns.begin(), nearest_kind.columns.end(), column) == nearest_kind.columns.end())
+        if (!nearest_kind.knows(column))
             fail(ErrorKind::input, "{}:1: {}", table.name(), unknown("column", column, nearest_kind.columns));
     return nearest_kind;
 }

@@ -17,6 +17,9 @@ class TableRow {
 public:
     TableRow(const CsvTable& table, std::size_t row) : table_(table), row_(row) {}
 
+    /// Whether the column is there and the cell not empty.
+    bool is_given(std::string_view column) const;
+
     /// A whole number in [1, high].
     std::int64_t whole(std::string_view column, std::int64_t high) const;
     std::int64_t whole(std::string_view column, std::int64_t high, std::int64_t otherwise) const;
@@ -39,8 +42,6 @@ public:
     [[noreturn]] void fail(std::string_view column, std::string_view message) const;
 
 private:
-    bool is_given(std::string_view column) const;
-
     const CsvTable& table_;
     std::size_t row_;
 };

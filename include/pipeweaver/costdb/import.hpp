@@ -2,11 +2,11 @@
 //
 // Tables       CSV with a header, gzip allowed. What a table holds is told by its columns, which must be exactly those
 //              of one of these (the latency is in microseconds, above 0 and at most an hour):
-//                dtype,m,n,k,latency_us                                                      GEMM forward
-//                dtype,batch,m,n,k,layout,pass,accumulate,out_dtype,fraction_of_peak,latency_us
+//                dtype,m,n,k[,pass],latency_us                                               GEMM; (m,n,k) is the
+//                forward's dtype,batch,m,n,k,layout,pass,accumulate,out_dtype,fraction_of_peak,latency_us
 //                    GEMM passes, each with the shape it runs: forward (m,n,k), backward_input (m,k,n),
 //                    backward_weight (n,k,m); of the weight passes of a shape those with out_dtype fp32 count
-//                dtype,batch,seq_len,q_heads,kv_heads,head_dim,causal,latency_us              attention forward
+//                dtype,batch,seq_len,q_heads,kv_heads,head_dim,causal[,pass],latency_us       attention
 //                pass,dtype,batch,seq_len,q_heads,kv_heads,qk_head_dim,v_head_dim,qkv_contiguous,fraction_of_peak
 //                    causal attention as a fraction of the device's peak over the operations of full attention,
 //                    2 b a s^2 (d_qk + d_v) forward and 2.5 times that backward; those with contiguous qkv count, and
@@ -15,9 +15,12 @@
 //                collective,gpus,gpus_per_node,message_bytes,latency_us                       16-bit, also across nodes
 //                    (collective all_gather, reduce_scatter, all_reduce, alltoall, in the last table also send_recv)
 //                dtype,tokens,hidden,ffn,top_k,experts,moe_tp,moe_ep,routing,latency_us       mixture of experts
+//                kind,pass,traffic_bytes,latency_us                                          memory-bound work
+//              Those without `layout`, `fraction_of_peak` or `gpus_per_node` may have spread_percent too: half the
+//              range that nine of ten repetitions lie in.
 // Duplicates   equal keys within one table become one point with their median (the lower of two middle ones).
 //              Outliers are kept: what to make of noise is the look-up's matter.
-// Database     SQLite, STRICT tables without rowid, whole nanoseconds; application id "PWCD", user_version 1; a table
+// Database     SQLite, STRICT tables without rowid, whole nanoseconds; application id "PWCD", user_version 2; a table
 //              `source` with device, file, origin, licence and SHA-256 of every table that went in.
 // Determinism  equal tables give equal bytes, with any version of SQLite that writes its format 3.
 #pragma once

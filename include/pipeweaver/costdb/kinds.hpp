@@ -31,6 +31,17 @@ enum class CollectiveKind : std::uint8_t { all_gather, reduce_scatter, all_reduc
 [[nodiscard]] std::string_view name_of(CollectiveKind kind);
 [[nodiscard]] std::span<const std::string> collective_names();  ///< in the order of CollectiveKind
 
+/// Which memory-bound work of a model: they reach different shares of the bandwidth.
+enum class ElementwiseKind : std::uint8_t {
+    other,
+    norm_activation,  ///< norms, residuals, activation functions and rotary embeddings of a layer
+    embedding,        ///< rows of a table, and their gradient
+    cross_entropy,    ///< the loss over the vocabulary
+    optimizer         ///< the update of weights
+};
+[[nodiscard]] std::string_view name_of(ElementwiseKind kind);
+[[nodiscard]] std::span<const std::string> elementwise_names();  ///< in the order of ElementwiseKind
+
 /// Index of `name` in `names`. Throws Error{input} naming the nearest: "unknown dtype 'bf61'; did you mean 'bf16'?".
 [[nodiscard]] std::size_t index_of(std::string_view what, std::string_view name, std::span<const std::string> names);
 

@@ -3,7 +3,9 @@
 // Take them from a database (CostDatabase::measurements), leave some out, and build another with
 // CostDatabase::from: that is how errors are estimated.
 //
-// Units        latencies are whole nanoseconds, messages bytes, everything else counts.
+// Units        latencies are whole nanoseconds, messages bytes, everything else counts. `spread_permille` is half the
+//              range that holds nine of ten repetitions, in thousandths of the latency; 0: not stated. `origin` is the
+//              place of the point's table in Measurements::origins.
 // Determinism  the order of points does not matter; equal keys are an error of the importer.
 #pragma once
 
@@ -20,7 +22,7 @@ struct GemmPoint {
     Dtype dtype = Dtype::bf16;
     Pass pass = Pass::forward;
     std::int64_t m = 0, n = 0, k = 0;
-    std::int64_t latency_ns = 0;
+    std::int64_t latency_ns = 0, spread_permille = 0, origin = 0;
 };
 
 struct AttentionPoint {
@@ -28,7 +30,7 @@ struct AttentionPoint {
     Pass pass = Pass::forward;
     std::int64_t batch = 0, seq_len = 0, q_heads = 0, kv_heads = 0, head_dim = 0;
     bool causal = true;
-    std::int64_t latency_ns = 0;
+    std::int64_t latency_ns = 0, spread_permille = 0, origin = 0;
 };
 
 /// Where a point-to-point or collective time was taken.
@@ -43,19 +45,32 @@ struct CollectivePoint {
     CollectiveKind kind = CollectiveKind::all_reduce;
     Dtype dtype = Dtype::fp16;
     std::int64_t gpus = 0, gpus_per_node = 8, message_bytes = 0;
-    std::int64_t latency_ns = 0;
+    std::int64_t latency_ns = 0, spread_permille = 0, origin = 0;
 };
 
 struct PointToPointPoint {
     std::int64_t gpus_per_node = 1, message_bytes = 0;
-    std::int64_t latency_ns = 0;
+    std::int64_t latency_ns = 0, spread_permille = 0, origin = 0;
 };
 
 struct MoePoint {
     Dtype dtype = Dtype::bf16;
     std::int64_t tokens = 0, hidden = 0, ffn = 0, top_k = 0, experts = 0, moe_tp = 0, moe_ep = 0;
     std::string routing;
-    std::int64_t latency_ns = 0;
+    std::int64_t latency_ns = 0, spread_permille = 0, origin = 0;
+};
+
+/// A kernel, or the kernels of one operator together, that moves so many bytes.
+struct ElementwisePoint {
+    ElementwiseKind kind = ElementwiseKind::other;
+    Pass pass = Pass::forward;
+    std::int64_t traffic_bytes = 0;
+    std::int64_t latency_ns = 0, spread_permille = 0, origin = 0;
+};
+
+/// A table that was imported.
+struct MeasurementOrigin {
+    std::string file, origin, licence;
 };
 
 struct Measurements {
@@ -65,6 +80,8 @@ struct Measurements {
     std::vector<CollectivePoint> collective;
     std::vector<PointToPointPoint> point_to_point;
     std::vector<MoePoint> moe;
+    std::vector<ElementwisePoint> elementwise;
+    std::vector<MeasurementOrigin> origins;
     std::string links_of;  ///< device whose point-to-point times these are, where it is another; else empty
 };
 

@@ -1,0 +1,13 @@
+// The subcommands of `pipeweaver costdb`, a file each.
+#pragma once
+
+namespace CLI {
+class App;
+}
+
+namespace pipeweaver::apps {
+
+void add_costdb_query(CLI::App& parent);
+void add_costdb_import(CLI::App& parent);
+
+}  // namespace pipeweaver::apps
