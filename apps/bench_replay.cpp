@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
 
 namespace pipeweaver::apps {
 
@@ -111,19 +110,6 @@ struct Result {
 constexpr int rounds = 15;
 constexpr double seconds_each = 0.004;  // of each of the four in a round
 
-// How often per second `work` can be done.
-double rate(const std::function<void()>& work) {
-    std::uint64_t times = 0;
-    const double begin = cpu_seconds();
-    double now = begin;
-    for (std::uint64_t batch = 1; now - begin < seconds_each; batch *= 2) {
-        for (std::uint64_t k = 0; k < batch; ++k) work();
-        times += batch;
-        now = cpu_seconds();
-    }
-    return static_cast<double>(times) / (now - begin);
-}
-
 void require_equal(const std::string& name, std::int64_t by_hand, std::int64_t walk) {
     if (by_hand != walk) fail(ErrorKind::limit, "{}: by hand {} ns, by the search {} ns", name, by_hand, walk);
 }
@@ -151,11 +137,11 @@ Result measure(const emulator::Problem& problem) {
     for (int round = 0; round < rounds; ++round) {
         std::int64_t makespan = 0;
         const double tasks = static_cast<double>(problem.tasks.size());
-        const double a = rate([&] { makespan = by_hand.makespan(); });
-        const double b = rate([&] { full.replay(sequence, mode); });
+        const double a = rate([&] { makespan = by_hand.makespan(); }, seconds_each);
+        const double b = rate([&] { full.replay(sequence, mode); }, seconds_each);
         require_equal(problem.name, makespan, full.energy().makespan);
-        const double c = rate([&] { limited.limited(); });
-        const double d = rate([&] { in_full.in_full(), ++tried; });
+        const double c = rate([&] { limited.limited(); }, seconds_each);
+        const double d = rate([&] { in_full.in_full(), ++tried; }, seconds_each);
         require_equal(problem.name, ByHand(problem, limited.walk().sequence(), replayer.costs(mode)).makespan(),
                       limited.walk().energy().makespan);
         for (const auto& [k, value] : {std::pair(0, a * tasks), {1, b * tasks}, {2, c}, {3, d}})

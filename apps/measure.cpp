@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <ctime>
 #include <string>
 
@@ -42,6 +43,18 @@ std::vector<std::filesystem::path> problem_files(const std::filesystem::path& fo
     if (files.empty()) fail(ErrorKind::input, "{}: has no problem file (pipeweaver-problem/1)", folder.string());
     std::sort(files.begin(), files.end());
     return files;
+}
+
+double rate(const std::function<void()>& work, double seconds) {
+    std::uint64_t times = 0;
+    const double begin = cpu_seconds();
+    double now = begin;
+    for (std::uint64_t batch = 1; now - begin < seconds; batch *= 2) {
+        for (std::uint64_t k = 0; k < batch; ++k) work();
+        times += batch;
+        now = cpu_seconds();
+    }
+    return static_cast<double>(times) / (now - begin);
 }
 
 double cpu_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }

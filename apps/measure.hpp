@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <vector>
 
 namespace pipeweaver::apps {
@@ -25,5 +26,8 @@ struct Ratios {
 
 /// CPU time of all threads of this process: what other processes do meanwhile hardly counts.
 [[nodiscard]] double cpu_seconds();
+
+/// How often per second of CPU time `work` can be done, measured for about that long.
+[[nodiscard]] double rate(const std::function<void()>& work, double seconds);
 
 }  // namespace pipeweaver::apps
