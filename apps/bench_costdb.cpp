@@ -123,11 +123,9 @@ Load measure_load(const CostDatabase& database) {
     std::filesystem::create_directories(folder);
     write_files({{folder / "gemm.csv", table}});
     static_cast<void>(import_tables({{folder / "gemm.csv", database.device(), "bench", "bench"}}, folder / "b.sqlite"));
-    std::vector<double> seconds;
-    for (int round = 0; round < rounds; ++round)
-        seconds.push_back(
-            1 /
-            rate([&] { static_cast<void>(CostDatabase::read(folder / "b.sqlite", database.device())); }, seconds_each));
+    const auto load = [&] { static_cast<void>(CostDatabase::read(folder / "b.sqlite", database.device())); };
+    std::vector<double> seconds(rounds);
+    for (double& one : seconds) one = 1 / rate(load, seconds_each);
     std::filesystem::remove_all(folder);
     return {loaded_points, median(seconds)};
 }

@@ -1,9 +1,11 @@
 // An answer before it is rounded to nanoseconds.
 #pragma once
 
+#include "pipeweaver/base/error.hpp"
 #include "pipeweaver/costdb/database.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace pipeweaver::costdb {
 
@@ -15,5 +17,13 @@ struct Answer {
 
 /// `basis`, but not better than `limit`.
 constexpr Basis at_best(Basis limit, Basis basis) { return std::max(limit, basis); }
+
+/// In whole nanoseconds. Throws Error{input} for more than 100 days.
+inline Cost rounded(const Answer& answer) {
+    constexpr double longest_ns = 100. * 86'400e9;
+    if (!(answer.ns <= longest_ns)) fail(ErrorKind::input, "sizes: the operator would last above 100 days");
+    const auto ns = std::max<std::int64_t>(1, std::llround(answer.ns));
+    return {Duration{ns}, answer.basis, answer.error_percent};
+}
 
 }  // namespace pipeweaver::costdb

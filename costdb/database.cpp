@@ -3,6 +3,7 @@
 #include "costdb/answer.hpp"
 #include "costdb/attention_table.hpp"
 #include "costdb/calibration.hpp"
+#include "costdb/checks.hpp"
 #include "costdb/embedded.hpp"
 #include "costdb/gemm_table.hpp"
 #include "costdb/link_table.hpp"
@@ -35,21 +36,6 @@ struct CostDatabase::Tables {
 };
 
 namespace {
-
-constexpr std::int64_t largest_size = std::int64_t{1} << 32;
-constexpr std::int64_t largest_message = std::int64_t{1} << 50;
-
-void require(std::string_view name, std::int64_t value, std::int64_t largest = largest_size) {
-    if (value < 1 || value > largest)
-        fail(ErrorKind::input, "{}: is {}, allowed are whole numbers from 1 to {}", name, value, largest);
-}
-
-Cost rounded(const Answer& answer) {
-    constexpr double longest_ns = 100. * 86'400e9;
-    if (!(answer.ns <= longest_ns)) fail(ErrorKind::input, "sizes: the operator would last above 100 days");
-    const auto ns = std::max<std::int64_t>(1, std::llround(answer.ns));
-    return {Duration{ns}, answer.basis, answer.error_percent};
-}
 
 /// Whose links a device without tables of its own has: of the same generation.
 std::string links_of(const std::string& device) {
@@ -170,31 +156,6 @@ Cost CostDatabase::cost(const Elementwise& query) const {
     const auto& device = tables_->device;
     return rounded({1e3 * static_cast<double>(query.traffic.count) / (share_of_bandwidth * device.bytes_per_us),
                     Basis::modelled, error_percent(Subject::elementwise, device.family, Region::modelled, false)});
-}
-
-Cost CostDatabase::packed_attention(const Attention& shape, std::span<const std::int64_t> lengths) const {
-    if (lengths.empty()) fail(ErrorKind::input, "lengths: are none, at least one is needed");
-    double sum = 0;
-    double squares = 0;
-    for (const auto length : lengths) {
-        require("length", length);
-        sum += static_cast<double>(length);
-        squares += static_cast<double>(length) * static_cast<double>(length);
-    }
-    auto equal = shape;
-    const auto [shortest, longest] = std::minmax_element(lengths.begin(), lengths.end());
-    if (*shortest == *longest) {
-        equal.seq_len = *longest;
-        equal.batch = static_cast<std::int64_t>(lengths.size());
-        return cost(equal);
-    }
-    equal.seq_len = std::clamp<std::int64_t>(std::llround(squares / sum), 1, *longest);
-    equal.batch = std::max<std::int64_t>(1, std::llround(sum / static_cast<double>(equal.seq_len)));
-    const auto answer = cost(equal);
-    const auto length = static_cast<double>(equal.seq_len);
-    const double scale = squares / (static_cast<double>(equal.batch) * length * length);
-    return rounded({static_cast<double>(answer.duration.count()) * scale, at_best(Basis::interpolated, answer.basis),
-                    answer.error_percent});
 }
 
 }  // namespace pipeweaver::costdb

@@ -1,5 +1,6 @@
 #include "costdb/table_reader.hpp"
 
+#include "costdb/checks.hpp"
 #include "costdb/device_facts.hpp"
 #include "costdb/table_row.hpp"
 #include "pipeweaver/base/error.hpp"
@@ -15,8 +16,6 @@ namespace pipeweaver::costdb {
 
 namespace {
 
-constexpr std::int64_t largest_size = std::int64_t{1} << 32;
-constexpr std::int64_t largest_message = std::int64_t{1} << 50;
 constexpr double longest_us = 3'600e6;
 constexpr double most_spread_percent = 1000;
 

@@ -43,26 +43,11 @@ InSituFactors in_situ_factors(std::string_view device) {
 
 namespace {
 
-// Attention to keys of another length; see operators.hpp, Cross.
-costdb::Cost cross_attention(const costdb::CostDatabase& costs, const PackedAttention& query) {
-    std::vector<std::int64_t> squares;
-    for (std::size_t i = 0; i < query.lengths.size(); ++i) {
-        const double scores = static_cast<double>(query.lengths[i]) * static_cast<double>(query.keys[i]);
-        squares.push_back(std::max<std::int64_t>(1, std::llround(std::sqrt(scores))));
-    }
-    auto cost = costs.packed_attention(query.shape, squares);
-    cost.basis = std::max(cost.basis, costdb::Basis::extrapolated);
-    // What the tables say of attention beyond them, in the median of devices and kinds.
-    cost.error_percent = std::max(cost.error_percent, 32.0);
-    return cost;
-}
-
 costdb::Cost ask(const costdb::CostDatabase& costs, const Operator& op) {
     return std::visit(
         [&](const auto& query) {
             if constexpr (std::is_same_v<std::decay_t<decltype(query)>, PackedAttention>)
-                return query.keys.empty() ? costs.packed_attention(query.shape, query.lengths)
-                                          : cross_attention(costs, query);
+                return costs.packed_attention(query.shape, {query.lengths, query.keys});
             else
                 return costs.cost(query);
         },

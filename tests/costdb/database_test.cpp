@@ -106,7 +106,7 @@ TEST_CASE("the backward passes of a GEMM are the forward times the measured rati
          {std::pair{&a100(), 2.04}, std::pair{&h100(), 2.05}, std::pair{&h200(), 2.05}}) {
         const auto there = static_cast<double>(database->cost(forward).duration.count());
         const auto back = pass(*database, Pass::backward);
-        CHECK(static_cast<double>(back.duration.count()) == doctest::Approx(ratio * there).epsilon(1e-6));
+        CHECK(static_cast<double>(back.duration.count()) == doctest::Approx(ratio * there).epsilon(1e-5));
         CHECK(back.basis == Basis::interpolated);
         CHECK(pass(*database, Pass::backward_weight).duration > database->cost(forward).duration);
     }
@@ -120,7 +120,7 @@ TEST_CASE("attention backward costs 2.86 forwards on A100 and 2.7 on Hopper") {
         const auto there = static_cast<double>(database->cost(query).duration.count());
         query.pass = Pass::backward;
         const auto back = database->cost(query);
-        CHECK(static_cast<double>(back.duration.count()) == doctest::Approx(ratio * there).epsilon(1e-6));
+        CHECK(static_cast<double>(back.duration.count()) == doctest::Approx(ratio * there).epsilon(1e-5));
         CHECK(back.basis != Basis::exact);
     }
 }
@@ -163,19 +163,88 @@ TEST_CASE("packed sequences of equal length cost exactly what the padded batch d
         padded.batch = count;
         padded.seq_len = length;
         const std::vector<std::int64_t> lengths(static_cast<std::size_t>(count), length);
-        CHECK(same(h100().packed_attention(shape, lengths), h100().cost(padded)));
+        CHECK(same(h100().packed_attention(shape, {lengths}), h100().cost(padded)));
     }
 }
 
+namespace {
+
+using Lengths = std::vector<std::int64_t>;
+
+double packed_ns(const Attention& shape, const Lengths& lengths, const Lengths& keys = {},
+                 std::optional<std::int64_t> window = {}) {
+    return static_cast<double>(h100().packed_attention(shape, {lengths, keys, window}).duration.count());
+}
+
+std::string packed_refusal(const Attention& shape, const Lengths& lengths, const Lengths& keys = {},
+                           std::optional<std::int64_t> window = {}) {
+    try {
+        static_cast<void>(h100().packed_attention(shape, {lengths, keys, window}));
+    } catch (const Error& error) {
+        return error.what();
+    }
+    return "";
+}
+
+}  // namespace
+
 TEST_CASE("packed sequences cost less than one long sequence and more than the longest alone") {
     const Attention shape{.q_heads = 32, .kv_heads = 8, .head_dim = 128};
-    const std::vector<std::int64_t> lengths{6000, 1500, 692};
-    const auto packed = h100().packed_attention(shape, lengths);
+    const Lengths lengths{6000, 1500, 692};
 
-    CHECK(packed.duration < h100().packed_attention(shape, std::vector<std::int64_t>{8192}).duration);
-    CHECK(packed.duration > h100().packed_attention(shape, std::vector<std::int64_t>{6000}).duration);
-    CHECK(packed.basis != Basis::exact);
-    CHECK_THROWS_AS(static_cast<void>(h100().packed_attention(shape, std::vector<std::int64_t>{})), Error);
+    CHECK(packed_ns(shape, lengths) < packed_ns(shape, {8192}));
+    CHECK(packed_ns(shape, lengths) > packed_ns(shape, {6000}));
+    CHECK(h100().packed_attention(shape, {lengths}).basis == Basis::interpolated);
+}
+
+TEST_CASE("attention to other keys costs what equal sequences with as many scores and positions do") {
+    const Attention shape{.q_heads = 16, .kv_heads = 16, .head_dim = 128, .causal = false};
+    // 3072 positions on 1024 keys: (3072 + 1024) / 2 = 2048 positions, 3145728 scores: sequences of 1536, 1.33 of them.
+    auto equal = shape;
+    equal.seq_len = 1536;
+    equal.batch = 1;
+    const auto answer = h100().packed_attention(shape, {Lengths{3072}, Lengths{1024}});
+
+    const double scale = 3072. * 1024. / (1536. * 1536.);
+    CHECK(static_cast<double>(answer.duration.count()) ==
+          doctest::Approx(scale * static_cast<double>(h100().cost(equal).duration.count())).epsilon(1e-5));
+    CHECK(answer.basis == Basis::extrapolated);
+    CHECK(answer.error_percent >= 32);
+    CHECK(packed_ns(shape, {3072}, {3072}) == packed_ns(shape, {3072}));  // its own keys, said the long way
+}
+
+TEST_CASE("a window that holds all keys changes nothing, and a smaller one costs less") {
+    for (const bool causal : {true, false}) {
+        const Attention shape{.q_heads = 32, .kv_heads = 8, .head_dim = 128, .causal = causal};
+        const Lengths lengths{8192, 4096};
+        const double whole = packed_ns(shape, lengths);
+        CHECK(packed_ns(shape, lengths, {}, 8192) == whole);
+        double last = whole;
+        for (const std::int64_t window : {4096, 2048, 512}) {
+            const double cost = packed_ns(shape, lengths, {}, window);
+            CHECK(cost < last);
+            last = cost;
+        }
+        CHECK(last < whole / 3);
+    }
+}
+
+TEST_CASE("the last positions of a causal sequence cost what the whole one does more than the first") {
+    // Half of the positions see all keys of the first half: 3/4 of the scores.
+    const Attention shape{.q_heads = 32, .kv_heads = 32, .head_dim = 128};
+    const double share = packed_ns(shape, {8192}, {16384}) / packed_ns(shape, {16384});
+
+    CHECK(share == doctest::Approx(0.75).epsilon(0.1));
+}
+
+TEST_CASE("sequences that cannot be are refused by name") {
+    const Attention shape{.q_heads = 8, .kv_heads = 8, .head_dim = 128};
+
+    CHECK(packed_refusal(shape, {}) == "lengths: are none, at least one is needed");
+    CHECK(packed_refusal(shape, {5, 0}) == "length: is 0, allowed are whole numbers from 1 to 4294967296");
+    CHECK(packed_refusal(shape, {5, 6}, {5}) == "keys: are 1, as many as lengths are needed, 2");
+    CHECK(packed_refusal(shape, {5}, {4}) == "keys: are 4, causal attention of 5 positions needs as many at least");
+    CHECK(packed_refusal(shape, {5}, {}, 0).starts_with("window: is 0"));
 }
 
 TEST_CASE("more work costs more: GEMM over m, n, k doublings and collectives over the message") {

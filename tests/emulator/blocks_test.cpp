@@ -141,15 +141,14 @@ TEST_CASE("a double-stream block has matrices for each stream, a single-stream b
           std::vector<std::int64_t>{356});
 }
 
-TEST_CASE("cross attention costs what self attention of as many scores does, and is extrapolated at best") {
+TEST_CASE("cross attention is priced with its keys, extrapolated at best") {
     const auto costs = costdb::CostDatabase::embedded("h100_sxm");
-    const auto factors = in_situ_factors("h100_sxm");
-    costdb::Attention shape{.q_heads = 12, .kv_heads = 12, .head_dim = 128, .causal = false};
-    const std::vector<Operator> cross{{"cross attention", PackedAttention{shape, {8192}, {512}}}};
-    const std::vector<Operator> square{{"attention", PackedAttention{shape, {2048}}}};  // 2048^2 = 8192 * 512
+    const costdb::Attention shape{.q_heads = 12, .kv_heads = 12, .head_dim = 128, .causal = false};
+    const std::vector<std::int64_t> lengths{8192}, keys{512};
 
-    const auto cost = price(cross, costs, factors);
-    CHECK(cost.total() == price(square, costs, factors).total());
+    const auto cost = price({{{"cross attention", PackedAttention{shape, lengths, keys}}}}, costs, {});
+
+    CHECK(cost.total() == costs.packed_attention(shape, {lengths, keys}).duration);
     const auto& shares = cost.shares[static_cast<std::size_t>(OperatorClass::attention)];
     CHECK(shares[static_cast<std::size_t>(costdb::Basis::exact)].time == Duration{0});
     CHECK(shares[static_cast<std::size_t>(costdb::Basis::interpolated)].time == Duration{0});

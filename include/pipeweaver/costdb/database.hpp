@@ -40,6 +40,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -66,6 +67,15 @@ struct Attention {
     std::int64_t batch = 1, seq_len = 0, q_heads = 0, kv_heads = 0, head_dim = 0;
     bool causal = true;
     Pass pass = Pass::forward;
+};
+
+/// Sequences in one pass of an attention that does not cross them (block-diagonal).
+struct PackedSequences {
+    std::span<const std::int64_t> lengths;
+    /// Cross attention: how many positions each attends to, of which causal ones are the last; empty: to itself.
+    std::span<const std::int64_t> keys{};
+    /// Most keys that a position sees; nothing: all.
+    std::optional<std::int64_t> window{};
 };
 
 /// `message` is the whole tensor: the gathered output, the reduced input; of an all_to_all what one GPU holds.
@@ -127,10 +137,11 @@ public:
     [[nodiscard]] Cost cost(const MixtureOfExperts& query) const;
     [[nodiscard]] Cost cost(const Elementwise& query) const;
 
-    /// Attention over packed sequences of different lengths (block-diagonal). `shape.batch` and `shape.seq_len` are
-    /// ignored. Asks for the batch of equal sequences with the same sum of lengths and of squares, and scales by the
-    /// squares; equal lengths give exactly the answer of the padded query. Throws Error{input} for no lengths.
-    [[nodiscard]] Cost packed_attention(const Attention& shape, std::span<const std::int64_t> lengths) const;
+    /// `shape.batch` and `shape.seq_len` are ignored. Asks for the batch of equal sequences that has the same traffic
+    /// and the same number of scores, and scales by the scores; equal lengths give exactly the answer of the padded
+    /// query. Keys of another length and windows are extrapolated at best. Throws Error{input} as cost() does, for no
+    /// lengths, and for causal keys that are fewer than the positions.
+    [[nodiscard]] Cost packed_attention(const Attention& shape, const PackedSequences& packed) const;
 
 private:
     struct Tables;

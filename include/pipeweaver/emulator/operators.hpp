@@ -9,8 +9,6 @@
 // Cross        Behind the self attention: query m x (a d/t) x h, keys and values M x (2 k d/t) x c, output m x h x (a
 //              d/t); the context is gathered like an input. Traffic: half of a block's two norms and residuals, 10 m
 //              h/t + 4 (m a + M k) d/t. Without a known context the keys are left out.
-//              Attention of q queries to M keys costs what self attention of sqrt(q M) positions does: as many scores.
-//              No table holds the rectangular one, so it counts as extrapolated at best.
 // MMDiT        Double stream: two plain blocks' GEMMs, over m and over M, around one attention over both. Single
 //              stream: (m + M) x ((a + 2k) d + F1)/t x h and (m + M) x h x (a d + F)/t (Flux, SD3), with half the norm
 //              traffic and one pair of collectives.

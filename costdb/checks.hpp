@@ -1,0 +1,19 @@
+// What sizes may be, in questions and in tables.
+#pragma once
+
+#include "pipeweaver/base/error.hpp"
+
+#include <cstdint>
+#include <string_view>
+
+namespace pipeweaver::costdb {
+
+inline constexpr std::int64_t largest_size = std::int64_t{1} << 32;
+inline constexpr std::int64_t largest_message = std::int64_t{1} << 50;
+
+inline void require(std::string_view name, std::int64_t value, std::int64_t largest = largest_size) {
+    if (value < 1 || value > largest)
+        fail(ErrorKind::input, "{}: is {}, allowed are whole numbers from 1 to {}", name, value, largest);
+}
+
+}  // namespace pipeweaver::costdb
