@@ -1,4 +1,4 @@
-// Lines of a file that may be larger than memory, through zlib, which reads plain files as well.
+// Bytes and lines of a file that may be larger than memory, through zlib, which reads plain files as well.
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
 
@@ -13,7 +13,7 @@ namespace pipeweaver {
 
 namespace fs = std::filesystem;
 
-struct LineReader::Source {
+struct ByteReader::Source {
     explicit Source(const fs::path& from) : path(from), file(gzopen(from.c_str(), "rb")) {}
     ~Source() {
         if (file != nullptr) gzclose_r(file);
@@ -21,36 +21,57 @@ struct LineReader::Source {
     Source(const Source&) = delete;
     Source& operator=(const Source&) = delete;
 
-    // Reads the next block; false at the end.
-    bool fill() {
-        const int count = gzread(file, block.data(), static_cast<unsigned>(block.size()));
-        int error = Z_OK;
-        gzerror(file, &error);
-        // At the end of a gzip file that misses its tail, zlib gives what there is and this error.
-        if (error == Z_BUF_ERROR) fail(ErrorKind::input, "{}: gzip data is cut short", path.string());
-        if (error == Z_ERRNO)
-            fail(ErrorKind::io, "{}: cannot be read: {}", path.string(), std::generic_category().message(errno));
-        if (error != Z_OK || count < 0) fail(ErrorKind::input, "{}: gzip data is damaged", path.string());
-        taken = 0;
-        size = static_cast<std::size_t>(count);
-        return size > 0;
-    }
-
     fs::path path;
     gzFile file;
-    std::array<char, std::size_t{1} << 16> block{};
-    std::size_t taken = 0;
-    std::size_t size = 0;
 };
 
-LineReader::LineReader(const fs::path& path, std::size_t longest_line) : longest_line_(longest_line) {
+ByteReader::ByteReader(const fs::path& path) {
     std::error_code ignored;
     if (fs::is_directory(path, ignored)) fail(ErrorKind::io, "{}: is a folder, a file is needed", path.string());
     errno = 0;
     source_ = std::make_unique<Source>(path);
     if (source_->file == nullptr)
         fail(ErrorKind::io, "{}: cannot be read: {}", path.string(), std::generic_category().message(errno));
+    constexpr unsigned buffered = 1U << 17;
+    gzbuffer(source_->file, buffered);
 }
+
+ByteReader::ByteReader(ByteReader&&) noexcept = default;
+ByteReader& ByteReader::operator=(ByteReader&&) noexcept = default;
+ByteReader::~ByteReader() = default;
+
+std::size_t ByteReader::read(std::span<char> block) {
+    const auto& path = source_->path;
+    const int count = gzread(source_->file, block.data(), static_cast<unsigned>(block.size()));
+    int error = Z_OK;
+    gzerror(source_->file, &error);
+    // At the end of a gzip file that misses its tail, zlib gives what there is and this error.
+    if (error == Z_BUF_ERROR) fail(ErrorKind::input, "{}: gzip data is cut short", path.string());
+    if (error == Z_ERRNO)
+        fail(ErrorKind::io, "{}: cannot be read: {}", path.string(), std::generic_category().message(errno));
+    if (error != Z_OK || count < 0) fail(ErrorKind::input, "{}: gzip data is damaged", path.string());
+    return static_cast<std::size_t>(count);
+}
+
+struct LineReader::Source {
+    explicit Source(const fs::path& from) : path(from), bytes(from) {}
+
+    // Reads the next block; false at the end.
+    bool fill() {
+        taken = 0;
+        size = bytes.read(block);
+        return size > 0;
+    }
+
+    fs::path path;
+    ByteReader bytes;
+    std::array<char, std::size_t{1} << 16> block{};
+    std::size_t taken = 0;
+    std::size_t size = 0;
+};
+
+LineReader::LineReader(const fs::path& path, std::size_t longest_line)
+    : source_(std::make_unique<Source>(path)), longest_line_(longest_line) {}
 
 LineReader::LineReader(LineReader&&) noexcept = default;
 LineReader& LineReader::operator=(LineReader&&) noexcept = default;

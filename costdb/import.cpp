@@ -1,7 +1,11 @@
 #include "pipeweaver/costdb/import.hpp"
 
 #include "costdb/device_facts.hpp"
+#include "costdb/gpu_names.hpp"
+#include "costdb/nccl_tests.hpp"
+#include "costdb/outliers.hpp"
 #include "costdb/store.hpp"
+#include "costdb/store_file.hpp"
 #include "costdb/table_reader.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
@@ -76,23 +80,81 @@ bool is_table(const fs::path& path) {
     return path.extension() == ".csv" || (path.extension() == ".gz" && path.stem().extension() == ".csv");
 }
 
+/// Reads the points of a table into `source`, whatever its format.
+void read_table(const TableFile& table, SourcedMeasurements& source, Imported& imported) {
+    auto text = read_file(table.path);
+    const auto name = table.path.string();
+    source.sha256 = sha256(text);
+    if (is_nccl_tests(text)) {
+        const auto done = read_nccl_tests(name, text, source.points);
+        source.points.device = device_of(name, table.device, done.product);
+        if (done.left_out > 0)
+            imported.left_out.push_back(fmt::format("{}: {} rows of no size or type that a table holds",
+                                                    table.path.filename().string(), done.left_out));
+        return;
+    }
+    if (table.device.empty()) fail(ErrorKind::input, "{}: --device is missing; tables do not name their device", name);
+    source.points.device = facts_of(table.device).name;
+    read_points(CsvTable(name, std::move(text)), source.points);
+}
+
+std::vector<SourcedMeasurements> read_tables(const std::vector<TableFile>& tables, Imported& imported) {
+    std::vector<SourcedMeasurements> sources;
+    for (const auto& table : tables) {
+        SourcedMeasurements source{table.path.filename().string(), table.origin, table.licence, {}, {}};
+        if (table.trace != nullptr) {
+            source.sha256 = table.trace->sha256;
+            source.points = table.trace->points;
+            source.points.device = device_of(table.path.string(), table.device, table.trace->product);
+        } else {
+            read_table(table, source, imported);
+        }
+        imported.duplicates += merge_equal(source.points);
+        imported.points += count(source.points);
+        const auto found = outliers(source.points);
+        imported.outliers.insert(imported.outliers.end(), found.begin(), found.end());
+        ++imported.tables;
+        sources.push_back(std::move(source));
+    }
+    return sources;
+}
+
+bool same_place(const SourcedMeasurements& a, const SourcedMeasurements& b) {
+    return a.points.device == b.points.device && a.file == b.file;
+}
+
+bool same_source(const SourcedMeasurements& a, const SourcedMeasurements& b) {
+    return same_place(a, b) && a.sha256 == b.sha256 && a.origin == b.origin && a.licence == b.licence;
+}
+
 }  // namespace
 
 Imported import_tables(const std::vector<TableFile>& tables, const fs::path& output) {
     if (tables.empty()) fail(ErrorKind::input, "{}: no tables to import", output.string());
     Imported imported;
-    std::vector<SourcedMeasurements> sources;
-    for (const auto& table : tables) {
-        auto text = read_file(table.path);
-        SourcedMeasurements source{table.path.filename().string(), table.origin, table.licence, sha256(text), {}};
-        source.points.device = facts_of(table.device).name;
-        read_points(CsvTable(table.path.string(), std::move(text)), source.points);
-        imported.duplicates += merge_equal(source.points);
-        imported.points += count(source.points);
-        ++imported.tables;
-        sources.push_back(std::move(source));
+    write_files({{output, write_store(read_tables(tables, imported))}});
+    return imported;
+}
+
+Imported add_tables(const std::vector<TableFile>& tables, const fs::path& database) {
+    if (tables.empty()) fail(ErrorKind::input, "{}: no tables to import", database.string());
+    Imported imported;
+    auto added = read_tables(tables, imported);
+    const StoreFile file(database);
+    auto sources = read_sources(database.string(), file.read());
+    std::vector<SourcedMeasurements> news;
+    for (auto& source : added) {
+        const auto is_there = [&](const auto& old) { return same_source(old, source); };
+        if (std::any_of(sources.begin(), sources.end(), is_there)) {
+            ++imported.unchanged;
+            continue;
+        }
+        imported.replaced += std::erase_if(sources, [&](const auto& old) { return same_place(old, source); });
+        news.push_back(std::move(source));
     }
-    write_files({{output, write_store(sources)}});
+    if (news.empty()) return imported;
+    news.insert(news.end(), std::make_move_iterator(sources.begin()), std::make_move_iterator(sources.end()));
+    file.replace(write_store(news));
     return imported;
 }
 

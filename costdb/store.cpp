@@ -303,27 +303,61 @@ std::string write_store(const std::vector<SourcedMeasurements>& sources) {
     return bytes;
 }
 
+namespace {
+
+void check_pages(const std::string& name, const Sqlite& database) {
+    Statement pages(database, "PRAGMA quick_check(1)");
+    if (pages.step() && pages.text(0) != "ok") fail(ErrorKind::input, "{}: is damaged: {}", name, pages.text(0));
+}
+
+/// f(), its errors naming the file.
+template <class F>
+void naming(const std::string& name, F f) {
+    try {
+        f();
+    } catch (const Error& error) {
+        if (std::string_view(error.what()).starts_with(name)) throw;
+        throw error.in(name);
+    }
+}
+
+}  // namespace
+
 Measurements read_store(const std::string& name, std::string_view bytes, std::string_view device, bool check) {
     const auto database = open_store(name, bytes);
-    if (check) {
-        Statement pages(database, "PRAGMA quick_check(1)");
-        if (pages.step() && pages.text(0) != "ok") fail(ErrorKind::input, "{}: is damaged: {}", name, pages.text(0));
-    }
+    if (check) check_pages(name, database);
     Measurements result;
     result.device = device;
     Statement sources(database, "SELECT id, file, origin, licence FROM source WHERE device = ?1 ORDER BY id");
     sources.bind(1, result.device);
-    try {
+    naming(name, [&] {
         while (sources.step()) {
             result.origins.push_back(
                 {std::string(sources.text(1)), std::string(sources.text(2)), std::string(sources.text(3))});
             for_each_table([&]<class Rows>(Rows) { select<Rows>(name, database, sources.integer(0), result); });
         }
-    } catch (const Error& error) {
-        if (std::string_view(error.what()).starts_with(name)) throw;
-        throw error.in(name);
-    }
+    });
     for_each_table([&]<class Rows>(Rows) { keep_first<Rows>(result); });
+    return result;
+}
+
+std::vector<SourcedMeasurements> read_sources(const std::string& name, std::string_view bytes) {
+    const auto database = open_store(name, bytes);
+    check_pages(name, database);
+    std::vector<SourcedMeasurements> result;
+    Statement sources(database, "SELECT id, device, file, origin, licence, sha256 FROM source ORDER BY id");
+    naming(name, [&] {
+        while (sources.step()) {
+            SourcedMeasurements source{std::string(sources.text(2)),
+                                       std::string(sources.text(3)),
+                                       std::string(sources.text(4)),
+                                       std::string(sources.text(5)),
+                                       {}};
+            source.points.device = sources.text(1);
+            for_each_table([&]<class Rows>(Rows) { select<Rows>(name, database, sources.integer(0), source.points); });
+            result.push_back(std::move(source));
+        }
+    });
     return result;
 }
 

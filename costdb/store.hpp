@@ -38,6 +38,9 @@ inline auto key_of(const ElementwisePoint& p) { return std::tuple(p.kind, p.pass
 [[nodiscard]] Measurements read_store(const std::string& name, std::string_view bytes, std::string_view device,
                                       bool check);
 
+/// All sources with their points, in the order of the database. Throws as read_store() does.
+[[nodiscard]] std::vector<SourcedMeasurements> read_sources(const std::string& name, std::string_view bytes);
+
 /// Devices of the database, sorted.
 [[nodiscard]] std::vector<std::string> devices_of_store(const std::string& name, std::string_view bytes);
 

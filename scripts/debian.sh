@@ -6,7 +6,7 @@ export LC_ALL=C.UTF-8
 
 release_packages=(
   g++ cmake ninja-build ccache pkg-config
-  libboost-dev libboost-graph-dev libtbb-dev nlohmann-json3-dev libfmt-dev libcli11-dev libyaml-cpp-dev
+  libboost-dev libboost-graph-dev libtbb-dev nlohmann-json3-dev rapidjson-dev libfmt-dev libcli11-dev libyaml-cpp-dev
   libsqlite3-dev zlib1g-dev libssl-dev
 )
 test_packages=(doctest-dev python3 python3-dev python3-venv clang-format clang-tidy)

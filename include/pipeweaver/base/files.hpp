@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +14,23 @@ namespace pipeweaver {
 /// Throws Error{io} if it cannot be read or exceeds `limit` bytes, Error{input} if its gzip data is damaged or cut
 /// short.
 [[nodiscard]] std::string read_file(const std::filesystem::path& path, std::size_t limit = std::size_t{4} << 30);
+
+/// The bytes of a file, plain or gzip, one block after the other in bounded memory.
+class ByteReader {
+public:
+    /// Throws Error{io} if the file cannot be opened.
+    explicit ByteReader(const std::filesystem::path& path);
+    ByteReader(ByteReader&&) noexcept;
+    ByteReader& operator=(ByteReader&&) noexcept;
+    ~ByteReader();
+
+    /// Fills the front of `block` and says how much of it; 0 only at the end. Throws as read_file() does.
+    std::size_t read(std::span<char> block);
+
+private:
+    struct Source;
+    std::unique_ptr<Source> source_;
+};
 
 /// The lines of a file, plain or gzip, one after the other in bounded memory.
 class LineReader {
@@ -61,5 +79,21 @@ void remove_files(const std::filesystem::path& folder, const std::vector<std::st
 
 /// SHA-256 of `bytes` as 64 lower-case hex digits.
 [[nodiscard]] std::string sha256(std::string_view bytes);
+
+/// The same of bytes that come in pieces.
+class Sha256 {
+public:
+    Sha256();
+    Sha256(Sha256&&) noexcept;
+    Sha256& operator=(Sha256&&) noexcept;
+    ~Sha256();
+
+    void add(std::string_view bytes);
+    [[nodiscard]] std::string hex();  ///< of what was added. Pre: called once
+
+private:
+    struct Digest;
+    std::unique_ptr<Digest> digest_;
+};
 
 }  // namespace pipeweaver

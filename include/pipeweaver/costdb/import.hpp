@@ -1,4 +1,4 @@
-// Builds a cost database from tables of measurements.
+// Builds a cost database from tables of measurements, or adds to one.
 //
 // Tables       CSV with a header, gzip allowed. What a table holds is told by its columns, which must be exactly those
 //              of one of these (the latency is in microseconds, above 0 and at most an hour):
@@ -18,12 +18,23 @@
 //                kind,pass,traffic_bytes,latency_us                                          memory-bound work
 //              Those without `layout`, `fraction_of_peak` or `gpus_per_node` may have spread_percent too: half the
 //              range that nine of ten repetitions lie in.
+//              Output of nccl-tests, told by its header line: costdb/nccl_tests.hpp. PyTorch traces: trace.hpp.
 // Duplicates   equal keys within one table become one point with their median (the lower of two middle ones).
-//              Outliers are kept: what to make of noise is the look-up's matter.
+// Outliers     points more than 2 times off the line (in logarithms) between their neighbours along m, seq_len or the
+//              message, worst first, each judged without those before it; and GEMMs faster than 1.05 of the device's
+//              peak. They are kept and told: what to make of noise is the look-up's matter.
+// Adding       what was imported last answers first. A file of the same device and name takes the place of the older
+// one
+//              of that name; one with the same bytes, device, origin and licence changes nothing.
+// Safety       a database is written beside its place, flushed to the disk and then renamed: whatever stops an import,
+//              the database is the old or the new one. While one import adds to it, others wait (flock on the database
+//              itself, which ends with its process), up to a minute.
 // Database     SQLite, STRICT tables without rowid, whole nanoseconds; application id "PWCD", user_version 2; a table
 //              `source` with device, file, origin, licence and SHA-256 of every table that went in.
 // Determinism  equal tables give equal bytes, with any version of SQLite that writes its format 3.
 #pragma once
+
+#include "pipeweaver/costdb/trace.hpp"
 
 #include <cstddef>
 #include <filesystem>
@@ -35,21 +46,29 @@ namespace pipeweaver::costdb {
 /// A table to import.
 struct TableFile {
     std::filesystem::path path;
-    std::string device;   ///< a name or alias of a known device
+    std::string device;   ///< a name or alias of a known device; empty: the file names it (nccl-tests, traces)
     std::string origin;   ///< who measured it, as the database shall tell
     std::string licence;  ///< of the numbers
+    const TraceReport* trace = nullptr;  ///< of read_trace(path), if it is a trace
 };
 
 struct Imported {
     std::size_t tables = 0;
     std::size_t points = 0;             ///< rows of the database
     std::size_t duplicates = 0;         ///< rows of tables that were merged into others
-    std::vector<std::string> left_out;  ///< files of the folder that are no tables, with the reason
+    std::size_t replaced = 0;           ///< tables that took the place of an older one
+    std::size_t unchanged = 0;          ///< tables that the database has already
+    std::vector<std::string> left_out;  ///< files of the folder that are no tables, and rows, with the reason
+    std::vector<std::string> outliers;  ///< points that are kept, but look wrong, with the reason
 };
 
 /// Writes a new database of these tables to `output` (zipped if it ends in .gz), under a temporary name until it is
 /// whole. Throws Error{input} with file, line and column for what is no measurement, Error{io}.
 Imported import_tables(const std::vector<TableFile>& tables, const std::filesystem::path& output);
+
+/// Adds these tables to an existing database. Throws as import_tables() does, and Error{input} for a database that is
+/// damaged, foreign or newer, Error{io} if it is not there or cannot be replaced; then it is as it was.
+Imported add_tables(const std::vector<TableFile>& tables, const std::filesystem::path& database);
 
 /// Imports every *.csv and *.csv.gz of `folder`, in the order of names. Device and origin come from the file's name:
 /// a100_sxm_*, a100_dgx_*, a100_nccl_* are a100_sxm; h100_sxm_*, h100_dgx_* h100_sxm; h200_sxm_*, a100_pcie_*, b200_*
