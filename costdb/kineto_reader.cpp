@@ -163,6 +163,8 @@ TraceFacts read_trace_events(const std::filesystem::path& path, const std::funct
     const auto result = reader.Parse<flags>(stream, handler);
     if (result.Code() == rapidjson::kParseErrorTermination)
         fail(ErrorKind::input, "{}: byte {}: is nested deeper than {} levels", path.string(), result.Offset(), deepest);
+    if (result.IsError() && stream.Peek() == '\0')
+        fail(ErrorKind::input, "{}: is cut short: it ends at byte {}, inside the JSON", path.string(), result.Offset());
     if (result.IsError())
         fail(ErrorKind::input, "{}: byte {}: is no JSON: {}", path.string(), result.Offset(),
              rapidjson::GetParseError_En(result.Code()));

@@ -44,6 +44,8 @@ struct KernelRow {
     bool is_copy = false;  ///< memcpy or memset, which a trace does not count as kernels
     std::string why_not;   ///< why they are in no table; empty: they are
     std::int64_t count = 0, total_ns = 0;
+
+    bool operator==(const KernelRow&) const = default;
 };
 
 struct TraceReport {
