@@ -69,7 +69,7 @@ std::string StoreFile::read() const { return read_file(path_); }
 void StoreFile::replace(std::string_view bytes) const {
     const auto packed = path_.extension() == ".gz" ? gzip(bytes) : std::string();
     // One name for all: only who holds the database writes it, and what a killed import left is written over.
-    const auto temporary = path_.parent_path() / ("." + path_.filename().string() + ".import.tmp");
+    const auto temporary = path_.parent_path() / fmt::format(".{}.import.tmp", path_.filename().string());
     struct stat old {};
     if (::fstat(file_, &old) != 0) refuse(path_, "cannot be read");
     const int out = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, old.st_mode & 07777);
