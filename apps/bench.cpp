@@ -178,13 +178,13 @@ struct BenchPlan {
 void add_bench(CLI::App& program) {
     auto* app = program.add_subcommand("bench", "measurements that anyone can repeat");
     app->require_subcommand(1);
-    describe(*app, {.synopsis = "(plan | replay | search | dip | costdb) [OPTION...]",
+    describe(*app, {.synopsis = "(plan | replay | search | dip | costdb | emulator) [OPTION...]",
                     .description = "Measurements of the program itself, each from one command.",
                     .examples = {},
                     .files = {},
                     .see_also = {"pipeweaver bench plan --help", "pipeweaver bench replay --help",
                                  "pipeweaver bench search --help", "pipeweaver bench dip --help",
-                                 "pipeweaver bench costdb --help"}});
+                                 "pipeweaver bench costdb --help", "pipeweaver bench emulator --help"}});
     add_command<BenchPlan>(
         *app, "plan", "the plan against every policy on drawn batches",
         {.synopsis = "--model MODEL --cluster CLUSTER --dataset DATASET [OPTION...]",
@@ -204,6 +204,7 @@ void add_bench(CLI::App& program) {
     add_bench_search(*app);
     add_bench_dip(*app);
     add_bench_costdb(*app);
+    add_bench_emulator(*app);
 }
 
 }  // namespace pipeweaver::apps

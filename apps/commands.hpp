@@ -14,6 +14,7 @@ void add_bench_replay(CLI::App& bench);
 void add_bench_search(CLI::App& bench);
 void add_bench_costdb(CLI::App& bench);
 void add_bench_dip(CLI::App& bench);
+void add_bench_emulator(CLI::App& bench);
 void add_list(CLI::App& program);
 void add_show(CLI::App& program);
 

@@ -10,7 +10,8 @@ import pytest
 from conftest import ROOT
 
 COMMANDS = ["", "plan", "solve", "replay", "emit", "costdb", "costdb query", "costdb import", "bench", "bench plan",
-            "bench replay", "bench search", "bench dip", "bench costdb", "list", "show", "completion"]
+            "bench replay", "bench search", "bench dip", "bench costdb", "bench emulator",
+            "list", "show", "completion"]
 
 
 def sections(page):
