@@ -92,7 +92,7 @@ struct BenchPlan {
         planner::Request request = workload.request(seed, limits.executor());
         request.max_rounds = limits.rounds();
         request.split = planner::split_of(split);
-        if (!costs) costs.emplace(costdb::CostDatabase::embedded(request.cluster.device));
+        if (!costs) costs.emplace(planner::costs_of(request));
         const auto plan = planner::make_plan(request, *costs, limits.executor(),
                                              [this](double share) { return limits.begin(console, share); });
         gaps.push_back(search::relative_gap(plan.makespan, plan.lower_bound));

@@ -104,6 +104,7 @@ struct BenchDip {
         options.integer("batches", batches, 1, 10'000,
                         "batches to draw for each, with the seeds 1, 2, ... (default 20)");
         options.integer("microbatches", microbatches, 1, 1'000'000, "microbatches of a batch (default 16)");
+        planner::add_costs(options, costs_file);
         limits.add_to(options);
     }
 
@@ -139,8 +140,9 @@ struct BenchDip {
         workload.cluster = set_up.cluster;
         workload.dataset = set_up.dataset;
         workload.microbatches = microbatches;
+        workload.costs = costs_file;
         const auto request = workload.request(seed, limits.executor());
-        const auto costs = costdb::CostDatabase::embedded(request.cluster.device);
+        const auto costs = planner::costs_of(request);
         const auto candidate = planner::dip_problem(request, costs);
         const emulator::Replayer replayer(candidate.step.problem);
         return {set_up.model, seed, candidate.step.problem.tasks.size(), searched(replayer, "default"),
@@ -168,7 +170,7 @@ struct BenchDip {
     Options options;
     Console console;
     Limits limits;
-    std::string model;
+    std::string model, costs_file;
     std::int64_t batches = 20;
     std::optional<std::int64_t> microbatches;
     std::vector<Duel> duels;

@@ -9,5 +9,6 @@ namespace pipeweaver::apps {
 
 void add_costdb_query(CLI::App& parent);
 void add_costdb_import(CLI::App& parent);
+void add_costdb_needs(CLI::App& parent);
 
 }  // namespace pipeweaver::apps

@@ -33,7 +33,7 @@ struct Plan {
         const std::string& out = asked.out;
         if (out.empty()) fail(ErrorKind::input, "--out: is missing, a folder for the plan is needed");
         const auto request = asked.request(limits, limits.executor());
-        const auto costs = costdb::CostDatabase::embedded(request.cluster.device);
+        const auto costs = planner::costs_of(request);
         const auto plan = asked.make_plan(request, costs, limits.executor(),
                                           [this](double share) { return limits.begin(console, share); });
         console.clear();

@@ -2,8 +2,8 @@
 
 #include "costdb/answer.hpp"
 #include "costdb/attention_table.hpp"
-#include "costdb/calibration.hpp"
 #include "costdb/checks.hpp"
+#include "costdb/elementwise_table.hpp"
 #include "costdb/embedded.hpp"
 #include "costdb/gemm_table.hpp"
 #include "costdb/link_table.hpp"
@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <set>
 #include <utility>
 
@@ -32,6 +33,7 @@ struct CostDatabase::Tables {
     AttentionTable attention;
     LinkTable links;
     MoeTable moe;
+    ElementwiseTable elementwise;
     std::vector<std::string> routings;
 };
 
@@ -77,6 +79,7 @@ CostDatabase CostDatabase::from(Measurements measurements) {
     tables->attention = AttentionTable(device, measurements.attention);
     tables->links = LinkTable(measurements);
     tables->moe = MoeTable(device, measurements.moe);
+    tables->elementwise = ElementwiseTable(measurements.elementwise);
     tables->routings = routings_of(measurements.moe);
     tables->measurements = std::move(measurements);
     return CostDatabase(std::move(tables));
@@ -85,6 +88,41 @@ CostDatabase CostDatabase::from(Measurements measurements) {
 CostDatabase CostDatabase::embedded(std::string_view device) {
     const auto name = facts_of(device).name;
     return from(with_links("embedded cost database", gunzip(embedded_store()), name, false));
+}
+
+namespace {
+
+/// The points of `table` whose keys `own` lacks, behind it. `shift`: of their origins.
+template <class Point>
+void add_lacking(std::vector<Point>& own, const std::vector<Point>& table, std::int64_t shift) {
+    std::set<decltype(key_of(own.front()))> known;
+    for (const auto& point : own) known.insert(key_of(point));
+    for (Point point : table) {
+        if (known.contains(key_of(point))) continue;
+        point.origin += shift;
+        own.push_back(std::move(point));
+    }
+}
+
+void add_lacking(Measurements& own, const Measurements& table) {
+    const auto shift = static_cast<std::int64_t>(own.origins.size());
+    if (own.point_to_point.empty()) own.links_of = table.links_of;
+    add_lacking(own.gemm, table.gemm, shift);
+    add_lacking(own.attention, table.attention, shift);
+    add_lacking(own.collective, table.collective, shift);
+    if (table.links_of.empty() || own.point_to_point.empty())
+        add_lacking(own.point_to_point, table.point_to_point, shift);
+    add_lacking(own.moe, table.moe, shift);
+    add_lacking(own.elementwise, table.elementwise, shift);
+    own.origins.insert(own.origins.end(), table.origins.begin(), table.origins.end());
+}
+
+}  // namespace
+
+CostDatabase CostDatabase::over_embedded(const std::filesystem::path& path, std::string_view device) {
+    auto own = read(path, device).measurements();
+    add_lacking(own, embedded(device).measurements());
+    return from(std::move(own));
 }
 
 CostDatabase CostDatabase::read(const std::filesystem::path& path, std::string_view device) {
@@ -152,10 +190,10 @@ Cost CostDatabase::cost(const MixtureOfExperts& query) const {
 
 Cost CostDatabase::cost(const Elementwise& query) const {
     require("traffic_bytes", query.traffic.count, largest_message);
-    constexpr double share_of_bandwidth = 0.8;
-    const auto& device = tables_->device;
-    return rounded({1e3 * static_cast<double>(query.traffic.count) / (share_of_bandwidth * device.bytes_per_us),
-                    Basis::modelled, error_percent(Subject::elementwise, device.family, Region::modelled, false)});
+    if (query.pass != Pass::forward && query.pass != Pass::backward)
+        fail(ErrorKind::input, "pass: memory-bound work has no {}, allowed are forward and backward",
+             name_of(query.pass));
+    return rounded(tables_->elementwise.cost(tables_->device, query));
 }
 
 }  // namespace pipeweaver::costdb

@@ -47,37 +47,54 @@ bool all_equal(std::span<const std::int64_t> values) {
     return std::adjacent_find(values.begin(), values.end(), std::not_equal_to<>()) == values.end();
 }
 
-}  // namespace
+/// A batch of equal sequences in place of others.
+struct Equal {
+    Attention batch;
+    double scale = 1;     ///< scores of the others / its scores
+    bool as_they = true;  ///< the others are equal, and attend to themselves
+    bool is_square = true;
+};
 
-Cost CostDatabase::packed_attention(const Attention& shape, const PackedSequences& packed) const {
+Equal equal_of(const Attention& shape, const PackedSequences& packed) {
     check(shape, packed);
     const auto heads = static_cast<double>(shape.q_heads), kv_heads = static_cast<double>(shape.kv_heads);
     double area = 0;
     double positions = 0;  // of as many queries, outputs, keys and values as these
-    bool is_square = true;
     std::int64_t longest = 1;
+    Equal equal{shape};
     for (std::size_t i = 0; i < packed.lengths.size(); ++i) {
         const auto q = packed.lengths[i];
         const auto k = packed.keys.empty() ? q : packed.keys[i];
         area += scores(shape.causal, q, k, packed.window.value_or(k));
         positions += (heads * static_cast<double>(q) + kv_heads * static_cast<double>(k)) / (heads + kv_heads);
-        is_square = is_square && q == k && packed.window.value_or(k) >= k;
+        equal.is_square = equal.is_square && q == k && packed.window.value_or(k) >= k;
         longest = std::max({longest, q, k});
     }
-    auto equal = shape;
-    if (is_square && all_equal(packed.lengths)) {
-        equal.seq_len = packed.lengths.front();
-        equal.batch = static_cast<std::int64_t>(packed.lengths.size());
-        return cost(equal);
+    auto& batch = equal.batch;
+    equal.as_they = equal.is_square && all_equal(packed.lengths);
+    if (equal.as_they) {
+        batch.seq_len = packed.lengths.front();
+        batch.batch = static_cast<std::int64_t>(packed.lengths.size());
+        return equal;
     }
-    equal.seq_len = std::clamp<std::int64_t>(std::llround(area / positions), 1, longest);
-    equal.batch = std::max<std::int64_t>(1, std::llround(positions / static_cast<double>(equal.seq_len)));
-    const auto answer = cost(equal);
-    const auto length = static_cast<double>(equal.seq_len);
-    const double scale = area / (static_cast<double>(equal.batch) * length * length);
-    return rounded({static_cast<double>(answer.duration.count()) * scale,
-                    at_best(is_square ? Basis::interpolated : Basis::extrapolated, answer.basis),
-                    is_square ? answer.error_percent : std::max(answer.error_percent, unlike_percent)});
+    batch.seq_len = std::clamp<std::int64_t>(std::llround(area / positions), 1, longest);
+    batch.batch = std::max<std::int64_t>(1, std::llround(positions / static_cast<double>(batch.seq_len)));
+    const auto length = static_cast<double>(batch.seq_len);
+    equal.scale = area / (static_cast<double>(batch.batch) * length * length);
+    return equal;
+}
+
+}  // namespace
+
+Attention equal_batch(const Attention& shape, const PackedSequences& packed) { return equal_of(shape, packed).batch; }
+
+Cost CostDatabase::packed_attention(const Attention& shape, const PackedSequences& packed) const {
+    const auto equal = equal_of(shape, packed);
+    const auto answer = cost(equal.batch);
+    if (equal.as_they) return answer;
+    return rounded({static_cast<double>(answer.duration.count()) * equal.scale,
+                    at_best(equal.is_square ? Basis::interpolated : Basis::extrapolated, answer.basis),
+                    equal.is_square ? answer.error_percent : std::max(answer.error_percent, unlike_percent)});
 }
 
 }  // namespace pipeweaver::costdb

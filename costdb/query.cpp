@@ -76,20 +76,28 @@ Cost ask_moe(const CostDatabase& database, const Row& row) {
                                           .routing = std::string(row.text("routing", "balanced"))});
 }
 
+Cost ask_elementwise(const CostDatabase& database, const Row& row) {
+    return database.cost(
+        Elementwise{.traffic = Bytes{row.whole("traffic_bytes")},
+                    .kind = static_cast<ElementwiseKind>(row.choice("kind", elementwise_names(), "other")),
+                    .pass = row.pass()});
+}
+
 struct Operator {
     std::vector<std::string> needed, optional;
     Cost (*ask)(const CostDatabase&, const Row&);
 };
 
-const std::array<std::string, 5> names{"gemm", "attention", "collective", "p2p", "moe"};
+const std::array<std::string, 6> names{"gemm", "attention", "collective", "p2p", "moe", "elementwise"};
 
-const std::array<Operator, 5>& operators() {  // in the order of names
-    static const std::array<Operator, 5> all{{
+const std::array<Operator, 6>& operators() {  // in the order of names
+    static const std::array<Operator, 6> all{{
         {{"dtype", "m", "n", "k"}, {"batch", "pass"}, ask_gemm},
         {{"dtype", "batch", "seq_len", "q_heads", "kv_heads", "head_dim", "causal"}, {"pass"}, ask_attention},
         {{"collective", "gpus", "message_bytes"}, {"dtype", "gpus_per_node"}, ask_collective},
         {{"gpus_per_node", "message_bytes"}, {}, ask_transfer},
         {{"dtype", "tokens", "hidden", "ffn", "top_k", "experts", "moe_tp", "moe_ep"}, {"routing"}, ask_moe},
+        {{"traffic_bytes"}, {"kind", "pass"}, ask_elementwise},
     }};
     return all;
 }

@@ -41,6 +41,12 @@ Writer request_json(const Request& request) {
     return json;
 }
 
+// A user's database; null: the embedded one alone.
+Writer costs_json(const std::optional<CostFile>& costs) {
+    if (!costs) return nullptr;
+    return {{"file", costs->path}, {"sha256", costs->sha256}};
+}
+
 // The fastest first; all that fit, and how many did not.
 Writer layout_choice_json(const std::optional<LayoutChoice>& choice) {
     if (!choice) return nullptr;
@@ -198,6 +204,7 @@ std::string plan_json(const Request& request, const Plan& plan) {
                           {"in_turn_largest_load_ns", plan.loads.largest_in_turn.count()}};
     json["partition"] = partition_json(plan.replicas.front().candidate.partition, request);
     json["share_of_time"] = shares_json(plan.shares);
+    json["costs"] = costs_json(request.costs);
     json["in_situ"] = {{"compute", in_situ_factors(request.cluster.device).compute},
                        {"tp_exposed", in_situ_factors(request.cluster.device).tp_exposed},
                        {"source", in_situ_factors(request.cluster.device).source}};

@@ -112,6 +112,12 @@ std::string per_second(Bandwidth speed) {
     return fmt::format("{:.1f} GB/s", static_cast<double>(speed.bytes_per_second) * 1e-9);
 }
 
+std::string costs_text(const std::optional<CostFile>& costs) {
+    if (!costs) return "the tables that ship with the program";
+    return fmt::format("{} (SHA-256 {}...), and for what it lacks the tables that ship with the program", costs->path,
+                       costs->sha256.substr(0, 12));
+}
+
 std::string cluster_table(const Request& request) {
     const auto& cluster = request.cluster;
     const auto& device = workloads::device(cluster.device);
@@ -123,7 +129,7 @@ std::string cluster_table(const Request& request) {
          fact("between nodes", per_second(cluster.network) + " a node"), fact("source of the cluster", cluster.source),
          fact("memory", fmt::format("{}, of which tensors may take {}", human(device.memory), percent(usable_memory))),
          fact("bf16 peak", fmt::format("{:.0f} TFLOP/s", device.bf16_flops * 1e-12)),
-         fact("source of the device", device.source),
+         fact("source of the device", device.source), fact("operator costs", costs_text(request.costs)),
          fact("kernels in a step over kernels alone", fmt::format("{:.3f}", factors.compute)),
          fact("tensor-parallel communication not hidden", percent(factors.tp_exposed)),
          fact("source of the two", factors.source)});

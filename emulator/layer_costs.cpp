@@ -1,5 +1,5 @@
 // Costs of passes through layers and stages.
-#include "emulator/module_roles.hpp"
+#include "emulator/stage_walk.hpp"
 #include "pipeweaver/emulator/step.hpp"
 
 #include <algorithm>
@@ -24,50 +24,19 @@ const PassCost& LayerCosts::layer(std::size_t module, std::int64_t layer, const 
 }
 
 PassCost LayerCosts::layers(const LayerRange& range, const PassShape& shape, PassKind pass) {
-    const auto& network = model_.modules[range.module].architecture;
     PassCost sum;
-    for (std::int64_t i = 0; i < range.count;) {
-        const auto kind = workloads::block_kind(network, range.first + i);
-        std::int64_t alike = 1;
-        while (i + alike < range.count && workloads::block_kind(network, range.first + i + alike) == kind) ++alike;
-        sum += alike * layer(range.module, range.first + i, shape, pass);
-        i += alike;
-    }
+    walk_layers(model_, range, [&](std::int64_t first, std::int64_t alike) {
+        sum += alike * layer(range.module, first, shape, pass);
+    });
     return sum;
 }
 
-namespace {
-
-// What a pass does in a module that may be frozen; nothing: nothing at all.
-std::optional<PassKind> pass_in(const workloads::Module& module, bool gradient, PassKind pass) {
-    if (pass == PassKind::forward) return pass;
-    if (!gradient || (pass == PassKind::weight_gradient && !module.trainable)) return std::nullopt;
-    if (pass == PassKind::backward && !module.trainable) return PassKind::input_gradient;
-    return pass;
-}
-
-}  // namespace
-
 PassCost LayerCosts::stage(const StageLayers& stage, const std::vector<PassShape>& shapes, PassKind pass) {
-    const auto gradient = gradient_reaches(model_);
     PassCost sum;
-    for (const LayerRange& part : stage.parts) {
-        const auto& module = model_.modules[part.module];
-        const auto& network = module.architecture;
-        const PassShape& shape = shapes[part.module];
-        const auto here = pass_in(module, gradient[part.module], pass);
-        if (shape.lengths.empty() || !here) continue;
-        sum += layers(part, shape, *here);
-        if (part.first == 0 && network.vocab > 0)
-            sum += price(embedding_operators(network, shape, layout_, *here), costs_, factors_);
-        if (part.first + part.count < network.layers) continue;
-        if (has_head(model_, part.module))
-            sum += price(head_operators(network, shape, layout_, *here), costs_, factors_);
-        for (const auto& edge : model_.edges)
-            if (edge.from == part.module && edge.projector_in > 0)
-                sum += price(projector_operators(edge, shape.positions() / edge.token_reduction, layout_, *here),
-                             costs_, factors_);
-    }
+    walk_stage(
+        model_, layout_, stage, shapes, pass,
+        [&](const LayerRange& part, PassKind here) { sum += layers(part, shapes[part.module], here); },
+        [&](const std::vector<Operator>& operators) { sum += price(operators, costs_, factors_); });
     return sum;
 }
 

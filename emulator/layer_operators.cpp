@@ -34,6 +34,17 @@ std::int64_t norm_and_activation_traffic(const Architecture& network, const Layo
            layout.tp;
 }
 
+KernelShape norms_and_activation(const Architecture& network, const Layout& layout, std::int64_t m,
+                                 std::int64_t norms) {
+    const std::int64_t keys = std::max(network.kv_heads, layout.tp), down = m * network.ffn / layout.tp;
+    return {.rows = std::max<std::int64_t>(1, m / layout.tp),
+            .columns = network.hidden,
+            .norms = norms,
+            .rotated = m * (network.heads + keys) * network.head_dim / layout.tp,
+            .up = network.gated ? 2 * down : down,
+            .down = down};
+}
+
 std::vector<std::int64_t> windows_of(const std::vector<std::int64_t>& lengths, std::int64_t window) {
     std::vector<std::int64_t> windows;
     for (const std::int64_t length : lengths) {
@@ -66,8 +77,10 @@ void cross_attention(OperatorBuilder& layer, const Architecture& network, const 
     const Widths w(network, layout);
     const std::int64_t m = padded(shape.positions()), context = padded(shape.context_positions());
     layer.over(m);
-    layer.elementwise("cross attention norm", 10 * m * w.hidden / layout.tp + 4 * (m * w.queries + context * w.keys),
-                      1.6);
+    const std::int64_t rotated = m * w.queries + context * w.keys;
+    layer.elementwise(
+        "cross attention norm", costdb::ElementwiseKind::norm_activation, 10 * m * w.hidden / layout.tp + 4 * rotated,
+        1.6, {.rows = std::max<std::int64_t>(1, m / layout.tp), .columns = w.hidden, .norms = 1, .rotated = rotated});
     layer.tensor_parallel(w.hidden);
     layer.gemm("cross query", w.queries, w.hidden);
     if (const PassShape readers = reading(shape); context > 0) {
@@ -86,7 +99,9 @@ void block(OperatorBuilder& layer, const Architecture& network, const Layout& la
     const Widths w(network, layout);
     for (const std::int64_t m : streams) {
         layer.over(m);
-        layer.elementwise("norms and activations", norm_and_activation_traffic(network, layout, m, 2), 1.6);
+        layer.elementwise("norms and activations", costdb::ElementwiseKind::norm_activation,
+                          norm_and_activation_traffic(network, layout, m, 2), 1.6,
+                          norms_and_activation(network, layout, m, 2));
         layer.tensor_parallel(w.hidden);
         layer.gemm("qkv", w.queries + 2 * w.keys, w.hidden);
     }
@@ -109,7 +124,9 @@ void single_stream_block(OperatorBuilder& layer, const Architecture& network, co
     const Widths w(network, layout);
     const std::int64_t m = padded(block_positions(network, shape));
     layer.over(m);
-    layer.elementwise("norm and activations", norm_and_activation_traffic(network, layout, m, 1), 1.6);
+    layer.elementwise("norm and activations", costdb::ElementwiseKind::norm_activation,
+                      norm_and_activation_traffic(network, layout, m, 1), 1.6,
+                      norms_and_activation(network, layout, m, 1));
     layer.tensor_parallel(w.hidden);
     layer.gemm("qkv and up", w.queries + 2 * w.keys + w.up, w.hidden);
     layer.attention(network, joined(shape));

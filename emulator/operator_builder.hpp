@@ -56,11 +56,15 @@ public:
     }
 
     // Memory-bound kernels, given their forward traffic; the backward's is `backward_ratio` times that.
-    void elementwise(std::string_view name, std::int64_t bytes, double backward_ratio) {
+    void elementwise(std::string_view name, costdb::ElementwiseKind kind, std::int64_t bytes, double backward_ratio,
+                     const KernelShape& shape) {
         if (pass_ == PassKind::weight_gradient) return;
-        const double ratio = pass_ == PassKind::forward ? 1.0 : backward_ratio;
-        add(name,
-            costdb::Elementwise{Bytes{static_cast<std::int64_t>(std::llround(ratio * static_cast<double>(bytes)))}});
+        const bool forward = pass_ == PassKind::forward;
+        const double traffic = (forward ? 1.0 : backward_ratio) * static_cast<double>(bytes);
+        operators.push_back({name,
+                             costdb::Elementwise{Bytes{static_cast<std::int64_t>(std::llround(traffic))}, kind,
+                                                 forward ? costdb::Pass::forward : costdb::Pass::backward},
+                             shape});
     }
 
     // Sequence parallelism around a pair of GEMMs: inputs are gathered, outputs scattered. The backward does the same
@@ -93,7 +97,7 @@ public:
 
     template <class Query>
     void add(std::string_view name, Query query) {
-        operators.push_back({name, std::move(query)});
+        operators.push_back({name, std::move(query), {}});
     }
 
     std::vector<Operator> operators;

@@ -43,7 +43,8 @@ std::vector<Operator> embedding_operators(const Architecture& network, const Pas
                                           PassKind pass) {
     if (pass == PassKind::input_gradient) return {};  // token ids have none
     OperatorBuilder embedding(shape.positions(), layout, pass == PassKind::weight_gradient ? PassKind::backward : pass);
-    embedding.elementwise("embedding", 4 * shape.positions() * network.hidden, 2.0);
+    embedding.elementwise("embedding", costdb::ElementwiseKind::embedding, 4 * shape.positions() * network.hidden, 2.0,
+                          {.rows = shape.positions(), .columns = network.hidden, .vocab = network.vocab});
     embedding.collective("embedding sum",
                          pass == PassKind::forward ? CollectiveKind::reduce_scatter : CollectiveKind::all_gather,
                          network.hidden);
@@ -55,7 +56,8 @@ std::vector<Operator> head_operators(const Architecture& network, const PassShap
     const std::int64_t columns = (network.vocab + layout.tp - 1) / layout.tp;
     OperatorBuilder head(shape.positions(), layout, pass);
     head.gemm("head", columns, network.hidden);
-    head.elementwise("cross entropy", 6 * shape.positions() * columns, 2.0);
+    head.elementwise("cross entropy", costdb::ElementwiseKind::cross_entropy, 6 * shape.positions() * columns, 2.0,
+                     {.rows = shape.positions(), .columns = columns});
     if (pass == PassKind::forward) {
         // Maximum, sum of exponentials and the label's logit are reduced over the vocabulary's parts, in fp32.
         head.collective("head gather", CollectiveKind::all_gather, network.hidden);
@@ -64,6 +66,14 @@ std::vector<Operator> head_operators(const Architecture& network, const PassShap
         head.collective("head scatter", CollectiveKind::reduce_scatter, network.hidden);
     }
     return head.operators;
+}
+
+Operator optimizer_update(std::int64_t parameters, std::int64_t replicas) {
+    constexpr std::int64_t bytes_each = 38;
+    return {"optimizer",
+            costdb::Elementwise{Bytes{std::max<std::int64_t>(1, bytes_each * parameters / replicas)},
+                                costdb::ElementwiseKind::optimizer},
+            {.rows = 1, .columns = std::max<std::int64_t>(1, parameters / replicas)}};
 }
 
 std::vector<Operator> projector_operators(const workloads::ModelEdge& edge, std::int64_t positions,

@@ -41,7 +41,11 @@ InSituFactors in_situ_factors(std::string_view device) {
     return {1.0, 1.0, "none fitted"};
 }
 
-namespace {
+namespace {}  // namespace
+
+costdb::Attention asked_for(const PackedAttention& query) {
+    return costdb::equal_batch(query.shape, {query.lengths, query.keys});
+}
 
 costdb::Cost ask(const costdb::CostDatabase& costs, const Operator& op) {
     return std::visit(
@@ -53,8 +57,6 @@ costdb::Cost ask(const costdb::CostDatabase& costs, const Operator& op) {
         },
         op.query);
 }
-
-}  // namespace
 
 PassCost price(std::span<const Operator> operators, const costdb::CostDatabase& costs, const InSituFactors& factors) {
     PassCost sum;

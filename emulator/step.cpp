@@ -211,14 +211,16 @@ private:
         const RankId source = out_.problem.tasks[index(from)].rank, target = out_.problem.tasks[index(to)].rank;
         const Bytes message{2 * crossing.rows * crossing.columns / in_.layout.tp};
         Duration lag{};
+        std::optional<costdb::PointToPoint> sent;
         if (source != target) {
             const std::int64_t per_node = node_of(source) == node_of(target) ? 2 : 1;
             lag = transfer_time(per_node, message);
+            sent = {per_node, std::max(message, Bytes{1})};
             Bytes& largest = largest_message_[index(target)][buffer];
             largest = std::max(largest, message);
         }
         feeds_[index(from)] = true;
-        out_.transfers.push_back({out_.problem.edges.size(), message, crossing.rows, crossing.columns});
+        out_.transfers.push_back({out_.problem.edges.size(), message, crossing.rows, crossing.columns, sent});
         out_.problem.edges.push_back({from, to, lag});
     }
 

@@ -32,29 +32,33 @@ double forward_flops(const StepInput& input, std::size_t module, const PassShape
 
 // Gradients of a rank are reduced over the replicas once its last backward ends; the halves of a tied embedding are
 // summed over their two ranks. Both are exposed: nothing of this rank is left to hide them.
-Duration tail_of(const StepInput& input, const RankParameters& rank) {
+std::vector<Operator> tail_of(const StepInput& input, const RankParameters& rank) {
     const std::int64_t dp = input.layout.dp;
     const std::int64_t replicas_in_node =
         std::clamp<std::int64_t>(input.cluster->gpus_per_node / input.layout.tp, 1, dp);
-    const auto collective = [&](CollectiveKind kind, std::int64_t gpus, std::int64_t per_node, std::int64_t bytes) {
-        return input.costs
-            ->cost(costdb::Collective{.kind = kind, .gpus = gpus, .gpus_per_node = per_node, .message = {bytes}})
-            .duration;
+    std::vector<Operator> tail;
+    const auto add = [&](std::string_view name, CollectiveKind kind, std::int64_t gpus, std::int64_t per_node,
+                         std::int64_t bytes) {
+        tail.push_back(
+            {name, costdb::Collective{.kind = kind, .gpus = gpus, .gpus_per_node = per_node, .message = {bytes}}, {}});
     };
-    Duration tail{};
     if (dp > 1 && rank.trained > 0) {
-        tail += collective(CollectiveKind::reduce_scatter, dp, replicas_in_node, 4 * rank.trained);
-        tail += collective(CollectiveKind::all_gather, dp, replicas_in_node, 2 * rank.trained);
+        add("reduce gradients", CollectiveKind::reduce_scatter, dp, replicas_in_node, 4 * rank.trained);
+        add("gather weights", CollectiveKind::all_gather, dp, replicas_in_node, 2 * rank.trained);
     }
-    if (rank.shares_embedding) tail += collective(CollectiveKind::all_reduce, 2, 1, 4 * rank.tied);
+    if (rank.shares_embedding) add("tied embedding", CollectiveKind::all_reduce, 2, 1, 4 * rank.tied);
     return tail;
 }
 
-// Adam reads and writes 38 bytes a parameter (fitted together with the in-situ factors), divided over the replicas.
-Duration optimizer_time(const StepInput& input, const RankParameters& rank) {
+Duration sum_of(const std::vector<Operator>& operators, const costdb::CostDatabase& costs) {
+    Duration sum{};
+    for (const Operator& op : operators) sum += ask(costs, op).duration;
+    return sum;
+}
+
+std::vector<Operator> optimizer_of(const StepInput& input, const RankParameters& rank) {
     if (rank.trained == 0) return {};
-    return input.costs->cost(costdb::Elementwise{Bytes{std::max<std::int64_t>(1, 38 * rank.trained / input.layout.dp)}})
-        .duration;
+    return {optimizer_update(rank.trained, input.layout.dp)};
 }
 
 }  // namespace
@@ -78,6 +82,14 @@ double model_flops(const StepInput& input) {
     return sum;
 }
 
+std::vector<Operator> ends_of_ranks(const StepInput& input) {
+    std::vector<Operator> all;
+    for (const RankParameters& rank : rank_parameters(input))
+        for (const auto& part : {tail_of(input, rank), optimizer_of(input, rank)})
+            all.insert(all.end(), part.begin(), part.end());
+    return all;
+}
+
 void add_ranks(const StepInput& input, const std::vector<std::vector<Bytes>>& largest_message, StepProblem& step) {
     const Bytes capacity = input.capacity.value_or(usable_bytes(*input.cluster));
     const auto parameters = rank_parameters(input);
@@ -89,8 +101,8 @@ void add_ranks(const StepInput& input, const std::vector<std::vector<Bytes>>& la
                  "rank {}: weights, gradients, optimizer state and buffers need {}, {} of a {} is usable: {} short; "
                  "more pipeline ranks, tensor parallelism or replicas would fit more",
                  r, human(memory.total()), human(capacity), input.cluster->device, human(memory.total() - capacity));
-        step.problem.ranks.push_back({capacity, memory.total(), tail_of(input, parameters[r])});
-        step.optimizer = std::max(step.optimizer, optimizer_time(input, parameters[r]));
+        step.problem.ranks.push_back({capacity, memory.total(), sum_of(tail_of(input, parameters[r]), *input.costs)});
+        step.optimizer = std::max(step.optimizer, sum_of(optimizer_of(input, parameters[r]), *input.costs));
     }
 }
 

@@ -10,6 +10,9 @@ namespace pipeweaver::emulator {
 /// Model FLOPs of all units: three forwards for a trained module, two for a frozen one that gradients pass, else one.
 [[nodiscard]] double model_flops(const StepInput& input);
 
+/// What all ranks run behind their last backward: gradients' collectives and the optimizer.
+[[nodiscard]] std::vector<Operator> ends_of_ranks(const StepInput& input);
+
 /// Fills in ranks (capacity, static memory with receive buffers, tails) and the optimizer's time. `largest_message` is
 /// per rank, per (chain, direction). Throws Error{limit} where a rank's static memory exceeds its device.
 void add_ranks(const StepInput& input, const std::vector<std::vector<Bytes>>& largest_message, StepProblem& step);

@@ -32,9 +32,13 @@ int SearchLimits::thread_count() const {
                        : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
 }
 
-void PlanOptions::add_to(OptionTable& options) {
+void add_partition(OptionTable& options, std::string& partition) {
     options.choice("partition", partition, {"dip", "megatron", "balanced"},
                    "plan on this partition alone (default: the best of all)");
+}
+
+void PlanOptions::add_to(OptionTable& options) {
+    add_partition(options, partition);
     options.choice("assignment", assignment, {"balanced", "in-turn"},
                    "microbatches to replicas: by cost (default: balanced), or each every so many-th");
     options.choice("target", target, {"torch-actions", "torch-csv"},

@@ -1,6 +1,7 @@
 #include "pipeweaver/planner/workload_options.hpp"
 
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/files.hpp"
 #include "pipeweaver/base/json.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
 #include "pipeweaver/workloads/hf_config.hpp"
@@ -53,6 +54,25 @@ void add_degree(OptionTable& options, const std::string& name, Degree& degree, s
 
 }  // namespace
 
+std::optional<CostFile> find_costs(const std::string& path) {
+    if (path.empty()) return std::nullopt;
+    return CostFile{path, sha256(read_file(path))};
+}
+
+costdb::CostDatabase costs_of(const Request& request) {
+    const auto& device = request.cluster.device;
+    if (!request.costs) return costdb::CostDatabase::embedded(device);
+    auto costs = costdb::CostDatabase::over_embedded(request.costs->path, device);
+    if (find_costs(request.costs->path)->sha256 != request.costs->sha256)
+        fail(ErrorKind::io, "{}: has changed while it was read", request.costs->path);
+    return costs;
+}
+
+void add_costs(OptionTable& options, std::string& path) {
+    options.text("costs", path, "FILE",
+                 "operator costs from this file of `costdb import`; what it lacks: from the embedded tables");
+}
+
 void WorkloadOptions::add_to(OptionTable& options) {
     options.group("Model, machine and batch");
     options.text("model", model, "MODEL",
@@ -67,6 +87,7 @@ void WorkloadOptions::add_to(OptionTable& options) {
     options.text("dataset", dataset, "DATASET", "draw the batch from this data set of `pipeweaver list datasets`");
     options.integer("microbatches", microbatches, 1, 100'000,
                     "microbatches of each replica to draw with --dataset (default 16)");
+    add_costs(options, costs);
 }
 
 void add_split(OptionTable& options, std::string& split) {
@@ -148,6 +169,7 @@ Request WorkloadOptions::request(std::uint64_t seed, const Executor& execute) co
     request.seed = seed;
     request.model = find_model(model);
     request.cluster = workloads::find_cluster(cluster);
+    request.costs = find_costs(costs);
     if (!batch.empty()) {
         request.batch = batch;
         request.samples = batch_text ? workloads::parse_batch(batch, *batch_text, request.model)
@@ -155,8 +177,7 @@ Request WorkloadOptions::request(std::uint64_t seed, const Executor& execute) co
         request.microbatches = workloads::pack(request.samples, request.model);
     }
     if (choose(request)) {
-        const auto costs = costdb::CostDatabase::embedded(request.cluster.device);
-        request.layout_choice = choose_layout(layout_request(request, seed), costs, execute);
+        request.layout_choice = choose_layout(layout_request(request, seed), costs_of(request), execute);
         request.layout = request.layout_choice->layout();
     } else {
         request.layout = layout(request);

@@ -4,6 +4,7 @@
 #include "pipeweaver/base/csv.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/costdb/database.hpp"
+#include "pipeweaver/costdb/import.hpp"
 #include "pipeweaver/costdb/query.hpp"
 #include "pipeweaver/search/bounds.hpp"
 #include "pipeweaver/search/policies.hpp"
@@ -86,6 +87,13 @@ std::string answer(const costdb::CostDatabase& database, const std::string& op, 
     return costdb::answer_queries(database, op, CsvTable("query", csv));
 }
 
+std::size_t import_tables(const std::vector<std::string>& files, const std::string& device, const std::string& origin,
+                          const std::string& licence, const std::string& output) {
+    std::vector<costdb::TableFile> tables;
+    for (const auto& file : files) tables.push_back({file, device, origin, licence});
+    return costdb::import_tables(tables, output).points;
+}
+
 void bind_costs(nb::module_& module) {
     using costdb::CostDatabase;
     nb::class_<CostDatabase>(module, "CostDatabase")
@@ -95,6 +103,7 @@ void bind_costs(nb::module_& module) {
             "read", [](const std::string& path, const std::string& device) { return CostDatabase::read(path, device); },
             unlocked())
         .def("answer", &answer, unlocked());
+    module.def("import_tables", &import_tables, unlocked());
 }
 
 // Makes what the planner makes at first use and keeps: a child that was forked meanwhile would wait for it for ever.

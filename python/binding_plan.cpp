@@ -4,6 +4,7 @@
 #include "pipeweaver/base/files.hpp"
 #include "pipeweaver/base/json.hpp"
 #include "pipeweaver/emit/actions.hpp"
+#include "pipeweaver/emit/needs_files.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/planner/online.hpp"
 #include "pipeweaver/search/bounds.hpp"
@@ -11,7 +12,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 
@@ -80,7 +83,7 @@ std::shared_ptr<Plan> planned(const Asked& asked, const Make& make) {
     const auto start = Clock::now();
     const auto execute = on_own_threads(asked.limits.thread_count());
     auto request = asked.plan.request(asked.limits, execute);
-    const auto costs = costdb::CostDatabase::embedded(request.cluster.device);
+    const auto costs = planner::costs_of(request);
     auto plan = make(request, costs, execute);
     return std::make_shared<Plan>(Plan{std::move(request), std::move(plan), asked.limits, seconds_since(start)});
 }
@@ -103,13 +106,21 @@ std::shared_ptr<Plan> by_policy(const Asked& asked, const std::string& policy) {
     });
 }
 
+/// Device, and the tables of what planning asks for by their names.
+std::pair<std::string, std::map<std::string, std::string>> needs(const Asked& asked) {
+    const auto execute = on_own_threads(asked.limits.thread_count());
+    const auto request = asked.plan.request(asked.limits, execute);
+    std::map<std::string, std::string> tables;
+    for (auto& file : emit::needs_files(planner::needs(request, planner::costs_of(request)), {}))
+        tables[file.path.stem().string()] = std::move(file.content);
+    return {request.cluster.device, std::move(tables)};
+}
+
 /// Model, cluster, layout, partition and costs of a job that runs: those of the plan of a first batch.
 class Job {
 public:
     Job(const Asked& asked, const nb::object& stop)
-        : first_(searched(asked, stop, nullptr)),
-          base_(first_->request),
-          costs_(costdb::CostDatabase::embedded(base_.cluster.device)) {
+        : first_(searched(asked, stop, nullptr)), base_(first_->request), costs_(planner::costs_of(base_)) {
         base_.samples.clear();
         base_.microbatches.clear();
         if (base_.split == planner::Split::automatic) base_.split = planner::split_like(first_->plan);
@@ -170,6 +181,7 @@ void bind_plan(nb::module_& module) {
         .def("actions_json", &Plan::actions, unlocked())
         .def("write", &Plan::write, unlocked());
     module.def("plan", &make_plan, unlocked(), nb::arg("asked"), nb::arg("stop").none(), nb::arg("progress").none());
+    module.def("needs", &needs, unlocked(), nb::arg("asked"));
     module.def("by_policy", &by_policy, unlocked(), nb::arg("asked"), nb::arg("policy"));
     nb::class_<Job>(module, "Job")
         .def(nb::init<const Asked&, const nb::object&>(), unlocked(), nb::arg("asked"), nb::arg("stop").none())

@@ -9,9 +9,9 @@ import subprocess
 import pytest
 from conftest import ROOT
 
-COMMANDS = ["", "plan", "solve", "replay", "emit", "costdb", "costdb query", "costdb import", "bench", "bench plan",
-            "bench replay", "bench search", "bench dip", "bench costdb", "bench emulator",
-            "list", "show", "completion"]
+COMMANDS = ["", "plan", "solve", "replay", "emit", "costdb", "costdb query", "costdb import", "costdb needs", "bench",
+            "bench plan", "bench replay", "bench search", "bench dip", "bench costdb", "bench emulator", "list",
+            "show", "completion"]
 
 
 def sections(page):

@@ -23,7 +23,8 @@
 // Transfers    as collectives. A device without own tables (H200, H800, H20) uses those of H100, extrapolated.
 // MoE          the layer of that shape along ln tokens; the nearest measured shape by the ratio, extrapolated.
 // Modelled     what no table of the device holds: base times the ratio that big shapes have on measured devices.
-// Elementwise  traffic at 0.8 of the memory bandwidth.
+// Elementwise  by kind and pass logarithmic along the traffic, as links; beyond the measured points, and for kinds
+//              without any, the traffic at 0.8 of the memory bandwidth.
 //
 // Units        Duration is whole nanoseconds, rounded once, here. error_percent: nine of ten answers of that kind lie
 //              within it; about 1.6 standard deviations of ln(answer / truth), times 100. Constants and procedure:
@@ -101,10 +102,17 @@ struct MixtureOfExperts {
     std::string routing = "balanced";
 };
 
-/// An operator bound by memory traffic: norms, activations, residuals, casts.
+/// An operator bound by memory traffic: norms, activations, residuals, casts. `pass` forward or backward.
 struct Elementwise {
-    Bytes traffic;  ///< read and written
+    Bytes traffic;  ///< read and written, in this pass
+    ElementwiseKind kind = ElementwiseKind::other;
+    Pass pass = Pass::forward;
 };
+
+/// The batch of equal sequences that is asked for in place of these: of the same traffic and number of scores, as near
+/// as whole numbers come. `shape.batch` and `shape.seq_len` are ignored. Throws Error{input} for no lengths, and for
+/// causal keys that are fewer than the positions.
+[[nodiscard]] Attention equal_batch(const Attention& shape, const PackedSequences& packed);
 
 /// Costs of one device.
 class CostDatabase {
@@ -115,6 +123,9 @@ public:
 
     /// Reads a database file, gzip allowed. Throws Error{input} (damaged, newer version, device not in it), Error{io}.
     [[nodiscard]] static CostDatabase read(const std::filesystem::path& path, std::string_view device);
+
+    /// The points of a file, and behind them those of the embedded tables whose keys the file lacks. Throws as read().
+    [[nodiscard]] static CostDatabase over_embedded(const std::filesystem::path& path, std::string_view device);
 
     /// A database of these points. Throws Error{input} for an unknown device. Pre: keys occur once, values are >= 1.
     [[nodiscard]] static CostDatabase from(Measurements measurements);
@@ -137,10 +148,9 @@ public:
     [[nodiscard]] Cost cost(const MixtureOfExperts& query) const;
     [[nodiscard]] Cost cost(const Elementwise& query) const;
 
-    /// `shape.batch` and `shape.seq_len` are ignored. Asks for the batch of equal sequences that has the same traffic
-    /// and the same number of scores, and scales by the scores; equal lengths give exactly the answer of the padded
-    /// query. Keys of another length and windows are extrapolated at best. Throws Error{input} as cost() does, for no
-    /// lengths, and for causal keys that are fewer than the positions.
+    /// `shape.batch` and `shape.seq_len` are ignored. Asks for equal_batch(), and scales by the scores; equal lengths
+    /// give exactly the answer of the padded query. Keys of another length and windows are extrapolated at best. Throws
+    /// as equal_batch() and cost().
     [[nodiscard]] Cost packed_attention(const Attention& shape, const PackedSequences& packed) const;
 
 private:

@@ -6,6 +6,7 @@
 //   collective  collective,dtype[bf16],gpus,gpus_per_node[8],message_bytes     (alltoall is all_to_all)
 //   p2p         gpus_per_node,message_bytes
 //   moe         dtype,tokens,hidden,ffn,top_k,experts,moe_tp,moe_ep,routing[balanced]
+//   elementwise kind[other],pass[forward],traffic_bytes
 #pragma once
 
 #include "pipeweaver/base/csv.hpp"
@@ -17,7 +18,7 @@
 
 namespace pipeweaver::costdb {
 
-/// "gemm", "attention", "collective", "p2p", "moe".
+/// "gemm", "attention", "collective", "p2p", "moe", "elementwise".
 [[nodiscard]] std::span<const std::string> query_operators();
 
 /// The columns of `queries` and then latency_us (three decimals, the database's nanoseconds), basis, error_percent; one

@@ -36,9 +36,20 @@ enum class OperatorClass : std::uint8_t { gemm, attention, collective, point_to_
 constexpr std::size_t operator_classes = 5;
 [[nodiscard]] std::string_view name_of(OperatorClass kind);
 
+/// What memory-bound kernels work on, on one GPU, so that someone can run them: the database knows their traffic alone.
+struct KernelShape {
+    std::int64_t rows = 0, columns = 0;  ///< of what is normed and added, looked up, or compared with labels; of an
+                                         ///< optimizer one row of all parameters
+    std::int64_t norms = 0;              ///< each with the addition to the residual behind it
+    std::int64_t rotated = 0;            ///< values of queries and keys that get their positions
+    std::int64_t up = 0, down = 0;       ///< values into and out of the activation function; gated: twice as many into
+    std::int64_t vocab = 0;              ///< of an embedding
+};
+
 struct Operator {
     std::string_view name;  ///< "qkv", "attention", ...; a literal
     std::variant<costdb::Gemm, PackedAttention, costdb::Collective, costdb::PointToPoint, costdb::Elementwise> query;
+    KernelShape shape{};  ///< of memory-bound kernels
 
     OperatorClass kind() const { return static_cast<OperatorClass>(query.index()); }
 };
@@ -77,6 +88,10 @@ struct PassShape {
 /// The edge's projector of one or two linear layers, over `positions` behind the token reduction.
 [[nodiscard]] std::vector<Operator> projector_operators(const workloads::ModelEdge& edge, std::int64_t positions,
                                                         const Layout& layout, PassKind pass);
+
+/// Adam's update of a rank's trained parameters, divided over the replicas: 38 bytes each, read and written (gradient
+/// 4, fp32 weight, mean and variance 24, the weight again as bf16 6, the gradient cleared 4).
+[[nodiscard]] Operator optimizer_update(std::int64_t parameters, std::int64_t replicas);
 
 /// Why this version cannot emulate a network, or an empty text.
 [[nodiscard]] std::string unsupported(const workloads::Architecture& network);

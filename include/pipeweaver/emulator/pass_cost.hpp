@@ -35,6 +35,12 @@ struct InSituFactors {
 };
 [[nodiscard]] InSituFactors in_situ_factors(std::string_view device);
 
+/// The attention over equal sequences that the database is asked for in place of a packed one.
+[[nodiscard]] costdb::Attention asked_for(const PackedAttention& query);
+
+/// What the database says of an operator alone.
+[[nodiscard]] costdb::Cost ask(const costdb::CostDatabase& costs, const Operator& op);
+
 /// Cost of operators that run one after the other.
 [[nodiscard]] PassCost price(std::span<const Operator> operators, const costdb::CostDatabase& costs,
                              const InSituFactors& factors);

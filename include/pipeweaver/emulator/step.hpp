@@ -64,10 +64,11 @@ struct StepInput {
 
 /// A tensor that goes from one task to another.
 struct Transfer {
-    std::size_t edge = 0;      ///< index into Problem::edges
-    Bytes message;             ///< per GPU
-    std::int64_t rows = 0;     ///< positions
-    std::int64_t columns = 0;  ///< width
+    std::size_t edge = 0;                         ///< index into Problem::edges
+    Bytes message;                                ///< per GPU
+    std::int64_t rows = 0;                        ///< positions
+    std::int64_t columns = 0;                     ///< width
+    std::optional<costdb::PointToPoint> asked{};  ///< what it was priced as; nothing: it stays on its rank
 };
 
 /// What a rank holds all the time.

@@ -29,6 +29,12 @@ enum class Split : std::uint8_t {
     always  ///< all that can be; those whose parts run without a gap are whole again in the end
 };
 
+/// A database of a user's own measurements.
+struct CostFile {
+    std::string path;
+    std::string sha256;  ///< of its content, unzipped
+};
+
 struct Request {
     workloads::Model model;
     workloads::Cluster cluster;
@@ -37,7 +43,8 @@ struct Request {
     std::vector<workloads::Sample> samples;
     std::vector<workloads::Microbatch> microbatches;  ///< of all replicas
     partition::Sharing sharing = partition::Sharing::balanced;
-    std::string batch;  ///< where the samples came from, for the report
+    std::optional<CostFile> costs;  ///< of the operators; what it lacks, and nothing: the embedded tables
+    std::string batch;              ///< where the samples came from, for the report
     std::uint64_t seed = 1;
     std::optional<std::uint64_t> max_rounds;  ///< of each search
     std::string partition;                    ///< "dip", "megatron", "balanced", or empty: all are compared

@@ -22,6 +22,9 @@ struct SearchLimits {
     int thread_count() const;
 };
 
+/// Adds `--partition`.
+void add_partition(OptionTable& options, std::string& partition);
+
 struct PlanOptions {
     WorkloadOptions workload;
     std::string partition, assignment, target, split, out;

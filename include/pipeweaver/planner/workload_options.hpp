@@ -12,6 +12,13 @@ namespace pipeweaver::planner {
 /// A model of the catalogue, or a model file. Throws Error{input}, Error{io}.
 [[nodiscard]] workloads::Model find_model(const std::string& name);
 
+/// A user's database, as a plan names it; for an empty path nothing. Throws Error{io}.
+[[nodiscard]] std::optional<CostFile> find_costs(const std::string& path);
+
+/// What the operators of a request cost on its cluster: the one place that decides where costs come from. Throws
+/// Error{input} for a file that is no database or has nothing of the device, Error{io} also if it has changed.
+[[nodiscard]] costdb::CostDatabase costs_of(const Request& request);
+
 /// --tp, --pp or --dp: a number, "auto", or left out.
 struct Degree {
     std::optional<std::int64_t> number;
@@ -19,7 +26,7 @@ struct Degree {
 };
 
 struct WorkloadOptions {
-    std::string model, cluster, batch, dataset;
+    std::string model, cluster, batch, dataset, costs;
     Degree tp, pp, dp;
     std::optional<std::int64_t> microbatches;
     std::optional<std::string> batch_text;  ///< the batch itself, in place of a file; `batch` is what it is called
@@ -39,6 +46,9 @@ private:
     bool choose(const Request& request) const;
     void fill(Request& request, std::uint64_t seed) const;
 };
+
+/// Adds `--costs`.
+void add_costs(OptionTable& options, std::string& path);
 
 /// Adds `--split`.
 void add_split(OptionTable& options, std::string& split);

@@ -1,0 +1,30 @@
+// The operators that planning a step asks the cost database for: what a profiler should measure, most important first.
+#pragma once
+
+#include "pipeweaver/emulator/step_operators.hpp"
+#include "pipeweaver/planner/plan.hpp"
+
+#include <variant>
+#include <vector>
+
+namespace pipeweaver::planner {
+
+/// One question. Attention is the batch of equal sequences that is asked for in place of a packed one, and a GEMM's
+/// backward its two halves.
+using Question =
+    std::variant<costdb::Gemm, costdb::Attention, costdb::Collective, costdb::PointToPoint, costdb::Elementwise>;
+
+struct Need {
+    Question question;
+    emulator::KernelShape shape;  ///< of memory-bound work: the first that asked
+    std::int64_t times = 0;       ///< in a step, the most of any partition
+    double share = 0;             ///< of the operators' time, the mean over the partitions; all needs sum to 1
+    costdb::Cost cost;            ///< as `costs` answers it
+};
+
+/// What the steps of all partitions that the request leaves open ask for, each question once, by falling share. Which
+/// partition a plan takes may change with the costs, so all count. Transfers and collectives count as if nothing hid
+/// them. Throws as make_plan(); a partition that does not fit is passed over unless none fits.
+[[nodiscard]] std::vector<Need> needs(const Request& request, const costdb::CostDatabase& costs);
+
+}  // namespace pipeweaver::planner

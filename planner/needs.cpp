@@ -1,0 +1,114 @@
+#include "pipeweaver/planner/needs.hpp"
+
+#include "planner/assemble.hpp"
+
+#include <algorithm>
+#include <map>
+
+namespace pipeweaver::planner {
+
+using namespace emulator;
+using partition::Partition;
+using partition::Workload;
+
+namespace {
+
+// What tells questions apart: the kind, then its fields.
+using Key = std::vector<std::int64_t>;
+
+Key key_of(const costdb::Gemm& q) { return {0, std::int64_t(q.dtype), q.m, q.n, q.k, q.batch, std::int64_t(q.pass)}; }
+Key key_of(const costdb::Attention& q) {
+    return {1,        std::int64_t(q.dtype), q.batch, q.seq_len, q.q_heads, q.kv_heads, q.head_dim,
+            q.causal, std::int64_t(q.pass)};
+}
+Key key_of(const costdb::Collective& q) {
+    return {2, std::int64_t(q.kind), std::int64_t(q.dtype), q.gpus, q.gpus_per_node, q.message.count};
+}
+Key key_of(const costdb::PointToPoint& q) { return {3, q.gpus_per_node, q.message.count}; }
+Key key_of(const costdb::Elementwise& q) { return {4, std::int64_t(q.kind), std::int64_t(q.pass), q.traffic.count}; }
+
+struct Questions {
+    std::map<Key, Need> all;
+    std::int64_t total_ns = 0;
+    const costdb::CostDatabase& costs;
+
+    template <class Query>
+    void add(const Query& query, const KernelShape& shape, std::int64_t times) {
+        const auto [place, added] = all.try_emplace(key_of(query));
+        Need& need = place->second;
+        if (added) need = {query, shape, 0, 0, costs.cost(query)};
+        need.times += times;
+        total_ns += times * need.cost.duration.count();
+    }
+
+    void add(const Operator& op, std::int64_t times) {
+        if (const auto* gemm = std::get_if<costdb::Gemm>(&op.query); gemm && gemm->pass == costdb::Pass::backward) {
+            for (const auto half : {costdb::Pass::backward_input, costdb::Pass::backward_weight}) {
+                auto part = *gemm;
+                part.pass = half;
+                add(part, op.shape, times);
+            }
+        } else if (const auto* packed = std::get_if<PackedAttention>(&op.query)) {
+            add(asked_for(*packed), op.shape, times);
+        } else {
+            std::visit(
+                [&](const auto& query) {
+                    if constexpr (!std::is_same_v<std::decay_t<decltype(query)>, PackedAttention>)
+                        add(query, op.shape, times);
+                },
+                op.query);
+        }
+    }
+};
+
+// Of all replicas in one partition. Throws Error{limit} where it does not fit.
+Questions questions_of(const Request& request, const costdb::CostDatabase& costs, const Partition& partition,
+                       const Parts& parts) {
+    Questions questions{{}, 0, costs};
+    for (const auto& microbatches : parts) {
+        const Workload workload{&request.model, &request.cluster, &costs, request.layout, &microbatches};
+        auto input = partition::step_input(workload, partition);
+        input.name = "needs";
+        const auto step = build_step(input);
+        visit_operators(input, step, [&](const Operator& op, std::int64_t times) { questions.add(op, times); });
+    }
+    return questions;
+}
+
+void merge(const Questions& from, std::map<Key, Need>& into) {
+    for (const auto& [key, need] : from.all) {
+        const auto [place, added] = into.try_emplace(key, need);
+        place->second.times = std::max(place->second.times, need.times);
+        const auto ns = static_cast<double>(need.times) * static_cast<double>(need.cost.duration.count());
+        place->second.share += ns / static_cast<double>(from.total_ns);
+    }
+}
+
+}  // namespace
+
+std::vector<Need> needs(const Request& request, const costdb::CostDatabase& costs) {
+    const Workload workload{&request.model, &request.cluster, &costs, request.layout, &request.microbatches};
+    const Parts parts = parts_of(request, share(request, workload).shares);
+    std::map<Key, Need> sum;
+    std::optional<Error> refused;
+    double fitting = 0;
+    for (const Partition& partition : partitions(request, workload)) {
+        try {
+            merge(questions_of(request, costs, partition, parts), sum);
+            ++fitting;
+        } catch (const Error& error) {
+            if (error.kind() != ErrorKind::limit) throw;
+            if (!refused) refused = error;
+        }
+    }
+    if (fitting == 0 && refused) throw *refused;
+    std::vector<Need> all;
+    for (auto& [key, need] : sum) {
+        need.share /= fitting;
+        all.push_back(std::move(need));
+    }
+    std::stable_sort(all.begin(), all.end(), [](const Need& a, const Need& b) { return a.share > b.share; });
+    return all;
+}
+
+}  // namespace pipeweaver::planner
