@@ -1,6 +1,7 @@
 // The plan as text.
 #include "emit/choice.hpp"
 #include "emit/not_applicable.hpp"
+#include "emit/report_parts.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emit/picture.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
@@ -15,10 +16,10 @@ namespace pipeweaver::emit {
 
 using namespace emulator;
 using namespace planner;
+using report_parts::percent;
+using report_parts::plural;
 
 namespace {
-
-std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
 
 std::string seconds(Duration time) { return fmt::format("{:.3f} s", static_cast<double>(time.count()) * 1e-9); }
 
@@ -34,14 +35,15 @@ std::string heading(const Request& request, const Plan& plan) {
     std::size_t items = 0;
     for (const auto& microbatch : request.microbatches) items += microbatch.items.size();
     return fmt::format(
-        "{} on {} x {}, tp {} x pp {} x dp {}; {}: {} samples in {} microbatches ({} of "
-        "their {} tokens), {} items\n\n"
+        "{} on {} x {}, tp {} x pp {} x dp {}; {}: {} in {} ({} of their {} tokens), {}\n\n"
         "step {} = makespan {} + {} optimizer   MFU {} (model FLOPs, recomputation not counted, over bf16 peak)\n"
-        "bound {} on the makespan, gap {}\n",
+        "bound {} on the makespan{}, gap {}\n",
         request.model.name, request.cluster.gpus, request.cluster.device, request.layout.tp, request.layout.pp,
-        request.layout.dp, request.batch, request.samples.size(), request.microbatches.size(), percent(fill(request)),
-        request.model.microbatch_tokens, items, seconds(plan.step), seconds(plan.makespan),
-        seconds(plan.step - plan.makespan), percent(plan.mfu), seconds(plan.lower_bound),
+        request.layout.dp, request.batch, plural(request.samples.size(), "sample"),
+        plural(request.microbatches.size(), "microbatch"), percent(fill(request)), request.model.microbatch_tokens,
+        plural(items, "item"), seconds(plan.step), seconds(plan.makespan), seconds(plan.step - plan.makespan),
+        percent(plan.mfu), seconds(plan.lower_bound),
+        request.layout.dp > 1 ? fmt::format(" (the largest of {} replicas)", request.layout.dp) : "",
         percent(search::relative_gap(plan.makespan, plan.lower_bound)));
 }
 

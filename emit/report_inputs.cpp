@@ -204,7 +204,7 @@ std::string inputs(const Request& request, const Plan& plan) {
     const auto& notes = plan.replicas.front().candidate.partition.notes;
     std::string html =
         heading("Assumed") + (assumed.empty() ? "<p>Model and batch name no assumption.</p>\n" : list(assumed));
-    html += heading("What decided the partition") + (notes.empty() ? "<p>No notes.</p>\n" : list(notes));
+    if (!notes.empty()) html += heading("What decided the partition") + list(notes);
     html += heading("Batch") +
             fact_table({fact("from", request.batch),
                         fact("tokens of a microbatch, at most", std::to_string(request.model.microbatch_tokens))});

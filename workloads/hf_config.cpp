@@ -42,8 +42,8 @@ std::int64_t square(const Json& object, std::string_view key) {
     return side[0].integer(1, most);
 }
 
-std::int64_t divided(const Json& object, std::string_view what, std::int64_t a, std::int64_t b) {
-    if (a % b != 0) object.fail(fmt::format("{} ({}) is no multiple of {}", what, a, b));
+std::int64_t divided(const Json& object, std::string_view what, std::int64_t a, std::string_view by, std::int64_t b) {
+    if (a % b != 0) object.fail(fmt::format("{} ({}) is no multiple of {} ({})", what, a, by, b));
     return a / b;
 }
 
@@ -87,7 +87,7 @@ Architecture language_model(const Json& json, const Json& root, Decoder like) {
     else if (like == Decoder::qwen3)
         a.head_dim = 128;
     else
-        a.head_dim = divided(json, "hidden_size", a.hidden, a.heads);
+        a.head_dim = divided(json, "hidden_size", a.hidden, "num_attention_heads", a.heads);
     a.gated = true;
     a.qkv_bias = like == Decoder::qwen2 || flag(json, "attention_bias", false);
     a.attention.qk_norm = like == Decoder::qwen3;
@@ -106,13 +106,13 @@ Architecture qwen_encoder(const Json& json, bool windows) {
     a.gated = windows;
     a.ffn = windows ? needed(json, "intermediate_size")
                     : std::llround(json.at("mlp_ratio").number(0.01, 1000) * static_cast<double>(a.hidden));
-    a.head_dim = divided(json, "the width", a.hidden, a.heads);
+    a.head_dim = divided(json, windows ? "hidden_size" : "embed_dim", a.hidden, "num_heads", a.heads);
     a.patch_size = needed(json, "patch_size");
     a.temporal_patch = size_or(json, "temporal_patch_size", 2);
     a.attention.causal = false;
     if (!windows) return a;
     a.attention.kind = AttentionKind::windowed;
-    const std::int64_t side = divided(json, "window_size", needed(json, "window_size"), a.patch_size);
+    const std::int64_t side = divided(json, "window_size", needed(json, "window_size"), "patch_size", a.patch_size);
     a.attention.window = side * side;
     for (const Json& layer : json.at("fullatt_block_indexes").elements())
         a.attention.full_layers.push_back(layer.integer(0, a.layers - 1));
@@ -126,7 +126,7 @@ Architecture intern_encoder(const Json& json) {
     a.hidden = needed(json, "hidden_size");
     a.ffn = needed(json, "intermediate_size");
     a.heads = a.kv_heads = needed(json, "num_attention_heads");
-    a.head_dim = divided(json, "hidden_size", a.hidden, a.heads);
+    a.head_dim = divided(json, "hidden_size", a.hidden, "num_attention_heads", a.heads);
     a.patch_size = square(json, "patch_size");
     a.image_size = square(json, "image_size");
     a.attention.causal = false;

@@ -118,7 +118,7 @@ TEST_CASE("what is not read is named with what is missing for it") {
     CHECK(refusal("\"model_type\":\"llama\",", "") == "c.json: the key 'model_type' is missing");
     CHECK(refusal("256", "-256").starts_with("c.json: hidden_size: is -256, allowed are whole numbers from 1"));
     CHECK(refusal("\"num_attention_heads\":8", "\"num_attention_heads\":7") ==
-          "c.json: hidden_size (256) is no multiple of 7");
+          "c.json: hidden_size (256) is no multiple of num_attention_heads (7)");
     CHECK(refusal("{", R"({"num_key_value_heads":3,)").find("allowed are divisors of heads (8)") != std::string::npos);
     CHECK(refusal("{", R"({"use_sliding_window":true,)") ==
           "c.json: use_sliding_window: is true; sliding windows of language models are not read");
