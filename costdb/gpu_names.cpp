@@ -32,12 +32,12 @@ std::string device_of_product(std::string_view product) {
 }
 
 std::string device_of(std::string_view file, std::string_view given, std::string_view product) {
-    const auto named = device_of_product(product);
+    auto named = device_of_product(product);
     if (given.empty() && named.empty())
         fail(ErrorKind::input, "{}: its device '{}' is none that is known here; --device says which it counts as", file,
              product.empty() ? "(none stated)" : product);
     if (given.empty()) return named;
-    const auto wanted = facts_of(given).name;
+    auto wanted = facts_of(given).name;
     if (!named.empty() && named != wanted)
         fail(ErrorKind::input, "{}: was measured on '{}', which is {}, but --device says {}", file, product, named,
              wanted);

@@ -1,9 +1,8 @@
-#include "costdb/collective_keys.hpp"
 #include "costdb/decimal_time.hpp"
 #include "costdb/kernel_order.hpp"
 #include "costdb/kineto_operators.hpp"
 #include "costdb/kineto_reader.hpp"
-#include "costdb/repetitions.hpp"
+#include "costdb/kineto_tally.hpp"
 #include "pipeweaver/base/csv.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/costdb/trace.hpp"
@@ -13,7 +12,8 @@
 #include <cerrno>
 #include <charconv>
 #include <fstream>
-#include <map>
+#include <functional>
+#include <optional>
 #include <system_error>
 #include <tuple>
 #include <unistd.h>
@@ -25,8 +25,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::int64_t operators_at_a_time = std::int64_t{1} << 19;
-constexpr std::size_t most_shapes = std::size_t{1} << 17;
-constexpr std::size_t most_rows = std::size_t{1} << 16;
 constexpr std::int64_t longest_ns = 3'600'000'000'000;
 
 std::optional<std::int64_t> whole(std::string_view digits) {
@@ -42,12 +40,6 @@ struct Launch {
     std::uint32_t shape = 0;
     std::uint32_t kernels = 0;
     std::int64_t total_ns = 0;
-};
-
-/// A kernel or copy, as far as the report is concerned.
-struct DeviceWork {
-    bool is_copy = false;
-    std::int64_t start_ns = 0, duration_ns = 0;
 };
 
 bool is_one_of(std::string_view text, std::initializer_list<std::string_view> words) {
@@ -83,9 +75,9 @@ public:
             known = collect(first);
             link(first == 0);
             for (const auto& launch : launches_)
-                if (launch.total_ns > 0) repetitions_[launch.shape].add(launch.total_ns);
+                if (launch.total_ns > 0) tally_.repeat(launch.shape, launch.total_ns);
         }
-        points();
+        tally_.make_points();
         if (!options_.kernels.empty()) write_kernels();
         std::erase_if(report_.rows, [](const auto& row) { return row.count == 0; });
         std::sort(report_.rows.begin(), report_.rows.end(), [](const auto& a, const auto& b) {
@@ -118,23 +110,13 @@ private:
             if (!id) return;
             const auto shape = operator_of(event, options_.gpus_per_node);
             if (!shape) return;
-            if (known >= first && known < first + operators_at_a_time) launches_.push_back({*id, shape_number(*shape)});
+            if (known >= first && known < first + operators_at_a_time)
+                launches_.push_back({*id, tally_.number_of(*shape)});
             ++known;
         });
         std::stable_sort(launches_.begin(), launches_.end(),
                          [](const auto& a, const auto& b) { return a.external_id < b.external_id; });
         return known;
-    }
-
-    std::uint32_t shape_number(const OperatorShape& shape) {
-        const auto [place, is_new] = shape_numbers_.try_emplace(shape, static_cast<std::uint32_t>(shapes_.size()));
-        if (is_new) {
-            if (shapes_.size() == most_shapes)
-                fail(ErrorKind::limit, "{}: has more than {} shapes of operators", path_.string(), most_shapes);
-            shapes_.push_back(&place->first);
-            repetitions_.emplace_back();
-        }
-        return place->second;
     }
 
     /// Accounts for all kernels at the first reading, later for those whose operators were not held before.
@@ -164,44 +146,20 @@ private:
     void account(const TraceEvent& event, const DeviceWork& work, const std::optional<OperatorShape>& own,
                  Launch* launch, bool first) {
         const auto unlinked = work.is_copy ? OperatorClass::copy : class_of_kernel(event.name);
-        const OperatorShape* shape = own ? &*own : launch ? shapes_[launch->shape] : nullptr;
-        const auto row = row_number(event.name, work.is_copy, shape ? shape->which : unlinked,
+        const OperatorShape* shape = own ? &*own : launch ? &tally_.shape(launch->shape) : nullptr;
+        const auto row = tally_.row(event.name, work.is_copy, shape ? shape->which : unlinked,
                                     shape ? std::string_view(shape->why_not) : reason_of(unlinked));
-        add(row, work, 1);
-        if (!first) add(row_number(event.name, work.is_copy, unlinked, reason_of(unlinked)), work, -1);
+        tally_.count(row, work, 1);
+        if (!first) tally_.count(tally_.row(event.name, work.is_copy, unlinked, reason_of(unlinked)), work, -1);
         if (launch) {
             ++launch->kernels;
             launch->total_ns += work.duration_ns;
         } else if (own && own->why_not.empty() && work.duration_ns > 0) {
-            repetitions_[shape_number(*own)].add(work.duration_ns);
+            tally_.repeat(tally_.number_of(*own), work.duration_ns);
         }
         if (!options_.kernels.empty())
             order_.add({whole(event.device).value_or(-1), whole(event.stream).value_or(-1), work.start_ns, event.number,
                         report_.readings, work.duration_ns, static_cast<std::int64_t>(row)});
-    }
-
-    std::size_t row_number(const std::string& name, bool is_copy, OperatorClass which, std::string_view why_not) {
-        const auto [place, is_new] =
-            row_numbers_.try_emplace(std::tuple(name, is_copy, which, std::string(why_not)), report_.rows.size());
-        if (is_new) {
-            if (report_.rows.size() == most_rows)
-                fail(ErrorKind::limit, "{}: has more than {} kernels of different names", path_.string(), most_rows);
-            report_.rows.push_back({name, which, is_copy, std::string(why_not), 0, 0});
-        }
-        return place->second;
-    }
-
-    void add(std::size_t row_number, const DeviceWork& work, std::int64_t times) {
-        auto& row = report_.rows[row_number];
-        const auto ns = times * work.duration_ns;
-        row.count += times;
-        row.total_ns += ns;
-        (work.is_copy ? report_.copies : report_.kernels) += times;
-        (work.is_copy ? report_.copies_ns : report_.kernels_ns) += ns;
-        if (row.why_not.empty()) {
-            report_.mapped += times;
-            report_.mapped_ns += ns;
-        }
     }
 
     std::int64_t time(const TraceEvent& event, std::string_view what, const std::string& digits) const {
@@ -214,33 +172,6 @@ private:
                              std::string_view allowed) const {
         fail(ErrorKind::input, "{}: event {} '{}': {}: is '{}', allowed are {}", path_.string(), event.number,
              event.name.substr(0, 60), what, is, allowed);
-    }
-
-    void points() {
-        for (std::size_t i = 0; i < shapes_.size(); ++i) {
-            auto& times = repetitions_[i];
-            if (times.empty() || !shapes_[i]->why_not.empty()) continue;
-            times.sort();
-            point(*shapes_[i], times);
-        }
-    }
-
-    void point(const OperatorShape& shape, const Repetitions& times) {
-        const auto& size = shape.sizes;
-        auto& into = report_.points;
-        if (shape.which == OperatorClass::collective) {
-            auto point = collective_key(shape.collective, shape.dtype, size[0], size[1], size[2]);
-            point.latency_ns = times.shortest();
-            point.spread_permille = times.spread_permille(point.latency_ns);
-            into.collective.push_back(point);
-            return;
-        }
-        const auto latency = times.median(), spread = times.spread_permille(latency);
-        if (shape.which == OperatorClass::gemm)
-            into.gemm.push_back({shape.dtype, shape.pass, size[0], size[1], size[2], latency, spread});
-        else
-            into.attention.push_back(
-                {shape.dtype, shape.pass, size[0], size[1], size[2], size[3], size[4], shape.causal, latency, spread});
     }
 
     void write_kernels() {
@@ -265,11 +196,8 @@ private:
     const fs::path& path_;
     const TraceOptions& options_;
     TraceReport report_;
+    TraceTally tally_{path_.string(), report_};
     std::vector<Launch> launches_;
-    std::map<OperatorShape, std::uint32_t> shape_numbers_;
-    std::vector<const OperatorShape*> shapes_;  // by number
-    std::vector<Repetitions> repetitions_;      // by number of the shape
-    std::map<std::tuple<std::string, bool, OperatorClass, std::string>, std::size_t> row_numbers_;
     KernelOrder order_;
 };
 

@@ -196,6 +196,15 @@ std::size_t shared_columns(const CsvTable& table, const Kind& kind) {
                                                   [&](const auto& c) { return table.find(c).has_value(); }));
 }
 
+/// " (is 'latency' it?)" if a column that the kind does not know has a name like `column`.
+std::string renamed(const CsvTable& table, const Kind& kind, std::string_view column) {
+    std::vector<std::string> strange;
+    for (const auto& other : table.columns())
+        if (!kind.knows(other)) strange.push_back(other);
+    const auto found = nearest(column, strange);
+    return found ? fmt::format(" (is '{}' it?)", *found) : "";
+}
+
 /// The kind whose columns the table has; else an error that names what the most similar kind lacks or does not know.
 const Kind& kind_of(const CsvTable& table) {
     const auto unlike = [&](const Kind& kind) {
@@ -207,8 +216,8 @@ const Kind& kind_of(const CsvTable& table) {
                                                  [&](const auto& a, const auto& b) { return unlike(a) < unlike(b); });
     for (const auto& column : nearest_kind.columns)
         if (!table.find(column))
-            fail(ErrorKind::input, "{}:1: column '{}' is missing; tables like this have {}", table.name(), column,
-                 fmt::join(nearest_kind.columns, ","));
+            fail(ErrorKind::input, "{}:1: column '{}' is missing{}; tables like this have {}", table.name(), column,
+                 renamed(table, nearest_kind, column), fmt::join(nearest_kind.columns, ","));
     for (const auto& column : table.columns())
         if (!nearest_kind.knows(column))
             fail(ErrorKind::input, "{}:1: {}", table.name(), unknown("column", column, nearest_kind.columns));

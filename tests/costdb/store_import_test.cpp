@@ -78,7 +78,7 @@ TEST_CASE("a database that cannot be added to stays as it is") {
     const auto good = read_file(folder / "db.sqlite");
     const auto with = [&](const std::string& bytes) {
         folder.write("db.sqlite", bytes);
-        const auto said = refusal(folder, ErrorKind::input);
+        auto said = refusal(folder, ErrorKind::input);
         CHECK(read_file(folder / "db.sqlite") == bytes);
         return said;
     };
@@ -98,6 +98,7 @@ TEST_CASE("imports at once into one database lose no points") {
     constexpr int writers = 8;
     {
         std::vector<std::jthread> threads;
+        threads.reserve(writers);
         for (int i = 0; i < writers; ++i)
             threads.emplace_back([&, i] {
                 static_cast<void>(add(folder, "writer" + std::to_string(i) + ".csv", gemm_table(200 + i, "3")));

@@ -272,22 +272,21 @@ TEST_CASE("the collected traces import: every kernel is listed, exact to the nan
         const char* name;
         std::int64_t kernels, kernels_ns, copies;
     };
-    for (const auto& [name, kernels, ns, copies] :
-         {Known{"kineto_alexnet", 79, 10'692'000, 19}, Known{"kineto_cpu_only_rank34", 0, 0, 0},
-          Known{"kineto_nccl_rank0", 2700, 162'532'340, 1074},
-          Known{"kineto_ns_resolution_rank0", 4350, 468'153'602, 1745}}) {
-        CAPTURE(name);
-        const auto got = read_trace(*shared / "data/traces" / (std::string(name) + ".json.gz"));
+    for (const auto& known : {Known{"kineto_alexnet", 79, 10'692'000, 19}, Known{"kineto_cpu_only_rank34", 0, 0, 0},
+                              Known{"kineto_nccl_rank0", 2700, 162'532'340, 1074},
+                              Known{"kineto_ns_resolution_rank0", 4350, 468'153'602, 1745}}) {
+        CAPTURE(known.name);
+        const auto got = read_trace(*shared / "data/traces" / (std::string(known.name) + ".json.gz"));
         std::int64_t count = 0, total = 0;
         for (const auto& row : got.rows) {
             count += row.count;
             total += row.total_ns;
             CHECK(row.which != OperatorClass::unknown);
         }
-        CHECK(got.kernels == kernels);
-        CHECK(got.kernels_ns == ns);
-        CHECK(got.copies == copies);
-        CHECK(count == kernels + copies);
+        CHECK(got.kernels == known.kernels);
+        CHECK(got.kernels_ns == known.kernels_ns);
+        CHECK(got.copies == known.copies);
+        CHECK(count == known.kernels + known.copies);
         CHECK(total == got.kernels_ns + got.copies_ns);
     }
 }

@@ -23,12 +23,11 @@
 // Outliers     points more than 2 times off the line (in logarithms) between their neighbours along m, seq_len or the
 //              message, worst first, each judged without those before it; and GEMMs faster than 1.05 of the device's
 //              peak. They are kept and told: what to make of noise is the look-up's matter.
-// Adding       what was imported last answers first. A file of the same device and name takes the place of the older
-// one
-//              of that name; one with the same bytes, device, origin and licence changes nothing.
-// Safety       a database is written beside its place, flushed to the disk and then renamed: whatever stops an import,
-//              the database is the old or the new one. While one import adds to it, others wait (flock on the database
-//              itself, which ends with its process), up to a minute.
+// Adding       what was imported last answers first. A file of the same device and name takes the place of the older;
+//              one with the same bytes, device, origin and licence changes nothing.
+// Safety       a database is written beside its place and then renamed: whatever stops an import, it is the old or the
+//              new one; what is added to one is on the disk before. While one import adds, others wait (flock on the
+//              database itself, which ends with its process), up to a minute.
 // Database     SQLite, STRICT tables without rowid, whole nanoseconds; application id "PWCD", user_version 2; a table
 //              `source` with device, file, origin, licence and SHA-256 of every table that went in.
 // Determinism  equal tables give equal bytes, with any version of SQLite that writes its format 3.

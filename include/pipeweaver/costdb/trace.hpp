@@ -14,7 +14,7 @@
 //              the range that nine of ten lie in.
 // Memory       does not grow with the number of events: up to 524 288 launching operators are held at a time (24 bytes
 //              each); a trace with more is read once more for each further 524 288. It grows with distinct kernel names
-//              (at most 65 536) and distinct operator shapes (at most 1 048 576). The file is read at least twice.
+//              (at most 65 536) and distinct operator shapes (at most 131 072). The file is read at least twice.
 // Time stamps  whole nanoseconds from the decimal digits of `ts` and `dur`, never through a double.
 // Determinism  equal file and options, equal report.
 #pragma once
