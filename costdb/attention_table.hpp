@@ -6,6 +6,7 @@
 #include "costdb/sparse_grid.hpp"
 #include "pipeweaver/costdb/measurements.hpp"
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -19,28 +20,21 @@ public:
     Answer cost(const DeviceFacts& device, const Attention& query) const;
 
 private:
-    /// What is not interpolated over.
-    struct Kind {
+    struct Grid {
         Pass pass = Pass::forward;
         bool causal = true;
-        std::int64_t head_dim = 0;
-        std::int64_t kv_heads = 0;  // 0: as many as query heads
-        friend auto operator<=>(const Kind&, const Kind&) = default;
-    };
-    struct Grid {
-        Kind kind;
-        SparseGrid<3> ratios;  // over batch, seq_len, q_heads
-        std::vector<std::int64_t> latency_ns;
+        SparseGrid<5> ratios;         // over batch, seq_len, q_heads, key heads (see key_of), head_dim
+        std::vector<Timed> measured;  // in the order of the points
     };
 
-    static bool has_kv_heads(const Kind& kind, const Attention& query);
-    const Grid* nearest_kv(Pass pass, bool causal, std::int64_t head_dim, const Attention& query) const;
-    std::int64_t size_up(bool causal, std::int64_t head_dim) const;
-    std::int64_t largest(bool causal) const;
+    const Grid* find(Pass pass, bool causal) const;
     Answer forward(const DeviceFacts& device, const Attention& query) const;
-    Answer from_size(const DeviceFacts& device, const Attention& query, std::int64_t measured_dim) const;
+    static Answer of_any_size(const Grid& grid, const DeviceFacts& device, const Attention& query);
+    static Answer of_size(const Grid& grid, const DeviceFacts& device, const Attention& query);
+    static Answer wider_encoder(const Grid& encoder, const Grid& causal, const DeviceFacts& device,
+                                const Attention& query);
 
-    std::vector<Grid> grids_;  // sorted by kind
+    std::vector<Grid> grids_;
 };
 
 }  // namespace pipeweaver::costdb

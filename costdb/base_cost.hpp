@@ -13,7 +13,8 @@ struct GemmShape {
 /// 2 us + max(operations / peak, traffic / bandwidth); inputs of `dtype`, output of 2 bytes (4 for fp32).
 double gemm_roofline_us(const DeviceFacts& device, Dtype dtype, const GemmShape& shape);
 
-/// The same with waves of output tiles and split k over the multiprocessors: the best of eleven tile shapes.
+/// The same with waves of output tiles and split k over the multiprocessors: the best of eleven tile shapes. Made to
+/// be smooth where the measured time is, not to be near it: constants in base_cost.cpp.
 double gemm_tiles_us(const DeviceFacts& device, Dtype dtype, const GemmShape& shape);
 
 /// The base that interpolates best on the device: tiles on Ampere, the roofline on later, persistent kernels.

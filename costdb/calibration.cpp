@@ -5,36 +5,51 @@
 // head sizes, encoder tables, layer shapes; modelled whole tables.
 #include "costdb/calibration.hpp"
 
-#include <array>
+#include <algorithm>
 #include <cmath>
 
 namespace pipeweaver::costdb {
 
 namespace {
 
-/// Percent: on_grid, off_grid, beyond, like, modelled.
-using Errors = std::array<double, 5>;
+/// Percent: floor + slope * doubt on the grid, floor + slope * sqrt(doubt) elsewhere, doubt in percent: misses far from
+/// the query tell less of it.
+struct Line {
+    double floor = 0, slope = 0;
+};
+struct Errors {
+    Line on_grid, off_grid, beyond;
+    double like = 0, unlike = 0, modelled = 0;
+};
 struct Row {
     Errors small, big;
 };
 
-// Two sources differ by 2-6 % in the median for the same shape (noise floor of the collected tables, data/README of
-// the collection): what is measured is not known better than that.
-constexpr double exact_percent = 4;
+// What repetition of one table cannot tell: where the tables are smoothest, neighbours scatter by 1 to 1.5 %. Between
+// sources of the same shape it is 2-6 % in the median (data/README of the collection).
+constexpr double least_percent = 2;
 
-constexpr Row ampere_gemm{{12.4, 17.5, 23.2, 23.2, 51.8}, {8.5, 11.4, 6.4, 6.4, 21.5}};
-constexpr Row hopper_gemm_bf16{{8.2, 9.5, 12.4, 12.4, 37.3}, {8.8, 10, 12.6, 12.6, 14.3}};
-constexpr Row hopper_gemm_fp8{{7.8, 7.0, 10.8, 10.8, 77.2}, {8.3, 10.9, 10, 10, 58}};
+constexpr Errors constant(double percent, double like, double modelled) {
+    return {{percent, 0}, {percent, 0}, {percent, 0}, like, like, modelled};
+}
+
+constexpr Row ampere_gemm{{{0, 2.1}, {1.5, 4.6}, {12, 3}, 23.2, 23.2, 51.8},
+                          {{0, 2.1}, {1.5, 4.6}, {5, 1}, 6.4, 6.4, 21.5}};
+constexpr Row hopper_gemm_bf16{{{0.5, 1.8}, {0, 4.6}, {6, 2.5}, 12.4, 12.4, 37.3},
+                               {{0.5, 1.8}, {0, 4.9}, {12, 0.5}, 12.6, 12.6, 14.3}};
+constexpr Row hopper_gemm_fp8{{{0.5, 1.6}, {0.5, 3.8}, {10, 1}, 10.8, 10.8, 77.2},
+                              {{0.5, 1.6}, {0.5, 4.2}, {9, 0.5}, 10, 10, 58}};
 // B200's table holds 144 scattered shapes: a fifth of them asked of the rest.
-constexpr Row blackwell_gemm{{22, 22, 22, 22, 37.3}, {22, 22, 22, 22, 14.3}};
-constexpr Row ampere_causal{{11.7, 13.5, 32.5, 45.1, 64.1}, {6.3, 7.8, 7.2, 77.4, 42.2}};
-constexpr Row hopper_causal{{12.4, 13.1, 31.1, 45.1, 69.5}, {6.7, 6.7, 17.5, 77.4, 49.3}};
-constexpr Row hopper_encoder{{16.6, 18, 24.7, 265, 58.5}, {8.7, 11.9, 9.5, 217, 17.5}};
-constexpr Errors collective{10.3, 10.3, 19.5, 13.3, 38};
-constexpr Errors collective_nodes{3.6, 3.6, 2.9, 2.9, 54.3};
+constexpr Row blackwell_gemm{constant(25, 25, 37.3), constant(25, 25, 14.3)};
+constexpr Row ampere_causal{{{0, 1.5}, {0, 4}, {18, 8.5}, 25, 45, 64.1}, {{0, 1.5}, {0, 3.3}, {0, 3.7}, 15, 77, 42.2}};
+constexpr Row hopper_causal{{{0, 1.5}, {0, 4.4}, {29, 1}, 25, 45, 69.5}, {{0, 1.5}, {0, 3.7}, {0, 6}, 15, 77, 49.3}};
+constexpr Row hopper_encoder{{{1.5, 1.4}, {0, 6.5}, {8, 4.5}, 35, 265, 58.5},
+                             {{1.5, 1.4}, {0, 6}, {5, 2}, 18, 150, 17.5}};
+constexpr Errors collective{{10.3, 0}, {10.3, 0}, {19.5, 0}, 13.3, 13.3, 38};
+constexpr Errors collective_nodes{{3.6, 0}, {3.6, 0}, {2.9, 0}, 2.9, 2.9, 54.3};
 // Of another device's links: what H100's sweeps inside a node say of H200's.
-constexpr Errors point_to_point{4.6, 4.6, 6.7, 10, 84};
-constexpr Errors moe{11.3, 11.3, 21.1, 54.5, 149};
+constexpr Errors point_to_point{{4.6, 0}, {4.6, 0}, {6.7, 0}, 10, 10, 84};
+constexpr Errors moe{{11.3, 0}, {11.3, 0}, {21.1, 0}, 54.5, 54.5, 149};
 
 // Published shares of the bandwidth that such kernels reach are 0.67-0.91 (SimuMax system files); 0.8 is assumed.
 constexpr double elementwise_percent = 20;
@@ -62,17 +77,39 @@ Row row_of(Subject subject, Family family) {
         case Subject::elementwise:
             break;
     }
-    constexpr Errors elementwise{elementwise_percent, elementwise_percent, elementwise_percent, elementwise_percent,
-                                 elementwise_percent};
+    constexpr Errors elementwise = constant(elementwise_percent, elementwise_percent, elementwise_percent);
     return {elementwise, elementwise};
+}
+
+double percent_of(const Errors& errors, Region region, double doubt) {
+    switch (region) {
+        case Region::exact:
+            break;
+        case Region::on_grid:
+            return errors.on_grid.floor + errors.on_grid.slope * doubt;
+        case Region::off_grid:
+            return errors.off_grid.floor + errors.off_grid.slope * std::sqrt(doubt);
+        case Region::beyond:
+            return errors.beyond.floor + errors.beyond.slope * std::sqrt(doubt);
+        case Region::like:
+            return errors.like;
+        case Region::unlike:
+            return errors.unlike;
+        case Region::modelled:
+            return errors.modelled;
+    }
+    return 0;
 }
 
 }  // namespace
 
-double error_percent(Subject subject, Family family, Region region, bool big) {
-    if (region == Region::exact) return exact_percent;
+double error_percent(Subject subject, Family family, Region region, bool big, double doubt) {
     const auto row = row_of(subject, family);
-    return (big ? row.big : row.small)[static_cast<std::size_t>(region) - 1];
+    return std::max(least_percent, percent_of(big ? row.big : row.small, region, 100 * doubt));
+}
+
+double exact_error_percent(std::int64_t spread_permille) {
+    return std::max(least_percent, static_cast<double>(spread_permille) / 10);
 }
 
 double combined(double first_percent, double second_percent) { return std::hypot(first_percent, second_percent); }

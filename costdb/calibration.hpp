@@ -4,6 +4,8 @@
 #include "costdb/device_facts.hpp"
 #include "pipeweaver/costdb/kinds.hpp"
 
+#include <cstdint>
+
 namespace pipeweaver::costdb {
 
 /// What was asked, as far as errors differ by it.
@@ -25,13 +27,18 @@ enum class Region : std::uint8_t {
     on_grid,   ///< a hole of the table
     off_grid,  ///< between the lines of the table
     beyond,    ///< beyond the table, or of another number of key heads
-    like,  ///< from a like operator: another head size, causal for encoder, another layer's shape, device or GPU count
+    like,      ///< of a like operator: another head size, another layer's shape, another device or number of GPUs
+    unlike,    ///< of another operator: causal for encoder attention
     modelled
 };
 
 /// Nine of ten answers of this kind lie within this many percent of the truth. `big`: a GEMM with m >= 512 and
-/// mnk >= 2^33, an attention that is answered with more than 200 us; for others it makes no difference.
-double error_percent(Subject subject, Family family, Region region, bool big);
+/// mnk >= 2^33, an attention that is answered with more than 200 us; for others it makes no difference. `doubt`: how
+/// far off the values around are (Estimate::doubt), where a grid says so.
+double error_percent(Subject subject, Family family, Region region, bool big, double doubt = 0);
+
+/// Of a measured point: its spread, and no less than 2 %.
+double exact_error_percent(std::int64_t spread_permille);
 
 /// Error of two independent steps.
 double combined(double first_percent, double second_percent);

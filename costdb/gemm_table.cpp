@@ -5,7 +5,7 @@
 
 #include <cmath>
 #include <cstdint>
-#include <map>
+#include <set>
 #include <utility>
 
 namespace pipeweaver::costdb {
@@ -34,7 +34,6 @@ Dtype measured_dtype(Dtype dtype) {
 }
 
 Region region_of(const Estimate& estimate) {
-    if (estimate.exact_index >= 0) return Region::exact;
     if (estimate.beyond) return Region::beyond;
     return estimate.off_grid ? Region::off_grid : Region::on_grid;
 }
@@ -42,23 +41,26 @@ Region region_of(const Estimate& estimate) {
 }  // namespace
 
 GemmTable::GemmTable(const DeviceFacts& device, std::span<const GemmPoint> points) {
-    struct Parts {
-        std::vector<SparseGrid<3>::Point> ratios;
-        std::vector<std::int64_t> latency_ns;
-    };
-    std::map<std::pair<Dtype, Pass>, Parts> parts;
-    for (const auto& p : points) {
-        const GemmShape shape{static_cast<double>(p.m), static_cast<double>(p.n), static_cast<double>(p.k)};
-        auto& part = parts[{p.dtype, p.pass}];
-        const double base_ns = 1e3 * gemm_base_us(device, p.dtype, shape);
-        part.ratios.push_back({{p.m, p.n, p.k}, std::log(static_cast<double>(p.latency_ns) / base_ns)});
-        part.latency_ns.push_back(p.latency_ns);
-    }
     constexpr SparseGrid<3>::Key n_then_k_then_m{1, 2, 0};
     const auto classes = device.family == Family::ampere ? SparseGrid<3>::one_class : class_of_m;
-    for (auto& [key, part] : parts)
-        grids_.push_back({key.first, key.second, SparseGrid<3>(std::move(part.ratios), n_then_k_then_m, classes),
-                          std::move(part.latency_ns)});
+    const auto kind_of = [](const GemmPoint& p) { return std::pair{p.dtype, p.pass}; };
+    std::set<std::pair<Dtype, Pass>> kinds;
+    for (const auto& p : points) kinds.insert(kind_of(p));
+    for (const auto& kind : kinds) {
+        std::vector<SparseGrid<3>::Point> ratios;
+        Grid grid;
+        grid.dtype = kind.first;
+        grid.pass = kind.second;
+        for (const auto& p : points) {
+            if (kind_of(p) != kind) continue;
+            const GemmShape shape{static_cast<double>(p.m), static_cast<double>(p.n), static_cast<double>(p.k)};
+            const double base_ns = 1e3 * gemm_base_us(device, p.dtype, shape);
+            ratios.push_back({{p.m, p.n, p.k}, std::log(static_cast<double>(p.latency_ns) / base_ns)});
+            grid.measured.push_back({p.latency_ns, p.spread_permille});
+        }
+        grid.ratios = SparseGrid<3>(ratios, n_then_k_then_m, classes);
+        grids_.push_back(std::move(grid));
+    }
 }
 
 const GemmTable::Grid* GemmTable::find(Dtype dtype, Pass pass) const {
@@ -68,6 +70,9 @@ const GemmTable::Grid* GemmTable::find(Dtype dtype, Pass pass) const {
 }
 
 Answer GemmTable::from_grid(const Grid& grid, const DeviceFacts& device, const Gemm& query) {
+    if (query.batch == 1 && query.dtype == grid.dtype)
+        if (const auto hit = grid.ratios.exact({query.m, query.n, query.k}); hit >= 0)
+            return exact_answer(grid.measured[static_cast<std::size_t>(hit)]);
     // A batch of GEMMs has the operations and output tiles of one with batch * m rows, but reads batch weights.
     const auto longest = grid.ratios.axis(0).back();
     const auto rows = query.batch * query.m;
@@ -75,11 +80,6 @@ Answer GemmTable::from_grid(const Grid& grid, const DeviceFacts& device, const G
     const SparseGrid<3>::Key at{single.m, single.n, single.k};
     const auto found = grid.ratios.estimate(at);
     const auto estimate = found ? *found : grid.ratios.nearest(at);
-    auto region = region_of(estimate);
-    if (region == Region::exact && rows == single.m && query.batch == 1 && query.dtype == grid.dtype)
-        return {static_cast<double>(grid.latency_ns[static_cast<std::size_t>(estimate.exact_index)]), Basis::exact,
-                error_percent(subject_of(grid.dtype), device.family, Region::exact, is_big(shape_of(query)))};
-    if (region == Region::exact) region = Region::on_grid;
     double ns = 1e3 * std::exp(estimate.value) * gemm_base_us(device, grid.dtype, shape_of(single));
     if (query.batch > 1) {
         auto whole = shape_of(single);
@@ -87,9 +87,9 @@ Answer GemmTable::from_grid(const Grid& grid, const DeviceFacts& device, const G
         ns *= gemm_base_us(device, grid.dtype, shape_of(query)) / gemm_base_us(device, grid.dtype, whole);
     }
     if (rows > longest) ns *= static_cast<double>(rows) / static_cast<double>(longest);
-    if (rows > longest || query.batch > 1) region = Region::beyond;
+    const auto region = rows > longest || query.batch > 1 ? Region::beyond : region_of(estimate);
     return {ns, region == Region::beyond ? Basis::extrapolated : Basis::interpolated,
-            error_percent(subject_of(grid.dtype), device.family, region, is_big(shape_of(query)))};
+            error_percent(subject_of(grid.dtype), device.family, region, is_big(shape_of(query)), estimate.doubt)};
 }
 
 Answer GemmTable::forward(const DeviceFacts& device, const Gemm& query) const {
@@ -110,13 +110,14 @@ Answer GemmTable::cost(const DeviceFacts& device, const Gemm& query) const {
         return {input.ns + weight.ns, std::max(input.basis, weight.basis),
                 std::max(input.error_percent, weight.error_percent)};
     }
-    if (const auto* grid = find(query.dtype, query.pass)) {
-        const auto measured = from_grid(*grid, device, query);
-        if (measured.basis == Basis::exact) return measured;
-    }
     const auto forwards = forward(device, query);
-    return {forwards.ns * gemm_ratio(device.family, query.pass), at_best(Basis::interpolated, forwards.basis),
-            combined(forwards.error_percent, gemm_ratio_error_percent(query.pass))};
+    const Answer scaled{forwards.ns * gemm_ratio(device.family, query.pass),
+                        at_best(Basis::interpolated, forwards.basis),
+                        combined(forwards.error_percent, gemm_ratio_error_percent(query.pass))};
+    const auto* grid = find(measured_dtype(query.dtype), query.pass);
+    if (!grid) return scaled;
+    const auto measured = from_grid(*grid, device, query);
+    return measured.basis == Basis::exact || measured.error_percent < scaled.error_percent ? measured : scaled;
 }
 
 }  // namespace pipeweaver::costdb

@@ -22,8 +22,8 @@ private:
     struct Grid {
         Dtype dtype = Dtype::bf16;
         Pass pass = Pass::forward;
-        SparseGrid<3> ratios;                  // over m, n, k
-        std::vector<std::int64_t> latency_ns;  // in the order of the points
+        SparseGrid<3> ratios;         // over m, n, k
+        std::vector<Timed> measured;  // in the order of the points
     };
 
     const Grid* find(Dtype dtype, Pass pass) const;

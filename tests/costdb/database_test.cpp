@@ -6,7 +6,9 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 
 using namespace pipeweaver;
 using namespace pipeweaver::costdb;
@@ -136,24 +138,61 @@ TEST_CASE("a head size between the tables runs as the next size up") {
 
 TEST_CASE("encoder attention where only causal is measured takes twice the causal time, extrapolated") {
     Attention query{.batch = 2, .seq_len = 4096, .q_heads = 16, .kv_heads = 16, .head_dim = 128, .causal = false};
-    for (const auto* database : {&a100(), &h100()}) {
-        query.causal = false;
-        const auto encoder = database->cost(query);
-        query.causal = true;
-        CHECK(encoder.duration == 2 * database->cost(query).duration);
-        CHECK(encoder.basis == Basis::extrapolated);
-    }
+    const auto encoder = a100().cost(query);
+    query.causal = true;
+
+    CHECK(encoder.duration == 2 * a100().cost(query).duration);
+    CHECK(encoder.basis == Basis::extrapolated);
 }
 
-TEST_CASE("a number of key heads that was not measured answers from the nearest that was") {
+TEST_CASE("encoder heads wider than the encoder tables grow as those of causal attention do") {
+    const auto ask = [](std::int64_t seq_len, std::int64_t head_dim, bool causal) {
+        return h100().cost(Attention{
+            .batch = 2, .seq_len = seq_len, .q_heads = 16, .kv_heads = 16, .head_dim = head_dim, .causal = causal});
+    };
+    const auto ns = [&](auto... query) { return static_cast<double>(ask(query...).duration.count()); };
+    // Causal heads of 80 lie between those of 64 and 128 by the logarithm of the size.
+    const double t = std::log(80. / 64) / std::log(2.);
+    const double causal_80 = std::pow(ns(4096, 64, true), 1 - t) * std::pow(ns(4096, 128, true), t);
+
+    CHECK(ask(4096, 128, false).basis == Basis::extrapolated);
+    CHECK(ns(4096, 128, false) == doctest::Approx(ns(4096, 80, false) * ns(4096, 128, true) / causal_80).epsilon(1e-3));
+    CHECK(ns(16, 128, false) < 1.2 * ns(16, 80, false));  // a launch is not doubled
+    CHECK(ns(16, 128, false) >= ns(16, 80, false));
+}
+
+TEST_CASE("a head far narrower than any measured costs less than the measured one, and more than its share") {
+    Attention query{.batch = 2, .seq_len = 4096, .q_heads = 32, .kv_heads = 32, .head_dim = 128};
+    const auto wide = a100().cost(query).duration;
+    query.head_dim = 64;
+    const auto narrow = a100().cost(query);
+
+    CHECK(narrow.duration < 0.75 * wide);
+    CHECK(narrow.duration > 0.5 * wide);
+    CHECK(narrow.basis == Basis::extrapolated);
+}
+
+TEST_CASE("a number of key heads that was not measured lies between those that were") {
     Attention query{.batch = 1, .seq_len = 4096, .q_heads = 64, .kv_heads = 16, .head_dim = 128};
     const auto sixteen = h100().cost(query);
     query.kv_heads = 8;
     const auto eight = h100().cost(query);
+    query.kv_heads = 64;
+    const auto all = h100().cost(query);
 
-    CHECK(sixteen.basis == Basis::extrapolated);
-    CHECK(static_cast<double>(sixteen.duration.count()) ==
-          doctest::Approx(static_cast<double>(eight.duration.count())).epsilon(0.1));
+    CHECK(sixteen.basis == Basis::interpolated);
+    CHECK(sixteen.duration >= std::min(eight.duration, all.duration));
+    CHECK(sixteen.duration <= std::max(eight.duration, all.duration));
+}
+
+TEST_CASE("an exact answer is as wrong as its repetitions were apart, and no less than 2 percent") {
+    auto points = one_line();
+    points.gemm[0].spread_permille = 73;
+    points.gemm[1].spread_permille = 4;
+    const auto database = CostDatabase::from(points);
+
+    CHECK(database.cost(Gemm{.m = 1024, .n = 1024, .k = 1024}).error_percent == doctest::Approx(7.3));
+    CHECK(database.cost(Gemm{.m = 4096, .n = 1024, .k = 1024}).error_percent == doctest::Approx(2));
 }
 
 TEST_CASE("packed sequences of equal length cost exactly what the padded batch does") {

@@ -46,15 +46,65 @@ TEST_CASE("a hole gets the mean of the interpolations along each axis") {
     CHECK_FALSE(found->off_grid);
 }
 
-TEST_CASE("an axis with points on one side only weighs 0.15") {
-    // Along x between 1 (value 0) and 16 (value 20); along y only above, value 100.
-    const Grid grid({{{1, 1}, 0}, {{16, 1}, 20}, {{4, 2}, 100}}, second_then_first);
+TEST_CASE("an axis along which interpolation misses the points around weighs less") {
+    // Along x every second value is 0.3 higher, along y nothing changes; the middle is a hole.
+    std::vector<Grid::Point> points;
+    for (int i = 0; i < 3; ++i)
+        for (int j = 0; j < 3; ++j)
+            if (i != 1 || j != 1)
+                points.push_back({{std::int64_t{1} << (2 * i), std::int64_t{1} << j}, i == 1 ? 0.3 : 0.});
+    const Grid grid(points, second_then_first);
+
+    const auto found = grid.estimate({4, 2});
+
+    // Next to the hole, x misses (1,2) and (16,2) by 0 and (4,1) and (4,4) by 0.3: 0.15 in the mean; y misses by 0.
+    REQUIRE(found);
+    const double x = std::pow(0.15 + 0.02, -3);
+    const double y = std::pow(0.02, -3);
+    CHECK(found->value == doctest::Approx(0.3 * y / (x + y)));
+    CHECK(found->doubt == doctest::Approx(0.15 * x / (x + y)));
+}
+
+TEST_CASE("an axis with points on one side only weighs half") {
+    // Along x between 1 (value 0) and 16 (value 0.2), which miss each other by 0.2; along y only above, value 1, of
+    // which nothing is known: 0.1.
+    const Grid grid({{{1, 1}, 0}, {{16, 1}, 0.2}, {{4, 2}, 1}}, second_then_first);
 
     const auto found = grid.estimate({4, 1});
 
     REQUIRE(found);
-    CHECK(found->value == doctest::Approx((10. + 0.15 * 100) / 1.15));
+    const double x = std::pow(0.2 + 0.02, -3);
+    const double y = 0.5 * std::pow(0.1 + 0.02, -3);
+    CHECK(found->value == doctest::Approx((0.1 * x + 1 * y) / (x + y)));
     CHECK_FALSE(found->beyond);
+}
+
+TEST_CASE("a grid too thin for a table of its cells answers as a full one does") {
+    // The same plane with a bump, once dense, once with far points that blow up the number of cells.
+    std::vector<SparseGrid<3>::Point> points;
+    Random random(5);
+    for (const std::int64_t x : {1, 2, 4, 8})
+        for (const std::int64_t y : {1, 2, 4, 8})
+            for (const std::int64_t z : {1, 2, 4, 8})
+                if (random.below(5) > 0) points.push_back({{x, y, z}, 0.01 * static_cast<double>(random.below(100))});
+    const SparseGrid<3> dense(points, {1, 2, 0});
+    for (std::int64_t i = 1; i <= 100; ++i) points.push_back({{1000 + i, 1000 + i, 1000 + i}, 7});
+    const SparseGrid<3> thin(points, {1, 2, 0});
+
+    std::size_t holes = 0;
+    for (const std::int64_t x : {1, 2, 4, 8})
+        for (const std::int64_t y : {2, 3, 4})
+            for (const std::int64_t z : {2, 4}) {
+                const auto a = dense.estimate({x, y, z});
+                const auto b = thin.estimate({x, y, z});
+                REQUIRE(a);
+                REQUIRE(b);
+                CHECK(a->value == b->value);
+                CHECK(a->doubt == b->doubt);
+                CHECK(a->exact_index == b->exact_index);
+                holes += a->exact_index < 0 ? 1 : 0;
+            }
+    CHECK(holes > 10);
 }
 
 TEST_CASE("between the lines values are bilinear in logarithms, beyond them held") {
