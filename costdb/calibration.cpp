@@ -45,10 +45,10 @@ constexpr Row ampere_causal{{{0, 1.5}, {0, 4}, {18, 8.5}, 25, 45, 64.1}, {{0, 1.
 constexpr Row hopper_causal{{{0, 1.5}, {0, 4.4}, {29, 1}, 25, 45, 69.5}, {{0, 1.5}, {0, 3.7}, {0, 6}, 15, 77, 49.3}};
 constexpr Row hopper_encoder{{{1.5, 1.4}, {0, 6.5}, {8, 4.5}, 35, 265, 58.5},
                              {{1.5, 1.4}, {0, 6}, {5, 2}, 18, 150, 17.5}};
-constexpr Errors collective{{10.3, 0}, {10.3, 0}, {19.5, 0}, 13.3, 13.3, 38};
-constexpr Errors collective_nodes{{3.6, 0}, {3.6, 0}, {2.9, 0}, 2.9, 2.9, 54.3};
+constexpr Errors collective{{1.5, 1.4}, {1.5, 1.4}, {20, 1}, 13.3, 13.3, 43};
+constexpr Errors collective_nodes{{0, 2.6}, {0, 2.6}, {0, 4.5}, 2.9, 2.9, 54.3};
 // Of another device's links: what H100's sweeps inside a node say of H200's.
-constexpr Errors point_to_point{{4.6, 0}, {4.6, 0}, {6.7, 0}, 10, 10, 84};
+constexpr Errors point_to_point{{0, 1.5}, {0, 1.5}, {6.5, 0.9}, 10, 10, 84};
 constexpr Errors moe{{11.3, 0}, {11.3, 0}, {21.1, 0}, 54.5, 54.5, 149};
 
 // Published shares of the bandwidth that such kernels reach are 0.67-0.91 (SimuMax system files); 0.8 is assumed.

@@ -8,34 +8,48 @@
 
 namespace pipeweaver::costdb {
 
-Curve::Curve(std::vector<std::pair<std::int64_t, std::int64_t>> points) : points_(std::move(points)) {
-    std::sort(points_.begin(), points_.end());
+Curve::Curve(std::vector<LinkPoint> points) : points_(std::move(points)) {
+    std::sort(points_.begin(), points_.end(), [](const LinkPoint& a, const LinkPoint& b) { return a.bytes < b.bytes; });
+    for (const auto& p : points_)
+        knots_.push_back({std::log(static_cast<double>(p.bytes)), std::log(static_cast<double>(p.ns)), 0});
+    for (std::size_t i = 1; i + 1 < knots_.size(); ++i) {
+        const auto& [x0, y0, low] = knots_[i - 1];
+        const auto& [x1, y1, high] = knots_[i + 1];
+        knots_[i].miss = std::abs(y0 + (knots_[i].log_bytes - x0) / (x1 - x0) * (y1 - y0) - knots_[i].log_ns);
+    }
+    if (knots_.size() > 2) {
+        knots_.front().miss = knots_[1].miss;
+        knots_.back().miss = knots_[knots_.size() - 2].miss;
+    }
 }
 
 Curve::Reading Curve::at(std::int64_t bytes) const {
-    const auto above = std::lower_bound(points_.begin(), points_.end(), std::pair{bytes, std::int64_t{0}});
+    const auto above = std::lower_bound(points_.begin(), points_.end(), bytes,
+                                        [](const LinkPoint& p, std::int64_t size) { return p.bytes < size; });
     if (above == points_.end()) {
-        const auto [last, ns] = points_.back();
-        return {static_cast<double>(ns) * static_cast<double>(bytes) / static_cast<double>(last), Basis::extrapolated};
+        const auto& last = points_.back();
+        const double times = static_cast<double>(bytes) / static_cast<double>(last.bytes);
+        return {static_cast<double>(last.ns) * times, Basis::extrapolated, knots_.back().miss};
     }
-    if (above->first == bytes) return {static_cast<double>(above->second), Basis::exact};
-    if (above == points_.begin()) return {static_cast<double>(above->second), Basis::extrapolated};
-    const auto below = std::prev(above);
-    const auto log_of = [](std::int64_t x) { return std::log(static_cast<double>(x)); };
-    const double t = (log_of(bytes) - log_of(below->first)) / (log_of(above->first) - log_of(below->first));
-    return {std::exp(log_of(below->second) + t * (log_of(above->second) - log_of(below->second))), Basis::interpolated};
+    if (above->bytes == bytes) return {static_cast<double>(above->ns), Basis::exact, 0, above->spread_permille};
+    if (above == points_.begin()) return {static_cast<double>(above->ns), Basis::extrapolated, knots_.front().miss};
+    const auto& high = knots_[static_cast<std::size_t>(above - points_.begin())];
+    const auto& low = knots_[static_cast<std::size_t>(above - points_.begin()) - 1];
+    const double t = (std::log(static_cast<double>(bytes)) - low.log_bytes) / (high.log_bytes - low.log_bytes);
+    return {std::exp(low.log_ns + t * (high.log_ns - low.log_ns)), Basis::interpolated, (low.miss + high.miss) / 2};
 }
 
 Curve Curve::without_outliers() const {
     constexpr std::size_t reach = 4;
     constexpr double limit = 1.5;
-    std::vector<std::pair<std::int64_t, std::int64_t>> kept;
+    std::vector<LinkPoint> kept;
+    std::vector<std::int64_t> around;
     for (std::size_t i = 0; i < points_.size(); ++i) {
-        std::vector<std::int64_t> around;
+        around.clear();
         for (std::size_t j = i - std::min(i, reach); j <= std::min(i + reach, points_.size() - 1); ++j)
-            if (j != i) around.push_back(points_[j].second);
+            if (j != i) around.push_back(points_[j].ns);
         std::sort(around.begin(), around.end());
-        const auto own = static_cast<double>(points_[i].second);
+        const auto own = static_cast<double>(points_[i].ns);
         const double median = around.empty() ? own : static_cast<double>(around[around.size() / 2]);
         if (own <= limit * median && median <= limit * own) kept.push_back(points_[i]);
     }
@@ -43,16 +57,17 @@ Curve Curve::without_outliers() const {
 }
 
 LinkTable::LinkTable(const Measurements& measured) : borrowed_(!measured.links_of.empty()) {
-    std::map<Key, std::vector<std::pair<std::int64_t, std::int64_t>>> parts;
+    std::map<Key, std::vector<LinkPoint>> parts;
     for (const auto& p : measured.collective)
-        parts[{p.source, p.kind, p.dtype, p.gpus, p.gpus_per_node}].emplace_back(p.message_bytes, p.latency_ns);
+        parts[{p.source, p.kind, p.dtype, p.gpus, p.gpus_per_node}].push_back(
+            {p.message_bytes, p.latency_ns, p.spread_permille});
     for (auto& [key, points] : parts) {
         Curve curve(std::move(points));
         curves_.emplace_back(key, key.source == LinkSource::nodes ? curve.without_outliers() : std::move(curve));
     }
-    std::vector<std::pair<std::int64_t, std::int64_t>> inside, across;
+    std::vector<LinkPoint> inside, across;
     for (const auto& p : measured.point_to_point)
-        (p.gpus_per_node == 1 ? across : inside).emplace_back(p.message_bytes, p.latency_ns);
+        (p.gpus_per_node == 1 ? across : inside).push_back({p.message_bytes, p.latency_ns, p.spread_permille});
     inside_ = Curve(std::move(inside)).without_outliers();
     across_ = Curve(std::move(across)).without_outliers();
 }
@@ -77,6 +92,13 @@ Region region_of(Basis basis) {
             break;
     }
     return Region::modelled;
+}
+
+Answer answer_of(const Curve::Reading& reading, Subject subject, const DeviceFacts& device) {
+    const auto error = reading.basis == Basis::exact
+                           ? exact_error_percent(reading.spread_permille)
+                           : error_percent(subject, device.family, region_of(reading.basis), false, reading.doubt);
+    return {reading.ns, reading.basis, error};
 }
 
 // What a table measured in one format says about others: the bytes move alike.
@@ -105,18 +127,26 @@ Answer LinkTable::from_sweep(const DeviceFacts& device, const Collective& query)
     const bool prefer_large = in_large && (query.dtype == Dtype::fp32 || !sweep || bytes > sweep->largest());
     const Curve* curve = prefer_large || !sweep ? large : sweep;
     if (!curve) return {};
-    const auto reading = curve->at(bytes);
-    return {reading.ns, reading.basis,
-            error_percent(Subject::collective, device.family, region_of(reading.basis), false)};
+    auto reading = curve->at(bytes);
+    if (reading.basis == Basis::exact && query.dtype == Dtype::fp32 && curve == sweep) {
+        constexpr double doubt_of_format = 0.1;  // as far apart as the two sweeps are where both were measured
+        reading.basis = Basis::interpolated;
+        reading.doubt = doubt_of_format;
+    }
+    if (curve == large && bytes < large->smallest()) {  // far below: as the ring's time falls
+        const auto ring = [&](std::int64_t size) {
+            return ring_ns(device, query.kind, static_cast<double>(query.gpus), static_cast<double>(size));
+        };
+        const double ns = reading.ns * ring(bytes) / ring(large->smallest());
+        return {ns, Basis::modelled, error_percent(Subject::collective, device.family, Region::modelled, false)};
+    }
+    return answer_of(reading, Subject::collective, device);
 }
 
 Answer LinkTable::inside_node(const DeviceFacts& device, const Collective& query) const {
     if (query.gpus_per_node < 8)
-        if (const auto* curve = find({LinkSource::nodes, query.kind, Dtype::fp16, query.gpus, query.gpus_per_node})) {
-            const auto reading = curve->at(query.message.count);
-            return {reading.ns, reading.basis,
-                    error_percent(Subject::collective_nodes, device.family, region_of(reading.basis), false)};
-        }
+        if (const auto* curve = find({LinkSource::nodes, query.kind, Dtype::fp16, query.gpus, query.gpus_per_node}))
+            return answer_of(curve->at(query.message.count), Subject::collective_nodes, device);
     if (const auto measured = from_sweep(device, query); measured.ns > 0) return measured;
     auto fewer = query;
     while (fewer.gpus > 1 && !(from_sweep(device, fewer).ns > 0)) --fewer.gpus;
@@ -138,44 +168,46 @@ Answer LinkTable::inside_node(const DeviceFacts& device, const Collective& query
     return {ns, Basis::modelled, error_percent(Subject::collective, device.family, Region::modelled, false)};
 }
 
-/// Hierarchical: the collective inside each node, and a ring of nodes over the network that all GPUs of a node share.
+namespace {
+
+/// Microseconds of a collective among `nodes` nodes for the steps after the first: a ring goes around, a double binary
+/// tree (all-reduces only) up and down. Step times across a network: NCCL, src/graph/tuning.cc, protocol LL128.
+double ring_steps_us(CollectiveKind kind, double nodes) { return 4 * steps_of(kind) * (nodes - 2); }
+double tree_steps_us(double nodes) { return 8.5 * 2 * (std::ceil(std::log2(nodes)) - 1); }
+
+// Of the network's speed: what all-reduces of two GPUs of two A100 nodes reach of a transfer. Where the network is that
+// of the measured machines, a node with more GPUs has more of it than the measured single GPU, by how much is not
+// stated.
+constexpr double ring_share_of_network = 0.76;
+
+}  // namespace
+
+/// Hierarchical: the collective inside each node (all-reduce: reduce-scatter and all-gather), while rings or trees over
+/// the nodes, one for each GPU of a node, share the node's network.
 Answer LinkTable::across_nodes(const DeviceFacts& device, const Collective& query) const {
     if (query.network.bytes_per_second == 0)
-        if (const auto* curve = find({LinkSource::nodes, query.kind, Dtype::fp16, query.gpus, query.gpus_per_node})) {
-            const auto reading = curve->at(query.message.count);
-            return {reading.ns, reading.basis,
-                    error_percent(Subject::collective_nodes, device.family, region_of(reading.basis), false)};
-        }
+        if (const auto* curve = find({LinkSource::nodes, query.kind, Dtype::fp16, query.gpus, query.gpus_per_node}))
+            return answer_of(curve->at(query.message.count), Subject::collective_nodes, device);
     const auto nodes = (query.gpus + query.gpus_per_node - 1) / query.gpus_per_node;
     const auto n = static_cast<double>(nodes);
+    const auto bytes = static_cast<double>(query.message.count);
     auto local = query;
     local.gpus = query.gpus_per_node;
-    const auto inside = [&](CollectiveKind kind, Bytes message) {
-        local.kind = kind;
-        local.message = message;
-        return local.gpus > 1 ? inside_node(device, local).ns : 0.;
-    };
-    double ns = 0;
-    double crossing = static_cast<double>(query.message.count) * (n - 1) / n * steps_of(query.kind);
-    switch (query.kind) {
-        case CollectiveKind::all_reduce:
-            ns = inside(CollectiveKind::reduce_scatter, query.message) +
-                 inside(CollectiveKind::all_gather, query.message);
-            break;
-        case CollectiveKind::all_to_all:
-            ns = inside(query.kind, Bytes{std::max<std::int64_t>(1, query.message.count / nodes)});
-            crossing *= static_cast<double>(query.gpus_per_node);
-            break;
-        case CollectiveKind::all_gather:
-        case CollectiveKind::reduce_scatter:
-            ns = inside(query.kind, query.message);
-            break;
-    }
+    if (query.kind == CollectiveKind::all_to_all)
+        local.message = Bytes{std::max<std::int64_t>(1, query.message.count / nodes)};
+    const double inside = local.gpus > 1 ? inside_node(device, local).ns : 0;
     const PointToPoint tiny{.gpus_per_node = 1, .message = Bytes{1}, .network = query.network};
     constexpr std::int64_t much = std::int64_t{1} << 26;
     const PointToPoint huge{.gpus_per_node = 1, .message = Bytes{much}, .network = query.network};
-    ns += steps_of(query.kind) * (n - 1) * transfer(device, tiny).ns +
-          crossing / static_cast<double>(much) * transfer(device, huge).ns;
+    const double start = transfer(device, tiny).ns;
+    const double reached = query.network.bytes_per_second > 0 ? ring_share_of_network : 1;
+    const double byte_ns = (transfer(device, huge).ns - start) / static_cast<double>(much) / reached;
+    // All that a node's GPUs hold leaves it but for the node's own share.
+    const double share = query.kind == CollectiveKind::all_to_all ? static_cast<double>(query.gpus_per_node) : 1;
+    double across = 1e3 * ring_steps_us(query.kind, n) + steps_of(query.kind) * (n - 1) / n * share * bytes * byte_ns;
+    if (query.kind == CollectiveKind::all_reduce)
+        across = std::min(across, 1e3 * tree_steps_us(n) + 2 * bytes * byte_ns);
+    const double ns = steps_of(query.kind) * start + inside + across;
     return {ns, Basis::modelled, error_percent(Subject::collective_nodes, device.family, Region::modelled, false)};
 }
 
@@ -202,9 +234,9 @@ Answer LinkTable::transfer(const DeviceFacts& device, const PointToPoint& query)
                 error_percent(Subject::point_to_point, device.family, Region::modelled, false)};
     }
     const auto reading = curve.at(query.message.count);
-    const auto basis = borrowed_ ? at_best(Basis::extrapolated, reading.basis) : reading.basis;
-    return {reading.ns, basis,
-            error_percent(Subject::point_to_point, device.family, borrowed_ ? Region::like : region_of(basis), false)};
+    if (!borrowed_) return answer_of(reading, Subject::point_to_point, device);
+    return {reading.ns, at_best(Basis::extrapolated, reading.basis),
+            error_percent(Subject::point_to_point, device.family, Region::like, false)};
 }
 
 Answer LinkTable::cost(const DeviceFacts& device, const PointToPoint& query) const { return transfer(device, query); }

@@ -11,19 +11,26 @@
 
 namespace pipeweaver::costdb {
 
+/// A message that was measured.
+struct LinkPoint {
+    std::int64_t bytes = 0, ns = 0, spread_permille = 0;
+};
+
 /// Time over message size: linear in logarithms between points; held below the first, proportional above the last.
 class Curve {
 public:
     Curve() = default;
-    explicit Curve(std::vector<std::pair<std::int64_t, std::int64_t>> points);  ///< (bytes, ns); sorted here
+    explicit Curve(std::vector<LinkPoint> points);  ///< sorted here
 
     bool empty() const { return points_.empty(); }
-    std::int64_t smallest() const { return points_.front().first; }
-    std::int64_t largest() const { return points_.back().first; }
+    std::int64_t smallest() const { return points_.front().bytes; }
+    std::int64_t largest() const { return points_.back().bytes; }
 
     struct Reading {
         double ns = 0;
         Basis basis = Basis::exact;
+        double doubt = 0;  ///< how far such readings are off, as a share: what their neighbours say of the ends
+        std::int64_t spread_permille = 0;
     };
     Reading at(std::int64_t bytes) const;  ///< Pre: !empty()
 
@@ -31,7 +38,11 @@ public:
     Curve without_outliers() const;
 
 private:
-    std::vector<std::pair<std::int64_t, std::int64_t>> points_;
+    struct Knot {
+        double log_bytes = 0, log_ns = 0, miss = 0;
+    };
+    std::vector<LinkPoint> points_;
+    std::vector<Knot> knots_;  // of the points
 };
 
 class LinkTable {
