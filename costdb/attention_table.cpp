@@ -73,11 +73,11 @@ const AttentionTable::Grid* AttentionTable::find(Pass pass, bool causal) const {
 
 /// Of a head size that is on the grid.
 Answer AttentionTable::of_size(const Grid& grid, const DeviceFacts& device, const Attention& query) {
-    const auto key = key_of(query);
-    if (const auto hit = grid.ratios.exact(key); hit >= 0 && query.dtype == Dtype::bf16)
+    const auto place = grid.ratios.place_of(key_of(query));
+    if (const auto hit = grid.ratios.exact(place); hit >= 0 && query.dtype == Dtype::bf16)
         return exact_answer(grid.measured[static_cast<std::size_t>(hit)]);
-    const auto found = grid.ratios.estimate(key);
-    const auto estimate = found ? *found : grid.ratios.nearest(key);
+    const auto found = grid.ratios.estimate_at(place);
+    const auto estimate = found ? *found : grid.ratios.nearest(place.at);
     const double ns = 1e3 * std::exp(estimate.value) * attention_base_us(device, shape_of(query));
     const auto region = estimate.beyond ? Region::beyond : estimate.off_grid ? Region::off_grid : Region::on_grid;
     return {ns, estimate.beyond ? Basis::extrapolated : Basis::interpolated,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
 
 namespace pipeweaver::costdb {
 
@@ -35,6 +36,12 @@ constexpr double traffic_share = 1.4;  // of the time at full bandwidth
 constexpr double split_us = 5;         // of a second kernel that adds the parts of a split k
 constexpr double split_traffic = 4;    // bytes per part and element
 
+/// std::ceil of what is >= 0 and below 2^63, without a call.
+double whole(double x) {
+    const auto below = static_cast<double>(static_cast<std::int64_t>(x));
+    return below < x ? below + 1 : below;
+}
+
 }  // namespace
 
 double gemm_roofline_us(const DeviceFacts& device, Dtype dtype, const GemmShape& s) {
@@ -48,11 +55,12 @@ double gemm_tiles_us(const DeviceFacts& device, Dtype dtype, const GemmShape& s)
     const double sum_us = split_traffic * s.batch * s.m * s.n / device.bytes_per_us;
     double best = HUGE_VAL;
     for (const auto& tile : tiles) {
-        const double full = s.batch * std::ceil(s.m / tile.rows) * std::ceil(s.n / tile.columns) / units;
+        const double full = s.batch * whole(s.m / tile.rows) * whole(s.n / tile.columns) / units;
         const double wave_us = unit_us * tile.rows * tile.columns / tile.efficiency;
+        if (full * wave_us >= best) continue;  // no waiting, no split: the least that this tile may take
         for (const double parts : {1., 2., 4., 8.}) {
             const double waves = full * parts;
-            const double waited = wholeness * std::ceil(waves) + (1 - wholeness) * std::max(waves, 1.);
+            const double waited = wholeness * whole(waves) + (1 - wholeness) * std::max(waves, 1.);
             best = std::min(best, waited * wave_us / parts + (parts > 1 ? split_us + parts * sum_us : 0));
             if (waves > 8) break;  // then parts save less of the last wave than they cost
         }

@@ -49,12 +49,19 @@ constexpr Errors collective{{1.5, 1.4}, {1.5, 1.4}, {20, 1}, 13.3, 13.3, 43};
 constexpr Errors collective_nodes{{0, 2.6}, {0, 2.6}, {0, 4.5}, 2.9, 2.9, 54.3};
 // Of another device's links: what H100's sweeps inside a node say of H200's.
 constexpr Errors point_to_point{{0, 1.5}, {0, 1.5}, {6.5, 0.9}, 10, 10, 84};
-constexpr Errors moe{{11.3, 0}, {11.3, 0}, {21.1, 0}, 54.5, 54.5, 149};
+constexpr Errors moe{{2, 1.5}, {2, 1.5}, {15.5, 2.9}, 54.5, 54.5, 149};
 
 // Published shares of the bandwidth that such kernels reach are 0.67-0.91 (SimuMax system files); 0.8 is assumed.
 constexpr double elementwise_percent = 20;
 
-Row row_of(Subject subject, Family family) {
+constexpr Row both(const Errors& errors) { return {errors, errors}; }
+constexpr Row collective_row = both(collective);
+constexpr Row collective_nodes_row = both(collective_nodes);
+constexpr Row point_to_point_row = both(point_to_point);
+constexpr Row moe_row = both(moe);
+constexpr Row elementwise_row = both(constant(elementwise_percent, elementwise_percent, elementwise_percent));
+
+const Row& row_of(Subject subject, Family family) {
     switch (subject) {
         case Subject::gemm_bf16:
             return family == Family::ampere   ? ampere_gemm
@@ -67,18 +74,17 @@ Row row_of(Subject subject, Family family) {
         case Subject::attention_encoder:
             return hopper_encoder;
         case Subject::collective:
-            return {collective, collective};
+            return collective_row;
         case Subject::collective_nodes:
-            return {collective_nodes, collective_nodes};
+            return collective_nodes_row;
         case Subject::point_to_point:
-            return {point_to_point, point_to_point};
+            return point_to_point_row;
         case Subject::moe:
-            return {moe, moe};
+            return moe_row;
         case Subject::elementwise:
             break;
     }
-    constexpr Errors elementwise = constant(elementwise_percent, elementwise_percent, elementwise_percent);
-    return {elementwise, elementwise};
+    return elementwise_row;
 }
 
 double percent_of(const Errors& errors, Region region, double doubt) {
@@ -104,7 +110,7 @@ double percent_of(const Errors& errors, Region region, double doubt) {
 }  // namespace
 
 double error_percent(Subject subject, Family family, Region region, bool big, double doubt) {
-    const auto row = row_of(subject, family);
+    const auto& row = row_of(subject, family);
     return std::max(least_percent, percent_of(big ? row.big : row.small, region, 100 * doubt));
 }
 

@@ -70,16 +70,16 @@ const GemmTable::Grid* GemmTable::find(Dtype dtype, Pass pass) const {
 }
 
 Answer GemmTable::from_grid(const Grid& grid, const DeviceFacts& device, const Gemm& query) {
-    if (query.batch == 1 && query.dtype == grid.dtype)
-        if (const auto hit = grid.ratios.exact({query.m, query.n, query.k}); hit >= 0)
-            return exact_answer(grid.measured[static_cast<std::size_t>(hit)]);
     // A batch of GEMMs has the operations and output tiles of one with batch * m rows, but reads batch weights.
     const auto longest = grid.ratios.axis(0).back();
     const auto rows = query.batch * query.m;
     const Gemm single{.dtype = grid.dtype, .m = std::min(rows, longest), .n = query.n, .k = query.k};
-    const SparseGrid<3>::Key at{single.m, single.n, single.k};
-    const auto found = grid.ratios.estimate(at);
-    const auto estimate = found ? *found : grid.ratios.nearest(at);
+    const auto place = grid.ratios.place_of({single.m, single.n, single.k});
+    if (query.batch == 1 && rows <= longest && query.dtype == grid.dtype)
+        if (const auto hit = grid.ratios.exact(place); hit >= 0)
+            return exact_answer(grid.measured[static_cast<std::size_t>(hit)]);
+    const auto found = grid.ratios.estimate_at(place);
+    const auto estimate = found ? *found : grid.ratios.nearest(place.at);
     double ns = 1e3 * std::exp(estimate.value) * gemm_base_us(device, grid.dtype, shape_of(single));
     if (query.batch > 1) {
         auto whole = shape_of(single);
@@ -93,8 +93,9 @@ Answer GemmTable::from_grid(const Grid& grid, const DeviceFacts& device, const G
 }
 
 Answer GemmTable::forward(const DeviceFacts& device, const Gemm& query) const {
-    const double roofline_us = gemm_roofline_us(device, query.dtype, shape_of(query));  // also refuses a missing dtype
+    static_cast<void>(device.peak(query.dtype));  // refuses a missing dtype
     if (const auto* grid = find(measured_dtype(query.dtype), Pass::forward)) return from_grid(*grid, device, query);
+    const double roofline_us = gemm_roofline_us(device, query.dtype, shape_of(query));
     return {1e3 * roofline_us * gemm_model_factor(query.dtype), Basis::modelled,
             error_percent(subject_of(query.dtype), device.family, Region::modelled, is_big(shape_of(query)))};
 }

@@ -25,19 +25,28 @@ private:
     using Shape = std::array<std::int64_t, 6>;
     struct Token {
         std::int64_t tokens = 0;
-        double ratio = 0;
-        std::int64_t latency_ns = 0;
+        double log_tokens = 0, ratio = 0;
+        double miss = 0;  // how far interpolation between the next ones is off
+        Timed measured;
+    };
+    /// What is not interpolated over.
+    struct Kind {
+        Dtype dtype = Dtype::bf16;
+        std::size_t routing = 0;  // in routings_
+        Shape shape{};
+        friend auto operator<=>(const Kind&, const Kind&) = default;
     };
     struct Layer {
-        Dtype dtype = Dtype::bf16;
-        std::string routing;
-        Shape shape{};
-        std::vector<Token> points;  // sorted by tokens
+        Kind kind;
+        std::array<double, 6> logs{};  // of the shape
+        std::vector<Token> points;     // sorted by tokens
     };
-    static Shape shape_of(const MixtureOfExperts& query);
-    const Layer* nearest(const MixtureOfExperts& query) const;
+    static void measure_misses(std::vector<Token>& points);
+    const Layer* find(const Kind& kind) const;
+    const Layer* nearest(const Kind& kind) const;
 
-    std::vector<Layer> layers_;
+    std::vector<std::string> routings_;  // sorted
+    std::vector<Layer> layers_;          // sorted by kind
 };
 
 }  // namespace pipeweaver::costdb

@@ -46,8 +46,8 @@ void SparseGrid<D>::place(const std::vector<Point>& points) {
         volume *= static_cast<double>(std::max<std::size_t>(axes_[a].size(), 1));
     }
     for (const auto& point : points) {
-        positions_.push_back(position_of(point.at));
-        values_.push_back(point.value);
+        positions_.push_back(place_of(point.at).position);
+        nodes_.push_back({point.value, {}});
     }
     if (volume > 16 * static_cast<double>(points.size()) + 1024) return sort_lines();
     dense_.assign(static_cast<std::size_t>(volume), none);
@@ -57,7 +57,7 @@ void SparseGrid<D>::place(const std::vector<Point>& points) {
 template <std::size_t D>
 void SparseGrid<D>::sort_lines() {
     for (std::size_t a = 0; a < D; ++a) {
-        lines_[a].resize(values_.size());
+        lines_[a].resize(nodes_.size());
         std::iota(lines_[a].begin(), lines_[a].end(), 0);
         std::sort(lines_[a].begin(), lines_[a].end(), [&](std::int32_t i, std::int32_t j) {
             return before(a, positions_[static_cast<std::size_t>(i)], positions_[static_cast<std::size_t>(j)]);
@@ -75,17 +75,16 @@ bool SparseGrid<D>::before(std::size_t a, const Position& p, const Position& q) 
 
 template <std::size_t D>
 void SparseGrid<D>::measure_misses() {
-    misses_.resize(values_.size());
-    for (std::size_t i = 0; i < values_.size(); ++i)
+    for (std::size_t i = 0; i < nodes_.size(); ++i)
         for (std::size_t a = 0; a < D; ++a) {
             const auto part = along(a, positions_[i]);
-            misses_[i][a] = part.empty() ? -1 : static_cast<float>(std::abs(part.value - values_[i]));
+            nodes_[i].misses[a] = part.empty() ? -1 : static_cast<float>(std::abs(part.value - nodes_[i].value));
         }
 }
 
 template <std::size_t D>
 void SparseGrid<D>::fill_holes() {
-    if (dense_.empty() || dense_.size() > 2 * values_.size()) return;
+    if (dense_.empty() || dense_.size() > 2 * nodes_.size()) return;
     Position position{};
     for (auto& content : dense_) {
         if (content == none)
@@ -101,14 +100,14 @@ void SparseGrid<D>::fill_holes() {
 }
 
 template <std::size_t D>
-typename SparseGrid<D>::Position SparseGrid<D>::position_of(const Key& at) const {
-    Position position;
+typename SparseGrid<D>::Place SparseGrid<D>::place_of(const Key& at) const {
+    Place place{at, {}};
     for (std::size_t a = 0; a < D; ++a) {
         const auto found = std::lower_bound(axes_[a].begin(), axes_[a].end(), at[a]);
-        position[a] =
-            found == axes_[a].end() || *found != at[a] ? none : static_cast<std::int32_t>(found - axes_[a].begin());
+        const bool hit = found != axes_[a].end() && *found == at[a];
+        place.position[a] = hit ? static_cast<std::int32_t>(found - axes_[a].begin()) : none;
     }
-    return position;
+    return place;
 }
 
 template <std::size_t D>
@@ -130,9 +129,10 @@ std::int32_t SparseGrid<D>::find(const Position& position) const {
 }
 
 template <std::size_t D>
-std::int64_t SparseGrid<D>::exact(const Key& at) const {
-    const auto position = position_of(at);
-    return std::find(position.begin(), position.end(), none) != position.end() ? none : find(position);
+std::int64_t SparseGrid<D>::exact(const Place& place) const {
+    for (const auto p : place.position)
+        if (p == none) return none;
+    return find(place.position);
 }
 
 /// The next point of the line through `position` along `a` that has its class, or none.
@@ -182,7 +182,7 @@ template <std::size_t D>
 typename SparseGrid<D>::Along SparseGrid<D>::along(std::size_t a, const Position& position) const {
     Along result{.points = {neighbour(a, position, -1), neighbour(a, position, 1)}};
     if (result.empty()) return result;
-    const auto value = [&](std::size_t s) { return values_[static_cast<std::size_t>(result.points[s])]; };
+    const auto value = [&](std::size_t s) { return nodes_[static_cast<std::size_t>(result.points[s])].value; };
     const auto x = [&](std::size_t s) {
         return logs_[a][static_cast<std::size_t>(positions_[static_cast<std::size_t>(result.points[s])][a])];
     };
@@ -204,7 +204,7 @@ std::optional<typename SparseGrid<D>::Found> SparseGrid<D>::hole(const Position&
         parts[a] = along(a, position);
         for (const auto point : parts[a].points) {
             if (point == none) continue;
-            const auto& misses = misses_[static_cast<std::size_t>(point)];
+            const auto& misses = nodes_[static_cast<std::size_t>(point)].misses;
             for (std::size_t b = 0; b < D; ++b)
                 if (misses[b] >= 0) {
                     sums[b] += misses[b];
@@ -241,8 +241,8 @@ std::optional<typename SparseGrid<D>::Found> SparseGrid<D>::at_position(const Po
         if (point < none) return holes_[static_cast<std::size_t>(-2 - point)];
     }
     if (point == none) return hole(position);
-    const auto i = static_cast<std::size_t>(point);
-    return Found{.value = values_[i], .misses = misses_[i], .point = point};
+    const auto& node = nodes_[static_cast<std::size_t>(point)];
+    return Found{.value = node.value, .misses = node.misses, .point = point};
 }
 
 template <std::size_t D>
@@ -282,13 +282,14 @@ typename SparseGrid<D>::Found SparseGrid<D>::between(std::size_t a, double t, co
                           : y1.misses[b] < 0 ? y0.misses[b]
                                              : (y0.misses[b] + y1.misses[b]) / 2;
     const float miss = found.misses[a] < 0 ? unknown_miss : found.misses[a];
-    found.doubt = std::hypot((y0.doubt + y1.doubt) / 2, miss);
+    const float ends = (y0.doubt + y1.doubt) / 2;
+    found.doubt = std::sqrt(ends * ends + miss * miss);
     return found;
 }
 
 template <std::size_t D>
-std::optional<Estimate> SparseGrid<D>::estimate(const Key& at) const {
-    const auto found = find_at(at, position_of(at));
+std::optional<Estimate> SparseGrid<D>::estimate_at(const Place& place) const {
+    const auto found = find_at(place.at, place.position);
     if (!found) return std::nullopt;
     return Estimate{found->value, static_cast<double>(found->doubt), found->beyond, found->off_grid, found->point};
 }
@@ -299,7 +300,7 @@ Estimate SparseGrid<D>::nearest(const Key& at) const {
     for (std::size_t a = 0; a < D; ++a) logs[a] = std::log(static_cast<double>(at[a]));
     double best = std::numeric_limits<double>::infinity();
     std::size_t chosen = 0;
-    for (std::size_t i = 0; i < values_.size(); ++i) {
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
         double distance = 0;
         for (std::size_t a = 0; a < D; ++a)
             distance += std::abs(logs_[a][static_cast<std::size_t>(positions_[i][a])] - logs[a]);
@@ -308,7 +309,7 @@ Estimate SparseGrid<D>::nearest(const Key& at) const {
             chosen = i;
         }
     }
-    return {.value = values_[chosen], .doubt = unknown_miss, .beyond = true, .off_grid = true};
+    return {.value = nodes_[chosen].value, .doubt = unknown_miss, .beyond = true, .off_grid = true};
 }
 
 template class SparseGrid<2>;

@@ -50,22 +50,34 @@ public:
     /// `bracket_order`: axes by which off-grid queries are split, outermost first.
     SparseGrid(const std::vector<Point>& points, Key bracket_order, ClassOf class_of = one_class);
 
-    bool empty() const { return values_.empty(); }
+    bool empty() const { return nodes_.empty(); }
     const std::vector<std::int64_t>& axis(std::size_t a) const { return axes_[a]; }
 
-    /// Index of the point at `at`, or -1.
-    std::int64_t exact(const Key& at) const;
+    using Position = std::array<std::int32_t, D>;  ///< index on each axis, or -1
+    struct Place {
+        Key at{};
+        Position position{};
+    };
+    Place place_of(const Key& at) const;
 
-    /// The estimate at `at`, or nothing where the points offer none (then see nearest()).
-    std::optional<Estimate> estimate(const Key& at) const;
+    /// Index of the point at `place`, or -1.
+    std::int64_t exact(const Place& place) const;
+
+    /// The estimate at `place`, or nothing where the points offer none (then see nearest()).
+    std::optional<Estimate> estimate_at(const Place& place) const;
+    std::optional<Estimate> estimate(const Key& at) const { return estimate_at(place_of(at)); }
 
     /// Value of the point that is nearest in logarithms; ties by position. Pre: !empty(). Linear in the points.
     Estimate nearest(const Key& at) const;
 
 private:
     static constexpr std::int32_t none = -1;
-    using Position = std::array<std::int32_t, D>;  // index on each axis, or none
-    using Misses = std::array<float, D>;           // along each axis; below 0: unknown
+    using Misses = std::array<float, D>;  // along each axis; below 0: unknown
+
+    struct Node {
+        double value = 0;
+        Misses misses{};
+    };
 
     struct Found {
         double value = 0;
@@ -86,7 +98,6 @@ private:
     void measure_misses();
     void fill_holes();
 
-    Position position_of(const Key& at) const;
     std::size_t cell(const Position& position) const;
     bool before(std::size_t a, const Position& p, const Position& q) const;
     std::int32_t find(const Position& position) const;
@@ -104,8 +115,7 @@ private:
     std::array<std::vector<std::int8_t>, D> classes_;
     std::array<std::size_t, D> strides_{};
     std::vector<Position> positions_;  // of the points ...
-    std::vector<double> values_;       // ... and their values
-    std::vector<Misses> misses_;       // ... and how far interpolation misses them
+    std::vector<Node> nodes_;          // ... and what is known of them
     std::vector<std::int32_t>
         dense_;                 // on a full enough grid: the point of every cell, none, or -2 - index of its hole
     std::vector<Found> holes_;  // estimates of the holes of a nearly full grid
