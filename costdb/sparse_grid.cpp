@@ -101,11 +101,12 @@ void SparseGrid<D>::fill_holes() {
 
 template <std::size_t D>
 typename SparseGrid<D>::Place SparseGrid<D>::place_of(const Key& at) const {
-    Place place{at, {}};
+    Place place{at, {}, {}};
     for (std::size_t a = 0; a < D; ++a) {
         const auto found = std::lower_bound(axes_[a].begin(), axes_[a].end(), at[a]);
         const bool hit = found != axes_[a].end() && *found == at[a];
-        place.position[a] = hit ? static_cast<std::int32_t>(found - axes_[a].begin()) : none;
+        place.above[a] = static_cast<std::int32_t>(found - axes_[a].begin());
+        place.position[a] = hit ? place.above[a] : none;
     }
     return place;
 }
@@ -246,28 +247,29 @@ std::optional<typename SparseGrid<D>::Found> SparseGrid<D>::at_position(const Po
 }
 
 template <std::size_t D>
-std::optional<typename SparseGrid<D>::Found> SparseGrid<D>::find_at(const Key& at, Position position) const {
+std::optional<typename SparseGrid<D>::Found> SparseGrid<D>::find_at(const Place& place) const {
     for (const auto a : bracket_order_)
-        if (position[static_cast<std::size_t>(a)] == none) return split(static_cast<std::size_t>(a), at, position);
-    return at_position(position);
+        if (place.position[static_cast<std::size_t>(a)] == none) return split(static_cast<std::size_t>(a), place);
+    return at_position(place.position);
 }
 
-/// Between the two axis positions around at[a], each estimated in its turn.
+/// Between the two axis positions around the query's, each estimated in its turn.
 template <std::size_t D>
-std::optional<typename SparseGrid<D>::Found> SparseGrid<D>::split(std::size_t a, const Key& at,
-                                                                  Position position) const {
-    const auto above =
-        static_cast<std::int32_t>(std::lower_bound(axes_[a].begin(), axes_[a].end(), at[a]) - axes_[a].begin());
+std::optional<typename SparseGrid<D>::Found> SparseGrid<D>::split(std::size_t a, const Place& place) const {
+    const auto coordinate = place.at[a];
+    const auto above = place.above[a];
+    auto side = place;
     std::array<std::optional<Found>, 2> sides;
     std::array<double, 2> x{};
     for (const std::size_t s : {std::size_t{0}, std::size_t{1}}) {
-        position[a] = step(a, s == 0 ? above : above - 1, s == 0 ? -1 : 1, at[a]);
-        if (position[a] == none) continue;
-        sides[s] = find_at(at, position);
-        x[s] = logs_[a][static_cast<std::size_t>(position[a])];
+        const auto p = step(a, s == 0 ? above : above - 1, s == 0 ? -1 : 1, coordinate);
+        if (p == none) continue;
+        side.position[a] = p;
+        sides[s] = find_at(side);
+        x[s] = logs_[a][static_cast<std::size_t>(p)];
     }
     if (sides[0] && sides[1])
-        return between(a, (std::log(static_cast<double>(at[a])) - x[0]) / (x[1] - x[0]), *sides[0], *sides[1]);
+        return between(a, (std::log(static_cast<double>(coordinate)) - x[0]) / (x[1] - x[0]), *sides[0], *sides[1]);
     if (!sides[0] && !sides[1]) return std::nullopt;
     auto held = between(a, 0, sides[0] ? *sides[0] : *sides[1], sides[0] ? *sides[0] : *sides[1]);
     held.beyond = true;
@@ -289,7 +291,7 @@ typename SparseGrid<D>::Found SparseGrid<D>::between(std::size_t a, double t, co
 
 template <std::size_t D>
 std::optional<Estimate> SparseGrid<D>::estimate_at(const Place& place) const {
-    const auto found = find_at(place.at, place.position);
+    const auto found = find_at(place);
     if (!found) return std::nullopt;
     return Estimate{found->value, static_cast<double>(found->doubt), found->beyond, found->off_grid, found->point};
 }

@@ -57,6 +57,7 @@ public:
     struct Place {
         Key at{};
         Position position{};
+        Position above{};  ///< the next position that is not below
     };
     Place place_of(const Key& at) const;
 
@@ -106,8 +107,8 @@ private:
     Along along(std::size_t a, const Position& position) const;
     std::optional<Found> at_position(const Position& position) const;
     std::optional<Found> hole(const Position& position) const;
-    std::optional<Found> find_at(const Key& at, Position position) const;
-    std::optional<Found> split(std::size_t a, const Key& at, Position position) const;
+    std::optional<Found> find_at(const Place& place) const;
+    std::optional<Found> split(std::size_t a, const Place& place) const;
     static Found between(std::size_t a, double t, const Found& y0, const Found& y1);
 
     std::array<std::vector<std::int64_t>, D> axes_;
