@@ -13,7 +13,7 @@ struct GemmShape {
 /// 2 us + max(operations / peak, traffic / bandwidth); inputs of `dtype`, output of 2 bytes (4 for fp32).
 double gemm_roofline_us(const DeviceFacts& device, Dtype dtype, const GemmShape& shape);
 
-/// The same with waves of output tiles and split k over the multiprocessors: the best of eleven tile shapes. Made to
+/// The same with waves of output tiles and split k over the multiprocessors: the best of six tile shapes. Made to
 /// be smooth where the measured time is, not to be near it: constants in base_cost.cpp.
 double gemm_tiles_us(const DeviceFacts& device, Dtype dtype, const GemmShape& shape);
 
