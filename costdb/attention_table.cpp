@@ -161,8 +161,12 @@ Answer AttentionTable::forward(const DeviceFacts& device, const Attention& query
 Answer AttentionTable::cost(const DeviceFacts& device, const Attention& query) const {
     if (query.pass == Pass::forward) return forward(device, query);
     const auto forwards = forward(device, query);
-    const Answer scaled{forwards.ns * attention_ratio(device.family), at_best(Basis::interpolated, forwards.basis),
-                        combined(forwards.error_percent, attention_ratio_error_percent(forwards.ns > big_ns))};
+    const double blocks = static_cast<double>(query.batch) * static_cast<double>(query.q_heads) *
+                          static_cast<double>(query.seq_len) / 128;
+    const double ratio = attention_ratio(device.family, blocks / static_cast<double>(device.multiprocessors));
+    const bool big = forwards.ns > big_ns;
+    const Answer scaled{forwards.ns * ratio, at_best(Basis::interpolated, forwards.basis),
+                        combined(forwards.error_percent, attention_ratio_error_percent(device.family, big))};
     const auto* grid = find(Pass::backward, query.causal);
     if (!grid || !is_sixteen_bit(query.dtype)) return scaled;
     const auto measured = of_any_size(*grid, device, query);

@@ -128,11 +128,25 @@ double gemm_ratio(Family family, Pass pass) {
 // All three ratios: nine of ten of the shapes of which forward and backward are measured (A100-PCIe and B200).
 double gemm_ratio_error_percent(Pass pass) { return pass == Pass::backward_weight ? 20.5 : 20.3; }
 
-double attention_ratio(Family family) {
-    return family == Family::ampere ? 2.86 : family == Family::hopper ? 2.7 : 2.99;
+// The powers go through the ratios of 8 to 128 heads at 4096 (B200) and 4 to 32 heads (A100-PCIe), both at head size
+// 128.
+double attention_ratio(Family family, double waves) {
+    constexpr double power = 0.43;
+    switch (family) {
+        case Family::ampere:
+            return 2.86 * std::min(1., std::pow(waves / 3, power));
+        case Family::blackwell:
+            return 2.99 * std::clamp(std::pow(waves / 13, power), 0.4, 1.);
+        case Family::hopper:
+            break;
+    }
+    return 2.7;
 }
 
-double attention_ratio_error_percent(bool big) { return big ? 14.5 : 148; }
+double attention_ratio_error_percent(Family family, bool big) {
+    if (big) return 14.5;
+    return family == Family::hopper ? 148 : 29.5;
+}
 
 // Medians of measured / base over big shapes (layers of 512 tokens and more) of A100, H100 and H200.
 double gemm_model_factor(Dtype dtype) { return size_of(dtype) == 1 ? 2.3 : 1.28; }

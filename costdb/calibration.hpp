@@ -49,10 +49,12 @@ double gemm_ratio(Family family, Pass pass);
 /// The spread of that ratio over the shapes, in percent.
 double gemm_ratio_error_percent(Pass pass);
 
-/// Backward time / forward time of flash attention: 2.86 A100 and 2.99 B200 (measured, medians), 2.7 Hopper.
-double attention_ratio(Family family);
-/// Its spread in percent; `big`: the forward pass takes more than 200 us. Few heads slow the forward pass more.
-double attention_ratio_error_percent(bool big);
+/// Backward time / forward time of flash attention: 2.86 A100 and 2.99 B200 (measured, medians), 2.7 Hopper. Less where
+/// the blocks of 128 rows of all heads are few for the multiprocessors, which slows the forward pass more: `waves`,
+/// blocks per multiprocessor. Not so on Hopper, where nothing public tells how much less.
+double attention_ratio(Family family, double waves);
+/// Its spread in percent; `big`: the forward pass takes more than 200 us.
+double attention_ratio_error_percent(Family family, bool big);
 
 /// Measured time / roofline of big shapes on devices that were measured.
 double gemm_model_factor(Dtype dtype);

@@ -127,6 +127,18 @@ TEST_CASE("attention backward costs 2.86 forwards on A100 and 2.7 on Hopper") {
     }
 }
 
+TEST_CASE("few heads cost the backward pass of attention less than many, in forward passes") {
+    const auto ratio = [](std::int64_t heads) {
+        Attention query{.batch = 1, .seq_len = 2048, .q_heads = heads, .kv_heads = heads, .head_dim = 128};
+        const auto there = static_cast<double>(a100().cost(query).duration.count());
+        query.pass = Pass::backward;
+        return static_cast<double>(a100().cost(query).duration.count()) / there;
+    };
+    // 8 heads of 16 blocks: 128 blocks for 108 multiprocessors.
+    CHECK(ratio(8) == doctest::Approx(2.86 * std::pow(128. / 108 / 3, 0.43)).epsilon(1e-3));
+    CHECK(ratio(64) == doctest::Approx(2.86).epsilon(1e-3));
+}
+
 TEST_CASE("a head size between the tables runs as the next size up") {
     Attention query{.batch = 2, .seq_len = 4096, .q_heads = 16, .kv_heads = 16, .head_dim = 112};
     const auto padded = h100().cost(query);

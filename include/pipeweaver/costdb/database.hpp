@@ -1,25 +1,30 @@
 // What operators cost: measured latencies, interpolated by documented methods, each answer with its basis and error.
 //
 // GEMM         ln(latency / base) is interpolated and multiplied back. base: 2 us + max(operations / peak, traffic /
-//              bandwidth); on Ampere with waves of the best of eleven output tiles instead of operations / peak.
-//              A hole of the (m,n,k) grid: mean of the interpolations along ln m, ln n and ln k, weight 1, or 0.15 for
-//              an axis with points on one side only. Off the grid: bilinear in ln n, ln k between the lines around it.
+//              bandwidth); on Ampere waves of the best of six output tiles instead (costdb/base_cost.cpp).
+//              A hole of the (m,n,k) grid: mean of the interpolations along ln m, ln n and ln k; an axis weighs
+//              1 / (miss + 0.02)^3, its miss being how far interpolation along it is off at the points around, and half
+//              where points lie on one side only. Off the grid: linear in ln n, ln k, ln m between the lines around it.
 //              Beyond: the ratio is held, above the largest m the latency grows with m. After Ampere, m >= 16 that
 //              is a multiple of 16 leans on such m only, and other m on other m only. fp16 runs as bf16, int8 as fp8.
 //              A batch: batch * m rows, with the batch's weight traffic; extrapolated.
-// Attention    the same with 5 us + max(operations / (0.6 peak), traffic / bandwidth), along batch (weight 2),
-//              seq_len and q_heads. Heads between the measured sizes run at the next size up (extrapolated where that
-//              is more than 4/3 of theirs). Number of key heads: the nearest measured one at the same q_heads, by
-//              logarithm. Encoder attention of head sizes that only causal tables have: twice the causal time,
-//              extrapolated.
-// Backward     forward times a ratio, where not measured: GEMM input gradient 0.99 (Ampere), 1.00 (Hopper), 1.01
-//              (Blackwell), weight gradient 1.05; attention 2.86, 2.7, 2.99. At best interpolated.
+// Attention    the same with 5 us + max(operations / (0.6 peak), traffic / bandwidth), along batch, seq_len, q_heads,
+//              key heads and head size. Heads between the measured sizes run at the next size up; where that is more
+//              than 4/3 of theirs its time is scaled by the 0.65th power of the size, less in short kernels;
+//              extrapolated. Encoder heads wider than the encoder tables: the widest of those, times what the causal
+//              tables say of the wider; extrapolated. Encoder attention where only causal is measured: twice the causal
+//              time, extrapolated.
+// Backward     by its own table where that is nearer than the forward times a ratio, else by that: GEMM input gradient
+//              0.99 (Ampere), 1.00 (Hopper), 1.01 (Blackwell), weight gradient 1.05; attention 2.86, 2.7, 2.99, on
+//              Ampere and Blackwell less where few heads leave multiprocessors idle. Forward times a ratio is
+//              interpolated at best.
 // Collectives  logarithmic along the message per number of GPUs, proportional beyond the largest, held below the
 //              smallest; bf16, fp32 as fp16 (fp32 all-reduces by their own sweep), fp8 as int8. In 8-GPU nodes the
 //              sweep of such a node answers; `gpus_per_node` below 8 asks for the sweep of that layout. Other numbers
-//              of GPUs: between, else a ring. Across nodes where no sweep is: the collective inside each node and a
-//              ring of nodes on the network that a node's GPUs share; modelled. Noisy sweeps (those with nodes) lose
-//              points more than 1.5 times off the median of their eight neighbours.
+//              of GPUs: between, else a ring. Across nodes where no sweep is: the collective inside each node, and over
+//              the network that a node's GPUs share a ring, or for all-reduces a double binary tree where that is
+//              faster, at 0.76 of the network's speed where that is given; modelled. Noisy sweeps (those with nodes)
+//              lose points more than 1.5 times off the median of their eight neighbours.
 // Transfers    as collectives. A device without own tables (H200, H800, H20) uses those of H100, extrapolated.
 // MoE          the layer of that shape along ln tokens; the nearest measured shape by the ratio, extrapolated.
 // Modelled     what no table of the device holds: base times the ratio that big shapes have on measured devices.
@@ -27,8 +32,9 @@
 //              without any, the traffic at 0.8 of the memory bandwidth.
 //
 // Units        Duration is whole nanoseconds, rounded once, here. error_percent: nine of ten answers of that kind lie
-//              within it; about 1.6 standard deviations of ln(answer / truth), times 100. Constants and procedure:
-//              costdb/calibration.cpp.
+//              within it; about 1.6 standard deviations of ln(answer / truth), times 100. Of interpolated answers it
+//              grows with the misses around the query; of exact ones it is the spread of the repetitions; never below
+//              2. Constants and procedure: costdb/calibration.cpp.
 // Threads      a CostDatabase is immutable; any number of threads may ask it.
 // Determinism  equal database and query give equal answers.
 // Sources      notes in costdb/README.md, data in NOTICE.
