@@ -59,6 +59,10 @@ def as_options(name: str, options: Mapping[str, Any]) -> str:
             continue
         if key == "budget":
             value = _seconds(value)
+        if key == "costs":
+            value = getattr(value, "path", value)  # of a CostDatabase
+            if value is None:
+                continue
         given[str(key).replace("_", "-")] = as_path(value) if isinstance(value, os.PathLike) else value
     return as_json(name, given)
 

@@ -13,10 +13,11 @@ from .problem import as_csv
 
 
 class CostDatabase:
-    """The measured times of operators that every plan rests on."""
+    """The measured times of operators that every plan rests on. As `costs` of a configuration, a plan takes them from
+    here; `path` is the file, None for the tables that ship with the package."""
 
     def __init__(self, path: str | None) -> None:
-        self._path = path
+        self.path = path
         self._devices: dict[str, _core.CostDatabase] = {}
 
     @classmethod
@@ -41,7 +42,7 @@ class CostDatabase:
     def _of(self, device: str) -> _core.CostDatabase:
         if device not in self._devices:
             read = _core.CostDatabase.embedded
-            self._devices[device] = read(device) if self._path is None else _core.CostDatabase.read(self._path, device)
+            self._devices[device] = read(device) if self.path is None else _core.CostDatabase.read(self.path, device)
         return self._devices[device]
 
 
