@@ -63,8 +63,8 @@ void add_costdb_needs(CLI::App& parent) {
              "Attention over packed sequences is listed as the batch of equal sequences that is asked for in its "
              "place, the backward of a matrix product as its two halves.",
          .examples = {{"What a small model asks for on two processes of this machine",
-                       "pipeweaver costdb needs --model examples/small-vlm.json --cluster cpu:2 --tp 1 --pp 2 "
-                       "--batch examples/batch.jsonl --out needs"},
+                       "pipeweaver costdb needs --model examples/cpu-vlm.json --cluster cpu:2 --tp 1 --pp 2 "
+                       "--batch examples/cpu-batch.jsonl --out needs"},
                       {"What of it the database knows no better than by a model",
                        "pipeweaver costdb needs --model dip-vlm-s --cluster b200-sxm:16 --dataset vlm-mix "
                        "--microbatches 2 --out needs-b200"}},

@@ -93,7 +93,7 @@ def complete(pipeweaver, tmp_path_factory):
 
 def test_completion_knows_every_command_and_option_that_help_names(complete, pages):
     assert complete("") == {one for one in COMMANDS if one and " " not in one}
-    assert complete("costdb", "") == {"query", "import"}
+    assert complete("costdb", "") == {"query", "import", "needs"}
     assert complete("so") == {"solve"}
     for command, page in pages.items():
         assert complete(*command.split(), "--") == set(options(page)), command
@@ -116,7 +116,7 @@ def test_completion_knows_the_values_of_options(complete, pipeweaver, tmp_path):
     assert values("solve", "--policy") == names(pipeweaver, "policies")
     assert values("solve", "--strategy") == names(pipeweaver, "strategies")
     assert values("costdb", "query", "--device") == names(pipeweaver, "devices")
-    assert values("costdb", "query", "--op") == {"gemm", "attention", "collective", "p2p", "moe"}
+    assert values("costdb", "query", "--op") == {"gemm", "attention", "collective", "p2p", "moe", "elementwise"}
     assert values("list") == {"models", "clusters", "devices", "datasets", "strategies", "policies", "targets"}
     assert names(pipeweaver, "clusters") < values("show")
     assert values("completion") == {"bash", "man"}
