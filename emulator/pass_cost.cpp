@@ -41,8 +41,6 @@ InSituFactors in_situ_factors(std::string_view device) {
     return {1.0, 1.0, "none fitted"};
 }
 
-namespace {}  // namespace
-
 costdb::Attention asked_for(const PackedAttention& query) {
     return costdb::equal_batch(query.shape, {query.lengths, query.keys});
 }
