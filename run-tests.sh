@@ -93,7 +93,7 @@ python_package() {
 # Without PyTorch the part of the package that runs on it cannot be checked.
 typed() {
   local left_out=()
-  [ $core = no ] || left_out=(--exclude 'pipeweaver/torch/')
+  [ $core = no ] || left_out=(--exclude 'pipeweaver/(torch/|profil)')
   .venv/bin/python -m mypy --strict python/pipeweaver "${left_out[@]}"
 }
 

@@ -142,6 +142,9 @@ def _session(options: argparse.Namespace, needs: Needs) -> tuple[Any, Session]:
     if machine.is_gpu == (needs.device == "cpu"):
         raise InputError(f"--device: is {machine.device}, but --cluster is of {needs.device}: plans would take the "
                          "times for those of another device")
+    if machine.is_gpu and not machine.is_like(needs.device):
+        print(f"pipeweaver.profile: the plan is for {needs.device}, measured is {machine.describe()['gpu']}",
+              file=sys.stderr)
     if options.threads is not None:
         torch.set_num_threads(options.threads)
     torch.manual_seed(0)

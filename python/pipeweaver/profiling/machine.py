@@ -59,6 +59,10 @@ class Machine:
             return int(torch.cuda.mem_get_info(self.device)[0])
         return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
+    def is_like(self, device: str) -> bool:
+        """Whether the GPU's name holds that of a device of pipeweaver, "h100" of "h100_sxm"."""
+        return device.partition("_")[0] in torch.cuda.get_device_name(self.device).lower()
+
     def describe(self) -> dict[str, Any]:
         """What a reader must know to judge the times."""
         about: dict[str, Any] = {
