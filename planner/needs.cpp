@@ -105,7 +105,7 @@ std::vector<Need> needs(const Request& request, const costdb::CostDatabase& cost
     std::vector<Need> all;
     for (auto& [key, need] : sum) {
         need.share /= fitting;
-        all.push_back(std::move(need));
+        all.push_back(need);
     }
     std::stable_sort(all.begin(), all.end(), [](const Need& a, const Need& b) { return a.share > b.share; });
     return all;
