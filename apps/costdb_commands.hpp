@@ -10,5 +10,9 @@ namespace pipeweaver::apps {
 void add_costdb_query(CLI::App& parent);
 void add_costdb_import(CLI::App& parent);
 void add_costdb_needs(CLI::App& parent);
+void add_costdb_stats(CLI::App& parent);
+void add_costdb_evaluate(CLI::App& parent);
+void add_costdb_calibrate(CLI::App& parent);
+void add_costdb_export(CLI::App& parent);
 
 }  // namespace pipeweaver::apps

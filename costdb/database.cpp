@@ -9,6 +9,7 @@
 #include "costdb/link_table.hpp"
 #include "costdb/moe_table.hpp"
 #include "costdb/store.hpp"
+#include "costdb/transferred_gemms.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
 
@@ -29,6 +30,7 @@ struct CostDatabase::Tables {
     DeviceFacts device;
     Measurements measurements;
     GemmTable gemm;
+    TransferredGemms transferred;
     AttentionTable attention;
     LinkTable links;
     MoeTable moe;
@@ -47,7 +49,10 @@ std::string links_of(const std::string& device) {
 Measurements with_links(const std::string& name, std::string_view bytes, const std::string& device, bool check) {
     auto measured = read_store(name, bytes, device, check);
     if (const auto donor = links_of(device); measured.point_to_point.empty() && !donor.empty()) {
-        measured.point_to_point = read_store(name, bytes, donor, false).point_to_point;
+        auto theirs = read_store(name, bytes, donor, false);
+        for (auto& point : theirs.point_to_point) point.origin += static_cast<std::int64_t>(measured.origins.size());
+        measured.point_to_point = std::move(theirs.point_to_point);
+        measured.origins.insert(measured.origins.end(), theirs.origins.begin(), theirs.origins.end());
         if (!measured.point_to_point.empty()) measured.links_of = donor;
     }
     return measured;
@@ -74,7 +79,8 @@ CostDatabase CostDatabase::from(Measurements measurements) {
     const auto device = facts_of(measurements.device);
     auto tables = std::make_unique<Tables>();
     tables->device = device;
-    tables->gemm = GemmTable(device, measurements.gemm);
+    tables->transferred = TransferredGemms(device, measurements);
+    tables->gemm = GemmTable(device, tables->transferred.table_points(measurements.gemm));
     tables->attention = AttentionTable(device, measurements.attention);
     tables->links = LinkTable(measurements);
     tables->moe = MoeTable(device, measurements.moe);
@@ -133,6 +139,11 @@ CostDatabase CostDatabase::read(const std::filesystem::path& path, std::string_v
     return from(with_links(path.string(), bytes, name, true));
 }
 
+std::vector<std::string> devices_with_points(const std::filesystem::path& path) {
+    if (path.empty()) return devices_of_store("embedded cost database", gunzip(embedded_store()));
+    return devices_of_store(path.string(), read_file(path));
+}
+
 const std::string& CostDatabase::device() const { return tables_->device.name; }
 const Measurements& CostDatabase::measurements() const { return tables_->measurements; }
 
@@ -142,7 +153,8 @@ Cost CostDatabase::cost(const Gemm& query) const {
     require("k", query.k);
     require("batch", query.batch);
     require("batch * m", query.batch > largest_size / query.m ? largest_size + 1 : query.batch * query.m);
-    return rounded(tables_->gemm.cost(tables_->device, query));
+    if (const auto own = tables_->transferred.measured(query)) return rounded(*own);
+    return rounded(tables_->transferred.capped(tables_->gemm.cost(tables_->device, query), query));
 }
 
 Cost CostDatabase::cost(const Attention& query) const {

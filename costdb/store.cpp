@@ -15,14 +15,17 @@ namespace pipeweaver::costdb {
 namespace {
 
 constexpr std::int64_t application_id = 0x50574344;  // "PWCD"
-constexpr std::int64_t schema_version = 2;
+constexpr std::int64_t schema_version = 3;
 constexpr std::int64_t longest_ns = 3'600'000'000'000;
 
 const std::string schema = R"(
 PRAGMA page_size = 4096;
 CREATE TABLE source(
   id INTEGER PRIMARY KEY, device TEXT NOT NULL, file TEXT NOT NULL, origin TEXT NOT NULL, licence TEXT NOT NULL,
-  sha256 TEXT NOT NULL) STRICT;
+  sha256 TEXT NOT NULL, transferred_permille INTEGER NOT NULL) STRICT;
+CREATE TABLE in_situ(
+  device TEXT PRIMARY KEY, compute_ppm INTEGER NOT NULL, tp_exposed_ppm INTEGER NOT NULL, note TEXT NOT NULL
+  ) STRICT, WITHOUT ROWID;
 CREATE TABLE gemm(
   source INTEGER NOT NULL, dtype TEXT NOT NULL, pass TEXT NOT NULL, m INTEGER NOT NULL, n INTEGER NOT NULL,
   k INTEGER NOT NULL, latency_ns INTEGER NOT NULL,
@@ -218,6 +221,27 @@ void insert(const Sqlite& database, std::int64_t source, std::vector<typename Ro
     }
 }
 
+void insert_in_situ(const Sqlite& database, const Measurements& points) {
+    if (!points.in_situ) return;
+    Statement row(database, "INSERT OR IGNORE INTO in_situ VALUES(?,?,?,?)");
+    row.bind(1, points.device);
+    row.bind(2, points.in_situ->compute_ppm);
+    row.bind(3, points.in_situ->tp_exposed_ppm);
+    row.bind(4, points.in_situ->note);
+    row.step();
+}
+
+void select_in_situ(const std::string& name, const Sqlite& database, Measurements& into) {
+    Statement row(database, "SELECT compute_ppm, tp_exposed_ppm, note FROM in_situ WHERE device = ?1");
+    row.bind(1, into.device);
+    if (!row.step()) return;
+    into.in_situ = InSitu{row.integer(0), row.integer(1), std::string(row.text(2))};
+    constexpr std::int64_t highest = 100'000'000;  // a hundred times
+    for (const auto ppm : {into.in_situ->compute_ppm, into.in_situ->tp_exposed_ppm})
+        if (ppm < 0 || ppm > highest)
+            fail(ErrorKind::input, "{}: in_situ: a factor of {} is not possible", name, into.device);
+}
+
 template <class Point>
 bool is_sane(const Point& point) {
     const auto above_zero = [](const auto& value) {
@@ -282,27 +306,6 @@ void pin_header(std::string& bytes) {
 
 }  // namespace
 
-std::string write_store(const std::vector<SourcedMeasurements>& sources) {
-    Sqlite database("new cost database");
-    database.run(schema);
-    database.run(
-        fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}; BEGIN", application_id, schema_version));
-    std::int64_t id = 0;
-    for (const auto& source : sources) {
-        ++id;
-        Statement row(database, "INSERT INTO source VALUES(?,?,?,?,?,?)");
-        row.bind(1, id);
-        const std::array texts{&source.points.device, &source.file, &source.origin, &source.licence, &source.sha256};
-        for (std::size_t i = 0; i < texts.size(); ++i) row.bind(static_cast<int>(i) + 2, *texts[i]);
-        row.step();
-        for_each_table([&]<class Rows>(Rows) { insert<Rows>(database, id, source.points.*Rows::points); });
-    }
-    database.run("COMMIT; VACUUM");
-    auto bytes = database.serialized();
-    pin_header(bytes);
-    return bytes;
-}
-
 namespace {
 
 void check_pages(const std::string& name, const Sqlite& database) {
@@ -328,16 +331,19 @@ Measurements read_store(const std::string& name, std::string_view bytes, std::st
     if (check) check_pages(name, database);
     Measurements result;
     result.device = device;
-    Statement sources(database, "SELECT id, file, origin, licence FROM source WHERE device = ?1 ORDER BY id");
+    Statement sources(
+        database,
+        "SELECT id, file, origin, licence, sha256, transferred_permille FROM source WHERE device = ?1 ORDER BY id");
     sources.bind(1, result.device);
     naming(name, [&] {
         while (sources.step()) {
-            result.origins.push_back(
-                {std::string(sources.text(1)), std::string(sources.text(2)), std::string(sources.text(3))});
+            result.origins.push_back({std::string(sources.text(1)), std::string(sources.text(2)),
+                                      std::string(sources.text(3)), std::string(sources.text(4)), sources.integer(5)});
             for_each_table([&]<class Rows>(Rows) { select<Rows>(name, database, sources.integer(0), result); });
         }
     });
     for_each_table([&]<class Rows>(Rows) { keep_first<Rows>(result); });
+    select_in_situ(name, database, result);
     return result;
 }
 
@@ -345,20 +351,98 @@ std::vector<SourcedMeasurements> read_sources(const std::string& name, std::stri
     const auto database = open_store(name, bytes);
     check_pages(name, database);
     std::vector<SourcedMeasurements> result;
-    Statement sources(database, "SELECT id, device, file, origin, licence, sha256 FROM source ORDER BY id");
+    Statement sources(database,
+                      "SELECT id, device, file, origin, licence, sha256, transferred_permille FROM source ORDER BY id");
     naming(name, [&] {
         while (sources.step()) {
             SourcedMeasurements source{std::string(sources.text(2)),
                                        std::string(sources.text(3)),
                                        std::string(sources.text(4)),
                                        std::string(sources.text(5)),
-                                       {}};
+                                       {},
+                                       sources.integer(6)};
             source.points.device = sources.text(1);
             for_each_table([&]<class Rows>(Rows) { select<Rows>(name, database, sources.integer(0), source.points); });
+            select_in_situ(name, database, source.points);
             result.push_back(std::move(source));
         }
     });
     return result;
+}
+
+namespace {
+
+bool is_empty(const Measurements& points) {
+    bool empty = true;
+    for_each_table([&]<class Rows>(Rows) { empty = empty && (points.*Rows::points).empty(); });
+    return empty;
+}
+
+}  // namespace
+
+std::vector<SourcedMeasurements> by_origin(const Measurements& points) {
+    std::vector<SourcedMeasurements> sources;
+    for (const auto& origin : points.origins) {
+        sources.push_back({origin.file, origin.origin, origin.licence, origin.sha256, {}, origin.transferred_permille});
+        sources.back().points.device = points.device;
+    }
+    for_each_table([&]<class Rows>(Rows) {
+        for (const auto& point : points.*Rows::points)
+            (sources[static_cast<std::size_t>(point.origin)].points.*Rows::points).push_back(point);
+    });
+    std::erase_if(sources, [](const auto& source) { return is_empty(source.points); });
+    for (auto& source : sources)  // borrowed links stay the other device's
+        if (!points.links_of.empty() && !source.points.point_to_point.empty()) source.points.device = points.links_of;
+    if (sources.empty() && points.in_situ) {
+        sources.push_back({"", points.in_situ->note, "", "", {}});
+        sources.back().points.device = points.device;
+    }
+    for (auto& source : sources)
+        if (source.points.device == points.device) source.points.in_situ = points.in_situ;
+    return sources;
+}
+
+namespace {
+
+/// Sources of which each point names its own origin, taken apart by those.
+std::vector<SourcedMeasurements> parts_of(const std::vector<SourcedMeasurements>& sources) {
+    std::vector<SourcedMeasurements> parts;
+    for (const auto& source : sources) {
+        if (source.points.origins.empty()) {
+            parts.push_back(source);
+            continue;
+        }
+        for (auto& part : by_origin(source.points)) {
+            if (part.sha256.empty()) part.sha256 = source.sha256;
+            parts.push_back(std::move(part));
+        }
+    }
+    return parts;
+}
+
+}  // namespace
+
+std::string write_store(const std::vector<SourcedMeasurements>& sources) {
+    Sqlite database("new cost database");
+    database.run(schema);
+    database.run(
+        fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}; BEGIN", application_id, schema_version));
+    std::int64_t id = 0;
+    for (const auto& source : parts_of(sources)) {
+        ++id;
+        Statement row(database, "INSERT INTO source VALUES(?,?,?,?,?,?,?)");
+        row.bind(1, id);
+        const std::array texts{&source.points.device, &source.file, &source.origin, &source.licence, &source.sha256};
+        for (std::size_t i = 0; i < texts.size(); ++i) row.bind(static_cast<int>(i) + 2, *texts[i]);
+        row.bind(7, source.transferred_permille);
+        row.step();
+        insert_in_situ(database, source.points);
+        for_each_table([&]<class Rows>(Rows) { insert<Rows>(database, id, source.points.*Rows::points); });
+    }
+    database.run("COMMIT; VACUUM");
+    auto bytes = database.serialized();
+    pin_header(bytes);
+    return bytes;
 }
 
 std::vector<std::string> devices_of_store(const std::string& name, std::string_view bytes) {

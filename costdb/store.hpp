@@ -13,7 +13,8 @@ namespace pipeweaver::costdb {
 /// Measurements of one table with their provenance.
 struct SourcedMeasurements {
     std::string file, origin, licence, sha256;
-    Measurements points;  // of points.device
+    Measurements points;  // of points.device; of in_situ the first source's counts
+    std::int64_t transferred_permille = 0;
 };
 
 inline auto key_of(const GemmPoint& p) { return std::tuple(p.dtype, p.pass, p.m, p.n, p.k); }
@@ -29,8 +30,12 @@ inline auto key_of(const MoePoint& p) {
 }
 inline auto key_of(const ElementwisePoint& p) { return std::tuple(p.kind, p.pass, p.traffic_bytes); }
 
-/// The bytes of a database with these sources, in this order. Pre: no two points of a source with equal keys.
+/// The bytes of a database with these sources, in this order; one whose points have origins is taken apart by them.
+/// Pre: no two points of a source with equal keys.
 [[nodiscard]] std::string write_store(const std::vector<SourcedMeasurements>& sources);
+
+/// The points by their origins, as sources. Pre: points.origins holds each point's origin.
+[[nodiscard]] std::vector<SourcedMeasurements> by_origin(const Measurements& points);
 
 /// The points of `device` (canonical), of all its sources; of equal keys the first source's. Empty if the database
 /// has none. `name` is for errors; `check` looks through all pages first. Throws Error{input} for what is no database

@@ -2,6 +2,7 @@
 
 #include "costdb/checks.hpp"
 #include "costdb/device_facts.hpp"
+#include "costdb/provenance.hpp"
 #include "costdb/table_row.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
@@ -164,7 +165,7 @@ struct Kind {
         const auto has = [&](const auto& names) {
             return std::find(names.begin(), names.end(), column) != names.end();
         };
-        return has(columns) || has(optional);
+        return has(columns) || has(optional) || has(provenance_columns);
     }
 };
 
@@ -229,7 +230,11 @@ const Kind& kind_of(const CsvTable& table) {
 void read_points(const CsvTable& table, Measurements& into) {
     const auto& kind = kind_of(table);
     if (table.rows() == 0) fail(ErrorKind::input, "{}: has no rows", table.name());
-    for (std::size_t row = 0; row < table.rows(); ++row) kind.read(Row(table, row), into);
+    Provenance provenance(table, into);
+    for (std::size_t row = 0; row < table.rows(); ++row) {
+        kind.read(Row(table, row), into);
+        provenance.stamp(row);
+    }
 }
 
 }  // namespace pipeweaver::costdb

@@ -205,9 +205,8 @@ std::string plan_json(const Request& request, const Plan& plan) {
     json["partition"] = partition_json(plan.replicas.front().candidate.partition, request);
     json["share_of_time"] = shares_json(plan.shares);
     json["costs"] = costs_json(request.costs);
-    json["in_situ"] = {{"compute", in_situ_factors(request.cluster.device).compute},
-                       {"tp_exposed", in_situ_factors(request.cluster.device).tp_exposed},
-                       {"source", in_situ_factors(request.cluster.device).source}};
+    json["in_situ"] = {
+        {"compute", plan.in_situ.compute}, {"tp_exposed", plan.in_situ.tp_exposed}, {"source", plan.in_situ.source}};
     json["baselines"] = Writer::array();
     json["not_applicable"] = Writer::array();
     for (const Baseline& baseline : plan.baselines)

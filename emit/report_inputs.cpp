@@ -118,10 +118,9 @@ std::string costs_text(const std::optional<CostFile>& costs) {
                        costs->sha256.substr(0, 12));
 }
 
-std::string cluster_table(const Request& request) {
+std::string cluster_table(const Request& request, const emulator::InSituFactors& factors) {
     const auto& cluster = request.cluster;
     const auto& device = workloads::device(cluster.device);
-    const auto factors = in_situ_factors(cluster.device);
     return fact_table(
         {fact("cluster", cluster.name),
          fact("GPUs", fmt::format("{} x {}, {} a node", cluster.gpus, cluster.device, cluster.gpus_per_node)),
@@ -211,7 +210,7 @@ std::string inputs(const Request& request, const Plan& plan) {
     html += heading("Search") + search_table(request, plan);
     html += heading("Model") + "<div class=\"wide\">" + modules_table(request.model) + "</div>";
     html += sources_table(request.model);
-    html += heading("Cluster") + cluster_table(request);
+    html += heading("Cluster") + cluster_table(request, plan.in_situ);
     html += heading("Files to plan this again");
     html += folded("model file", fmt::format("<pre>{}</pre>\n", escape(to_json(request.model))), false);
     return html + folded("cluster file", fmt::format("<pre>{}</pre>\n", escape(to_json(request.cluster))), false);

@@ -8,7 +8,7 @@ namespace pipeweaver::emulator {
 
 LayerCosts::LayerCosts(const workloads::Model& model, const workloads::Cluster& cluster, const Layout& layout,
                        const costdb::CostDatabase& costs)
-    : model_(model), layout_(layout), costs_(costs), factors_(in_situ_factors(cluster.device)) {}
+    : model_(model), layout_(layout), costs_(costs), factors_(in_situ_factors(costs, cluster.device)) {}
 
 const PassCost& LayerCosts::layer(std::size_t module, std::int64_t layer, const PassShape& shape, PassKind pass) {
     const auto& network = model_.modules[module].architecture;

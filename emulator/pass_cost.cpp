@@ -41,6 +41,12 @@ InSituFactors in_situ_factors(std::string_view device) {
     return {1.0, 1.0, "none fitted"};
 }
 
+InSituFactors in_situ_factors(const costdb::CostDatabase& costs, std::string_view device) {
+    const auto& own = costs.measurements().in_situ;
+    if (!own) return in_situ_factors(device);
+    return {static_cast<double>(own->compute_ppm) / 1e6, static_cast<double>(own->tp_exposed_ppm) / 1e6, own->note};
+}
+
 costdb::Attention asked_for(const PackedAttention& query) {
     return costdb::equal_batch(query.shape, {query.lengths, query.keys});
 }

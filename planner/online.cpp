@@ -90,6 +90,7 @@ struct Prepared {
         const auto all = partition ? std::vector{*partition} : partitions(request, workload);
         compared = compare_all(request, costs, all, parts_of(request, shared.shares), execute);
         merge_baselines(compared, known);
+        known.in_situ = emulator::in_situ_factors(costs, request.cluster.device);
         known.torch.why_not = no_torch_schedule;
     }
 

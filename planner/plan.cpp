@@ -56,6 +56,7 @@ Plan make_plan(const Request& request, const costdb::CostDatabase& costs, const 
     std::vector<Compared> chosen;
     for (auto& replica : compared) chosen.push_back(std::move(replica[best]));
     Plan plan = assemble(request, shared, std::move(chosen), std::move(compare));
+    plan.in_situ = emulator::in_situ_factors(costs, request.cluster.device);
     plan.torch = make_torch_plan(request, costs, all, parts.front(), execute, limits(allowance, for_torch));
     if (request.for_torch && !plan.torch.found.schedule) fail(ErrorKind::limit, "torch-csv: {}", plan.torch.why_not);
     return plan;

@@ -51,6 +51,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace pipeweaver::costdb {
 
@@ -119,6 +120,9 @@ struct Elementwise {
 /// as whole numbers come. `shape.batch` and `shape.seq_len` are ignored. Throws Error{input} for no lengths, and for
 /// causal keys that are fewer than the positions.
 [[nodiscard]] Attention equal_batch(const Attention& shape, const PackedSequences& packed);
+
+/// Devices that a database file, or if `path` is empty the embedded one, has points of; sorted. Throws as read() does.
+[[nodiscard]] std::vector<std::string> devices_with_points(const std::filesystem::path& path = {});
 
 /// Costs of one device.
 class CostDatabase {

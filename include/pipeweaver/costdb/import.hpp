@@ -17,7 +17,8 @@
 //                dtype,tokens,hidden,ffn,top_k,experts,moe_tp,moe_ep,routing,latency_us       mixture of experts
 //                kind,pass,traffic_bytes,latency_us                                          memory-bound work
 //              Those without `layout`, `fraction_of_peak` or `gpus_per_node` may have spread_percent too: half the
-//              range that nine of ten repetitions lie in.
+//              range that nine of ten repetitions lie in. Any table may have source,origin,licence, as `costdb export`
+//              writes them: then each point keeps its own.
 //              Output of nccl-tests, told by its header line: costdb/nccl_tests.hpp. PyTorch traces: trace.hpp.
 // Duplicates   equal keys within one table become one point with their median (the lower of two middle ones).
 // Outliers     points more than 2 times off the line (in logarithms) between their neighbours along m, seq_len or the
@@ -28,7 +29,7 @@
 // Safety       a database is written beside its place and then renamed: whatever stops an import, it is the old or the
 //              new one; what is added to one is on the disk before. While one import adds, others wait (flock on the
 //              database itself, which ends with its process), up to a minute.
-// Database     SQLite, STRICT tables without rowid, whole nanoseconds; application id "PWCD", user_version 2; a table
+// Database     SQLite, STRICT tables without rowid, whole nanoseconds; application id "PWCD", user_version 3; a table
 //              `source` with device, file, origin, licence and SHA-256 of every table that went in.
 // Determinism  equal tables give equal bytes, with any version of SQLite that writes its format 3.
 #pragma once

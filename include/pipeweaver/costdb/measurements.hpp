@@ -12,6 +12,7 @@
 #include "pipeweaver/costdb/kinds.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -70,7 +71,16 @@ struct ElementwisePoint {
 
 /// A table that was imported.
 struct MeasurementOrigin {
-    std::string file, origin, licence;
+    std::string file, origin, licence, sha256;
+    std::int64_t transferred_permille = 0;  ///< above 0: not measured, but carried over from another device; nine of
+                                            ///< ten points that were measured lie within so many thousandths
+};
+
+/// How kernels in a step compare to kernels alone, fitted to measured steps of the device.
+struct InSitu {
+    std::int64_t compute_ppm = 1'000'000;     ///< millionths: on GEMM, attention and memory-bound kernels
+    std::int64_t tp_exposed_ppm = 1'000'000;  ///< millionths of tensor-parallel communication that are not hidden
+    std::string note;                         ///< what they were fitted to
 };
 
 struct Measurements {
@@ -82,6 +92,7 @@ struct Measurements {
     std::vector<MoePoint> moe;
     std::vector<ElementwisePoint> elementwise;
     std::vector<MeasurementOrigin> origins;
+    std::optional<InSitu> in_situ;
     std::string links_of;  ///< device whose point-to-point times these are, where it is another; else empty
 };
 

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace pipeweaver::emulator {
@@ -31,9 +32,12 @@ struct PassCost {
 struct InSituFactors {
     double compute = 1;     ///< on GEMM, attention and memory-bound kernels
     double tp_exposed = 1;  ///< share of tensor-parallel communication that is not hidden
-    std::string_view source;
+    std::string source;
 };
 [[nodiscard]] InSituFactors in_situ_factors(std::string_view device);
+
+/// The factors that the cost database holds (`costdb calibrate --steps`), else those of the device.
+[[nodiscard]] InSituFactors in_situ_factors(const costdb::CostDatabase& costs, std::string_view device);
 
 /// The attention over equal sequences that the database is asked for in place of a packed one.
 [[nodiscard]] costdb::Attention asked_for(const PackedAttention& query);

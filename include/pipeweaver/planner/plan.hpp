@@ -145,7 +145,8 @@ struct Plan {
     double mfu = 0;                             ///< model FLOPs / (GPUs * bf16 peak * step)
     double model_flops = 0;                     ///< of all replicas
     TimeShares shares;
-    RobustChoice choice;  ///< among what was found
+    emulator::InSituFactors in_situ;  ///< that all costs hold
+    RobustChoice choice;              ///< among what was found
     /// Against the fastest baseline first, then best_chain, (megatron, 1f1b), (megatron, interleaved) and
     /// (dip, dual-queue) as far as they apply, each once, with the chunks it is fastest with; nothing: none applies.
     std::optional<Robustness> robustness;
