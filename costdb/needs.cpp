@@ -18,8 +18,8 @@ constexpr std::int64_t largest_size = std::int64_t{1} << 32;
 constexpr double most_times = 1e15;
 
 void check_columns(const CsvTable& table) {
-    static const std::array<std::string, 10> known{"dtype",         "m",          "n",    "k", "pass", "batch", "times",
-                                                   "share_percent", "latency_us", "basis"};
+    static const std::array<std::string, 10> known{
+        "dtype", "m", "n", "k", "pass", "batch", "times", "share_percent", "estimate_us", "basis"};
     for (const auto& column : table.columns())
         if (std::find(known.begin(), known.end(), column) == known.end())
             fail(ErrorKind::input, "{}:1: {}", table.name(), unknown("column", column, known));

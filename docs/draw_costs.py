@@ -76,7 +76,7 @@ def scatter(points):
         yield text(LEFT + place(10**decade), TOP + SIDE + 18, label, 'text-anchor="middle"')
         yield text(LEFT - 6, TOP + SIDE - place(10**decade) + 4, label, 'text-anchor="end"')
     yield f'<path d="M{LEFT} {TOP + SIDE}L{LEFT + SIDE} {TOP}" stroke="#888" />'
-    for op, color in COLORS.items():
+    for op, color in reversed(COLORS.items()):
         some = [p for p in points if p["op"] == op and p["left_out"] == "points"]
         for p in some[::max(1, len(some) // 300)]:
             x, y = LEFT + place(float(p["truth_us"])), TOP + SIDE - place(float(p["answer_us"]))
@@ -92,7 +92,7 @@ def bars(rows):
     wanted.sort(key=lambda r: (list(COLORS).index(r["op"]), r["kind"], r["device"]))
     left, wide, most = LEFT + SIDE + 300, 200, 40
     step = SIDE / len(wanted)
-    yield text(left, TOP - 10, "error: median to nine of ten, percent")
+    yield text(left + wide, TOP - 10, "error in percent: from the median to nine of ten", 'text-anchor="end"')
     for tick in range(0, most + 1, 10):
         x = left + tick / most * wide
         yield f'<path d="M{x} {TOP}V{TOP + SIDE}" stroke="#8886" />'
