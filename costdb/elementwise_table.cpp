@@ -8,8 +8,9 @@
 namespace pipeweaver::costdb {
 
 ElementwiseTable::ElementwiseTable(const std::vector<ElementwisePoint>& measured) {
-    std::map<Key, std::vector<std::pair<std::int64_t, std::int64_t>>> parts;
-    for (const auto& p : measured) parts[{p.kind, p.pass}].emplace_back(p.traffic_bytes, p.latency_ns);
+    std::map<Key, std::vector<LinkPoint>> parts;
+    for (const auto& p : measured)
+        parts[{p.kind, p.pass}].push_back({p.traffic_bytes, p.latency_ns, p.spread_permille});
     for (auto& [key, points] : parts) curves_.emplace_back(key, Curve(std::move(points)));
 }
 
@@ -19,7 +20,8 @@ Answer ElementwiseTable::cost(const DeviceFacts& device, const Elementwise& quer
     const auto found = std::find_if(curves_.begin(), curves_.end(), [&](const auto& c) { return c.first == key; });
     if (found != curves_.end()) {
         const auto reading = found->second.at(query.traffic.count);
-        if (reading.basis == Basis::exact) return {reading.ns, Basis::exact, error(Region::exact)};
+        if (reading.basis == Basis::exact)
+            return {reading.ns, Basis::exact, exact_error_percent(reading.spread_permille)};
         if (reading.basis == Basis::interpolated) return {reading.ns, Basis::interpolated, error(Region::on_grid)};
     }
     constexpr double share_of_bandwidth = 0.8;
