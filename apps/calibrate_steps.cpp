@@ -35,6 +35,7 @@ void calibrate_steps(const std::string& steps, const std::string& device, const 
         database.empty() ? costdb::CostDatabase::embedded(device) : costdb::CostDatabase::read(database, device);
     const auto known = emulator::in_situ_factors(costs, costs.device());
     std::vector<double> before;
+    before.reserve(measured.size());
     for (const auto& step : measured) before.push_back(costdb::error_percent(step, {known.compute, known.tp_exposed}));
     const auto factors = costdb::fit_factors(measured);
     auto points = costs.measurements();

@@ -7,7 +7,7 @@
 
 namespace pipeweaver::costdb {
 
-inline std::string with_pass(std::string kind, Pass pass) {
+inline std::string with_pass(const std::string& kind, Pass pass) {
     return pass == Pass::forward ? kind : kind + ' ' + std::string(name_of(pass));
 }
 

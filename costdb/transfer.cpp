@@ -139,6 +139,7 @@ std::vector<Gemm> shapes_to_measure(const CostDatabase& donor, std::span<const N
             chosen.push_back(format.needs[i]);
     std::sort(chosen.begin(), chosen.end());
     std::vector<Gemm> gemms;
+    gemms.reserve(chosen.size());
     for (const auto i : chosen) gemms.push_back(needs[i].gemm);
     return gemms;
 }
