@@ -47,11 +47,12 @@ double gemm_roofline_us(const DeviceFacts& device, Dtype dtype, const GemmShape&
 
 double gemm_tiles_us(const DeviceFacts& device, Dtype dtype, const GemmShape& s) {
     const auto units = static_cast<double>(device.multiprocessors);
+    const double share = s.batch * (1 - 1e-12) / units;           // below whole waves, not above them by rounding
     const double unit_us = units * 2 * s.k / device.peak(dtype);  // of one wave, per element of a tile
     const double sum_us = split_traffic * s.batch * s.m * s.n / device.bytes_per_us;
     double best = HUGE_VAL;
     for (const auto& tile : tiles) {
-        const double full = s.batch * whole(s.m * tile.per_row) * whole(s.n * tile.per_column) / units;
+        const double full = share * whole(s.m * tile.per_row) * whole(s.n * tile.per_column);
         const double wave_us = unit_us * tile.elements;
         const double least_us = full * wave_us;  // nothing waits
         if (least_us >= best) continue;
