@@ -37,7 +37,7 @@ enum class Region : std::uint8_t {
 /// far off the values around are (Estimate::doubt), where a grid says so.
 double error_percent(Subject subject, Family family, Region region, bool big, double doubt = 0);
 
-/// Of a measured point: its spread, and no less than 2 %.
+/// Of a measured point: its spread, and no less than 4 %, what sources differ by.
 double exact_error_percent(std::int64_t spread_permille);
 
 /// Error of two independent steps.

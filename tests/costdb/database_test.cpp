@@ -197,14 +197,14 @@ TEST_CASE("a number of key heads that was not measured lies between those that w
     CHECK(sixteen.duration <= std::max(eight.duration, all.duration));
 }
 
-TEST_CASE("an exact answer is as wrong as its repetitions were apart, and no less than 2 percent") {
+TEST_CASE("an exact answer is as wrong as its repetitions were apart, and no less than 4 percent") {
     auto points = one_line();
     points.gemm[0].spread_permille = 73;
     points.gemm[1].spread_permille = 4;
     const auto database = CostDatabase::from(points);
 
     CHECK(database.cost(Gemm{.m = 1024, .n = 1024, .k = 1024}).error_percent == doctest::Approx(7.3));
-    CHECK(database.cost(Gemm{.m = 4096, .n = 1024, .k = 1024}).error_percent == doctest::Approx(2));
+    CHECK(database.cost(Gemm{.m = 4096, .n = 1024, .k = 1024}).error_percent == doctest::Approx(4));
 }
 
 TEST_CASE("packed sequences of equal length cost exactly what the padded batch does") {
