@@ -12,14 +12,15 @@ namespace pipeweaver::costdb {
 
 namespace {
 
-/// Percent: floor + slope * doubt on the grid, floor + slope * sqrt(doubt) elsewhere, doubt in percent: misses far from
-/// the query tell less of it.
+/// Percent: floor + slope * doubt on the grid and beyond curves, floor + slope * sqrt(doubt) elsewhere, doubt in
+/// percent: misses far from the query tell less of it.
 struct Line {
     double floor = 0, slope = 0;
 };
 struct Errors {
     Line on_grid, off_grid, beyond;
     double like = 0, unlike = 0, modelled = 0;
+    bool is_curve = false;
 };
 struct Row {
     Errors small, big;
@@ -47,10 +48,10 @@ constexpr Row ampere_causal{{{0, 1.5}, {0, 4}, {18, 8.5}, 25, 45, 64.1}, {{0, 1.
 constexpr Row hopper_causal{{{0, 1.5}, {0, 4.4}, {29, 1}, 25, 45, 69.5}, {{0, 1.5}, {0, 3.7}, {0, 6}, 15, 77, 49.3}};
 constexpr Row hopper_encoder{{{1.5, 1.4}, {0, 6.5}, {8, 4.5}, 35, 265, 58.5},
                              {{1.5, 1.4}, {0, 6}, {5, 2}, 18, 150, 17.5}};
-constexpr Errors collective{{1.5, 1.4}, {1.5, 1.4}, {20, 1}, 13.3, 13.3, 43};
-constexpr Errors collective_nodes{{0, 2.6}, {0, 2.6}, {0, 4.5}, 2.9, 2.9, 54.3};
+constexpr Errors collective{{1.5, 1.7}, {1.5, 1.7}, {4, 2}, 13.3, 13.3, 43, true};
+constexpr Errors collective_nodes{{0, 2.7}, {0, 2.7}, {2.5, 2}, 13.3, 13.3, 54.3, true};
 // Of another device's links: what H100's sweeps inside a node say of H200's.
-constexpr Errors point_to_point{{0, 1.5}, {0, 1.5}, {6.5, 0.9}, 10, 10, 84};
+constexpr Errors point_to_point{{0, 1.9}, {0, 1.9}, {2, 2}, 10, 10, 84, true};
 constexpr Errors moe{{2, 1.5}, {2, 1.5}, {15.5, 2.9}, 54.5, 54.5, 149};
 
 // Published shares of the bandwidth that such kernels reach are 0.67-0.91 (SimuMax system files); 0.8 is assumed.
@@ -98,7 +99,7 @@ double percent_of(const Errors& errors, Region region, double doubt) {
         case Region::off_grid:
             return errors.off_grid.floor + errors.off_grid.slope * std::sqrt(doubt);
         case Region::beyond:
-            return errors.beyond.floor + errors.beyond.slope * std::sqrt(doubt);
+            return errors.beyond.floor + errors.beyond.slope * (errors.is_curve ? doubt : std::sqrt(doubt));
         case Region::like:
             return errors.like;
         case Region::unlike:

@@ -8,6 +8,15 @@
 
 namespace pipeweaver::costdb {
 
+namespace {
+
+// How far off a line from an end is, for each factor of e that it reaches: some, and more where the end is still far
+// from what the line tends to, all bandwidth above and all start-up below.
+constexpr double doubt_per_e = 0.01;
+constexpr double doubt_per_e_unsettled = 0.25;
+
+}  // namespace
+
 Curve::Curve(std::vector<LinkPoint> points) : points_(std::move(points)) {
     std::sort(points_.begin(), points_.end(), [](const LinkPoint& a, const LinkPoint& b) { return a.bytes < b.bytes; });
     for (const auto& p : points_)
@@ -21,18 +30,48 @@ Curve::Curve(std::vector<LinkPoint> points) : points_(std::move(points)) {
         knots_.front().miss = knots_[1].miss;
         knots_.back().miss = knots_[knots_.size() - 2].miss;
     }
+    if (points_.empty()) return;
+    constexpr std::int64_t reach = 16;
+    first_ = fit(smallest(), reach * smallest());
+    last_ = fit(largest() / reach, largest());
+}
+
+/// The line with the least squares of relative errors over the points of these sizes; neither part is below 0.
+Curve::Affine Curve::fit(std::int64_t from, std::int64_t to) const {
+    double xx = 0, xz = 0, zz = 0, x_sum = 0, z_sum = 0;
+    for (const auto& p : points_) {
+        if (p.bytes < from || p.bytes > to) continue;
+        const double x = 1 / static_cast<double>(p.ns), z = static_cast<double>(p.bytes) * x;
+        xx += x * x;
+        xz += x * z;
+        zz += z * z;
+        x_sum += x;
+        z_sum += z;
+    }
+    const double determinant = xx * zz - xz * xz;
+    const Affine line{(x_sum * zz - z_sum * xz) / determinant, (z_sum * xx - x_sum * xz) / determinant};
+    const bool is_one_point = !(determinant > 1e-9 * xx * zz);
+    if (is_one_point || line.startup < 0) return {0, z_sum / zz};
+    if (line.per_byte < 0) return {x_sum / xx, 0};
+    return line;
+}
+
+Curve::Reading Curve::beyond(std::size_t end, const Affine& line, std::int64_t bytes) const {
+    const auto& p = points_[end];
+    const double times = line.at(bytes) / line.at(p.bytes);
+    const double away = std::abs(std::log(static_cast<double>(bytes)) - knots_[end].log_bytes);
+    const double startup_share = line.startup / line.at(p.bytes);
+    const double unsettled = bytes > p.bytes ? startup_share : 1 - startup_share;
+    return {static_cast<double>(p.ns) * times, Basis::extrapolated,
+            knots_[end].miss + away * (doubt_per_e + doubt_per_e_unsettled * unsettled)};
 }
 
 Curve::Reading Curve::at(std::int64_t bytes) const {
     const auto above = std::lower_bound(points_.begin(), points_.end(), bytes,
                                         [](const LinkPoint& p, std::int64_t size) { return p.bytes < size; });
-    if (above == points_.end()) {
-        const auto& last = points_.back();
-        const double times = static_cast<double>(bytes) / static_cast<double>(last.bytes);
-        return {static_cast<double>(last.ns) * times, Basis::extrapolated, knots_.back().miss};
-    }
+    if (above == points_.end()) return beyond(points_.size() - 1, last_, bytes);
     if (above->bytes == bytes) return {static_cast<double>(above->ns), Basis::exact, 0, above->spread_permille};
-    if (above == points_.begin()) return {static_cast<double>(above->ns), Basis::extrapolated, knots_.front().miss};
+    if (above == points_.begin()) return beyond(0, first_, bytes);
     const auto& high = knots_[static_cast<std::size_t>(above - points_.begin())];
     const auto& low = knots_[static_cast<std::size_t>(above - points_.begin()) - 1];
     const double t = (std::log(static_cast<double>(bytes)) - low.log_bytes) / (high.log_bytes - low.log_bytes);

@@ -16,7 +16,8 @@ struct LinkPoint {
     std::int64_t bytes = 0, ns = 0, spread_permille = 0;
 };
 
-/// Time over message size: linear in logarithms between points; held below the first, proportional above the last.
+/// Time over message size: linear in logarithms between points; beyond them as a start-up time and a bandwidth say that
+/// fit the nearest points, within a factor of 16 of the end, from the end's own time on.
 class Curve {
 public:
     Curve() = default;
@@ -41,8 +42,17 @@ private:
     struct Knot {
         double log_bytes = 0, log_ns = 0, miss = 0;
     };
+    /// startup + bytes / speed, in any unit of time.
+    struct Affine {
+        double startup = 0, per_byte = 0;
+        double at(std::int64_t bytes) const { return startup + per_byte * static_cast<double>(bytes); }
+    };
+    Affine fit(std::int64_t from, std::int64_t to) const;
+    Reading beyond(std::size_t end, const Affine& line, std::int64_t bytes) const;
+
     std::vector<LinkPoint> points_;
     std::vector<Knot> knots_;  // of the points
+    Affine first_, last_;      // of the ends
 };
 
 class LinkTable {

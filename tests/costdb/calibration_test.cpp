@@ -173,11 +173,15 @@ TEST_CASE("of left-out collectives and transfers, 85 to 95 percent lie within th
         };
         out(of("collective on_grid", Basis::interpolated, false), one_of_ten<CollectivePoint>(1));
         out(of("collective_nodes on_grid", Basis::interpolated, true), one_of_ten<CollectivePoint>(1));
-        out(of("collective beyond", Basis::extrapolated, false), [](const auto& p, auto) {
-            return p.source == LinkSource::sweep && (p.message_bytes >= 1 << 27 || p.message_bytes < 4096);
-        });
-        out(of("collective_nodes beyond", Basis::extrapolated, true),
-            [](const auto& p, auto) { return p.message_bytes > 50'000'000 || p.message_bytes < 20'000; });
+        for (const int octaves : {25, 26, 27})
+            out(of("collective beyond", Basis::extrapolated, false), [=](const auto& p, auto) {
+                return p.source == LinkSource::sweep &&
+                       (p.message_bytes >= std::int64_t{1} << octaves || p.message_bytes < 4096);
+            });
+        for (const std::int64_t most : {20'000'000, 50'000'000})
+            out(of("collective_nodes beyond", Basis::extrapolated, true), [=](const auto& p, auto) {
+                return p.source == LinkSource::nodes && (p.message_bytes > most || p.message_bytes < most / 400);
+            });
         out(of("collective like", Basis::interpolated, false),
             [](const auto& p, auto) { return p.source != LinkSource::nodes && p.gpus == 4; });
         out(of("collective modelled", Basis::modelled, false),
