@@ -31,7 +31,8 @@ double forward_flops(const StepInput& input, std::size_t module, const PassShape
 }
 
 // Gradients of a rank are reduced over the replicas once its last backward ends; the halves of a tied embedding are
-// summed over their two ranks. Both are exposed: nothing of this rank is left to hide them.
+// summed over their two ranks. Both are exposed: nothing of this rank is left to hide them. All GPUs of a node do so at
+// once and share its network.
 std::vector<Operator> tail_of(const StepInput& input, const RankParameters& rank) {
     const std::int64_t dp = input.layout.dp;
     const std::int64_t replicas_in_node =
@@ -39,8 +40,12 @@ std::vector<Operator> tail_of(const StepInput& input, const RankParameters& rank
     std::vector<Operator> tail;
     const auto add = [&](std::string_view name, CollectiveKind kind, std::int64_t gpus, std::int64_t per_node,
                          std::int64_t bytes) {
+        const Bandwidth share{input.cluster->network.bytes_per_second * per_node / input.cluster->gpus_per_node};
         tail.push_back(
-            {name, costdb::Collective{.kind = kind, .gpus = gpus, .gpus_per_node = per_node, .message = {bytes}}, {}});
+            {name,
+             costdb::Collective{
+                 .kind = kind, .gpus = gpus, .gpus_per_node = per_node, .message = {bytes}, .network = share},
+             {}});
     };
     if (dp > 1 && rank.trained > 0) {
         add("reduce gradients", CollectiveKind::reduce_scatter, dp, replicas_in_node, 4 * rank.trained);
