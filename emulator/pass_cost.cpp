@@ -1,5 +1,7 @@
 #include "pipeweaver/emulator/pass_cost.hpp"
 
+#include "emulator/device_constants.hpp"
+
 #include <algorithm>
 #include <cmath>
 
@@ -32,12 +34,15 @@ PassCost operator*(std::int64_t times, const PassCost& cost) {
 }
 
 InSituFactors in_situ_factors(std::string_view device) {
+    if (const auto fitted = fitted_constants(device))
+        return {fitted->compute, fitted->collectives, std::string(fitted->rows)};
+    const auto like = [](std::string_view other, std::string_view source) {
+        const auto fitted = *fitted_constants(other);
+        return InSituFactors{fitted.compute, fitted.collectives, std::string(source)};
+    };
     if (device.starts_with("a100"))
-        return {1.02, 1.0, "109 A100 runs of vTrain (64-512 GPUs): mean error 9.0 % -> 7.9 %"};
-    if (device.starts_with("h100"))
-        return {1.075, 0.35, "12 H100 runs of MLPerf Training 4.1/5.0 and Megatron-Bridge: mean error 11.4 % -> 2.1 %"};
-    if (device.starts_with("h")) return {1.075, 0.35, "assumed as on H100: no runs of this device were at hand"};
-    if (device.starts_with("b200")) return {1.14, 1.25, "15 B200 runs of SimuMax: mean error 10.6 % -> 2.3 %"};
+        return like("a100_sxm", "assumed as on A100-SXM: no runs of this device were at hand");
+    if (device.starts_with("h")) return like("h100_sxm", "assumed as on H100: no runs of this device were at hand");
     return {1.0, 1.0, "none fitted"};
 }
 
