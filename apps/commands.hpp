@@ -17,5 +17,6 @@ void add_bench_dip(CLI::App& bench);
 void add_bench_emulator(CLI::App& bench);
 void add_list(CLI::App& program);
 void add_show(CLI::App& program);
+void add_validate(CLI::App& program);
 
 }  // namespace pipeweaver::apps

@@ -1,0 +1,189 @@
+// pipeweaver validate: published runs to predictions and an error table.
+#include "apps/commands.hpp"
+#include "apps/console.hpp"
+#include "apps/manual.hpp"
+#include "apps/options.hpp"
+#include "pipeweaver/base/csv.hpp"
+#include "pipeweaver/base/files.hpp"
+#include "pipeweaver/emulator/run_errors.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace pipeweaver::apps {
+
+namespace {
+
+using emulator::Errors;
+using emulator::PredictedRows;
+using emulator::Prediction;
+using emulator::SourceErrors;
+
+std::vector<Prediction> predict_all(const std::vector<emulator::PublishedRun>& runs) {
+    std::map<std::string, costdb::CostDatabase> known;
+    const auto costs = [&](const std::string& device) -> const costdb::CostDatabase& {
+        if (const auto found = known.find(device); found != known.end()) return found->second;
+        return known.emplace(device, costdb::CostDatabase::embedded(device)).first->second;
+    };
+    std::vector<Prediction> predictions;
+    for (const auto& run : runs) predictions.push_back(emulator::predict(run, costs));
+    return predictions;
+}
+
+std::string predictions_csv(const CsvTable& table, const std::vector<Prediction>& predictions) {
+    std::string csv;
+    for (const auto& column : table.columns()) csv += csv_cell(column) + ',';
+    csv += "predicted_step_time_s,predicted_memory_gib,status,reason\n";
+    const auto number = [](const std::optional<double>& value, int digits) {
+        return value ? fmt::format("{:.{}f}", *value, digits) : std::string();
+    };
+    for (std::size_t row = 0; row < table.rows(); ++row) {
+        for (std::size_t column = 0; column < table.columns().size(); ++column)
+            csv += csv_cell(table.text(row, column)) + ',';
+        const Prediction& one = predictions[row];
+        csv += fmt::format("{},{},{},{}\n", number(one.step_time_s, 6), number(one.memory_gib, 3),
+                           one.refused() ? "refused" : "predicted", csv_cell(one.reason));
+    }
+    return csv;
+}
+
+std::string_view name_of(const SourceErrors& source) {
+    return source.source.empty() ? "(no source)" : std::string_view(source.source);
+}
+
+std::string kind_of(const PredictedRows& kind) { return kind.device + (kind.experts ? ", experts" : ""); }
+
+std::string figures(const Errors& errors) {
+    if (errors.rows == 0) return fmt::format("{:>5} {:>39}", 0, "");
+    return fmt::format("{:>5} {:>7.2f} {:>7.2f} {:>7.2f} {:>7.2f} {:>+7.2f}", errors.rows, errors.mean_percent,
+                       errors.median_percent, errors.p90_percent, errors.max_percent, errors.bias_percent);
+}
+
+void print_kind(const PredictedRows& kind, std::string_view source) {
+    fmt::print("{:<20} time   {}  {}\n", kind_of(kind), figures(kind.step_time), source);
+    if (kind.memory.rows > 0) fmt::print("{:<20} memory {}  {}\n", kind_of(kind), figures(kind.memory), source);
+}
+
+void print_errors(const std::vector<SourceErrors>& sources, const std::vector<PredictedRows>& together) {
+    fmt::print("{:<20} {:<6} {:>5} {:>7} {:>7} {:>7} {:>7} {:>7}  {}\n", "|error| in percent", "", "n", "MAPE",
+               "median", "p90", "max", "bias", "source");
+    for (const SourceErrors& source : sources)
+        for (const PredictedRows& kind : source.predicted) print_kind(kind, name_of(source));
+    if (sources.size() > 1)
+        for (const PredictedRows& kind : together) print_kind(kind, "all");
+}
+
+void print_refused(const std::vector<SourceErrors>& sources) {
+    std::size_t rows = 0, refused = 0;
+    for (const SourceErrors& source : sources) {
+        rows += source.rows;
+        refused += source.refused_rows();
+    }
+    fmt::print("\n{} of {} rows refused\n", refused, rows);
+    for (const SourceErrors& source : sources) {
+        if (source.refused.empty()) continue;
+        fmt::print("{:>5}  {}\n", source.refused_rows(), name_of(source));
+        for (const auto& one : source.refused) fmt::print("{:>12}  {}\n", one.rows, one.reason);
+    }
+}
+
+nlohmann::ordered_json to_json(const Errors& errors) {
+    nlohmann::ordered_json json{{"n", errors.rows}};
+    if (errors.rows == 0) return json;
+    json["mape_percent"] = errors.mean_percent;
+    json["median_percent"] = errors.median_percent;
+    json["p90_percent"] = errors.p90_percent;
+    json["max_percent"] = errors.max_percent;
+    json["bias_percent"] = errors.bias_percent;
+    return json;
+}
+
+nlohmann::ordered_json to_json(const std::vector<PredictedRows>& kinds) {
+    auto list = nlohmann::ordered_json::array();
+    for (const PredictedRows& kind : kinds)
+        list.push_back({{"device", kind.device},
+                        {"experts", kind.experts},
+                        {"rows", kind.rows},
+                        {"step_time", to_json(kind.step_time)},
+                        {"memory", to_json(kind.memory)}});
+    return list;
+}
+
+nlohmann::ordered_json to_json(const SourceErrors& source) {
+    auto refused = nlohmann::ordered_json::array();
+    for (const auto& one : source.refused) refused.push_back({{"reason", one.reason}, {"rows", one.rows}});
+    return {{"source", source.source},
+            {"rows", source.rows},
+            {"predicted", to_json(source.predicted)},
+            {"refused", refused}};
+}
+
+nlohmann::ordered_json to_json(const std::vector<SourceErrors>& sources, const std::vector<PredictedRows>& together) {
+    std::size_t rows = 0, refused = 0;
+    auto list = nlohmann::ordered_json::array();
+    for (const SourceErrors& source : sources) {
+        rows += source.rows;
+        refused += source.refused_rows();
+        list.push_back(to_json(source));
+    }
+    return {{"format", "pipeweaver-validation/1"},
+            {"rows", rows},
+            {"predicted", rows - refused},
+            {"refused", refused},
+            {"sources", list},
+            {"all", to_json(together)}};
+}
+
+struct Validate {
+    explicit Validate(CLI::App& app) {
+        add_operand(app, "runs", runs_file, "RUNS.csv", "runs, one a row; docs/formats.md has the columns")->required();
+        app.add_option("--out", out, "the runs with predicted_step_time_s,predicted_memory_gib,status,reason")
+            ->type_name("FILE")
+            ->group("Output");
+        console.add_to(app);
+    }
+
+    void run() const {
+        const auto table = CsvTable::read(runs_file);
+        const auto runs = emulator::read_published_runs(table);
+        const auto predictions = predict_all(runs);
+        if (!out.empty()) {
+            write_files({{out, predictions_csv(table, predictions)}});
+            console.say(fmt::format("{}: {} rows", out, runs.size()));
+        }
+        const auto sources = emulator::errors_by_source(runs, predictions);
+        const auto together = emulator::errors_of_all(runs, predictions);
+        if (console.json) {
+            fmt::print("{}\n", to_json(sources, together).dump());
+            return;
+        }
+        print_errors(sources, together);
+        print_refused(sources);
+    }
+
+    std::string runs_file, out;
+    Console console;
+};
+
+}  // namespace
+
+void add_validate(CLI::App& program) {
+    add_command<Validate>(
+        program, "validate", "predict published training runs, and how wrong that is",
+        {.synopsis = "RUNS.csv [--out FILE] [--json]",
+         .description = "Predicts step time and memory of training runs from their columns, and compares them with "
+                        "what was measured, by source.\n"
+                        "An empty cell is unknown. A row that cannot be predicted is refused with the reason; nothing "
+                        "is guessed, and what is taken for granted is said beside the prediction.",
+         .examples = {{"Four runs", "pipeweaver validate examples/runs.csv --out predictions.csv"},
+                      {"The errors, for a program to read", "pipeweaver validate examples/runs.csv --json"}},
+         .files = {},
+         .see_also = {"docs/accuracy.md", "docs/formats.md", "pipeweaver costdb query"}});
+}
+
+}  // namespace pipeweaver::apps
