@@ -31,6 +31,7 @@ std::vector<Prediction> predict_all(const std::vector<emulator::PublishedRun>& r
         return known.emplace(device, costdb::CostDatabase::embedded(device)).first->second;
     };
     std::vector<Prediction> predictions;
+    predictions.reserve(runs.size());
     for (const auto& run : runs) predictions.push_back(emulator::predict(run, costs));
     return predictions;
 }
@@ -46,7 +47,7 @@ std::string predictions_csv(const CsvTable& table, const std::vector<Prediction>
         for (std::size_t column = 0; column < table.columns().size(); ++column)
             csv += csv_cell(table.text(row, column)) + ',';
         const Prediction& one = predictions[row];
-        csv += fmt::format("{},{},{},{}\n", number(one.step_time_s, 6), number(one.memory_gib, 3),
+        csv += fmt::format("{},{},{},{}\n", number(one.step_time_s, 9), number(one.memory_gib, 3),
                            one.refused() ? "refused" : "predicted", csv_cell(one.reason));
     }
     return csv;

@@ -11,7 +11,7 @@ std::optional<FittedConstants> fitted_constants(std::string_view device) {
                                .host_us = 925,
                                .rows =
                                    "49 runs of 64-512 GPUs (compute, network share) and 714 of 2-8 GPUs (host) of "
-                                   "vTrain: mean error 9.0 % -> 7.9 % and 33 % -> 6 %"};
+                                   "vTrain: mean error 9.0 % -> 7.8 % and 33 % -> 6 %"};
     // Two. Compute 1.125 with 0.25 is as good: the runs do not tell them apart.
     if (device == "h100_sxm")
         return FittedConstants{.compute = 1.075,

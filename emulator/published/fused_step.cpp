@@ -98,7 +98,7 @@ private:
     // Inputs, weights and outputs of the four products become fp8, and are transposed for the backward.
     double casts_ns() const {
         const std::int64_t columns = 2 * network_.hidden + network_.heads * network_.head_dim + network_.ffn;
-        const double bytes = 3 * static_cast<double>(m_ * columns / run_.layout.tp);
+        const double bytes = 3 * static_cast<double>(m_ * columns) / static_cast<double>(run_.layout.tp);
         return fitted_.compute * (1 + 1.6) * traffic_ns(costs_, bytes);
     }
 

@@ -48,7 +48,8 @@ double traffic_ns(const CostDatabase& costs, double bytes) { return ns(costs.cos
 double collective_ns(const CostDatabase& costs, CollectiveKind kind, std::int64_t gpus, double bytes) {
     if (gpus < 2) return 0;
     if (costs.device() == "b200") return b200_collective_ns(kind, gpus, bytes);
-    return ns(costs.cost(costdb::Collective{.kind = kind, .gpus = gpus, .message = whole(bytes)}));
+    const auto dtype = kind == CollectiveKind::all_reduce ? costdb::Dtype::fp32 : costdb::Dtype::bf16;
+    return ns(costs.cost(costdb::Collective{.kind = kind, .dtype = dtype, .gpus = gpus, .message = whole(bytes)}));
 }
 
 double gemm_ns(const CostDatabase& costs, const costdb::Gemm& gemm) { return ns(costs.cost(gemm)); }

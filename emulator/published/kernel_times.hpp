@@ -14,7 +14,8 @@ namespace pipeweaver::emulator {
 /// Memory-bound work that reads and writes so many bytes.
 [[nodiscard]] double traffic_ns(const costdb::CostDatabase& costs, double bytes);
 
-/// One of bf16 values over `gpus` of a node; 0 for one GPU. B200, whose cost tables hold none: size / bandwidth + steps
+/// One over `gpus` of a node; 0 for one GPU. All-reduces are asked for in fp32, for which the tables have a dense sweep
+/// up to 1 GiB on A100: only the bytes matter. B200, whose cost tables hold none: size / bandwidth + steps
 /// with the constants that SimuMax's system file gives for its NVLink (Apache-2.0).
 [[nodiscard]] double collective_ns(const costdb::CostDatabase& costs, costdb::CollectiveKind kind, std::int64_t gpus,
                                    double bytes);

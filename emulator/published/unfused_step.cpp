@@ -34,6 +34,7 @@ public:
     double total_ns() const {
         const auto layers = run_.layers_of_ranks();
         std::vector<double> ranks;
+        ranks.reserve(layers.size());
         const double layer = layer_ns();
         for (const std::int64_t count : layers) ranks.push_back(static_cast<double>(count) * layer);
         ranks.front() += embedding_ns();
@@ -48,12 +49,24 @@ private:
     double network() const { return network_bytes_per_ns * fitted_.network_share; }
 
     // Over more than a node: inside each, and a ring of nodes.
-    double all_reduce_ns(double bytes) const {
-        const std::int64_t tp = run_.layout.tp;
-        const double inside = collective_ns(costs_, CollectiveKind::all_reduce, std::min(tp, node), bytes);
-        if (tp <= node) return inside;
+    double all_reduce_ns(double bytes) const { return inside_ns(CollectiveKind::all_reduce, bytes) + across_ns(bytes); }
+
+    // A tensor that the ranks of tensor parallelism have parts or summands of, made whole for all: at once, or with
+    // sequence parallelism as a reduce-scatter behind one block and an all-gather before the next.
+    double exchange_ns() const {
+        const double bytes = 2 * m_ * h_;
+        if (!run_.sequence_parallel) return all_reduce_ns(bytes);
+        return inside_ns(CollectiveKind::all_gather, bytes) + inside_ns(CollectiveKind::reduce_scatter, bytes) +
+               across_ns(bytes);
+    }
+
+    double inside_ns(CollectiveKind kind, double bytes) const {
+        return collective_ns(costs_, kind, std::min(run_.layout.tp, node), bytes);
+    }
+
+    double across_ns(double bytes) const {
         const double nodes = t_ / static_cast<double>(node);
-        return inside + 2 * (nodes - 1) / nodes * bytes / network();
+        return nodes > 1 ? 2 * (nodes - 1) / nodes * bytes / network() : 0;
     }
 
     bool recomputes_all() const { return run_.recomputation == Recomputation::full; }
@@ -67,7 +80,7 @@ private:
         const auto attention = unfused_attention(costs_, run_.micro_batch, run_.network.heads / layout.tp, run_.seq,
                                                  run_.network.head_dim);
         const double traffic = traffic_ns(costs_, norm_and_activation_bytes());
-        const double sums = 2 * all_reduce_ns(2 * m_ * h_);
+        const double sums = 2 * exchange_ns();
         const double forward = fitted_.compute * (forward_gemms + attention.forward_ns + traffic) + sums;
         const double backward = fitted_.compute * (backward_gemms + attention.backward_ns + 1.5 * traffic) + sums;
         const double again = recomputes_all()                                 ? forward
@@ -89,7 +102,7 @@ private:
         return 1e3 * fitted_.host_us * (1 + again + 1.3 + (fallback ? 0.5 * (2 + again) : 0));
     }
 
-    double embedding_ns() const { return traffic_ns(costs_, 12 * m_ * h_) + all_reduce_ns(2 * m_ * h_); }
+    double embedding_ns() const { return traffic_ns(costs_, 12 * m_ * h_) + exchange_ns(); }
 
     // The loss over parts of the vocabulary: logits, their gradient, softmax in fp32, three small all-reduces. Launches
     // as many kernels as two layers.

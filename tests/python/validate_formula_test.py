@@ -41,17 +41,20 @@ def step_seconds(row, ask):
              for name in ("forward", "backward")}
     inside = min(8 // t, d)
     parameters = (layers // p * (4 * h * h + 2 * h * ffn) + vocab * h) / t
-    messages = [(t, 2 * m * h), (t, 4 * m)] + ([(inside, int(4 * parameters))] if inside > 1 else [])
-    reduced = ask("collective", "collective,gpus,message_bytes", [("all_reduce", *message) for message in messages])
+    messages = [(t, 2 * m * h), (t, 4 * m), (max(2, inside), int(4 * parameters))]
+    asked = [("all_reduce", "fp32", *message) for message in messages]
+    asked += [(kind, "bf16", t, 2 * m * h) for kind in ("all_gather", "reduce_scatter")]
+    reduced = ask("collective", "collective,dtype,gpus,message_bytes", asked)
+    exchange = sum(reduced[3:]) if "seq-parallel" in row["recompute"] else reduced[0]
 
     scores = b * (heads // t) * seq * seq
     product = max(2 * scores * (h // heads) / PEAK, 2 * scores / BANDWIDTH)
     norms = 22 * m * h / (t if "seq-parallel" in row["recompute"] else 1)
     traffic = (norms + 12 * m * h / t + 4 * m * ffn / t) / BANDWIDTH
     attention = 2 * product + 9 * scores / BANDWIDTH
-    forward = COMPUTE * (sum(gemms["forward"][:4]) + attention + traffic) + 2 * reduced[0]
+    forward = COMPUTE * (sum(gemms["forward"][:4]) + attention + traffic) + 2 * exchange
     backward = COMPUTE * (sum(gemms["backward"][:4]) + 4 * product + 12 * scores / BANDWIDTH + 1.5 * traffic)
-    backward += 2 * reduced[0]
+    backward += 2 * exchange
     full = row["recompute"] == "full"
     again = forward if full else COMPUTE * attention if row["recompute"].startswith("selective") else 0
     launches = 2.3 + full + (0.5 * (2 + full) if b * heads // t % 4 else 0)
@@ -59,7 +62,7 @@ def step_seconds(row, ask):
 
     head = gemms["forward"][4] + gemms["backward"][4] + 32 * m * vocab / t / BANDWIDTH + 3 * reduced[1]
     ranks = [layers // p * layer] * p
-    ranks[0] += 12 * m * h / BANDWIDTH + reduced[0]
+    ranks[0] += 12 * m * h / BANDWIDTH + exchange
     ranks[-1] += longer_of(COMPUTE * head, 2 * HOST * launches)
     link = NVLINK if t * d < 8 else NETWORK / 8
     transfer = 2 * (2 * m * h / t / link + 2 * m * h * (t - 1) / t / NVLINK) if p > 1 else 0
