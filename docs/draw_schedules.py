@@ -11,8 +11,16 @@ import pathlib
 import sys
 
 WIDTH, LEFT, ROW, GAP = 1000, 62, 20, 4
-COLORS = {("vit", "F"): "#7fb3d5", ("vit", "B"): "#2e6f9e", ("llm", "F"): "#f0b27a", ("llm", "B"): "#c0622d",
+COLORS = {("vit", "F"): "#7fb3d5", ("vit", "B"): "#2e6f9e", ("vit", "W"): "#6f8fb0",
+          ("llm", "F"): "#f0b27a", ("llm", "B"): "#c0622d", ("llm", "W"): "#b58463",
           ("vit+llm", "F"): "#a3c293", ("vit+llm", "B"): "#55803f"}
+PARTS = "forward", "backward", "weight"
+NAMES = {"F": "forward", "B": "backward", "W": "weight gradient"}
+
+
+def kind_of(task):
+    """An input gradient is drawn as the backward that others wait for."""
+    return task["module"], "B" if task["kind"] == "I" else task["kind"]
 
 
 def load(folder):
@@ -26,12 +34,12 @@ def duration(problem, solution, task, pairs):
         return task["duration_ns"]
     number, pair = pairs[task["id"]]
     mode = pair["modes"][solution["mode"][number]]
-    return mode["forward_ns"] if pair["forward"] == task["id"] else mode["backward_ns"]
+    part = next(part for part in PARTS if pair.get(part) == task["id"])
+    return mode[f"{part}_ns"]
 
 
 def bars(problem, solution, top, scale):
-    pairs = {task: (k, pair) for k, pair in enumerate(problem.get("pairs", []))
-             for task in (pair["forward"], pair["backward"])}
+    pairs = {pair[part]: (k, pair) for k, pair in enumerate(problem.get("pairs", [])) for part in PARTS if part in pair}
     for rank in range(len(problem["ranks"])):
         y = top + rank * (ROW + GAP)
         yield f'<text x="{LEFT - 8}" y="{y + 14}" text-anchor="end">rank {rank}</text>'
@@ -39,7 +47,7 @@ def bars(problem, solution, top, scale):
     for task in problem["tasks"]:
         x = LEFT + solution["start_ns"][task["id"]] * scale
         width = duration(problem, solution, task, pairs) * scale
-        color = COLORS.get((task["module"], task["kind"]), "#888")
+        color = COLORS.get(kind_of(task), "#888")
         y = top + task["rank"] * (ROW + GAP)
         yield f'<rect x="{x:.2f}" y="{y}" width="{max(width - 0.3, 0.2):.2f}" height="{ROW}" fill="{color}" />'
 
@@ -55,15 +63,15 @@ def main():
         parts.append(f'<text x="{LEFT}" y="{top - 8}" font-weight="bold">{html.escape(title)}: {seconds:.2f} s</text>')
         parts += bars(problem, solution, top, scale)
         top += len(problem["ranks"]) * (ROW + GAP) + 34
-    used = {(task["module"], task["kind"]) for _, problem, _ in loaded for task in problem["tasks"]}
+    used = {kind_of(task) for _, problem, _ in loaded for task in problem["tasks"]}
     x = LEFT
     for (module, kind), color in COLORS.items():
         if (module, kind) not in used:
             continue
-        name = f"{module} {'forward' if kind == 'F' else 'backward'}"
+        name = f"{module} {NAMES[kind]}"
         parts.append(f'<rect x="{x}" y="{top - 24}" width="14" height="14" fill="{color}" />')
         parts.append(f'<text x="{x + 19}" y="{top - 12}">{name}</text>')
-        x += 30 + 8 * len(name)
+        x += 26 + 6.3 * len(name)
     style = "text{font:13px sans-serif;fill:#777}"
     pathlib.Path(out).write_text(f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {top}" width="{WIDTH}">'
                                  f"<style>{style}</style>{''.join(parts)}</svg>\n")
