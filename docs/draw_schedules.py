@@ -69,9 +69,11 @@ def main():
         if (module, kind) not in used:
             continue
         name = f"{module} {NAMES[kind]}"
+        if x + 30 + 7 * len(name) > WIDTH:
+            x, top = LEFT, top + 22
         parts.append(f'<rect x="{x}" y="{top - 24}" width="14" height="14" fill="{color}" />')
         parts.append(f'<text x="{x + 19}" y="{top - 12}">{name}</text>')
-        x += 26 + 6.3 * len(name)
+        x += 30 + 7 * len(name)
     style = "text{font:13px sans-serif;fill:#777}"
     pathlib.Path(out).write_text(f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {top}" width="{WIDTH}">'
                                  f"<style>{style}</style>{''.join(parts)}</svg>\n")
