@@ -33,6 +33,7 @@ Errors errors_of_source(const std::vector<PublishedRun>& runs, const std::vector
 
 std::vector<Prediction> predict_all(const std::vector<PublishedRun>& runs) {
     std::vector<Prediction> predictions;
+    predictions.reserve(runs.size());
     for (const PublishedRun& run : runs) predictions.push_back(predicted(run));
     return predictions;
 }
