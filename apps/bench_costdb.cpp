@@ -3,20 +3,19 @@
 #include "apps/console.hpp"
 #include "apps/manual.hpp"
 #include "apps/measure.hpp"
+#include "costdb/store.hpp"
 #include "pipeweaver/base/csv.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
 #include "pipeweaver/base/random.hpp"
 #include "pipeweaver/costdb/database.hpp"
 #include "pipeweaver/costdb/import.hpp"
+#include "pipeweaver/costdb/leave_out.hpp"
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <array>
-#include <cmath>
-#include <tuple>
 #include <unistd.h>
 
 namespace pipeweaver::apps {
@@ -29,25 +28,6 @@ constexpr std::size_t queries_each = 4096;  // asked by turns, so that no answer
 constexpr int rounds = 9;
 constexpr double seconds_each = 0.01;
 constexpr std::size_t loaded_points = 20'000;
-
-// What the search by hand looks for, and what the database is asked.
-auto key_of(const GemmPoint& p) { return std::tuple(p.dtype, p.pass, p.m, p.n, p.k); }
-auto key_of(const AttentionPoint& p) {
-    return std::tuple(p.dtype, p.pass, p.causal, p.head_dim, p.kv_heads, p.q_heads, p.batch, p.seq_len);
-}
-auto key_of(const CollectivePoint& p) { return std::tuple(p.kind, p.dtype, p.gpus, p.message_bytes); }
-auto key_of(const MoePoint& p) {
-    return std::tuple(p.dtype, p.hidden, p.ffn, p.top_k, p.experts, p.moe_tp, p.moe_ep, p.routing, p.tokens);
-}
-
-Gemm query_of(const GemmPoint& p) { return {.dtype = p.dtype, .m = p.m, .n = p.n, .k = p.k, .pass = p.pass}; }
-Attention query_of(const AttentionPoint& p) {
-    return {p.dtype, p.batch, p.seq_len, p.q_heads, p.kv_heads, p.head_dim, p.causal, p.pass};
-}
-Collective query_of(const CollectivePoint& p) { return {p.kind, p.dtype, p.gpus, 8, Bytes{p.message_bytes}}; }
-MixtureOfExperts query_of(const MoePoint& p) {
-    return {p.dtype, p.tokens, p.hidden, p.ffn, p.top_k, p.experts, p.moe_tp, p.moe_ep, p.routing};
-}
 
 // The size that plans ask between the measured ones.
 std::int64_t& running_size(GemmPoint& p) { return p.m; }
