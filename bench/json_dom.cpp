@@ -1,4 +1,5 @@
-// Reads a JSON file into nlohmann's document tree, as a reader without a stream would: what bench/import.py compares with.
+// Reads a JSON file into nlohmann's document tree, as a reader without a stream would: what bench/import.py compares
+// with.
 #include <nlohmann/json.hpp>
 
 #include <cstdio>
