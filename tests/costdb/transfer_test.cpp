@@ -72,7 +72,8 @@ TEST_CASE("with 32 points A100 serves H100, and H100 serves B200, within 15 perc
     for (const auto& [donor, device] : {std::pair{&a100(), &h100()}, {&h100(), &b200}}) {
         const auto trial = try_transfer(*donor, *device, 32);
 
-        CAPTURE(device->device());
+        const std::string name = device->device();
+        CAPTURE(name);
         REQUIRE(trial.reports.size() == 1);
         CHECK(trial.reports[0].measured == 32);
         const auto& big = row_of(trial.rows, "big", "any");
