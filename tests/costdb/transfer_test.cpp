@@ -42,6 +42,7 @@ const EvaluationRow& row_of(const std::vector<EvaluationRow>& rows, const std::s
 
 TEST_CASE("a correction of constant values is that constant, nearby") {
     std::vector<Place> places;
+    places.reserve(20);
     for (int i = 0; i < 20; ++i) places.push_back(place_of(512 << (i % 5), 1024 << (i % 4), 4096));
     const Correction correction(places, std::vector<double>(20, 0.3));
 
