@@ -1,6 +1,7 @@
 #include "costdb/store.hpp"
 
 #include "costdb/sqlite.hpp"
+#include "costdb/store_rows.hpp"
 
 #include <fmt/ranges.h>
 
@@ -60,89 +61,6 @@ CREATE TABLE elementwise(
 
 const std::array<std::string, 3> sweeps{"sweep", "large", "nodes"};
 
-// ---- one struct per table: its name, and its columns but the source with the members of a point that they hold
-
-template <class Point, class Value>
-struct Column {
-    const char* name;
-    Value Point::*member;
-    constexpr Column(const char* of, Value Point::*in) : name(of), member(in) {}  // clang 14 needs it to deduce
-};
-
-struct GemmRows {
-    using Point = GemmPoint;
-    static constexpr auto table = "gemm";
-    static constexpr auto points = &Measurements::gemm;
-    static constexpr std::tuple columns{Column{"dtype", &Point::dtype},
-                                        Column{"pass", &Point::pass},
-                                        Column{"m", &Point::m},
-                                        Column{"n", &Point::n},
-                                        Column{"k", &Point::k},
-                                        Column{"latency_ns", &Point::latency_ns},
-                                        Column{"spread_permille", &Point::spread_permille}};
-};
-
-struct AttentionRows {
-    using Point = AttentionPoint;
-    static constexpr auto table = "attention";
-    static constexpr auto points = &Measurements::attention;
-    static constexpr std::tuple columns{
-        Column{"dtype", &Point::dtype},           Column{"pass", &Point::pass},
-        Column{"causal", &Point::causal},         Column{"head_dim", &Point::head_dim},
-        Column{"kv_heads", &Point::kv_heads},     Column{"q_heads", &Point::q_heads},
-        Column{"batch", &Point::batch},           Column{"seq_len", &Point::seq_len},
-        Column{"latency_ns", &Point::latency_ns}, Column{"spread_permille", &Point::spread_permille}};
-};
-
-struct CollectiveRows {
-    using Point = CollectivePoint;
-    static constexpr auto table = "collective";
-    static constexpr auto points = &Measurements::collective;
-    static constexpr std::tuple columns{Column{"sweep", &Point::source},
-                                        Column{"collective", &Point::kind},
-                                        Column{"dtype", &Point::dtype},
-                                        Column{"gpus", &Point::gpus},
-                                        Column{"gpus_per_node", &Point::gpus_per_node},
-                                        Column{"message_bytes", &Point::message_bytes},
-                                        Column{"latency_ns", &Point::latency_ns},
-                                        Column{"spread_permille", &Point::spread_permille}};
-};
-
-struct PointToPointRows {
-    using Point = PointToPointPoint;
-    static constexpr auto table = "point_to_point";
-    static constexpr auto points = &Measurements::point_to_point;
-    static constexpr std::tuple columns{
-        Column{"gpus_per_node", &Point::gpus_per_node}, Column{"message_bytes", &Point::message_bytes},
-        Column{"latency_ns", &Point::latency_ns}, Column{"spread_permille", &Point::spread_permille}};
-};
-
-struct MoeRows {
-    using Point = MoePoint;
-    static constexpr auto table = "moe";
-    static constexpr auto points = &Measurements::moe;
-    static constexpr std::tuple columns{Column{"dtype", &Point::dtype},
-                                        Column{"routing", &Point::routing},
-                                        Column{"hidden", &Point::hidden},
-                                        Column{"ffn", &Point::ffn},
-                                        Column{"top_k", &Point::top_k},
-                                        Column{"experts", &Point::experts},
-                                        Column{"moe_tp", &Point::moe_tp},
-                                        Column{"moe_ep", &Point::moe_ep},
-                                        Column{"tokens", &Point::tokens},
-                                        Column{"latency_ns", &Point::latency_ns},
-                                        Column{"spread_permille", &Point::spread_permille}};
-};
-
-struct ElementwiseRows {
-    using Point = ElementwisePoint;
-    static constexpr auto table = "elementwise";
-    static constexpr auto points = &Measurements::elementwise;
-    static constexpr std::tuple columns{
-        Column{"kind", &Point::kind}, Column{"pass", &Point::pass}, Column{"traffic_bytes", &Point::traffic_bytes},
-        Column{"latency_ns", &Point::latency_ns}, Column{"spread_permille", &Point::spread_permille}};
-};
-
 // ---- a member as SQL holds it, and back
 
 std::int64_t stored(std::int64_t value) { return value; }
@@ -190,17 +108,6 @@ typename Rows::Point point_of(const Statement& row) {
     std::apply([&](const auto&... column) { (read(row, place++, column.name, point.*column.member), ...); },
                Rows::columns);
     return point;
-}
-
-/// f(GemmRows{}), f(AttentionRows{}), ...
-template <class F>
-void for_each_table(F f) {
-    f(GemmRows{});
-    f(AttentionRows{});
-    f(CollectiveRows{});
-    f(PointToPointRows{});
-    f(MoeRows{});
-    f(ElementwiseRows{});
 }
 
 template <class Rows>
@@ -304,10 +211,6 @@ void pin_header(std::string& bytes) {
     put(96, written_by);
 }
 
-}  // namespace
-
-namespace {
-
 void check_pages(const std::string& name, const Sqlite& database) {
     Statement pages(database, "PRAGMA quick_check(1)");
     if (pages.step() && pages.text(0) != "ok") fail(ErrorKind::input, "{}: is damaged: {}", name, pages.text(0));
@@ -369,58 +272,6 @@ std::vector<SourcedMeasurements> read_sources(const std::string& name, std::stri
     });
     return result;
 }
-
-namespace {
-
-bool is_empty(const Measurements& points) {
-    bool empty = true;
-    for_each_table([&]<class Rows>(Rows) { empty = empty && (points.*Rows::points).empty(); });
-    return empty;
-}
-
-}  // namespace
-
-std::vector<SourcedMeasurements> by_origin(const Measurements& points) {
-    std::vector<SourcedMeasurements> sources;
-    for (const auto& origin : points.origins) {
-        sources.push_back({origin.file, origin.origin, origin.licence, origin.sha256, {}, origin.transferred_permille});
-        sources.back().points.device = points.device;
-    }
-    for_each_table([&]<class Rows>(Rows) {
-        for (const auto& point : points.*Rows::points)
-            (sources[static_cast<std::size_t>(point.origin)].points.*Rows::points).push_back(point);
-    });
-    std::erase_if(sources, [](const auto& source) { return is_empty(source.points); });
-    for (auto& source : sources)  // borrowed links stay the other device's
-        if (!points.links_of.empty() && !source.points.point_to_point.empty()) source.points.device = points.links_of;
-    if (sources.empty() && points.in_situ) {
-        sources.push_back({"", points.in_situ->note, "", "", {}});
-        sources.back().points.device = points.device;
-    }
-    for (auto& source : sources)
-        if (source.points.device == points.device) source.points.in_situ = points.in_situ;
-    return sources;
-}
-
-namespace {
-
-/// Sources of which each point names its own origin, taken apart by those.
-std::vector<SourcedMeasurements> parts_of(const std::vector<SourcedMeasurements>& sources) {
-    std::vector<SourcedMeasurements> parts;
-    for (const auto& source : sources) {
-        if (source.points.origins.empty()) {
-            parts.push_back(source);
-            continue;
-        }
-        for (auto& part : by_origin(source.points)) {
-            if (part.sha256.empty()) part.sha256 = source.sha256;
-            parts.push_back(std::move(part));
-        }
-    }
-    return parts;
-}
-
-}  // namespace
 
 std::string write_store(const std::vector<SourcedMeasurements>& sources) {
     Sqlite database("new cost database");

@@ -37,6 +37,9 @@ inline auto key_of(const ElementwisePoint& p) { return std::tuple(p.kind, p.pass
 /// The points by their origins, as sources. Pre: points.origins holds each point's origin.
 [[nodiscard]] std::vector<SourcedMeasurements> by_origin(const Measurements& points);
 
+/// Sources of which each point names its own origin, taken apart by those; the others as they are.
+[[nodiscard]] std::vector<SourcedMeasurements> parts_of(const std::vector<SourcedMeasurements>& sources);
+
 /// The points of `device` (canonical), of all its sources; of equal keys the first source's. Empty if the database
 /// has none. `name` is for errors; `check` looks through all pages first. Throws Error{input} for what is no database
 /// of ours, is damaged or newer.
