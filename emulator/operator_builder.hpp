@@ -93,6 +93,7 @@ public:
                                      .dtype = costdb::Dtype::bf16,
                                      .gpus = layout_.tp,
                                      .message = Bytes{m_ * columns * bytes_each}});
+        operators.back().stream = Stream::tensor;
     }
 
     template <class Query>

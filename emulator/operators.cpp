@@ -18,6 +18,11 @@ std::string_view name_of(OperatorClass kind) {
     return names[static_cast<std::size_t>(kind)];
 }
 
+std::string_view name_of(Stream stream) {
+    constexpr std::array<std::string_view, streams> names{"compute", "tensor", "context", "data", "copy", "host"};
+    return names[static_cast<std::size_t>(stream)];
+}
+
 std::int64_t PassShape::positions() const { return std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0}); }
 
 std::int64_t PassShape::context_positions() const {

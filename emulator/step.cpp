@@ -204,7 +204,7 @@ private:
 
     std::int64_t node_of(RankId rank) const {
         // GPUs are numbered tensor parallel first, then replicas, then pipeline ranks (Megatron-LM's order).
-        return static_cast<std::int64_t>(index(rank)) * in_.layout.tp * in_.layout.dp / in_.cluster->gpus_per_node;
+        return static_cast<std::int64_t>(index(rank)) * in_.layout.gpus_of_rank() * in_.layout.dp / in_.cluster->gpus_per_node;
     }
 
     void connect(TaskId from, TaskId to, const Crossing& crossing, std::size_t buffer) {

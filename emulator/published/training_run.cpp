@@ -134,7 +134,7 @@ Refusal recomputation_of(const PublishedRun& row, TrainingRun& run) {
 // What the sizes do not allow.
 Refusal divisible(const PublishedRun&, TrainingRun& run) {
     const auto& network = run.network;
-    const auto [tp, pp, dp] = run.layout;
+    const std::int64_t tp = run.layout.tp, pp = run.layout.pp;
     if (network.head_dim == network.hidden / network.heads && network.hidden % network.heads != 0)
         return fmt::format("hidden {} is not divisible by heads {}", network.hidden, network.heads);
     if (network.heads % network.kv_heads != 0)

@@ -46,10 +46,27 @@ struct KernelShape {
     std::int64_t vocab = 0;              ///< of an embedding
 };
 
+/// Streams of a GPU: each runs its operators one after the other, in launch order.
+enum class Stream : std::uint8_t {
+    compute,
+    tensor,   ///< collectives of tensor and sequence parallelism
+    context,  ///< exchanges of context parallelism and of experts
+    data,     ///< what replicas exchange: weights and gradients
+    copy,     ///< between GPU and host memory
+    host      ///< the host itself, which launches kernels one after the other
+};
+constexpr std::size_t streams = 6;
+[[nodiscard]] std::string_view name_of(Stream stream);
+
+/// Of a list of operators in launch order.
 struct Operator {
     std::string_view name;  ///< "qkv", "attention", ...; a literal
     std::variant<costdb::Gemm, PackedAttention, costdb::Collective, costdb::PointToPoint, costdb::Elementwise> query;
     KernelShape shape{};  ///< of memory-bound kernels
+    Stream stream = Stream::compute;
+    /// What it waits for: places in the same list, in front of its own. Empty: the one in front of it, wherever that
+    /// runs; the first of a list waits for the list to begin.
+    std::vector<std::uint32_t> after{};
 
     OperatorClass kind() const { return static_cast<OperatorClass>(query.index()); }
 };

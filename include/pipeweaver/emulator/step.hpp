@@ -6,6 +6,7 @@
 
 #include "pipeweaver/emulator/pass_cost.hpp"
 #include "pipeweaver/emulator/problem.hpp"
+#include "pipeweaver/emulator/training.hpp"
 #include "pipeweaver/workloads/batch.hpp"
 #include "pipeweaver/workloads/counts.hpp"
 
@@ -53,6 +54,7 @@ struct StepInput {
     const workloads::Cluster* cluster = nullptr;
     const costdb::CostDatabase* costs = nullptr;
     Layout layout;
+    Training training;
     std::vector<Chain> chains;                          ///< in topological order of their modules
     std::vector<std::vector<std::vector<Unit>>> units;  ///< per microbatch, per chain
     std::vector<Recompute> modes{Recompute::none, Recompute::half, Recompute::full};

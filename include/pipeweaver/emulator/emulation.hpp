@@ -1,0 +1,68 @@
+// One step of one replica, emulated: how long, where the time of every rank goes, what decides the step, and what every
+// rank holds when.
+//
+// Reuse        with it, blocks that are equal are evaluated once (block.hpp); without it, every kernel of every task is
+//              replayed on its own. Both give the same nanoseconds and bytes, which tests hold.
+// Bubble       of a rank: everything in the step that is neither its own kernels, nor what they wait for on the same
+//              GPU, nor what follows its last task. Transfers between ranks are part of it.
+// Threads      any number of calls at once.
+#pragma once
+
+#include "pipeweaver/emulator/replay.hpp"
+#include "pipeweaver/emulator/step.hpp"
+
+#include <array>
+#include <string>
+#include <vector>
+
+namespace pipeweaver::emulator {
+
+/// Where a rank's time goes; all of it together is the step.
+struct RankTime {
+    Duration compute{};                       ///< the compute stream runs kernels
+    std::array<Duration, streams> exposed{};  ///< compute waits for another stream of its GPU, by which
+    Duration bubble{};                        ///< for other ranks
+    Duration gradients{};                     ///< behind the last task: gradients, weights, tied embeddings
+    Duration optimizer{};
+
+    Duration total() const;
+    Duration busy() const;  ///< all but the bubble
+
+    friend bool operator==(const RankTime&, const RankTime&) = default;
+};
+
+struct MemoryPoint {
+    Duration at{};
+    Bytes held;
+
+    friend bool operator==(const MemoryPoint&, const MemoryPoint&) = default;
+};
+
+/// Memory of a rank at its fullest, and over the step.
+struct RankMemory {
+    StaticMemory fixed;
+    Bytes activations;                  ///< at the peak: held by passes whose backward is still to come
+    Bytes transient;                    ///< at the peak: of the pass that runs
+    Bytes peak;                         ///< the sum
+    std::vector<MemoryPoint> timeline;  ///< what is held from each point on; task by task
+};
+
+/// A kind of work on the path that decides the makespan.
+struct CriticalPart {
+    std::string what;    ///< an OperatorClass, a Stream, "transfer", "gradients" or "optimizer"
+    std::string module;  ///< empty where it is of none
+    Duration time{};
+
+    friend bool operator==(const CriticalPart&, const CriticalPart&) = default;
+};
+
+struct ReplicaEmulation {
+    Duration makespan{};  ///< tails included
+    Duration step{};      ///< and the optimizer
+    std::vector<RankTime> time;
+    std::vector<RankMemory> memory;
+    std::vector<CriticalPart> critical;  ///< longest first; together the step
+    std::uint64_t kernels = 0;           ///< that were accounted for
+};
+
+}  // namespace pipeweaver::emulator
