@@ -1,0 +1,67 @@
+// One step without a search: a partition and a known schedule, or one that is given, emulated replica by replica.
+//
+// Determinism  A function of the request and the costs: not of the executor, and not of `reuse`. Statistics of reuse
+//              alone depend on threads and history.
+#pragma once
+
+#include "pipeweaver/emulator/block_store.hpp"
+#include "pipeweaver/emulator/emulation.hpp"
+#include "pipeweaver/emulator/what_if.hpp"
+#include "pipeweaver/planner/plan.hpp"
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pipeweaver::planner {
+
+struct EmulationRequest {
+    Request
+        workload;  ///< model, cluster, layout, microbatches, costs, partition (empty: megatron); no limit of searches
+    emulator::Training training;
+    std::optional<emulator::Recompute> recompute;   ///< of all stages; nothing: the least with which it fits the memory
+    std::string policy = "1f1b";                    ///< of search::policies(); where no schedule is given
+    std::int64_t chunks_per_rank = 1;               ///< of the partitions megatron and balanced
+    std::optional<std::filesystem::path> schedule;  ///< a plan folder, or a solution file for the only replica
+    emulator::WhatIf what_if;                       ///< Pre: fits the workload; see emulator::read_what_if()
+    bool reuse = true;                              ///< false: every kernel is replayed on its own, to the same result
+};
+
+struct Emulation {
+    partition::Partition partition;
+    std::string policy;  ///< as asked, or what the given schedule says that it is from
+    std::vector<emulator::ReplicaEmulation> replicas;
+    std::size_t slowest = 0;                 ///< the replica with the makespan
+    Duration makespan{};                     ///< of that replica
+    Duration step{};                         ///< and the optimizer
+    double model_flops = 0;                  ///< of all replicas, forward and backward, without recomputation
+    double mfu = 0;                          ///< model FLOPs / (GPUs * dense bf16 peak * step)
+    std::int64_t tokens = 0;                 ///< of the backbone, in all replicas
+    double tokens_per_second = 0;            ///< of the whole cluster
+    TimeShares shares;                       ///< of the time of kernels, all replicas
+    std::uint64_t kernels = 0;               ///< of all replicas
+    std::vector<std::string> assumed;        ///< what was approximated, a sentence each
+    emulator::BlockStore::Statistics reuse;  ///< measured
+};
+
+/// Throws Error{limit} where it does not fit (rank, bytes short) or the policy does not apply (why), Error{input} for a
+/// schedule that was made for something else, for unknown policies and partitions, and what the modules below throw.
+[[nodiscard]] Emulation emulate(const EmulationRequest& request, const costdb::CostDatabase& costs,
+                                const Executor& execute);
+
+/// A kernel as it ran.
+struct TracedKernel {
+    emulator::Stream stream = emulator::Stream::compute;
+    std::string_view name;  ///< Operator::name
+    std::string module;     ///< empty: of none
+    std::int64_t microbatch = 0, stage = 0;
+    Duration start{}, duration{};
+};
+
+/// The kernels of one rank of one replica, by start. Pre: both exist. Throws as emulate().
+[[nodiscard]] std::vector<TracedKernel> kernels_of(const EmulationRequest& request, const costdb::CostDatabase& costs,
+                                                   std::size_t replica, std::int64_t rank);
+
+}  // namespace pipeweaver::planner
