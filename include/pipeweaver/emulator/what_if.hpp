@@ -1,7 +1,11 @@
 // What would the step take if something were faster or slower? Factors on times, asked again of the whole emulation.
 #pragma once
 
+#include "pipeweaver/base/json.hpp"
+#include "pipeweaver/emulator/layout.hpp"
+
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
@@ -31,5 +35,16 @@ struct WhatIf {
 
 /// "tensor", "context", "data", "copy" (streams of a GPU) and "pipeline" (transfers between ranks).
 [[nodiscard]] const std::vector<std::string>& link_names();
+
+/// What factors on operators can name: the classes, then the names of what the model's passes and the end of the step
+/// launch in this layout, sorted.
+[[nodiscard]] std::vector<std::string> operator_names(const workloads::Model& model, const Layout& layout);
+
+/// Reads a file of factors ("pipeweaver-what-if/1", docs/formats.md), JSON or YAML. Throws Error{input} for what is not
+/// as the format says, names that nothing in the model and layout has (the nearest is named), and factors that are not
+/// in (0, 1000]; Error{io}.
+[[nodiscard]] WhatIf read_what_if(const std::filesystem::path& path, const workloads::Model& model,
+                                  const Layout& layout);
+[[nodiscard]] WhatIf parse_what_if(const JsonDocument& document, const workloads::Model& model, const Layout& layout);
 
 }  // namespace pipeweaver::emulator
