@@ -54,9 +54,9 @@ struct Emulation {
 /// A kernel as it ran.
 struct TracedKernel {
     emulator::Stream stream = emulator::Stream::compute;
-    std::string_view name;  ///< Operator::name
-    std::string module;     ///< empty: of none
-    std::int64_t microbatch = 0, stage = 0;
+    std::string_view name;                          ///< Operator::name
+    std::string module;                             ///< empty: of none
+    std::optional<std::int64_t> microbatch, stage;  ///< nothing: behind the last task
     Duration start{}, duration{};
 };
 
