@@ -15,7 +15,7 @@ public:
         : replayer_(replayer),
           graphs_(graphs),
           streams_(streams),
-          out_{OperatorGraph(static_cast<std::uint32_t>(replayer.problem().ranks.size()) * streams, 1), {}, {}},
+          out_{OperatorGraph(static_cast<std::uint32_t>(replayer.problem().ranks.size()) * streams, 1), {}, {}, {}},
           ends_(graphs.size()) {}
 
     Expanded run(const Schedule& schedule) {
@@ -25,6 +25,7 @@ public:
             waits += graph->kernels().size() + streams_ * streams_;
         }
         out_.graph.reserve(kernels, waits);
+        out_.first_kernel.resize(graphs_.size());
         for (const std::size_t task : in_order_of_start(schedule)) add(task);
         for (std::size_t task = 0; task < graphs_.size(); ++task) {
             out_.first_end.push_back(static_cast<std::uint32_t>(out_.end_kernels.size()));
@@ -88,6 +89,7 @@ private:
         const auto first_stream = static_cast<std::uint32_t>(replayer_.problem().tasks[task].rank) * streams_;
         const auto start = start_of(task);
         const auto first_kernel = static_cast<std::uint32_t>(out_.graph.kernels().size());
+        out_.first_kernel[task] = first_kernel;
         std::vector<std::uint32_t> last(streams_, no_stream);
         std::vector<Signal> waits;
         for (std::size_t i = 0; i < graph.kernels().size(); ++i) {

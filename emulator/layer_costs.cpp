@@ -1,52 +1,154 @@
 // Costs of passes through layers and stages.
+#include "pipeweaver/emulator/layer_costs.hpp"
+
+#include "emulator/data_traffic.hpp"
+#include "emulator/operator_builder.hpp"
+#include "emulator/pass_graph.hpp"
 #include "emulator/stage_walk.hpp"
-#include "pipeweaver/emulator/step.hpp"
 
 #include <algorithm>
 
 namespace pipeweaver::emulator {
 
-LayerCosts::LayerCosts(const workloads::Model& model, const workloads::Cluster& cluster, const Layout& layout,
-                       const costdb::CostDatabase& costs)
-    : model_(model), layout_(layout), costs_(costs), factors_(in_situ_factors(costs, cluster.device)) {}
+namespace {
 
-const PassCost& LayerCosts::layer(std::size_t module, std::int64_t layer, const PassShape& shape, PassKind pass) {
+// Whether activations must be there: what is computed again comes in front.
+bool runs_backwards(PassKind pass) { return has_input_gradient(pass); }
+
+}  // namespace
+
+LayerCosts::LayerCosts(const workloads::Model& model, const workloads::Cluster& cluster, const Layout& layout,
+                       const costdb::CostDatabase& costs, const Training& training, const WhatIf* what_if,
+                       std::int64_t replica)
+    : model_(model),
+      cluster_(cluster),
+      layout_(layout),
+      costs_(costs),
+      factors_(in_situ_factors(costs, cluster.device)),
+      training_(training),
+      what_if_(what_if),
+      replica_(replica) {}
+
+PricedOperators LayerCosts::priced(std::vector<Operator> operators, const Place& place) const {
+    const bool in_every_pass = training_.zero >= 3 || (training_.zero == 2 && place.pass != PassKind::forward);
+    const bool slow = (in_every_pass || place.beside_data) && layout_.weight_copies() > 1;
+    const double slowed = slow ? training_.overlap_slowdown : 1.0;
+    if (what_if_ == nullptr && slowed == 1.0) return price(std::move(operators), costs_, factors_, training_);
+    const double device = what_if_ == nullptr ? 1.0 : device_factor(*what_if_, replica_, place.rank);
+    return price(std::move(operators), costs_, factors_, training_, [&](const Operator& op) {
+        const double changed = what_if_ == nullptr ? 1.0 : factor_of(*what_if_, op, model_.modules[place.module].name);
+        return op.stream == Stream::compute ? device * changed * slowed : device * changed;
+    });
+}
+
+PricedOperators LayerCosts::priced_layer(std::int64_t layer, const PassShape& shape, const Place& place) const {
+    const auto& module = model_.modules[place.module];
+    auto operators = layer_operators(module.architecture, shape, layout_, place.pass, layer);
+    add_data_traffic(operators, layer_weights(module.architecture, layer, layout_), place.pass, module.trainable,
+                     training_, cluster_);
+    return priced(std::move(operators), place);
+}
+
+PricedOperators LayerCosts::priced_around(AroundBlocks around, RankId rank, bool beside_data) const {
+    const OwnParameters own{around.parameters, layout_.weight_copies(), layout_.tp};
+    add_data_traffic(around.operators, own, around.pass, model_.modules[around.module].trainable, training_, cluster_);
+    return priced(std::move(around.operators), {around.module, rank, around.pass, beside_data});
+}
+
+const PassCost& LayerCosts::layer(std::size_t module, std::int64_t layer, const PassShape& shape, PassKind pass,
+                                  RankId rank) {
     const auto& network = model_.modules[module].architecture;
-    auto& known = known_[{module, workloads::block_kind(network, layer), pass}];
+    const double device = what_if_ == nullptr ? 1.0 : device_factor(*what_if_, replica_, rank);
+    auto& known = known_[{module, workloads::block_kind(network, layer), pass, device}];
     // Sequences in another order cost the same.
     std::vector<Sequence> sequences;
     for (std::size_t i = 0; i < shape.lengths.size(); ++i)
         sequences.emplace_back(shape.lengths[i], shape.context.empty() ? 0 : shape.context[i]);
     std::sort(sequences.begin(), sequences.end());
     const auto [place, added] = known.try_emplace(std::move(sequences));
-    if (added) place->second = price(layer_operators(network, shape, layout_, pass, layer), costs_, factors_);
+    if (added) place->second = priced_layer(layer, shape, {module, rank, pass}).cost;
     return place->second;
 }
 
-PassCost LayerCosts::layers(const LayerRange& range, const PassShape& shape, PassKind pass) {
+PassCost LayerCosts::layers(const LayerRange& range, const PassShape& shape, PassKind pass, RankId rank) {
     PassCost sum;
     walk_layers(model_, range, [&](std::int64_t first, std::int64_t alike) {
-        sum += alike * layer(range.module, first, shape, pass);
+        sum += alike * layer(range.module, first, shape, pass, rank);
     });
     return sum;
 }
 
-PassCost LayerCosts::stage(const StageLayers& stage, const std::vector<PassShape>& shapes, PassKind pass) {
+PassCost LayerCosts::stage(const StageLayers& stage, const std::vector<PassShape>& shapes, PassKind pass,
+                           Recompute recompute) {
     PassCost sum;
     walk_stage(
         model_, layout_, stage, shapes, pass,
-        [&](const LayerRange& part, PassKind here) { sum += layers(part, shapes[part.module], here); },
-        [&](const std::vector<Operator>& operators) { sum += price(operators, costs_, factors_); });
+        [&](const LayerRange& part, PassKind here) { sum += layers(part, shapes[part.module], here, stage.rank); },
+        [&](AroundBlocks around) { sum += priced_around(std::move(around), stage.rank).cost; });
+    if (pass == PassKind::backward || pass == PassKind::input_gradient) sum += blocks_forward(stage, shapes, recompute);
+    if (!is_closed(training_) && sum.kernels > 0)
+        set_times(pass_graph(pieces(stage, shapes, pass, recompute), training_), sum);
     return sum;
 }
 
 PassCost LayerCosts::blocks_forward(const StageLayers& stage, const std::vector<PassShape>& shapes,
                                     Recompute recompute) {
     PassCost sum;
+    if (recompute == Recompute::none) return sum;
     for (const LayerRange& part : stage.parts)
         if (!shapes[part.module].lengths.empty())
             sum += layers({part.module, part.first, recomputed_layers(part.count, recompute)}, shapes[part.module],
-                          PassKind::forward);
+                          PassKind::forward, stage.rank);
+    return sum;
+}
+
+// Rows of like blocks: those that are computed again, and the others.
+void LayerCosts::add_blocks(const LayerRange& part, const PassShape& shape, const Place& place, std::int64_t again,
+                            std::vector<PassPiece>& pieces) const {
+    Place forward = place;
+    forward.pass = PassKind::forward;
+    const auto add = [&](std::int64_t first, std::int64_t count, bool twice) {
+        if (count == 0) return;
+        PassPiece piece{{}, part.module, first, count, true, 0};
+        piece.parameters = layer_weights(model_.modules[part.module].architecture, first, layout_).parameters;
+        if (twice) piece.lists.push_back(priced_layer(first, shape, forward));
+        piece.lists.push_back(priced_layer(first, shape, place));
+        pieces.push_back(std::move(piece));
+    };
+    walk_layers(model_, part, [&](std::int64_t first, std::int64_t alike) {
+        const std::int64_t twice = std::clamp<std::int64_t>(part.first + again - first, 0, alike);
+        add(first, twice, true);
+        add(first + twice, alike - twice, false);
+    });
+}
+
+std::vector<PassPiece> LayerCosts::pieces(const StageLayers& stage, const std::vector<PassShape>& shapes, PassKind pass,
+                                          Recompute recompute, bool beside_data) const {
+    std::vector<PassPiece> pieces;
+    std::size_t blocks = 0;  // where those of the part begin
+    walk_stage(
+        model_, layout_, stage, shapes, pass,
+        [&](const LayerRange& part, PassKind here) {
+            blocks = pieces.size();
+            const std::int64_t again = runs_backwards(pass) ? recomputed_layers(part.count, recompute) : 0;
+            add_blocks(part, shapes[part.module], {part.module, stage.rank, here, beside_data}, again, pieces);
+        },
+        [&](AroundBlocks around) {
+            const auto place = around.in_front ? pieces.begin() + static_cast<std::ptrdiff_t>(blocks) : pieces.end();
+            const std::size_t module = around.module;
+            const std::int64_t parameters = around.parameters;
+            auto priced = priced_around(std::move(around), stage.rank, beside_data);
+            pieces.insert(place, {{std::move(priced)}, module, 0, 1, false, parameters});
+        });
+    if (pass != PassKind::forward) std::reverse(pieces.begin(), pieces.end());
+    return pieces;
+}
+
+PassCost cost_of(const std::vector<PassPiece>& pieces, const Training& training) {
+    PassCost sum;
+    for (const PassPiece& piece : pieces)
+        for (const PricedOperators& list : piece.lists) sum += piece.times * list.cost;
+    if (!is_closed(training) && !pieces.empty()) set_times(pass_graph(pieces, training), sum);
     return sum;
 }
 

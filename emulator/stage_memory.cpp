@@ -84,6 +84,7 @@ PassMemory pass_memory(const StepInput& input, const StageLayers& stage, const s
             const auto needs = weight_gradient_needs(network, part.first + i, m, context, tp);
             blocks.push_back({i < again ? input_bytes : block, block, {}});
             blocks.back().after = after(blocks.back(), needs);
+            memory.held_by_block.push_back(blocks.back().before);
             largest_block = std::max(largest_block, block);
         }
         auto needs = needs_around(input, part, shapes[part.module]);
@@ -152,10 +153,18 @@ std::vector<StaticMemory> static_memory(const StepInput& input) {
     std::vector<StaticMemory> all;
     for (const RankParameters& rank : rank_parameters(input)) {
         StaticMemory memory;
-        memory.weights = Bytes{2 * (rank.trained + rank.frozen)};
-        memory.gradients = Bytes{4 * rank.trained};
-        memory.optimizer = Bytes{(12 * rank.trained + input.layout.dp - 1) / input.layout.dp};
+        const auto part = [&](std::int64_t bytes, int from_stage) {
+            const std::int64_t parts = input.training.zero >= from_stage ? input.layout.weight_copies() : 1;
+            return Bytes{(bytes + parts - 1) / parts};
+        };
+        memory.weights = part(2 * (rank.trained + rank.frozen), 3);
+        memory.gradients = part(4 * rank.trained, 2);
+        memory.optimizer = part(12 * rank.trained, 1);
         memory.workspace = Bytes{2 * rank.largest_layers};
+        // The weights of the layer that runs and of the one that is gathered ahead, and gradients before they are
+        // reduced.
+        if (input.training.zero >= 3) memory.workspace += Bytes{2 * 2 * rank.largest_layers};
+        if (input.training.zero >= 2) memory.workspace += Bytes{4 * rank.largest_layers};
         all.push_back(memory);
     }
     return all;

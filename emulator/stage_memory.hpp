@@ -11,11 +11,12 @@ namespace pipeweaver::emulator {
 ///              left, those behind what their weight gradients need, so it may take more than B: B turns the needs of
 ///              one block into weight gradients before it goes on to the next.
 struct PassMemory {
-    Bytes held;               ///< forward start to backward end
-    Bytes forward_transient;  ///< during the forward on top of held
-    Bytes transient;          ///< during the backward on top of held
-    Bytes input_transient;    ///< during I on top of held; at least `transient`
-    Bytes kept;               ///< end of I to end of W: what the weight gradients of trained modules need
+    Bytes held;                        ///< forward start to backward end
+    Bytes forward_transient;           ///< during the forward on top of held
+    Bytes transient;                   ///< during the backward on top of held
+    Bytes input_transient;             ///< during I on top of held; at least `transient`
+    std::vector<Bytes> held_by_block;  ///< of `held`, in the stage's order; the rest is around the blocks
+    Bytes kept;                        ///< end of I to end of W: what the weight gradients of trained modules need
 };
 
 /// Memory of a pass over `shapes` with some blocks recomputed. `gradient` false: nothing is kept for a backward.

@@ -5,6 +5,7 @@
 #include "pipeweaver/emulator/step.hpp"
 
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace pipeweaver::emulator {
@@ -30,8 +31,17 @@ inline std::optional<PassKind> pass_in(const workloads::Module& module, bool gra
     return pass;
 }
 
-/// Calls `layers(range, pass)` for the blocks of each part that has work, and `others(operators)` for embeddings, heads
-/// and projectors.
+/// What stands in front of a module's blocks or behind them.
+struct AroundBlocks {
+    std::vector<Operator> operators;
+    std::size_t module = 0;
+    PassKind pass = PassKind::forward;  ///< what the module does in it
+    std::int64_t parameters = 0;        ///< of their weights, on one GPU
+    bool in_front = false;
+};
+
+/// Calls `layers(range, pass)` for the blocks of each part that has work, then `others(AroundBlocks)` for its
+/// embedding, head and projectors.
 template <class Layers, class Others>
 void walk_stage(const workloads::Model& model, const Layout& layout, const StageLayers& stage,
                 const std::vector<PassShape>& shapes, PassKind pass, const Layers& layers, const Others& others) {
@@ -42,13 +52,20 @@ void walk_stage(const workloads::Model& model, const Layout& layout, const Stage
         const PassShape& shape = shapes[part.module];
         const auto here = pass_in(module, gradient[part.module], pass);
         if (shape.lengths.empty() || !here) continue;
+        const auto around = [&](std::vector<Operator> operators, std::int64_t parameters, bool in_front = false) {
+            if (!operators.empty())
+                others(AroundBlocks{std::move(operators), part.module, *here, parameters / layout.tp, in_front});
+        };
         layers(part, *here);
-        if (part.first == 0 && network.vocab > 0) others(embedding_operators(network, shape, layout, *here));
+        if (part.first == 0 && network.vocab > 0)
+            around(embedding_operators(network, shape, layout, *here), embedding_parameters(network), true);
         if (part.first + part.count < network.layers) continue;
-        if (has_head(model, part.module)) others(head_operators(network, shape, layout, *here));
+        if (has_head(model, part.module))
+            around(head_operators(network, shape, layout, *here), head_parameters(network));
         for (const auto& edge : model.edges)
             if (edge.from == part.module && edge.projector_in > 0)
-                others(projector_operators(edge, shape.positions() / edge.token_reduction, layout, *here));
+                around(projector_operators(edge, shape.positions() / edge.token_reduction, layout, *here),
+                       projector_parameters(edge));
     }
 }
 

@@ -8,6 +8,7 @@
 #include "pipeweaver/emulator/split.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace pipeweaver::emulator {
 
@@ -22,7 +23,8 @@ class StepBuilder {
 public:
     explicit StepBuilder(const StepInput& input)
         : in_(input),
-          costs_(*input.model, *input.cluster, input.layout, *input.costs),
+          costs_(*input.model, *input.cluster, input.layout, *input.costs, input.training, input.what_if,
+                 input.replica),
           gradient_(gradient_reaches(*input.model)) {}
 
     StepProblem build() {
@@ -48,6 +50,7 @@ private:
         std::int64_t number = 0;
         for (const Chain& chain : in_.chains) {
             first_stage_.push_back(number);
+            alike_.push_back(first_alike(chain));
             for (const StageLayers& stage : chain.stages) {
                 Stage entry{number++, stage.rank, {}};
                 for (const LayerRange& part : stage.parts)
@@ -74,7 +77,7 @@ private:
         Task task;
         task.rank = c.stages[stage].rank;
         task.kind = kind;
-        task.duration = std::max(Duration{1}, cost.total());
+        task.duration = std::max(Duration{1}, cost.time);
         task.stage = first_stage_[chain] + static_cast<std::int64_t>(stage);
         task.microbatch = static_cast<std::int64_t>(mb);
         task.item = static_cast<std::int64_t>(unit);
@@ -89,73 +92,109 @@ private:
         return TaskId{static_cast<std::uint32_t>(out_.problem.tasks.size() - 1)};
     }
 
-    // Both ways to run the backward: B, or I and W. I and W together take as long as B.
-    struct Modes {
-        Mode whole, split;
+    // What all passes of a unit through a stage cost.
+    struct StageCosts {
+        PassCost forward, backward, again;
+        std::vector<Mode> modes;
+        SplitBackward split;
     };
-    Modes modes_of(const StageLayers& stage, const Unit& unit, Recompute recompute) {
+
+    // I and W together take as long as B.
+    void add_modes(const StageLayers& stage, const Unit& unit, Recompute recompute, StageCosts& all) {
         const PassMemory memory = pass_memory(in_, stage, unit.shapes, recompute, true);
-        const auto time = [&](PassKind kind) { return costs_.stage(stage, unit.shapes, kind).total(); };
-        const Duration again = costs_.blocks_forward(stage, unit.shapes, recompute).total();
         Mode whole;
-        whole.forward = std::max(Duration{1}, time(PassKind::forward));
-        whole.backward = std::max(Duration{1}, time(PassKind::backward) + again);
+        whole.forward = std::max(Duration{1}, all.forward.time);
+        whole.backward = std::max(Duration{1}, costs_.stage(stage, unit.shapes, PassKind::backward, recompute).time);
         whole.held = memory.held;
         whole.forward_transient = memory.forward_transient;
         whole.transient = memory.transient;
         Mode split = whole;
-        split.weight = std::min(time(PassKind::weight_gradient), whole.backward - Duration{1});
+        split.weight = std::min(all.split.weight.time, whole.backward - Duration{1});
         split.backward = whole.backward - split.weight;
         split.transient = memory.input_transient;
         split.kept = in_.input_gradient_frees ? memory.kept : split.held + split.transient;
-        return {whole, split};
+        all.modes.push_back(whole);
+        all.split.modes.push_back(split);
     }
 
-    StagePass add_pass(std::size_t mb, std::size_t chain, std::size_t unit_number, std::size_t stage_number) {
+    StageCosts stage_costs(const StageLayers& stage, const Unit& unit) {
+        StageCosts all;
+        all.forward = costs_.stage(stage, unit.shapes, PassKind::forward);
+        if (!has_backward(stage)) return all;
+        all.again = costs_.blocks_forward(stage, unit.shapes, Recompute::full);
+        all.backward = costs_.stage(stage, unit.shapes, PassKind::backward, in_.modes.front());
+        all.split.weight = costs_.stage(stage, unit.shapes, PassKind::weight_gradient);
+        for (const Recompute recompute : in_.modes) add_modes(stage, unit, recompute, all);
+        all.split.input = costs_.stage(stage, unit.shapes, PassKind::input_gradient, in_.modes.front());
+        take_up(all.split.input, all.split.modes.front().backward);
+        return all;
+    }
+
+    bool are_alike(const StageLayers& a, const StageLayers& b) const {
+        if (a.parts.size() != b.parts.size()) return false;
+        if (in_.what_if != nullptr && !in_.what_if->devices.empty() && a.rank != b.rank) return false;
+        for (std::size_t p = 0; p < a.parts.size(); ++p) {
+            const LayerRange &one = a.parts[p], &other = b.parts[p];
+            if (one.module != other.module || one.count != other.count) return false;
+            const auto& network = module(one.module).architecture;
+            const auto reaches_end = [&](const LayerRange& part) { return part.first + part.count == network.layers; };
+            if ((one.first == 0) != (other.first == 0) || reaches_end(one) != reaches_end(other)) return false;
+            for (std::int64_t i = 0; i < one.count; ++i)
+                if (block_kind(network, one.first + i) != block_kind(network, other.first + i)) return false;
+        }
+        return true;
+    }
+
+    // Per stage of the chain: the first one with the same costs.
+    std::vector<std::size_t> first_alike(const Chain& chain) const {
+        std::vector<std::size_t> alike;
+        for (std::size_t s = 0; s < chain.stages.size(); ++s) {
+            std::size_t first = 0;
+            while (alike.size() > first && !are_alike(chain.stages[first], chain.stages[s])) ++first;
+            alike.push_back(first);
+        }
+        return alike;
+    }
+
+    StagePass add_pass(std::size_t mb, std::size_t chain, std::size_t unit_number, std::size_t stage_number,
+                       std::vector<std::optional<StageCosts>>& known) {
         const StageLayers& stage = in_.chains[chain].stages[stage_number];
         const Unit& unit = in_.units[mb][chain][unit_number];
         StagePass pass;
         if (!works_on(stage, unit)) return pass;
-        const auto forward = costs_.stage(stage, unit.shapes, PassKind::forward);
-        pass.forward = add_task(mb, chain, unit_number, stage_number, TaskKind::forward, forward, {});
+        auto& costs = known[alike_[chain][stage_number]];
+        if (!costs) costs = stage_costs(stage, unit);
+        pass.forward = add_task(mb, chain, unit_number, stage_number, TaskKind::forward, costs->forward, {});
         if (!has_backward(stage)) {
             const auto memory = pass_memory(in_, stage, unit.shapes, Recompute::none, false);
             Task& task = out_.problem.tasks[index(*pass.forward)];
             task.acquire = task.release = memory.forward_transient;
             return pass;
         }
-        const auto again = costs_.blocks_forward(stage, unit.shapes, Recompute::full);
-        pass.backward = add_task(mb, chain, unit_number, stage_number, TaskKind::backward,
-                                 costs_.stage(stage, unit.shapes, PassKind::backward), again);
-        add_pair(stage, unit, pass);
+        pass.backward =
+            add_task(mb, chain, unit_number, stage_number, TaskKind::backward, costs->backward, costs->again);
+        add_pair(*costs, pass);
         return pass;
     }
 
     // Nanoseconds that rounding leaves between B and I with W.
-    static void take_up(PassCost& cost, Duration rest) {
+    static void take_up(PassCost& cost, Duration whole) {
+        const Duration rest = whole - cost.time;
         PassCost::Share* largest = &cost.shares.front().front();
         for (auto& row : cost.shares)
             for (auto& share : row)
                 if (share.time > largest->time) largest = &share;
         largest->time += rest;
+        cost.time = whole;
     }
 
-    void add_pair(const StageLayers& stage, const Unit& unit, const StagePass& pass) {
-        Pair pair{*pass.forward, *pass.backward, {}, {}};
-        SplitBackward split;
-        for (const Recompute recompute : in_.modes) {
-            const Modes modes = modes_of(stage, unit, recompute);
-            pair.modes.push_back(modes.whole);
-            split.modes.push_back(modes.split);
-        }
-        split.input = costs_.stage(stage, unit.shapes, PassKind::input_gradient);
-        take_up(split.input, split.modes.front().backward - split.input.total());
-        split.weight = costs_.stage(stage, unit.shapes, PassKind::weight_gradient);
+    void add_pair(const StageCosts& stage, const StagePass& pass) {
+        Pair pair{*pass.forward, *pass.backward, {}, stage.modes};
         const auto costs = costs_in(pair, pair.modes.front());
         apply(out_.problem.tasks[index(pair.forward)], costs[0]);
         apply(out_.problem.tasks[index(pair.backward)], costs[1]);
         out_.problem.pairs.push_back(std::move(pair));
-        out_.split.push_back(std::move(split));
+        out_.split.push_back(stage.split);
     }
 
     // Where nothing waits for the input gradient (raw data, frozen modules before), or no weight is trained.
@@ -204,7 +243,8 @@ private:
 
     std::int64_t node_of(RankId rank) const {
         // GPUs are numbered tensor parallel first, then replicas, then pipeline ranks (Megatron-LM's order).
-        return static_cast<std::int64_t>(index(rank)) * in_.layout.gpus_of_rank() * in_.layout.dp / in_.cluster->gpus_per_node;
+        return static_cast<std::int64_t>(index(rank)) * in_.layout.gpus_of_rank() * in_.layout.dp /
+               in_.cluster->gpus_per_node;
     }
 
     void connect(TaskId from, TaskId to, const Crossing& crossing, std::size_t buffer) {
@@ -224,10 +264,17 @@ private:
         out_.problem.edges.push_back({from, to, lag});
     }
 
+    double pipeline_factor() const {
+        if (in_.what_if == nullptr) return 1;
+        const auto found = in_.what_if->links.find("pipeline");
+        return found == in_.what_if->links.end() ? 1 : found->second;
+    }
+
     Duration transfer_time(std::int64_t per_node, Bytes message) {
         const auto [place, added] = transfer_times_.try_emplace({per_node, message.count});
-        if (added)
-            place->second = in_.costs->cost(costdb::PointToPoint{per_node, std::max(message, Bytes{1})}).duration;
+        if (!added) return place->second;
+        const Duration alone = in_.costs->cost(costdb::PointToPoint{per_node, std::max(message, Bytes{1})}).duration;
+        place->second = Duration{std::llround(static_cast<double>(alone.count()) * pipeline_factor())};
         return place->second;
     }
 
@@ -236,7 +283,8 @@ private:
         for (std::size_t u = 0; u < in_.units[mb][chain].size(); ++u) {
             const Unit& unit = in_.units[mb][chain][u];
             std::vector<StagePass> row;
-            for (std::size_t s = 0; s < c.stages.size(); ++s) row.push_back(add_pass(mb, chain, u, s));
+            std::vector<std::optional<StageCosts>> known(c.stages.size());
+            for (std::size_t s = 0; s < c.stages.size(); ++s) row.push_back(add_pass(mb, chain, u, s, known));
             std::optional<std::size_t> before;
             for (std::size_t s = 0; s < row.size(); ++s) {
                 if (!row[s].forward) continue;
@@ -305,6 +353,7 @@ private:
     std::vector<bool> gradient_;
     std::vector<bool> feeds_;                          // per task: another task takes its output
     std::vector<std::int64_t> first_stage_;            // per chain
+    std::vector<std::vector<std::size_t>> alike_;      // per chain, stage: the first stage with the same costs
     std::vector<std::vector<Bytes>> largest_message_;  // per rank, per (chain, direction)
     std::map<std::pair<std::int64_t, std::int64_t>, Duration> transfer_times_;
     StepProblem out_;

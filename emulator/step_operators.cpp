@@ -21,7 +21,7 @@ void visit_pass(const StepInput& input, const StageLayers& stage, const Unit& un
                 visit_all(layer_operators(network, unit.shapes[part.module], input.layout, here, first), alike, visit);
             });
         },
-        [&](const std::vector<Operator>& operators) { visit_all(operators, 1, visit); });
+        [&](const AroundBlocks& around) { visit_all(around.operators, 1, visit); });
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "emulator/step_parts.hpp"
 
+#include "emulator/data_traffic.hpp"
 #include "emulator/module_roles.hpp"
 #include "emulator/stage_memory.hpp"
 #include "pipeweaver/base/error.hpp"
@@ -30,43 +31,46 @@ double forward_flops(const StepInput& input, std::size_t module, const PassShape
     return sum;
 }
 
-// Gradients of a rank are reduced over the replicas once its last backward ends; the halves of a tied embedding are
-// summed over their two ranks. Both are exposed: nothing of this rank is left to hide them. All GPUs of a node do so at
-// once and share its network.
-std::vector<Operator> tail_of(const StepInput& input, const RankParameters& rank) {
-    const std::int64_t dp = input.layout.dp;
-    const std::int64_t replicas_in_node =
-        std::clamp<std::int64_t>(input.cluster->gpus_per_node / input.layout.tp, 1, dp);
-    std::vector<Operator> tail;
-    const auto add = [&](std::string_view name, CollectiveKind kind, std::int64_t gpus, std::int64_t per_node,
-                         std::int64_t bytes) {
-        const Bandwidth share{input.cluster->network.bytes_per_second * per_node / input.cluster->gpus_per_node};
-        tail.push_back(
-            {name,
-             costdb::Collective{
-                 .kind = kind, .gpus = gpus, .gpus_per_node = per_node, .message = {bytes}, .network = share},
-             {}});
-    };
-    if (dp > 1 && rank.trained > 0) {
-        add("reduce gradients", CollectiveKind::reduce_scatter, dp, replicas_in_node, 4 * rank.trained);
-        add("gather weights", CollectiveKind::all_gather, dp, replicas_in_node, 2 * rank.trained);
-    }
-    if (rank.shares_embedding) add("tied embedding", CollectiveKind::all_reduce, 2, 1, 4 * rank.tied);
-    return tail;
-}
-
-Duration sum_of(const std::vector<Operator>& operators, const costdb::CostDatabase& costs) {
+Duration sum_of(const StepInput& input, const std::vector<Operator>& operators, std::size_t rank) {
     Duration sum{};
-    for (const Operator& op : operators) sum += ask(costs, op).duration;
+    for (const Operator& op : operators) sum += time_of(input, op, RankId{static_cast<std::uint32_t>(rank)});
     return sum;
 }
 
 std::vector<Operator> optimizer_of(const StepInput& input, const RankParameters& rank) {
     if (rank.trained == 0) return {};
-    return {optimizer_update(rank.trained, input.layout.dp)};
+    return {optimizer_update(rank.trained, input.training.zero >= 1 ? input.layout.weight_copies() : 1)};
 }
 
 }  // namespace
+
+Duration time_of(const StepInput& input, const Operator& op, RankId rank) {
+    const Duration alone = ask(*input.costs, op).duration;
+    if (input.what_if == nullptr) return alone;
+    const double factor = factor_of(*input.what_if, op, {}) * device_factor(*input.what_if, input.replica, rank);
+    return Duration{std::llround(static_cast<double>(alone.count()) * factor)};
+}
+
+// Gradients of a rank are reduced over the copies of its weights once its last backward ends (ZeRO from stage 2 on: in
+// every backward); the halves of a tied embedding are summed over their two ranks. All of it is exposed: nothing of
+// this rank is left to hide it.
+std::vector<Operator> tail_of(const StepInput& input, const RankParameters& rank) {
+    const std::int64_t copies = input.layout.weight_copies();
+    std::vector<Operator> tail;
+    const auto add = [&](std::string_view name, CollectiveKind kind, std::int64_t bytes) {
+        tail.push_back(among_copies(name, kind, copies, input.layout.tp, bytes, *input.cluster));
+    };
+    if (copies > 1 && rank.trained > 0) {
+        const int zero = input.training.zero;
+        if (zero == 0) add("reduce gradients", CollectiveKind::all_reduce, 4 * rank.trained);
+        if (zero == 1) add("reduce gradients", CollectiveKind::reduce_scatter, 4 * rank.trained);
+        if (zero == 1 || zero == 2) add("gather weights", CollectiveKind::all_gather, 2 * rank.trained);
+    }
+    if (rank.shares_embedding)
+        tail.push_back(among_copies("tied embedding", CollectiveKind::all_reduce, 2, input.cluster->gpus_per_node,
+                                    4 * rank.tied, *input.cluster));
+    return tail;
+}
 
 Bytes usable_bytes(const workloads::Cluster& cluster) {
     const Bytes device = workloads::device(cluster.device).memory;
@@ -106,8 +110,8 @@ void add_ranks(const StepInput& input, const std::vector<std::vector<Bytes>>& la
                  "rank {}: weights, gradients, optimizer state and buffers need {}, {} of a {} is usable: {} short; "
                  "more pipeline ranks, tensor parallelism or replicas would fit more",
                  r, human(memory.total()), human(capacity), input.cluster->device, human(memory.total() - capacity));
-        step.problem.ranks.push_back({capacity, memory.total(), sum_of(tail_of(input, parameters[r]), *input.costs)});
-        step.optimizer = std::max(step.optimizer, sum_of(optimizer_of(input, parameters[r]), *input.costs));
+        step.problem.ranks.push_back({capacity, memory.total(), sum_of(input, tail_of(input, parameters[r]), r)});
+        step.optimizer = std::max(step.optimizer, sum_of(input, optimizer_of(input, parameters[r]), r));
     }
 }
 

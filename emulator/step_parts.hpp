@@ -1,11 +1,18 @@
 // Parts of build_step() that stand on their own.
 #pragma once
 
+#include "emulator/stage_memory.hpp"
 #include "pipeweaver/emulator/step.hpp"
 
 #include <vector>
 
 namespace pipeweaver::emulator {
+
+/// What an operator outside of passes takes on a rank: an exchange of replicas, a transfer, the optimizer.
+[[nodiscard]] Duration time_of(const StepInput& input, const Operator& op, RankId rank);
+
+/// What a rank runs behind its last backward, but for the optimizer.
+[[nodiscard]] std::vector<Operator> tail_of(const StepInput& input, const RankParameters& rank);
 
 /// Model FLOPs of all units: three forwards for a trained module, two for a frozen one that gradients pass, else one.
 [[nodiscard]] double model_flops(const StepInput& input);

@@ -73,12 +73,32 @@ std::vector<std::string> operator_names(const workloads::Model& model, const Lay
                                         first));
                 });
             },
-            add);
+            [&](const AroundBlocks& around) { add(around.operators); });
     std::vector<std::string> names;
     for (std::size_t c = 0; c < operator_classes; ++c) names.emplace_back(name_of(static_cast<OperatorClass>(c)));
     for (const std::string& name : names) found.erase(name);
     names.insert(names.end(), found.begin(), found.end());
     return names;
+}
+
+double factor_of(const WhatIf& what_if, const Operator& op, std::string_view module) {
+    double factor = 1;
+    const auto apply = [&](const std::map<std::string, double>& factors, std::string_view name) {
+        if (const auto found = factors.find(std::string(name)); found != factors.end()) factor *= found->second;
+    };
+    apply(what_if.operators, name_of(op.kind()));
+    if (op.name != name_of(op.kind())) apply(what_if.operators, op.name);
+    apply(what_if.links, name_of(op.stream));
+    apply(what_if.modules, module);
+    return factor;
+}
+
+double device_factor(const WhatIf& what_if, std::int64_t replica, RankId rank) {
+    double factor = 1;
+    for (const WhatIf::Device& device : what_if.devices)
+        if (device.rank == static_cast<std::int64_t>(index(rank)) && device.replica.value_or(replica) == replica)
+            factor *= device.factor;
+    return factor;
 }
 
 WhatIf parse_what_if(const JsonDocument& document, const workloads::Model& model, const Layout& layout) {

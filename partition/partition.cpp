@@ -19,7 +19,7 @@ constexpr double wanted_efficiency = 0.95;
 // Forward and backward of all blocks of a module.
 Duration module_time(LayerCosts& costs, const Model& model, std::size_t m, const PassShape& shape) {
     const LayerRange all{m, 0, model.modules[m].architecture.layers};
-    return costs.layers(all, shape, PassKind::forward).total() + costs.layers(all, shape, PassKind::backward).total();
+    return costs.layers(all, shape, PassKind::forward).time + costs.layers(all, shape, PassKind::backward).time;
 }
 
 PassShape first_items(const PassShape& shape, std::size_t count) {
@@ -169,8 +169,8 @@ Partition balanced(const Workload& workload, std::int64_t chunks_per_rank) {
             shapes[layer.module] =
                 shape_in(workload.model->modules[layer.module], microbatch, 0, microbatch.items.size());
             const StageLayers stage{RankId{0}, {layer}};
-            sum += costs.stage(stage, shapes, PassKind::forward).total() +
-                   costs.stage(stage, shapes, PassKind::backward).total();
+            sum += costs.stage(stage, shapes, PassKind::forward).time +
+                   costs.stage(stage, shapes, PassKind::backward).time;
         }
         return static_cast<std::int64_t>(sum.count());
     });

@@ -22,8 +22,8 @@ std::vector<Duration> microbatch_costs(const Workload& workload) {
         std::vector<PassShape> shapes;
         shapes.reserve(modules.size());
         for (const auto& module : modules) shapes.push_back(shape_in(module, microbatch, 0, microbatch.items.size()));
-        all.push_back(costs.stage(everything, shapes, PassKind::forward).total() +
-                      costs.stage(everything, shapes, PassKind::backward).total());
+        all.push_back(costs.stage(everything, shapes, PassKind::forward).time +
+                      costs.stage(everything, shapes, PassKind::backward).time);
     }
     return all;
 }

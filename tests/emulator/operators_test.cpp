@@ -97,7 +97,9 @@ TEST_CASE("a price is the sum of its operators, split by class and basis") {
     const auto costs = costdb::CostDatabase::embedded("h100_sxm");
     const Operator gemm{"g", costdb::Gemm{.m = 4096, .n = 4096, .k = 4096}};
     const Operator gather{"c",
-                          costdb::Collective{.kind = costdb::CollectiveKind::all_gather, .gpus = 8, .message = 16_MiB}};
+                          costdb::Collective{.kind = costdb::CollectiveKind::all_gather, .gpus = 8, .message = 16_MiB},
+                          {},
+                          Stream::tensor};
     const InSituFactors factors{1.5, 0.5, ""};
     const auto alone = costs.cost(std::get<costdb::Gemm>(gemm.query));
     const auto message = costs.cost(std::get<costdb::Collective>(gather.query));

@@ -12,7 +12,9 @@
 #include "pipeweaver/emulator/step.hpp"
 
 #include <array>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace pipeweaver::emulator {
@@ -45,6 +47,8 @@ struct RankMemory {
     Bytes transient;                    ///< at the peak: of the pass that runs
     Bytes peak;                         ///< the sum
     std::vector<MemoryPoint> timeline;  ///< what is held from each point on; task by task
+
+    friend bool operator==(const RankMemory&, const RankMemory&) = default;
 };
 
 /// A kind of work on the path that decides the makespan.
@@ -63,6 +67,26 @@ struct ReplicaEmulation {
     std::vector<RankMemory> memory;
     std::vector<CriticalPart> critical;  ///< longest first; together the step
     std::uint64_t kernels = 0;           ///< that were accounted for
+
+    friend bool operator==(const ReplicaEmulation&, const ReplicaEmulation&) = default;
 };
+
+/// Emulates `schedule` of step = build_step(input). Pre: the schedule completes on the problem. Throws Error{input}
+/// where times exceed 63 bits.
+[[nodiscard]] ReplicaEmulation emulate(const StepInput& input, const StepProblem& step, const Schedule& schedule,
+                                       bool reuse = true);
+
+/// A kernel as it ran.
+struct TracedKernel {
+    Stream stream = Stream::compute;
+    std::string_view name;                          ///< Operator::name
+    std::string module;                             ///< empty: of none
+    std::optional<std::int64_t> microbatch, stage;  ///< nothing: behind the last task
+    Duration start{}, duration{};
+};
+
+/// The kernels of a rank, by start; what stands behind its last task is one. Pre: as emulate().
+[[nodiscard]] std::vector<TracedKernel> kernels_of(const StepInput& input, const StepProblem& step,
+                                                   const Schedule& schedule, RankId rank);
 
 }  // namespace pipeweaver::emulator

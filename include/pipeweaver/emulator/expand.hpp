@@ -13,7 +13,8 @@ struct Expanded {
     OperatorGraph graph;  ///< of all tasks and transfers; its input is when the step begins
     std::vector<std::uint32_t>
         end_kernels;  ///< of all tasks in a row: the last on each of a task's streams, and its outputs
-    std::vector<std::uint32_t> first_end;  ///< per task: where its begin there; one more at the end
+    std::vector<std::uint32_t> first_kernel;  ///< per task: of its kernels, in the order of its graph
+    std::vector<std::uint32_t> first_end;     ///< per task: where its begin there; one more at the end
 };
 
 /// All kernels of a schedule: each task's graph on the streams of its rank. A task begins when the rank's task before

@@ -6,15 +6,18 @@
 #pragma once
 
 #include "pipeweaver/emulator/operators.hpp"
+#include "pipeweaver/emulator/training.hpp"
 
 #include <array>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace pipeweaver::emulator {
 
-/// Time of a pass by operator class and basis.
+/// Time of a pass, and its work by operator class and basis.
 struct PassCost {
     struct Share {
         Duration time{};
@@ -23,7 +26,12 @@ struct PassCost {
     static constexpr std::size_t bases = 4;
     std::array<std::array<Share, bases>, operator_classes> shares{};
 
-    Duration total() const;
+    Duration time{};  ///< how long it lasts
+    /// Of that: compute waits for another stream, by which. Compute itself: 0.
+    std::array<Duration, streams> exposed{};
+    std::int64_t kernels = 0;  ///< operators that run
+
+    Duration total() const;  ///< of all work; more than `time` where streams run beside each other
     PassCost& operator+=(const PassCost& other);
     friend PassCost operator*(std::int64_t times, const PassCost& cost);
 };
@@ -45,7 +53,23 @@ struct InSituFactors {
 /// What the database says of an operator alone.
 [[nodiscard]] costdb::Cost ask(const costdb::CostDatabase& costs, const Operator& op);
 
-/// Cost of operators that run one after the other.
+/// A factor on an operator's time beside the in-situ ones.
+using TimeFactor = std::function<double(const Operator&)>;
+
+/// Operators and what each of them takes in a step.
+struct PricedOperators {
+    std::vector<Operator> operators;
+    std::vector<Duration> duration;  ///< per operator
+    PassCost cost;                   ///< if all streams are free when they begin
+};
+
+/// Asks for the time of every operator. Traffic on Stream::copy goes over `training.host_link`. Throws as the database
+/// does.
+[[nodiscard]] PricedOperators price(std::vector<Operator> operators, const costdb::CostDatabase& costs,
+                                    const InSituFactors& factors, const Training& training,
+                                    const TimeFactor& what_if = {});
+
+/// The cost alone, of operators under the default training.
 [[nodiscard]] PassCost price(std::span<const Operator> operators, const costdb::CostDatabase& costs,
                              const InSituFactors& factors);
 

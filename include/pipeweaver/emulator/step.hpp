@@ -4,6 +4,7 @@
 // partitions, one module for modality-aware ones. A unit is what one pass takes: a microbatch, or some of its items.
 #pragma once
 
+#include "pipeweaver/emulator/layer_costs.hpp"
 #include "pipeweaver/emulator/pass_cost.hpp"
 #include "pipeweaver/emulator/problem.hpp"
 #include "pipeweaver/emulator/training.hpp"
@@ -19,19 +20,6 @@
 
 namespace pipeweaver::emulator {
 
-/// Consecutive layers of one module.
-struct LayerRange {
-    std::size_t module = 0;  ///< index into Model::modules
-    std::int64_t first = 0;
-    std::int64_t count = 0;
-};
-
-/// The layers of one stage, on one rank.
-struct StageLayers {
-    RankId rank{};
-    std::vector<LayerRange> parts;
-};
-
 struct Chain {
     std::string name;                 ///< of its tasks' module field
     std::vector<StageLayers> stages;  ///< passed in this order; numbered on from the chain before
@@ -43,16 +31,14 @@ struct Unit {
     std::vector<std::size_t> items;  ///< indices into Microbatch::items
 };
 
-/// Layers of a stage whose activations are not kept but computed again before the backward.
-enum class Recompute : std::uint8_t { none, half, full };
-[[nodiscard]] std::string_view name_of(Recompute recompute);
-
 /// Everything that a step's schedule problem is made of.
 struct StepInput {
     std::string name;
     const workloads::Model* model = nullptr;
     const workloads::Cluster* cluster = nullptr;
     const costdb::CostDatabase* costs = nullptr;
+    const WhatIf* what_if = nullptr;  ///< nothing: all as it is
+    std::int64_t replica = 0;         ///< which one it is, for `what_if`
     Layout layout;
     Training training;
     std::vector<Chain> chains;                          ///< in topological order of their modules
@@ -79,6 +65,7 @@ struct StaticMemory {
     Bytes workspace;  ///< gradients of one layer in bf16, kept by Transformer Engine
     Bytes buffers;    ///< receive buffers
     Bytes total() const { return weights + gradients + optimizer + workspace + buffers; }
+    friend bool operator==(const StaticMemory&, const StaticMemory&) = default;
 };
 
 /// What a pair's backward can be split into; see split.hpp.
@@ -110,36 +97,5 @@ constexpr double usable_memory = 0.92;
 
 /// That share of the cluster's device.
 [[nodiscard]] Bytes usable_bytes(const workloads::Cluster& cluster);
-
-/// Costs of passes through whole layers, asked again and again while partitions are compared: remembers every answer.
-class LayerCosts {
-public:
-    LayerCosts(const workloads::Model& model, const workloads::Cluster& cluster, const Layout& layout,
-               const costdb::CostDatabase& costs);
-
-    /// Repeated block `layer` of the module; blocks of one kind are priced once.
-    const PassCost& layer(std::size_t module, std::int64_t layer, const PassShape& shape, PassKind pass);
-
-    /// The blocks of a range.
-    PassCost layers(const LayerRange& range, const PassShape& shape, PassKind pass);
-
-    /// All of a stage: its blocks, and embedding, head and projectors where they are its own.
-    PassCost stage(const StageLayers& stage, const std::vector<PassShape>& shapes, PassKind pass);
-
-    /// The share of `stage` that recomputation runs again: its blocks' forward.
-    PassCost blocks_forward(const StageLayers& stage, const std::vector<PassShape>& shapes, Recompute recompute);
-
-private:
-    using Key = std::tuple<std::size_t, workloads::BlockKind, PassKind>;
-    using Sequence = std::pair<std::int64_t, std::int64_t>;  // length, context
-    const workloads::Model& model_;
-    Layout layout_;
-    const costdb::CostDatabase& costs_;
-    InSituFactors factors_;
-    std::map<Key, std::map<std::vector<Sequence>, PassCost>> known_;
-};
-
-/// Blocks of `count` that are recomputed.
-[[nodiscard]] std::int64_t recomputed_layers(std::int64_t count, Recompute recompute);
 
 }  // namespace pipeweaver::emulator

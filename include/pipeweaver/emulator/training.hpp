@@ -16,7 +16,7 @@ struct Training {
 
     /// Gradients are reduced in buckets of at least this size as soon as the last backward of their layers is through,
     /// beside the backwards that are left. 0: in one piece behind the rank's last backward. Pre: 0 if zero >= 2.
-    Bytes bucket;
+    Bytes bucket{};
 
     /// Of the host for each kernel that it launches. 0: launches are never waited for.
     Duration launch{};

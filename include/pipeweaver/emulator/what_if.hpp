@@ -1,14 +1,17 @@
 // What would the step take if something were faster or slower? Factors on times, asked again of the whole emulation.
 #pragma once
 
+#include "pipeweaver/base/ids.hpp"
 #include "pipeweaver/base/json.hpp"
 #include "pipeweaver/emulator/layout.hpp"
+#include "pipeweaver/emulator/operators.hpp"
 
 #include <cstdint>
 #include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace pipeweaver::emulator {
@@ -39,6 +42,12 @@ struct WhatIf {
 /// What factors on operators can name: the classes, then the names of what the model's passes and the end of the step
 /// launch in this layout, sorted.
 [[nodiscard]] std::vector<std::string> operator_names(const workloads::Model& model, const Layout& layout);
+
+/// The factor on an operator's time; `module` empty: it runs in none. Devices are left to the caller.
+[[nodiscard]] double factor_of(const WhatIf& what_if, const Operator& op, std::string_view module);
+
+/// The factor on all that runs on a rank of a replica.
+[[nodiscard]] double device_factor(const WhatIf& what_if, std::int64_t replica, RankId rank);
 
 /// Reads a file of factors ("pipeweaver-what-if/1", docs/formats.md), JSON or YAML. Throws Error{input} for what is not
 /// as the format says, names that nothing in the model and layout has (the nearest is named), and factors that are not

@@ -31,7 +31,7 @@ struct EmulationRequest {
 
 struct Emulation {
     partition::Partition partition;
-    std::string policy;  ///< as asked, or what the given schedule says that it is from
+    std::string policy;  ///< as asked; "schedule" where one was given
     std::vector<emulator::ReplicaEmulation> replicas;
     std::size_t slowest = 0;                 ///< the replica with the makespan
     Duration makespan{};                     ///< of that replica
@@ -51,17 +51,9 @@ struct Emulation {
 [[nodiscard]] Emulation emulate(const EmulationRequest& request, const costdb::CostDatabase& costs,
                                 const Executor& execute);
 
-/// A kernel as it ran.
-struct TracedKernel {
-    emulator::Stream stream = emulator::Stream::compute;
-    std::string_view name;                          ///< Operator::name
-    std::string module;                             ///< empty: of none
-    std::optional<std::int64_t> microbatch, stage;  ///< nothing: behind the last task
-    Duration start{}, duration{};
-};
-
 /// The kernels of one rank of one replica, by start. Pre: both exist. Throws as emulate().
-[[nodiscard]] std::vector<TracedKernel> kernels_of(const EmulationRequest& request, const costdb::CostDatabase& costs,
-                                                   std::size_t replica, std::int64_t rank);
+[[nodiscard]] std::vector<emulator::TracedKernel> kernels_of(const EmulationRequest& request,
+                                                             const costdb::CostDatabase& costs, std::size_t replica,
+                                                             std::int64_t rank);
 
 }  // namespace pipeweaver::planner

@@ -1,0 +1,33 @@
+// What the copies of a weight exchange.
+#pragma once
+
+#include "pipeweaver/emulator/operators.hpp"
+#include "pipeweaver/emulator/training.hpp"
+#include "pipeweaver/workloads/cluster.hpp"
+
+#include <vector>
+
+namespace pipeweaver::emulator {
+
+/// A collective among `copies` GPUs that lie `stride` GPUs apart; all GPUs of a node do so at once and share its
+/// network. `bytes` is the whole tensor.
+[[nodiscard]] Operator among_copies(std::string_view name, costdb::CollectiveKind kind, std::int64_t copies,
+                                    std::int64_t stride, std::int64_t bytes, const workloads::Cluster& cluster);
+
+/// Parameters of some layers on one GPU, and whose they are.
+struct OwnParameters {
+    std::int64_t parameters = 0;
+    std::int64_t copies = 1;  ///< GPUs that hold the same
+    std::int64_t stride = 1;  ///< GPUs from one of them to the next
+};
+
+/// Weights of block `layer`.
+[[nodiscard]] OwnParameters layer_weights(const workloads::Architecture& network, std::int64_t layer,
+                                          const Layout& layout);
+
+/// What ZeRO adds to a pass of these layers: weights are gathered in front of it (stage 3), gradients reduced behind
+/// it (from stage 2 on, where the pass makes them). Nothing for a single copy.
+void add_data_traffic(std::vector<Operator>& operators, const OwnParameters& own, PassKind pass, bool trained,
+                      const Training& training, const workloads::Cluster& cluster);
+
+}  // namespace pipeweaver::emulator

@@ -1,0 +1,159 @@
+// Reuse changes nothing: every model of the catalogue, under several layouts and ways to train, by blocks and kernel by
+// kernel.
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/emulator/emulation.hpp"
+#include "pipeweaver/emulator/split.hpp"
+#include "pipeweaver/partition/partition.hpp"
+#include "pipeweaver/search/policies.hpp"
+#include "pipeweaver/workloads/catalogue.hpp"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+using namespace pipeweaver;
+using namespace pipeweaver::emulator;
+
+namespace {
+
+// Samples of all that the model reads or makes, no two alike.
+std::string samples_for(const workloads::Model& model, int count) {
+    const auto takes = [&](workloads::Modality modality) {
+        return std::any_of(model.modules.begin(), model.modules.end(), [&](const auto& module) {
+            return std::find(module.modalities.begin(), module.modalities.end(), modality) != module.modalities.end();
+        });
+    };
+    const bool makes = std::any_of(model.modules.begin(), model.modules.end(), [](const auto& module) {
+        return module.architecture.kind == workloads::ModuleKind::diffusion_transformer ||
+               module.architecture.kind == workloads::ModuleKind::head;
+    });
+    const std::string role = makes ? R"(,"role":"target")" : "";
+    std::string text;
+    for (int i = 0; i < count; ++i) {
+        text += fmt::format(R"({{"id":"s{}","text_tokens":{})", i, 700 + 333 * i);
+        if (takes(workloads::Modality::image))
+            text += fmt::format(R"(,"images":[{{"width":{},"height":448{}}}])", 224 * (1 + i % 3), role);
+        if (takes(workloads::Modality::video))
+            text += fmt::format(R"(,"videos":[{{"frames":{},"width":256,"height":448,"fps":16{}}}])", 17 * (1 + i % 4),
+                                role);
+        if (takes(workloads::Modality::audio)) text += fmt::format(R"(,"audio":[{{"seconds":{}}}])", 3 + 5 * i);
+        text += "}\n";
+    }
+    return text;
+}
+
+// A model, some microbatches of it, and costs that know no limit of memory.
+struct Setting {
+    explicit Setting(const std::string& name, int samples = 12)
+        : model(workloads::model(name)),
+          microbatches(workloads::pack(workloads::parse_batch("batch", samples_for(model, samples), model), model)) {}
+
+    StepInput input(const Layout& layout, const costdb::CostDatabase& costs, std::int64_t chunks = 1) {
+        cluster = workloads::find_cluster("h100-sxm:" + std::to_string(layout.gpus()));
+        const partition::Workload workload{&model, &cluster, &costs, layout, &microbatches};
+        auto result = partition::step_input(workload, partition::megatron(workload, chunks));
+        result.name = model.name;
+        result.capacity = Bytes{std::int64_t{1} << 50};
+        return result;
+    }
+
+    workloads::Model model;
+    std::vector<workloads::Microbatch> microbatches;
+    workloads::Cluster cluster;
+};
+
+void check_identity(const StepInput& input, const StepProblem& step, const Schedule& schedule) {
+    const auto by_blocks = emulate(input, step, schedule, true);
+    const auto by_kernels = emulate(input, step, schedule, false);
+    CHECK(by_blocks.makespan == by_kernels.makespan);
+    CHECK(by_blocks.step == by_kernels.step);
+    CHECK(by_blocks.kernels == by_kernels.kernels);
+    CHECK(by_blocks.time == by_kernels.time);
+    CHECK(by_blocks.memory == by_kernels.memory);
+    CHECK(by_blocks.critical == by_kernels.critical);
+    // The report's parts are the whole.
+    Duration path{};
+    for (const CriticalPart& part : by_blocks.critical) path += part.time;
+    CHECK(path == by_blocks.step);
+    for (const RankTime& rank : by_blocks.time) {
+        CHECK(rank.total() == by_blocks.step);
+        CHECK(rank.bubble >= Duration{0});
+        CHECK(rank.compute >= Duration{0});
+    }
+    for (const RankMemory& rank : by_blocks.memory)
+        CHECK(rank.peak == rank.fixed.total() + rank.activations + rank.transient);
+    const auto replay = emulator::replay(step.problem, schedule);
+    if (input.training.bucket == Bytes{}) CHECK(by_blocks.makespan == replay.makespan);
+    for (std::size_t r = 0; r < by_blocks.memory.size(); ++r) CHECK(by_blocks.memory[r].peak == replay.peak[r]);
+}
+
+void check_identity(const StepInput& input, const std::string& policy = "1f1b") {
+    const auto step = build_step(input);
+    const auto applied = search::apply_policy(policy, Replayer(step.problem));
+    REQUIRE_MESSAGE(applied.schedule, applied.why_not);
+    check_identity(input, step, *applied.schedule);
+}
+
+}  // namespace
+
+TEST_CASE("every model of the catalogue takes the same time and memory by blocks and kernel by kernel") {
+    const auto costs = costdb::CostDatabase::embedded("h100_sxm");
+    const std::vector<Layout> layouts{{.tp = 1, .pp = 2, .dp = 1}, {.tp = 4, .pp = 4, .dp = 2},
+                                      {.tp = 8, .pp = 3, .dp = 4}, {.tp = 2, .pp = 1, .dp = 8},
+                                      {.tp = 2, .pp = 2, .dp = 2}, {.tp = 1, .pp = 4, .dp = 2},
+                                      {.tp = 1, .pp = 1, .dp = 1}};
+    std::size_t models = 0;
+    for (const std::string& name : workloads::model_names()) {
+        CAPTURE(name);
+        Setting setting(name);
+        const auto refused = [](const auto& module) { return !unsupported(module.architecture).empty(); };
+        if (std::any_of(setting.model.modules.begin(), setting.model.modules.end(), refused)) continue;
+        std::size_t tried = 0;
+        for (const Layout& layout : layouts) {
+            if (tried == 4 || conflict(layout, setting.model)) continue;
+            CAPTURE(layout.tp);
+            check_identity(setting.input(layout, costs));
+            ++tried;
+        }
+        CHECK(tried >= 3);
+        ++models;
+    }
+    CHECK(models >= 70);
+}
+
+TEST_CASE("reuse changes nothing under any way to train, cut or schedule") {
+    const auto costs = costdb::CostDatabase::embedded("h100_sxm");
+    const Layout layout{.tp = 4, .pp = 2, .dp = 4};
+    for (const std::string name : {"dip-vlm-s", "dip-t2v-s"}) {
+        CAPTURE(name);
+        Setting setting(name, 20);
+        for (const Training& training :
+             {Training{.zero = 0}, Training{.zero = 2}, Training{.zero = 3, .overlap_slowdown = 1.1},
+              Training{.bucket = Bytes{200'000'000}, .overlap_slowdown = 1.05}, Training{.launch = Duration{30'000}},
+              Training{.zero = 3, .launch = Duration{200'000}}})
+            for (const Recompute recompute : {Recompute::none, Recompute::half, Recompute::full}) {
+                CAPTURE(training.zero);
+                auto input = setting.input(layout, costs);
+                input.training = training;
+                input.modes = {recompute};
+                check_identity(input);
+            }
+        check_identity(setting.input(layout, costs, 2), "interleaved");
+        const WhatIf what_if{.devices = {{.rank = 1, .replica = {}, .factor = 1.3}},
+                             .links = {{"tensor", 2.0}, {"pipeline", 3.0}, {"data", 0.5}},
+                             .operators = {{"attention", 0.7}},
+                             .modules = {}};
+        auto changed = setting.input(layout, costs);
+        changed.what_if = &what_if;
+        check_identity(changed);
+        const auto split_input = setting.input(layout, costs);
+        const auto whole = build_step(split_input);
+        const auto split = split_backwards(whole, splittable(whole));
+        const auto applied = search::apply_policy("zb-h1", Replayer(split.problem));
+        REQUIRE(applied.schedule);
+        check_identity(split_input, split, *applied.schedule);
+    }
+}
