@@ -21,7 +21,7 @@ class Report {
 public:
     Report(const ScheduledStep& step, const StepTimes& times) : step_(step), times_(times) {}
 
-    ReplicaEmulation run() {
+    ReplicaEmulation run(bool with_path) {
         const std::size_t ranks = step_.step().problem.ranks.size();
         std::int64_t makespan = 0;
         for (std::size_t r = 0; r < ranks; ++r) {
@@ -41,7 +41,7 @@ public:
             out_.time.push_back(time_of_rank(r, optimizer));
             out_.memory.push_back(memory_of_rank(r));
         }
-        out_.critical = critical_path(step_, times_, ends_, optimizer);
+        if (with_path) out_.critical = critical_path(step_, times_, ends_, optimizer);
         out_.kernels = static_cast<std::uint64_t>(times_.kernels);
         return std::move(out_);
     }
@@ -94,10 +94,11 @@ private:
 
 }  // namespace
 
-ReplicaEmulation emulate(const StepInput& input, const StepProblem& step, const Schedule& schedule, bool reuse) {
+ReplicaEmulation emulate(const StepInput& input, const StepProblem& step, const Schedule& schedule,
+                         const EmulationOptions& options) {
     const ScheduledStep scheduled(input, step, schedule);
-    const StepTimes times = reuse ? times_by_blocks(scheduled) : times_by_kernels(scheduled);
-    return Report(scheduled, times).run();
+    const StepTimes times = options.reuse ? times_by_blocks(scheduled) : times_by_kernels(scheduled);
+    return Report(scheduled, times).run(options.critical_path);
 }
 
 }  // namespace pipeweaver::emulator

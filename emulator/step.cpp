@@ -108,12 +108,13 @@ private:
         whole.held = memory.held;
         whole.forward_transient = memory.forward_transient;
         whole.transient = memory.transient;
+        all.modes.push_back(whole);
+        if (!in_.priced_split) return;
         Mode split = whole;
         split.weight = std::min(all.split.weight.time, whole.backward - Duration{1});
         split.backward = whole.backward - split.weight;
         split.transient = memory.input_transient;
         split.kept = in_.input_gradient_frees ? memory.kept : split.held + split.transient;
-        all.modes.push_back(whole);
         all.split.modes.push_back(split);
     }
 
@@ -123,8 +124,9 @@ private:
         if (!has_backward(stage)) return all;
         all.again = costs_.blocks_forward(stage, unit.shapes, Recompute::full);
         all.backward = costs_.stage(stage, unit.shapes, PassKind::backward, in_.modes.front());
-        all.split.weight = costs_.stage(stage, unit.shapes, PassKind::weight_gradient);
+        if (in_.priced_split) all.split.weight = costs_.stage(stage, unit.shapes, PassKind::weight_gradient);
         for (const Recompute recompute : in_.modes) add_modes(stage, unit, recompute, all);
+        if (!in_.priced_split) return all;
         all.split.input = costs_.stage(stage, unit.shapes, PassKind::input_gradient, in_.modes.front());
         take_up(all.split.input, all.split.modes.front().backward);
         return all;
@@ -194,7 +196,7 @@ private:
         apply(out_.problem.tasks[index(pair.forward)], costs[0]);
         apply(out_.problem.tasks[index(pair.backward)], costs[1]);
         out_.problem.pairs.push_back(std::move(pair));
-        out_.split.push_back(stage.split);
+        if (in_.priced_split) out_.split.push_back(stage.split);
     }
 
     // Where nothing waits for the input gradient (raw data, frozen modules before), or no weight is trained.

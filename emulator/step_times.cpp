@@ -56,7 +56,7 @@ private:
         duration_.push_back(duration);
         out_.exposed[task] = cost.exposed;
         out_.kernels += std::max<std::int64_t>(1, cost.kernels);
-        if (!step_.passes()[task].makes_last_gradients) return;
+        if (!step_.beside_data(task)) return;
         const auto pieces = step_.pieces(task);
         const auto graph = task_graph(step_, task, pieces);
         std::vector<std::int64_t> ends;
@@ -116,8 +116,8 @@ private:
         out_.start.push_back(start);
         out_.end.push_back(end);
         out_.exposed.push_back(exposed_between(graphs_[task].graph, mine, start, end));
-        out_.list_ends.push_back(step_.passes()[task].makes_last_gradients ? ends_of_lists(graphs_[task], mine)
-                                                                           : std::vector<std::int64_t>{});
+        out_.list_ends.push_back(step_.beside_data(task) ? ends_of_lists(graphs_[task], mine)
+                                                         : std::vector<std::int64_t>{});
         for (const PricedOperators* list : graphs_[task].operators)
             out_.kernels += static_cast<std::int64_t>(list->operators.size());
     }

@@ -51,7 +51,7 @@ private:
 struct StepTimes {
     std::vector<std::int64_t> start, end;                ///< per task, ns
     std::vector<std::array<Duration, streams>> exposed;  ///< per task
-    /// Of tasks that make last gradients: when each of its lists has ended, in launch order; empty for others.
+    /// Of tasks beside whose kernels gradients are reduced: when each of its lists has ended; empty for others.
     std::vector<std::vector<std::int64_t>> list_ends;
     std::vector<Bytes> peak;     ///< per rank, base included
     std::vector<Bytes> holding;  ///< per task: on its rank when it has ended, base included

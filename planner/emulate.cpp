@@ -40,6 +40,8 @@ void add(const TimeShares& from, TimeShares& sum) {
         for (std::size_t b = 0; b < PassCost::bases; ++b) sum.by[c][b] += from.by[c][b];
 }
 
+bool is_split(const SplitChoice& choice) { return std::find(choice.begin(), choice.end(), true) != choice.end(); }
+
 // A replica's step and the schedule that it runs.
 struct Scheduled {
     StepInput input;
@@ -87,6 +89,8 @@ public:
     Emulation run() {
         for (;;) {
             try {
+                // One replica says quickly what fits none.
+                if (modes_.size() > 1) static_cast<void>(scheduled_replica(0));
                 return emulate_all();
             } catch (const Error& error) {
                 // With more recomputation it may fit.
@@ -122,6 +126,7 @@ private:
             fmt::format("{}-{}{}-r{:03}", request.model.name, partition_.name, partition_.chunks_per_rank, replica);
         input.training = asked_.training;
         input.modes = modes_.front();
+        input.priced_split = needs_split();
         input.replica = static_cast<std::int64_t>(replica);
         if (!asked_.what_if.empty()) input.what_if = &asked_.what_if;
         return input;
@@ -133,7 +138,7 @@ private:
         if (asked_.schedule) {
             const GivenSchedule& given = given_[replica];
             all.schedule = given.schedule;
-            if (std::find(given.split.begin(), given.split.end(), true) != given.split.end()) split(all, given.split);
+            if (is_split(given.split)) split(all, given.split);
             return all;
         }
         if (needs_split()) split(all, splittable(all.step));
@@ -146,6 +151,7 @@ private:
     }
 
     bool needs_split() const {
+        if (asked_.schedule) return true;
         const auto& all = search::policies();
         return std::find_if(all.begin(), all.end(), [&](const auto& policy) { return policy.name == policy_; })
             ->needs_split;
@@ -168,7 +174,8 @@ private:
         std::vector<TimeShares> shares(parts_.size());
         for_each(execute_, parts_.size(), [&](std::size_t r) {
             const Scheduled scheduled = scheduled_replica(r);
-            sum.replicas[r] = emulator::emulate(scheduled.input, scheduled.step, scheduled.schedule, asked_.reuse);
+            sum.replicas[r] =
+                emulator::emulate(scheduled.input, scheduled.step, scheduled.schedule, {asked_.reuse, false});
             flops[r] = scheduled.step.model_flops;
             add_shares(scheduled.step, scheduled.schedule, shares[r]);
         });
@@ -180,6 +187,9 @@ private:
             add(shares[r], sum.shares);
             for (const auto& microbatch : parts_[r]) sum.tokens += microbatch.tokens;
         }
+        const Scheduled slowest = scheduled_replica(sum.slowest);
+        sum.replicas[sum.slowest] =
+            emulator::emulate(slowest.input, slowest.step, slowest.schedule, {asked_.reuse, true});
         normalise(sum.shares);
         set_rates(sum);
         sum.assumed = assumptions();

@@ -66,8 +66,8 @@ struct Setting {
 };
 
 void check_identity(const StepInput& input, const StepProblem& step, const Schedule& schedule) {
-    const auto by_blocks = emulate(input, step, schedule, true);
-    const auto by_kernels = emulate(input, step, schedule, false);
+    const auto by_blocks = emulate(input, step, schedule);
+    const auto by_kernels = emulate(input, step, schedule, {.reuse = false, .critical_path = true});
     CHECK(by_blocks.makespan == by_kernels.makespan);
     CHECK(by_blocks.step == by_kernels.step);
     CHECK(by_blocks.kernels == by_kernels.kernels);

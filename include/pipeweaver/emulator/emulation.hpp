@@ -65,16 +65,21 @@ struct ReplicaEmulation {
     Duration step{};      ///< and the optimizer
     std::vector<RankTime> time;
     std::vector<RankMemory> memory;
-    std::vector<CriticalPart> critical;  ///< longest first; together the step
+    std::vector<CriticalPart> critical;  ///< longest first; together the step; see EmulationOptions
     std::uint64_t kernels = 0;           ///< that were accounted for
 
     friend bool operator==(const ReplicaEmulation&, const ReplicaEmulation&) = default;
 };
 
+struct EmulationOptions {
+    bool reuse = true;          ///< false: every kernel of every task is priced and replayed on its own
+    bool critical_path = true;  ///< false: left empty
+};
+
 /// Emulates `schedule` of step = build_step(input). Pre: the schedule completes on the problem. Throws Error{input}
 /// where times exceed 63 bits.
 [[nodiscard]] ReplicaEmulation emulate(const StepInput& input, const StepProblem& step, const Schedule& schedule,
-                                       bool reuse = true);
+                                       const EmulationOptions& options = {});
 
 /// A kernel as it ran.
 struct TracedKernel {

@@ -44,6 +44,7 @@ struct StepInput {
     std::vector<Chain> chains;                          ///< in topological order of their modules
     std::vector<std::vector<std::vector<Unit>>> units;  ///< per microbatch, per chain
     std::vector<Recompute> modes{Recompute::none, Recompute::half, Recompute::full};
+    bool priced_split = true;          ///< false: no backward will be split, and StepProblem::split stays empty
     bool split_backward = false;       ///< I and W in place of every B that can be split
     bool input_gradient_frees = true;  ///< false: what a forward holds is held until W (PyTorch's runtime)
     std::int64_t receive_buffers = 2;  ///< tensors that may wait on a rank, per direction and chain
