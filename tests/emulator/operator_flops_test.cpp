@@ -1,0 +1,57 @@
+// Two derivations of a layer's FLOPs, held equal: what its operators' sizes say, and what workloads/counts.hpp says.
+#include "tests/support/operator_flops.hpp"
+
+#include "pipeweaver/emulator/layout.hpp"
+#include "pipeweaver/workloads/catalogue.hpp"
+#include "pipeweaver/workloads/counts.hpp"
+
+#include <doctest/doctest.h>
+
+#include <set>
+
+using namespace pipeweaver;
+using namespace pipeweaver::emulator;
+
+namespace {
+
+bool reads_context(const workloads::Architecture& network) { return network.mmdit || network.cross_attention_dim > 0; }
+
+// Whole tiles and whole windows on every GPU: nothing is padded.
+PassShape unpadded(const workloads::Architecture& network) {
+    const std::int64_t unit = 1024 * std::max<std::int64_t>(1, network.attention.window);
+    PassShape shape{{unit, 2 * unit}};
+    if (reads_context(network)) shape.context = {512, 1024};
+    return shape;
+}
+
+bool fits(const workloads::Architecture& network, const Layout& layout) {
+    workloads::Model model;
+    model.modules = {{"module", network, workloads::PassUnit::microbatch, {}, true}};
+    // Grouped keys that are fewer than the GPUs are copied.
+    return !conflict(layout, model) && network.kv_heads % layout.tp == 0;
+}
+
+}  // namespace
+
+TEST_CASE("the operators of every block of the catalogue have the FLOPs that the counts say") {
+    std::size_t blocks = 0;
+    for (const auto& network : workloads::architectures()) {
+        if (!unsupported(network).empty()) continue;
+        std::set<workloads::BlockKind> seen;
+        const PassShape shape = unpadded(network);
+        for (std::int64_t layer = 0; layer < network.layers; ++layer) {
+            if (!seen.insert(workloads::block_kind(network, layer)).second) continue;
+            for (const std::int64_t tp : {1, 2}) {
+                const Layout layout{.tp = tp};
+                if (!fits(network, layout)) continue;
+                CAPTURE(network.name);
+                CAPTURE(layer);
+                const auto operators = layer_operators(network, shape, layout, PassKind::forward, layer);
+                CHECK(static_cast<double>(tp) * testing::flops_of(operators) ==
+                      doctest::Approx(layer_flops(network, layer, shape)).epsilon(1e-12));
+                ++blocks;
+            }
+        }
+    }
+    CHECK(blocks > 80);
+}
