@@ -22,18 +22,24 @@ namespace {
 constexpr std::array bases{costdb::Basis::exact, costdb::Basis::interpolated, costdb::Basis::extrapolated,
                            costdb::Basis::modelled};
 
+// Degrees that most layouts do without.
+void add_above_one(Writer& json, const Layout& layout) {
+    if (layout.cp > 1) {
+        json["cp"] = layout.cp;
+        json["context"] = layout.context == ContextParallel::ring ? "ring" : "all-to-all";
+    }
+    if (layout.ep > 1) json["ep"] = layout.ep;
+}
+
 Writer request_json(const Request& request) {
-    Writer json{{"model", request.model.name},
-                {"cluster", request.cluster.name},
-                {"gpus", request.cluster.gpus},
-                {"device", request.cluster.device},
-                {"tp", request.layout.tp},
-                {"pp", request.layout.pp},
-                {"dp", request.layout.dp},
-                {"batch", request.batch},
-                {"microbatches", request.microbatches.size()},
-                {"samples", request.samples.size()},
-                {"seed", request.seed}};
+    Writer json{{"model", request.model.name},      {"cluster", request.cluster.name}, {"gpus", request.cluster.gpus},
+                {"device", request.cluster.device}, {"tp", request.layout.tp},         {"pp", request.layout.pp},
+                {"dp", request.layout.dp}};
+    add_above_one(json, request.layout);
+    json["batch"] = request.batch;
+    json["microbatches"] = request.microbatches.size();
+    json["samples"] = request.samples.size();
+    json["seed"] = request.seed;
     constexpr std::array<std::string_view, 3> splits{"auto", "never", "always"};
     json["split"] = splits[static_cast<std::size_t>(request.split)];
     json["partition"] = request.partition.empty() ? Writer(nullptr) : Writer(request.partition);
@@ -51,15 +57,16 @@ Writer costs_json(const std::optional<CostFile>& costs) {
 Writer layout_choice_json(const std::optional<LayoutChoice>& choice) {
     if (!choice) return nullptr;
     Writer tried = Writer::array(), refused = Writer::array();
-    for (const LayoutTried& one : choice->tried)
-        tried.push_back({{"tp", one.layout.tp},
-                         {"pp", one.layout.pp},
-                         {"dp", one.layout.dp},
-                         {"microbatches", one.microbatches},
-                         {"step_ns", one.step.count()},
-                         {"ns_per_microbatch", one.per_microbatch().count()},
-                         {"partition", one.partition},
-                         {"policy", one.policy}});
+    for (const LayoutTried& one : choice->tried) {
+        Writer json{{"tp", one.layout.tp}, {"pp", one.layout.pp}, {"dp", one.layout.dp}};
+        add_above_one(json, one.layout);
+        json["microbatches"] = one.microbatches;
+        json["step_ns"] = one.step.count();
+        json["ns_per_microbatch"] = one.per_microbatch().count();
+        json["partition"] = one.partition;
+        json["policy"] = one.policy;
+        tried.push_back(std::move(json));
+    }
     for (const LayoutRefused& one : choice->refused) refused.push_back({{"why", one.why}, {"layouts", one.count}});
     return {{"tried", std::move(tried)}, {"refused", std::move(refused)}};
 }

@@ -35,14 +35,13 @@ std::string heading(const Request& request, const Plan& plan) {
     std::size_t items = 0;
     for (const auto& microbatch : request.microbatches) items += microbatch.items.size();
     return fmt::format(
-        "{} on {} x {}, tp {} x pp {} x dp {}; {}: {} in {} ({} of their {} tokens), {}\n\n"
+        "{} on {} x {}, {}; {}: {} in {} ({} of their {} tokens), {}\n\n"
         "step {} = makespan {} + {} optimizer   MFU {} (model FLOPs, recomputation not counted, over bf16 peak)\n"
         "bound {} on the makespan{}, gap {}\n",
-        request.model.name, request.cluster.gpus, request.cluster.device, request.layout.tp, request.layout.pp,
-        request.layout.dp, request.batch, plural(request.samples.size(), "sample"),
-        plural(request.microbatches.size(), "microbatch"), percent(fill(request)), request.model.microbatch_tokens,
-        plural(items, "item"), seconds(plan.step), seconds(plan.makespan), seconds(plan.step - plan.makespan),
-        percent(plan.mfu), seconds(plan.lower_bound),
+        request.model.name, request.cluster.gpus, request.cluster.device, name_of(request.layout), request.batch,
+        plural(request.samples.size(), "sample"), plural(request.microbatches.size(), "microbatch"),
+        percent(fill(request)), request.model.microbatch_tokens, plural(items, "item"), seconds(plan.step),
+        seconds(plan.makespan), seconds(plan.step - plan.makespan), percent(plan.mfu), seconds(plan.lower_bound),
         request.layout.dp > 1 ? fmt::format(" (the largest of {} replicas)", request.layout.dp) : "",
         percent(search::relative_gap(plan.makespan, plan.lower_bound)));
 }
@@ -85,9 +84,11 @@ std::string layouts(const std::optional<LayoutChoice>& choice) {
         fmt::format("\nlayout: the fastest of {} that fit, by policies without a search\n", choice->tried.size());
     for (std::size_t i = 0; i < std::min(shown, choice->tried.size()); ++i) {
         const LayoutTried& one = choice->tried[i];
-        text += fmt::format("  tp {:<2} pp {:<3} dp {:<4} {:>10} a microbatch, {} microbatches in {} ({}, {})\n",
-                            one.layout.tp, one.layout.pp, one.layout.dp, human(one.per_microbatch()), one.microbatches,
-                            seconds(one.step), one.partition, one.policy);
+        const auto cp = one.layout.cp > 1 ? fmt::format("cp {:<2} ", one.layout.cp) : "";
+        const auto ep = one.layout.ep > 1 ? fmt::format("ep {:<3} ", one.layout.ep) : "";
+        text += fmt::format("  tp {:<2} {}pp {:<3} dp {:<4} {}{:>10} a microbatch, {} microbatches in {} ({}, {})\n",
+                            one.layout.tp, cp, one.layout.pp, one.layout.dp, ep, human(one.per_microbatch()),
+                            one.microbatches, seconds(one.step), one.partition, one.policy);
     }
     for (const LayoutRefused& one : choice->refused) text += fmt::format("  {} refused: {}\n", one.count, one.why);
     return text;

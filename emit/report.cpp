@@ -22,8 +22,8 @@ std::string chain_name(const Baseline& baseline) {
 std::string asked(const Request& request) {
     std::size_t items = 0;
     for (const auto& microbatch : request.microbatches) items += microbatch.items.size();
-    return escape(fmt::format("tp {} x pp {} x dp {}. Batch {}: {} in {}, {}.", request.layout.tp, request.layout.pp,
-                              request.layout.dp, request.batch, plural(request.samples.size(), "sample"),
+    return escape(fmt::format("{}. Batch {}: {} in {}, {}.", emulator::name_of(request.layout), request.batch,
+                              plural(request.samples.size(), "sample"),
                               plural(request.microbatches.size(), "microbatch"), plural(items, "item")));
 }
 

@@ -13,12 +13,20 @@ using namespace planner;
 
 namespace {
 
+// Degrees that most layouts do without.
+std::string others(const emulator::Layout& layout) {
+    const auto cp = layout.cp > 1 ? fmt::format(", cp {}", layout.cp) : "";
+    const auto ep = layout.ep > 1 ? fmt::format(", ep {}", layout.ep) : "";
+    return cp + ep;
+}
+
 std::string layout_row(const LayoutTried& one, Duration fastest, bool chosen) {
     return fmt::format(
-        "<tr{}><th scope=\"row\">{} x {} x {}</th><td>{}</td><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>"
+        "<tr{}><th scope=\"row\">{} x {} x {}{}</th><td>{}</td><td>{}</td><td class=\"n\">{}</td><td "
+        "class=\"n\">{}</td>"
         "<td class=\"n\">{}</td><td class=\"n\">{}</td></tr>\n",
-        chosen ? " class=\"best\"" : "", one.layout.tp, one.layout.pp, one.layout.dp, escape(one.partition),
-        escape(one.policy), one.microbatches, human(one.step), human(one.per_microbatch()),
+        chosen ? " class=\"best\"" : "", one.layout.tp, one.layout.pp, one.layout.dp, others(one.layout),
+        escape(one.partition), escape(one.policy), one.microbatches, human(one.step), human(one.per_microbatch()),
         times(ratio(one.per_microbatch(), fastest)));
 }
 

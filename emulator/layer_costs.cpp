@@ -22,7 +22,7 @@ LayerCosts::LayerCosts(const workloads::Model& model, const workloads::Cluster& 
                        std::int64_t replica)
     : model_(model),
       cluster_(cluster),
-      layout_(layout),
+      layout_(layout.on(cluster)),
       costs_(costs),
       factors_(in_situ_factors(costs, cluster.device)),
       training_(training),

@@ -1,4 +1,5 @@
 // The operators of repeated blocks, by their kind.
+#include "emulator/head_network.hpp"
 #include "emulator/operator_builder.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/workloads/counts.hpp"
@@ -75,7 +76,8 @@ PassShape reading(const PassShape& shape) {
 void cross_attention(OperatorBuilder& layer, const Architecture& network, const Layout& layout,
                      const PassShape& shape) {
     const Widths w(network, layout);
-    const std::int64_t m = padded(shape.positions()), context = padded(shape.context_positions());
+    const std::int64_t m = padded(layout.part(shape.positions()));
+    const std::int64_t context = padded(layout.part(shape.context_positions()));
     layer.over(m);
     const std::int64_t rotated = m * w.queries + context * w.keys;
     layer.elementwise(
@@ -95,7 +97,7 @@ void cross_attention(OperatorBuilder& layer, const Architecture& network, const 
 
 // A block over one stream of positions, or (MMDiT) over two that attend jointly.
 void block(OperatorBuilder& layer, const Architecture& network, const Layout& layout, const PassShape& shape,
-           const std::vector<std::int64_t>& streams, const std::vector<std::int64_t>& attended) {
+           const std::vector<std::int64_t>& streams, const std::vector<std::int64_t>& attended, bool windows = false) {
     const Widths w(network, layout);
     for (const std::int64_t m : streams) {
         layer.over(m);
@@ -105,7 +107,10 @@ void block(OperatorBuilder& layer, const Architecture& network, const Layout& la
         layer.tensor_parallel(w.hidden);
         layer.gemm("qkv", w.queries + 2 * w.keys, w.hidden);
     }
-    layer.attention(network, attended);
+    if (windows)
+        layer.windowed_attention(network, attended);
+    else
+        layer.attention(network, attended);
     for (const std::int64_t m : streams) {
         layer.over(m);
         layer.gemm("attention output", w.hidden, w.queries);
@@ -119,10 +124,28 @@ void block(OperatorBuilder& layer, const Architecture& network, const Layout& la
     }
 }
 
+// A block that attends to another module's positions instead of its own.
+void cross_block(OperatorBuilder& layer, const Architecture& network, const Layout& layout, const PassShape& shape) {
+    const Widths w(network, layout);
+    const std::int64_t m = padded(layout.part(shape.positions()));
+    cross_attention(layer, network, layout, shape);
+    layer.over(m);
+    layer.elementwise("norm and activation", costdb::ElementwiseKind::norm_activation,
+                      10 * m * w.hidden / layout.tp + 2 * m * (w.up + w.down), 1.6,
+                      {.rows = std::max<std::int64_t>(1, m / layout.tp),
+                       .columns = w.hidden,
+                       .norms = 1,
+                       .up = m * w.up,
+                       .down = m * w.down});
+    layer.tensor_parallel(w.hidden);
+    layer.gemm("up", w.up, w.hidden);
+    layer.gemm("down", w.hidden, w.down);
+}
+
 void single_stream_block(OperatorBuilder& layer, const Architecture& network, const Layout& layout,
                          const PassShape& shape) {
     const Widths w(network, layout);
-    const std::int64_t m = padded(block_positions(network, shape));
+    const std::int64_t m = padded(layout.part(block_positions(network, shape)));
     layer.over(m);
     layer.elementwise("norm and activations", costdb::ElementwiseKind::norm_activation,
                       norm_and_activation_traffic(network, layout, m, 1), 1.6,
@@ -137,20 +160,27 @@ void single_stream_block(OperatorBuilder& layer, const Architecture& network, co
 
 std::vector<Operator> layer_operators(const Architecture& network, const PassShape& shape, const Layout& layout,
                                       PassKind pass, std::int64_t layer) {
-    const std::int64_t m = padded(shape.positions());
+    const std::int64_t m = padded(layout.part(shape.positions()));
     OperatorBuilder operators(m, layout, pass);
+    if (network.kind == workloads::ModuleKind::head) {
+        head_block(operators, network, layout, m);
+        return operators.operators;
+    }
     switch (workloads::block_kind(network, layer)) {
         case BlockKind::windowed:
-            block(operators, network, layout, shape, {m}, windows_of(shape.lengths, network.attention.window));
+            block(operators, network, layout, shape, {m}, windows_of(shape.lengths, network.attention.window), true);
             break;
         case BlockKind::double_stream:
             if (const std::int64_t context = shape.context_positions(); context > 0)
-                block(operators, network, layout, shape, {m, padded(context)}, joined(shape));
+                block(operators, network, layout, shape, {m, padded(layout.part(context))}, joined(shape));
             else
                 block(operators, network, layout, shape, {m}, shape.lengths);
             break;
         case BlockKind::single_stream:
             single_stream_block(operators, network, layout, shape);
+            break;
+        case BlockKind::cross:
+            cross_block(operators, network, layout, shape);
             break;
         default:
             block(operators, network, layout, shape, {m}, shape.lengths);

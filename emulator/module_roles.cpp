@@ -14,8 +14,9 @@ std::vector<bool> gradient_reaches(const workloads::Model& model) {
 }
 
 bool has_head(const workloads::Model& model, std::size_t module) {
-    const bool feeds =
-        std::any_of(model.edges.begin(), model.edges.end(), [&](const auto& edge) { return edge.from == module; });
+    const bool feeds = std::any_of(model.edges.begin(), model.edges.end(), [&](const auto& edge) {
+        return edge.from == module && model.modules[edge.to].architecture.kind != workloads::ModuleKind::head;
+    });
     return !feeds && model.modules[module].architecture.kind == workloads::ModuleKind::language_model;
 }
 

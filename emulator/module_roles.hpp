@@ -10,7 +10,8 @@ namespace pipeweaver::emulator {
 /// Per module: whether a backward pass reaches it: it is trained, or something before it is.
 [[nodiscard]] std::vector<bool> gradient_reaches(const workloads::Model& model);
 
-/// Whether the module ends in an output head with a loss: a language model that feeds no other module.
+/// Whether the module ends in an output head with a loss: a language model that feeds no other module, but for
+/// a head beside its own (NextStep-1 trains on text and images, arXiv 2508.10711).
 [[nodiscard]] bool has_head(const workloads::Model& model, std::size_t module);
 
 }  // namespace pipeweaver::emulator

@@ -29,6 +29,13 @@ inline bool has_input_gradient(PassKind pass) { return pass == PassKind::backwar
 /// Positions rounded up to whole tiles, as training frameworks pad them.
 inline std::int64_t padded(std::int64_t positions) { return (positions + 127) / 128 * 128; }
 
+/// Of a whole network. What travels between GPUs has `dim` values a query and key and `value_dim` a value and output.
+struct AttentionHeads {
+    std::int64_t queries = 0, keys = 0;
+    std::int64_t dim = 0, value_dim = 0;
+    bool causal = true;
+};
+
 /// Collects the operators of one pass; knows which of them the pass has at all.
 class OperatorBuilder {
 public:
@@ -45,15 +52,20 @@ public:
     // Every sequence attends to itself, or, with `keys`, to that many positions of another module.
     void attention(const workloads::Architecture& network, const std::vector<std::int64_t>& lengths,
                    const std::vector<std::int64_t>& keys = {}) {
-        if (pass_ == PassKind::weight_gradient) return;
-        costdb::Attention shape;
-        shape.q_heads = network.heads / layout_.tp;
-        shape.kv_heads = std::max<std::int64_t>(1, network.kv_heads / layout_.tp);
-        shape.head_dim = network.head_dim;
-        shape.causal = network.attention.causal && keys.empty();
-        shape.pass = pass_ == PassKind::forward ? costdb::Pass::forward : costdb::Pass::backward;
-        add(keys.empty() ? "attention" : "cross attention", PackedAttention{shape, lengths, keys});
+        attend(heads_of(network, keys.empty()), lengths, keys);
     }
+
+    // Every window attends to itself. In a ring each GPU has whole windows; after an all-to-all part of the heads.
+    void windowed_attention(const workloads::Architecture& network, const std::vector<std::int64_t>& windows) {
+        if (layout_.context == ContextParallel::ring)
+            attend_at_home(heads_of(network, true), windows);
+        else
+            attend(heads_of(network, true), windows);
+    }
+
+    // The same of any heads, spread over the context parallel GPUs: attention_operators.cpp.
+    void attend(const AttentionHeads& heads, const std::vector<std::int64_t>& lengths,
+                const std::vector<std::int64_t>& keys = {});
 
     // Memory-bound kernels, given their forward traffic; the backward's is `backward_ratio` times that.
     void elementwise(std::string_view name, costdb::ElementwiseKind kind, std::int64_t bytes, double backward_ratio,
@@ -76,6 +88,17 @@ public:
         }
         if (pass_ == PassKind::backward || pass_ == PassKind::weight_gradient)
             collective("gather for weights", costdb::CollectiveKind::all_gather, hidden);
+    }
+
+    // A modulation is made of gathered conditions, in parts of its columns that are exchanged for parts of the
+    // positions.
+    void modulation_parallel(std::int64_t condition, std::int64_t columns) {
+        if (pass_ != PassKind::input_gradient)
+            collective("gather condition", costdb::CollectiveKind::all_gather, condition);
+        if (pass_ != PassKind::weight_gradient)
+            collective("exchange modulation", costdb::CollectiveKind::all_to_all, columns);
+        if (has_input_gradient(pass_))
+            collective("scatter condition", costdb::CollectiveKind::reduce_scatter, condition);
     }
 
     // The context of a cross attention is kept in parts: gathered for its keys, its gradient scattered.
@@ -104,6 +127,23 @@ public:
     std::vector<Operator> operators;
 
 private:
+    static AttentionHeads heads_of(const workloads::Architecture& network, bool of_themselves) {
+        const bool latent = network.attention.kind == workloads::AttentionKind::latent;
+        return {network.heads, network.kv_heads, network.head_dim,
+                latent ? network.attention.v_head_dim : network.head_dim, network.attention.causal && of_themselves};
+    }
+
+    PackedAttention core(const AttentionHeads& heads, std::int64_t parts) const;
+    void attend_at_home(const AttentionHeads& heads, const std::vector<std::int64_t>& sequences);
+    void attend_between_exchanges(const AttentionHeads& heads, const std::vector<std::int64_t>& lengths,
+                                  const std::vector<std::int64_t>& keys);
+    void attend_in_ring(const AttentionHeads& heads, const std::vector<std::int64_t>& lengths,
+                        const std::vector<std::int64_t>& keys);
+    PackedAttention ring_step(const AttentionHeads& heads, const std::vector<std::int64_t>& lengths,
+                              const std::vector<std::int64_t>& keys, std::int64_t step) const;
+    void exchange(std::string_view name, std::int64_t bytes);
+    void send(std::string_view name, std::int64_t bytes, std::vector<std::uint32_t> after);
+
     std::int64_t m_;
     const Layout& layout_;
     PassKind pass_;

@@ -35,21 +35,19 @@ std::int64_t block_positions(const Architecture& network, const PassShape& shape
 
 std::string unsupported(const Architecture& network) {
     using workloads::AttentionKind;
-    if (network.kind == workloads::ModuleKind::head)
-        return fmt::format("networks of kind '{}' are not emulated yet", workloads::name_of(network.kind));
     if (network.moe) return "mixtures of experts are not emulated yet";
     if (network.attention.kind == AttentionKind::latent) return "latent attention (MLA) is not emulated yet";
     if (network.attention.kind == AttentionKind::factored) return "factored attention (MFA) is not emulated yet";
-    if (network.cross_attention_layers > 0) return "added cross-attention layers are not emulated yet";
     return {};
 }
 
 std::vector<Operator> embedding_operators(const Architecture& network, const PassShape& shape, const Layout& layout,
                                           PassKind pass) {
     if (pass == PassKind::input_gradient) return {};  // token ids have none
-    OperatorBuilder embedding(shape.positions(), layout, pass == PassKind::weight_gradient ? PassKind::backward : pass);
-    embedding.elementwise("embedding", costdb::ElementwiseKind::embedding, 4 * shape.positions() * network.hidden, 2.0,
-                          {.rows = shape.positions(), .columns = network.hidden, .vocab = network.vocab});
+    const std::int64_t m = layout.part(shape.positions());
+    OperatorBuilder embedding(m, layout, pass == PassKind::weight_gradient ? PassKind::backward : pass);
+    embedding.elementwise("embedding", costdb::ElementwiseKind::embedding, 4 * m * network.hidden, 2.0,
+                          {.rows = m, .columns = network.hidden, .vocab = network.vocab});
     embedding.collective("embedding sum",
                          pass == PassKind::forward ? CollectiveKind::reduce_scatter : CollectiveKind::all_gather,
                          network.hidden);
@@ -58,11 +56,11 @@ std::vector<Operator> embedding_operators(const Architecture& network, const Pas
 
 std::vector<Operator> head_operators(const Architecture& network, const PassShape& shape, const Layout& layout,
                                      PassKind pass) {
-    const std::int64_t columns = (network.vocab + layout.tp - 1) / layout.tp;
-    OperatorBuilder head(shape.positions(), layout, pass);
+    const std::int64_t columns = (network.vocab + layout.tp - 1) / layout.tp, m = layout.part(shape.positions());
+    OperatorBuilder head(m, layout, pass);
     head.gemm("head", columns, network.hidden);
-    head.elementwise("cross entropy", costdb::ElementwiseKind::cross_entropy, 6 * shape.positions() * columns, 2.0,
-                     {.rows = shape.positions(), .columns = columns});
+    head.elementwise("cross entropy", costdb::ElementwiseKind::cross_entropy, 6 * m * columns, 2.0,
+                     {.rows = m, .columns = columns});
     if (pass == PassKind::forward) {
         // Maximum, sum of exponentials and the label's logit are reduced over the vocabulary's parts, in fp32.
         head.collective("head gather", CollectiveKind::all_gather, network.hidden);
@@ -83,7 +81,7 @@ Operator optimizer_update(std::int64_t parameters, std::int64_t replicas) {
 
 std::vector<Operator> projector_operators(const workloads::ModelEdge& edge, std::int64_t positions,
                                           const Layout& layout, PassKind pass) {
-    OperatorBuilder projector(positions, layout, pass);
+    OperatorBuilder projector(layout.part(positions), layout, pass);
     const auto part = [&](std::int64_t columns) { return std::max<std::int64_t>(1, columns / layout.tp); };
     if (edge.projector_hidden == 0) {
         projector.gemm("projector", part(edge.projector_out), edge.projector_in);

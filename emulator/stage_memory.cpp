@@ -21,9 +21,10 @@ struct Held {
 // The same of output head, embedding and projector, where the part has them.
 WeightGradientNeeds needs_around(const StepInput& input, const LayerRange& part, const PassShape& shape) {
     const Architecture& network = input.model->modules[part.module].architecture;
-    const std::int64_t m = block_positions(network, shape), tp = input.layout.tp;
+    const std::int64_t m = input.layout.part(block_positions(network, shape)), tp = input.layout.tp;
     WeightGradientNeeds needs;
     if (part.first == 0 && network.vocab > 0) needs.gradients += layer_input(network, m, tp);
+    if (part.first == 0) needs.inputs += head_input(network, m, tp);
     if (part.first + part.count < network.layers) return needs;
     if (has_head(*input.model, part.module)) {
         needs.inputs += layer_input(network, m, tp);
@@ -31,11 +32,17 @@ WeightGradientNeeds needs_around(const StepInput& input, const LayerRange& part,
     }
     for (const ModelEdge& edge : input.model->edges) {
         if (edge.from != part.module || edge.projector_in == 0) continue;
-        const std::int64_t rows = 2 * (shape.positions() / edge.token_reduction);
+        const std::int64_t rows = 2 * input.layout.part(shape.positions() / edge.token_reduction);
         needs.inputs += Bytes{rows * (edge.projector_in + edge.projector_hidden / tp)};
         needs.gradients += Bytes{rows * (edge.projector_out + edge.projector_hidden / tp)};
     }
     return needs;
+}
+
+// All-to-alls leave the attention's output in parts of the heads and in parts of the sequence; both are kept.
+Bytes kept_for_exchange(const Layout& layout, const Architecture& network, std::int64_t m) {
+    if (layout.cp == 1 || layout.context == ContextParallel::ring) return {};
+    return attention_outputs(network, m, layout.tp);
 }
 
 // Most that I adds to what the forward left, as it goes from the last block to the first.
@@ -60,8 +67,8 @@ PassMemory pass_memory(const StepInput& input, const StageLayers& stage, const s
     for (const LayerRange& part : stage.parts) {
         const Module& module = input.model->modules[part.module];
         const Architecture& network = module.architecture;
-        const std::int64_t m = block_positions(network, shapes[part.module]);
-        const std::int64_t context = shapes[part.module].context_positions();
+        const std::int64_t m = input.layout.part(block_positions(network, shapes[part.module]));
+        const std::int64_t context = input.layout.part(shapes[part.module].context_positions());
         const std::int64_t tp = input.layout.tp;
         if (m == 0) continue;
         const Bytes input_bytes = layer_input(network, m, tp), context_bytes = context_input(network, context, tp);
@@ -71,7 +78,8 @@ PassMemory pass_memory(const StepInput& input, const StageLayers& stage, const s
             if (!module.trainable) return Bytes{};
             return needs.gradients + (input.input_gradient_frees ? needs.inputs : held.before);
         };
-        Held around{input_bytes + context_bytes, input_bytes + context_bytes, {}};
+        const Bytes outside = input_bytes + context_bytes + (part.first == 0 ? head_input(network, m, tp) : Bytes{});
+        Held around{outside, outside, {}};
         again_somewhere = again_somewhere || again > 0;
         workspace = std::max(workspace, layer_backward_workspace(network, m, tp));
         if (part.first + part.count == network.layers && has_head(*input.model, part.module)) {
@@ -80,7 +88,8 @@ PassMemory pass_memory(const StepInput& input, const StageLayers& stage, const s
             workspace = std::max(workspace, head_backward_workspace(network, m));
         }
         for (std::int64_t i = 0; i < part.count; ++i) {
-            const Bytes block = layer_activations(network, part.first + i, m, context, tp);
+            const Bytes block = layer_activations(network, part.first + i, m, context, tp) +
+                                kept_for_exchange(input.layout, network, m);
             const auto needs = weight_gradient_needs(network, part.first + i, m, context, tp);
             blocks.push_back({i < again ? input_bytes : block, block, {}});
             blocks.back().after = after(blocks.back(), needs);

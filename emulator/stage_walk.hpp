@@ -1,6 +1,7 @@
 // What a pass through a stage consists of, in the order in which it is priced and listed.
 #pragma once
 
+#include "emulator/head_network.hpp"
 #include "emulator/module_roles.hpp"
 #include "pipeweaver/emulator/step.hpp"
 
@@ -59,7 +60,10 @@ void walk_stage(const workloads::Model& model, const Layout& layout, const Stage
         layers(part, *here);
         if (part.first == 0 && network.vocab > 0)
             around(embedding_operators(network, shape, layout, *here), embedding_parameters(network), true);
+        const bool head = network.kind == workloads::ModuleKind::head;
+        if (head && part.first == 0) around(head_inputs(network, shape, layout, *here), 0, true);
         if (part.first + part.count < network.layers) continue;
+        if (head) around(head_outputs(network, shape, layout, *here), 0);
         if (has_head(model, part.module))
             around(head_operators(network, shape, layout, *here), head_parameters(network));
         for (const auto& edge : model.edges)

@@ -217,6 +217,8 @@ private:
         const auto& network = module(part.module).architecture;
         const PassShape& shape = unit.shapes[part.module];
         if (part.first + part.count < network.layers) {
+            // A head's condition is of every position, and as wide as they are.
+            if (network.kind == workloads::ModuleKind::head) return {2 * shape.positions(), network.hidden};
             // Every block of a generator reads the context: it travels with the activations.
             const std::int64_t context = shape.context_positions() * network.cross_attention_dim;
             return {block_positions(network, shape) + (context + network.hidden - 1) / network.hidden, network.hidden};
@@ -226,12 +228,16 @@ private:
         return {shape.positions(), network.hidden};
     }
 
-    // What a unit of `edge.from` sends to one of `edge.to`: to a generator, the tokens that it is conditioned on.
+    // What a unit of `edge.from` sends to one of `edge.to`: to a generator, the tokens that it is conditioned on, to a
+    // head, those that it predicts.
     Crossing between(const workloads::ModelEdge& edge, const Unit& from, const Unit& to) const {
         const std::int64_t columns =
             edge.projector_out > 0 ? edge.projector_out : module(edge.from).architecture.hidden;
         const std::int64_t rows = from.shapes[edge.from].positions() / edge.token_reduction;
-        const std::int64_t wanted = to.shapes[edge.to].context_positions();
+        const auto& reader = module(edge.to).architecture;
+        const std::int64_t wanted = reader.kind == workloads::ModuleKind::head
+                                        ? to.shapes[edge.to].positions() / reader.repeats
+                                        : to.shapes[edge.to].context_positions();
         return {wanted > 0 ? std::min(rows, wanted) : rows, columns};
     }
 
@@ -251,7 +257,7 @@ private:
 
     void connect(TaskId from, TaskId to, const Crossing& crossing, std::size_t buffer) {
         const RankId source = out_.problem.tasks[index(from)].rank, target = out_.problem.tasks[index(to)].rank;
-        const Bytes message{2 * crossing.rows * crossing.columns / in_.layout.tp};
+        const Bytes message{2 * in_.layout.part(crossing.rows) * crossing.columns / in_.layout.tp};
         Duration lag{};
         std::optional<costdb::PointToPoint> sent;
         if (source != target) {

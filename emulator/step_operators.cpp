@@ -13,12 +13,13 @@ void visit_all(const std::vector<Operator>& operators, std::int64_t times, const
 
 void visit_pass(const StepInput& input, const StageLayers& stage, const Unit& unit, PassKind pass,
                 const OperatorVisitor& visit) {
+    const Layout layout = input.layout.on(*input.cluster);
     walk_stage(
-        *input.model, input.layout, stage, unit.shapes, pass,
+        *input.model, layout, stage, unit.shapes, pass,
         [&](const LayerRange& part, PassKind here) {
             const auto& network = input.model->modules[part.module].architecture;
             walk_layers(*input.model, part, [&](std::int64_t first, std::int64_t alike) {
-                visit_all(layer_operators(network, unit.shapes[part.module], input.layout, here, first), alike, visit);
+                visit_all(layer_operators(network, unit.shapes[part.module], layout, here, first), alike, visit);
             });
         },
         [&](const AroundBlocks& around) { visit_all(around.operators, 1, visit); });

@@ -23,7 +23,7 @@ std::vector<std::size_t> items_of(const Module& module, const Microbatch& microb
     return items;
 }
 
-bool reads_context(const Architecture& network) { return network.mmdit || has_cross_beside_self(network); }
+bool reads_context(const Architecture& network) { return network.mmdit || network.cross_attention_dim > 0; }
 
 // A generator reads its sample's tokens in the backbone; without any, as many as are usual for it.
 PassShape shape_of(const Module& module, const Microbatch& microbatch, const std::vector<std::size_t>& items) {
@@ -38,9 +38,27 @@ PassShape shape_of(const Module& module, const Microbatch& microbatch, const std
     return shape;
 }
 
+// What added cross attention reads: each sample's images; without any, as many positions as are usual. Padding behind
+// the samples reads nothing.
+std::vector<std::int64_t> images_of(const Architecture& network, const Microbatch& microbatch) {
+    std::vector<std::int64_t> positions(microbatch.lengths.size());
+    const std::size_t samples = std::min(positions.size(), microbatch.samples.size());
+    for (std::size_t s = 0; s < samples; ++s) {
+        for (const auto& item : microbatch.items)
+            if (item.sample == microbatch.samples[s] && item.size.modality == Modality::image && !item.size.target)
+                positions[s] += item.size.tokens;
+        if (positions[s] == 0) positions[s] = network.text_tokens;
+    }
+    return positions;
+}
+
 // All of a microbatch, in a module that takes it whole.
 PassShape whole_shape(const Module& module, const Microbatch& microbatch) {
     PassShape shape{microbatch.lengths};
+    if (module.architecture.cross_attention_layers > 0) {
+        shape.context = images_of(module.architecture, microbatch);
+        return shape;
+    }
     if (reads_context(module.architecture)) shape.context.assign(shape.lengths.size(), module.architecture.text_tokens);
     return shape;
 }

@@ -20,13 +20,14 @@ using workloads::Architecture;
 namespace {
 
 // In the order in which they are checked.
-enum Reason { other_nodes, heads, columns, layers, few_microbatches, memory, reasons };
+enum Reason { other_nodes, heads, columns, layers, context, experts, few_microbatches, memory, reasons };
 
 // "tp must divide 8: vit has 16, llm 40".
 std::string divisible(const LayoutRequest& request, std::int64_t Architecture::*size) {
     std::int64_t common = 0;
     std::vector<std::string> modules;
     for (const auto& module : request.model->modules) {
+        if (module.architecture.*size == 0) continue;
         common = std::gcd(common, module.architecture.*size);
         modules.push_back(
             fmt::format("{}{} {}", module.name, modules.empty() ? " has" : "", module.architecture.*size));
@@ -52,6 +53,12 @@ std::string name_of(Reason reason, const LayoutRequest& request) {
             return "tp does not divide a module's feed-forward columns; " + divisible(request, &Architecture::ffn);
         case layers:
             return "pp is more than a module's layers; " + shallowest(request);
+        case context:
+            return fmt::format(
+                "tp * cp {} does not divide a module's attention heads, which --context ring does not need",
+                request.cp);
+        case experts:
+            return fmt::format("ep {} does not divide tp * cp * dp or a module's experts", request.ep.value_or(1));
         case few_microbatches:
             return "more replicas than microbatches";
         default:
@@ -81,10 +88,12 @@ std::vector<std::int64_t> divisors(std::int64_t number) {
 
 std::vector<Candidate> candidates(const LayoutRequest& request) {
     std::vector<Candidate> all;
-    const std::int64_t gpus = request.cluster->gpus;
+    if (request.cluster->gpus % request.cp != 0) return all;
+    const std::int64_t gpus = request.cluster->gpus / request.cp;
     for (const std::int64_t tp : divisors(gpus))
         for (const std::int64_t pp : divisors(gpus / tp)) {
-            const Layout layout{.tp = tp, .pp = pp, .dp = gpus / tp / pp};
+            Layout layout{.tp = tp, .pp = pp, .dp = gpus / tp / pp, .cp = request.cp, .context = request.context};
+            layout.ep = request.ep.value_or(default_ep(layout, *request.model));
             if (tp != request.tp.value_or(tp) || pp != request.pp.value_or(pp)) continue;
             if (layout.dp == request.dp.value_or(layout.dp)) all.push_back({.layout = layout});
         }
@@ -94,7 +103,7 @@ std::vector<Candidate> candidates(const LayoutRequest& request) {
 std::optional<Reason> refusal(const LayoutRequest& request, const Layout& layout) {
     if (request.cluster->gpus_per_node % layout.tp != 0) return other_nodes;
     if (const auto found = conflict(layout, *request.model)) {
-        constexpr std::array by_kind{heads, columns, layers};
+        constexpr std::array by_kind{heads, columns, layers, context, experts};
         return by_kind[static_cast<std::size_t>(found->what)];
     }
     const auto microbatches = static_cast<std::int64_t>(request.microbatches.size());
@@ -153,8 +162,6 @@ LayoutChoice choice_of(const LayoutRequest& request, const std::vector<Candidate
     return choice;
 }
 
-std::string text(const Layout& layout) { return fmt::format("tp {} x pp {} x dp {}", layout.tp, layout.pp, layout.dp); }
-
 std::string text(const LayoutChoice& choice) {
     std::string all;
     for (const LayoutRefused& refused : choice.refused)
@@ -176,14 +183,14 @@ const Candidate* closest(const std::vector<Candidate>& all) {
 std::string what_would_fit(const LayoutRequest& request, const costdb::CostDatabase& costs, const Executor& execute) {
     constexpr int most_doublings = 6;
     LayoutRequest free = request;
-    free.tp = free.pp = free.dp = std::nullopt;
+    free.tp = free.pp = free.dp = free.ep = std::nullopt;
     workloads::Cluster cluster = *request.cluster;
     free.cluster = &cluster;
     for (int doublings = 0; doublings <= most_doublings; ++doublings, cluster.gpus *= 2) {
         const auto choice = choice_of(free, try_all(free, costs, execute));
         if (choice.tried.empty()) continue;
-        return doublings == 0 ? fmt::format("{} fits on these GPUs", text(choice.layout()))
-                              : fmt::format("{} GPUs fit it as {}", cluster.gpus, text(choice.layout()));
+        return doublings == 0 ? fmt::format("{} fits on these GPUs", emulator::name_of(choice.layout()))
+                              : fmt::format("{} GPUs fit it as {}", cluster.gpus, emulator::name_of(choice.layout()));
     }
     return fmt::format("not even {} GPUs fit it in any layout", request.cluster->gpus << most_doublings);
 }
@@ -195,13 +202,14 @@ LayoutChoice choose_layout(const LayoutRequest& request, const costdb::CostDatab
     auto choice = choice_of(request, all);
     if (!choice.tried.empty()) return choice;
     const auto fixed = [](const std::optional<std::int64_t>& value) { return value ? std::to_string(*value) : "auto"; };
-    const auto asked = fmt::format("--tp {} --pp {} --dp {} on {} GPUs", fixed(request.tp), fixed(request.pp),
-                                   fixed(request.dp), request.cluster->gpus);
+    const auto degrees = fmt::format("--tp {} --pp {} --dp {}{}", fixed(request.tp), fixed(request.pp),
+                                     fixed(request.dp), request.cp > 1 ? fmt::format(" --cp {}", request.cp) : "");
+    const auto asked = fmt::format("{} on {} GPUs", degrees, request.cluster->gpus);
     if (all.empty()) fail(ErrorKind::input, "{}: the numbers given do not divide the GPUs", asked);
     if (const Candidate* near = closest(all))
         fail(ErrorKind::limit,
              "{}: no layout fits the memory; {} comes closest: rank {} is {} short of the {} usable of a {}; {}", asked,
-             text(near->layout), near->trial.shortage->rank, human(near->trial.shortage->bytes),
+             emulator::name_of(near->layout), near->trial.shortage->rank, human(near->trial.shortage->bytes),
              human(usable_bytes(*request.cluster)), request.cluster->device, what_would_fit(request, costs, execute));
     const bool short_of_memory =
         std::any_of(all.begin(), all.end(), [](const Candidate& c) { return c.refused == memory; });

@@ -83,6 +83,14 @@ void WorkloadOptions::add_to(OptionTable& options) {
                "tensor parallel GPUs, or auto (default: the model's published layout, else auto)");
     add_degree(options, "pp", pp, 1024, "pipeline ranks, or auto (default: the model's published layout, else auto)");
     add_degree(options, "dp", dp, 65536, "replicas, or auto (default: the GPUs that are left)");
+    options.integer("cp", cp, 1, 1024,
+                    "context parallel GPUs, each with a part of every sequence, beside each tensor parallel one "
+                    "(default 1)");
+    options.integer("ep", ep, 1, 65536,
+                    "GPUs that share out the experts of a layer (default: as many as divide tp * cp and the experts)");
+    options.choice("context", context, {"all-to-all", "ring"},
+                   "with --cp, attention to whole sequences: heads are exchanged for parts of them (default: "
+                   "all-to-all), or keys go round in a ring");
     options.text("batch", batch, "FILE", "a batch file (.jsonl, one sample a line)");
     options.text("dataset", dataset, "DATASET", "draw the batch from this data set of `pipeweaver list datasets`");
     options.integer("microbatches", microbatches, 1, 100'000,
@@ -108,6 +116,10 @@ std::optional<std::int64_t> number_of(const Degree& degree, std::int64_t publish
     return published;
 }
 
+emulator::ContextParallel context_of(const std::string& context) {
+    return context == "ring" ? emulator::ContextParallel::ring : emulator::ContextParallel::all_to_all;
+}
+
 }  // namespace
 
 // A layout is chosen where "auto" is said, or neither the options nor the published layout give one.
@@ -116,18 +128,21 @@ bool WorkloadOptions::choose(const Request& request) const {
     const auto own_tp = number_of(tp, request.model.tp), own_pp = number_of(pp, request.model.pp);
     if (!own_tp || !own_pp) return true;
     const bool given = tp.number || pp.number || dp.number;
-    return !given && request.cluster.gpus % (*own_tp * *own_pp) != 0;
+    return !given && request.cluster.gpus % (*own_tp * *own_pp * cp) != 0;
 }
 
 emulator::Layout WorkloadOptions::layout(const Request& request) const {
     emulator::Layout layout;
     layout.tp = *number_of(tp, request.model.tp);
     layout.pp = *number_of(pp, request.model.pp);
-    const std::int64_t replica = layout.tp * layout.pp, gpus = request.cluster.gpus;
+    layout.cp = cp;
+    layout.context = context_of(context);
+    const std::int64_t replica = layout.tp * layout.pp * layout.cp, gpus = request.cluster.gpus;
     if (gpus % replica != 0 && !dp.number)
-        fail(ErrorKind::input, "--tp {} * --pp {} = {} GPUs do not divide the cluster's {}", layout.tp, layout.pp,
-             replica, gpus);
+        fail(ErrorKind::input, "--tp {}{} * --pp {} = {} GPUs do not divide the cluster's {}", layout.tp,
+             cp > 1 ? fmt::format(" * --cp {}", cp) : "", layout.pp, replica, gpus);
     layout.dp = dp.number.value_or(gpus / replica);
+    layout.ep = ep.value_or(emulator::default_ep(layout, request.model));
     return layout;
 }
 
@@ -138,6 +153,9 @@ LayoutRequest WorkloadOptions::layout_request(const Request& request, std::uint6
     asked.tp = tp.number;
     asked.pp = pp.number;
     asked.dp = dp.number;
+    asked.cp = cp;
+    asked.ep = ep;
+    asked.context = context_of(context);
     if (batch.empty()) {
         asked.microbatches =
             workloads::draw_batch(dataset, request.model, seed, microbatches.value_or(16)).microbatches;

@@ -105,7 +105,9 @@ def architecture(e):
     if kind == "dit" and e["block"] == "self+cross":
         out["cross_attention_dim"] = e["hidden"]  # the context is projected to the hidden width first
     if e.get("cross_attention_layers_added"):
-        out.update(cross_attention_dim=e["hidden"], cross_attention_layers=e["cross_attention_layers_added"])
+        # An image is up to four tiles of 560 pixels, (560 / 14)^2 + 1 positions each (torchtune, llama3_2_vision).
+        out.update(cross_attention_dim=e["hidden"], cross_attention_layers=e["cross_attention_layers_added"],
+                   text_tokens=4 * ((560 // 14) ** 2 + 1))
     for k in ("patch_size", "temporal_patch", "image_size"):
         if e.get(k):
             out[k] = e[k]
@@ -164,7 +166,10 @@ def alone(e):
     if name in HEADLESS:
         return None
     if e["kind"] == "llm":
-        return {"name": name, "modules": [module("llm", e, "microbatch", ["text"])], **origin(e)}
+        out = {"name": name, "modules": [module("llm", e, "microbatch", ["text"])], **origin(e)}
+        if e.get("cross_attention_layers_added"):
+            out["assumed"] = ["every sample has an image of four tiles: 6404 positions that cross attention reads"]
+        return out
     if e["kind"] == "vit":
         rule = {"patch": e["patch_size"], "merge": 1}
         if e["image_size"]:

@@ -56,6 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     step = parser.add_argument_group("the step, as `pipeweaver plan` takes it")
     for name, kind in (("model", "MODEL"), ("cluster", "CLUSTER"), ("tp", "auto|N"), ("pp", "auto|N"), ("dp", "auto|N"),
+                       ("cp", "N"), ("ep", "N"), ("context", "all-to-all|ring"),
                        ("batch", "FILE"), ("dataset", "DATASET"), ("microbatches", "N"), ("seed", "N"),
                        ("partition", "dip|megatron|balanced")):
         step.add_argument(f"--{name}", metavar=kind, type=_number_or_text)
@@ -90,7 +91,7 @@ def _profile(options: argparse.Namespace) -> None:
     if options.threads is not None and options.threads < 1:
         raise InputError(f"--threads: is {options.threads}, allowed are whole numbers from 1")
     budget = parse_seconds(options.budget)
-    step = ("model", "cluster", "tp", "pp", "dp", "batch", "dataset", "microbatches", "seed", "partition")
+    step = ("model", "cluster", "tp", "pp", "dp", "cp", "ep", "context", "batch", "dataset", "microbatches", "seed", "partition")
     config = {name: getattr(options, name) for name in step}
     needs = needs_of(config)
     try:

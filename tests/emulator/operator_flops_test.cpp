@@ -27,13 +27,19 @@ PassShape unpadded(const workloads::Architecture& network) {
 bool fits(const workloads::Architecture& network, const Layout& layout) {
     workloads::Model model;
     model.modules = {{"module", network, workloads::PassUnit::microbatch, {}, true}};
-    // Grouped keys that are fewer than the GPUs are copied.
+    // Grouped keys that are fewer than the tensor parallel GPUs are copied.
     return !conflict(layout, model) && network.kv_heads % layout.tp == 0;
 }
 
 }  // namespace
 
 TEST_CASE("the operators of every block of the catalogue have the FLOPs that the counts say") {
+    const std::vector<Layout> layouts{{},
+                                      {.tp = 2},
+                                      {.cp = 2},
+                                      {.tp = 2, .cp = 2},
+                                      {.cp = 2, .context = ContextParallel::ring},
+                                      {.tp = 2, .cp = 4, .context = ContextParallel::ring}};
     std::size_t blocks = 0;
     for (const auto& network : workloads::architectures()) {
         if (!unsupported(network).empty()) continue;
@@ -41,17 +47,17 @@ TEST_CASE("the operators of every block of the catalogue have the FLOPs that the
         const PassShape shape = unpadded(network);
         for (std::int64_t layer = 0; layer < network.layers; ++layer) {
             if (!seen.insert(workloads::block_kind(network, layer)).second) continue;
-            for (const std::int64_t tp : {1, 2}) {
-                const Layout layout{.tp = tp};
+            for (const Layout& layout : layouts) {
                 if (!fits(network, layout)) continue;
                 CAPTURE(network.name);
                 CAPTURE(layer);
+                CAPTURE(layout.cp);
                 const auto operators = layer_operators(network, shape, layout, PassKind::forward, layer);
-                CHECK(static_cast<double>(tp) * testing::flops_of(operators) ==
+                CHECK(static_cast<double>(layout.gpus_of_rank()) * testing::flops_of(operators) ==
                       doctest::Approx(layer_flops(network, layer, shape)).epsilon(1e-12));
                 ++blocks;
             }
         }
     }
-    CHECK(blocks > 80);
+    CHECK(blocks > 250);
 }

@@ -28,27 +28,51 @@ struct Layout {
     std::int64_t ep = 1;  ///< GPUs that share out the experts of a layer, whole ones each; divides tp * cp * dp. Where
                           ///< it is more than tp * cp, replicas meet in every layer with experts
     ContextParallel context = ContextParallel::all_to_all;
+    std::int64_t gpus_per_node = 8;  ///< of the cluster: what context and expert parallel groups send inside a node
+    Bandwidth network{};             ///< of a node, beyond it; 0: of the machine whose collectives were measured
 
     std::int64_t gpus() const { return tp * cp * pp * dp; }
     std::int64_t gpus_of_rank() const { return tp * cp; }             ///< in one replica
     std::int64_t weight_copies() const { return cp * dp; }            ///< of weights outside experts
     std::int64_t expert_copies() const { return tp * cp * dp / ep; }  ///< of each expert
+
+    /// The same on the nodes of a cluster.
+    Layout on(const workloads::Cluster& cluster) const {
+        Layout placed = *this;
+        placed.gpus_per_node = cluster.gpus_per_node;
+        placed.network = cluster.network;
+        return placed;
+    }
+
+    /// What a context parallel GPU has of so many positions, rounded up.
+    std::int64_t part(std::int64_t positions) const { return (positions + cp - 1) / cp; }
 };
 
 /// What of a model a layout does not divide.
-enum class Indivisible { heads, columns, layers };
+enum class Indivisible { heads, columns, layers, context, experts };
 
 struct LayoutConflict {
     Indivisible what = Indivisible::heads;
     std::string message;  ///< naming the option, the module and what would fit
 };
 
-/// Why the model cannot be spread so: heads and feed-forward widths must be divisible by tp, and every module needs a
-/// layer for each pipeline rank. Nothing: it can.
+/// The largest number of GPUs of a rank (tp * cp) that can share out the experts of every module: it divides both; 1
+/// without experts. What --ep is where it is not given.
+[[nodiscard]] std::int64_t default_ep(const Layout& layout, const workloads::Model& model);
+
+/// "tp 8 x pp 4 x dp 1"; with "x cp 2" behind tp, and ", ep 8" at the end, where they are above 1.
+[[nodiscard]] std::string name_of(const Layout& layout);
+
+/// The same as options and their product: "--tp 8 * --pp 4 * --dp 1 = 32".
+[[nodiscard]] std::string product_of(const Layout& layout);
+
+/// Why the model cannot be spread so: heads and feed-forward widths must be divisible by tp, heads by tp * cp where
+/// context parallelism exchanges them, experts and tp * cp * dp by ep, and every module needs a layer for each pipeline
+/// rank. Nothing: it can.
 [[nodiscard]] std::optional<LayoutConflict> conflict(const Layout& layout, const workloads::Model& model);
 
-/// Requires that the layout uses exactly the cluster's GPUs and that it divides the model: heads and feed-forward
-/// widths by tp, layers at least one for each rank. Throws Error{input} naming the module and what would fit.
+/// Requires that the layout uses exactly the cluster's GPUs and that it divides the model, see `conflict`.
+/// Throws Error{input} naming the module and what would fit.
 void check(const Layout& layout, const workloads::Cluster& cluster, const workloads::Model& model);
 
 }  // namespace pipeweaver::emulator

@@ -12,7 +12,25 @@
 // MMDiT        Double stream: two plain blocks' GEMMs, over m and over M, around one attention over both. Single
 //              stream: (m + M) x ((a + 2k) d + F1)/t x h and (m + M) x h x (a d + F)/t (Flux, SD3), with half the norm
 //              traffic and one pair of collectives.
-// Left out     modulation from the time step, a vector for each sample; patch and time embeddings.
+// Added cross  (Llama 3.2 vision) the block's cross attention in place of its self attention, then the feed-forward
+// with attention    10 m h/t + 2 m (F1+F)/t of traffic. Head         (SimpleMLPAdaLN) modulation m x 3h/t x h from a
+// condition that is gathered, exchanged for parts of the
+//              positions; up m x F/t x h, down m x h x F/t. Traffic 20 m h/t + 4 m F/t: a norm and residual 10, shift,
+//              scale and gate 6, activation of the condition 4. Around the blocks, over a GPU's own m/t positions,
+//              their weights copied: input i x h, time features 256 x h, time h x h, condition c x h; last modulation h
+//              x 2h, prediction h x i.
+// Context      With cp GPUs beside each tensor parallel one, m and M are a cp-th part, rounded up; lengths of attention
+// parallelism  stay whole. All-to-all (DeepSpeed-Ulysses, arXiv 2309.14509): in front of the attention every GPU gives
+//              queries, keys and values, 2 m (a + 2k) d/t bytes, and has a/(t cp) heads of whole sequences; behind it
+//              the output, 2 m a d/t, goes back; the backward exchanges the gradients likewise. Keys of fewer heads
+//              than t cp GPUs are copied first. Ring (arXiv 2310.01889): cp steps; beside each the next keys and values
+//              travel, 4 m k d/t bytes, in a backward also the gradients of those that were attended to, which go all
+//              the way round. Causal halves are balanced by giving GPU i the parts i and 2 cp - 1 - i of 2 cp (zigzag):
+//              of a sequence of s a step works out s^2 / (2 cp^2) scores on every GPU: the causal square of its own
+//              s/cp, then squares of s/cp x s/(2 cp). Without causality (s/cp)^2. Left out: merging the steps' outputs.
+//              Windows lie whole on one GPU in a ring, which then sends nothing.
+// Left out     modulation of a diffusion transformer from the time step, a vector for each sample; patch and time
+//              embeddings but those of a head.
 #pragma once
 
 #include "pipeweaver/costdb/database.hpp"
@@ -90,7 +108,7 @@ struct PassShape {
 /// Forward FLOPs of block `layer`, as workloads::layer_flops counts them.
 [[nodiscard]] double layer_flops(const workloads::Architecture& network, std::int64_t layer, const PassShape& shape);
 
-/// Repeated block `layer`. Pre: the architecture is supported (see `unsupported`).
+/// Repeated block `layer`, on one GPU of a rank. Pre: the architecture is supported (see `unsupported`).
 [[nodiscard]] std::vector<Operator> layer_operators(const workloads::Architecture& network, const PassShape& shape,
                                                     const Layout& layout, PassKind pass, std::int64_t layer = 0);
 

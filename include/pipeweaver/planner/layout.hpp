@@ -18,6 +18,9 @@ struct LayoutRequest {
     const workloads::Model* model = nullptr;
     const workloads::Cluster* cluster = nullptr;
     std::optional<std::int64_t> tp, pp, dp;  ///< what is fixed; nothing: to be chosen
+    std::int64_t cp = 1;                     ///< of every layout
+    std::optional<std::int64_t> ep;          ///< of every layout; nothing: emulator::default_ep
+    emulator::ContextParallel context = emulator::ContextParallel::all_to_all;
     std::vector<workloads::Microbatch> microbatches;
     bool for_each_replica = false;  ///< every replica runs so many microbatches of these sizes; else they share them
 };
@@ -46,7 +49,7 @@ struct LayoutChoice {
     const emulator::Layout& layout() const { return tried.front().layout; }
 };
 
-/// Tries every tp x pp x dp = GPUs with what is fixed: tp inside a node, dividing heads and feed-forward widths; a
+/// Tries every tp x pp x dp = GPUs / cp with what is fixed: tp inside a node, dividing heads and feed-forward widths; a
 /// layer of every module for each rank; a microbatch for each replica. Partitions dip and balanced, policies
 /// dual-queue, 1f1b and gpipe. Throws Error{limit} where nothing fits: which layout comes closest, its rank, what is
 /// short, and what would fit; Error{input} where no layout agrees with the GPUs and the model. Pre: microbatches.

@@ -26,8 +26,10 @@ struct Degree {
 };
 
 struct WorkloadOptions {
-    std::string model, cluster, batch, dataset, costs;
+    std::string model, cluster, batch, dataset, costs, context;
     Degree tp, pp, dp;
+    std::int64_t cp = 1;
+    std::optional<std::int64_t> ep;
     std::optional<std::int64_t> microbatches;
     std::optional<std::string> batch_text;  ///< the batch itself, in place of a file; `batch` is what it is called
 

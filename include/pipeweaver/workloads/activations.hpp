@@ -13,8 +13,13 @@
 //              + 4 M k d/t           its keys and values; M positions of context, of width c
 //              + 2 M c/t             the context itself, once for all blocks of a stage (context_input)
 //              MMDiT: m counts both streams; a single-stream block has one norm and one gate: 6 m h/t less.
-//              Embedding, modulation vectors and what a framework saves beyond this (norm outputs before modulation)
-//              are not counted. Derived, not validated against measured runs.
+// Added cross  8 m h/t + 4 m a d/t + 6 m F/t (plain: 4 m F/t) + 4 M k d/t: queries alone are of the own positions
+// attention
+// Heads behind 14 m h/t + 4 m F/t    input, output of the norm, condition, shift, scale and gate, output in front of
+// the a backbone                         gate; both sides of the activation
+//              + 2 m (c + i)/t       before the first block: the condition and what is predicted (head_input)
+//              Embedding, modulation vectors of a sample and what a framework saves beyond this (norm outputs before
+//              modulation) are not counted. Derived, not validated against measured runs.
 // Between I    a linear layer's weight gradient needs the layer's input and its output's gradient (table 1 of "Zero
 // and W        Bubble Pipeline Parallelism", arXiv 2401.10241: M_W = 32 s b h without tensor parallelism):
 //              4 m h/t + 2 m a d/t + 2 m F/t       inputs: of qkv, up (behind a norm), of the projection, of down
@@ -23,6 +28,8 @@
 //                                                  and kept so: W gathers nothing that B would not gather
 //              Cross attention: + 2 m h/t + 4 m a d/t + 4 M k d/t + 2 m h, and the context itself once (context_input).
 //              MMDiT, single stream: one norm and one output: 2 m h/t and 2 m h less.
+//              Added cross attention: gradients of queries alone, 2 m a d/t, and + 4 M k d/t of keys and values.
+//              Heads: inputs 4 m h/t + 2 m F/t, gradients 6 m h/t + 2 m F/t + 2 m h.
 //              What is recomputed for I is kept for W all the same: nothing is recomputed twice.
 // Source       Megatron-LM with Transformer Engine; the sum was within 0.2 % of measured peaks of 31 dense B200 runs
 //              (SimuMax, gated networks; the plain form is not validated).
@@ -40,6 +47,10 @@ namespace pipeweaver::workloads {
 [[nodiscard]] Bytes layer_activations(const Architecture& network, std::int64_t layer, std::int64_t positions,
                                       std::int64_t context, std::int64_t tp);
 
+/// Outputs of the block's attentions, per GPU: 2 m a d/t each, a cross attention beside a self attention included. What
+/// context parallelism by all-to-alls keeps once more.
+[[nodiscard]] Bytes attention_outputs(const Architecture& network, std::int64_t positions, std::int64_t tp);
+
 /// What weight gradients are made of, per GPU; see "Between I and W".
 struct WeightGradientNeeds {
     Bytes inputs;     ///< of linear layers
@@ -50,6 +61,10 @@ struct WeightGradientNeeds {
 
 /// The context that the blocks of a stage read, per GPU: 2 M c/t; 0 for MMDiT, whose blocks carry it along.
 [[nodiscard]] Bytes context_input(const Architecture& network, std::int64_t context, std::int64_t tp);
+
+/// What a head's first stage keeps beside its blocks, per GPU: 2 m (c + i)/t, c the condition's width, i the values
+/// that are predicted; 0 for other networks.
+[[nodiscard]] Bytes head_input(const Architecture& network, std::int64_t positions, std::int64_t tp);
 
 /// The block's input, per GPU: what full recomputation keeps, and what goes to the next stage. 2 m h/t.
 [[nodiscard]] Bytes layer_input(const Architecture& network, std::int64_t positions, std::int64_t tp);

@@ -88,7 +88,8 @@ struct Architecture {
     std::int64_t patch_size = 0;              ///< pixels, vision encoders
     std::int64_t temporal_patch = 1;          ///< frames that share a patch, vision encoders
     std::int64_t image_size = 0;              ///< pixels; 0: native resolution
-    std::int64_t text_tokens = 0;             ///< conditioning tokens of a generator or text encoder
+    std::int64_t text_tokens = 0;             ///< conditioning tokens of a generator or text encoder; image positions
+                                              ///< that a sample's added cross attention reads
     std::int64_t in_channels = 0;             ///< values a generator's or head's input position has
     std::int64_t condition_dim = 0;           ///< width of what a generator or head is conditioned on; 0: not said
     std::int64_t repeats = 1;                 ///< times a head passes each position (NextStep-1's batch_mul)
