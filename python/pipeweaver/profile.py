@@ -91,7 +91,8 @@ def _profile(options: argparse.Namespace) -> None:
     if options.threads is not None and options.threads < 1:
         raise InputError(f"--threads: is {options.threads}, allowed are whole numbers from 1")
     budget = parse_seconds(options.budget)
-    step = ("model", "cluster", "tp", "pp", "dp", "cp", "ep", "context", "batch", "dataset", "microbatches", "seed", "partition")
+    step = ("model", "cluster", "tp", "pp", "dp", "cp", "ep", "context", "batch", "dataset", "microbatches", "seed",
+            "partition")
     config = {name: getattr(options, name) for name in step}
     needs = needs_of(config)
     try:

@@ -22,6 +22,36 @@ def test_a_layout_is_chosen_where_it_is_asked_for(pipeweaver, tmp_path):
     assert digests(tmp_path / "one") == digests(tmp_path / "two")
 
 
+@pytest.mark.parametrize("context", ["all-to-all", "ring"])
+def test_context_parallel_GPUs_are_named_where_there_are_any(pipeweaver, tmp_path, context):
+    rest = ["plan", "--model", "dip-vlm-s", "--cluster", "h100-sxm:16", *BATCH, "--partition", "dip", "--max-rounds", "1",
+            "--tp", "4", "--pp", "2"]
+    plan = json.loads(pipeweaver(*rest, "--json", "--cp", "2", "--context", context, "--out", tmp_path / "two"))
+    assert [plan["asked"].get(key) for key in ("tp", "cp", "pp", "dp", "context", "ep")] == [4, 2, 2, 1, context, None]
+    assert "tp 4 x cp 2 x pp 2 x dp 1." in (tmp_path / "two/report.html").read_text()
+    one = json.loads(pipeweaver(*rest, "--json", "--out", tmp_path / "one"))
+    assert "cp" not in one["asked"] and "context" not in one["asked"] and one["asked"]["dp"] == 2
+
+
+def test_a_chosen_layout_keeps_the_context_parallel_GPUs(pipeweaver, tmp_path):
+    plan = json.loads(pipeweaver("plan", "--model", "dip-vlm-s", "--cluster", "h100-sxm:16", *BATCH, "--partition", "dip",
+                                 "--max-rounds", "1", "--tp", "auto", "--cp", "2", "--json", "--out", tmp_path / "plan"))
+    tried = plan["layout_choice"]["tried"]
+    assert tried and all(one["cp"] == 2 and one["tp"] * one["pp"] * one["dp"] == 8 for one in tried)
+
+
+@pytest.mark.parametrize("model, text, more", [
+    ("llama-3.2-11b-vision-llm", 3000, []),
+    ("nextstep-1-14b", 400, [{"width": 256, "height": 256, "role": "target"}] * 2),
+])
+def test_networks_with_added_cross_attention_or_a_head_are_planned(pipeweaver, tmp_path, model, text, more):
+    lines = [json.dumps({"id": str(i), "text_tokens": text, "images": more}) for i in range(8)]
+    (tmp_path / "batch.jsonl").write_text("\n".join(lines) + "\n")
+    plan = json.loads(pipeweaver("plan", "--model", model, "--cluster", "h100-sxm:16", "--batch", tmp_path / "batch.jsonl",
+                                 "--tp", "8", "--pp", "2", "--max-rounds", "1", "--json", "--out", tmp_path / "plan"))
+    assert plan["step_ns"] > 0 and 0 < plan["mfu"] < 1
+
+
 LAYOUT_FAULTS = [
     (["h100-sxm:128", "--tp", "1", "--pp", "128"], 2, "--pp: 128 ranks are more than the 63 layers of module 'vit'"),
     (["h100-sxm:48", "--tp", "3", "--pp", "16"], 2,
