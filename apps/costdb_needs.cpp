@@ -71,7 +71,8 @@ void add_costdb_needs(CLI::App& parent) {
          .files = {{"gemm.csv", "matrix products by pass"},
                    {"attention.csv", "attention, forward and backward"},
                    {"elementwise.csv", "memory-bound work, with what its kernels work on"},
-                   {"collectives.csv", "collectives and transfers, of 16-bit values: for nccl-tests"}},
+                   {"collectives.csv", "collectives and transfers, of 16-bit values: for nccl-tests"},
+                   {"moe.csv", "layers of experts, where the model has any"}},
          .see_also = {"pipeweaver costdb import", "pipeweaver plan", "docs/your-own-measurements.md"}});
 }
 

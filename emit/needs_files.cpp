@@ -36,8 +36,13 @@ std::string row_of(const costdb::Elementwise& q, const Need& need) {
                        s.columns, s.norms, s.rotated, s.up, s.down, s.vocab);
 }
 
+std::string row_of(const costdb::MixtureOfExperts& q, const Need&) {
+    return fmt::format("{},{},{},{},{},{},{},{},{}", name_of(q.dtype), q.tokens, q.hidden, q.ffn, q.top_k, q.experts,
+                       q.moe_tp, q.moe_ep, q.routing);
+}
+
 // In the order of Question; transfers go with the collectives.
-constexpr std::array<std::size_t, 5> table_of{0, 1, 2, 2, 3};
+constexpr std::array<std::size_t, 6> table_of{0, 1, 2, 2, 3, 4};
 
 std::string answer_of(const Need& need) {
     const auto ns = need.cost.duration.count();
@@ -54,6 +59,11 @@ std::vector<FileToWrite> needs_files(const std::vector<Need>& needs, const std::
         {folder / "attention.csv", "dtype,batch,seq_len,q_heads,kv_heads,head_dim,causal,pass"},
         {folder / "collectives.csv", "collective,dtype,gpus,gpus_per_node,message_bytes"},
         {folder / "elementwise.csv", "kind,pass,traffic_bytes,rows,columns,norms,rotated,up,down,vocab"}};
+    const auto is_of_experts = [](const Need& need) {
+        return std::holds_alternative<costdb::MixtureOfExperts>(need.question);
+    };
+    if (std::any_of(needs.begin(), needs.end(), is_of_experts))
+        files.push_back({folder / "moe.csv", "dtype,tokens,hidden,ffn,top_k,experts,moe_tp,moe_ep,routing"});
     for (auto& file : files) file.content += answer;
     for (const Need& need : needs) {
         auto& table = files[table_of[need.question.index()]].content;

@@ -163,6 +163,7 @@ Writer shares_json(const TimeShares& shares) {
     for (const costdb::Basis basis : bases) by_basis[std::string(costdb::name_of(basis))] = shares.of(basis);
     for (std::size_t c = 0; c < operator_classes; ++c) {
         const double sum = std::accumulate(std::begin(shares.by[c]), std::end(shares.by[c]), 0.0);
+        if (static_cast<OperatorClass>(c) == OperatorClass::experts && sum == 0) continue;  // the network has none
         by_operator[std::string(name_of(static_cast<OperatorClass>(c)))] = sum;
     }
     return {{"by_basis", std::move(by_basis)}, {"by_operator", std::move(by_operator)}};

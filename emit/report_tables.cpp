@@ -28,7 +28,14 @@ std::string name_of_part(std::size_t part) {
     return std::string(names[part - operator_classes]);
 }
 
-static_assert(waiting == waiting_color);
+// Experts came last and took the last colour.
+constexpr std::size_t color_of_part(std::size_t part) {
+    constexpr auto experts = static_cast<std::size_t>(OperatorClass::experts);
+    if (part == experts) return waiting_color + 1;
+    return part < experts ? part : part - 1;
+}
+
+static_assert(color_of_part(waiting) == waiting_color);
 
 using RankTime = std::array<Duration, parts>;
 
@@ -127,7 +134,7 @@ std::string time_of_ranks(const std::vector<TimePart>& all, Duration whole) {
 
 std::string time_of_ranks(const Plan& plan) {
     std::vector<TimePart> all;
-    for (std::size_t p = 0; p < parts; ++p) all.push_back({name_of_part(p), p, {}});
+    for (std::size_t p = 0; p < parts; ++p) all.push_back({name_of_part(p), color_of_part(p), {}});
     for (const RankTime& rank : rank_times(plan))
         for (std::size_t p = 0; p < parts; ++p) all[p].ranks.push_back(rank[p]);
     return time_of_ranks(all, plan.step);

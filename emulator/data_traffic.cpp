@@ -20,7 +20,12 @@ Operator among_copies(std::string_view name, CollectiveKind kind, std::int64_t c
 }
 
 OwnParameters layer_weights(const workloads::Architecture& network, std::int64_t layer, const Layout& layout) {
-    return {workloads::layer_parameters(network, layer) / layout.tp, layout.weight_copies(), layout.tp};
+    return {workloads::layer_parameter_parts(network, layer).common(layout.tp), layout.weight_copies(), layout.tp};
+}
+
+OwnParameters layer_experts(const workloads::Architecture& network, std::int64_t layer, const Layout& layout) {
+    const std::int64_t own = workloads::layer_parameter_parts(network, layer).experts / layout.ep;
+    return {own, layout.expert_copies(), layout.ep, true};
 }
 
 namespace {
@@ -40,12 +45,12 @@ void add_data_traffic(std::vector<Operator>& operators, const OwnParameters& own
     const bool gradients = trained && (pass == PassKind::backward || pass == PassKind::weight_gradient);
     if (gradients) {
         const auto last = static_cast<std::uint32_t>(operators.size() - 1);
-        operators.push_back(among_copies("reduce gradients", CollectiveKind::reduce_scatter, own.copies, own.stride,
+        operators.push_back(among_copies(own.reduction(), CollectiveKind::reduce_scatter, own.copies, own.stride,
                                          4 * own.parameters, cluster));
         operators.back().after = {last};
     }
     if (training.zero >= 3 && pass != PassKind::weight_gradient)
-        put_first(operators, among_copies("gather weights", CollectiveKind::all_gather, own.copies, own.stride,
+        put_first(operators, among_copies(own.gathering(), CollectiveKind::all_gather, own.copies, own.stride,
                                           2 * own.parameters, cluster));
 }
 

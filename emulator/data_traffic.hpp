@@ -19,10 +19,16 @@ struct OwnParameters {
     std::int64_t parameters = 0;
     std::int64_t copies = 1;  ///< GPUs that hold the same
     std::int64_t stride = 1;  ///< GPUs from one of them to the next
+    bool experts = false;
+
+    std::string_view reduction() const { return experts ? "reduce gradients of experts" : "reduce gradients"; }
+    std::string_view gathering() const { return experts ? "gather experts" : "gather weights"; }
 };
 
-/// Weights of block `layer`.
+/// Weights of block `layer` outside experts, and its experts on a GPU.
 [[nodiscard]] OwnParameters layer_weights(const workloads::Architecture& network, std::int64_t layer,
+                                          const Layout& layout);
+[[nodiscard]] OwnParameters layer_experts(const workloads::Architecture& network, std::int64_t layer,
                                           const Layout& layout);
 
 /// What ZeRO adds to a pass of these layers: weights are gathered in front of it (stage 3), gradients reduced behind

@@ -44,8 +44,9 @@ PricedOperators LayerCosts::priced(std::vector<Operator> operators, const Place&
 PricedOperators LayerCosts::priced_layer(std::int64_t layer, const PassShape& shape, const Place& place) const {
     const auto& module = model_.modules[place.module];
     auto operators = layer_operators(module.architecture, shape, layout_, place.pass, layer);
-    add_data_traffic(operators, layer_weights(module.architecture, layer, layout_), place.pass, module.trainable,
-                     training_, cluster_);
+    for (const OwnParameters& own :
+         {layer_weights(module.architecture, layer, layout_), layer_experts(module.architecture, layer, layout_)})
+        add_data_traffic(operators, own, place.pass, module.trainable, training_, cluster_);
     return priced(std::move(operators), place);
 }
 

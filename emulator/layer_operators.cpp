@@ -1,5 +1,7 @@
 // The operators of repeated blocks, by their kind.
+#include "emulator/expert_operators.hpp"
 #include "emulator/head_network.hpp"
+#include "emulator/latent_attention.hpp"
 #include "emulator/operator_builder.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/workloads/counts.hpp"
@@ -26,22 +28,27 @@ struct Widths {
     std::int64_t hidden, queries, keys, up, down;
 };
 
+// Columns of queries and keys, over all tensor parallel GPUs.
+std::int64_t attended_columns(const Architecture& network, const Layout& layout) {
+    if (has_compressed_attention(network)) return compressed_attention_columns(network, layout);
+    return (network.heads + std::max(network.kv_heads, layout.tp)) * network.head_dim;
+}
+
+// With a feed-forward of width `ffn`.
 std::int64_t norm_and_activation_traffic(const Architecture& network, const Layout& layout, std::int64_t m,
-                                         std::int64_t norms) {
-    const std::int64_t keys = std::max(network.kv_heads, layout.tp);
-    const std::int64_t up = network.gated ? 2 * network.ffn : network.ffn;
-    return (10 * norms * m * network.hidden + 4 * m * (network.heads + keys) * network.head_dim +
-            2 * m * (up + network.ffn)) /
+                                         std::int64_t norms, std::int64_t ffn) {
+    const std::int64_t up = network.gated ? 2 * ffn : ffn;
+    return (10 * norms * m * network.hidden + 4 * m * attended_columns(network, layout) + 2 * m * (up + ffn)) /
            layout.tp;
 }
 
-KernelShape norms_and_activation(const Architecture& network, const Layout& layout, std::int64_t m,
-                                 std::int64_t norms) {
-    const std::int64_t keys = std::max(network.kv_heads, layout.tp), down = m * network.ffn / layout.tp;
+KernelShape norms_and_activation(const Architecture& network, const Layout& layout, std::int64_t m, std::int64_t norms,
+                                 std::int64_t ffn) {
+    const std::int64_t down = m * ffn / layout.tp;
     return {.rows = std::max<std::int64_t>(1, m / layout.tp),
             .columns = network.hidden,
             .norms = norms,
-            .rotated = m * (network.heads + keys) * network.head_dim / layout.tp,
+            .rotated = m * attended_columns(network, layout) / layout.tp,
             .up = network.gated ? 2 * down : down,
             .down = down};
 }
@@ -95,27 +102,39 @@ void cross_attention(OperatorBuilder& layer, const Architecture& network, const 
     layer.gemm("cross output", w.hidden, w.queries);
 }
 
-// A block over one stream of positions, or (MMDiT) over two that attend jointly.
+// A block over one stream of positions, or (MMDiT) over two that attend jointly. Of kind `experts` its
+// feed-forward is a mixture of them.
 void block(OperatorBuilder& layer, const Architecture& network, const Layout& layout, const PassShape& shape,
-           const std::vector<std::int64_t>& streams, const std::vector<std::int64_t>& attended, bool windows = false) {
+           const std::vector<std::int64_t>& streams, const std::vector<std::int64_t>& attended,
+           BlockKind kind = BlockKind::plain) {
     const Widths w(network, layout);
+    const bool experts = kind == BlockKind::experts;
+    const std::int64_t ffn = experts ? network.moe->shared_ffn : network.ffn;
+    const bool compressed = has_compressed_attention(network);
     for (const std::int64_t m : streams) {
         layer.over(m);
         layer.elementwise("norms and activations", costdb::ElementwiseKind::norm_activation,
-                          norm_and_activation_traffic(network, layout, m, 2), 1.6,
-                          norms_and_activation(network, layout, m, 2));
+                          norm_and_activation_traffic(network, layout, m, 2, ffn), 1.6,
+                          norms_and_activation(network, layout, m, 2, ffn));
+        if (compressed) {
+            compressed_attention(layer, network, layout, m, attended);
+            continue;
+        }
         layer.tensor_parallel(w.hidden);
         layer.gemm("qkv", w.queries + 2 * w.keys, w.hidden);
     }
-    if (windows)
-        layer.windowed_attention(network, attended);
-    else
-        layer.attention(network, attended);
-    for (const std::int64_t m : streams) {
-        layer.over(m);
-        layer.gemm("attention output", w.hidden, w.queries);
+    if (!compressed) {
+        if (kind == BlockKind::windowed)
+            layer.windowed_attention(network, attended);
+        else
+            layer.attention(network, attended);
+        for (const std::int64_t m : streams) {
+            layer.over(m);
+            layer.gemm("attention output", w.hidden, w.queries);
+        }
     }
     if (workloads::has_cross_beside_self(network)) cross_attention(layer, network, layout, shape);
+    if (experts) return expert_feed_forward(layer, network, layout, streams.front());
     for (const std::int64_t m : streams) {
         layer.over(m);
         layer.tensor_parallel(w.hidden);
@@ -148,8 +167,8 @@ void single_stream_block(OperatorBuilder& layer, const Architecture& network, co
     const std::int64_t m = padded(layout.part(block_positions(network, shape)));
     layer.over(m);
     layer.elementwise("norm and activations", costdb::ElementwiseKind::norm_activation,
-                      norm_and_activation_traffic(network, layout, m, 1), 1.6,
-                      norms_and_activation(network, layout, m, 1));
+                      norm_and_activation_traffic(network, layout, m, 1, network.ffn), 1.6,
+                      norms_and_activation(network, layout, m, 1, network.ffn));
     layer.tensor_parallel(w.hidden);
     layer.gemm("qkv and up", w.queries + 2 * w.keys + w.up, w.hidden);
     layer.attention(network, joined(shape));
@@ -168,7 +187,7 @@ std::vector<Operator> layer_operators(const Architecture& network, const PassSha
     }
     switch (workloads::block_kind(network, layer)) {
         case BlockKind::windowed:
-            block(operators, network, layout, shape, {m}, windows_of(shape.lengths, network.attention.window), true);
+            block(operators, network, layout, shape, {m}, windows_of(shape.lengths, network.attention.window), BlockKind::windowed);
             break;
         case BlockKind::double_stream:
             if (const std::int64_t context = shape.context_positions(); context > 0)
@@ -181,6 +200,9 @@ std::vector<Operator> layer_operators(const Architecture& network, const PassSha
             break;
         case BlockKind::cross:
             cross_block(operators, network, layout, shape);
+            break;
+        case BlockKind::experts:
+            block(operators, network, layout, shape, {m}, shape.lengths, BlockKind::experts);
             break;
         default:
             block(operators, network, layout, shape, {m}, shape.lengths);

@@ -36,6 +36,11 @@ struct AttentionHeads {
     bool causal = true;
 };
 
+/// Of `positions`, those that one tensor parallel GPU holds under sequence parallelism.
+inline std::int64_t own_positions(std::int64_t positions, const Layout& layout) {
+    return (positions + layout.tp - 1) / layout.tp;
+}
+
 /// Collects the operators of one pass; knows which of them the pass has at all.
 class OperatorBuilder {
 public:
@@ -81,13 +86,15 @@ public:
 
     // Sequence parallelism around a pair of GEMMs: inputs are gathered, outputs scattered. The backward does the same
     // with gradients, and gathers the inputs once more for the weight gradient.
-    void tensor_parallel(std::int64_t hidden) {
-        if (pass_ == PassKind::forward || has_input_gradient(pass_)) {
-            collective("gather", costdb::CollectiveKind::all_gather, hidden);
-            collective("scatter", costdb::CollectiveKind::reduce_scatter, hidden);
+    void tensor_parallel(std::int64_t hidden) { tensor_parallel(hidden, hidden); }
+    void tensor_parallel(std::int64_t in, std::int64_t out) {
+        const bool forward = pass_ == PassKind::forward;
+        if (forward || has_input_gradient(pass_)) {
+            collective("gather", costdb::CollectiveKind::all_gather, forward ? in : out);
+            collective("scatter", costdb::CollectiveKind::reduce_scatter, forward ? out : in);
         }
         if (pass_ == PassKind::backward || pass_ == PassKind::weight_gradient)
-            collective("gather for weights", costdb::CollectiveKind::all_gather, hidden);
+            collective("gather for weights", costdb::CollectiveKind::all_gather, in);
     }
 
     // A modulation is made of gathered conditions, in parts of its columns that are exchanged for parts of the
@@ -100,6 +107,22 @@ public:
         if (has_input_gradient(pass_))
             collective("scatter condition", costdb::CollectiveKind::reduce_scatter, condition);
     }
+
+    // Between GPUs that share out a layer's experts, each sending `message`; a backward sends the gradients back.
+    void exchange_tokens(std::string_view name, Bytes message) {
+        if (layout_.ep == 1 || pass_ == PassKind::weight_gradient) return;
+        // Consecutive GPUs: they fill nodes first.
+        add(name, costdb::Collective{.kind = costdb::CollectiveKind::all_to_all,
+                                     .dtype = costdb::Dtype::bf16,
+                                     .gpus = layout_.ep,
+                                     .gpus_per_node = layout_.gpus_per_node,
+                                     .message = message,
+                                     .network = layout_.network});
+        operators.back().stream = Stream::context;
+    }
+
+    // A gemm's pass, for operators that have the same passes.
+    costdb::Pass pass() const { return gemm_pass(pass_); }
 
     // The context of a cross attention is kept in parts: gathered for its keys, its gradient scattered.
     void gather_context(std::int64_t width_of_context) {

@@ -13,8 +13,8 @@ using costdb::CollectiveKind;
 using workloads::Architecture;
 
 std::string_view name_of(OperatorClass kind) {
-    constexpr std::array<std::string_view, operator_classes> names{"gemm", "attention", "collective", "p2p",
-                                                                   "elementwise"};
+    constexpr std::array<std::string_view, operator_classes> names{"gemm", "attention",   "collective",
+                                                                   "p2p",  "elementwise", "experts"};
     return names[static_cast<std::size_t>(kind)];
 }
 
@@ -34,10 +34,6 @@ std::int64_t block_positions(const Architecture& network, const PassShape& shape
 }
 
 std::string unsupported(const Architecture& network) {
-    using workloads::AttentionKind;
-    if (network.moe) return "mixtures of experts are not emulated yet";
-    if (network.attention.kind == AttentionKind::latent) return "latent attention (MLA) is not emulated yet";
-    if (network.attention.kind == AttentionKind::factored) return "factored attention (MFA) is not emulated yet";
     return {};
 }
 

@@ -63,11 +63,52 @@ costdb::Attention asked_for(const PackedAttention& query) {
     return costdb::equal_batch(query.shape, {query.lengths, query.keys});
 }
 
+namespace {
+
+// Forward times, as multiples of it: input gradient, weight gradient.
+double expert_passes(costdb::Pass pass) {
+    constexpr double input = 1, weight = 1.05;
+    switch (pass) {
+        case costdb::Pass::forward:
+            return 1;
+        case costdb::Pass::backward_input:
+            return input;
+        case costdb::Pass::backward_weight:
+            return weight;
+        case costdb::Pass::backward:
+            return input + weight;
+    }
+    return 1;
+}
+
+costdb::Cost ask_experts(const costdb::CostDatabase& costs, const Experts& experts) {
+    costdb::Cost cost = costs.cost(experts.layer);
+    const double times = expert_passes(experts.pass) * (experts.gated ? 1 : 2. / 3) / static_cast<double>(experts.gpus);
+    const auto ns = std::llround(times * static_cast<double>(cost.duration.count()));
+    cost.duration = Duration{std::max<std::int64_t>(1, ns)};
+    // A part of a measured layer is like it, and a backward a measured forward by a ratio.
+    const auto best = experts.gpus > 1 || !experts.gated      ? costdb::Basis::extrapolated
+                      : experts.pass != costdb::Pass::forward ? costdb::Basis::interpolated
+                                                              : costdb::Basis::exact;
+    cost.basis = std::max(cost.basis, best);
+    return cost;
+}
+
+}  // namespace
+
+double Experts::flops() const {
+    const double passes = pass == costdb::Pass::backward ? 2 : 1;
+    return passes * (gated ? 6 : 4) * static_cast<double>(layer.tokens * layer.top_k) / static_cast<double>(gpus) *
+           static_cast<double>(layer.hidden) * static_cast<double>(layer.ffn);
+}
+
 costdb::Cost ask(const costdb::CostDatabase& costs, const Operator& op) {
     return std::visit(
         [&](const auto& query) {
             if constexpr (std::is_same_v<std::decay_t<decltype(query)>, PackedAttention>)
                 return costs.packed_attention(query.shape, {query.lengths, query.keys});
+            else if constexpr (std::is_same_v<std::decay_t<decltype(query)>, Experts>)
+                return ask_experts(costs, query);
             else
                 return costs.cost(query);
         },

@@ -5,7 +5,7 @@
 #include "pipeweaver/workloads/counts.hpp"
 
 #include <algorithm>
-#include <set>
+#include <map>
 
 namespace pipeweaver::emulator {
 
@@ -81,7 +81,6 @@ PassMemory pass_memory(const StepInput& input, const StageLayers& stage, const s
         const Bytes outside = input_bytes + context_bytes + (part.first == 0 ? head_input(network, m, tp) : Bytes{});
         Held around{outside, outside, {}};
         again_somewhere = again_somewhere || again > 0;
-        workspace = std::max(workspace, layer_backward_workspace(network, m, tp));
         if (part.first + part.count == network.layers && has_head(*input.model, part.module)) {
             around.before += head_activations(network, m, tp);
             around.at = around.before;
@@ -91,6 +90,7 @@ PassMemory pass_memory(const StepInput& input, const StageLayers& stage, const s
             const Bytes block = layer_activations(network, part.first + i, m, context, tp) +
                                 kept_for_exchange(input.layout, network, m);
             const auto needs = weight_gradient_needs(network, part.first + i, m, context, tp);
+            workspace = std::max(workspace, layer_backward_workspace(network, part.first + i, m, tp));
             blocks.push_back({i < again ? input_bytes : block, block, {}});
             blocks.back().after = after(blocks.back(), needs);
             memory.held_by_block.push_back(blocks.back().before);
@@ -119,14 +119,42 @@ PassMemory pass_memory(const StepInput& input, const StageLayers& stage, const s
 
 namespace {
 
-void add_part(const StepInput& input, const LayerRange& part, RankParameters& rank, std::set<std::size_t>& seen) {
+// What is known of the blocks of a module on a rank.
+struct Seen {
+    bool dense = false, experts = false;
+    std::int64_t largest = 0;  // parameters of one, on a GPU
+};
+
+// One of each shape of weight that the part adds to those of its module that were seen before.
+std::int64_t new_weight_shapes(const Architecture& network, const LayerRange& part, std::int64_t tp, Seen& seen,
+                               bool first_part) {
+    if (!network.moe) {
+        std::int64_t largest = 0;
+        for (std::int64_t i = part.first; i < part.first + part.count && first_part; ++i)
+            largest = std::max(largest, layer_parameters(network, i) / tp);
+        return largest;
+    }
+    const auto count = [&] {
+        const auto shapes = weight_shapes(network, seen.dense, seen.experts);
+        return shapes.common(tp) + shapes.experts;
+    };
+    const std::int64_t before = first_part ? 0 : count();
+    for (std::int64_t i = part.first; i < part.first + part.count; ++i)
+        (is_moe_layer(network, i) ? seen.experts : seen.dense) = true;
+    return count() - before;
+}
+
+void add_part(const StepInput& input, const LayerRange& part, RankParameters& rank, std::map<std::size_t, Seen>& seen) {
     const Module& module = input.model->modules[part.module];
     const Architecture& network = module.architecture;
     const std::int64_t tp = input.layout.tp;
-    std::int64_t own = 0, largest = 0;
+    std::int64_t own = 0, experts = 0, largest = 0;
     for (std::int64_t i = part.first; i < part.first + part.count; ++i) {
-        own += layer_parameters(network, i) / tp;
-        largest = std::max(largest, layer_parameters(network, i) / tp);
+        const auto parts = layer_parameter_parts(network, i);
+        const std::int64_t common = parts.common(tp), of_experts = parts.experts / input.layout.ep;
+        own += common;
+        experts += of_experts;
+        largest = std::max(largest, common + of_experts);
     }
     const bool first = part.first == 0, last = part.first + part.count == network.layers;
     const bool tied = network.tied_embeddings && has_head(*input.model, part.module);
@@ -140,17 +168,29 @@ void add_part(const StepInput& input, const LayerRange& part, RankParameters& ra
     if (last)
         for (const auto& edge : input.model->edges)
             if (edge.from == part.module) own += projector_parameters(edge) / tp;
-    (module.trainable ? rank.trained : rank.frozen) += own;
-    if (module.trainable && seen.insert(part.module).second) rank.largest_layers += largest;
-    if (module.trainable && last && has_head(*input.model, part.module))
-        rank.largest_layers += head_parameters(network) / tp;
+    if (!module.trainable) {
+        rank.frozen += own + experts;
+        return;
+    }
+    rank.trained += own;
+    rank.experts += experts;
+    const auto [place, first_part] = seen.try_emplace(part.module);
+    Seen& blocks = place->second;
+    rank.largest_layers += new_weight_shapes(network, part, tp, blocks, first_part);
+    if (first_part || network.moe) {
+        rank.whole_layers += std::max<std::int64_t>(0, largest - blocks.largest);
+        blocks.largest = std::max(blocks.largest, largest);
+    }
+    if (!last || !has_head(*input.model, part.module)) return;
+    rank.largest_layers += head_parameters(network) / tp;
+    rank.whole_layers += head_parameters(network) / tp;
 }
 
 }  // namespace
 
 std::vector<RankParameters> rank_parameters(const StepInput& input) {
     std::vector<RankParameters> ranks(static_cast<std::size_t>(input.layout.pp));
-    std::vector<std::set<std::size_t>> seen(ranks.size());
+    std::vector<std::map<std::size_t, Seen>> seen(ranks.size());
     for (const Chain& chain : input.chains)
         for (const StageLayers& stage : chain.stages)
             for (const LayerRange& part : stage.parts)
@@ -162,18 +202,19 @@ std::vector<StaticMemory> static_memory(const StepInput& input) {
     std::vector<StaticMemory> all;
     for (const RankParameters& rank : rank_parameters(input)) {
         StaticMemory memory;
-        const auto part = [&](std::int64_t bytes, int from_stage) {
-            const std::int64_t parts = input.training.zero >= from_stage ? input.layout.weight_copies() : 1;
+        const auto part = [&](std::int64_t bytes, std::int64_t copies, int from_stage) {
+            const std::int64_t parts = input.training.zero >= from_stage ? copies : 1;
             return Bytes{(bytes + parts - 1) / parts};
         };
-        memory.weights = part(2 * (rank.trained + rank.frozen), 3);
-        memory.gradients = part(4 * rank.trained, 2);
-        memory.optimizer = part(12 * rank.trained, 1);
+        const std::int64_t copies = input.layout.weight_copies(), of_experts = input.layout.expert_copies();
+        memory.weights = part(2 * (rank.trained + rank.frozen), copies, 3) + part(2 * rank.experts, of_experts, 3);
+        memory.gradients = part(4 * rank.trained, copies, 2) + part(4 * rank.experts, of_experts, 2);
+        memory.optimizer = part(12 * rank.trained, copies, 1) + part(12 * rank.experts, of_experts, 1);
         memory.workspace = Bytes{2 * rank.largest_layers};
         // The weights of the layer that runs and of the one that is gathered ahead, and gradients before they are
         // reduced.
-        if (input.training.zero >= 3) memory.workspace += Bytes{2 * 2 * rank.largest_layers};
-        if (input.training.zero >= 2) memory.workspace += Bytes{4 * rank.largest_layers};
+        if (input.training.zero >= 3) memory.workspace += Bytes{2 * 2 * rank.whole_layers};
+        if (input.training.zero >= 2) memory.workspace += Bytes{4 * rank.whole_layers};
         all.push_back(memory);
     }
     return all;

@@ -25,16 +25,20 @@ struct PassMemory {
 
 /// Parameters of a rank, per GPU.
 struct RankParameters {
-    std::int64_t trained = 0;
+    std::int64_t trained = 0;  ///< experts excepted
+    std::int64_t experts = 0;  ///< trained, of the experts on this GPU
     std::int64_t frozen = 0;
-    std::int64_t largest_layers = 0;  ///< sum over its modules of one block's, for the workspace
+    std::int64_t largest_layers = 0;  ///< sum over its modules of one block's, for the workspace; of a module with
+                                      ///< experts one of each shape of weight
+    std::int64_t whole_layers = 0;    ///< the same, with all of a block's experts on this GPU
     bool shares_embedding = false;    ///< holds the embedding or the head of a tied pair whose other half is elsewhere
     std::int64_t tied = 0;            ///< parameters of that half
 };
 [[nodiscard]] std::vector<RankParameters> rank_parameters(const StepInput& input);
 
 /// What each rank holds all the time, receive buffers excepted: bf16 weights, fp32 gradients, and 12 bytes of optimizer
-/// state a parameter divided over the replicas (distributed optimizer).
+/// state a parameter divided over the copies of the weight (distributed optimizer): Layout::weight_copies, of experts
+/// Layout::expert_copies.
 [[nodiscard]] std::vector<StaticMemory> static_memory(const StepInput& input);
 
 }  // namespace pipeweaver::emulator

@@ -8,6 +8,7 @@
 #include "pipeweaver/workloads/counts.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 namespace pipeweaver::emulator {
@@ -38,8 +39,11 @@ Duration sum_of(const StepInput& input, const std::vector<Operator>& operators, 
 }
 
 std::vector<Operator> optimizer_of(const StepInput& input, const RankParameters& rank) {
-    if (rank.trained == 0) return {};
-    return {optimizer_update(rank.trained, input.training.zero >= 1 ? input.layout.weight_copies() : 1)};
+    const auto copies = [&](std::int64_t of_weights) { return input.training.zero >= 1 ? of_weights : 1; };
+    std::vector<Operator> updates;
+    if (rank.trained > 0) updates.push_back(optimizer_update(rank.trained, copies(input.layout.weight_copies())));
+    if (rank.experts > 0) updates.push_back(optimizer_update(rank.experts, copies(input.layout.expert_copies())));
+    return updates;
 }
 
 }  // namespace
@@ -55,17 +59,20 @@ Duration time_of(const StepInput& input, const Operator& op, RankId rank) {
 // every backward); the halves of a tied embedding are summed over their two ranks. All of it is exposed: nothing of
 // this rank is left to hide it.
 std::vector<Operator> tail_of(const StepInput& input, const RankParameters& rank) {
-    const std::int64_t copies = input.layout.weight_copies();
+    const Layout& layout = input.layout;
     std::vector<Operator> tail;
-    const auto add = [&](std::string_view name, CollectiveKind kind, std::int64_t bytes) {
-        tail.push_back(among_copies(name, kind, copies, input.layout.tp, bytes, *input.cluster));
-    };
-    if (copies > 1 && rank.trained > 0) {
+    const auto synchronise = [&](const OwnParameters& own) {
+        if (own.copies == 1 || own.parameters == 0) return;
+        const auto add = [&](std::string_view name, CollectiveKind kind, std::int64_t bytes) {
+            tail.push_back(among_copies(name, kind, own.copies, own.stride, bytes, *input.cluster));
+        };
         const int zero = input.training.zero;
-        if (zero == 0) add("reduce gradients", CollectiveKind::all_reduce, 4 * rank.trained);
-        if (zero == 1) add("reduce gradients", CollectiveKind::reduce_scatter, 4 * rank.trained);
-        if (zero == 1 || zero == 2) add("gather weights", CollectiveKind::all_gather, 2 * rank.trained);
-    }
+        if (zero == 0) add(own.reduction(), CollectiveKind::all_reduce, 4 * own.parameters);
+        if (zero == 1) add(own.reduction(), CollectiveKind::reduce_scatter, 4 * own.parameters);
+        if (zero == 1 || zero == 2) add(own.gathering(), CollectiveKind::all_gather, 2 * own.parameters);
+    };
+    synchronise({rank.trained, layout.weight_copies(), layout.tp});
+    synchronise({rank.experts, layout.expert_copies(), layout.ep, true});
     if (rank.shares_embedding)
         tail.push_back(among_copies("tied embedding", CollectiveKind::all_reduce, 2, input.cluster->gpus_per_node,
                                     4 * rank.tied, *input.cluster));

@@ -153,7 +153,9 @@ Partition one_chain(const Workload& workload, std::string name, std::int64_t chu
 Partition megatron(const Workload& workload, std::int64_t chunks_per_rank) {
     return one_chain(workload, "megatron", chunks_per_rank, [&](const LayerRange& layer) {
         const Architecture& network = workload.model->modules[layer.module].architecture;
-        std::int64_t weight = layer_parameters(network, layer.first);
+        // Of experts those that a position passes: layers with them are about as long as those without.
+        std::int64_t weight =
+            network.moe ? active_layer_parameters(network, layer.first) : layer_parameters(network, layer.first);
         if (layer.first == 0) weight += embedding_parameters(network);
         if (layer.first + 1 == network.layers) weight += head_parameters(network);
         return weight;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 namespace pipeweaver::planner {
 
@@ -26,19 +27,25 @@ Key key_of(const costdb::Collective& q) {
 }
 Key key_of(const costdb::PointToPoint& q) { return {3, q.gpus_per_node, q.message.count}; }
 Key key_of(const costdb::Elementwise& q) { return {4, std::int64_t(q.kind), std::int64_t(q.pass), q.traffic.count}; }
+Key key_of(const costdb::MixtureOfExperts& q) {
+    return {5, std::int64_t(q.dtype), q.tokens, q.hidden, q.ffn, q.top_k, q.experts, q.moe_tp, q.moe_ep};
+}
 
 struct Questions {
     std::map<Key, Need> all;
     std::int64_t total_ns = 0;
     const costdb::CostDatabase& costs;
 
+    // `each`: how long it takes, if not as long as the query.
     template <class Query>
-    void add(const Query& query, const KernelShape& shape, std::int64_t times) {
+    void add(const Query& query, const KernelShape& shape, std::int64_t times, std::optional<Duration> each = {}) {
         const auto [place, added] = all.try_emplace(key_of(query));
         Need& need = place->second;
         if (added) need = {query, shape, 0, 0, costs.cost(query)};
         need.times += times;
-        total_ns += times * need.cost.duration.count();
+        const std::int64_t ns = times * each.value_or(need.cost.duration).count();
+        need.share += static_cast<double>(ns);
+        total_ns += ns;
     }
 
     void add(const Operator& op, std::int64_t times) {
@@ -50,10 +57,13 @@ struct Questions {
             }
         } else if (const auto* packed = std::get_if<PackedAttention>(&op.query)) {
             add(asked_for(*packed), op.shape, times);
+        } else if (const auto* experts = std::get_if<Experts>(&op.query)) {
+            add(experts->layer, op.shape, times, ask(costs, op).duration);
         } else {
             std::visit(
                 [&](const auto& query) {
-                    if constexpr (!std::is_same_v<std::decay_t<decltype(query)>, PackedAttention>)
+                    using Query = std::decay_t<decltype(query)>;
+                    if constexpr (!std::is_same_v<Query, PackedAttention> && !std::is_same_v<Query, Experts>)
                         add(query, op.shape, times);
                 },
                 op.query);
@@ -61,7 +71,7 @@ struct Questions {
     }
 };
 
-// Of all replicas in one partition. Throws Error{limit} where it does not fit.
+// Of all replicas in one partition; `share` of the needs is nanoseconds. Throws Error{limit} where it does not fit.
 Questions questions_of(const Request& request, const costdb::CostDatabase& costs, const Partition& partition,
                        const Parts& parts) {
     Questions questions{{}, 0, costs};
@@ -78,9 +88,9 @@ Questions questions_of(const Request& request, const costdb::CostDatabase& costs
 void merge(const Questions& from, std::map<Key, Need>& into) {
     for (const auto& [key, need] : from.all) {
         const auto [place, added] = into.try_emplace(key, need);
+        if (added) place->second.share = 0;
         place->second.times = std::max(place->second.times, need.times);
-        const auto ns = static_cast<double>(need.times) * static_cast<double>(need.cost.duration.count());
-        place->second.share += ns / static_cast<double>(from.total_ns);
+        place->second.share += need.share / static_cast<double>(from.total_ns);
     }
 }
 

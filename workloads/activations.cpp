@@ -8,12 +8,41 @@ Bytes layer_activations(const Architecture& network, std::int64_t positions, std
     return layer_activations(network, 0, positions, 0, tp);
 }
 
+namespace {
+
+// Bytes a position takes: divided by the tensor parallel GPUs, and whole on each of them.
+struct Widths {
+    std::int64_t split = 0, whole = 0;
+};
+
+std::int64_t head_size(const Attention& latent) { return latent.qk_nope_head_dim + latent.qk_rope_head_dim; }
+
+Widths attention_widths(const Architecture& a) {
+    const std::int64_t queries = a.heads * a.head_dim, keys = a.kv_heads * a.head_dim;
+    const Attention& t = a.attention;
+    if (t.kind == AttentionKind::latent) {
+        const std::int64_t ranks = 2 * t.q_lora_rank.value_or(0) + 2 * t.kv_lora_rank + t.qk_rope_head_dim;
+        return {2 * ranks + 2 * a.heads * (2 * head_size(t) + t.qk_nope_head_dim + 2 * t.v_head_dim)};
+    }
+    if (t.kind == AttentionKind::factored) return {4 * t.share_q_dim + 4 * queries, 4 * keys};
+    return {2 * (queries + 2 * keys) + 2 * queries};
+}
+
+std::int64_t feed_forward_width(const Architecture& a, std::int64_t layer) {
+    const std::int64_t of_column = a.gated ? 6 : 4;
+    if (!is_moe_layer(a, layer)) return of_column * a.ffn;
+    const auto& moe = *a.moe;
+    return of_column * moe.shared_ffn + 2 * moe.top_k * (a.hidden + of_column / 2 * moe.expert_ffn) + 8 * moe.experts;
+}
+
+}  // namespace
+
 Bytes layer_activations(const Architecture& network, std::int64_t layer, std::int64_t positions, std::int64_t context,
                         std::int64_t tp) {
     if (network.kind == ModuleKind::head) return {positions * (14 * network.hidden + 4 * network.ffn) / tp};
     const std::int64_t queries = network.heads * network.head_dim, keys = network.kv_heads * network.head_dim;
-    std::int64_t widths = 8 * network.hidden + 2 * (queries + 2 * keys) + 2 * queries;
-    widths += (network.gated ? 6 : 4) * network.ffn;
+    auto [widths, whole] = attention_widths(network);
+    widths += 8 * network.hidden + feed_forward_width(network, layer);
     if (network.kind == ModuleKind::diffusion_transformer) widths += 4 * network.hidden;
     if (block_kind(network, layer) == BlockKind::single_stream) widths -= 6 * network.hidden;
     std::int64_t of_context = 0;
@@ -25,7 +54,7 @@ Bytes layer_activations(const Architecture& network, std::int64_t layer, std::in
         widths -= 4 * keys;
         of_context = 4 * keys;
     }
-    return {(positions * widths + context * of_context) / tp};
+    return {(positions * widths + context * of_context) / tp + positions * whole};
 }
 
 Bytes attention_outputs(const Architecture& network, std::int64_t positions, std::int64_t tp) {
@@ -35,6 +64,40 @@ Bytes attention_outputs(const Architecture& network, std::int64_t positions, std
     return {attentions * 2 * positions * columns / tp};
 }
 
+namespace {
+
+// Of linear layers, bytes a position: inputs and gradients of outputs, divided by the tensor parallel GPUs, and
+// gradients that are kept gathered.
+struct Needs {
+    std::int64_t inputs = 0, gradients = 0, gathered = 0;
+};
+
+Needs attention_needs(const Architecture& a) {
+    const std::int64_t queries = a.heads * a.head_dim, keys = a.kv_heads * a.head_dim, hidden = 2 * a.hidden;
+    const Attention& t = a.attention;
+    if (t.kind == AttentionKind::latent) {
+        const std::int64_t rank = t.q_lora_rank.value_or(0);
+        return {hidden + 2 * (rank + t.kv_lora_rank) + 2 * a.heads * t.v_head_dim,
+                2 * (rank + t.kv_lora_rank + t.qk_rope_head_dim) +
+                    2 * a.heads * (head_size(t) + t.qk_nope_head_dim + t.v_head_dim),
+                hidden};
+    }
+    if (t.kind == AttentionKind::factored)
+        return {hidden + 2 * t.share_q_dim + 2 * queries, 2 * t.share_q_dim + 4 * keys + 2 * queries, hidden};
+    return {hidden + 2 * queries, 2 * (queries + 2 * keys), hidden};
+}
+
+Needs feed_forward_needs(const Architecture& a, std::int64_t layer) {
+    const std::int64_t hidden = 2 * a.hidden, up = a.gated ? 4 : 2;
+    if (!is_moe_layer(a, layer)) return {hidden + 2 * a.ffn, up * a.ffn, hidden};
+    const auto& moe = *a.moe;
+    return {hidden + 2 * moe.shared_ffn + moe.top_k * (hidden + 2 * moe.expert_ffn),
+            up * moe.shared_ffn + moe.top_k * (hidden + up * moe.expert_ffn) + 4 * moe.experts,
+            moe.shared_ffn > 0 ? hidden : 0};
+}
+
+}  // namespace
+
 WeightGradientNeeds weight_gradient_needs(const Architecture& network, std::int64_t layer, std::int64_t positions,
                                           std::int64_t context, std::int64_t tp) {
     if (network.kind == ModuleKind::head) {
@@ -42,11 +105,14 @@ WeightGradientNeeds weight_gradient_needs(const Architecture& network, std::int6
         return {{positions * (4 * h + columns) / tp}, {positions * (6 * h + columns) / tp + positions * 2 * h}};
     }
     const std::int64_t queries = network.heads * network.head_dim, keys = network.kv_heads * network.head_dim;
-    const bool single = block_kind(network, layer) == BlockKind::single_stream;
-    const std::int64_t hidden = (single ? 2 : 4) * network.hidden;
-    std::int64_t inputs = hidden + 2 * queries + 2 * network.ffn;
-    std::int64_t gradients = 2 * (queries + 2 * keys) + (network.gated ? 4 : 2) * network.ffn;
-    std::int64_t gathered = hidden, of_context = 0;
+    const Needs attention = attention_needs(network), feed_forward = feed_forward_needs(network, layer);
+    std::int64_t inputs = attention.inputs + feed_forward.inputs;
+    std::int64_t gradients = attention.gradients + feed_forward.gradients;
+    std::int64_t gathered = attention.gathered + feed_forward.gathered, of_context = 0;
+    if (block_kind(network, layer) == BlockKind::single_stream) {
+        inputs -= 2 * network.hidden;
+        gathered -= 2 * network.hidden;
+    }
     if (has_cross_beside_self(network)) {
         inputs += 2 * network.hidden + 2 * queries;
         gradients += 2 * queries;
@@ -73,8 +139,10 @@ Bytes layer_input(const Architecture& network, std::int64_t positions, std::int6
     return {2 * positions * network.hidden / tp};
 }
 
-Bytes layer_backward_workspace(const Architecture& network, std::int64_t positions, std::int64_t tp) {
-    return {4 * positions * network.ffn / tp};
+Bytes layer_backward_workspace(const Architecture& network, std::int64_t layer, std::int64_t positions,
+                               std::int64_t tp) {
+    const bool experts = is_moe_layer(network, layer);
+    return {4 * positions * (experts ? network.moe->top_k * network.moe->expert_ffn : network.ffn) / tp};
 }
 
 Bytes head_activations(const Architecture& network, std::int64_t positions, std::int64_t tp) {

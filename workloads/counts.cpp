@@ -31,6 +31,15 @@ std::int64_t self_attention(const Architecture& a) {
     return 2 * a.hidden * query + 2 * a.hidden * key;
 }
 
+// Of the self attention, what tensor parallelism copies.
+std::int64_t copied_attention(const Architecture& a) {
+    const Attention& t = a.attention;
+    if (t.kind == AttentionKind::latent)
+        return a.hidden * (t.q_lora_rank.value_or(0) + t.kv_lora_rank + t.qk_rope_head_dim);
+    if (t.kind == AttentionKind::factored) return a.hidden * (t.share_q_dim + 2 * a.kv_heads * a.head_dim);
+    return 0;
+}
+
 // Query and output of a cross attention, and its keys and values, which are made of the source.
 std::int64_t cross_query(const Architecture& a) { return 2 * a.hidden * a.heads * a.head_dim; }
 std::int64_t cross_keys(const Architecture& a) { return 2 * a.cross_attention_dim * a.kv_heads * a.head_dim; }
@@ -127,6 +136,28 @@ std::int64_t layer_parameters(const Architecture& a, std::int64_t layer) {
     std::int64_t sum = is_cross_layer(a, layer) ? cross_query(a) + cross_keys(a) : self_attention(a);
     if (has_cross_beside_self(a)) sum += cross_query(a) + cross_keys(a);
     return sum + (is_moe_layer(a, layer) ? experts(a, a.moe->experts) : feed_forward(a, a.ffn));
+}
+
+LayerParameterParts layer_parameter_parts(const Architecture& a, std::int64_t layer) {
+    LayerParameterParts parts;
+    if (!is_cross_layer(a, layer)) parts.copied = copied_attention(a);
+    if (is_moe_layer(a, layer)) {
+        parts.copied += a.hidden * a.moe->experts;
+        parts.experts = a.moe->experts * feed_forward(a, a.moe->expert_ffn);
+    }
+    parts.split = layer_parameters(a, layer) - parts.copied - parts.experts;
+    return parts;
+}
+
+LayerParameterParts weight_shapes(const Architecture& a, bool dense, bool experts) {
+    LayerParameterParts parts;
+    parts.copied = copied_attention(a);
+    parts.split = self_attention(a) - parts.copied;
+    if (dense) parts.split += feed_forward(a, a.ffn);
+    if (!experts) return parts;
+    parts.split += feed_forward(a, a.moe->shared_ffn);
+    parts.experts = feed_forward(a, a.moe->expert_ffn);
+    return parts;
 }
 
 std::int64_t active_layer_parameters(const Architecture& a, std::int64_t layer) {

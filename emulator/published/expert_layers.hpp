@@ -1,4 +1,4 @@
-// Layers with latent attention (MLA) and experts: products, traffic, activations and parameters.
+// Layers with latent attention (MLA) and experts: products and traffic.
 //
 // Notation     m tokens, h hidden, a heads, n, e, v the parts of a head that have no position, carry it, and are
 // values,
@@ -24,16 +24,5 @@ namespace pipeweaver::emulator {
 
 /// Bytes of the tokens that go to their experts, on one GPU: 2 m k h.
 [[nodiscard]] double dispatched_bytes(const workloads::Architecture& network, std::int64_t positions);
-
-/// Kept for the backward: 4 m h + 2 m (2r + 2c + e) + 2 m a (2(n+e) + n + 2v), and of the feed-forward
-/// 4 m h + 6 m F dense, 4 m h + 6 m G + 2 m k (h + 3F) + 8 m E with experts.
-[[nodiscard]] Bytes latent_layer_activations(const workloads::Architecture& network, std::int64_t positions,
-                                             std::int64_t layer);
-
-/// Matrix parameters of block `layer` that are no routed expert's, and of all its experts together.
-struct LayerParameters {
-    std::int64_t common = 0, experts = 0;
-};
-[[nodiscard]] LayerParameters layer_parameters_of(const workloads::Architecture& network, std::int64_t layer);
 
 }  // namespace pipeweaver::emulator

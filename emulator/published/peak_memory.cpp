@@ -2,7 +2,6 @@
 // the backward takes in passing. bf16 weights, fp32 gradients, 12 bytes of optimizer state a parameter divided over the
 // replicas; per-layer activations as workloads/activations derives them. Transformer Engine (2.8 and later) keeps one
 // bf16 gradient of every shape of weight: once a GPU, not once a layer.
-#include "emulator/published/expert_layers.hpp"
 #include "emulator/published/published_steps.hpp"
 #include "emulator/published/rank_parameters.hpp"
 #include "pipeweaver/workloads/activations.hpp"
@@ -30,10 +29,9 @@ private:
     }
 
     Bytes layer_activations(std::int64_t layer) const {
-        if (network_.moe) return latent_layer_activations(network_, m_, layer);
         // The attention's output is kept before and after its all-to-all.
         const Bytes exchanged{run_.cp > 1 ? 2 * m_ * network_.heads * network_.head_dim / tp_ : 0};
-        return workloads::layer_activations(network_, m_, tp_) + exchanged;
+        return workloads::layer_activations(network_, layer, m_, 0, tp_) + exchanged;
     }
 
     // 1F1B, interleaved: chunks of L/(p v) layers (arXiv 2104.04473).
@@ -54,23 +52,16 @@ private:
 
     // Parameters of the rank's kinds of layers, each weight shape once; of experts one.
     std::int64_t kept_weight_gradients() const {
-        if (!network_.moe) return layer_parameters_of(network_, 0).common / tp_;
-        const std::int64_t matrices = network_.gated ? 3 : 2;
-        const auto feed_forward = [&](std::int64_t width) { return matrices * network_.hidden * width; };
-        const std::int64_t dense = feed_forward(network_.ffn);
-        workloads::Architecture plain = network_;
-        plain.moe.reset();
-        std::int64_t sum = workloads::layer_parameters(plain, 0) - dense;
-        if (has(false)) sum += dense;
-        if (has(true)) sum += feed_forward(network_.moe->shared_ffn) + feed_forward(network_.moe->expert_ffn);
-        return sum;
+        if (!network_.moe) return workloads::layer_parameters(network_, 0) / tp_;
+        const auto shapes = workloads::weight_shapes(network_, has(false), has(true));
+        return shapes.common(tp_) + shapes.experts;
     }
 
     Bytes transient() const {
         const Bytes kept{2 * kept_weight_gradients()};
-        std::int64_t columns = has(false) ? network_.ffn / tp_ : 0;
-        if (has(true)) columns = std::max(columns, network_.moe->top_k * network_.moe->expert_ffn);
-        const Bytes layer{4 * m_ * columns};
+        Bytes layer;
+        for (std::int64_t i = rank_.first; i < rank_.first + rank_.count; ++i)
+            layer = std::max(layer, workloads::layer_backward_workspace(network_, i, m_, tp_));
         if (!rank_.head) return layer + kept;
         const Bytes head = workloads::head_activations(network_, m_, tp_) +
                            Bytes{2 * network_.hidden * network_.vocab / tp_} +

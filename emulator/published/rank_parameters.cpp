@@ -1,6 +1,6 @@
 #include "emulator/published/rank_parameters.hpp"
 
-#include "emulator/published/expert_layers.hpp"
+#include "pipeweaver/workloads/counts.hpp"
 
 namespace pipeweaver::emulator {
 
@@ -13,10 +13,10 @@ std::vector<RankLayers> rank_layers(const TrainingRun& run) {
         RankLayers rank{
             .first = first, .count = count, .embedding = first == 0, .head = first + count == network.layers};
         for (std::int64_t i = first; i < first + count; ++i) {
-            const auto layer = layer_parameters_of(network, i);
+            const auto layer = workloads::layer_parameter_parts(network, i);
             const std::int64_t norms =
                 2 * network.hidden + network.attention.q_lora_rank.value_or(0) + network.attention.kv_lora_rank;
-            rank.common += layer.common / tp + norms;
+            rank.common += layer.common(tp) + norms;
             rank.experts += layer.experts / run.ep;
         }
         if (rank.embedding) rank.common += table;

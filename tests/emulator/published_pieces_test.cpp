@@ -7,6 +7,7 @@
 #include "emulator/published/training_run.hpp"
 #include "emulator/published/unfused_attention.hpp"
 #include "pipeweaver/emulator/run_errors.hpp"
+#include "pipeweaver/workloads/activations.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
 #include "pipeweaver/workloads/counts.hpp"
 #include "tests/emulator/published_rows.hpp"
@@ -97,9 +98,10 @@ TEST_CASE("a model's name finds its network by letters and digits") {
 // DeepSeek-V2: 160 experts of 3 * 5120 * 1536; 6 of them chosen.
 TEST_CASE("experts are counted apart from what every replica holds") {
     const auto network = workloads::architecture("deepseek-v2");
-    CHECK(layer_parameters_of(network, 0).experts == 0);
-    CHECK(layer_parameters_of(network, 1).experts == std::int64_t{160} * 3 * 5120 * 1536);
-    CHECK(layer_parameters_of(network, 1).common + layer_parameters_of(network, 1).experts ==
+    CHECK(workloads::layer_parameter_parts(network, 0).experts == 0);
+    CHECK(workloads::layer_parameter_parts(network, 1).experts == std::int64_t{160} * 3 * 5120 * 1536);
+    CHECK(workloads::layer_parameter_parts(network, 1).common(1) +
+              workloads::layer_parameter_parts(network, 1).experts ==
           workloads::layer_parameters(network, 1));
     CHECK(grouped_gemm_flops(network, 4096) == Approx(2. * 4096 * 6 * 3 * 5120 * 1536));
     CHECK(dispatched_bytes(network, 4096) == Approx(2. * 4096 * 6 * 5120));
@@ -110,8 +112,8 @@ TEST_CASE("experts are counted apart from what every replica holds") {
 TEST_CASE("latent attention and experts keep what their formulas say") {
     const auto network = workloads::architecture("deepseek-v2");
     const std::int64_t attention = 8 * 5120 + 2 * 4160 + 2 * 128 * 768;
-    CHECK(latent_layer_activations(network, 10, 0).count == 10 * (attention + 6 * 12288));
-    CHECK(latent_layer_activations(network, 10, 1).count ==
+    CHECK(workloads::layer_activations(network, 0, 10, 0, 1).count == 10 * (attention + 6 * 12288));
+    CHECK(workloads::layer_activations(network, 1, 10, 0, 1).count ==
           10 * (attention + 6 * 3072 + 12 * (5120 + 3 * 1536) + 8 * 160));
 }
 

@@ -210,9 +210,9 @@ TEST_CASE("a model that does not fit names the rank and what is short") {
 
 TEST_CASE("a network that is not emulated yet is refused by name") {
     Setup setup;
-    setup.model.modules[1].architecture.moe = workloads::MixtureOfExperts{};
+    setup.model.modules[1].architecture.cross_attention_layers = 2;
     CHECK_THROWS_WITH_AS(static_cast<void>(build_step(setup.input())),
-                         "module 'llm' (small): mixtures of experts are not emulated yet", Error);
+                         "module 'llm' (small): added cross-attention layers are not emulated yet", Error);
 }
 
 TEST_CASE("a layout must use the cluster's GPUs and divide the model") {

@@ -14,7 +14,7 @@ inline double flops_of(const costdb::Gemm& gemm) {
            static_cast<double>(gemm.k);
 }
 
-/// Scores and their use, for values as wide as keys: 4 d for each head and pair of positions.
+/// Scores and their use: 2 (d + v) for each head and pair of positions, v the size of a value.
 inline double flops_of(const emulator::PackedAttention& attention) {
     double pairs = 0;
     for (std::size_t i = 0; i < attention.lengths.size(); ++i) {
@@ -22,15 +22,17 @@ inline double flops_of(const emulator::PackedAttention& attention) {
         pairs += static_cast<double>(attention.lengths[i]) * static_cast<double>(keys);
     }
     if (attention.shape.causal) pairs /= 2;
-    return 4 * static_cast<double>(attention.shape.q_heads * attention.shape.head_dim) * pairs;
+    const auto values = attention.value_dim > 0 ? attention.value_dim : attention.shape.head_dim;
+    return 2 * static_cast<double>(attention.shape.q_heads * (attention.shape.head_dim + values)) * pairs;
 }
 
-/// Of all GEMMs and attentions.
+/// Of all GEMMs, attentions and experts.
 inline double flops_of(const std::vector<emulator::Operator>& operators) {
     double sum = 0;
     for (const auto& op : operators) {
         if (const auto* gemm = std::get_if<costdb::Gemm>(&op.query)) sum += flops_of(*gemm);
         if (const auto* attention = std::get_if<emulator::PackedAttention>(&op.query)) sum += flops_of(*attention);
+        if (const auto* experts = std::get_if<emulator::Experts>(&op.query)) sum += experts->flops();
     }
     return sum;
 }

@@ -13,12 +13,26 @@
 //              stream: (m + M) x ((a + 2k) d + F1)/t x h and (m + M) x h x (a d + F)/t (Flux, SD3), with half the norm
 //              traffic and one pair of collectives.
 // Added cross  (Llama 3.2 vision) the block's cross attention in place of its self attention, then the feed-forward
-// with attention    10 m h/t + 2 m (F1+F)/t of traffic. Head         (SimpleMLPAdaLN) modulation m x 3h/t x h from a
-// condition that is gathered, exchanged for parts of the
+// attention    with 10 m h/t + 2 m (F1+F)/t of traffic.
+// Head         (SimpleMLPAdaLN) modulation m x 3h/t x h from a condition that is gathered, exchanged for parts of the
 //              positions; up m x F/t x h, down m x h x F/t. Traffic 20 m h/t + 4 m F/t: a norm and residual 10, shift,
 //              scale and gate 6, activation of the condition 4. Around the blocks, over a GPU's own m/t positions,
-//              their weights copied: input i x h, time features 256 x h, time h x h, condition c x h; last modulation h
-//              x 2h, prediction h x i.
+//              their weights copied: input i x h, time features 256 x h, time h x h, condition c x h; last modulation
+//              h x 2h, prediction h x i.
+// Experts      router m/t x E x h over a GPU's own positions; routing moves 16 m/t k 2h bytes, half of them forward;
+//              an exchange of 2 m/t k h bytes among the ep GPUs to the experts, and one back, in both passes; experts
+//              as `Experts` says; shared ones as a feed-forward of their width with its gather and scatter. Every
+//              expert is assumed to get as many tokens (balanced routing). One after the other, as Megatron-LM does by
+//              default: nothing hides the exchanges. E experts, k of them chosen; whole experts on a GPU.
+// Latent       (MLA, DeepSeek-V2, arXiv 2405.04434) over a GPU's own positions: query r x h, keys and values (c + e)
+//              x h; gathered: r + c + e columns (h + c + e where the query is one matrix); then query (a (n + e)/t) x
+//              r, keys and values (a (n + v)/t) x c, attention of heads of n + e, output m x h x (a v/t). r, c ranks,
+//              n, e, v sizes of a head's part without and with position and of its values. Traffic of its queries and
+//              keys: 8 m a (n + e)/t.
+// Factored     (MFA, Step-3, arXiv 2507.19427) likewise: query s x h and keys and values 2 k d x h over own positions,
+//              s + 2 k d columns gathered; query (a d/t) x s. Traffic: 4 m (a/t + k) d.
+//              Such down projections are copied to the tensor parallel GPUs, as Megatron-LM does; the sum of their
+//              gradients over these is left out.
 // Context      With cp GPUs beside each tensor parallel one, m and M are a cp-th part, rounded up; lengths of attention
 // parallelism  stay whole. All-to-all (DeepSpeed-Ulysses, arXiv 2309.14509): in front of the attention every GPU gives
 //              queries, keys and values, 2 m (a + 2k) d/t bytes, and has a/(t cp) heads of whole sequences; behind it
@@ -48,10 +62,35 @@ struct PackedAttention {
     costdb::Attention shape;
     std::vector<std::int64_t> lengths;
     std::vector<std::int64_t> keys{};  ///< cross attention: what each sequence attends to; empty: to itself
+    std::int64_t value_dim = 0;        ///< of values narrower than keys, priced as padded to them; 0: as wide
 };
 
-enum class OperatorClass : std::uint8_t { gemm, attention, collective, point_to_point, elementwise };
-constexpr std::size_t operator_classes = 5;
+/// The experts of a layer on one GPU: one of `gpus` equal parts of the fused layer over all tokens of an expert
+/// parallel group, routed evenly. `layer.tokens` are those of the group, `layer.experts` all experts; its moe_ep
+/// stays 1.
+///
+/// Why so        The rows an expert gets, which decide how well it runs, are those of the whole group, and under
+/// balanced
+///               routing every GPU has an equal part of rows and weights. The tables' moe_ep above 1 is something else:
+///               inference kernels that walk over the tokens of all GPUs and pick their own. With 128 experts, 16384
+///               tokens and moe_ep 128 one takes 1.7 ms, where 1/128 of the whole layer is 0.08 ms.
+/// Holds         the products, the activation in between, gathering the rows and summing the chosen. Not the router,
+/// the
+///               copies around the exchange, the exchange.
+/// Passes        measured forward alone. Input gradient as long as the forward, weight gradient 1.05 times that, both
+///               together for a backward: what GEMMs take (costdb/database.hpp).
+/// Plain         experts without a gate have two of the layer's three products: 2/3 of its time.
+struct Experts {
+    costdb::MixtureOfExperts layer;
+    std::int64_t gpus = 1;
+    bool gated = true;
+    costdb::Pass pass = costdb::Pass::forward;
+
+    double flops() const;  ///< of this GPU, in this pass
+};
+
+enum class OperatorClass : std::uint8_t { gemm, attention, collective, point_to_point, elementwise, experts };
+constexpr std::size_t operator_classes = 6;
 [[nodiscard]] std::string_view name_of(OperatorClass kind);
 
 /// What memory-bound kernels work on, on one GPU, so that someone can run them: the database knows their traffic alone.
@@ -79,7 +118,8 @@ constexpr std::size_t streams = 6;
 /// Of a list of operators in launch order.
 struct Operator {
     std::string_view name;  ///< "qkv", "attention", ...; a literal
-    std::variant<costdb::Gemm, PackedAttention, costdb::Collective, costdb::PointToPoint, costdb::Elementwise> query;
+    std::variant<costdb::Gemm, PackedAttention, costdb::Collective, costdb::PointToPoint, costdb::Elementwise, Experts>
+        query;
     KernelShape shape{};  ///< of memory-bound kernels
     Stream stream = Stream::compute;
     /// What it waits for: places in the same list, in front of its own. Empty: the one in front of it, wherever that

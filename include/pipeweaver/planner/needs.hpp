@@ -10,9 +10,9 @@
 namespace pipeweaver::planner {
 
 /// One question. Attention is the batch of equal sequences that is asked for in place of a packed one, and a GEMM's
-/// backward its two halves.
-using Question =
-    std::variant<costdb::Gemm, costdb::Attention, costdb::Collective, costdb::PointToPoint, costdb::Elementwise>;
+/// backward its two halves; of experts the whole layer's forward, of which every GPU does a part in every pass.
+using Question = std::variant<costdb::Gemm, costdb::Attention, costdb::Collective, costdb::PointToPoint,
+                              costdb::Elementwise, costdb::MixtureOfExperts>;
 
 struct Need {
     Question question;

@@ -16,10 +16,18 @@
 // Added cross  8 m h/t + 4 m a d/t + 6 m F/t (plain: 4 m F/t) + 4 M k d/t: queries alone are of the own positions
 // attention
 // Heads behind 14 m h/t + 4 m F/t    input, output of the norm, condition, shift, scale and gate, output in front of
-// the a backbone                         gate; both sides of the activation
+// a backbone                         the gate; both sides of the activation
 //              + 2 m (c + i)/t       before the first block: the condition and what is predicted (head_input)
 //              Embedding, modulation vectors of a sample and what a framework saves beyond this (norm outputs before
 //              modulation) are not counted. Derived, not validated against measured runs.
+// Latent (MLA) instead of q, k, v and the attention output (r, c ranks, n, e, v sizes of a head's parts):
+//              + 2 m (2r + 2c + e)/t  compressed queries and keys in front of and behind their norms, and positions
+//              + 2 m a (2(n + e) + n + 2v)/t   queries, keys, unpacked keys and values, values, output
+// Factored     likewise: + 2 m 2s/t        compressed queries in front of and behind their norm
+// (MFA)        + 4 m a d/t + 4 m k d       queries and output; the shared keys and values, whole on every GPU
+// Experts      instead of the feed-forward's (E experts, j of them chosen, of width f; G width of the shared ones):
+//              + 6 m G/t + 2 m j (h + 3f)/t + 8 m E/t   plain: 4 m G/t and 2 m j (h + 2f)/t
+//              A GPU gets as many copies as it sends (balanced routing): expert parallelism changes nothing.
 // Between I    a linear layer's weight gradient needs the layer's input and its output's gradient (table 1 of "Zero
 // and W        Bubble Pipeline Parallelism", arXiv 2401.10241: M_W = 32 s b h without tensor parallelism):
 //              4 m h/t + 2 m a d/t + 2 m F/t       inputs: of qkv, up (behind a norm), of the projection, of down
@@ -30,9 +38,15 @@
 //              MMDiT, single stream: one norm and one output: 2 m h/t and 2 m h less.
 //              Added cross attention: gradients of queries alone, 2 m a d/t, and + 4 M k d/t of keys and values.
 //              Heads: inputs 4 m h/t + 2 m F/t, gradients 6 m h/t + 2 m F/t + 2 m h.
+//              Latent: inputs 2 m (h + r + c)/t + 2 m a v/t, gradients 2 m (r + c + e)/t + 2 m a (2n + e + v)/t (a
+//              query of one matrix has no r). Factored: inputs 2 m (h + s)/t + 2 m a d/t, gradients 2 m (s + 2 k d)/t
+//              + 2 m a d/t. Both 2 m h for the output as above.
+//              Experts: inputs 2 m h/t + 2 m G/t + 2 m j (h + f)/t, gradients 2 m G1/t + 2 m j (h + f1)/t + 4 m E/t
+//              (f1, G1 as F1), and 2 m h only where there are shared ones, whose output's gradient is gathered.
 //              What is recomputed for I is kept for W all the same: nothing is recomputed twice.
 // Source       Megatron-LM with Transformer Engine; the sum was within 0.2 % of measured peaks of 31 dense B200 runs
-//              (SimuMax, gated networks; the plain form is not validated).
+//              (SimuMax, gated networks; the plain form is not validated), and within 0.6 % of 12 of DeepSeek-V2 and V3
+//              without tensor parallelism.
 #pragma once
 
 #include "pipeweaver/base/units.hpp"
@@ -69,9 +83,10 @@ struct WeightGradientNeeds {
 /// The block's input, per GPU: what full recomputation keeps, and what goes to the next stage. 2 m h/t.
 [[nodiscard]] Bytes layer_input(const Architecture& network, std::int64_t positions, std::int64_t tp);
 
-/// Taken while one block's backward runs and given back at its end, per GPU: the gradient of the up projection, 4 m
-/// F/t.
-[[nodiscard]] Bytes layer_backward_workspace(const Architecture& network, std::int64_t positions, std::int64_t tp);
+/// Taken while the backward of block `layer` runs and given back at its end, per GPU: the gradient of the up
+/// projection, 4 m F/t, of experts 4 m j f/t.
+[[nodiscard]] Bytes layer_backward_workspace(const Architecture& network, std::int64_t layer, std::int64_t positions,
+                                             std::int64_t tp);
 
 /// Kept by the output head between forward and backward, per GPU: bf16 logits, 2 m V/t.
 [[nodiscard]] Bytes head_activations(const Architecture& network, std::int64_t positions, std::int64_t tp);

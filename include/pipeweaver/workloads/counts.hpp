@@ -61,6 +61,23 @@ enum class BlockKind : std::uint8_t {
 /// Matrix parameters of one repeated block. `layer` matters where blocks differ (MoE, MMDiT).
 [[nodiscard]] std::int64_t layer_parameters(const Architecture& architecture, std::int64_t layer);
 
+/// Matrix parameters by what tensor and expert parallelism do with them.
+struct LayerParameterParts {
+    std::int64_t split = 0;    ///< divided by heads or columns
+    std::int64_t copied = 0;   ///< whole on every tensor parallel GPU: routers, and the down projections of latent and
+                               ///< factored attention (with the latter's one key and value head)
+    std::int64_t experts = 0;  ///< routed experts, all of them: whole ones are shared out
+
+    std::int64_t common(std::int64_t tp) const { return split / tp + copied; }  ///< on one GPU, of what is no expert's
+};
+
+/// Of block `layer`; the parts add up to layer_parameters().
+[[nodiscard]] LayerParameterParts layer_parameter_parts(const Architecture& architecture, std::int64_t layer);
+
+/// One of every shape of weight among blocks of a network with experts: attention, with `dense` blocks their
+/// feed-forward, with `experts` one expert and all shared ones (of one shape); routers left out. Pre: architecture.moe.
+[[nodiscard]] LayerParameterParts weight_shapes(const Architecture& architecture, bool dense, bool experts);
+
 /// Matrix parameters of block `layer` that one position passes: of an MoE's experts only the top_k chosen, of an
 /// MMDiT's two streams one, of a diffusion transformer no modulation, of cross attention the query and output.
 [[nodiscard]] std::int64_t active_layer_parameters(const Architecture& architecture, std::int64_t layer);

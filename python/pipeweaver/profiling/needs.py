@@ -17,6 +17,7 @@ KEYS = {
     "attention": ("dtype", "batch", "seq_len", "q_heads", "kv_heads", "head_dim", "causal", "pass"),
     "elementwise": ("kind", "pass", "traffic_bytes"),
     "collectives": ("collective", "dtype", "gpus", "gpus_per_node", "message_bytes"),
+    "moe": ("dtype", "tokens", "hidden", "ffn", "top_k", "experts", "moe_tp", "moe_ep", "routing"),
 }
 MEASURABLE = ("gemm", "attention", "elementwise")
 
