@@ -111,12 +111,24 @@ std::size_t fullest_replica(const Plan& plan, std::size_t rank) {
     return fullest;
 }
 
-std::string memory(const Plan& plan) {
+// Bytes of optimizer state that a GPU holds for a trained parameter.
+std::string optimizer_bytes(const Request& request) {
+    const auto& layout = request.layout;
+    const auto bytes = [](std::int64_t copies) { return 12 / static_cast<double>(copies); };
+    auto text =
+        fmt::format("{:.3g} B optimizer (12 B / {})", bytes(layout.weight_copies()), layout.cp > 1 ? "(cp dp)" : "dp");
+    const auto& modules = request.model.modules;
+    if (std::any_of(modules.begin(), modules.end(), [](const auto& m) { return m.architecture.moe.has_value(); }))
+        text += fmt::format(", of experts {:.3g} B (12 B / {} copies)", bytes(layout.expert_copies()),
+                            layout.expert_copies());
+    return text;
+}
+
+std::string memory(const Request& request, const Plan& plan) {
     const bool several = plan.replicas.size() > 1;
-    std::string text = fmt::format(
-        "\nmemory of a GPU; a trained parameter: 2 B weight, 4 B gradient, {:.3g} B optimizer (12 B / dp); a frozen "
-        "one: 2 B\n",
-        12 / static_cast<double>(plan.replicas.size()));
+    std::string text =
+        fmt::format("\nmemory of a GPU; a trained parameter: 2 B weight, 4 B gradient, {}; a frozen one: 2 B\n",
+                    optimizer_bytes(request));
     text += fmt::format("{:<6} {:>11} {:>11} {:>12} {:>12}{}\n", "rank", "peak", "of usable", "weights+opt",
                         "activations", several ? "  fullest replica" : "");
     for (std::size_t rank = 0; rank < plan.replicas.front().found.replay.peak.size(); ++rank) {
@@ -199,7 +211,7 @@ std::string torch(const Plan& plan) {
 std::string plan_table(const Request& request, const Plan& plan) {
     const ReplicaPlan& replica = plan.replicas[plan.slowest];
     std::string text = heading(request, plan) + split(plan) + replicas(request, plan) + layouts(request.layout_choice) +
-                       schedules(plan) + memory(plan) + basis(plan) + robustness(plan) + choice(plan.choice);
+                       schedules(plan) + memory(request, plan) + basis(plan) + robustness(plan) + choice(plan.choice);
     for (const std::string& note : replica.candidate.partition.notes) text += fmt::format("{}\n", note);
     for (const std::string& assumption : request.model.assumed) text += fmt::format("assumed: {}\n", assumption);
     text += torch(plan);

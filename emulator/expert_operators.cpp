@@ -14,7 +14,7 @@ void move_copies(OperatorBuilder& layer, std::string_view name, std::int64_t cop
 
 void shared_experts(OperatorBuilder& layer, const workloads::Architecture& network, const Layout& layout,
                     std::int64_t m) {
-    const std::int64_t width = network.moe->shared_ffn / layout.tp;
+    const std::int64_t width = (network.moe->shared_ffn + layout.tp - 1) / layout.tp;
     if (width == 0) return;
     layer.over(m);
     layer.tensor_parallel(network.hidden);

@@ -187,7 +187,8 @@ std::vector<Operator> layer_operators(const Architecture& network, const PassSha
     }
     switch (workloads::block_kind(network, layer)) {
         case BlockKind::windowed:
-            block(operators, network, layout, shape, {m}, windows_of(shape.lengths, network.attention.window), BlockKind::windowed);
+            block(operators, network, layout, shape, {m}, windows_of(shape.lengths, network.attention.window),
+                  BlockKind::windowed);
             break;
         case BlockKind::double_stream:
             if (const std::int64_t context = shape.context_positions(); context > 0)

@@ -351,3 +351,15 @@ TEST_CASE("published networks with experts build steps of plausible length") {
         CHECK(share < 0.7);
     }
 }
+
+TEST_CASE("exchanges of experts are not hidden, and are slowed down where collectives are") {
+    const auto costs = costdb::CostDatabase::embedded("h100_sxm");
+    const auto all = layer_operators(with_experts(), {{4096}}, {.tp = 4, .ep = 4}, PassKind::forward, 1);
+    const Operator& dispatch = named(all, "dispatch");
+    const auto alone = static_cast<double>(ask(costs, dispatch).duration.count());
+    const auto in_step = [&](double tp_exposed) {
+        return static_cast<double>(price(std::span(&dispatch, 1), costs, {1.1, tp_exposed, ""}).total().count());
+    };
+    CHECK(in_step(0.35) == doctest::Approx(alone));
+    CHECK(in_step(1.2) == doctest::Approx(1.2 * alone));
+}

@@ -208,13 +208,6 @@ TEST_CASE("a model that does not fit names the rank and what is short") {
     }
 }
 
-TEST_CASE("a network that is not emulated yet is refused by name") {
-    Setup setup;
-    setup.model.modules[1].architecture.cross_attention_layers = 2;
-    CHECK_THROWS_WITH_AS(static_cast<void>(build_step(setup.input())),
-                         "module 'llm' (small): added cross-attention layers are not emulated yet", Error);
-}
-
 TEST_CASE("a layout must use the cluster's GPUs and divide the model") {
     const Setup setup;
     CHECK_THROWS_WITH_AS(check({.tp = 2, .pp = 4, .dp = 1}, setup.cluster, setup.model),

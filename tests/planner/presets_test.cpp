@@ -74,10 +74,3 @@ TEST_CASE("the published set-ups of thousands of GPUs plan, here with two of the
         CHECK(plan.replicas.size() == 2);
     }
 }
-
-TEST_CASE("a model with a module that is not emulated is refused before anything is planned, naming it") {
-    auto request = preset("dip-vlm-s", 1, 1);
-    request.model.modules[1].architecture.cross_attention_layers = 8;
-    CHECK_THROWS_WITH_AS(static_cast<void>(planned(request)),
-                         "module 'llm' (llama3-8b): added cross-attention layers are not emulated yet", Error);
-}
