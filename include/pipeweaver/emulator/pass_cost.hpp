@@ -39,9 +39,9 @@ struct PassCost {
 /// Factors of a device, fitted once on published runs and documented with them.
 struct InSituFactors {
     double compute = 1;  ///< on GEMM, attention and memory-bound kernels
-    double tp_exposed =
-        1;  ///< exposed time of tensor-parallel communication over its time alone; what experts and
-            ///< context parallel groups exchange is slowed down by it where it is above 1, but not hidden
+    /// Exposed time of tensor-parallel communication over its time alone. What experts and context parallel groups
+    /// exchange is slowed down by it where it is above 1, but never hidden.
+    double tp_exposed = 1;
     std::string source;
 };
 [[nodiscard]] InSituFactors in_situ_factors(std::string_view device);
