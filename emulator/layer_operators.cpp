@@ -211,12 +211,6 @@ std::vector<Operator> layer_operators(const Architecture& network, const PassSha
     return operators.operators;
 }
 
-void require_supported(const workloads::Model& model) {
-    for (const auto& module : model.modules)
-        if (const auto why = unsupported(module.architecture); !why.empty())
-            fail(ErrorKind::input, "module '{}' ({}): {}", module.name, module.architecture.name, why);
-}
-
 double layer_flops(const Architecture& network, std::int64_t layer, const PassShape& shape) {
     workloads::Context context{static_cast<double>(shape.context_positions()), 0};
     for (std::size_t i = 0; i < shape.context.size(); ++i)

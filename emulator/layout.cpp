@@ -113,7 +113,6 @@ std::optional<LayoutConflict> conflict(const Layout& layout, const Model& model)
 }
 
 void check(const Layout& layout, const workloads::Cluster& cluster, const Model& model) {
-    require_supported(model);
     if (layout.gpus() != cluster.gpus)
         fail(ErrorKind::input, "{} GPUs, the cluster '{}' has {}", product_of(layout), cluster.name, cluster.gpus);
     if (const auto found = conflict(layout, model)) throw Error(ErrorKind::input, found->message);

@@ -33,9 +33,6 @@ std::int64_t block_positions(const Architecture& network, const PassShape& shape
     return shape.positions() + (network.mmdit ? shape.context_positions() : 0);
 }
 
-// Nothing of the catalogue is left out; what a later kind of network lacks is said here.
-std::string unsupported(const Architecture&) { return {}; }
-
 std::vector<Operator> embedding_operators(const Architecture& network, const PassShape& shape, const Layout& layout,
                                           PassKind pass) {
     if (pass == PassKind::input_gradient) return {};  // token ids have none

@@ -370,7 +370,6 @@ private:
 }  // namespace
 
 StepProblem build_step(const StepInput& input) {
-    require_supported(*input.model);
     StepProblem step = StepBuilder(input).build();
     validate(step.problem);
     if (input.split_backward) return split_backwards(step, splittable(step));

@@ -197,7 +197,6 @@ std::string what_would_fit(const LayoutRequest& request, const costdb::CostDatab
 
 LayoutChoice choose_layout(const LayoutRequest& request, const costdb::CostDatabase& costs, const Executor& execute) {
     PIPEWEAVER_ASSERT(!request.microbatches.empty());
-    require_supported(*request.model);
     const auto all = try_all(request, costs, execute);
     auto choice = choice_of(request, all);
     if (!choice.tried.empty()) return choice;

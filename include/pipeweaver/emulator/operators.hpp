@@ -148,7 +148,7 @@ struct PassShape {
 /// Forward FLOPs of block `layer`, as workloads::layer_flops counts them.
 [[nodiscard]] double layer_flops(const workloads::Architecture& network, std::int64_t layer, const PassShape& shape);
 
-/// Repeated block `layer`, on one GPU of a rank. Pre: the architecture is supported (see `unsupported`).
+/// Repeated block `layer`, on one GPU of a rank.
 [[nodiscard]] std::vector<Operator> layer_operators(const workloads::Architecture& network, const PassShape& shape,
                                                     const Layout& layout, PassKind pass, std::int64_t layer = 0);
 
@@ -167,11 +167,5 @@ struct PassShape {
 /// Adam's update of a rank's trained parameters, divided over the replicas: 38 bytes each, read and written (gradient
 /// 4, fp32 weight, mean and variance 24, the weight again as bf16 6, the gradient cleared 4).
 [[nodiscard]] Operator optimizer_update(std::int64_t parameters, std::int64_t replicas);
-
-/// Why this version cannot emulate a network, or an empty text.
-[[nodiscard]] std::string unsupported(const workloads::Architecture& network);
-
-/// Throws Error{input} naming the first module that cannot be emulated, and why.
-void require_supported(const workloads::Model& model);
 
 }  // namespace pipeweaver::emulator

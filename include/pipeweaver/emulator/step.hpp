@@ -88,8 +88,8 @@ struct StepProblem {
     Duration optimizer{};    ///< after all ranks have met
 };
 
-/// Builds the problem. Throws Error{limit} where a rank's static memory exceeds its device (rank, GiB short),
-/// Error{input} for networks that this version cannot emulate, and what the cost database throws.
+/// Builds the problem. Throws Error{limit} where a rank's static memory exceeds its device (rank, GiB short)
+/// and what the cost database throws.
 [[nodiscard]] StepProblem build_step(const StepInput& input);
 
 /// Share of a device's memory that tensors may take; the rest is CUDA context, communication buffers and what the
