@@ -28,16 +28,11 @@ OwnParameters layer_experts(const workloads::Architecture& network, std::int64_t
     return {own, layout.expert_copies(), layout.ep, true};
 }
 
-namespace {
-
-// In front of the list, on a stream of its own; what the list waited for in its own places moves one on.
 void put_first(std::vector<Operator>& operators, Operator op) {
     for (Operator& other : operators)
         for (std::uint32_t& place : other.after) ++place;
     operators.insert(operators.begin(), std::move(op));
 }
-
-}  // namespace
 
 void add_data_traffic(std::vector<Operator>& operators, const OwnParameters& own, PassKind pass, bool trained,
                       const Training& training, const workloads::Cluster& cluster) {

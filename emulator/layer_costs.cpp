@@ -4,9 +4,11 @@
 #include "emulator/data_traffic.hpp"
 #include "emulator/operator_builder.hpp"
 #include "emulator/pass_graph.hpp"
+#include "emulator/stage_memory.hpp"
 #include "emulator/stage_walk.hpp"
 
 #include <algorithm>
+#include <array>
 
 namespace pipeweaver::emulator {
 
@@ -50,6 +52,19 @@ PricedOperators LayerCosts::priced_layer(std::int64_t layer, const PassShape& sh
     return priced(std::move(operators), place);
 }
 
+PricedOperators LayerCosts::priced_again(std::int64_t layer, const PassShape& shape, Place place,
+                                         Recompute recompute) const {
+    place.pass = PassKind::forward;
+    if (recompute != Recompute::selective) return priced_layer(layer, shape, place);
+    auto operators = layer_operators(model_.modules[place.module].architecture, shape, layout_, place.pass, layer);
+    std::erase_if(operators, [](const Operator& op) {
+        const auto* memory_bound = std::get_if<costdb::Elementwise>(&op.query);
+        return memory_bound == nullptr || memory_bound->kind != costdb::ElementwiseKind::norm_activation;
+    });
+    for (Operator& op : operators) op.after.clear();
+    return priced(std::move(operators), place);
+}
+
 PricedOperators LayerCosts::priced_around(AroundBlocks around, RankId rank, bool beside_data) const {
     const OwnParameters own{around.parameters, layout_.weight_copies(), layout_.tp};
     add_data_traffic(around.operators, own, around.pass, model_.modules[around.module].trainable, training_, cluster_);
@@ -86,34 +101,42 @@ PassCost LayerCosts::stage(const StageLayers& stage, const std::vector<PassShape
         model_, layout_, stage, shapes, pass,
         [&](const LayerRange& part, PassKind here) { sum += layers(part, shapes[part.module], here, stage.rank); },
         [&](AroundBlocks around) { sum += priced_around(std::move(around), stage.rank).cost; });
-    if (pass == PassKind::backward || pass == PassKind::input_gradient) sum += blocks_forward(stage, shapes, recompute);
-    if (!is_closed(training_) && sum.kernels > 0)
-        set_times(pass_graph(pieces(stage, shapes, pass, recompute), training_), sum);
-    return sum;
+    if (runs_backwards(pass)) sum += blocks_forward(stage, shapes, recompute);
+    if (sum.kernels == 0 || (is_closed(training_) && recompute != Recompute::offload)) return sum;
+    return cost_of(pieces(stage, shapes, pass, recompute), training_);
 }
 
 PassCost LayerCosts::blocks_forward(const StageLayers& stage, const std::vector<PassShape>& shapes,
                                     Recompute recompute) {
     PassCost sum;
-    if (recompute == Recompute::none) return sum;
-    for (const LayerRange& part : stage.parts)
-        if (!shapes[part.module].lengths.empty())
-            sum += layers({part.module, part.first, recomputed_layers(part.count, recompute)}, shapes[part.module],
-                          PassKind::forward, stage.rank);
+    for (const LayerRange& part : stage.parts) {
+        const PassShape& shape = shapes[part.module];
+        const LayerRange again{part.module, part.first, recomputed_layers(part.count, recompute)};
+        if (shape.lengths.empty() || again.count == 0) continue;
+        if (recompute != Recompute::selective) {
+            sum += layers(again, shape, PassKind::forward, stage.rank);
+            continue;
+        }
+        walk_layers(model_, again, [&](std::int64_t first, std::int64_t alike) {
+            sum += alike * priced_again(first, shape, {part.module, stage.rank}, recompute).cost;
+        });
+    }
     return sum;
 }
 
 // Rows of like blocks: those that are computed again, and the others.
-void LayerCosts::add_blocks(const LayerRange& part, const PassShape& shape, const Place& place, std::int64_t again,
+void LayerCosts::add_blocks(const LayerRange& part, const PassShape& shape, const Place& place, Recompute recompute,
                             std::vector<PassPiece>& pieces) const {
-    Place forward = place;
-    forward.pass = PassKind::forward;
+    const auto& network = model_.modules[place.module].architecture;
+    const std::int64_t again = runs_backwards(place.pass) ? recomputed_layers(part.count, recompute) : 0;
     const auto add = [&](std::int64_t first, std::int64_t count, bool twice) {
         if (count == 0) return;
         PassPiece piece{{}, part.module, first, count, true, 0};
-        piece.parameters = layer_weights(model_.modules[part.module].architecture, first, layout_).parameters;
-        if (twice) piece.lists.push_back(priced_layer(first, shape, forward));
-        piece.lists.push_back(priced_layer(first, shape, place));
+        piece.parameters = layer_weights(network, first, layout_).parameters;
+        if (twice) piece.lists.push_back(priced_again(first, shape, place, recompute));
+        auto list = priced_layer(first, shape, place);
+        if (recompute == Recompute::offload) list = with_copy(std::move(list), first, shape, place);
+        piece.lists.push_back(std::move(list));
         pieces.push_back(std::move(piece));
     };
     walk_layers(model_, part, [&](std::int64_t first, std::int64_t alike) {
@@ -121,6 +144,24 @@ void LayerCosts::add_blocks(const LayerRange& part, const PassShape& shape, cons
         add(first, twice, true);
         add(first + twice, alike - twice, false);
     });
+}
+
+// A block's activations go to the host behind its forward, and come back in front of its backward.
+PricedOperators LayerCosts::with_copy(PricedOperators list, std::int64_t layer, const PassShape& shape,
+                                      const Place& place) const {
+    const bool forward = place.pass == PassKind::forward;
+    const Bytes held = block_activations(model_.modules[place.module].architecture, layer, shape, layout_);
+    if ((!forward && !runs_backwards(place.pass)) || held == Bytes{}) return list;
+    Operator copy{forward ? "offload" : "fetch", costdb::PointToPoint{2, held}};
+    copy.stream = Stream::copy;
+    auto operators = std::move(list.operators);
+    if (forward) {
+        copy.after = {static_cast<std::uint32_t>(operators.size() - 1)};
+        operators.push_back(std::move(copy));
+    } else {
+        put_first(operators, std::move(copy));
+    }
+    return priced(std::move(operators), place);
 }
 
 std::vector<PassPiece> LayerCosts::pieces(const StageLayers& stage, const std::vector<PassShape>& shapes, PassKind pass,
@@ -131,8 +172,7 @@ std::vector<PassPiece> LayerCosts::pieces(const StageLayers& stage, const std::v
         model_, layout_, stage, shapes, pass,
         [&](const LayerRange& part, PassKind here) {
             blocks = pieces.size();
-            const std::int64_t again = runs_backwards(pass) ? recomputed_layers(part.count, recompute) : 0;
-            add_blocks(part, shapes[part.module], {part.module, stage.rank, here, beside_data}, again, pieces);
+            add_blocks(part, shapes[part.module], {part.module, stage.rank, here, beside_data}, recompute, pieces);
         },
         [&](AroundBlocks around) {
             const auto place = around.in_front ? pieces.begin() + static_cast<std::ptrdiff_t>(blocks) : pieces.end();
@@ -149,32 +189,25 @@ PassCost cost_of(const std::vector<PassPiece>& pieces, const Training& training)
     PassCost sum;
     for (const PassPiece& piece : pieces)
         for (const PricedOperators& list : piece.lists) sum += piece.times * list.cost;
-    if (!is_closed(training) && !pieces.empty()) set_times(pass_graph(pieces, training), sum);
+    if (!is_closed(pieces, training) && !pieces.empty()) set_times(pass_graph(pieces, training), sum);
     return sum;
 }
 
 std::int64_t recomputed_layers(std::int64_t count, Recompute recompute) {
     switch (recompute) {
-        case Recompute::none:
-            return 0;
         case Recompute::half:
             return (count + 1) / 2;
         case Recompute::full:
+        case Recompute::selective:
             return count;
+        default:
+            return 0;
     }
-    return 0;
 }
 
 std::string_view name_of(Recompute recompute) {
-    switch (recompute) {
-        case Recompute::none:
-            return "none";
-        case Recompute::half:
-            return "half";
-        case Recompute::full:
-            return "full";
-    }
-    return "";
+    constexpr std::array<std::string_view, 5> names{"none", "half", "full", "selective", "offload"};
+    return names[static_cast<std::size_t>(recompute)];
 }
 
 }  // namespace pipeweaver::emulator

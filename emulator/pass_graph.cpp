@@ -116,6 +116,14 @@ OperatorGraph pass_graph(const std::vector<PassPiece>& pieces, const Training& t
 
 bool is_closed(const Training& training) { return training.zero < 2 && training.launch == Duration{0}; }
 
+bool is_closed(const std::vector<PassPiece>& pieces, const Training& training) {
+    if (!is_closed(training)) return false;
+    for (const PassPiece& piece : pieces)
+        for (const PricedOperators& list : piece.lists)
+            if (std::any_of(list.operators.begin(), list.operators.end(), runs_on)) return false;
+    return true;
+}
+
 namespace {
 
 struct Interval {

@@ -30,8 +30,10 @@ struct ListGraph {
 /// All pieces of a pass in a row.
 [[nodiscard]] OperatorGraph pass_graph(const std::vector<PassPiece>& pieces, const Training& training);
 
-/// Whether a pass is the sum of its lists: nothing of a list runs on beside the next one.
+/// Whether a pass is the sum of its lists: nothing of a list runs on beside the next one. Without pieces: unless
+/// activations are copied to the host.
 [[nodiscard]] bool is_closed(const Training& training);
+[[nodiscard]] bool is_closed(const std::vector<PassPiece>& pieces, const Training& training);
 
 /// Of the time from `begin` to `end` in which the graph's kernels ran, what compute waited for: at any time that it is
 /// idle, the first stream that is not counts. Pre: ends[i] of kernel i; some stream is busy at any time.

@@ -43,7 +43,7 @@ void fit(std::vector<PassPiece>& pieces, Duration wanted, const Training& traini
                     longest = pieces[p].lists[l].duration[i];
                     place = p, in_list = l, in_row = i;
                 }
-    PIPEWEAVER_ASSERT(is_closed(training) && longest + rest >= Duration{0});
+    PIPEWEAVER_ASSERT(is_closed(pieces, training) && longest + rest >= Duration{0});
     PassPiece one = pieces[place];
     one.times = 1;
     one.lists[in_list].duration[in_row] += rest;

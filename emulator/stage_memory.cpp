@@ -58,10 +58,16 @@ Bytes most_above(const std::vector<Held>& blocks) {
 
 }  // namespace
 
+Bytes block_activations(const Architecture& network, std::int64_t layer, const PassShape& shape, const Layout& layout) {
+    const std::int64_t m = layout.part(block_positions(network, shape));
+    const std::int64_t context = layout.part(shape.context_positions());
+    return layer_activations(network, layer, m, context, layout.tp) + kept_for_exchange(layout, network, m);
+}
+
 PassMemory pass_memory(const StepInput& input, const StageLayers& stage, const std::vector<PassShape>& shapes,
                        Recompute recompute, bool gradient) {
     PassMemory memory;
-    Bytes largest_block, workspace;
+    Bytes largest_block, workspace, absent;
     std::vector<Held> blocks;
     bool again_somewhere = false;
     for (const LayerRange& part : stage.parts) {
@@ -87,11 +93,15 @@ PassMemory pass_memory(const StepInput& input, const StageLayers& stage, const s
             workspace = std::max(workspace, head_backward_workspace(network, m));
         }
         for (std::int64_t i = 0; i < part.count; ++i) {
-            const Bytes block = layer_activations(network, part.first + i, m, context, tp) +
-                                kept_for_exchange(input.layout, network, m);
+            const Bytes block = block_activations(network, part.first + i, shapes[part.module], input.layout);
             const auto needs = weight_gradient_needs(network, part.first + i, m, context, tp);
             workspace = std::max(workspace, layer_backward_workspace(network, part.first + i, m, tp));
-            blocks.push_back({i < again ? input_bytes : block, block, {}});
+            Held held{i < again ? input_bytes : block, block, {}};
+            if (recompute == Recompute::selective)
+                held.before = block - recomputable_activations(network, part.first + i, m, tp);
+            if (recompute == Recompute::offload) held.before = {};
+            blocks.push_back(held);
+            absent = std::max(absent, held.at - held.before);
             blocks.back().after = after(blocks.back(), needs);
             memory.held_by_block.push_back(blocks.back().before);
             largest_block = std::max(largest_block, block);
@@ -110,9 +120,11 @@ PassMemory pass_memory(const StepInput& input, const StageLayers& stage, const s
         memory.held += block.before;
         memory.kept += block.after;
     }
-    // A block is computed again just before its own backward.
-    if (again_somewhere) memory.forward_transient = largest_block;
-    memory.transient = workspace + (again_somewhere ? largest_block : Bytes{});
+    // What a block did not keep is there while its own forward and backward run; what is copied, a block longer.
+    if (recompute == Recompute::offload) absent = 2 * absent;
+    if (again_somewhere && recompute != Recompute::selective) absent = largest_block;
+    memory.forward_transient = absent;
+    memory.transient = workspace + absent;
     memory.input_transient = std::max(memory.transient, workspace + most_above(blocks));
     return memory;
 }

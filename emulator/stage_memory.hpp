@@ -19,6 +19,10 @@ struct PassMemory {
     Bytes kept;                        ///< end of I to end of W: what the weight gradients of trained modules need
 };
 
+/// What one block keeps of a pass between forward and backward if nothing is left out.
+[[nodiscard]] Bytes block_activations(const workloads::Architecture& network, std::int64_t layer,
+                                      const PassShape& shape, const Layout& layout);
+
 /// Memory of a pass over `shapes` with some blocks recomputed. `gradient` false: nothing is kept for a backward.
 [[nodiscard]] PassMemory pass_memory(const StepInput& input, const StageLayers& stage,
                                      const std::vector<PassShape>& shapes, Recompute recompute, bool gradient);

@@ -103,7 +103,10 @@ private:
     void add_modes(const StageLayers& stage, const Unit& unit, Recompute recompute, StageCosts& all) {
         const PassMemory memory = pass_memory(in_, stage, unit.shapes, recompute, true);
         Mode whole;
-        whole.forward = std::max(Duration{1}, all.forward.time);
+        const bool as_first = (recompute == Recompute::offload) == (in_.modes.front() == Recompute::offload);
+        const auto forward =
+            as_first ? all.forward.time : costs_.stage(stage, unit.shapes, PassKind::forward, recompute).time;
+        whole.forward = std::max(Duration{1}, forward);
         whole.backward = std::max(Duration{1}, costs_.stage(stage, unit.shapes, PassKind::backward, recompute).time);
         whole.held = memory.held;
         whole.forward_transient = memory.forward_transient;
@@ -120,7 +123,7 @@ private:
 
     StageCosts stage_costs(const StageLayers& stage, const Unit& unit) {
         StageCosts all;
-        all.forward = costs_.stage(stage, unit.shapes, PassKind::forward);
+        all.forward = costs_.stage(stage, unit.shapes, PassKind::forward, in_.modes.front());
         if (!has_backward(stage)) return all;
         all.again = costs_.blocks_forward(stage, unit.shapes, Recompute::full);
         all.backward = costs_.stage(stage, unit.shapes, PassKind::backward, in_.modes.front());

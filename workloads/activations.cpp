@@ -126,6 +126,16 @@ WeightGradientNeeds weight_gradient_needs(const Architecture& network, std::int6
     return {{positions * inputs / tp}, {(positions * gradients + context * of_context) / tp + positions * gathered}};
 }
 
+Bytes recomputable_activations(const Architecture& network, std::int64_t layer, std::int64_t positions,
+                               std::int64_t tp) {
+    const bool one_norm = network.kind == ModuleKind::head || block_kind(network, layer) == BlockKind::single_stream;
+    const std::int64_t norms = (one_norm ? 1 : 2) + (has_cross_beside_self(network) ? 1 : 0);
+    const std::int64_t activated = is_moe_layer(network, layer)
+                                       ? network.moe->shared_ffn + network.moe->top_k * network.moe->expert_ffn
+                                       : network.ffn;
+    return {positions * (2 * norms * network.hidden + 2 * activated) / tp};
+}
+
 Bytes context_input(const Architecture& network, std::int64_t context, std::int64_t tp) {
     return {2 * context * network.cross_attention_dim / tp};
 }

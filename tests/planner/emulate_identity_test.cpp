@@ -136,7 +136,8 @@ TEST_CASE("reuse changes nothing under any way to train, cut or schedule") {
              {Training{.zero = 0}, Training{.zero = 2}, Training{.zero = 3, .overlap_slowdown = 1.1},
               Training{.bucket = Bytes{200'000'000}, .overlap_slowdown = 1.05}, Training{.launch = Duration{30'000}},
               Training{.zero = 3, .launch = Duration{200'000}}})
-            for (const Recompute recompute : {Recompute::none, Recompute::half, Recompute::full}) {
+            for (const Recompute recompute :
+                 {Recompute::none, Recompute::half, Recompute::full, Recompute::selective, Recompute::offload}) {
                 CAPTURE(training.zero);
                 auto input = setting.input(layout, costs);
                 input.training = training;

@@ -30,11 +30,19 @@ struct StageLayers {
     std::vector<LayerRange> parts;
 };
 
-/// Layers of a stage whose activations are not kept but computed again before the backward.
-enum class Recompute : std::uint8_t { none, half, full };
+/// What of a stage's activations is not kept for the backward. In the order of what they keep, `offload` apart.
+enum class Recompute : std::uint8_t {
+    none,
+    half,       ///< of half of the blocks only their input: they are computed again
+    full,       ///< of all blocks
+    selective,  ///< outputs of norms and activation functions, computed again (Megatron-LM's --recompute-modules
+                ///< layernorm, moe_act, ...)
+    offload     ///< all goes to the host's memory while the next block runs, and comes back a block ahead
+};
+/// "none", "half", "full", "selective" or "offload".
 [[nodiscard]] std::string_view name_of(Recompute recompute);
 
-/// Blocks of `count` that are recomputed.
+/// Blocks of `count` that are recomputed, in part or whole.
 [[nodiscard]] std::int64_t recomputed_layers(std::int64_t count, Recompute recompute);
 
 struct AroundBlocks;
@@ -74,7 +82,7 @@ public:
     std::vector<PassPiece> pieces(const StageLayers& stage, const std::vector<PassShape>& shapes, PassKind pass,
                                   Recompute recompute = Recompute::none, bool beside_data = false) const;
 
-    /// The share of `stage` that recomputation runs again: its blocks' forward.
+    /// The share of `stage` that recomputation runs again: its blocks' forward, or the memory-bound part of it.
     PassCost blocks_forward(const StageLayers& stage, const std::vector<PassShape>& shapes, Recompute recompute);
 
     const Training& training() const { return training_; }
@@ -92,8 +100,12 @@ private:
     };
     PricedOperators priced(std::vector<Operator> operators, const Place& place) const;
     PricedOperators priced_layer(std::int64_t layer, const PassShape& shape, const Place& place) const;
+    // What a block runs again in front of its backward.
+    PricedOperators priced_again(std::int64_t layer, const PassShape& shape, Place place, Recompute recompute) const;
+    PricedOperators with_copy(PricedOperators list, std::int64_t layer, const PassShape& shape,
+                              const Place& place) const;
     PricedOperators priced_around(AroundBlocks around, RankId rank, bool beside_data = false) const;
-    void add_blocks(const LayerRange& part, const PassShape& shape, const Place& place, std::int64_t again,
+    void add_blocks(const LayerRange& part, const PassShape& shape, const Place& place, Recompute recompute,
                     std::vector<PassPiece>& pieces) const;
 
     const workloads::Model& model_;

@@ -65,6 +65,11 @@ namespace pipeweaver::workloads {
 /// context parallelism by all-to-alls keeps once more.
 [[nodiscard]] Bytes attention_outputs(const Architecture& network, std::int64_t positions, std::int64_t tp);
 
+/// Of these, outputs of norms and activation functions: what can be computed again from what is kept beside it at the
+/// cost of memory traffic alone. 2 m h/t a norm, 2 m F/t (experts: 2 m (G + j f)/t).
+[[nodiscard]] Bytes recomputable_activations(const Architecture& network, std::int64_t layer, std::int64_t positions,
+                                             std::int64_t tp);
+
 /// What weight gradients are made of, per GPU; see "Between I and W".
 struct WeightGradientNeeds {
     Bytes inputs;     ///< of linear layers
