@@ -1,5 +1,7 @@
 // plan.json and assignment.json.
+#include "emit/asked_json.hpp"
 #include "emit/choice.hpp"
+#include "emit/shares.hpp"
 #include "pipeweaver/emit/actions.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/search/bounds.hpp"
@@ -9,7 +11,6 @@
 
 #include <algorithm>
 #include <array>
-#include <numeric>
 
 namespace pipeweaver::emit {
 
@@ -18,9 +19,6 @@ using namespace planner;
 using Writer = nlohmann::ordered_json;
 
 namespace {
-
-constexpr std::array bases{costdb::Basis::exact, costdb::Basis::interpolated, costdb::Basis::extrapolated,
-                           costdb::Basis::modelled};
 
 // Degrees that most layouts do without.
 void add_above_one(Writer& json, const Layout& layout) {
@@ -47,12 +45,6 @@ Writer request_json(const Request& request) {
     return json;
 }
 
-// A user's database; null: the embedded one alone.
-Writer costs_json(const std::optional<CostFile>& costs) {
-    if (!costs) return nullptr;
-    return {{"file", costs->path}, {"sha256", costs->sha256}};
-}
-
 // The fastest first; all that fit, and how many did not.
 Writer layout_choice_json(const std::optional<LayoutChoice>& choice) {
     if (!choice) return nullptr;
@@ -69,29 +61,6 @@ Writer layout_choice_json(const std::optional<LayoutChoice>& choice) {
     }
     for (const LayoutRefused& one : choice->refused) refused.push_back({{"why", one.why}, {"layouts", one.count}});
     return {{"tried", std::move(tried)}, {"refused", std::move(refused)}};
-}
-
-Writer partition_json(const partition::Partition& partition, const Request& request) {
-    Writer chains = Writer::array();
-    std::int64_t number = 0;
-    for (std::size_t c = 0; c < partition.chains.size(); ++c) {
-        Writer stages = Writer::array();
-        for (const StageLayers& stage : partition.chains[c].stages) {
-            Writer parts = Writer::array();
-            for (const LayerRange& part : stage.parts)
-                parts.push_back({{"module", request.model.modules[part.module].name},
-                                 {"first_layer", part.first},
-                                 {"layers", part.count}});
-            stages.push_back({{"stage", number++}, {"rank", index(stage.rank)}, {"parts", std::move(parts)}});
-        }
-        chains.push_back({{"name", partition.chains[c].name},
-                          {"unit_items", partition.unit_items[c]},
-                          {"stages", std::move(stages)}});
-    }
-    return {{"name", partition.name},
-            {"chunks_per_rank", partition.chunks_per_rank},
-            {"notes", partition.notes},
-            {"chains", std::move(chains)}};
 }
 
 Writer memory_json(const ReplicaPlan& replica) {
@@ -158,17 +127,6 @@ Writer torch_json(const Plan& plan) {
             {"choice", choice_json(torch.choice)}};
 }
 
-Writer shares_json(const TimeShares& shares) {
-    Writer by_basis = Writer::object(), by_operator = Writer::object();
-    for (const costdb::Basis basis : bases) by_basis[std::string(costdb::name_of(basis))] = shares.of(basis);
-    for (std::size_t c = 0; c < operator_classes; ++c) {
-        const double sum = std::accumulate(std::begin(shares.by[c]), std::end(shares.by[c]), 0.0);
-        if (static_cast<OperatorClass>(c) == OperatorClass::experts && sum == 0) continue;  // the network has none
-        by_operator[std::string(name_of(static_cast<OperatorClass>(c)))] = sum;
-    }
-    return {{"by_basis", std::move(by_basis)}, {"by_operator", std::move(by_operator)}};
-}
-
 Writer gain_json(const Gain& gain) {
     return {{"wins", gain.wins}, {"gain_p10", gain.p10}, {"gain_p50", gain.p50}, {"gain_p90", gain.p90}};
 }
@@ -210,7 +168,7 @@ std::string plan_json(const Request& request, const Plan& plan) {
                           {"largest_load_ns", plan.loads.largest.count()},
                           {"mean_load_ns", plan.loads.mean.count()},
                           {"in_turn_largest_load_ns", plan.loads.largest_in_turn.count()}};
-    json["partition"] = partition_json(plan.replicas.front().candidate.partition, request);
+    json["partition"] = partition_json(plan.replicas.front().candidate.partition, request.model);
     json["share_of_time"] = shares_json(plan.shares);
     json["costs"] = costs_json(request.costs);
     json["in_situ"] = {

@@ -2,6 +2,7 @@
 #include "emit/choice.hpp"
 #include "emit/not_applicable.hpp"
 #include "emit/report_parts.hpp"
+#include "emit/shares.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emit/picture.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
@@ -10,7 +11,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 
 namespace pipeweaver::emit {
 
@@ -143,21 +143,6 @@ std::string memory(const Request& request, const Plan& plan) {
     return text;
 }
 
-std::string basis(const Plan& plan) {
-    std::string text = "\nbusy time rests on costs that are";
-    for (const auto b :
-         {costdb::Basis::exact, costdb::Basis::interpolated, costdb::Basis::extrapolated, costdb::Basis::modelled})
-        text += fmt::format(" {} {}{}", costdb::name_of(b), percent(plan.shares.of(b)),
-                            b == costdb::Basis::modelled ? "\n" : ",");
-    text += "and goes to";
-    for (std::size_t c = 0; c < operator_classes; ++c) {
-        const double share = std::accumulate(std::begin(plan.shares.by[c]), std::end(plan.shares.by[c]), 0.0);
-        if (share > 0) text += fmt::format(" {} {},", name_of(static_cast<OperatorClass>(c)), percent(share));
-    }
-    text.back() = '\n';
-    return text;
-}
-
 std::string robustness(const Plan& plan) {
     if (!plan.robustness) return {};
     std::string text =
@@ -211,7 +196,8 @@ std::string torch(const Plan& plan) {
 std::string plan_table(const Request& request, const Plan& plan) {
     const ReplicaPlan& replica = plan.replicas[plan.slowest];
     std::string text = heading(request, plan) + split(plan) + replicas(request, plan) + layouts(request.layout_choice) +
-                       schedules(plan) + memory(request, plan) + basis(plan) + robustness(plan) + choice(plan.choice);
+                       schedules(plan) + memory(request, plan) + "\n" + shares_text(plan.shares) + robustness(plan) +
+                       choice(plan.choice);
     for (const std::string& note : replica.candidate.partition.notes) text += fmt::format("{}\n", note);
     for (const std::string& assumption : request.model.assumed) text += fmt::format("assumed: {}\n", assumption);
     text += torch(plan);
