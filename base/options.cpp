@@ -18,6 +18,15 @@ std::int64_t parse_integer(std::string_view name, std::string_view text, std::in
     return value;
 }
 
+double parse_number(std::string_view name, std::string_view text, double low, double high) {
+    double value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
+    const bool read = error == std::errc{} && end == text.data() + text.size();
+    if (!read || !(value >= low && value <= high))
+        fail(ErrorKind::input, "{}: is '{}', allowed are numbers from {} to {}", name, text, low, high);
+    return value;
+}
+
 void OptionTable::add(Entry entry) {
     entry.group = group_;
     entries_.push_back(std::move(entry));
@@ -50,6 +59,11 @@ void OptionTable::integer(const std::string& name, std::optional<std::int64_t>& 
            [=, &value](const std::string& given) { value = parse_integer("--" + name, given, low, high); });
 }
 
+void OptionTable::number(const std::string& name, double& value, double low, double high, const std::string& about) {
+    parsed(name, "X", about,
+           [=, &value](const std::string& given) { value = parse_number("--" + name, given, low, high); });
+}
+
 void OptionTable::flag(const std::string& name, bool& value, const std::string& about) {
     add({{}, name, {}, about, {}, &value});
 }
@@ -66,7 +80,7 @@ void set_from(const OptionTable::Entry& entry, const Json& value) {
         *entry.flag = value.boolean();
         return;
     }
-    if (!value.is_string() && !value.is_integer()) value.fail("is neither a text nor a whole number");
+    if (!value.is_string() && !value.raw().is_number()) value.fail("is neither a text nor a number");
     try {
         entry.set(value.is_string() ? value.text() : value.raw().dump());
     } catch (const Error& error) {

@@ -18,6 +18,9 @@ namespace pipeweaver {
 [[nodiscard]] std::int64_t parse_integer(std::string_view name, std::string_view text, std::int64_t low,
                                          std::int64_t high);
 
+/// The same for a number in [low, high].
+[[nodiscard]] double parse_number(std::string_view name, std::string_view text, double low, double high);
+
 class OptionTable {
 public:
     struct Entry {
@@ -45,6 +48,7 @@ public:
                  const std::string& about);
     void integer(const std::string& name, std::optional<std::int64_t>& value, std::int64_t low, std::int64_t high,
                  const std::string& about);
+    void number(const std::string& name, double& value, double low, double high, const std::string& about);
     /// Registers `--name` without a value; in a configuration file true or false.
     void flag(const std::string& name, bool& value, const std::string& about);
     /// A text that `set` parses; its Error is completed with the option's name.
