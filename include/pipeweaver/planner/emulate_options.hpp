@@ -1,0 +1,27 @@
+// What `emulate` may be asked for, by name: the same for the command line and its configuration file.
+#pragma once
+
+#include "pipeweaver/planner/emulate.hpp"
+#include "pipeweaver/planner/workload_options.hpp"
+
+namespace pipeweaver::planner {
+
+struct EmulateOptions {
+    WorkloadOptions workload;
+    std::string partition, policy, schedule, recompute, what_if;
+    std::int64_t chunks = 1;
+    emulator::Training training;
+    bool no_reuse = false;
+
+    /// Adds all of them, those of `workload` first.
+    void add_to(OptionTable& options);
+
+    /// Throws Error{input} for options that exclude each other, and as WorkloadOptions::request() and
+    /// emulator::read_what_if().
+    EmulationRequest request(std::uint64_t seed, const Executor& execute) const;
+
+private:
+    void check() const;
+};
+
+}  // namespace pipeweaver::planner

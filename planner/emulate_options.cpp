@@ -1,0 +1,90 @@
+#include "pipeweaver/planner/emulate_options.hpp"
+
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/text.hpp"
+
+#include <array>
+
+namespace pipeweaver::planner {
+
+using emulator::Recompute;
+
+namespace {
+
+constexpr std::array recomputes{Recompute::none, Recompute::half, Recompute::full};
+
+std::vector<std::string> recompute_names() {
+    std::vector<std::string> names;
+    for (const Recompute one : recomputes) names.emplace_back(name_of(one));
+    return names;
+}
+
+std::optional<Recompute> recompute_of(const std::string& name) {
+    for (const Recompute one : recomputes)
+        if (name == name_of(one)) return one;
+    return std::nullopt;
+}
+
+void add_training(OptionTable& options, emulator::Training& training) {
+    options.parsed(
+        "zero", "0|1|2|3",
+        "what replicas share out: 0 nothing, 1 the optimizer's state (default), 2 gradients, 3 weights",
+        [&](const std::string& text) { training.zero = static_cast<int>(parse_integer("--zero", text, 0, 3)); });
+    options.parsed("bucket", "SIZE",
+                   "reduce gradients in buckets of this size beside the last backwards (default: behind them)",
+                   [&](const std::string& text) { training.bucket = parse_bytes(text); });
+    options.parsed("launch", "TIME", "of the host for each kernel that it launches (default 0: never waited for)",
+                   [&](const std::string& text) { training.launch = parse_duration(text); });
+    options.number("overlap-slowdown", training.overlap_slowdown, 1, 10,
+                   "time of compute kernels beside traffic of replicas, over their time alone (default 1)");
+    options.parsed("host-link", "SPEED", "between a GPU and its host, for offloading (default 50GB/s)",
+                   [&](const std::string& text) { training.host_link = parse_bandwidth(text); });
+}
+
+}  // namespace
+
+void EmulateOptions::add_to(OptionTable& options) {
+    workload.add_to(options);
+    options.group("The step");
+    options.choice("partition", partition, {"dip", "megatron", "balanced"},
+                   "how the model is cut (default: megatron, one chain cut by parameters)");
+    options.integer("chunks", chunks, 1, 1024,
+                    "virtual stages of a rank in partitions megatron and balanced (default 1)");
+    options.text("policy", policy, "POLICY", "the schedule, of `pipeweaver list policies` (default: 1f1b)");
+    options.text("schedule", schedule, "PATH",
+                 "a plan folder, or the solution file of the only replica, in place of a policy");
+    options.choice("recompute", recompute, recompute_names(),
+                   "what backwards compute again (default: the least with which the step fits the memory)");
+    add_training(options, training);
+    options.text("what-if", what_if, "FILE", "factors on devices, links, operators, modules (JSON or YAML)");
+    options.flag("no-reuse", no_reuse, "replay every kernel on its own: slower, the same result");
+}
+
+void EmulateOptions::check() const {
+    if (!schedule.empty() && !policy.empty())
+        fail(ErrorKind::input, "--schedule, --policy: one of the two, a schedule has its own order");
+    if (!schedule.empty() && !recompute.empty())
+        fail(ErrorKind::input, "--recompute: a schedule says itself what each pass computes again");
+    if (chunks > 1 && partition == "dip")
+        fail(ErrorKind::input, "--chunks: goes with partitions megatron and balanced; dip has its own");
+    if (training.bucket.count > 0 && training.zero >= 2)
+        fail(ErrorKind::input, "--bucket: goes with --zero 0 and 1; from 2 on gradients are reduced in every backward");
+}
+
+EmulationRequest EmulateOptions::request(std::uint64_t seed, const Executor& execute) const {
+    check();
+    EmulationRequest request;
+    request.workload = workload.request(seed, execute);
+    request.workload.partition = partition.empty() ? "megatron" : partition;
+    request.training = training;
+    request.recompute = recompute_of(recompute);
+    if (!policy.empty()) request.policy = policy;
+    request.chunks_per_rank = chunks;
+    if (!schedule.empty()) request.schedule = schedule;
+    if (!what_if.empty())
+        request.what_if = emulator::read_what_if(what_if, request.workload.model, request.workload.layout);
+    request.reuse = !no_reuse;
+    return request;
+}
+
+}  // namespace pipeweaver::planner
