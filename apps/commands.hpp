@@ -9,6 +9,7 @@ void add_plan(CLI::App& program);
 void add_solve(CLI::App& program);
 void add_replay(CLI::App& program);
 void add_emit(CLI::App& program);
+void add_emulate(CLI::App& program);
 void add_bench(CLI::App& program);
 void add_bench_replay(CLI::App& bench);
 void add_bench_search(CLI::App& bench);

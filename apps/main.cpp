@@ -68,6 +68,7 @@ int main(int argc, char** argv) {
     apps::add_solve(program);
     apps::add_replay(program);
     apps::add_emit(program);
+    apps::add_emulate(program);
     apps::add_validate(program);
     apps::add_costdb_commands(program);
     apps::add_bench(program);

@@ -141,6 +141,7 @@ Writer emulation_json(const EmulationRequest& request, const Emulation& emulatio
         json["base"] = std::move(figures);
     }
     json["policy"] = emulation.policy;
+    json["recompute"] = emulation.recompute ? Writer(name_of(*emulation.recompute)) : Writer(nullptr);
     json["partition"] = partition_json(emulation.partition, request.workload.model);
     json["share_of_time"] = shares_json(emulation.shares);
     json["assumed"] = emulation.assumed;

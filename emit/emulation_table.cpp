@@ -31,13 +31,13 @@ std::string layout_text(const Layout& layout) {
     return layout.ep > 1 ? text + fmt::format(", ep {}", layout.ep) : text;
 }
 
-std::string training_text(const EmulationRequest& request) {
+std::string training_text(const EmulationRequest& request, const std::optional<Recompute>& recompute) {
     const Training& training = request.training;
-    std::string text = fmt::format("ZeRO {}", training.zero);
+    std::string text = recompute ? fmt::format("recompute {}, ", name_of(*recompute)) : "";
+    text += fmt::format("ZeRO {}", training.zero);
     if (training.bucket.count > 0) text += fmt::format(", gradients in buckets of {}", human(training.bucket));
     if (training.launch.count() > 0) text += fmt::format(", {} of the host a kernel", human(training.launch));
     if (training.overlap_slowdown > 1) text += fmt::format(", overlapped compute x{}", training.overlap_slowdown);
-    if (request.recompute) text += fmt::format(", recompute {}", name_of(*request.recompute));
     return text;
 }
 
@@ -48,7 +48,8 @@ std::string heading(const EmulationRequest& request, const Emulation& emulation)
                        plural(workload.samples.size(), "sample"), plural(workload.microbatches.size(), "microbatch"),
                        emulation.partition.name,
                        plural(static_cast<std::size_t>(emulation.partition.chunks_per_rank), "chunk") + " a rank",
-                       request.schedule ? request.schedule->string() : emulation.policy, training_text(request));
+                       request.schedule ? request.schedule->string() : emulation.policy,
+                       training_text(request, emulation.recompute));
 }
 
 std::string figures(const EmulationRequest& request, const Emulation& emulation) {
@@ -56,9 +57,9 @@ std::string figures(const EmulationRequest& request, const Emulation& emulation)
     const double peak = workloads::device(workload.cluster.device).bf16_flops;
     return fmt::format(
         "step {} = makespan {} + optimizer {}\n"
-        "MFU {} = {:.4g} model FLOPs (forward and backward, recomputation not counted) / ({} GPUs x {:.4g} TFLOP/s, "
-        "the dense bf16 peak, x step)\n"
-        "{:.6g} tokens/s: {} tokens of '{}' a step; {} kernels\n",
+        "MFU {}: {:.4g} model FLOPs (forward and backward, recomputation not counted) over {} GPUs x {:.4g} TFLOP/s "
+        "(dense bf16) x step\n"
+        "{:.0f} tokens/s: {} tokens of '{}' a step; {} kernels\n",
         seconds(emulation.step), seconds(emulation.makespan), seconds(emulation.step - emulation.makespan),
         percent(emulation.mfu), emulation.model_flops, workload.layout.gpus(), peak * 1e-12,
         emulation.tokens_per_second, emulation.tokens, workload.model.modules[workload.model.backbone()].name,
@@ -95,7 +96,7 @@ std::string what_if_text(const EmulationRequest& request, const Emulation& emula
     time("makespan", base->makespan, emulation.makespan);
     text += fmt::format("{:<12} {:>14} {:>14} {:>10}\n", "MFU", percent(base->mfu), percent(emulation.mfu),
                         change(base->mfu, emulation.mfu));
-    text += fmt::format("{:<12} {:>14.6g} {:>14.6g} {:>10}\n", "tokens/s", base->tokens_per_second,
+    text += fmt::format("{:<12} {:>14.0f} {:>14.0f} {:>10}\n", "tokens/s", base->tokens_per_second,
                         emulation.tokens_per_second, change(base->tokens_per_second, emulation.tokens_per_second));
     return text + "what follows is of the changed step\n";
 }
@@ -170,10 +171,10 @@ std::vector<Column> time_columns(const std::vector<RankTime>& time) {
 
 std::string time_table(const Emulation& emulation, const Shown& shown) {
     const ReplicaEmulation& replica = emulation.replicas[emulation.slowest];
-    std::string text = "\ntime of each rank, in percent of the step";
+    std::string text = "\ntime of each rank in percent of the step";
     if (emulation.replicas.size() > 1)
         text += fmt::format(", in replica {}, the slowest of {}", emulation.slowest, emulation.replicas.size());
-    text += ": busy = compute + waiting for the GPU's own streams + what follows the last task\n" + shown.remark;
+    text += "; + what compute waits for on its own GPU, and what follows the last task\n" + shown.remark;
     const auto columns = time_columns(replica.time);
     text += fmt::format("{:<6}", "rank");
     for (const Column& column : columns) text += fmt::format(" {:>11}", column.name);

@@ -169,6 +169,7 @@ private:
         Emulation sum;
         sum.partition = partition_;
         sum.policy = policy_;
+        if (!asked_.schedule) sum.recompute = modes_.front().front();
         sum.replicas.resize(parts_.size());
         std::vector<double> flops(parts_.size());
         std::vector<TimeShares> shares(parts_.size());

@@ -15,6 +15,7 @@ constexpr std::array recomputes{Recompute::none, Recompute::half, Recompute::ful
 
 std::vector<std::string> recompute_names() {
     std::vector<std::string> names;
+    names.reserve(recomputes.size());
     for (const Recompute one : recomputes) names.emplace_back(name_of(one));
     return names;
 }
@@ -61,10 +62,12 @@ void EmulateOptions::add_to(OptionTable& options) {
 }
 
 void EmulateOptions::check() const {
-    if (!schedule.empty() && !policy.empty())
-        fail(ErrorKind::input, "--schedule, --policy: one of the two, a schedule has its own order");
-    if (!schedule.empty() && !recompute.empty())
-        fail(ErrorKind::input, "--recompute: a schedule says itself what each pass computes again");
+    if (!schedule.empty() && !(policy.empty() && partition.empty() && recompute.empty() && chunks == 1))
+        fail(ErrorKind::input,
+             "--schedule: has its own partition, order and recomputation; --partition, --chunks, --policy and "
+             "--recompute go without it");
+    if (std::error_code ignored; !schedule.empty() && !std::filesystem::exists(schedule, ignored))
+        fail(ErrorKind::io, "--schedule: there is no file or folder '{}'", schedule);
     if (chunks > 1 && partition == "dip")
         fail(ErrorKind::input, "--chunks: goes with partitions megatron and balanced; dip has its own");
     if (training.bucket.count > 0 && training.zero >= 2)

@@ -73,6 +73,7 @@ TEST_CASE("emulation.json says what was asked, and what the step is without the 
     const auto json = emit::emulation_json(small.request, small.emulation, &base);
 
     CHECK(json["asked"]["recompute"] == "full");
+    CHECK(json["recompute"] == "none");
     CHECK(json["asked"]["schedule"].is_null());
     CHECK(json["asked"]["training"]["zero"] == 3);
     CHECK(json["asked"]["what_if"].dump() ==

@@ -31,7 +31,8 @@ struct EmulationRequest {
 
 struct Emulation {
     partition::Partition partition;
-    std::string policy;  ///< as asked; "schedule" where one was given
+    std::string policy;                            ///< as asked; "schedule" where one was given
+    std::optional<emulator::Recompute> recompute;  ///< of all stages; nothing: the given schedule says it of each pass
     std::vector<emulator::ReplicaEmulation> replicas;
     std::size_t slowest = 0;                 ///< the replica with the makespan
     Duration makespan{};                     ///< of that replica

@@ -1,0 +1,176 @@
+// pipeweaver emulate: one step of a given layout and schedule: time, memory, and where both go.
+#include "apps/commands.hpp"
+#include "apps/console.hpp"
+#include "apps/manual.hpp"
+#include "apps/run_json.hpp"
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/files.hpp"
+#include "pipeweaver/emit/emulation_files.hpp"
+#include "pipeweaver/planner/emulate_options.hpp"
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <set>
+#include <sys/resource.h>
+
+namespace pipeweaver::apps {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+// "0,3": ranks of a pipeline, each once.
+std::vector<std::int64_t> parse_ranks(const std::string& text, std::int64_t ranks) {
+    std::set<std::int64_t> chosen;
+    for (std::size_t from = 0; from <= text.size();) {
+        const std::size_t end = std::min(text.find(',', from), text.size());
+        chosen.insert(parse_integer("--trace", text.substr(from, end - from), 0, ranks - 1));
+        from = end + 1;
+    }
+    return {chosen.begin(), chosen.end()};
+}
+
+nlohmann::ordered_json reuse_json(const emulator::BlockStore::Statistics& reuse) {
+    return {{"hits", reuse.hits},
+            {"misses", reuse.misses},
+            {"evictions", reuse.evictions},
+            {"blocks", reuse.blocks},
+            {"bytes", reuse.bytes}};
+}
+
+std::int64_t peak_memory_bytes() {
+    rusage usage{};
+    return getrusage(RUSAGE_SELF, &usage) == 0 ? 1024 * std::int64_t{usage.ru_maxrss} : 0;
+}
+
+struct Emulate {
+    explicit Emulate(CLI::App& app) : options(app) {
+        console.add_to(app);
+        asked.add_to(options);
+        options.with_configuration();
+        options.group("The run");
+        options.integer("seed", limits.seed, 0, 9'007'199'254'740'991, "seed of the drawn batch (default 1)");
+        options.integer("threads", limits.threads, 1, 1024, "threads (default: all cores); no result depends on it");
+        options.integer("repeat", repeat, 1, 1'000'000, "emulate so often in a row; run.json has the seconds of each");
+        options.text("out", out, "DIR", "folder for emulation.json, run.json and trace.json.gz");
+        options.text("trace", trace, "RANKS",
+                     "trace the kernels of these ranks of the slowest replica, like 0,3; needs --out");
+    }
+
+    void run() {
+        const auto start = Clock::now();
+        options.apply();
+        if (out.empty() && !trace.empty()) fail(ErrorKind::input, "--trace: needs --out, a folder for trace.json.gz");
+        const auto request = asked.request(static_cast<std::uint64_t>(limits.seed), limits.executor());
+        std::vector<std::int64_t> traced;
+        if (!trace.empty()) traced = parse_ranks(trace, request.workload.layout.pp);
+        const auto costs = planner::costs_of(request.workload);
+        const auto base = without_what_if(request, costs);
+        std::vector<double> each;
+        const auto emulation = emulate(request, costs, each);
+        auto json = emit::emulation_json(request, emulation, base ? &*base : nullptr);
+        std::vector<FileToWrite> files;
+        if (!out.empty()) files = result_files(request, costs, emulation, traced, json);
+        const auto run = measured(start, each, request.reuse);
+        const auto reuse = reuse_json(emulation.reuse);
+        if (!out.empty()) write(std::move(files), run, reuse);
+        if (console.json) {
+            json["run"] = run;
+            json["reuse"] = reuse;
+            fmt::print("{}\n", json.dump());
+        } else {
+            fmt::print("{}", emit::emulation_table(request, emulation, base ? &*base : nullptr));
+        }
+    }
+
+    std::optional<planner::Emulation> without_what_if(planner::EmulationRequest request,
+                                                      const costdb::CostDatabase& costs) const {
+        if (request.what_if.empty()) return std::nullopt;
+        request.what_if = {};
+        return planner::emulate(request, costs, limits.executor());
+    }
+
+    planner::Emulation emulate(const planner::EmulationRequest& request, const costdb::CostDatabase& costs,
+                               std::vector<double>& seconds) const {
+        planner::Emulation emulation;
+        for (std::int64_t i = 0; i < repeat; ++i) {
+            const auto start = Clock::now();
+            emulation = planner::emulate(request, costs, limits.executor());
+            seconds.push_back(seconds_since(start));
+        }
+        return emulation;
+    }
+
+    nlohmann::ordered_json measured(Clock::time_point start, const std::vector<double>& each, bool reuse) const {
+        auto json = run_json(limits, seconds_since(start));
+        json.erase("budget_ns");
+        json.erase("max_rounds");
+        json["no_reuse"] = !reuse;
+        json["emulate_seconds"] = each;
+        json["peak_memory_bytes"] = peak_memory_bytes();
+        return json;
+    }
+
+    std::vector<FileToWrite> result_files(const planner::EmulationRequest& request, const costdb::CostDatabase& costs,
+                                          const planner::Emulation& emulation, const std::vector<std::int64_t>& traced,
+                                          const nlohmann::ordered_json& json) const {
+        const std::filesystem::path folder(out);
+        std::vector<FileToWrite> files{{folder / "emulation.json", json.dump(1) + "\n"}};
+        std::vector<emit::RankKernels> ranks;
+        ranks.reserve(traced.size());
+        for (const std::int64_t rank : traced)
+            ranks.push_back({rank, planner::kernels_of(request, costs, emulation.slowest, rank)});
+        if (!ranks.empty())
+            files.push_back(
+                {folder / "trace.json.gz", emit::kernel_trace(emulation.replicas[emulation.slowest], ranks)});
+        return files;
+    }
+
+    // A trace that an earlier run left goes, where this one has none.
+    void write(std::vector<FileToWrite> files, nlohmann::ordered_json run, const nlohmann::ordered_json& reuse) const {
+        const std::filesystem::path folder(out);
+        run["reuse"] = reuse;
+        files.push_back({folder / "run.json", run.dump(1) + "\n"});
+        write_files(files);
+        remove_files(folder, {"trace.json.gz"}, files);
+        console.say(fmt::format("{}: emulation.json, run.json{}", out, trace.empty() ? "" : ", trace.json.gz"));
+    }
+
+    Options options;
+    Console console;
+    planner::EmulateOptions asked;
+    Limits limits;
+    std::int64_t repeat = 1;
+    std::string out, trace;
+};
+
+}  // namespace
+
+void add_emulate(CLI::App& program) {
+    add_command<Emulate>(
+        program, "emulate", "how long a step takes, and where its time and memory go",
+        {.synopsis = "--model MODEL --cluster CLUSTER (--batch FILE | --dataset DATASET) [OPTION...]",
+         .description =
+             "Emulates one training step kernel by kernel, on a partition and a known schedule or on the schedule of "
+             "a plan; nothing is searched. Prints step time, MFU, tokens per second, where the time of each rank "
+             "goes, what its memory holds at the peak, the path that decides the step, and what was assumed.\n"
+             "With --what-if it emulates the step twice, as it is and with other times of devices, links, operators "
+             "or modules.\n"
+             "Equal parts are evaluated once; --no-reuse replays every kernel, to the same nanosecond and byte.",
+         .examples = {{"A known model on 32 GPUs with 1F1B",
+                       "pipeweaver emulate --model dip-vlm-m --cluster h100-sxm:32 --tp 8 --pp 4 --dataset vlm-mix "
+                       "--microbatches 8"},
+                      {"What faster tensor-parallel links would gain, with the kernels of two ranks for Perfetto",
+                       "pipeweaver emulate --model dip-vlm-m --cluster h100-sxm:32 --tp 8 --pp 4 --dataset vlm-mix "
+                       "--microbatches 8 --what-if examples/what-if.yaml --trace 0,3 --out emulated"}},
+         .files = {{"emulation.json", "all figures, for a program"},
+                   {"trace.json.gz", "the kernels of the traced ranks; opens in Perfetto"},
+                   {"run.json", "what was measured: seconds, threads, memory, reuse"}},
+         .see_also = {"pipeweaver plan", "pipeweaver validate", "docs/emulate.md", "docs/formats.md"}});
+}
+
+}  // namespace pipeweaver::apps
