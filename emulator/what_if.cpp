@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 
 namespace pipeweaver::emulator {
@@ -33,6 +34,35 @@ WhatIf::Device device_of(const Json& entry, const Layout& layout) {
     if (const auto replica = entry.find("replica")) device.replica = replica->integer(0, layout.dp - 1);
     device.factor = factor_of(entry.at("factor"));
     return device;
+}
+
+double largest_of(const std::map<std::string, double>& factors) {
+    double largest = 1;
+    for (const auto& [name, factor] : factors) largest = std::max(largest, factor);
+    return largest;
+}
+
+// Times as large as the largest factor allows can be added up; products of many factors could not be.
+void require_small_products(const WhatIf& what_if, const Json& root) {
+    double device = 1;
+    std::map<std::int64_t, double> of_rank;
+    for (const WhatIf::Device& one : what_if.devices) {
+        double& together = of_rank.try_emplace(one.rank, 1).first->second;
+        together *= std::max(1.0, one.factor);
+        device = std::max(device, together);
+    }
+    double of_class = 1, of_name = 1;
+    for (const auto& [name, factor] : what_if.operators) {
+        bool is_class = false;
+        for (std::size_t c = 0; c < operator_classes; ++c)
+            is_class = is_class || name == name_of(static_cast<OperatorClass>(c));
+        double& largest = is_class ? of_class : of_name;
+        largest = std::max(largest, factor);
+    }
+    const double product = device * largest_of(what_if.links) * of_class * of_name * largest_of(what_if.modules);
+    if (product > largest_factor)
+        root.fail(fmt::format("the largest factors that may meet are {:.6g} together, allowed is up to {}", product,
+                              largest_factor));
 }
 
 // Every module at once, as one GPU would run it: only names are wanted.
@@ -113,6 +143,7 @@ WhatIf parse_what_if(const JsonDocument& document, const workloads::Model& model
     what_if.links = factors_of(root.find("links"), link_names());
     what_if.operators = factors_of(root.find("operators"), operator_names(model, layout));
     what_if.modules = factors_of(root.find("modules"), modules);
+    require_small_products(what_if, root);
     return what_if;
 }
 

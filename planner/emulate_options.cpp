@@ -26,6 +26,19 @@ std::optional<Recompute> recompute_of(const std::string& name) {
     return std::nullopt;
 }
 
+// Of many kernels the sum must still be a time.
+Duration launch_of(const std::string& text) {
+    const Duration launch = parse_duration(text);
+    if (launch > std::chrono::seconds(1)) fail(ErrorKind::input, "is '{}', allowed are times up to 1s", text);
+    return launch;
+}
+
+Bandwidth host_link_of(const std::string& text) {
+    const Bandwidth link = parse_bandwidth(text);
+    if (link < Bandwidth{1'000'000}) fail(ErrorKind::input, "is '{}', allowed are speeds from 1MB/s", text);
+    return link;
+}
+
 void add_training(OptionTable& options, emulator::Training& training) {
     options.parsed(
         "zero", "0|1|2|3",
@@ -35,11 +48,11 @@ void add_training(OptionTable& options, emulator::Training& training) {
                    "reduce gradients in buckets of this size beside the last backwards (default: behind them)",
                    [&](const std::string& text) { training.bucket = parse_bytes(text); });
     options.parsed("launch", "TIME", "of the host for each kernel that it launches (default 0: never waited for)",
-                   [&](const std::string& text) { training.launch = parse_duration(text); });
+                   [&](const std::string& text) { training.launch = launch_of(text); });
     options.number("overlap-slowdown", training.overlap_slowdown, 1, 10,
                    "time of compute kernels beside traffic of replicas, over their time alone (default 1)");
     options.parsed("host-link", "SPEED", "between a GPU and its host, for offloading (default 50GB/s)",
-                   [&](const std::string& text) { training.host_link = parse_bandwidth(text); });
+                   [&](const std::string& text) { training.host_link = host_link_of(text); });
 }
 
 }  // namespace

@@ -70,6 +70,16 @@ TEST_CASE("a factor is above 0 and at most 1000") {
     CHECK(parsed(R"(,"links":{"data":1000})").links.at("data") == 1000);
 }
 
+TEST_CASE("factors that may meet are at most 1000 together") {
+    check_refused(R"(,"devices":[{"rank":1,"factor":40},{"rank":1,"replica":0,"factor":40}])",
+                  "w.json: the largest factors that may meet are 1600 together, allowed is up to 1000");
+    check_refused(R"(,"links":{"tensor":2},"operators":{"gemm":3,"qkv":5,"up":4},"modules":{"llm":40})",
+                  "w.json: the largest factors that may meet are 1200 together, allowed is up to 1000");
+    CHECK(!parsed(R"(,"devices":[{"rank":1,"factor":40},{"rank":2,"factor":40}],"modules":{"llm":0.001,"vit":25})")
+               .empty());
+    CHECK(!parsed(R"(,"links":{"tensor":0.5},"modules":{"llm":1000})").empty());
+}
+
 TEST_CASE("operators have the names of what a step launches in its layout") {
     const auto names = operator_names(testing::small_model(), layout);
     for (const char* name : {"gemm", "attention", "qkv", "down", "gather for weights", "embedding", "cross entropy",

@@ -191,6 +191,8 @@ FAULTS = [
     (["--zero", "2", "--bucket", "40MB"], 2, "--bucket: goes with --zero 0 and 1"),
     (["--bucket", "40"], 2, "--bucket: '40' is not a size"),
     (["--launch", "5"], 2, "--launch: '5' is not a time"),
+    (["--launch", "2s"], 2, "--launch: is '2s', allowed are times up to 1s"),
+    (["--host-link", "1KB/s"], 2, "--host-link: is '1KB/s', allowed are speeds from 1MB/s"),
     (["--overlap-slowdown", "0.5"], 2, "--overlap-slowdown: is '0.5', allowed are numbers from 1 to 10"),
     (["--chunks", "0"], 2, "--chunks: is '0', allowed are whole numbers from 1 to 1024"),
     (["--chunks", "2", "--partition", "dip"], 2, "--chunks: goes with partitions megatron and balanced"),

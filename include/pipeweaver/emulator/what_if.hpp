@@ -51,7 +51,7 @@ struct WhatIf {
 
 /// Reads a file of factors ("pipeweaver-what-if/1", docs/formats.md), JSON or YAML. Throws Error{input} for what is not
 /// as the format says, names that nothing in the model and layout has (the nearest is named), and factors that are not
-/// in (0, 1000]; Error{io}.
+/// in (0, 1000], each or multiplied with the largest that may meet it; Error{io}.
 [[nodiscard]] WhatIf read_what_if(const std::filesystem::path& path, const workloads::Model& model,
                                   const Layout& layout);
 [[nodiscard]] WhatIf parse_what_if(const JsonDocument& document, const workloads::Model& model, const Layout& layout);
