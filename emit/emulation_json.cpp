@@ -45,6 +45,7 @@ Writer asked_json(const EmulationRequest& request) {
                 {"device", workload.cluster.device},
                 {"tp", layout.tp},
                 {"cp", layout.cp},
+                {"context", layout.context == ContextParallel::ring ? "ring" : "all-to-all"},
                 {"ep", layout.ep},
                 {"pp", layout.pp},
                 {"dp", layout.dp},

@@ -24,13 +24,6 @@ std::string seconds(Duration time) { return fmt::format("{:.6f} s", static_cast<
 
 std::string share(Duration part, Duration whole) { return percent(ratio(part, whole)); }
 
-std::string layout_text(const Layout& layout) {
-    std::string text = fmt::format("tp {}", layout.tp);
-    if (layout.cp > 1) text += fmt::format(" x cp {}", layout.cp);
-    text += fmt::format(" x pp {} x dp {}", layout.pp, layout.dp);
-    return layout.ep > 1 ? text + fmt::format(", ep {}", layout.ep) : text;
-}
-
 std::string training_text(const EmulationRequest& request, const std::optional<Recompute>& recompute) {
     const Training& training = request.training;
     std::string text = recompute ? fmt::format("recompute {}, ", name_of(*recompute)) : "";
@@ -44,7 +37,7 @@ std::string training_text(const EmulationRequest& request, const std::optional<R
 std::string heading(const EmulationRequest& request, const Emulation& emulation) {
     const planner::Request& workload = request.workload;
     return fmt::format("{} on {} x {}, {}; {}: {} in {}\npartition {}, {}, schedule {}, {}\n\n", workload.model.name,
-                       workload.cluster.gpus, workload.cluster.device, layout_text(workload.layout), workload.batch,
+                       workload.cluster.gpus, workload.cluster.device, name_of(workload.layout), workload.batch,
                        plural(workload.samples.size(), "sample"), plural(workload.microbatches.size(), "microbatch"),
                        emulation.partition.name,
                        plural(static_cast<std::size_t>(emulation.partition.chunks_per_rank), "chunk") + " a rank",
