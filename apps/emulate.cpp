@@ -34,7 +34,7 @@ std::vector<std::int64_t> parse_ranks(const std::string& text, std::int64_t rank
     return {chosen.begin(), chosen.end()};
 }
 
-nlohmann::ordered_json reuse_json(const emulator::BlockStore::Statistics& reuse) {
+nlohmann::ordered_json reuse_json(const emulator::StoreStatistics& reuse) {
     return {{"hits", reuse.hits},
             {"misses", reuse.misses},
             {"evictions", reuse.evictions},
@@ -97,9 +97,10 @@ struct Emulate {
     planner::Emulation emulate(const planner::EmulationRequest& request, const costdb::CostDatabase& costs,
                                std::vector<double>& seconds) const {
         planner::Emulation emulation;
+        emulator::LayerStore store;
         for (std::int64_t i = 0; i < repeat; ++i) {
             const auto start = Clock::now();
-            emulation = planner::emulate(request, costs, limits.executor());
+            emulation = planner::emulate(request, costs, limits.executor(), store);
             seconds.push_back(seconds_since(start));
         }
         return emulation;

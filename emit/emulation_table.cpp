@@ -155,7 +155,7 @@ std::vector<Column> time_columns(const std::vector<RankTime>& time) {
     add("busy", [](const RankTime& rank) { return rank.busy(); });
     add("compute", [](const RankTime& rank) { return rank.compute; });
     for (std::size_t s = 0; s < streams; ++s)
-        add("+" + std::string(name_of(static_cast<Stream>(s))), [s](const RankTime& rank) { return rank.exposed[s]; });
+        add(fmt::format("+{}", name_of(static_cast<Stream>(s))), [s](const RankTime& rank) { return rank.exposed[s]; });
     add("+gradients", [](const RankTime& rank) { return rank.gradients; });
     add("+optimizer", [](const RankTime& rank) { return rank.optimizer; });
     add("bubble", [](const RankTime& rank) { return rank.bubble; });

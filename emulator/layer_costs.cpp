@@ -21,7 +21,7 @@ bool runs_backwards(PassKind pass) { return has_input_gradient(pass); }
 
 LayerCosts::LayerCosts(const workloads::Model& model, const workloads::Cluster& cluster, const Layout& layout,
                        const costdb::CostDatabase& costs, const Training& training, const WhatIf* what_if,
-                       std::int64_t replica)
+                       std::int64_t replica, LayerStore* store)
     : model_(model),
       cluster_(cluster),
       layout_(layout.on(cluster)),
@@ -29,7 +29,8 @@ LayerCosts::LayerCosts(const workloads::Model& model, const workloads::Cluster& 
       factors_(in_situ_factors(costs, cluster.device)),
       training_(training),
       what_if_(what_if),
-      replica_(replica) {}
+      replica_(replica),
+      store_(store) {}
 
 PricedOperators LayerCosts::priced(std::vector<Operator> operators, const Place& place) const {
     const bool in_every_pass = training_.zero >= 3 || (training_.zero == 2 && place.pass != PassKind::forward);
@@ -75,14 +76,17 @@ const PassCost& LayerCosts::layer(std::size_t module, std::int64_t layer, const 
                                   RankId rank) {
     const auto& network = model_.modules[module].architecture;
     const double device = what_if_ == nullptr ? 1.0 : device_factor(*what_if_, replica_, rank);
-    auto& known = known_[{module, workloads::block_kind(network, layer), pass, device}];
     // Sequences in another order cost the same.
-    std::vector<Sequence> sequences;
+    LayerKey key{module, workloads::block_kind(network, layer), pass, device, {}};
     for (std::size_t i = 0; i < shape.lengths.size(); ++i)
-        sequences.emplace_back(shape.lengths[i], shape.context.empty() ? 0 : shape.context[i]);
-    std::sort(sequences.begin(), sequences.end());
-    const auto [place, added] = known.try_emplace(std::move(sequences));
-    if (added) place->second = priced_layer(layer, shape, {module, rank, pass}).cost;
+        key.sequences.emplace_back(shape.lengths[i], shape.context.empty() ? 0 : shape.context[i]);
+    std::sort(key.sequences.begin(), key.sequences.end());
+    const auto [place, added] = known_.try_emplace(std::move(key));
+    if (!added) return place->second;
+    if (store_ != nullptr)
+        if (const auto found = store_->find(place->first)) return place->second = *found;
+    place->second = priced_layer(layer, shape, {module, rank, pass}).cost;
+    if (store_ != nullptr) store_->insert(place->first, place->second);
     return place->second;
 }
 

@@ -78,10 +78,9 @@ public:
         if (pass_ == PassKind::weight_gradient) return;
         const bool forward = pass_ == PassKind::forward;
         const double traffic = (forward ? 1.0 : backward_ratio) * static_cast<double>(bytes);
-        operators.push_back({name,
-                             costdb::Elementwise{Bytes{static_cast<std::int64_t>(std::llround(traffic))}, kind,
-                                                 forward ? costdb::Pass::forward : costdb::Pass::backward},
-                             shape});
+        add(name, costdb::Elementwise{Bytes{static_cast<std::int64_t>(std::llround(traffic))}, kind,
+                                      forward ? costdb::Pass::forward : costdb::Pass::backward});
+        operators.back().shape = shape;
     }
 
     // Sequence parallelism around a pair of GEMMs: inputs are gathered, outputs scattered. The backward does the same
@@ -144,7 +143,9 @@ public:
 
     template <class Query>
     void add(std::string_view name, Query query) {
-        operators.push_back({name, std::move(query), {}});
+        Operator& op = operators.emplace_back();
+        op.name = name;
+        op.query = std::move(query);
     }
 
     std::vector<Operator> operators;

@@ -7,6 +7,8 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/emulator/split.hpp"
 
+#include <fmt/compile.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -23,8 +25,8 @@ class StepBuilder {
 public:
     explicit StepBuilder(const StepInput& input)
         : in_(input),
-          costs_(*input.model, *input.cluster, input.layout, *input.costs, input.training, input.what_if,
-                 input.replica),
+          costs_(*input.model, *input.cluster, input.layout, *input.costs, input.training, input.what_if, input.replica,
+                 input.store),
           gradient_(gradient_reaches(*input.model)) {}
 
     StepProblem build() {
@@ -82,7 +84,7 @@ private:
         task.microbatch = static_cast<std::int64_t>(mb);
         task.item = static_cast<std::int64_t>(unit);
         task.module = c.name;
-        task.label = fmt::format("m{}.{}{}.s{}.{}", mb, c.name, unit, *task.stage, letter(kind));
+        task.label = fmt::format(FMT_COMPILE("m{}.{}{}.s{}.{}"), mb, c.name, unit, *task.stage, letter(kind));
         out_.problem.tasks.push_back(std::move(task));
         out_.cost.push_back(cost);
         out_.recompute.push_back(again);
@@ -107,7 +109,10 @@ private:
         const auto forward =
             as_first ? all.forward.time : costs_.stage(stage, unit.shapes, PassKind::forward, recompute).time;
         whole.forward = std::max(Duration{1}, forward);
-        whole.backward = std::max(Duration{1}, costs_.stage(stage, unit.shapes, PassKind::backward, recompute).time);
+        const auto backward = recompute == in_.modes.front()
+                                  ? all.backward.time
+                                  : costs_.stage(stage, unit.shapes, PassKind::backward, recompute).time;
+        whole.backward = std::max(Duration{1}, backward);
         whole.held = memory.held;
         whole.forward_transient = memory.forward_transient;
         whole.transient = memory.transient;

@@ -15,7 +15,8 @@ std::vector<Duration> microbatch_costs(const Workload& workload) {
     const auto& modules = workload.model->modules;
     StageLayers everything;
     for (std::size_t m = 0; m < modules.size(); ++m) everything.parts.push_back({m, 0, modules[m].architecture.layers});
-    LayerCosts costs(*workload.model, *workload.cluster, workload.layout, *workload.costs);
+    LayerCosts costs(*workload.model, *workload.cluster, workload.layout, *workload.costs, {}, nullptr, 0,
+                     workload.store);
     std::vector<Duration> all;
     all.reserve(workload.microbatches->size());
     for (const auto& microbatch : *workload.microbatches) {

@@ -66,8 +66,9 @@ void for_each(const Executor& execute, std::size_t count, const Job& job) {
 
 class Emulator {
 public:
-    Emulator(const EmulationRequest& request, const costdb::CostDatabase& costs, const Executor& execute)
-        : asked_(request), costs_(costs), execute_(execute), policy_(request.policy) {
+    Emulator(const EmulationRequest& request, const costdb::CostDatabase& costs, const Executor& execute,
+             LayerStore& store)
+        : asked_(request), costs_(costs), execute_(execute), store_(store), policy_(request.policy) {
         require_known_policy(request.policy);
         require_consistent(request.training);
         const Workload workload = workload_of(request.workload.microbatches);
@@ -109,7 +110,8 @@ public:
 private:
     Workload workload_of(const std::vector<workloads::Microbatch>& microbatches) const {
         const Request& request = asked_.workload;
-        return {&request.model, &request.cluster, &costs_, request.layout, &microbatches};
+        const bool as_usual = asked_.training == Training{} && asked_.what_if.empty();
+        return {&request.model, &request.cluster, &costs_, request.layout, &microbatches, as_usual ? &store_ : nullptr};
     }
 
     Partition partition_of(const Workload& workload) const {
@@ -125,6 +127,7 @@ private:
         input.name =
             fmt::format("{}-{}{}-r{:03}", request.model.name, partition_.name, partition_.chunks_per_rank, replica);
         input.training = asked_.training;
+        if (asked_.reuse) input.store = &store_;
         input.modes = modes_.front();
         input.priced_split = needs_split();
         input.replica = static_cast<std::int64_t>(replica);
@@ -194,6 +197,7 @@ private:
         normalise(sum.shares);
         set_rates(sum);
         sum.assumed = assumptions();
+        sum.reuse = store_.statistics();
         return sum;
     }
 
@@ -234,6 +238,7 @@ private:
     const EmulationRequest& asked_;
     const costdb::CostDatabase& costs_;
     const Executor& execute_;
+    LayerStore& store_;
     Parts parts_;
     Partition partition_;
     std::string policy_;
@@ -244,7 +249,13 @@ private:
 }  // namespace
 
 Emulation emulate(const EmulationRequest& request, const costdb::CostDatabase& costs, const Executor& execute) {
-    return Emulator(request, costs, execute).run();
+    LayerStore store;
+    return emulate(request, costs, execute, store);
+}
+
+Emulation emulate(const EmulationRequest& request, const costdb::CostDatabase& costs, const Executor& execute,
+                  LayerStore& store) {
+    return Emulator(request, costs, execute, store).run();
 }
 
 std::vector<TracedKernel> kernels_of(const EmulationRequest& request, const costdb::CostDatabase& costs,
@@ -252,7 +263,8 @@ std::vector<TracedKernel> kernels_of(const EmulationRequest& request, const cost
     const Executor in_turn = [](std::size_t count, const std::function<void(std::size_t)>& job) {
         for (std::size_t i = 0; i < count; ++i) job(i);
     };
-    return Emulator(request, costs, in_turn).kernels(replica, RankId{static_cast<std::uint32_t>(rank)});
+    LayerStore store;
+    return Emulator(request, costs, in_turn, store).kernels(replica, RankId{static_cast<std::uint32_t>(rank)});
 }
 
 }  // namespace pipeweaver::planner

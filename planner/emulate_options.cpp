@@ -11,7 +11,8 @@ using emulator::Recompute;
 
 namespace {
 
-constexpr std::array recomputes{Recompute::none, Recompute::half, Recompute::full};
+constexpr std::array recomputes{Recompute::none, Recompute::selective, Recompute::half, Recompute::full,
+                                Recompute::offload};
 
 std::vector<std::string> recompute_names() {
     std::vector<std::string> names;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "pipeweaver/emulator/block.hpp"
+#include "pipeweaver/emulator/store_statistics.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -29,16 +30,12 @@ public:
     /// block_of(graph). Throws as that does.
     [[nodiscard]] std::shared_ptr<const Block> get(const OperatorGraph& graph);
 
-    struct Statistics {
-        std::uint64_t hits = 0, misses = 0, evictions = 0;
-        std::size_t blocks = 0, bytes = 0;  ///< now
-    };
+    using Statistics = StoreStatistics;
     [[nodiscard]] Statistics statistics() const;
 
 private:
-    struct Shard;
-    std::unique_ptr<Shard[]> shards_;
-    std::size_t capacity_;  // of a shard
+    struct Entries;
+    std::unique_ptr<Entries> entries_;
 };
 
 }  // namespace pipeweaver::emulator

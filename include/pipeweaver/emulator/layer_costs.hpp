@@ -2,6 +2,7 @@
 #pragma once
 
 #include "pipeweaver/base/ids.hpp"
+#include "pipeweaver/emulator/layer_store.hpp"
 #include "pipeweaver/emulator/pass_cost.hpp"
 #include "pipeweaver/emulator/what_if.hpp"
 #include "pipeweaver/workloads/cluster.hpp"
@@ -59,12 +60,13 @@ struct PassPiece {
 
 /// Remembers every answer. Equal blocks of a module under equal shapes are priced once, whatever layers, stages,
 /// microbatches and passes ask for them.
+/// Store        what others may have priced before; nothing: none.
 /// Threads      one at a time.
 class LayerCosts {
 public:
     LayerCosts(const workloads::Model& model, const workloads::Cluster& cluster, const Layout& layout,
                const costdb::CostDatabase& costs, const Training& training = {}, const WhatIf* what_if = nullptr,
-               std::int64_t replica = 0);
+               std::int64_t replica = 0, LayerStore* store = nullptr);
 
     /// Repeated block `layer` of the module, on a rank of the replica; blocks of one kind are priced once.
     const PassCost& layer(std::size_t module, std::int64_t layer, const PassShape& shape, PassKind pass,
@@ -88,9 +90,6 @@ public:
     const Training& training() const { return training_; }
 
 private:
-    using Key = std::tuple<std::size_t, workloads::BlockKind, PassKind, double>;
-    using Sequence = std::pair<std::int64_t, std::int64_t>;  // length, context
-
     // On which rank operators run, in what, and beside what.
     struct Place {
         std::size_t module = 0;
@@ -116,7 +115,8 @@ private:
     Training training_;
     const WhatIf* what_if_;
     std::int64_t replica_;
-    std::map<Key, std::map<std::vector<Sequence>, PassCost>> known_;
+    LayerStore* store_;
+    std::map<LayerKey, PassCost> known_;
 };
 
 /// What the pieces of a pass cost together.

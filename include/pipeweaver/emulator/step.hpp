@@ -39,6 +39,7 @@ struct StepInput {
     const costdb::CostDatabase* costs = nullptr;
     const WhatIf* what_if = nullptr;  ///< nothing: all as it is
     std::int64_t replica = 0;         ///< which one it is, for `what_if`
+    LayerStore* store = nullptr;      ///< of costs that others priced; nothing: none
     Layout layout;
     Training training;
     std::vector<Chain> chains;                          ///< in topological order of their modules

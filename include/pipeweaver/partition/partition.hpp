@@ -34,6 +34,7 @@ struct Workload {
     const costdb::CostDatabase* costs = nullptr;
     emulator::Layout layout;
     const std::vector<workloads::Microbatch>* microbatches = nullptr;  ///< a sample of real ones; not empty
+    emulator::LayerStore* store = nullptr;  ///< of costs that others priced under the default training; nothing: none
 };
 
 [[nodiscard]] Partition dip(const Workload& workload);

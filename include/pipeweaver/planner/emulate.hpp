@@ -4,8 +4,8 @@
 //              alone depend on threads and history.
 #pragma once
 
-#include "pipeweaver/emulator/block_store.hpp"
 #include "pipeweaver/emulator/emulation.hpp"
+#include "pipeweaver/emulator/layer_store.hpp"
 #include "pipeweaver/emulator/what_if.hpp"
 #include "pipeweaver/planner/plan.hpp"
 
@@ -34,23 +34,28 @@ struct Emulation {
     std::string policy;                            ///< as asked; "schedule" where one was given
     std::optional<emulator::Recompute> recompute;  ///< of all stages; nothing: the given schedule says it of each pass
     std::vector<emulator::ReplicaEmulation> replicas;
-    std::size_t slowest = 0;                 ///< the replica with the makespan
-    Duration makespan{};                     ///< of that replica
-    Duration step{};                         ///< and the optimizer
-    double model_flops = 0;                  ///< of all replicas, forward and backward, without recomputation
-    double mfu = 0;                          ///< model FLOPs / (GPUs * dense bf16 peak * step)
-    std::int64_t tokens = 0;                 ///< of the backbone, in all replicas
-    double tokens_per_second = 0;            ///< of the whole cluster
-    TimeShares shares;                       ///< of the time of kernels, all replicas
-    std::uint64_t kernels = 0;               ///< of all replicas
-    std::vector<std::string> assumed;        ///< what was approximated, a sentence each
-    emulator::BlockStore::Statistics reuse;  ///< measured
+    std::size_t slowest = 0;           ///< the replica with the makespan
+    Duration makespan{};               ///< of that replica
+    Duration step{};                   ///< and the optimizer
+    double model_flops = 0;            ///< of all replicas, forward and backward, without recomputation
+    double mfu = 0;                    ///< model FLOPs / (GPUs * dense bf16 peak * step)
+    std::int64_t tokens = 0;           ///< of the backbone, in all replicas
+    double tokens_per_second = 0;      ///< of the whole cluster
+    TimeShares shares;                 ///< of the time of kernels, all replicas
+    std::uint64_t kernels = 0;         ///< of all replicas
+    std::vector<std::string> assumed;  ///< what was approximated, a sentence each
+    emulator::StoreStatistics reuse;   ///< measured
 };
 
 /// Throws Error{limit} where it does not fit (rank, bytes short) or the policy does not apply (why), Error{input} for a
 /// schedule that was made for something else, for unknown policies and partitions, and what the modules below throw.
 [[nodiscard]] Emulation emulate(const EmulationRequest& request, const costdb::CostDatabase& costs,
                                 const Executor& execute);
+
+/// The same with costs of layers that earlier emulations priced. Pre: `store` has seen no other model, cluster, layout,
+/// costs, training or what-if.
+[[nodiscard]] Emulation emulate(const EmulationRequest& request, const costdb::CostDatabase& costs,
+                                const Executor& execute, emulator::LayerStore& store);
 
 /// The kernels of one rank of one replica, by start. Pre: both exist. Throws as emulate().
 [[nodiscard]] std::vector<emulator::TracedKernel> kernels_of(const EmulationRequest& request,
