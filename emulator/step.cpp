@@ -130,7 +130,8 @@ private:
         StageCosts all;
         all.forward = costs_.stage(stage, unit.shapes, PassKind::forward, in_.modes.front());
         if (!has_backward(stage)) return all;
-        all.again = costs_.blocks_forward(stage, unit.shapes, Recompute::full);
+        if (in_.modes.size() > 1 || in_.priced_split)
+            all.again = costs_.blocks_forward(stage, unit.shapes, Recompute::full);
         all.backward = costs_.stage(stage, unit.shapes, PassKind::backward, in_.modes.front());
         if (in_.priced_split) all.split.weight = costs_.stage(stage, unit.shapes, PassKind::weight_gradient);
         for (const Recompute recompute : in_.modes) add_modes(stage, unit, recompute, all);

@@ -3,6 +3,7 @@
 #include "emulator/data_traffic.hpp"
 #include "emulator/module_roles.hpp"
 #include "emulator/stage_memory.hpp"
+#include "emulator/stage_walk.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/workloads/counts.hpp"
@@ -28,7 +29,9 @@ double forward_flops(const StepInput& input, std::size_t module, const PassShape
     const auto& network = input.model->modules[module].architecture;
     const auto positions = static_cast<double>(shape.positions());
     double sum = has_head(*input.model, module) ? workloads::head_flops(network, positions) : 0;
-    for (std::int64_t i = 0; i < network.layers; ++i) sum += layer_flops(network, i, shape);
+    walk_layers(*input.model, {module, 0, network.layers}, [&](std::int64_t first, std::int64_t alike) {
+        sum += static_cast<double>(alike) * layer_flops(network, first, shape);
+    });
     return sum;
 }
 

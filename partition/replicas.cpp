@@ -11,21 +11,30 @@ namespace pipeweaver::partition {
 
 using namespace emulator;
 
-std::vector<Duration> microbatch_costs(const Workload& workload) {
+namespace {
+
+constexpr std::size_t batch = 64;  // microbatches of a job: costs of a batch are remembered for it
+
+}  // namespace
+
+std::vector<Duration> microbatch_costs(const Workload& workload, const Executor& execute) {
     const auto& modules = workload.model->modules;
     StageLayers everything;
     for (std::size_t m = 0; m < modules.size(); ++m) everything.parts.push_back({m, 0, modules[m].architecture.layers});
-    LayerCosts costs(*workload.model, *workload.cluster, workload.layout, *workload.costs, {}, nullptr, 0,
-                     workload.store);
-    std::vector<Duration> all;
-    all.reserve(workload.microbatches->size());
-    for (const auto& microbatch : *workload.microbatches) {
-        std::vector<PassShape> shapes;
-        shapes.reserve(modules.size());
-        for (const auto& module : modules) shapes.push_back(shape_in(module, microbatch, 0, microbatch.items.size()));
-        all.push_back(costs.stage(everything, shapes, PassKind::forward).time +
-                      costs.stage(everything, shapes, PassKind::backward).time);
-    }
+    std::vector<Duration> all(workload.microbatches->size());
+    run_jobs(execute, (all.size() + batch - 1) / batch, [&](std::size_t job) {
+        LayerCosts costs(*workload.model, *workload.cluster, workload.layout, *workload.costs, {}, nullptr, 0,
+                         workload.store);
+        for (std::size_t i = job * batch; i < std::min(all.size(), (job + 1) * batch); ++i) {
+            const auto& microbatch = (*workload.microbatches)[i];
+            std::vector<PassShape> shapes;
+            shapes.reserve(modules.size());
+            for (const auto& module : modules)
+                shapes.push_back(shape_in(module, microbatch, 0, microbatch.items.size()));
+            all[i] = costs.stage(everything, shapes, PassKind::forward).time +
+                     costs.stage(everything, shapes, PassKind::backward).time;
+        }
+    });
     return all;
 }
 

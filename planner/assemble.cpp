@@ -25,10 +25,10 @@ void require_sensible(const Request& request) {
 
 }  // namespace
 
-Shared share(const Request& request, const partition::Workload& workload) {
+Shared share(const Request& request, const partition::Workload& workload, const Executor& execute) {
     require_sensible(request);
     const auto replicas = static_cast<std::size_t>(request.layout.dp);
-    const auto costs = partition::microbatch_costs(workload);
+    const auto costs = partition::microbatch_costs(workload, execute);
     const auto largest = [&](const partition::Shares& shares) {
         const auto loads = partition::loads(shares, costs);
         return *std::max_element(loads.begin(), loads.end());

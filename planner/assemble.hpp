@@ -13,7 +13,8 @@ struct Shared {
 };
 
 /// Throws Error{input} where the layout does not suit the request, or a replica is too large to plan.
-[[nodiscard]] Shared share(const Request& request, const partition::Workload& workload);
+[[nodiscard]] Shared share(const Request& request, const partition::Workload& workload,
+                           const Executor& execute = in_order);
 
 /// The microbatches of each replica.
 [[nodiscard]] Parts parts_of(const Request& request, const partition::Shares& shares);

@@ -4,8 +4,6 @@
 #include "pipeweaver/search/policies.hpp"
 #include "planner/split_search.hpp"
 
-#include <exception>
-
 namespace pipeweaver::planner {
 
 using namespace emulator;
@@ -134,17 +132,10 @@ Candidate dip_problem(const Request& request, const costdb::CostDatabase& costs)
 Comparison compare_all(const Request& request, const costdb::CostDatabase& costs, const std::vector<Partition>& all,
                        const Parts& parts, const Executor& execute) {
     Comparison compared(parts.size(), std::vector<Compared>(all.size()));
-    std::vector<std::exception_ptr> failures(parts.size() * all.size());
-    execute(failures.size(), [&](std::size_t job) {
+    run_jobs(execute, parts.size() * all.size(), [&](std::size_t job) {
         const std::size_t r = job / all.size(), p = job % all.size();
-        try {
-            compared[r][p] = compare(request, costs, all[p], r, parts[r]);
-        } catch (...) {
-            failures[job] = std::current_exception();
-        }
+        compared[r][p] = compare(request, costs, all[p], r, parts[r]);
     });
-    for (const auto& failure : failures)
-        if (failure) std::rethrow_exception(failure);
     return compared;
 }
 

@@ -9,7 +9,6 @@
 #include "planner/time_shares.hpp"
 
 #include <algorithm>
-#include <exception>
 
 namespace pipeweaver::planner {
 
@@ -49,21 +48,6 @@ struct Scheduled {
     Schedule schedule;
 };
 
-// Does jobs on all threads; of several errors the first is thrown, whoever ran when.
-template <class Job>
-void for_each(const Executor& execute, std::size_t count, const Job& job) {
-    std::vector<std::exception_ptr> failures(count);
-    execute(count, [&](std::size_t i) {
-        try {
-            job(i);
-        } catch (...) {
-            failures[i] = std::current_exception();
-        }
-    });
-    for (const auto& failure : failures)
-        if (failure) std::rethrow_exception(failure);
-}
-
 class Emulator {
 public:
     Emulator(const EmulationRequest& request, const costdb::CostDatabase& costs, const Executor& execute,
@@ -72,7 +56,7 @@ public:
         require_known_policy(request.policy);
         require_consistent(request.training);
         const Workload workload = workload_of(request.workload.microbatches);
-        parts_ = parts_of(request.workload, share(request.workload, workload).shares);
+        parts_ = parts_of(request.workload, share(request.workload, workload, execute).shares);
         if (request.schedule) {
             given_ = read_given(*request.schedule, request.workload, costs, parts_);
             partition_ = given_.front().partition;
@@ -88,10 +72,9 @@ public:
     }
 
     Emulation run() {
+        drop_modes_that_fit_no_replica();
         for (;;) {
             try {
-                // One replica says quickly what fits none.
-                if (modes_.size() > 1) static_cast<void>(scheduled_replica(0));
                 return emulate_all();
             } catch (const Error& error) {
                 // With more recomputation it may fit.
@@ -121,22 +104,22 @@ private:
         return partition::megatron(workload, asked_.chunks_per_rank);
     }
 
-    StepInput input_of(std::size_t replica) const {
+    StepInput input_of(std::size_t replica, std::size_t mode) const {
         const Request& request = asked_.workload;
         auto input = partition::step_input(workload_of(parts_[replica]), partition_);
         input.name =
             fmt::format("{}-{}{}-r{:03}", request.model.name, partition_.name, partition_.chunks_per_rank, replica);
         input.training = asked_.training;
         if (asked_.reuse) input.store = &store_;
-        input.modes = modes_.front();
+        input.modes = modes_[mode];
         input.priced_split = needs_split();
         input.replica = static_cast<std::int64_t>(replica);
         if (!asked_.what_if.empty()) input.what_if = &asked_.what_if;
         return input;
     }
 
-    Scheduled scheduled_replica(std::size_t replica) const {
-        Scheduled all{input_of(replica), {}, {}};
+    Scheduled scheduled_replica(std::size_t replica, std::size_t mode = 0) const {
+        Scheduled all{input_of(replica, mode), {}, {}};
         all.step = build_step(all.input);
         if (asked_.schedule) {
             const GivenSchedule& given = given_[replica];
@@ -168,6 +151,22 @@ private:
         all.step = split_backwards(all.step, choice);
     }
 
+    // The first replica says quickly what does not fit.
+    void drop_modes_that_fit_no_replica() {
+        if (modes_.size() == 1) return;
+        std::vector<char> fits(modes_.size(), 1);
+        run_jobs(execute_, modes_.size(), [&](std::size_t m) {
+            try {
+                static_cast<void>(scheduled_replica(0, m));
+            } catch (const Error& error) {
+                if (error.kind() != ErrorKind::limit) throw;
+                fits[m] = 0;
+            }
+        });
+        const auto first = std::find(fits.begin(), fits.end() - 1, 1) - fits.begin();
+        modes_.erase(modes_.begin(), modes_.begin() + first);
+    }
+
     Emulation emulate_all() const {
         Emulation sum;
         sum.partition = partition_;
@@ -176,7 +175,7 @@ private:
         sum.replicas.resize(parts_.size());
         std::vector<double> flops(parts_.size());
         std::vector<TimeShares> shares(parts_.size());
-        for_each(execute_, parts_.size(), [&](std::size_t r) {
+        run_jobs(execute_, parts_.size(), [&](std::size_t r) {
             const Scheduled scheduled = scheduled_replica(r);
             sum.replicas[r] =
                 emulator::emulate(scheduled.input, scheduled.step, scheduled.schedule, {asked_.reuse, false});

@@ -31,7 +31,7 @@ std::optional<Duration> fastest(const std::vector<Baseline>& baselines) {
 Plan make_plan(const Request& request, const costdb::CostDatabase& costs, const Executor& execute,
                const Allowance& allowance) {
     const Workload workload{&request.model, &request.cluster, &costs, request.layout, &request.microbatches};
-    const Shared shared = share(request, workload);
+    const Shared shared = share(request, workload, execute);
     const auto replicas = shared.shares.size();
     const Parts parts = parts_of(request, shared.shares);
     const auto all = partitions(request, workload);

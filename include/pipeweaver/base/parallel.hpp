@@ -16,6 +16,9 @@ using Executor = std::function<void(std::size_t count, const std::function<void(
 /// Runs the jobs one after the other on the calling thread.
 void in_order(std::size_t count, const std::function<void(std::size_t)>& job);
 
+/// Runs jobs that may throw, and throws what the first of them by number threw, whoever ran when.
+void run_jobs(const Executor& execute, std::size_t count, const std::function<void(std::size_t)>& job);
+
 /// An executor on `threads` threads of TBB, the calling one included. Pre: threads >= 1.
 /// It may be copied and called from several threads at once.
 [[nodiscard]] Executor on_threads(int threads);

@@ -79,7 +79,8 @@ struct SplitBackward {
 struct StepProblem {
     Problem problem;
     std::vector<PassCost> cost;        ///< per task, in mode 0
-    std::vector<PassCost> recompute;   ///< per task: a full forward of its layers again; zero for forwards
+    std::vector<PassCost> recompute;   ///< per task: a full forward of its layers again; zero for forwards, and where
+                                       ///< StepInput has one mode and no splits
     std::vector<std::size_t> unit;     ///< per task: index into StepInput::units[microbatch][chain]
     std::vector<std::size_t> chain;    ///< per task
     std::vector<SplitBackward> split;  ///< per pair

@@ -1,6 +1,7 @@
 // Which replica takes which microbatches. Replicas meet at the end of the step: the slowest decides how long it takes.
 #pragma once
 
+#include "pipeweaver/base/parallel.hpp"
 #include "pipeweaver/partition/partition.hpp"
 
 #include <cstddef>
@@ -19,7 +20,7 @@ using Shares = std::vector<std::vector<std::size_t>>;
 
 /// Forward and backward of each microbatch through all modules, heads and projectors, without recomputation: the work
 /// that the ranks of one replica share.
-[[nodiscard]] std::vector<Duration> microbatch_costs(const Workload& workload);
+[[nodiscard]] std::vector<Duration> microbatch_costs(const Workload& workload, const Executor& execute = in_order);
 
 /// Microbatch i to replica i % replicas. Pre: replicas >= 1.
 [[nodiscard]] Shares in_turn(std::size_t microbatches, std::size_t replicas);
