@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <tuple>
+#include <utility>
 
 namespace pipeweaver::partition {
 
@@ -67,15 +69,19 @@ Shares longest_first(std::span<const Duration> costs, std::size_t replicas) {
     std::size_t with_one_more = costs.size() % replicas;
     Shares shares(replicas);
     std::vector<Duration> sums(replicas);
+    // Those that may still take one, the least loaded first; who has lost the right is dropped when it is its turn.
+    std::set<std::pair<Duration, std::size_t>> open;
+    for (std::size_t r = 0; r < replicas; ++r) open.emplace(Duration{}, r);
+    const auto has_room = [&](std::size_t r) {
+        return shares[r].size() < least || (shares[r].size() == least && with_one_more > 0);
+    };
     for (const std::size_t i : order) {
-        std::optional<std::size_t> to;
-        for (std::size_t r = 0; r < replicas; ++r) {
-            const bool room = shares[r].size() < least || (shares[r].size() == least && with_one_more > 0);
-            if (room && (!to || sums[r] < sums[*to])) to = r;
-        }
-        if (shares[*to].size() == least) --with_one_more;
-        shares[*to].push_back(i);
-        sums[*to] += costs[i];
+        while (!has_room(open.begin()->second)) open.erase(open.begin());
+        const std::size_t to = open.extract(open.begin()).value().second;
+        if (shares[to].size() == least) --with_one_more;
+        shares[to].push_back(i);
+        sums[to] += costs[i];
+        open.emplace(sums[to], to);
     }
     return shares;
 }
@@ -87,8 +93,21 @@ struct Exchange {
     Duration larger = Duration::max();  // of the two loads afterwards
 };
 
-// The exchange that makes the larger of the loads of `from` and some other replica smallest; ties go to the first.
-// Pre: shares are sorted by cost.
+// The least loaded replicas, by number: the heaviest exchanges with these alone.
+std::vector<std::size_t> least_loaded(const std::vector<Duration>& sums) {
+    constexpr std::size_t most = 64;
+    std::vector<std::size_t> all(sums.size());
+    std::iota(all.begin(), all.end(), std::size_t{0});
+    if (all.size() <= most) return all;
+    const auto lighter = [&](std::size_t a, std::size_t b) { return std::pair(sums[a], a) < std::pair(sums[b], b); };
+    std::nth_element(all.begin(), all.begin() + most, all.end(), lighter);
+    all.resize(most);
+    std::sort(all.begin(), all.end());
+    return all;
+}
+
+// The exchange that makes the larger of the loads of `from` and one of the least loaded replicas smallest; ties go to
+// the first. Pre: shares are sorted by cost.
 Exchange best_exchange(const Shares& shares, const std::vector<Duration>& sums, std::span<const Duration> costs,
                        std::size_t from) {
     Exchange best;
@@ -97,7 +116,7 @@ Exchange best_exchange(const Shares& shares, const std::vector<Duration>& sums, 
         const Duration larger = std::max(sums[from] - less, sums[to] + less);
         if (less > Duration{} && larger < best.larger) best = {to, given, taken, larger};
     };
-    for (std::size_t to = 0; to < shares.size(); ++to) {
+    for (const std::size_t to : least_loaded(sums)) {
         if (to == from) continue;
         const auto& other = shares[to];
         for (std::size_t g = 0; g < shares[from].size(); ++g) {
