@@ -25,6 +25,7 @@ std::vector<Operator> layer(const Layout& layout, PassKind pass = PassKind::forw
 
 std::vector<std::string> names(const std::vector<Operator>& operators) {
     std::vector<std::string> all;
+    all.reserve(operators.size());
     for (const Operator& op : operators) all.emplace_back(op.name);
     return all;
 }

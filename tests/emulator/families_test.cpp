@@ -60,6 +60,7 @@ workloads::Architecture factored() {
 
 std::vector<std::string> names(const std::vector<Operator>& operators) {
     std::vector<std::string> all;
+    all.reserve(operators.size());
     for (const auto& op : operators) all.emplace_back(op.name);
     return all;
 }
@@ -335,9 +336,11 @@ TEST_CASE("published networks with experts build steps of plausible length") {
         const char* network;
         Layout layout;
     };
-    for (const auto& [name, layout] : {Case{"mixtral-8x7b", {.tp = 2, .pp = 4, .dp = 4, .ep = 8}},
-                                       Case{"deepseek-v2", {.tp = 8, .pp = 15, .dp = 2, .ep = 16}},
-                                       Case{"step3-316b-llm", {.tp = 8, .pp = 16, .dp = 2, .ep = 16}}}) {
+    for (const Case& one : {Case{"mixtral-8x7b", {.tp = 2, .pp = 4, .dp = 4, .ep = 8}},
+                            Case{"deepseek-v2", {.tp = 8, .pp = 15, .dp = 2, .ep = 16}},
+                            Case{"step3-316b-llm", {.tp = 8, .pp = 16, .dp = 2, .ep = 16}}}) {
+        const std::string name = one.network;
+        const Layout& layout = one.layout;
         CAPTURE(name);
         const OneChain run(workloads::architecture(name), layout);
         const auto step = build_step(run.input);
