@@ -227,7 +227,7 @@ def test_errors_name_the_place_in_what_was_given():
 @pytest.mark.parametrize("options, message", [
     ((0,), "microbatches: is '0', allowed are whole numbers from 1"),
     ((None,), "microbatches: is missing"),
-    ((2.5,), "microbatches: is neither"),
+    ((2.5,), "microbatches: is '2.5', allowed are whole numbers from 1"),
     ((4, "73"), "capacity: '73' is not a size"),
     ((4, 0), "capacity: '0B' is no capacity"),
     ((4, None, "50GB"), "link: '50GB' is not a speed"),

@@ -196,8 +196,10 @@ def test_the_needs_are_those_of_the_command(pipeweaver, tmp_path):
     asked = needs_of(STEP)
     assert asked.device == "cpu" and asked.exact_share() == 0
     for table in KEYS:
-        text = (tmp_path / f"{table}.csv").read_text()
-        assert list(rows_of(table, text)) == [need for need in asked.all if need.table == table]
+        file = tmp_path / f"{table}.csv"
+        # Only networks with experts have a table of them.
+        written = list(rows_of(table, file.read_text())) if table != "moe" or file.exists() else []
+        assert written == [need for need in asked.all if need.table == table]
     assert sum(need.share for need in asked.all) == pytest.approx(1, abs=1e-3)
 
 
