@@ -57,10 +57,10 @@ search::Options Limits::search_options(const std::string& strategy) const {
 search::KeepGoing Limits::begin(const Console& console, double share) const {
     const auto limit = time();
     const auto begun = Clock::now();
-    return [&console, limit, begun, share](const search::Progress& progress) -> std::optional<emulator::StopReason> {
+    return [&console, limit, begun, share](const search::Progress& progress) -> std::optional<schedule::StopReason> {
         console.show(progress);
         if (limit && Clock::now() - begun >= share * std::chrono::duration<double, std::nano>(*limit))
-            return emulator::StopReason::budget;
+            return schedule::StopReason::budget;
         return std::nullopt;
     };
 }

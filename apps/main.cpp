@@ -1,6 +1,6 @@
 // pipeweaver: the command line. Parses, calls, prints; one line and the right exit status when something is wrong.
 #include "apps/commands.hpp"
-#include "apps/costdb.hpp"
+#include "apps/costdb/costdb.hpp"
 #include "apps/manual.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"

@@ -12,9 +12,9 @@ namespace pipeweaver::apps {
 
 namespace {
 
-using emulator::Problem;
-using emulator::Schedule;
-using emulator::TaskCost;
+using schedule::Problem;
+using schedule::Schedule;
+using schedule::TaskCost;
 
 // Per task under the schedule's modes.
 std::vector<TaskCost> costs_of(const Problem& problem, const Schedule& schedule) {
@@ -63,7 +63,7 @@ std::string wrong_memory(const Problem& problem, const Schedule& schedule, const
 // Ends of all tasks: ranks take turns to run what they can until all is done or nothing can go on.
 std::optional<std::vector<Duration>> ends_of(const Problem& problem, const Schedule& schedule,
                                              const std::vector<TaskCost>& costs) {
-    std::vector<std::vector<const emulator::Edge*>> into(problem.tasks.size());
+    std::vector<std::vector<const schedule::Edge*>> into(problem.tasks.size());
     for (const auto& edge : problem.edges) into[index(edge.to)].push_back(&edge);
     std::vector<Duration> end(problem.tasks.size(), Duration{-1});
     std::vector<std::size_t> next(problem.ranks.size(), 0);
@@ -104,7 +104,7 @@ std::string refuted(const Problem& problem, const Schedule& schedule, Duration m
     return {};
 }
 
-void require_right(const emulator::Problem& problem, const std::string& who, const emulator::Schedule& schedule,
+void require_right(const schedule::Problem& problem, const std::string& who, const schedule::Schedule& schedule,
                    Duration makespan) {
     if (const auto why = refuted(problem, schedule, makespan); !why.empty())
         fail(ErrorKind::limit, "{}: the schedule of '{}' is wrong: {}", problem.name, who, why);

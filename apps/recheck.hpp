@@ -2,18 +2,18 @@
 // none of the code that the search and Replayer use. Slow and plain on purpose.
 #pragma once
 
-#include "pipeweaver/emulator/solution.hpp"
+#include "pipeweaver/schedule/solution.hpp"
 
 #include <string>
 
 namespace pipeweaver::apps {
 
 /// What is wrong with the claim that `schedule` runs within every rank's memory and takes `makespan`; empty: nothing.
-[[nodiscard]] std::string refuted(const emulator::Problem& problem, const emulator::Schedule& schedule,
+[[nodiscard]] std::string refuted(const schedule::Problem& problem, const schedule::Schedule& schedule,
                                   Duration makespan);
 
 /// Throws Error{limit} if anything is wrong with it, naming the problem and `who` made the schedule.
-void require_right(const emulator::Problem& problem, const std::string& who, const emulator::Schedule& schedule,
+void require_right(const schedule::Problem& problem, const std::string& who, const schedule::Schedule& schedule,
                    Duration makespan);
 
 }  // namespace pipeweaver::apps

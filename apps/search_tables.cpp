@@ -1,6 +1,6 @@
 #include "apps/search_tables.hpp"
 
-#include "apps/measure.hpp"
+#include "apps/bench/measure.hpp"
 #include "pipeweaver/base/text.hpp"
 
 #include <fmt/format.h>
@@ -94,7 +94,7 @@ nlohmann::ordered_json to_json(const StrategyRun& run) {
         json["makespan_ns"] = run.found.replay.makespan.count();
         json["gap"] = search::relative_gap(run.found.replay.makespan, run.found.bound);
         json["found_by"] = run.found.strategy;
-        json["stop_reason"] = emulator::name_of(run.found.stop_reason);
+        json["stop_reason"] = schedule::name_of(run.found.stop_reason);
     } else {
         json["why_not"] = run.found.why_not;
     }

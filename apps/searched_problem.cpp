@@ -2,7 +2,7 @@
 
 #include "apps/recheck.hpp"
 #include "pipeweaver/base/json.hpp"
-#include "pipeweaver/emulator/replay.hpp"
+#include "pipeweaver/schedule/replay.hpp"
 #include "pipeweaver/search/policies.hpp"
 
 namespace pipeweaver::apps {
@@ -14,7 +14,7 @@ using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 // Problems that are judged together.
-std::string class_of(const emulator::Problem& problem, const Reference& reference) {
+std::string class_of(const schedule::Problem& problem, const Reference& reference) {
     std::string kind = reference.kind.empty() ? problem.name.substr(0, problem.name.find('-')) : reference.kind;
     bool capped = false, modes = false;
     for (const auto& rank : problem.ranks) capped = capped || rank.capacity;
@@ -24,7 +24,7 @@ std::string class_of(const emulator::Problem& problem, const Reference& referenc
     return modes ? kind + ", memory modes" : kind;
 }
 
-StrategyRun run_strategy(const std::string& strategy, const emulator::Replayer& replayer, const Limits& limits,
+StrategyRun run_strategy(const std::string& strategy, const schedule::Replayer& replayer, const Limits& limits,
                          const Console& console) {
     struct Better {
         double seconds;
@@ -53,7 +53,7 @@ StrategyRun run_strategy(const std::string& strategy, const emulator::Replayer& 
     return run;
 }
 
-PolicyRun run_policy(const std::string& name, const emulator::Replayer& replayer) {
+PolicyRun run_policy(const std::string& name, const schedule::Replayer& replayer) {
     const auto result = search::apply_policy(name, replayer);
     if (!result.schedule) return {name, {}, result.why_not};
     require_right(replayer.problem(), name, *result.schedule, result.replay.makespan);
@@ -92,8 +92,8 @@ std::map<std::string, Reference> references(const std::filesystem::path& folder)
 
 SearchedProblem search_in_every_way(const std::filesystem::path& problem, const std::map<std::string, Reference>& known,
                                     const Limits& limits, const Console& console) {
-    const auto file = emulator::read_problem(problem);
-    const emulator::Replayer replayer(file.problem);
+    const auto file = schedule::read_problem(problem);
+    const schedule::Replayer replayer(file.problem);
     SearchedProblem one;
     one.name = file.problem.name;
     if (const auto found = known.find(one.name); found != known.end()) one.reference = found->second;

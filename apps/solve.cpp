@@ -23,9 +23,9 @@ namespace pipeweaver::apps {
 
 namespace {
 
-using emulator::Outcome;
-using emulator::Problem;
-using emulator::Replayer;
+using schedule::Outcome;
+using schedule::Problem;
+using schedule::Replayer;
 
 struct Solve {
     explicit Solve(CLI::App& app) : options(app) {
@@ -61,7 +61,7 @@ struct Solve {
         if (problem.empty()) fail(ErrorKind::input, "PROBLEM: is missing, a problem file or --stages is needed");
         if (out.empty()) fail(ErrorKind::input, "--out: is missing, a file for the solution is needed");
         check_options();
-        const auto file = emulator::read_problem(problem);
+        const auto file = schedule::read_problem(problem);
         const Replayer replayer(file.problem);
         const search::Found found = policy.empty() ? searched(replayer, file) : by_policy(replayer);
         console.clear();
@@ -112,12 +112,12 @@ struct Solve {
                 !warm.empty()};
     }
 
-    std::vector<emulator::Schedule> warm_starts(const Replayer& replayer, const emulator::ProblemFile& file) const {
+    std::vector<schedule::Schedule> warm_starts(const Replayer& replayer, const schedule::ProblemFile& file) const {
         if (warm.empty()) return {};
-        if (warm_problem.empty()) return {emulator::read_schedule(warm, file)};
-        const auto previous = emulator::read_problem(warm_problem);
-        const auto schedule = emulator::read_schedule(warm, previous);
-        if (emulator::replay(previous.problem, schedule).outcome != Outcome::completed)
+        if (warm_problem.empty()) return {schedule::read_schedule(warm, file)};
+        const auto previous = schedule::read_problem(warm_problem);
+        const auto schedule = schedule::read_schedule(warm, previous);
+        if (schedule::replay(previous.problem, schedule).outcome != Outcome::completed)
             fail(ErrorKind::input, "{}: does not run on {}: `pipeweaver replay` says why", warm, warm_problem);
         return search::carry_over(previous.problem, schedule, replayer);
     }
@@ -134,7 +134,7 @@ struct Solve {
         stages.solve({strategy, !target.empty(), out}, limits, console);
     }
 
-    search::Found searched(const Replayer& replayer, const emulator::ProblemFile& file) const {
+    search::Found searched(const Replayer& replayer, const schedule::ProblemFile& file) const {
         planner::SolveRequest request;
         if (!strategy.empty()) request.strategy = strategy;
         request.seed = static_cast<std::uint64_t>(limits.seed);
@@ -163,7 +163,7 @@ struct Solve {
         found.bound = bound.value;
         found.bound_name = bound.name;
         found.strategy = policy;
-        if (found.replay.makespan == found.bound) found.stop_reason = emulator::StopReason::optimal;
+        if (found.replay.makespan == found.bound) found.stop_reason = schedule::StopReason::optimal;
         if (for_torch && found.schedule)
             if (const auto why = planner::breaks_torch_rules(replayer.problem(), *found.schedule))
                 fail(ErrorKind::limit, "{}: {}", problem, *why);
@@ -186,12 +186,12 @@ struct Replay {
     }
 
     void run() const {
-        const auto file = emulator::read_problem(problem);
-        const auto schedule = emulator::read_schedule(solution, file);
+        const auto file = schedule::read_problem(problem);
+        const auto schedule = schedule::read_schedule(solution, file);
         const Replayer replayer(file.problem);
         const auto replay = replayer.replay(schedule);
         require_completed(file.problem, replay);
-        emulator::check_claims(solution, schedule, replay);
+        schedule::check_claims(solution, schedule, replay);
         const auto bound = search::best_bound(replayer);
         if (console.json) {
             nlohmann::ordered_json answer{{"problem", file.problem.name},
@@ -216,7 +216,7 @@ struct Replay {
         fmt::print("{}", emit::picture(replayer, schedule, replay));
     }
 
-    void require_completed(const Problem& of, const emulator::Replay& replay) const {
+    void require_completed(const Problem& of, const schedule::Replay& replay) const {
         if (replay.outcome == Outcome::completed) return;
         const std::size_t task = index(*replay.stuck_at);
         const std::string named =

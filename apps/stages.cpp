@@ -16,9 +16,9 @@ namespace pipeweaver::apps {
 namespace {
 
 // No rank of a training step is through with a microbatch so soon: the table may be in milliseconds.
-bool may_be_milliseconds(const emulator::StageTable& table) {
+bool may_be_milliseconds(const schedule::StageTable& table) {
     constexpr Duration short_time = std::chrono::milliseconds(1);
-    return std::all_of(table.stages.begin(), table.stages.end(), [&](const emulator::StageTimes& stage) {
+    return std::all_of(table.stages.begin(), table.stages.end(), [&](const schedule::StageTimes& stage) {
         return stage.forward < short_time && stage.backward < short_time &&
                stage.weight.value_or(Duration{}) < short_time;
     });
@@ -35,7 +35,7 @@ void StageOptions::add_to(Options& options) {
         "capacity", "SIZE",
         "with --stages: memory of every rank that tensors may take, all of it: `plan` keeps 8 % of a GPU back, so "
         "73.6GiB of 80GiB (default: not limited)",
-        [this](const std::string& text) { capacity = emulator::parse_capacity(text); });
+        [this](const std::string& text) { capacity = schedule::parse_capacity(text); });
     options.parsed("link", "SPEED", "with --stages: speed between ranks, like 50GB/s (default: transfers take no time)",
                    [this](const std::string& text) { link = parse_bandwidth(text); });
 }
@@ -53,7 +53,7 @@ void StageOptions::check(const std::string& problem) const {
 void StageOptions::solve(const StagesWanted& wanted, const Limits& limits, const Console& console) const {
     const auto start = std::chrono::steady_clock::now();
     planner::StageRequest request;
-    request.table = emulator::read_stage_table(table);
+    request.table = schedule::read_stage_table(table);
     request.options = {*microbatches, capacity, link, wanted.for_torch};
     if (!wanted.strategy.empty()) request.strategy = wanted.strategy;
     request.seed = static_cast<std::uint64_t>(limits.seed);

@@ -5,7 +5,7 @@
 #include "apps/options.hpp"
 #include "pipeweaver/base/csv.hpp"
 #include "pipeweaver/base/files.hpp"
-#include "pipeweaver/emulator/run_errors.hpp"
+#include "pipeweaver/validation/run_errors.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
@@ -19,12 +19,12 @@ namespace pipeweaver::apps {
 
 namespace {
 
-using emulator::Errors;
-using emulator::PredictedRows;
-using emulator::Prediction;
-using emulator::SourceErrors;
+using validation::Errors;
+using validation::PredictedRows;
+using validation::Prediction;
+using validation::SourceErrors;
 
-std::vector<Prediction> predict_all(const std::vector<emulator::PublishedRun>& runs) {
+std::vector<Prediction> predict_all(const std::vector<validation::PublishedRun>& runs) {
     std::map<std::string, costdb::CostDatabase> known;
     const auto costs = [&](const std::string& device) -> const costdb::CostDatabase& {
         if (const auto found = known.find(device); found != known.end()) return found->second;
@@ -32,7 +32,7 @@ std::vector<Prediction> predict_all(const std::vector<emulator::PublishedRun>& r
     };
     std::vector<Prediction> predictions;
     predictions.reserve(runs.size());
-    for (const auto& run : runs) predictions.push_back(emulator::predict(run, costs));
+    for (const auto& run : runs) predictions.push_back(validation::predict(run, costs));
     return predictions;
 }
 
@@ -151,14 +151,14 @@ struct Validate {
 
     void run() const {
         const auto table = CsvTable::read(runs_file);
-        const auto runs = emulator::read_published_runs(table);
+        const auto runs = validation::read_published_runs(table);
         const auto predictions = predict_all(runs);
         if (!out.empty()) {
             write_files({{out, predictions_csv(table, predictions)}});
             console.say(fmt::format("{}: {} rows", out, runs.size()));
         }
-        const auto sources = emulator::errors_by_source(runs, predictions);
-        const auto together = emulator::errors_of_all(runs, predictions);
+        const auto sources = validation::errors_by_source(runs, predictions);
+        const auto together = validation::errors_of_all(runs, predictions);
         if (console.json) {
             fmt::print("{}\n", to_json(sources, together).dump());
             return;

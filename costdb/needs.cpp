@@ -1,7 +1,7 @@
 #include "pipeweaver/costdb/needs.hpp"
 
-#include "costdb/device_facts.hpp"
-#include "costdb/table_row.hpp"
+#include "costdb/import/table_row.hpp"
+#include "costdb/tables/device_facts.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/costdb/leave_out.hpp"

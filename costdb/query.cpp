@@ -1,6 +1,6 @@
 #include "pipeweaver/costdb/query.hpp"
 
-#include "costdb/table_row.hpp"
+#include "costdb/import/table_row.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
 

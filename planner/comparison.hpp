@@ -15,7 +15,7 @@ struct Compared {
     Candidate candidate;
     std::vector<Baseline> baselines;
     std::vector<NotApplicable> not_applicable;
-    std::vector<emulator::Schedule> schedules;   ///< of the baselines
+    std::vector<schedule::Schedule> schedules;   ///< of the baselines
     std::vector<bool> split;                     ///< whether that is of the step with split backwards
     std::optional<Error> refused;                ///< does not fit at all
     search::Bound bound;                         ///< of every schedule that the request allows

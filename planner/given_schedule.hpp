@@ -13,7 +13,7 @@ namespace pipeweaver::planner {
 struct GivenSchedule {
     partition::Partition partition;  ///< whose problem it is of
     emulator::SplitChoice split;     ///< which backwards it splits
-    emulator::Schedule schedule;
+    schedule::Schedule schedule;
 };
 
 /// Reads `path`, a plan folder with replica-NNN/, or the solution file of the only replica, its problem file beside

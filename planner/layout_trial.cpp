@@ -9,6 +9,7 @@
 
 namespace pipeweaver::planner {
 
+using namespace schedule;
 using namespace emulator;
 using partition::Partition;
 

@@ -9,6 +9,7 @@
 
 namespace pipeweaver::planner {
 
+using namespace schedule;
 using namespace emulator;
 
 void merge_baselines(const Comparison& compared, Plan& plan) {

@@ -1,7 +1,7 @@
 #include "planner/perturbed.hpp"
 
 #include "pipeweaver/base/random.hpp"
-#include "pipeweaver/emulator/fixed_order.hpp"
+#include "pipeweaver/schedule/fixed_order.hpp"
 
 #include <algorithm>
 #include <array>
@@ -10,6 +10,7 @@
 
 namespace pipeweaver::planner {
 
+using namespace schedule;
 using namespace emulator;
 
 namespace {

@@ -6,6 +6,7 @@
 
 namespace pipeweaver::planner {
 
+using namespace schedule;
 using namespace emulator;
 
 namespace {

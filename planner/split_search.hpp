@@ -20,9 +20,9 @@ namespace pipeweaver::planner {
 struct Known {
     const emulator::StepProblem* whole = nullptr;
     search::Bound bound = {};                         ///< bound_of_every_choice(), if it may be split
-    std::vector<emulator::Schedule> starts;           ///< of the step
+    std::vector<schedule::Schedule> starts;           ///< of the step
     std::optional<emulator::StepProblem> split = {};  ///< split_step()
-    std::vector<emulator::Schedule> split_starts = {};
+    std::vector<schedule::Schedule> split_starts = {};
 };
 
 struct Searched {

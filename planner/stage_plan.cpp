@@ -5,6 +5,7 @@
 
 namespace pipeweaver::planner {
 
+using namespace schedule;
 using namespace emulator;
 
 namespace {

@@ -4,6 +4,7 @@
 
 namespace pipeweaver::planner {
 
+using namespace schedule;
 using namespace emulator;
 
 void add_shares(const StepProblem& step, const Schedule& schedule, TimeShares& sum) {

@@ -6,7 +6,7 @@
 namespace pipeweaver::planner {
 
 /// Adds a schedule's busy time, recomputation included, in nanoseconds.
-void add_shares(const emulator::StepProblem& step, const emulator::Schedule& schedule, TimeShares& sum);
+void add_shares(const emulator::StepProblem& step, const schedule::Schedule& schedule, TimeShares& sum);
 
 /// Makes them sum to 1.
 void normalise(TimeShares& shares);

@@ -9,7 +9,7 @@
 
 namespace pipeweaver::planner {
 
-using namespace emulator;
+using namespace schedule;
 
 namespace {
 

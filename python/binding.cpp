@@ -34,8 +34,8 @@ nb::dict as_dict(const search::Progress& progress) {
 
 }  // namespace
 
-std::optional<emulator::StopReason> Watch::ask(const search::Progress& progress) const {
-    if (control_->stopped) return emulator::StopReason::stopped;
+std::optional<schedule::StopReason> Watch::ask(const search::Progress& progress) const {
+    if (control_->stopped) return schedule::StopReason::stopped;
     const auto now = Clock::now();
     if (now - asked_ < between_questions) return std::nullopt;
     const nb::gil_scoped_acquire lock;
@@ -43,16 +43,16 @@ std::optional<emulator::StopReason> Watch::ask(const search::Progress& progress)
     if (progress_ != nullptr && !progress_->is_none() && progress.bound > Duration{}) (*progress_)(as_dict(progress));
     if (!stop_->is_none() && nb::cast<bool>(nb::bool_((*stop_)()))) control_->stopped = true;
     asked_ = Clock::now();
-    return control_->stopped ? std::optional(emulator::StopReason::stopped) : std::nullopt;
+    return control_->stopped ? std::optional(schedule::StopReason::stopped) : std::nullopt;
 }
 
 planner::Allowance Watch::allowance() const {
     return [this](double share) -> search::KeepGoing {
         const auto begun = Clock::now();
-        return [this, begun, share](const search::Progress& progress) -> std::optional<emulator::StopReason> {
+        return [this, begun, share](const search::Progress& progress) -> std::optional<schedule::StopReason> {
             if (const auto reason = ask(progress)) return reason;
             if (time_ && Clock::now() - begun >= share * std::chrono::duration<double, std::nano>(*time_))
-                return emulator::StopReason::budget;
+                return schedule::StopReason::budget;
             return std::nullopt;
         };
     };

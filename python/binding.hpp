@@ -6,8 +6,8 @@
 #pragma once
 
 #include "pipeweaver/base/parallel.hpp"
-#include "pipeweaver/emulator/solution.hpp"
 #include "pipeweaver/planner/plan_options.hpp"
+#include "pipeweaver/schedule/solution.hpp"
 
 #include <atomic>
 #include <chrono>
@@ -39,7 +39,7 @@ public:
     planner::Allowance allowance() const;
 
 private:
-    std::optional<emulator::StopReason> ask(const search::Progress& progress) const;
+    std::optional<schedule::StopReason> ask(const search::Progress& progress) const;
 
     Control* control_;
     const nb::object* stop_;
@@ -53,13 +53,13 @@ inline auto unlocked() { return nb::call_guard<nb::gil_scoped_release>(); }
 
 /// A problem as Python holds it.
 struct Problem {
-    emulator::ProblemFile file;
+    schedule::ProblemFile file;
 };
 
 /// A schedule of a problem with all that its file says.
 struct Solution {
     std::shared_ptr<const Problem> problem;
-    emulator::Solution content;
+    schedule::Solution content;
 };
 
 template <class T>

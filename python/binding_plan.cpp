@@ -51,7 +51,7 @@ struct Plan {
 
     std::shared_ptr<Problem> problem(std::size_t r) const {
         return std::make_shared<Problem>(
-            Problem{emulator::parse_problem("problem", to_json(replica(r).candidate.step.problem))});
+            Problem{schedule::parse_problem("problem", to_json(replica(r).candidate.step.problem))});
     }
 
     Solution solution(std::size_t r) const {

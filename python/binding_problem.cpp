@@ -4,8 +4,8 @@
 #include "pipeweaver/base/json.hpp"
 #include "pipeweaver/base/options.hpp"
 #include "pipeweaver/base/text.hpp"
-#include "pipeweaver/emulator/replay.hpp"
-#include "pipeweaver/emulator/stage_table.hpp"
+#include "pipeweaver/schedule/replay.hpp"
+#include "pipeweaver/schedule/stage_table.hpp"
 #include "pipeweaver/search/bounds.hpp"
 #include "python/binding.hpp"
 
@@ -22,29 +22,29 @@ namespace {
 using Shared = std::shared_ptr<const Problem>;
 
 std::shared_ptr<Problem> parse(const std::string& name, const std::string& text) {
-    return std::make_shared<Problem>(Problem{emulator::parse_problem(name, text)});
+    return std::make_shared<Problem>(Problem{schedule::parse_problem(name, text)});
 }
 
 std::shared_ptr<Problem> read(const std::string& path) {
-    return std::make_shared<Problem>(Problem{emulator::read_problem(path)});
+    return std::make_shared<Problem>(Problem{schedule::read_problem(path)});
 }
 
 // `csv`: the table in place of the file `name`. `options`: a JSON object with microbatches, capacity and link.
 std::shared_ptr<Problem> from_stages(const std::string& name, const std::optional<std::string>& csv,
                                      const std::string& options, bool for_torch) {
-    emulator::StageOptions asked;
+    schedule::StageOptions asked;
     std::optional<std::int64_t> microbatches;
     OptionTable table;
     table.integer("microbatches", microbatches, 1, 1'000'000, {});
-    table.parsed("capacity", {}, {}, [&](const std::string& text) { asked.capacity = emulator::parse_capacity(text); });
+    table.parsed("capacity", {}, {}, [&](const std::string& text) { asked.capacity = schedule::parse_capacity(text); });
     table.parsed("link", {}, {}, [&](const std::string& text) { asked.link = parse_bandwidth(text); });
     const JsonDocument document("from_stages", options);
     table.configure(document.root());
     if (!microbatches) fail(ErrorKind::input, "from_stages: microbatches: is missing, their number is needed");
     asked.microbatches = *microbatches;
     asked.for_torch = for_torch;
-    const auto stages = csv ? emulator::parse_stage_table(name, *csv) : emulator::read_stage_table(name);
-    return parse(name, to_json(emulator::stage_problem(stages, asked)));
+    const auto stages = csv ? schedule::parse_stage_table(name, *csv) : schedule::read_stage_table(name);
+    return parse(name, to_json(schedule::stage_problem(stages, asked)));
 }
 
 // A number of each task, or of each rank.
@@ -92,7 +92,7 @@ Array<std::int64_t> starts(const Solution& solution) {
 // As the schedule's modes have them.
 Array<std::int64_t> durations(const Solution& solution) {
     std::vector<std::int64_t> values;
-    const emulator::Replayer replayer(solution.problem->file.problem);
+    const schedule::Replayer replayer(solution.problem->file.problem);
     for (const auto& cost : replayer.costs(solution.content.schedule.mode)) values.push_back(cost.duration.count());
     return array(std::move(values));
 }
@@ -108,24 +108,24 @@ Array<std::int64_t> modes(const Solution& solution) {
     return array(std::vector<std::int64_t>(mode.begin(), mode.end()));
 }
 
-[[noreturn]] void cannot_run(const std::string& name, const Problem& problem, const emulator::Replay& replay) {
+[[noreturn]] void cannot_run(const std::string& name, const Problem& problem, const schedule::Replay& replay) {
     const auto& tasks = problem.file.problem.tasks;
     const std::size_t task = index(*replay.stuck_at);
     const std::string named = fmt::format("rank {}: task {} '{}'", index(tasks[task].rank), task, tasks[task].label);
-    if (replay.outcome == emulator::Outcome::out_of_memory)
+    if (replay.outcome == schedule::Outcome::out_of_memory)
         fail(ErrorKind::limit, "{}: {} does not fit: {} short", name, named, human(replay.short_by));
-    if (replay.outcome == emulator::Outcome::underflow)
+    if (replay.outcome == schedule::Outcome::underflow)
         fail(ErrorKind::limit, "{}: {} gives back {} bytes more than were taken", name, named, replay.short_by.count);
     fail(ErrorKind::limit, "{}: deadlock: {} waits for ever under this order", name, named);
 }
 
 // A solution's schedule, its times and memory worked out again.
 Solution replayed(const Shared& problem, const std::string& name, const std::string& text) {
-    const auto schedule = emulator::parse_schedule(name, text, problem->file);
-    const emulator::Replayer replayer(problem->file.problem);
+    const auto schedule = schedule::parse_schedule(name, text, problem->file);
+    const schedule::Replayer replayer(problem->file.problem);
     const auto replay = replayer.replay(schedule);
-    if (replay.outcome != emulator::Outcome::completed) cannot_run(name, *problem, replay);
-    emulator::Solution content;
+    if (replay.outcome != schedule::Outcome::completed) cannot_run(name, *problem, replay);
+    schedule::Solution content;
     content.problem = problem->file.problem.name;
     content.problem_sha256 = problem->file.sha256;
     content.schedule = schedule;
@@ -134,7 +134,7 @@ Solution replayed(const Shared& problem, const std::string& name, const std::str
     content.lower_bound = search::best_bound(replayer).value;
     content.peak = replay.peak;
     content.strategy = "replay";
-    if (content.makespan == *content.lower_bound) content.stop_reason = emulator::StopReason::optimal;
+    if (content.makespan == *content.lower_bound) content.stop_reason = schedule::StopReason::optimal;
     return {problem, std::move(content)};
 }
 
@@ -145,7 +145,7 @@ double gap(const Solution& solution) {
 }  // namespace
 
 void bind_problem(nb::module_& module) {
-    using emulator::Task;
+    using schedule::Task;
     constexpr auto own = nb::rv_policy::move;  // arrays own their numbers
     nb::class_<Problem>(module, "Problem")
         .def_static("parse", &parse, unlocked())

@@ -1,8 +1,8 @@
 // solve(): one search of a problem.
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/json.hpp"
-#include "pipeweaver/emulator/replay.hpp"
 #include "pipeweaver/planner/solve_problem.hpp"
+#include "pipeweaver/schedule/replay.hpp"
 #include "pipeweaver/search/carry_over.hpp"
 #include "python/binding.hpp"
 
@@ -26,8 +26,8 @@ struct SolveOptions {
     }
 };
 
-std::vector<emulator::Schedule> starts_from(const Solution* warm, const Problem& problem,
-                                            const emulator::Replayer& replayer) {
+std::vector<schedule::Schedule> starts_from(const Solution* warm, const Problem& problem,
+                                            const schedule::Replayer& replayer) {
     if (warm == nullptr) return {};
     if (warm->problem->file.sha256 == problem.file.sha256) return {warm->content.schedule};
     return search::carry_over(warm->problem->file.problem, warm->content.schedule, replayer);
@@ -48,7 +48,7 @@ Solution solve(const std::shared_ptr<const Problem>& problem, const std::string&
     request.max_rounds = limits.rounds();
     request.for_torch = !asked.target.empty();
     request.lower_memory = !asked.then.empty();
-    const emulator::Replayer replayer(problem->file.problem);
+    const schedule::Replayer replayer(problem->file.problem);
     request.starts = starts_from(warm, *problem, replayer);
     Control control;
     const Watch watch(control, stop, &progress, limits.time());

@@ -4,12 +4,12 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/search/bounds.hpp"
-#include "search/dip.hpp"
-#include "search/engine.hpp"
-#include "search/exact_search.hpp"
-#include "search/fitting.hpp"
-#include "search/price_bound.hpp"
-#include "search/root_bounds.hpp"
+#include "search/bounds/price_bound.hpp"
+#include "search/bounds/root_bounds.hpp"
+#include "search/construct/find_feasible.hpp"
+#include "search/dip/dip.hpp"
+#include "search/exact/exact_search.hpp"
+#include "search/improve/engine.hpp"
 
 #include <algorithm>
 
@@ -26,7 +26,7 @@ void require_strategy(std::string_view name) {
     fail(ErrorKind::input, "{}", unknown("strategy", name, names));
 }
 
-void require_rules(const emulator::Problem& problem, const Rules& rules) {
+void require_rules(const schedule::Problem& problem, const Rules& rules) {
     if (rules.fixed_order.empty()) return;
     if (rules.fixed_order.size() != problem.ranks.size())
         fail(ErrorKind::input, "rules: fixed_order has {} lists, the problem has {} ranks", rules.fixed_order.size(),
@@ -40,7 +40,7 @@ void require_rules(const emulator::Problem& problem, const Rules& rules) {
 void fill(Found& found, const Flat& flat, const Candidate& best) {
     found.schedule = as_schedule(flat, best.sequence, best.mode);
     found.replay = flat.replayer->replay(*found.schedule);
-    PIPEWEAVER_ASSERT(found.replay.outcome == emulator::Outcome::completed);
+    PIPEWEAVER_ASSERT(found.replay.outcome == schedule::Outcome::completed);
     PIPEWEAVER_ASSERT(found.replay.makespan.count() == best.energy.makespan);
     PIPEWEAVER_ASSERT(found.bound <= found.replay.makespan);
 }
@@ -135,7 +135,7 @@ private:
     // Asked between rounds.
     bool stops() {
         if (engine_.best().valid()) record(history_, progress());
-        if (engine_.optimal()) reason_ = emulator::StopReason::optimal;
+        if (engine_.optimal()) reason_ = schedule::StopReason::optimal;
         if (engine_.optimal() || rounds() >= most_rounds_) return true;
         if (!keep_going_) return false;
         const auto reason = keep_going_(progress());
@@ -153,7 +153,7 @@ private:
             limits.nodes = 2'000'000;
             exact.emplace(flat_, Exact::longest(flat_) + 1, limits);
         }
-        std::optional<emulator::Schedule> found;
+        std::optional<schedule::Schedule> found;
         while (!found && !stops()) {
             const bool exactly = exact && exact->state() == Exact::State::working;
             if (exact && exact->state() == Exact::State::proven) return why + "; nor does any other order fit";
@@ -208,7 +208,7 @@ private:
     std::uint64_t most_rounds_;
     std::vector<Improvement> history_;
     std::uint64_t first_rounds_ = 0, first_evaluations_ = 0;  // of start_anyhow()
-    emulator::StopReason reason_ = emulator::StopReason::rounds;
+    schedule::StopReason reason_ = schedule::StopReason::rounds;
 };
 
 // The published method, for comparison: nothing of ours beside it.
@@ -224,15 +224,15 @@ Found run_dip(const Flat& flat, const Options& options, const Executor& execute,
     }
     found.first = known(flat, dip.best(), dip.found_by());
     const std::uint64_t most = options.max_rounds.value_or(keep_going ? UINT64_MAX : default_rounds);
-    std::optional<emulator::StopReason> reason;
+    std::optional<schedule::StopReason> reason;
     while (!reason) {
         const Progress progress{dip.rounds(), dip.evaluations(), Duration{dip.best().energy.makespan}, found.bound,
                                 dip.found_by()};
         record(found.history, progress);
         if (dip.optimal())
-            reason = emulator::StopReason::optimal;
+            reason = schedule::StopReason::optimal;
         else if (dip.rounds() >= most || dip.exhausted())
-            reason = emulator::StopReason::rounds;
+            reason = schedule::StopReason::rounds;
         else if (keep_going)
             reason = keep_going(progress);
         if (!reason) dip.round(execute);
@@ -256,7 +256,7 @@ const std::vector<Strategy>& strategies() {
     return all;
 }
 
-Found solve(const emulator::Replayer& replayer, const Options& options, const Executor& execute,
+Found solve(const schedule::Replayer& replayer, const Options& options, const Executor& execute,
             const KeepGoing& keep_going) {
     require_strategy(options.strategy);
     require_rules(replayer.problem(), options.rules);
@@ -265,9 +265,9 @@ Found solve(const emulator::Replayer& replayer, const Options& options, const Ex
     return Solver(flat, options, execute, keep_going).run();
 }
 
-emulator::Solution solution(const Found& found, const emulator::Problem& problem, std::string sha256) {
+schedule::Solution solution(const Found& found, const schedule::Problem& problem, std::string sha256) {
     PIPEWEAVER_ASSERT(found.schedule);
-    emulator::Solution made;
+    schedule::Solution made;
     made.problem = problem.name;
     made.problem_sha256 = std::move(sha256);
     made.schedule = *found.schedule;

@@ -9,7 +9,7 @@
 #include <utility>
 
 using namespace pipeweaver;
-using namespace pipeweaver::emulator;
+using namespace pipeweaver::schedule;
 using namespace pipeweaver::search_tests;
 
 TEST_CASE("the second replay agrees with the first on schedules and on what becomes of them when tasks change places") {
@@ -29,7 +29,7 @@ TEST_CASE("the second replay agrees with the first on schedules and on what beco
         auto& order = found.schedule->order[random.below(2)];
         if (order.size() < 2) continue;
         std::swap(order[random.below(order.size())], order[random.below(order.size())]);
-        const auto replay = emulator::replay(problem, *found.schedule);
+        const auto replay = schedule::replay(problem, *found.schedule);
         const auto why = apps::refuted(problem, *found.schedule, replay.makespan);
         CHECK((why.empty()) == (replay.outcome == Outcome::completed));
         right += why.empty() ? 1 : 0;

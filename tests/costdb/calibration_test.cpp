@@ -1,5 +1,5 @@
 // The procedure behind costdb/calibration.cpp.
-#include "costdb/calibration.hpp"
+#include "costdb/tables/calibration.hpp"
 
 #include "tests/costdb/leave_out.hpp"
 

@@ -1,7 +1,7 @@
 // Points as tables, and back.
 #include "pipeweaver/costdb/export.hpp"
 
-#include "costdb/store.hpp"
+#include "costdb/store/store.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/costdb/import.hpp"
 #include "pipeweaver/costdb/stats.hpp"

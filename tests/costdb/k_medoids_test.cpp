@@ -1,5 +1,5 @@
 // A few shapes that stand for many.
-#include "costdb/k_medoids.hpp"
+#include "costdb/transfer/k_medoids.hpp"
 
 #include "pipeweaver/base/random.hpp"
 

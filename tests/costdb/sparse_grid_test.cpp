@@ -1,4 +1,4 @@
-#include "costdb/sparse_grid.hpp"
+#include "costdb/tables/sparse_grid.hpp"
 
 #include "pipeweaver/base/random.hpp"
 

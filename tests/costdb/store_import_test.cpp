@@ -1,5 +1,5 @@
-#include "costdb/outliers.hpp"
-#include "costdb/store_file.hpp"
+#include "costdb/import/outliers.hpp"
+#include "costdb/store/store_file.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/costdb/database.hpp"
 #include "pipeweaver/costdb/import.hpp"

@@ -1,7 +1,7 @@
 // A device served from another's table and a few points of its own.
 #include "pipeweaver/costdb/transfer.hpp"
 
-#include "costdb/correction.hpp"
+#include "costdb/transfer/correction.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/costdb/evaluate.hpp"
 #include "pipeweaver/costdb/leave_out.hpp"

@@ -3,12 +3,13 @@
 
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/json.hpp"
-#include "pipeweaver/emulator/replay.hpp"
+#include "pipeweaver/schedule/replay.hpp"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
 using namespace pipeweaver;
+using namespace pipeweaver::schedule;
 using namespace pipeweaver::emulator;
 
 namespace {

@@ -10,7 +10,7 @@
 #include <sstream>
 
 using namespace pipeweaver;
-using namespace pipeweaver::emulator;
+using namespace pipeweaver::schedule;
 using namespace std::chrono_literals;
 
 namespace {

@@ -1,7 +1,7 @@
 #include "pipeweaver/emit/report.hpp"
 
-#include "emit/not_applicable.hpp"
-#include "emit/report_parts.hpp"
+#include "emit/plan/not_applicable.hpp"
+#include "emit/report/report_parts.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
 #include "tests/support/parts_of_text.hpp"
@@ -50,7 +50,7 @@ Plan planned(const Request& request) {
                      [](double) { return search::KeepGoing{}; });
 }
 
-void check_bars(const std::string& figure, const emulator::Problem& problem, const emulator::Replay& replay) {
+void check_bars(const std::string& figure, const schedule::Problem& problem, const schedule::Replay& replay) {
     CHECK(count(figure, "<rect class=\"bar ") == problem.tasks.size());
     CHECK(count(figure, "<g class=\"rank\"") == problem.ranks.size());
     for (std::size_t i = 0; i < problem.tasks.size(); ++i) {
@@ -93,7 +93,7 @@ TEST_CASE("the best chain is the fastest 1f1b or interleaved that one chain of a
 
     REQUIRE(plan.best_chain);
     CHECK(plan.best_chain->candidate.partition.chains.size() == 1);
-    CHECK(plan.best_chain->replay.outcome == emulator::Outcome::completed);
+    CHECK(plan.best_chain->replay.outcome == schedule::Outcome::completed);
     CHECK(plan.best_chain->replay.makespan == plan.best_chain->baseline.makespan);
     std::vector<Duration> chains;
     for (const Baseline& one : plan.baselines)

@@ -15,19 +15,19 @@ using testing::count;
 
 namespace {
 
-emulator::Problem problem() {
+schedule::Problem problem() {
     return search_tests::random_problem({.ranks = 3, .microbatches = 7, .stages = 6, .modes = true, .items = true}, 12);
 }
 
-search::Found searched(const emulator::Problem& of, const std::string& strategy = "default") {
+search::Found searched(const schedule::Problem& of, const std::string& strategy = "default") {
     search::Options options;
     options.strategy = strategy;
     options.max_rounds = 60;
-    return search::solve(emulator::Replayer(of), options, in_order);
+    return search::solve(schedule::Replayer(of), options, in_order);
 }
 
 // A search of three improvements, the last of which is a proof. Times are multiples of an even one.
-search::Found by_hand(const emulator::Problem& of) {
+search::Found by_hand(const schedule::Problem& of) {
     auto found = searched(of);
     const Duration end = 2 * (found.replay.makespan / 2);  // a nanosecond does not matter here
     found.rounds = 99;
@@ -96,7 +96,7 @@ TEST_CASE("equal searches give an equal report, on any number of threads; names 
     of.name = "a <b> & \"c\"";
     search::Options options;
     options.max_rounds = 40;
-    const emulator::Replayer replayer(of);
+    const schedule::Replayer replayer(of);
     const auto page = emit::report(of, {}, search::solve(replayer, options, in_order));
     CHECK(page == emit::report(of, {}, search::solve(replayer, options, on_threads(4))));
     CHECK(page.find("<b>") == std::string::npos);
@@ -110,7 +110,7 @@ TEST_CASE("a search that improved nothing, or has no rounds, has a report as wel
         search::Options options;
         options.strategy = strategy;
         options.max_rounds = 0;
-        const auto found = search::solve(emulator::Replayer(of), options, in_order);
+        const auto found = search::solve(schedule::Replayer(of), options, in_order);
         const auto page = emit::report(of, {strategy, 1, "", false}, found);
         CHECK(count(page, "<path class=\"dot ") == 1);
         CHECK(page.find("the start and 0 improvements") != std::string::npos);

@@ -1,13 +1,13 @@
 // Bad problem and solution files: one line that says file, place, what is wrong and what is allowed.
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
-#include "pipeweaver/emulator/solution.hpp"
+#include "pipeweaver/schedule/solution.hpp"
 #include "tests/support/temporary.hpp"
 
 #include <doctest/doctest.h>
 
 using namespace pipeweaver;
-using namespace pipeweaver::emulator;
+using namespace pipeweaver::schedule;
 
 namespace {
 

@@ -9,6 +9,7 @@
 #include <string>
 
 using namespace pipeweaver;
+using namespace pipeweaver::schedule;
 using namespace pipeweaver::emulator;
 using testing::queries;
 

@@ -8,6 +8,7 @@
 #include <doctest/doctest.h>
 
 using namespace pipeweaver;
+using namespace pipeweaver::schedule;
 using namespace pipeweaver::emulator;
 using namespace pipeweaver::emulator::testing;
 

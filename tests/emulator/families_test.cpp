@@ -1,6 +1,6 @@
 // Networks with experts, latent and factored attention: operators, parameters and memory worked by hand.
-#include "emulator/stage_memory.hpp"
-#include "emulator/step_parts.hpp"
+#include "emulator/pricing/stage_memory.hpp"
+#include "emulator/step/step_parts.hpp"
 #include "pipeweaver/emulator/pass_cost.hpp"
 #include "pipeweaver/emulator/step.hpp"
 #include "pipeweaver/workloads/activations.hpp"
@@ -16,6 +16,7 @@
 #include <string>
 
 using namespace pipeweaver;
+using namespace pipeweaver::schedule;
 using namespace pipeweaver::emulator;
 using testing::queries;
 

@@ -1,5 +1,5 @@
 // Added cross-attention layers (Llama 3.2 vision) and heads behind a backbone (NextStep-1), by hand.
-#include "emulator/head_network.hpp"
+#include "emulator/operators/head_network.hpp"
 #include "pipeweaver/emulator/step.hpp"
 #include "pipeweaver/partition/partition.hpp"
 #include "pipeweaver/workloads/activations.hpp"
@@ -13,6 +13,7 @@
 #include <algorithm>
 
 using namespace pipeweaver;
+using namespace pipeweaver::schedule;
 using namespace pipeweaver::emulator;
 using testing::queries;
 

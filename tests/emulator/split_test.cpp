@@ -9,6 +9,7 @@
 #include <algorithm>
 
 using namespace pipeweaver;
+using namespace pipeweaver::schedule;
 using namespace pipeweaver::emulator;
 
 namespace {

@@ -1,7 +1,7 @@
 #include "pipeweaver/emulator/step.hpp"
 
 #include "pipeweaver/base/error.hpp"
-#include "pipeweaver/emulator/replay.hpp"
+#include "pipeweaver/schedule/replay.hpp"
 #include "pipeweaver/workloads/activations.hpp"
 #include "pipeweaver/workloads/counts.hpp"
 #include "tests/support/small_workload.hpp"
@@ -11,6 +11,7 @@
 #include <algorithm>
 
 using namespace pipeweaver;
+using namespace pipeweaver::schedule;
 using namespace pipeweaver::emulator;
 
 namespace {

@@ -3,7 +3,7 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
 #include "pipeweaver/base/random.hpp"
-#include "pipeweaver/emulator/replay.hpp"
+#include "pipeweaver/schedule/replay.hpp"
 #include "tests/support/random_problem.hpp"
 #include "tests/support/verifier.hpp"
 
@@ -76,9 +76,9 @@ TEST_CASE("damaged problems and solutions are read or refused, never worse") {
         CAPTURE(solution);
         const auto verdict = testing::verify(problem, solution, testing::Check::replay);
         try {
-            const auto file = emulator::parse_problem("p", problem);
-            const auto schedule = emulator::parse_schedule("s", solution, file);
-            const auto replay = emulator::replay(file.problem, schedule);
+            const auto file = schedule::parse_problem("p", problem);
+            const auto schedule = schedule::parse_schedule("s", solution, file);
+            const auto replay = schedule::replay(file.problem, schedule);
             ++read;
             // Whoever takes the same file gives the same answer (the bound is not the replay's business).
             if (verdict.ok) CHECK(replay.makespan.count() == verdict.makespan_ns);

@@ -15,6 +15,7 @@
 #include <vector>
 
 using namespace pipeweaver;
+using namespace pipeweaver::schedule;
 using namespace pipeweaver::emulator;
 
 namespace {
@@ -85,7 +86,7 @@ void check_identity(const StepInput& input, const StepProblem& step, const Sched
     }
     for (const RankMemory& rank : by_blocks.memory)
         CHECK(rank.peak == rank.fixed.total() + rank.activations + rank.transient);
-    const auto replay = emulator::replay(step.problem, schedule);
+    const auto replay = schedule::replay(step.problem, schedule);
     if (input.training.bucket == Bytes{}) CHECK(by_blocks.makespan == replay.makespan);
     for (std::size_t r = 0; r < by_blocks.memory.size(); ++r) CHECK(by_blocks.memory[r].peak == replay.peak[r]);
 }

@@ -20,7 +20,7 @@ costdb::CostDatabase costs_of(const Request& request) { return costdb::CostDatab
 search::KeepGoing until_rounds(double) { return {}; }
 
 search::KeepGoing at_once(double) {
-    return [](const search::Progress&) { return std::optional(emulator::StopReason::stopped); };
+    return [](const search::Progress&) { return std::optional(schedule::StopReason::stopped); };
 }
 
 partition::Partition dip_of(const Request& request, const costdb::CostDatabase& costs) {

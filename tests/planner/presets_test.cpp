@@ -55,9 +55,9 @@ TEST_CASE("the published set-ups plan in their own layouts, with schedules that 
         // Every module trains: each has backward passes.
         const auto& tasks = plan.replicas[0].candidate.step.problem.tasks;
         for (const auto& module : request.model.modules)
-            CHECK(std::any_of(tasks.begin(), tasks.end(), [&](const emulator::Task& task) {
+            CHECK(std::any_of(tasks.begin(), tasks.end(), [&](const schedule::Task& task) {
                 const bool backward =
-                    task.kind == emulator::TaskKind::backward || task.kind == emulator::TaskKind::input_gradient;
+                    task.kind == schedule::TaskKind::backward || task.kind == schedule::TaskKind::input_gradient;
                 return backward && task.module.find(module.name) != std::string::npos;
             }));
         CHECK(plan.mfu > 0.05);

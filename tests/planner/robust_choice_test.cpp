@@ -7,6 +7,7 @@
 #include <vector>
 
 using namespace pipeweaver;
+using namespace pipeweaver::schedule;
 using namespace pipeweaver::emulator;
 using namespace pipeweaver::planner;
 

@@ -1,8 +1,8 @@
 #include "pipeweaver/planner/robustness.hpp"
 
 #include "pipeweaver/base/random.hpp"
-#include "pipeweaver/emulator/fixed_order.hpp"
-#include "pipeweaver/emulator/stage_table.hpp"
+#include "pipeweaver/schedule/fixed_order.hpp"
+#include "pipeweaver/schedule/stage_table.hpp"
 #include "pipeweaver/search/policies.hpp"
 
 #include <doctest/doctest.h>
@@ -11,6 +11,7 @@
 #include <vector>
 
 using namespace pipeweaver;
+using namespace pipeweaver::schedule;
 using namespace pipeweaver::emulator;
 using namespace pipeweaver::planner;
 

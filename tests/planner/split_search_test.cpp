@@ -16,7 +16,7 @@
 
 using namespace pipeweaver;
 using namespace pipeweaver::planner;
-using emulator::Pair;
+using schedule::Pair;
 
 namespace {
 
@@ -37,11 +37,11 @@ Plan planned(const Request& request) {
                      [](double) { return search::KeepGoing{}; });
 }
 
-std::ptrdiff_t split_in(const emulator::Problem& problem) {
+std::ptrdiff_t split_in(const schedule::Problem& problem) {
     return std::count_if(problem.pairs.begin(), problem.pairs.end(), [](const Pair& pair) { return pair.weight; });
 }
 
-const emulator::Problem& problem_of(const Plan& plan) { return plan.replicas.front().candidate.step.problem; }
+const schedule::Problem& problem_of(const Plan& plan) { return plan.replicas.front().candidate.step.problem; }
 
 void check_verified(const Request& request, const Plan& plan) {
     std::map<std::string, std::string> files;
@@ -75,7 +75,7 @@ TEST_CASE("what is left split in a plan is split for a reason") {
     const auto& replica = plan.replicas.front();
     const auto keep = emulator::needed(problem_of(plan), *replica.found.schedule, replica.found.replay);
     const auto& first = replica.found.first->schedule;  // what the search began with is pictured, too
-    const auto there = emulator::needed(problem_of(plan), first, emulator::replay(problem_of(plan), first));
+    const auto there = emulator::needed(problem_of(plan), first, schedule::replay(problem_of(plan), first));
     for (std::size_t k = 0; k < keep.size(); ++k)
         CHECK((keep[k] || there[k]) == problem_of(plan).pairs[k].weight.has_value());
 }
@@ -136,12 +136,12 @@ emulator::StepProblem tight(std::int64_t transient) {
     auto step = testing::two_stages();
     step.problem.ranks[1].capacity = Bytes{10};
     for (std::size_t k = 0; k < step.problem.pairs.size(); k += 2) {
-        emulator::Pair& whole = step.problem.pairs[k];
+        schedule::Pair& whole = step.problem.pairs[k];
         whole.modes[0].held = step.split[k].modes[0].held = Bytes{2};
         whole.modes[0].transient = Bytes{1};
         step.split[k].modes[0].transient = Bytes{transient};
         step.split[k].modes[0].kept = Bytes{2};
-        const auto costs = emulator::costs_in(whole, whole.modes[0]);
+        const auto costs = schedule::costs_in(whole, whole.modes[0]);
         apply(step.problem.tasks[index(whole.forward)], costs[0]);
         apply(step.problem.tasks[index(whole.backward)], costs[1]);
     }
@@ -173,7 +173,7 @@ TEST_CASE("backwards stay whole where an input gradient does not fit") {
     CHECK(scarce.split);
     CHECK(scarce.found.replay.makespan == Duration{8});
     CHECK(scarce.found.bound == Duration{7});
-    CHECK(scarce.found.stop_reason == emulator::StopReason::rounds);
+    CHECK(scarce.found.stop_reason == schedule::StopReason::rounds);
 
     CHECK(!split_step(tight(9)));  // not even alone
     CHECK(!searched(tight(9), Split::always).split);
@@ -183,6 +183,6 @@ TEST_CASE("the bound of every choice is no more than any choice's makespan, and 
     const auto step = tight(1);
     const auto found = searched(step, Split::always).found;
     CHECK(found.bound == Duration{7});
-    CHECK(found.stop_reason == emulator::StopReason::optimal);
+    CHECK(found.stop_reason == schedule::StopReason::optimal);
     CHECK(bound_of_every_choice(step).value <= found.bound);
 }

@@ -1,12 +1,12 @@
 #include "pipeweaver/search/bounds.hpp"
 
-#include "search/one_machine.hpp"
+#include "search/bounds/one_machine.hpp"
 #include "tests/search/random_problem.hpp"
 
 #include <doctest/doctest.h>
 
 using namespace pipeweaver;
-using namespace pipeweaver::emulator;
+using namespace pipeweaver::schedule;
 using namespace pipeweaver::search;
 using namespace pipeweaver::search_tests;
 

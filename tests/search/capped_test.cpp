@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 
 using namespace pipeweaver;
-using namespace pipeweaver::emulator;
+using namespace pipeweaver::schedule;
 using namespace pipeweaver::search;
 using namespace pipeweaver::search_tests;
 

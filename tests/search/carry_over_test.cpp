@@ -6,7 +6,7 @@
 #include <doctest/doctest.h>
 
 using namespace pipeweaver;
-using namespace pipeweaver::emulator;
+using namespace pipeweaver::schedule;
 using namespace pipeweaver::search;
 using namespace pipeweaver::search_tests;
 
@@ -45,7 +45,7 @@ TEST_CASE("an order is carried over to batches with other times, items and micro
         const auto found = solve_rounds(previous, 5);
         if (!found.schedule) continue;
         for (const auto& schedule : carry_over(previous, *found.schedule, Replayer(next))) {
-            CHECK(emulator::replay(next, schedule).outcome == Outcome::completed);
+            CHECK(schedule::replay(next, schedule).outcome == Outcome::completed);
             ++carried_some;
         }
     }

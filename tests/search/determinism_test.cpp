@@ -1,12 +1,12 @@
 #include "pipeweaver/search/search.hpp"
-#include "search/anneal.hpp"
-#include "search/dispatch.hpp"
+#include "search/construct/dispatch.hpp"
+#include "search/improve/anneal.hpp"
 #include "tests/search/random_problem.hpp"
 
 #include <doctest/doctest.h>
 
 using namespace pipeweaver;
-using namespace pipeweaver::emulator;
+using namespace pipeweaver::schedule;
 using namespace pipeweaver::search;
 using namespace pipeweaver::search_tests;
 

@@ -1,8 +1,8 @@
-#include "search/dip.hpp"
+#include "search/dip/dip.hpp"
 
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/search/search.hpp"
-#include "search/modes.hpp"
+#include "search/instance/modes.hpp"
 #include "tests/search/random_problem.hpp"
 
 #include <doctest/doctest.h>
@@ -13,7 +13,7 @@
 #include <set>
 
 using namespace pipeweaver;
-using namespace pipeweaver::emulator;
+using namespace pipeweaver::schedule;
 using namespace pipeweaver::search;
 using namespace pipeweaver::search_tests;
 
@@ -154,7 +154,7 @@ TEST_CASE("dip never exceeds memory, is never worse than its greedy and never be
             continue;
         }
         ++solved;
-        CHECK(emulator::replay(problem, *found.schedule) == found.replay);
+        CHECK(schedule::replay(problem, *found.schedule) == found.replay);
         CHECK(found.replay.outcome == Outcome::completed);
         CHECK(found.replay.makespan <= greedy.replay.makespan);
         better_than_greedy += found.replay.makespan < greedy.replay.makespan ? 1 : 0;

@@ -1,6 +1,6 @@
-#include "search/edge_finding.hpp"
+#include "search/bounds/edge_finding.hpp"
 
-#include "search/exact.hpp"
+#include "search/exact/exact.hpp"
 #include "tests/search/random_problem.hpp"
 
 #include <doctest/doctest.h>
@@ -8,7 +8,7 @@
 #include <algorithm>
 
 using namespace pipeweaver;
-using namespace pipeweaver::emulator;
+using namespace pipeweaver::schedule;
 using namespace pipeweaver::search;
 using namespace pipeweaver::search_tests;
 

@@ -1,4 +1,4 @@
-#include "search/exact_search.hpp"
+#include "search/exact/exact_search.hpp"
 
 #include "tests/search/random_problem.hpp"
 
@@ -8,7 +8,7 @@
 #include <string>
 
 using namespace pipeweaver;
-using namespace pipeweaver::emulator;
+using namespace pipeweaver::schedule;
 using namespace pipeweaver::search;
 using namespace pipeweaver::search_tests;
 

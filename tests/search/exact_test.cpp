@@ -1,4 +1,4 @@
-#include "search/exact.hpp"
+#include "search/exact/exact.hpp"
 
 #include "pipeweaver/search/bounds.hpp"
 #include "tests/search/random_problem.hpp"
@@ -11,7 +11,7 @@
 #include <string>
 
 using namespace pipeweaver;
-using namespace pipeweaver::emulator;
+using namespace pipeweaver::schedule;
 using namespace pipeweaver::search;
 using namespace pipeweaver::search_tests;
 
@@ -228,7 +228,7 @@ TEST_CASE("the search proves small problems of the shared folder") {
 
         CHECK(found.stop_reason == StopReason::optimal);
         CHECK(found.bound == found.replay.makespan);
-        CHECK(found.replay.makespan == emulator::replay(file.problem, known).makespan);
+        CHECK(found.replay.makespan == schedule::replay(file.problem, known).makespan);
     }
 }
 

@@ -1,6 +1,6 @@
-#include "search/gap_filling.hpp"
+#include "search/construct/gap_filling.hpp"
 
-#include "search/modes.hpp"
+#include "search/instance/modes.hpp"
 #include "tests/search/random_problem.hpp"
 
 #include <doctest/doctest.h>
@@ -10,7 +10,7 @@
 #include <numeric>
 
 using namespace pipeweaver;
-using namespace pipeweaver::emulator;
+using namespace pipeweaver::schedule;
 using namespace pipeweaver::search;
 using namespace pipeweaver::search_tests;
 

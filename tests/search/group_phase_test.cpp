@@ -1,13 +1,13 @@
-#include "search/group_phase.hpp"
+#include "search/improve/group_phase.hpp"
 
-#include "search/modes.hpp"
-#include "search/priorities.hpp"
+#include "search/instance/modes.hpp"
+#include "search/instance/priorities.hpp"
 #include "tests/search/random_problem.hpp"
 
 #include <doctest/doctest.h>
 
 using namespace pipeweaver;
-using namespace pipeweaver::emulator;
+using namespace pipeweaver::schedule;
 using namespace pipeweaver::search;
 using namespace pipeweaver::search_tests;
 

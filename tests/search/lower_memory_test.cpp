@@ -5,7 +5,7 @@
 #include <doctest/doctest.h>
 
 using namespace pipeweaver;
-using namespace pipeweaver::emulator;
+using namespace pipeweaver::schedule;
 using namespace pipeweaver::search;
 using namespace pipeweaver::search_tests;
 
@@ -56,7 +56,7 @@ TEST_CASE("a second objective never costs makespan or memory, and is the same on
         ++tried;
         auto found = first, again = first;
         lower_memory(replayer, options, in_order, found);
-        CHECK(emulator::replay(problem, *found.schedule) == found.replay);
+        CHECK(schedule::replay(problem, *found.schedule) == found.replay);
         CHECK(found.replay.outcome == Outcome::completed);
         CHECK(found.replay.makespan <= first.replay.makespan);
         CHECK(largest_peak(problem, found.replay) <= largest_peak(problem, first.replay));

@@ -1,8 +1,8 @@
-#include "search/module_policies.hpp"
+#include "search/policies/module_policies.hpp"
 
 #include "pipeweaver/search/bounds.hpp"
 #include "pipeweaver/search/policies.hpp"
-#include "search/zero_bubble.hpp"
+#include "search/policies/zero_bubble.hpp"
 #include "tests/search/random_problem.hpp"
 
 #include <doctest/doctest.h>
@@ -13,7 +13,7 @@
 #include <string>
 
 using namespace pipeweaver;
-using namespace pipeweaver::emulator;
+using namespace pipeweaver::schedule;
 using namespace pipeweaver::search;
 using namespace pipeweaver::search_tests;
 

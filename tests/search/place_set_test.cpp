@@ -1,4 +1,4 @@
-#include "search/place_set.hpp"
+#include "search/instance/place_set.hpp"
 
 #include "pipeweaver/base/random.hpp"
 

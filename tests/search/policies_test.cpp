@@ -8,7 +8,7 @@
 #include <string>
 
 using namespace pipeweaver;
-using namespace pipeweaver::emulator;
+using namespace pipeweaver::schedule;
 using namespace pipeweaver::search;
 
 namespace {

@@ -1,8 +1,8 @@
-#include "search/price_bound.hpp"
+#include "search/bounds/price_bound.hpp"
 
 #include "pipeweaver/search/bounds.hpp"
-#include "search/exact.hpp"
-#include "search/root_bounds.hpp"
+#include "search/bounds/root_bounds.hpp"
+#include "search/exact/exact.hpp"
 #include "tests/search/random_problem.hpp"
 #include "tests/support/shared.hpp"
 
@@ -13,7 +13,7 @@
 #include <optional>
 
 using namespace pipeweaver;
-using namespace pipeweaver::emulator;
+using namespace pipeweaver::schedule;
 using namespace pipeweaver::search;
 using namespace pipeweaver::search_tests;
 

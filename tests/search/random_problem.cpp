@@ -1,12 +1,12 @@
 #include "tests/search/random_problem.hpp"
 
-#include "pipeweaver/emulator/problem.hpp"
+#include "pipeweaver/schedule/problem.hpp"
 
 #include <algorithm>
 
 namespace pipeweaver::search_tests {
 
-using namespace pipeweaver::emulator;
+using namespace pipeweaver::schedule;
 
 namespace {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "pipeweaver/base/random.hpp"
-#include "pipeweaver/emulator/replay.hpp"
+#include "pipeweaver/schedule/replay.hpp"
 #include "tests/support/random_problem.hpp"
 
 #include <optional>
@@ -19,10 +19,10 @@ Shape shape_in_turn(std::uint64_t number);
 /// capacity.
 Shape three_ranks_in_turn(std::uint64_t number);
 
-/// The n-th problem of a shape. It passes emulator::validate(), but no schedule of it need fit.
-emulator::Problem random_problem(const Shape& shape, std::uint64_t number);
+/// The n-th problem of a shape. It passes schedule::validate(), but no schedule of it need fit.
+schedule::Problem random_problem(const Shape& shape, std::uint64_t number);
 
 /// The smallest makespan of all schedules and modes that fit; nothing if none does. Pre: a dozen tasks at most.
-std::optional<Duration> best_by_force(const emulator::Problem& problem);
+std::optional<Duration> best_by_force(const schedule::Problem& problem);
 
 }  // namespace pipeweaver::search_tests

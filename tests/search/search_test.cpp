@@ -12,7 +12,7 @@
 #include <filesystem>
 
 using namespace pipeweaver;
-using namespace pipeweaver::emulator;
+using namespace pipeweaver::schedule;
 using namespace pipeweaver::search;
 using namespace pipeweaver::search_tests;
 
@@ -33,7 +33,7 @@ void check_found(const Problem& problem, const Found& found) {
             ++count[index(task)];
         }
     CHECK(count == std::vector<int>(problem.tasks.size(), 1));
-    const auto replay = emulator::replay(problem, *found.schedule);
+    const auto replay = schedule::replay(problem, *found.schedule);
     CHECK(replay == found.replay);
     CHECK(replay.outcome == Outcome::completed);
     for (std::size_t r = 0; r < problem.ranks.size(); ++r)
@@ -197,7 +197,7 @@ TEST_CASE("the instances of the shared folder are solved within memory, near the
         const auto known = read_schedule(folder / (name + ".solution.json.gz"), file);
         const auto found = solve_rounds(file.problem, 160);
         check_found(file.problem, found);
-        const auto best = emulator::replay(file.problem, known).makespan;
+        const auto best = schedule::replay(file.problem, known).makespan;
         CHECK(found.bound <= best);
         CHECK(relative_gap(found.replay.makespan, best) < 0.08);
     }

@@ -10,6 +10,7 @@ namespace pipeweaver::testing {
 /// Two stages on two ranks, two microbatches; a forward takes 1, rank 0's second one `slow`, a backward 2 (or I 1 and W
 /// 1). Ids: 4 * microbatch + (0: F0, 1: F1, 2: B1, 3: B0); W1 of the microbatches are 8 and 9.
 inline emulator::StepProblem two_stages(std::int64_t slow = 1) {
+    using namespace schedule;
     using namespace emulator;
     const auto id = [](std::uint32_t number) { return TaskId{number}; };
     StepProblem step;

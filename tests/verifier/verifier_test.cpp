@@ -3,7 +3,7 @@
 
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
-#include "pipeweaver/emulator/replay.hpp"
+#include "pipeweaver/schedule/replay.hpp"
 #include "tests/support/mutate.hpp"
 #include "tests/support/random_problem.hpp"
 #include "tests/support/referee.hpp"
@@ -106,7 +106,7 @@ TEST_CASE("the random instances are many kinds of problem, and valid") {
 
         CHECK(line(verify(problem, solution)).substr(0, 3) == "ok ");
 
-        const auto file = emulator::parse_problem("random", problem).problem;
+        const auto file = schedule::parse_problem("random", problem).problem;
         for (const auto& task : file.tasks) kinds.insert(letter(task.kind));
         with["pairs"] += !file.pairs.empty();
         with["no pairs"] += file.pairs.empty();
@@ -172,13 +172,13 @@ TEST_CASE("the emulator replays every valid instance to the verifier's times and
     for (std::uint64_t seed = 1; seed <= instances; ++seed) {
         CAPTURE(seed);
         const auto [problem, solution] = random_instance(seed);
-        const auto file = emulator::parse_problem("random", problem);
-        const auto schedule = emulator::parse_schedule("solution", solution, file);
+        const auto file = schedule::parse_problem("random", problem);
+        const auto schedule = schedule::parse_schedule("solution", solution, file);
 
-        const auto replay = emulator::replay(file.problem, schedule);
+        const auto replay = schedule::replay(file.problem, schedule);
         const auto verdict = verify(problem, solution, Check::replay);
 
-        CHECK(replay.outcome == emulator::Outcome::completed);
+        CHECK(replay.outcome == schedule::Outcome::completed);
         CHECK(replay.makespan.count() == verdict.makespan_ns);
         CHECK(counts(replay.peak) == verdict.peak_bytes);
         CHECK(counts(replay.start) == verdict.start_ns);
@@ -193,9 +193,9 @@ TEST_CASE("the emulator refuses or fails to replay what the verifier refuses to 
         const bool ok = verify(instance.problem, instance.solution, Check::replay).ok;
         bool replayed = false;
         try {
-            const auto file = emulator::parse_problem("random", instance.problem);
-            const auto schedule = emulator::parse_schedule("solution", instance.solution, file);
-            replayed = emulator::replay(file.problem, schedule).outcome == emulator::Outcome::completed;
+            const auto file = schedule::parse_problem("random", instance.problem);
+            const auto schedule = schedule::parse_schedule("solution", instance.solution, file);
+            replayed = schedule::replay(file.problem, schedule).outcome == schedule::Outcome::completed;
         } catch (const Error&) {
             replayed = false;
         }
@@ -212,16 +212,16 @@ TEST_CASE("what the emulator writes it reads again, and the verifier accepts") {
     for (std::uint64_t seed = 1; seed <= instances; ++seed) {
         CAPTURE(seed);
         const auto [problem, solution] = random_instance(seed);
-        const auto first = emulator::parse_problem("random", problem);
+        const auto first = schedule::parse_problem("random", problem);
         const auto written = to_json(first.problem);
-        const auto again = emulator::parse_problem("again", written);
-        const auto schedule = emulator::parse_schedule("solution", solution, first);
-        const auto replay = emulator::replay(first.problem, schedule);
-        const auto text = to_json(emulator::Solution{again.problem.name, again.sha256, schedule, replay.start,
+        const auto again = schedule::parse_problem("again", written);
+        const auto schedule = schedule::parse_schedule("solution", solution, first);
+        const auto replay = schedule::replay(first.problem, schedule);
+        const auto text = to_json(schedule::Solution{again.problem.name, again.sha256, schedule, replay.start,
                                                      replay.makespan, replay.makespan, replay.peak, "list"});
 
         CHECK(to_json(again.problem) == written);
-        CHECK(emulator::parse_schedule("text", text, again) == schedule);
+        CHECK(schedule::parse_schedule("text", text, again) == schedule);
         CHECK(line(verify(written, text)).substr(0, 3) == "ok ");
         questions.push_back({written, text, Check::everything});
         digests.push_back(again.sha256);
@@ -255,8 +255,8 @@ TEST_CASE("all reference schedules verify, and replay to what they claim") {
         const auto verdict = verify(read_file(problem_path), read_file(entry.path()));
         CHECK(line(verdict).substr(0, 3) == "ok ");
 
-        const auto file = emulator::read_problem(problem_path);
-        const auto replay = emulator::replay(file.problem, emulator::read_schedule(entry.path(), file));
+        const auto file = schedule::read_problem(problem_path);
+        const auto replay = schedule::replay(file.problem, schedule::read_schedule(entry.path(), file));
         CHECK(replay.makespan.count() <= verdict.makespan_ns);
         CHECK(counts(replay.peak) == verdict.peak_bytes);
         ++seen;

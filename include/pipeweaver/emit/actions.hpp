@@ -7,9 +7,9 @@
 //              the same order on both sides, which cannot deadlock and needs no tags (they are given all the same).
 #pragma once
 
-#include "pipeweaver/emulator/replay.hpp"
 #include "pipeweaver/emulator/step.hpp"
 #include "pipeweaver/planner/plan.hpp"
+#include "pipeweaver/schedule/replay.hpp"
 
 #include <string>
 #include <utility>
@@ -43,22 +43,22 @@ struct ReplicaData {
 [[nodiscard]] ReplicaData replica_data(const planner::Request& request, const planner::Plan& plan, std::size_t replica);
 
 /// Pre: `replay` is of `schedule` on `step.problem` and completed. `modes` names the pairs' modes.
-[[nodiscard]] std::string actions(const emulator::StepProblem& step, const emulator::Schedule& schedule,
-                                  const emulator::Replay& replay, const std::vector<emulator::Recompute>& modes,
+[[nodiscard]] std::string actions(const emulator::StepProblem& step, const schedule::Schedule& schedule,
+                                  const schedule::Replay& replay, const std::vector<emulator::Recompute>& modes,
                                   const ReplicaData& data);
 
 /// The same for any solved problem whose tasks say stage and microbatch: an edge from forward to forward is a tensor of
 /// unknown shape, one from backward to backward its gradient. Throws Error{limit} where the problem does not say enough
 /// (its stages, a task's stage or microbatch) or has tasks X.
-[[nodiscard]] std::string actions(const emulator::Problem& problem, const emulator::Schedule& schedule);
+[[nodiscard]] std::string actions(const schedule::Problem& problem, const schedule::Schedule& schedule);
 
 /// Per rank: the most forward passes whose activations are alive at once. Recomputed whole, a pass has none between its
 /// forward and its backward.
-[[nodiscard]] std::vector<std::int64_t> most_alive(const emulator::Problem& problem, const emulator::Schedule& schedule,
+[[nodiscard]] std::vector<std::int64_t> most_alive(const schedule::Problem& problem, const schedule::Schedule& schedule,
                                                    const std::vector<emulator::Recompute>& modes);
 
 /// Per rank: most bytes that wait in receive buffers at once under the order above.
 [[nodiscard]] std::vector<Bytes> receive_buffers_needed(const emulator::StepProblem& step,
-                                                        const emulator::Replay& replay);
+                                                        const schedule::Replay& replay);
 
 }  // namespace pipeweaver::emit

@@ -36,9 +36,9 @@ void remove_older_torch(const std::filesystem::path& folder, const std::vector<F
 [[nodiscard]] std::string plan_table(const planner::Request& request, const planner::Plan& plan);
 
 /// A solved problem for a program: makespan, bound, gap, how it was found. Pre: found.schedule.
-[[nodiscard]] nlohmann::ordered_json solution_answer(const emulator::Problem& problem, const search::Found& found);
+[[nodiscard]] nlohmann::ordered_json solution_answer(const schedule::Problem& problem, const search::Found& found);
 
 /// A solved problem for a person.
-[[nodiscard]] std::string solution_table(const emulator::Problem& problem, const search::Found& found);
+[[nodiscard]] std::string solution_table(const schedule::Problem& problem, const search::Found& found);
 
 }  // namespace pipeweaver::emit

@@ -30,6 +30,6 @@ struct SearchAsked {
 
 /// How a search went, round by round, and the schedules it began and ended with. Pre: `found` is of `problem` and has a
 /// schedule, from search::solve().
-[[nodiscard]] std::string report(const emulator::Problem& problem, const SearchAsked& how, const search::Found& found);
+[[nodiscard]] std::string report(const schedule::Problem& problem, const SearchAsked& how, const search::Found& found);
 
 }  // namespace pipeweaver::emit

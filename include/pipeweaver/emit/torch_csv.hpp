@@ -4,7 +4,7 @@
 // where that changes no start, since the runtime does not merge them; else B would send its gradient later.
 #pragma once
 
-#include "pipeweaver/emulator/solution.hpp"
+#include "pipeweaver/schedule/solution.hpp"
 
 #include <string>
 
@@ -16,6 +16,6 @@ struct TorchFiles {
 };
 
 /// Throws Error{limit} naming the rule and the task if PyTorch cannot run the problem or this order of it.
-[[nodiscard]] TorchFiles torch_csv(const emulator::Problem& problem, const emulator::Schedule& schedule);
+[[nodiscard]] TorchFiles torch_csv(const schedule::Problem& problem, const schedule::Schedule& schedule);
 
 }  // namespace pipeweaver::emit

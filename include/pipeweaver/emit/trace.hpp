@@ -5,14 +5,14 @@
 // join by name.
 #pragma once
 
-#include "pipeweaver/emulator/replay.hpp"
+#include "pipeweaver/schedule/replay.hpp"
 
 #include <string>
 
 namespace pipeweaver::emit {
 
 /// Pre: `replay` is of `schedule` and completed. Time stamps in microseconds with three decimals.
-[[nodiscard]] std::string chrome_trace(const emulator::Replayer& replayer, const emulator::Schedule& schedule,
-                                       const emulator::Replay& replay);
+[[nodiscard]] std::string chrome_trace(const schedule::Replayer& replayer, const schedule::Schedule& schedule,
+                                       const schedule::Replay& replay);
 
 }  // namespace pipeweaver::emit

@@ -8,8 +8,8 @@
 // Threads      any number of calls at once.
 #pragma once
 
-#include "pipeweaver/emulator/replay.hpp"
 #include "pipeweaver/emulator/step.hpp"
+#include "pipeweaver/schedule/replay.hpp"
 
 #include <array>
 #include <optional>
@@ -78,8 +78,8 @@ struct EmulationOptions {
 
 /// Emulates `schedule` of step = build_step(input). Pre: the schedule completes on the problem. Throws Error{input}
 /// where times exceed 63 bits.
-[[nodiscard]] ReplicaEmulation emulate(const StepInput& input, const StepProblem& step, const Schedule& schedule,
-                                       const EmulationOptions& options = {});
+[[nodiscard]] ReplicaEmulation emulate(const StepInput& input, const StepProblem& step,
+                                       const schedule::Schedule& schedule, const EmulationOptions& options = {});
 
 /// A kernel as it ran.
 struct TracedKernel {
@@ -92,6 +92,6 @@ struct TracedKernel {
 
 /// The kernels of a rank, by start; what stands behind its last task is one. Pre: as emulate().
 [[nodiscard]] std::vector<TracedKernel> kernels_of(const StepInput& input, const StepProblem& step,
-                                                   const Schedule& schedule, RankId rank);
+                                                   const schedule::Schedule& schedule, RankId rank);
 
 }  // namespace pipeweaver::emulator

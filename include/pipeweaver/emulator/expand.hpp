@@ -2,7 +2,7 @@
 #pragma once
 
 #include "pipeweaver/emulator/operator_graph.hpp"
-#include "pipeweaver/emulator/replay.hpp"
+#include "pipeweaver/schedule/replay.hpp"
 
 #include <span>
 #include <vector>
@@ -21,11 +21,11 @@ struct Expanded {
 /// it has ended on all streams, its outputs are there, and what it waits for has come; a transfer of no lag is no
 /// kernel. Pre: the schedule completes; per task a graph with at least one kernel, all of `streams` streams; its inputs
 /// are there when the task begins.
-[[nodiscard]] Expanded expand(const Replayer& replayer, const Schedule& schedule,
+[[nodiscard]] Expanded expand(const schedule::Replayer& replayer, const schedule::Schedule& schedule,
                               std::span<const OperatorGraph* const> graphs, std::uint32_t streams);
 
 /// Makespan of the kernels, tails of ranks included: the one of replaying tasks that last as long as their graphs'
 /// blocks.
-[[nodiscard]] Duration makespan_of(const Expanded& expanded, const Problem& problem);
+[[nodiscard]] Duration makespan_of(const Expanded& expanded, const schedule::Problem& problem);
 
 }  // namespace pipeweaver::emulator

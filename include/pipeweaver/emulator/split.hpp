@@ -10,8 +10,8 @@
 //              wait as a W could. A backward without weight gradient (frozen modules).
 #pragma once
 
-#include "pipeweaver/emulator/replay.hpp"
 #include "pipeweaver/emulator/step.hpp"
+#include "pipeweaver/schedule/replay.hpp"
 
 #include <vector>
 
@@ -28,17 +28,20 @@ using SplitChoice = std::vector<bool>;
 [[nodiscard]] StepProblem split_backwards(const StepProblem& step, const SplitChoice& choice);
 
 /// A schedule of `split` = split_backwards(whole, ...) for one of `whole`: each W directly behind its I.
-[[nodiscard]] Schedule with_weights(const Problem& split, const Schedule& whole);
+[[nodiscard]] schedule::Schedule with_weights(const schedule::Problem& split, const schedule::Schedule& whole);
 
 /// Per task: an I whose W runs directly behind it, and nothing that waits for I starts before it could with B: it may
 /// run as B without changing any start. Pre: `replay` is of `schedule` and completed.
-[[nodiscard]] std::vector<bool> joinable(const Problem& problem, const Schedule& schedule, const Replay& replay);
+[[nodiscard]] std::vector<bool> joinable(const schedule::Problem& problem, const schedule::Schedule& schedule,
+                                         const schedule::Replay& replay);
 
 /// The pairs that a schedule of `split` gains by being split: whose I is not joinable().
-[[nodiscard]] SplitChoice needed(const Problem& split, const Schedule& schedule, const Replay& replay);
+[[nodiscard]] SplitChoice needed(const schedule::Problem& split, const schedule::Schedule& schedule,
+                                 const schedule::Replay& replay);
 
 /// `schedule` of `split` as one of `kept` = split_backwards(whole, keep), the other backwards whole again. Pre: `keep`
 /// is true wherever needed() is.
-[[nodiscard]] Schedule merged(const Problem& split, const Schedule& schedule, const Problem& kept);
+[[nodiscard]] schedule::Schedule merged(const schedule::Problem& split, const schedule::Schedule& schedule,
+                                        const schedule::Problem& kept);
 
 }  // namespace pipeweaver::emulator

@@ -6,8 +6,8 @@
 
 #include "pipeweaver/emulator/layer_costs.hpp"
 #include "pipeweaver/emulator/pass_cost.hpp"
-#include "pipeweaver/emulator/problem.hpp"
 #include "pipeweaver/emulator/training.hpp"
+#include "pipeweaver/schedule/problem.hpp"
 #include "pipeweaver/workloads/batch.hpp"
 #include "pipeweaver/workloads/counts.hpp"
 
@@ -72,12 +72,12 @@ struct StaticMemory {
 
 /// What a pair's backward can be split into; see split.hpp.
 struct SplitBackward {
-    std::vector<Mode> modes;  ///< in place of the pair's own; none: it is not worth splitting
-    PassCost input, weight;   ///< of I and W in mode 0
+    std::vector<schedule::Mode> modes;  ///< in place of the pair's own; none: it is not worth splitting
+    PassCost input, weight;             ///< of I and W in mode 0
 };
 
 struct StepProblem {
-    Problem problem;
+    schedule::Problem problem;
     std::vector<PassCost> cost;        ///< per task, in mode 0
     std::vector<PassCost> recompute;   ///< per task: a full forward of its layers again; zero for forwards, and where
                                        ///< StepInput has one mode and no splits

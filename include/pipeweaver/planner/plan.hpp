@@ -91,8 +91,8 @@ struct ReplicaPlan {
 struct BaselinePlan {
     Baseline baseline;
     Candidate candidate;
-    emulator::Schedule schedule;
-    emulator::Replay replay;
+    schedule::Schedule schedule;
+    schedule::Replay replay;
 };
 
 /// A policy on a chain of padded microbatches, under PyTorch's rules, with the recomputation that is fastest.

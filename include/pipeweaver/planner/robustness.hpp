@@ -8,8 +8,8 @@
 #pragma once
 
 #include "pipeweaver/base/parallel.hpp"
-#include "pipeweaver/emulator/solution.hpp"
 #include "pipeweaver/emulator/step.hpp"
+#include "pipeweaver/schedule/solution.hpp"
 
 #include <array>
 #include <cstdint>
@@ -24,7 +24,7 @@ namespace pipeweaver::planner {
 /// A schedule of one replica. Both must outlive the call. Pre: its replay completes.
 struct Scheduled {
     const emulator::StepProblem* step = nullptr;
-    const emulator::Schedule* schedule = nullptr;
+    const schedule::Schedule* schedule = nullptr;
 };
 
 /// All replicas of a plan or a baseline.

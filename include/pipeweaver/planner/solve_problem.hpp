@@ -16,13 +16,13 @@ struct SolveRequest {
     std::optional<std::uint64_t> max_rounds;
     bool for_torch = false;     ///< keep the rules of PyTorch's runtime
     bool lower_memory = false;  ///< then the largest peak, at the makespan found
-    std::vector<emulator::Schedule> starts;
+    std::vector<schedule::Schedule> starts;
 };
 
 /// Searches. Seven tenths of the time go to the makespan if a second objective follows. The answer may have no
 /// schedule; why_not then says why. Throws Error{limit} "torch-csv: ..." where PyTorch's runtime cannot run the
 /// problem, and as search::solve().
-[[nodiscard]] search::Found solve_problem(const emulator::Replayer& replayer, const SolveRequest& request,
+[[nodiscard]] search::Found solve_problem(const schedule::Replayer& replayer, const SolveRequest& request,
                                           const Executor& execute, const Allowance& allowance);
 
 }  // namespace pipeweaver::planner

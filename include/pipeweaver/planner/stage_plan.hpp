@@ -3,8 +3,8 @@
 // Determinism  as planner::make_plan().
 #pragma once
 
-#include "pipeweaver/emulator/stage_table.hpp"
 #include "pipeweaver/planner/plan.hpp"
+#include "pipeweaver/schedule/stage_table.hpp"
 #include "pipeweaver/search/policies.hpp"
 
 #include <optional>
@@ -14,8 +14,8 @@
 namespace pipeweaver::planner {
 
 struct StageRequest {
-    emulator::StageTable table;
-    emulator::StageOptions options;  ///< with `for_torch` the plan itself keeps PyTorch's rules
+    schedule::StageTable table;
+    schedule::StageOptions options;  ///< with `for_torch` the plan itself keeps PyTorch's rules
     std::string strategy = "default";
     std::uint64_t seed = 1;
     std::optional<std::uint64_t> max_rounds;  ///< of each search
@@ -29,7 +29,7 @@ struct StagePolicy {
 
 /// A schedule with the problem that it solves.
 struct StageSchedule {
-    emulator::Problem problem;
+    schedule::Problem problem;
     search::Found found;  ///< no schedule: why_not says which rank and how many bytes
 };
 

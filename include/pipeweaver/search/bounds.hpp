@@ -1,7 +1,7 @@
 // Lower bounds on the makespan: numbers that no schedule of a problem can beat, and the one formula for a gap.
 #pragma once
 
-#include "pipeweaver/emulator/replay.hpp"
+#include "pipeweaver/schedule/replay.hpp"
 
 #include <string>
 #include <vector>
@@ -14,10 +14,10 @@ struct Bound {
 };
 
 /// Every bound the module knows, in a fixed order, each with the smallest duration of a task over its modes.
-[[nodiscard]] std::vector<Bound> lower_bounds(const emulator::Replayer& replayer);
+[[nodiscard]] std::vector<Bound> lower_bounds(const schedule::Replayer& replayer);
 
 /// The largest of them.
-[[nodiscard]] Bound best_bound(const emulator::Replayer& replayer);
+[[nodiscard]] Bound best_bound(const schedule::Replayer& replayer);
 
 /// (found - bound) / bound: 0 is proven best. Pre: bound > 0. The only place in the project that computes a gap.
 [[nodiscard]] double relative_gap(Duration found, Duration bound);

@@ -3,7 +3,7 @@
 // Determinism  equal arguments give equal schedules.
 #pragma once
 
-#include "pipeweaver/emulator/replay.hpp"
+#include "pipeweaver/schedule/replay.hpp"
 
 #include <vector>
 
@@ -16,8 +16,8 @@ namespace pipeweaver::search {
 /// that do.
 /// Empty where no safe order of microbatches is known, or no task has a like.
 /// Pre: `schedule` is a schedule of `previous` that runs. Time O((tasks + edges) log tasks).
-[[nodiscard]] std::vector<emulator::Schedule> carry_over(const emulator::Problem& previous,
-                                                         const emulator::Schedule& schedule,
-                                                         const emulator::Replayer& next);
+[[nodiscard]] std::vector<schedule::Schedule> carry_over(const schedule::Problem& previous,
+                                                         const schedule::Schedule& schedule,
+                                                         const schedule::Replayer& next);
 
 }  // namespace pipeweaver::search

@@ -7,14 +7,14 @@ namespace pipeweaver::search {
 
 /// What is made small: the largest peak of a rank as a part of its capacity; where a rank has no capacity, the largest
 /// peak in bytes. Of several with the same, the smaller sum of peaks.
-[[nodiscard]] double largest_peak(const emulator::Problem& problem, const emulator::Replay& replay);
+[[nodiscard]] double largest_peak(const schedule::Problem& problem, const schedule::Replay& replay);
 
 /// Changes the schedule in `found` by annealing over single steps that leave its makespan as it is, or smaller, and its
 /// rules kept. The number of rounds depends on `found` alone (20, and one for every four that found it; 100 where that
 /// was optimal), so that (problem, options, found.rounds) decide the result. `keep_going` is asked between rounds only
 /// whether to stop for good: a time limit belongs to the search before, which should leave some of it. Pre:
 /// found.schedule, from solve() with the same options.
-void lower_memory(const emulator::Replayer& replayer, const Options& options, const Executor& execute, Found& found,
+void lower_memory(const schedule::Replayer& replayer, const Options& options, const Executor& execute, Found& found,
                   const KeepGoing& keep_going = {});
 
 }  // namespace pipeweaver::search

@@ -1,7 +1,7 @@
 // Known schedules by name: for comparison, and as starts of the search.
 #pragma once
 
-#include "pipeweaver/emulator/replay.hpp"
+#include "pipeweaver/schedule/replay.hpp"
 
 #include <optional>
 #include <string>
@@ -12,8 +12,8 @@ namespace pipeweaver::search {
 
 /// What a policy says of a problem: a schedule that runs within every rank's memory, or why there is none.
 struct PolicyResult {
-    std::optional<emulator::Schedule> schedule;
-    emulator::Replay replay;  ///< of `schedule`, completed; empty otherwise
+    std::optional<schedule::Schedule> schedule;
+    schedule::Replay replay;  ///< of `schedule`, completed; empty otherwise
     std::string why_not;      ///< empty with a schedule
 };
 
@@ -28,6 +28,6 @@ struct Policy {
 
 /// Applies the policy. A problem with modes gets the fastest uniform mode that fits.
 /// Throws Error{input} for an unknown name, naming the nearest.
-[[nodiscard]] PolicyResult apply_policy(std::string_view name, const emulator::Replayer& replayer);
+[[nodiscard]] PolicyResult apply_policy(std::string_view name, const schedule::Replayer& replayer);
 
 }  // namespace pipeweaver::search

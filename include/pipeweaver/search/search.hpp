@@ -6,7 +6,7 @@
 #pragma once
 
 #include "pipeweaver/base/parallel.hpp"
-#include "pipeweaver/emulator/replay.hpp"
+#include "pipeweaver/schedule/replay.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -34,7 +34,7 @@ struct Options {
     std::uint64_t seed = 1;
     std::optional<std::uint64_t> max_rounds;  ///< the reproducible budget; nothing: until `keep_going` says no
     Rules rules;
-    std::vector<emulator::Schedule> starts;  ///< schedules to begin with; those that do not run are passed over
+    std::vector<schedule::Schedule> starts;  ///< schedules to begin with; those that do not run are passed over
     NearWanted near;                         ///< changes nothing of the search
 };
 
@@ -49,7 +49,7 @@ struct Progress {
 
 /// A schedule and what found it.
 struct Known {
-    emulator::Schedule schedule;
+    schedule::Schedule schedule;
     Duration makespan{};
     std::string strategy;
 };
@@ -64,13 +64,13 @@ struct Improvement {
 };
 
 struct Found {
-    std::optional<emulator::Schedule> schedule;  ///< nothing: no schedule that fits was found
+    std::optional<schedule::Schedule> schedule;  ///< nothing: no schedule that fits was found
     std::string why_not;                         ///< then: which rank, how many bytes
-    emulator::Replay replay;                     ///< of `schedule`
+    schedule::Replay replay;                     ///< of `schedule`
     Duration bound{};
     std::string bound_name;
     std::string strategy;  ///< what found the schedule
-    emulator::StopReason stop_reason = emulator::StopReason::rounds;
+    schedule::StopReason stop_reason = schedule::StopReason::rounds;
     std::uint64_t rounds = 0;
     std::uint64_t evaluations = 0;
     std::optional<Known> first;        ///< the best of the starts: what the search began with
@@ -87,7 +87,7 @@ struct Strategy {
 [[nodiscard]] const std::vector<Strategy>& strategies();
 
 /// Why a search must end; nothing: go on.
-using KeepGoing = std::function<std::optional<emulator::StopReason>(const Progress&)>;
+using KeepGoing = std::function<std::optional<schedule::StopReason>(const Progress&)>;
 
 /// Rounds of a search that has neither `max_rounds` nor `keep_going`.
 inline constexpr std::uint64_t default_rounds = 200;
@@ -99,10 +99,10 @@ inline constexpr std::uint32_t most_tasks_in_rounds = 50'000;
 /// Throws Error{input} for an unknown strategy, naming the nearest. Without `max_rounds` and `keep_going` it ends after
 /// `default_rounds`. Found.rounds counts from after the starts (given ones, policies, list schedules), which are always
 /// tried: 0 rounds give the best of them. Throws Error{input} for rules that contradict the problem.
-[[nodiscard]] Found solve(const emulator::Replayer& replayer, const Options& options, const Executor& execute,
+[[nodiscard]] Found solve(const schedule::Replayer& replayer, const Options& options, const Executor& execute,
                           const KeepGoing& keep_going = {});
 
 /// The solution file of what was found. Pre: found.schedule.
-[[nodiscard]] emulator::Solution solution(const Found& found, const emulator::Problem& problem, std::string sha256);
+[[nodiscard]] schedule::Solution solution(const Found& found, const schedule::Problem& problem, std::string sha256);
 
 }  // namespace pipeweaver::search

@@ -1,0 +1,129 @@
+// pipeweaver costdb calibrate: a device's costs from another's and a few measurements.
+#include "apps/console.hpp"
+#include "apps/costdb/calibrate_steps.hpp"
+#include "apps/costdb/costdb_commands.hpp"
+#include "apps/manual.hpp"
+#include "pipeweaver/base/csv.hpp"
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/files.hpp"
+#include "pipeweaver/costdb/needs.hpp"
+#include "pipeweaver/costdb/transfer.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/core.h>
+
+namespace pipeweaver::apps {
+
+namespace {
+
+using costdb::CostDatabase;
+
+struct Calibrate {
+    explicit Calibrate(CLI::App& app) : options(app) {
+        options.group("The device");
+        options.text("device", device, "DEVICE", "the device to be served");
+        options.text("database", database, "FILE", "costs to start from (default: the embedded tables)");
+        options.group("From another device's table");
+        options.text("donor", donor, "DEVICE", "the device whose GEMM table is carried over");
+        options.text(
+            "needs", needs, "FILE",
+            "gemm.csv of `costdb needs`, or dtype,m,n,k[,pass][,batch][,times] (default: the donor's big ones)");
+        options.integer("points", points, static_cast<std::int64_t>(costdb::fewest_measured), 1000,
+                        "shapes to measure at most (default: 32)");
+        options.text("out-shapes", out_shapes, "FILE", "write the shapes to measure, as `costdb import` reads them");
+        options.text("measured", measured, "FILE", "those shapes with latency_us");
+        options.text("origin", origin, "TEXT", "who measured them (default: own measurement)");
+        options.text("licence", licence, "TEXT", "of the numbers (default: unstated)");
+        options.group("From measured steps");
+        options.text("steps", steps, "FILE",
+                     "steps: compute_s,tp_exposed_s,other_s,measured_s, the first two without in-situ factors");
+        options.group("The answer");
+        options.text("out", out, "FILE", "database to write; zipped if it ends in .gz");
+    }
+
+    void run() {
+        options.apply();
+        if (device.empty()) fail(ErrorKind::input, "--device: is missing, the device to be served is needed");
+        if (!steps.empty()) return calibrate_steps(steps, device, database, required_out());
+        if (donor.empty())
+            fail(ErrorKind::input,
+                 "costdb calibrate: give --donor DEVICE (a transfer) or --steps FILE (in-situ factors)");
+        const auto from = database.empty() ? CostDatabase::embedded(donor) : CostDatabase::read(database, donor);
+        if (out_shapes.empty() == measured.empty())
+            fail(ErrorKind::input,
+                 "costdb calibrate: give either --out-shapes FILE (what to measure) or --measured FILE");
+        if (measured.empty())
+            choose(from);
+        else
+            carry_over(from);
+    }
+
+    const std::string& required_out() const {
+        if (out.empty()) fail(ErrorKind::input, "--out: is missing, a database to write is needed");
+        return out;
+    }
+
+    void choose(const CostDatabase& from) const {
+        const auto wanted =
+            needs.empty() ? costdb::big_gemms(from, device) : costdb::needed_gemms(CsvTable::read(needs));
+        const auto shapes = costdb::shapes_to_measure(from, wanted, static_cast<std::size_t>(points));
+        write_files({{out_shapes, costdb::shapes_csv(shapes)}});
+        fmt::print("{} of {} shapes -> {}\nmeasure them on {}, add latency_us, and give them to --measured\n",
+                   shapes.size(), wanted.size(), out_shapes, device);
+    }
+
+    void carry_over(const CostDatabase& from) const {
+        required_out();
+        auto own = costdb::read_measurements(measured, device, origin, licence);
+        costdb::Transferred transferred;
+        try {
+            transferred = costdb::transfer(from, std::move(own));
+        } catch (const Error& error) {
+            throw error.in(measured);
+        }
+        costdb::write_database(out, transferred.points);
+        for (const auto& r : transferred.reports)
+            fmt::print(
+                "GEMM {}: {} measured, {} carried over from {}\n"
+                "  by the ratio of the peaks         median {:5.1f} %  p90 {:5.1f} %\n"
+                "  transferred, each point left out  median {:5.1f} %  p90 {:5.1f} %\n"
+                "  printed error of what was not measured: {:.1f} %\n",
+                name_of(r.dtype), r.measured, r.transferred, from.device(), r.by_peak.median, r.by_peak.p90,
+                r.left_out.median, r.left_out.p90, r.error_percent);
+        fmt::print("-> {}\n", out);
+    }
+
+    Options options;
+    std::string device, database, donor, needs, out_shapes, measured, steps, out;
+    std::string origin = "own measurement", licence = "unstated";
+    std::int64_t points = 32;
+};
+
+}  // namespace
+
+void add_costdb_calibrate(CLI::App& parent) {
+    add_command<Calibrate>(
+        parent, "calibrate", "serve a device from another's table, or fit it to measured steps",
+        {.synopsis =
+             "--device DEVICE (--donor DEVICE (--out-shapes FILE | --measured FILE) | --steps FILE) [OPTION...]",
+         .description =
+             "A transfer has two steps. First the tool chooses a few shapes among those that are needed, which stand "
+             "for the others in size and time. Measured on the device, they then correct the donor's whole table by a "
+             "smooth function of the shape. What was measured is answered as exact; the rest as interpolated at best, "
+             "with the error that the measured shapes show when each is left out. Both errors, and that of plain "
+             "scaling by the peaks, are printed.\n"
+             "--steps fits two factors to measured training steps: how much slower kernels are in a step than alone, "
+             "and which share of tensor-parallel communication is not hidden.",
+         .examples = {{"Which shapes to measure on H100 to use A100's table",
+                       "pipeweaver costdb calibrate --donor a100_sxm --device h100_sxm --out-shapes measure.csv"},
+                      {"H100's costs from A100's and the measured shapes",
+                       "pipeweaver costdb calibrate --donor a100_sxm --device h100_sxm "
+                       "--measured examples/measured-h100-gemm.csv --out transferred.sqlite"},
+                      {"How kernels run in steps of your own",
+                       "pipeweaver costdb calibrate --device h100_sxm --steps examples/measured-steps.csv "
+                       "--out own.sqlite"}},
+         .files = {},
+         .see_also = {"pipeweaver costdb evaluate", "pipeweaver costdb import", "docs/costs.md"}});
+}
+
+}  // namespace pipeweaver::apps

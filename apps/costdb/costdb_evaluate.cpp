@@ -1,0 +1,204 @@
+// pipeweaver costdb evaluate: how far the answers are off on points that they were not given.
+#include "apps/console.hpp"
+#include "apps/costdb/costdb_commands.hpp"
+#include "apps/manual.hpp"
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/files.hpp"
+#include "pipeweaver/costdb/evaluate.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+#include <filesystem>
+#include <limits>
+
+namespace pipeweaver::apps {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+using costdb::CostDatabase;
+using costdb::EvaluationRow;
+
+struct DeviceResult {
+    std::string device;
+    std::vector<costdb::LeftOut> points;
+    std::vector<EvaluationRow> rows;
+};
+
+double rounded(double value) { return std::round(1000 * value) / 1000; }
+
+Json row_json(const std::string& device, const EvaluationRow& row) {
+    return {{"device", device},
+            {"op", row.op},
+            {"kind", row.kind},
+            {"left_out", row.left_out},
+            {"size", row.size},
+            {"basis", row.basis},
+            {"points", row.points},
+            {"median_percent", rounded(row.error.median)},
+            {"p90_percent", rounded(row.error.p90)},
+            {"within", rounded(row.within)},
+            {"printed_percent", rounded(row.printed)}};
+}
+
+void print_row(const std::string& device, const EvaluationRow& row) {
+    fmt::print("{:<10} {:<10} {:<26} {:<7} {:<5} {:<12} {:>7} {:>7.1f} {:>7.1f} {:>8.1f} {:>7.1f}\n", device, row.op,
+               row.kind, row.left_out, row.size, row.basis, row.points, row.error.median, row.error.p90,
+               100 * row.within, row.printed);
+}
+
+void print_header() {
+    fmt::print("{:<10} {:<10} {:<26} {:<7} {:<5} {:<12} {:>7} {:>7} {:>7} {:>8} {:>7}\n", "device", "op", "kind",
+               "left", "size", "basis", "points", "median", "p90", "within %", "printed");
+}
+
+std::string points_csv(const std::vector<DeviceResult>& results) {
+    std::string out = "device,op,kind,left_out,size,basis,truth_us,answer_us,printed_percent\n";
+    for (const auto& result : results)
+        for (const auto& p : result.points)
+            out += fmt::format("{},{},{},{},{},{},{:.3f},{:.3f},{:.1f}\n", result.device, p.op, p.kind,
+                               p.plane ? "planes" : "points", p.big ? "big" : "small", name_of(p.basis),
+                               p.truth_ns / 1e3, p.answer_ns / 1e3, p.printed_percent);
+    return out;
+}
+
+struct Evaluate {
+    explicit Evaluate(CLI::App& app) : options(app) {
+        options.group("What is evaluated");
+        options.text("device", device, "DEVICE", "one device (default: every device with points)");
+        options.text("op", op, "OPERATOR", "gemm, attention, collective, p2p or moe (default: all)");
+        options.text("database", database, "FILE", "a file of `costdb import` (default: the embedded tables)");
+        options.integer("folds", folds, 2, 1000, "parts that the points are left out in (default: 10)");
+        options.integer("seed", seed, 0, std::numeric_limits<std::int64_t>::max(), "of the draw of parts (default: 1)");
+        options.integer("threads", threads, 1, 1024, "threads (default: as many as the machine has)");
+        options.group("A transfer");
+        options.text("transfer", transfer, "DONOR:DEVICE",
+                     "hide DEVICE's GEMMs but for a few and serve it from DONOR's table");
+        options.integer("points", points, static_cast<std::int64_t>(costdb::fewest_measured), 1000,
+                        "shapes that stay, chosen by the tool (default: 32)");
+        options.group("The answer");
+        options.text("out", out, "DIR", "also write evaluation.json and points.csv there");
+        console.add_to(app);
+    }
+
+    void run() {
+        const auto start = std::chrono::steady_clock::now();
+        options.apply();
+        planner::SearchLimits limits;
+        limits.threads = threads;
+        Json answer{{"format", "pipeweaver-costdb-evaluation/1"}};
+        std::vector<FileToWrite> files;
+        if (transfer.empty())
+            evaluate(answer, files, on_threads(limits.thread_count()));
+        else
+            try_transfer(answer);
+        if (!out.empty()) {
+            files.push_back({std::filesystem::path(out) / "evaluation.json", answer.dump(1) + "\n"});
+            write_files(files);
+        }
+        if (!console.json) return;
+        answer["run"] = {{"seconds", std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()},
+                         {"threads", limits.thread_count()}};
+        fmt::print("{}\n", answer.dump());
+    }
+
+    CostDatabase opened(const std::string& name) const {
+        return database.empty() ? CostDatabase::embedded(name) : CostDatabase::read(database, name);
+    }
+
+    void evaluate(Json& answer, std::vector<FileToWrite>& files, const Executor& execute) const {
+        auto devices = costdb::devices_with_points(database);
+        if (!device.empty()) devices = {opened(device).device()};
+        std::vector<std::string> ops(costdb::evaluated_operators().begin(), costdb::evaluated_operators().end());
+        if (!op.empty()) ops = {op};
+        answer["folds"] = folds;
+        answer["seed"] = seed;
+        answer["rows"] = Json::array();
+        std::vector<DeviceResult> results;
+        for (const auto& name : devices) {
+            const auto costs = opened(name);
+            DeviceResult result{name, {}, {}};
+            for (const auto& one : ops) {
+                const auto found = costdb::evaluate(
+                    costs, one, {static_cast<std::size_t>(folds), static_cast<std::uint64_t>(seed)}, execute);
+                result.points.insert(result.points.end(), found.begin(), found.end());
+            }
+            result.rows = costdb::summary(result.points);
+            for (const auto& row : result.rows) answer["rows"].push_back(row_json(name, row));
+            results.push_back(std::move(result));
+        }
+        if (!out.empty()) files.push_back({std::filesystem::path(out) / "points.csv", points_csv(results)});
+        if (!console.json) print(results);
+    }
+
+    static void print(const std::vector<DeviceResult>& results) {
+        print_header();
+        for (const auto& result : results)
+            for (const auto& row : result.rows)
+                if (row.basis == "any" || row.size == "all") print_row(result.device, row);
+    }
+
+    void try_transfer(Json& answer) const {
+        const auto colon = transfer.find(':');
+        if (colon == std::string::npos)
+            fail(ErrorKind::input, "--transfer: is '{}', allowed is DONOR:DEVICE, such as a100_sxm:h100_sxm", transfer);
+        const auto donor = opened(transfer.substr(0, colon)), served = opened(transfer.substr(colon + 1));
+        const auto trial = costdb::try_transfer(donor, served, static_cast<std::size_t>(points));
+        answer["donor"] = donor.device();
+        answer["points"] = points;
+        answer["rows"] = Json::array();
+        answer["by_peak"] = Json::array();
+        for (const auto& row : trial.rows) answer["rows"].push_back(row_json(served.device(), row));
+        for (const auto& row : trial.by_peak)
+            if (row.basis == "any") answer["by_peak"].push_back(row_json(served.device(), row));
+        if (!console.json) print(trial, donor.device(), served.device());
+    }
+
+    static void print(const costdb::TransferTrial& trial, const std::string& donor, const std::string& served) {
+        for (const auto& report : trial.reports)
+            fmt::print(
+                "{} -> {} {}: {} shapes measured, the others hidden; each of the measured left out: median "
+                "{:.1f} %, p90 {:.1f} %\n",
+                donor, served, name_of(report.dtype), report.measured, report.left_out.median, report.left_out.p90);
+        fmt::print("hidden points, by the transfer:\n");
+        print_header();
+        for (const auto& row : trial.rows) print_row(served, row);
+        fmt::print("the same by {}'s times and the ratio of the peaks:\n", donor);
+        for (const auto& row : trial.by_peak)
+            if (row.basis == "any")
+                fmt::print("{:<10} {:<10} {:<26} {:<7} {:<5} {:<12} {:>7} {:>7.1f} {:>7.1f}\n", served, row.op,
+                           row.kind, row.left_out, row.size, row.basis, row.points, row.error.median, row.error.p90);
+    }
+
+    Options options;
+    Console console;
+    std::string device, op, database, transfer, out;
+    std::int64_t folds = 10, seed = 1, points = 32, threads = 0;
+};
+
+}  // namespace
+
+void add_costdb_evaluate(CLI::App& parent) {
+    add_command<Evaluate>(
+        parent, "evaluate", "how far answers are off on points that they were not given",
+        {.synopsis = "[--device DEVICE] [--op OPERATOR] [--transfer DONOR:DEVICE] [--out DIR] [OPTION...]",
+         .description =
+             "Leaves points out of the tables, asks the rest for them, and compares: one part of the points after the "
+             "other ('points'), and whole values of an axis ('planes': an n and a k of GEMMs, a sequence length of "
+             "attention). Prints the error that half and nine of ten answers do not exceed, and how many of a hundred "
+             "lie within the error that was printed with the answer. big: GEMMs with m >= 512 and mnk >= 2^33, "
+             "attention above 200 us.\n"
+             "--transfer hides a device's GEMM table but for a few shapes, serves the device from another's table as "
+             "`costdb calibrate` does, and compares with what was hidden, beside plain scaling by the peaks.",
+         .examples = {{"Matrix products of one device", "pipeweaver costdb evaluate --device b200 --op gemm"},
+                      {"How well H100's table serves B200 after 32 measurements",
+                       "pipeweaver costdb evaluate --transfer h100_sxm:b200 --points 32"}},
+         .files = {{"DIR/evaluation.json", "pipeweaver-costdb-evaluation/1: the rows of --json"},
+                   {"DIR/points.csv", "every point that was left out, with its answer"}},
+         .see_also = {"pipeweaver costdb calibrate", "docs/costs.md", "costdb/README.md"}});
+}
+
+}  // namespace pipeweaver::apps

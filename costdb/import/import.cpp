@@ -1,0 +1,161 @@
+#include "pipeweaver/costdb/import.hpp"
+
+#include "costdb/import/gpu_names.hpp"
+#include "costdb/import/nccl_tests.hpp"
+#include "costdb/import/outliers.hpp"
+#include "costdb/import/table_reader.hpp"
+#include "costdb/store/merge.hpp"
+#include "costdb/store/store.hpp"
+#include "costdb/store/store_file.hpp"
+#include "costdb/tables/device_facts.hpp"
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/files.hpp"
+
+#include <algorithm>
+#include <array>
+#include <system_error>
+
+namespace pipeweaver::costdb {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+std::size_t count(const Measurements& points) {
+    return points.gemm.size() + points.attention.size() + points.collective.size() + points.point_to_point.size() +
+           points.moe.size() + points.elementwise.size();
+}
+
+/// What the names of the default folder's files say.
+struct Origin {
+    std::string_view prefix;  // of the file's name
+    std::string_view device, origin, licence;
+};
+constexpr std::string_view aiconfigurator = "ai-dynamo/aiconfigurator operator database";
+constexpr std::string_view simumax = "MooreThreads/SimuMax system files";
+constexpr std::array<Origin, 8> origins{{
+    {"a100_dgx_", "a100_sxm", "microsoft/vidur profiles", "MIT"},
+    {"a100_nccl_", "a100_sxm", "VIA-Research/vTrain", "MIT"},
+    {"a100_sxm_", "a100_sxm", aiconfigurator, "Apache-2.0"},
+    {"a100_pcie_", "a100_pcie", simumax, "Apache-2.0"},
+    {"h100_dgx_", "h100_sxm", "microsoft/vidur profiles", "MIT"},
+    {"h100_sxm_", "h100_sxm", aiconfigurator, "Apache-2.0"},
+    {"h200_sxm_", "h200_sxm", aiconfigurator, "Apache-2.0"},
+    {"b200_", "b200", simumax, "Apache-2.0"},
+}};
+
+const Origin& origin_of(const fs::path& path) {
+    const auto name = path.filename().string();
+    for (const auto& origin : origins)
+        if (name.starts_with(origin.prefix)) return origin;
+    fail(ErrorKind::input,
+         "{}: the name does not say the device; allowed begin with a100_sxm_, h100_sxm_, h200_sxm_, "
+         "a100_dgx_, h100_dgx_, a100_nccl_, a100_pcie_, b200_",
+         path.string());
+}
+
+bool is_table(const fs::path& path) {
+    return path.extension() == ".csv" || (path.extension() == ".gz" && path.stem().extension() == ".csv");
+}
+
+/// Reads the points of a table into `source`, whatever its format.
+void read_table(const TableFile& table, SourcedMeasurements& source, Imported& imported) {
+    auto text = read_file(table.path);
+    const auto name = table.path.string();
+    source.sha256 = sha256(text);
+    if (is_nccl_tests(text)) {
+        const auto done = read_nccl_tests(name, text, source.points);
+        source.points.device = device_of(name, table.device, done.product);
+        if (done.left_out > 0)
+            imported.left_out.push_back(fmt::format("{}: {} rows of no size or type that a table holds",
+                                                    table.path.filename().string(), done.left_out));
+        return;
+    }
+    if (table.device.empty()) fail(ErrorKind::input, "{}: --device is missing; tables do not name their device", name);
+    source.points.device = facts_of(table.device).name;
+    read_points(CsvTable(name, std::move(text)), source.points);
+}
+
+std::vector<SourcedMeasurements> read_tables(const std::vector<TableFile>& tables, Imported& imported) {
+    std::vector<SourcedMeasurements> sources;
+    for (const auto& table : tables) {
+        SourcedMeasurements source{table.path.filename().string(), table.origin, table.licence, {}, {}};
+        if (table.trace != nullptr) {
+            source.sha256 = table.trace->sha256;
+            source.points = table.trace->points;
+            source.points.device = device_of(table.path.string(), table.device, table.trace->product);
+        } else {
+            read_table(table, source, imported);
+        }
+        imported.duplicates += merge_equal(source.points);
+        imported.points += count(source.points);
+        const auto found = outliers(source.points);
+        imported.outliers.insert(imported.outliers.end(), found.begin(), found.end());
+        ++imported.tables;
+        sources.push_back(std::move(source));
+    }
+    return sources;
+}
+
+bool same_place(const SourcedMeasurements& a, const SourcedMeasurements& b) {
+    return a.points.device == b.points.device && a.file == b.file;
+}
+
+bool same_source(const SourcedMeasurements& a, const SourcedMeasurements& b) {
+    return same_place(a, b) && a.sha256 == b.sha256 && a.origin == b.origin && a.licence == b.licence;
+}
+
+}  // namespace
+
+Imported import_tables(const std::vector<TableFile>& tables, const fs::path& output) {
+    if (tables.empty()) fail(ErrorKind::input, "{}: no tables to import", output.string());
+    Imported imported;
+    write_files({{output, write_store(read_tables(tables, imported))}});
+    return imported;
+}
+
+Imported add_tables(const std::vector<TableFile>& tables, const fs::path& database) {
+    if (tables.empty()) fail(ErrorKind::input, "{}: no tables to import", database.string());
+    Imported imported;
+    auto added = read_tables(tables, imported);
+    const StoreFile file(database);
+    auto sources = read_sources(database.string(), file.read());
+    std::vector<SourcedMeasurements> news;
+    for (auto& source : added) {
+        const auto is_there = [&](const auto& old) { return same_source(old, source); };
+        if (std::any_of(sources.begin(), sources.end(), is_there)) {
+            ++imported.unchanged;
+            continue;
+        }
+        imported.replaced += std::erase_if(sources, [&](const auto& old) { return same_place(old, source); });
+        news.push_back(std::move(source));
+    }
+    if (news.empty()) return imported;
+    news.insert(news.end(), std::make_move_iterator(sources.begin()), std::make_move_iterator(sources.end()));
+    file.replace(write_store(news));
+    return imported;
+}
+
+Imported import_folder(const fs::path& folder, const fs::path& output) {
+    std::error_code error;
+    std::vector<fs::path> paths;
+    for (const auto& entry : fs::directory_iterator(folder, error)) paths.push_back(entry.path());
+    if (error) fail(ErrorKind::io, "{}: cannot be listed: {}", folder.string(), error.message());
+    std::sort(paths.begin(), paths.end());
+    std::vector<TableFile> tables;
+    std::vector<std::string> left_out;
+    for (const auto& path : paths) {
+        if (!is_table(path)) {
+            left_out.push_back(path.filename().string() + ": is no .csv or .csv.gz");
+            continue;
+        }
+        const auto& origin = origin_of(path);
+        tables.push_back({path, std::string(origin.device), std::string(origin.origin), std::string(origin.licence)});
+    }
+    if (tables.empty()) fail(ErrorKind::input, "{}: holds no .csv or .csv.gz", folder.string());
+    auto imported = import_tables(tables, output);
+    imported.left_out = std::move(left_out);
+    return imported;
+}
+
+}  // namespace pipeweaver::costdb

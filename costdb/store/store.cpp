@@ -1,0 +1,307 @@
+#include "costdb/store/store.hpp"
+
+#include "costdb/store/sqlite.hpp"
+#include "costdb/store/store_rows.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <tuple>
+#include <utility>
+
+namespace pipeweaver::costdb {
+
+namespace {
+
+constexpr std::int64_t application_id = 0x50574344;  // "PWCD"
+constexpr std::int64_t schema_version = 3;
+constexpr std::int64_t longest_ns = 3'600'000'000'000;
+
+const std::string schema = R"(
+PRAGMA page_size = 4096;
+CREATE TABLE source(
+  id INTEGER PRIMARY KEY, device TEXT NOT NULL, file TEXT NOT NULL, origin TEXT NOT NULL, licence TEXT NOT NULL,
+  sha256 TEXT NOT NULL, transferred_permille INTEGER NOT NULL) STRICT;
+CREATE TABLE in_situ(
+  device TEXT PRIMARY KEY, compute_ppm INTEGER NOT NULL, tp_exposed_ppm INTEGER NOT NULL, note TEXT NOT NULL
+  ) STRICT, WITHOUT ROWID;
+CREATE TABLE gemm(
+  source INTEGER NOT NULL, dtype TEXT NOT NULL, pass TEXT NOT NULL, m INTEGER NOT NULL, n INTEGER NOT NULL,
+  k INTEGER NOT NULL, latency_ns INTEGER NOT NULL,
+  spread_permille INTEGER NOT NULL,
+  PRIMARY KEY(source, dtype, pass, m, n, k)) STRICT, WITHOUT ROWID;
+CREATE TABLE attention(
+  source INTEGER NOT NULL, dtype TEXT NOT NULL, pass TEXT NOT NULL, causal INTEGER NOT NULL, head_dim INTEGER NOT NULL,
+  kv_heads INTEGER NOT NULL, q_heads INTEGER NOT NULL, batch INTEGER NOT NULL, seq_len INTEGER NOT NULL,
+  latency_ns INTEGER NOT NULL,
+  spread_permille INTEGER NOT NULL,
+  PRIMARY KEY(source, dtype, pass, causal, head_dim, kv_heads, q_heads, batch, seq_len)) STRICT, WITHOUT ROWID;
+CREATE TABLE collective(
+  source INTEGER NOT NULL, sweep TEXT NOT NULL, collective TEXT NOT NULL, dtype TEXT NOT NULL, gpus INTEGER NOT NULL,
+  gpus_per_node INTEGER NOT NULL, message_bytes INTEGER NOT NULL, latency_ns INTEGER NOT NULL,
+  spread_permille INTEGER NOT NULL,
+  PRIMARY KEY(source, sweep, collective, dtype, gpus, gpus_per_node, message_bytes)) STRICT, WITHOUT ROWID;
+CREATE TABLE point_to_point(
+  source INTEGER NOT NULL, gpus_per_node INTEGER NOT NULL, message_bytes INTEGER NOT NULL, latency_ns INTEGER NOT NULL,
+  spread_permille INTEGER NOT NULL,
+  PRIMARY KEY(source, gpus_per_node, message_bytes)) STRICT, WITHOUT ROWID;
+CREATE TABLE moe(
+  source INTEGER NOT NULL, dtype TEXT NOT NULL, routing TEXT NOT NULL, hidden INTEGER NOT NULL, ffn INTEGER NOT NULL,
+  top_k INTEGER NOT NULL, experts INTEGER NOT NULL, moe_tp INTEGER NOT NULL, moe_ep INTEGER NOT NULL,
+  tokens INTEGER NOT NULL, latency_ns INTEGER NOT NULL,
+  spread_permille INTEGER NOT NULL,
+  PRIMARY KEY(source, dtype, routing, hidden, ffn, top_k, experts, moe_tp, moe_ep, tokens)) STRICT, WITHOUT ROWID;
+CREATE TABLE elementwise(
+  source INTEGER NOT NULL, kind TEXT NOT NULL, pass TEXT NOT NULL, traffic_bytes INTEGER NOT NULL,
+  latency_ns INTEGER NOT NULL, spread_permille INTEGER NOT NULL,
+  PRIMARY KEY(source, kind, pass, traffic_bytes)) STRICT, WITHOUT ROWID;
+)";
+
+const std::array<std::string, 3> sweeps{"sweep", "large", "nodes"};
+
+// ---- a member as SQL holds it, and back
+
+std::int64_t stored(std::int64_t value) { return value; }
+std::int64_t stored(bool value) { return value ? 1 : 0; }
+const std::string& stored(const std::string& value) { return value; }
+const std::string& stored(LinkSource value) { return sweeps[static_cast<std::size_t>(value)]; }
+template <class Enum>
+std::string stored(Enum value) {
+    return std::string(name_of(value));
+}
+
+template <class Enum>
+void read_name(const Statement& row, int column, const char* what, std::span<const std::string> names, Enum& value) {
+    value = static_cast<Enum>(index_of(what, row.text(column), names));
+}
+
+void read(const Statement& row, int column, const char*, std::int64_t& value) { value = row.integer(column); }
+void read(const Statement& row, int column, const char*, bool& value) { value = row.integer(column) != 0; }
+void read(const Statement& row, int column, const char*, std::string& value) { value = row.text(column); }
+void read(const Statement& row, int column, const char* what, LinkSource& value) {
+    read_name(row, column, what, sweeps, value);
+}
+void read(const Statement& row, int column, const char* what, Dtype& value) {
+    read_name(row, column, what, dtype_names(), value);
+}
+void read(const Statement& row, int column, const char* what, Pass& value) {
+    read_name(row, column, what, pass_names(), value);
+}
+void read(const Statement& row, int column, const char* what, CollectiveKind& value) {
+    read_name(row, column, what, collective_names(), value);
+}
+void read(const Statement& row, int column, const char* what, ElementwiseKind& value) {
+    read_name(row, column, what, elementwise_names(), value);
+}
+
+template <class Rows>
+std::vector<std::string> column_names() {
+    return std::apply([](const auto&... column) { return std::vector<std::string>{column.name...}; }, Rows::columns);
+}
+
+template <class Rows>
+typename Rows::Point point_of(const Statement& row) {
+    typename Rows::Point point;
+    int place = 0;
+    std::apply([&](const auto&... column) { (read(row, place++, column.name, point.*column.member), ...); },
+               Rows::columns);
+    return point;
+}
+
+template <class Rows>
+void insert(const Sqlite& database, std::int64_t source, std::vector<typename Rows::Point> points) {
+    std::sort(points.begin(), points.end(), [](const auto& a, const auto& b) { return key_of(a) < key_of(b); });
+    const auto columns = column_names<Rows>();
+    std::string places = "?";
+    for (std::size_t i = 0; i < columns.size(); ++i) places += ",?";
+    Statement statement(
+        database, fmt::format("INSERT INTO {}(source,{}) VALUES({})", Rows::table, fmt::join(columns, ","), places));
+    for (const auto& point : points) {
+        statement.bind(1, source);
+        int place = 1;
+        std::apply([&](const auto&... column) { (statement.bind(++place, stored(point.*column.member)), ...); },
+                   Rows::columns);
+        statement.step();
+        statement.reset();
+    }
+}
+
+void insert_in_situ(const Sqlite& database, const Measurements& points) {
+    if (!points.in_situ) return;
+    Statement row(database, "INSERT OR IGNORE INTO in_situ VALUES(?,?,?,?)");
+    row.bind(1, points.device);
+    row.bind(2, points.in_situ->compute_ppm);
+    row.bind(3, points.in_situ->tp_exposed_ppm);
+    row.bind(4, points.in_situ->note);
+    row.step();
+}
+
+void select_in_situ(const std::string& name, const Sqlite& database, Measurements& into) {
+    Statement row(database, "SELECT compute_ppm, tp_exposed_ppm, note FROM in_situ WHERE device = ?1");
+    row.bind(1, into.device);
+    if (!row.step()) return;
+    into.in_situ = InSitu{row.integer(0), row.integer(1), std::string(row.text(2))};
+    constexpr std::int64_t highest = 100'000'000;  // a hundred times
+    for (const auto ppm : {into.in_situ->compute_ppm, into.in_situ->tp_exposed_ppm})
+        if (ppm < 0 || ppm > highest)
+            fail(ErrorKind::input, "{}: in_situ: a factor of {} is not possible", name, into.device);
+}
+
+template <class Point>
+bool is_sane(const Point& point) {
+    const auto above_zero = [](const auto& value) {
+        if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::int64_t>) return value >= 1;
+        return true;
+    };
+    return point.latency_ns >= 1 && point.latency_ns <= longest_ns && point.spread_permille >= 0 &&
+           std::apply([&](const auto&... value) { return (above_zero(value) && ...); }, key_of(point));
+}
+
+template <class Rows>
+void select(const std::string& name, const Sqlite& database, std::int64_t source, Measurements& into) {
+    auto& points = into.*Rows::points;
+    Statement rows(database, fmt::format("SELECT {} FROM {} WHERE source = ?1", fmt::join(column_names<Rows>(), ","),
+                                         Rows::table));
+    rows.bind(1, source);
+    while (rows.step()) {
+        points.push_back(point_of<Rows>(rows));
+        points.back().origin = static_cast<std::int64_t>(into.origins.size()) - 1;
+        if (!is_sane(points.back()))
+            fail(ErrorKind::input, "{}: {}: a size or latency of source {} is not possible", name, Rows::table, source);
+    }
+}
+
+/// Sorts, and keeps of equal keys the first.
+template <class Rows>
+void keep_first(Measurements& in) {
+    auto& points = in.*Rows::points;
+    std::stable_sort(points.begin(), points.end(), [](const auto& a, const auto& b) { return key_of(a) < key_of(b); });
+    points.erase(
+        std::unique(points.begin(), points.end(), [](const auto& a, const auto& b) { return key_of(a) == key_of(b); }),
+        points.end());
+}
+
+std::int64_t pragma(const Sqlite& database, const std::string& name) {
+    Statement statement(database, "PRAGMA " + name);
+    return statement.step() ? statement.integer(0) : 0;
+}
+
+Sqlite open_store(const std::string& name, std::string_view bytes) {
+    if (!bytes.starts_with(std::string_view("SQLite format 3\0", 16)))
+        fail(ErrorKind::input, "{}: is not a cost database: not SQLite", name);
+    Sqlite database(name, bytes);
+    if (pragma(database, "application_id") != application_id)
+        fail(ErrorKind::input, "{}: is not a cost database: its application id is not PWCD", name);
+    if (const auto version = pragma(database, "user_version"); version != schema_version)
+        fail(ErrorKind::input, "{}: is a cost database of version {}, this program reads version {}", name, version,
+             schema_version);
+    return database;
+}
+
+/// SQLite notes its own version and a counter of changes in the header; both would make equal content differ.
+void pin_header(std::string& bytes) {
+    const auto put = [&](std::size_t at, std::uint32_t value) {
+        for (std::size_t i = 0; i < 4; ++i) bytes[at + i] = static_cast<char>(value >> (24 - 8 * i));
+    };
+    constexpr std::uint32_t written_by = 3'040'001;
+    put(24, 1);
+    put(92, 1);
+    put(96, written_by);
+}
+
+void check_pages(const std::string& name, const Sqlite& database) {
+    Statement pages(database, "PRAGMA quick_check(1)");
+    if (pages.step() && pages.text(0) != "ok") fail(ErrorKind::input, "{}: is damaged: {}", name, pages.text(0));
+}
+
+/// f(), its errors naming the file.
+template <class F>
+void naming(const std::string& name, F f) {
+    try {
+        f();
+    } catch (const Error& error) {
+        if (std::string_view(error.what()).starts_with(name)) throw;
+        throw error.in(name);
+    }
+}
+
+}  // namespace
+
+Measurements read_store(const std::string& name, std::string_view bytes, std::string_view device, bool check) {
+    const auto database = open_store(name, bytes);
+    if (check) check_pages(name, database);
+    Measurements result;
+    result.device = device;
+    Statement sources(
+        database,
+        "SELECT id, file, origin, licence, sha256, transferred_permille FROM source WHERE device = ?1 ORDER BY id");
+    sources.bind(1, result.device);
+    naming(name, [&] {
+        while (sources.step()) {
+            result.origins.push_back({std::string(sources.text(1)), std::string(sources.text(2)),
+                                      std::string(sources.text(3)), std::string(sources.text(4)), sources.integer(5)});
+            for_each_table([&]<class Rows>(Rows) { select<Rows>(name, database, sources.integer(0), result); });
+        }
+    });
+    for_each_table([&]<class Rows>(Rows) { keep_first<Rows>(result); });
+    select_in_situ(name, database, result);
+    return result;
+}
+
+std::vector<SourcedMeasurements> read_sources(const std::string& name, std::string_view bytes) {
+    const auto database = open_store(name, bytes);
+    check_pages(name, database);
+    std::vector<SourcedMeasurements> result;
+    Statement sources(database,
+                      "SELECT id, device, file, origin, licence, sha256, transferred_permille FROM source ORDER BY id");
+    naming(name, [&] {
+        while (sources.step()) {
+            SourcedMeasurements source{std::string(sources.text(2)),
+                                       std::string(sources.text(3)),
+                                       std::string(sources.text(4)),
+                                       std::string(sources.text(5)),
+                                       {},
+                                       sources.integer(6)};
+            source.points.device = sources.text(1);
+            for_each_table([&]<class Rows>(Rows) { select<Rows>(name, database, sources.integer(0), source.points); });
+            select_in_situ(name, database, source.points);
+            result.push_back(std::move(source));
+        }
+    });
+    return result;
+}
+
+std::string write_store(const std::vector<SourcedMeasurements>& sources) {
+    Sqlite database("new cost database");
+    database.run(schema);
+    database.run(
+        fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}; BEGIN", application_id, schema_version));
+    std::int64_t id = 0;
+    for (const auto& source : parts_of(sources)) {
+        ++id;
+        Statement row(database, "INSERT INTO source VALUES(?,?,?,?,?,?,?)");
+        row.bind(1, id);
+        const std::array texts{&source.points.device, &source.file, &source.origin, &source.licence, &source.sha256};
+        for (std::size_t i = 0; i < texts.size(); ++i) row.bind(static_cast<int>(i) + 2, *texts[i]);
+        row.bind(7, source.transferred_permille);
+        row.step();
+        insert_in_situ(database, source.points);
+        for_each_table([&]<class Rows>(Rows) { insert<Rows>(database, id, source.points.*Rows::points); });
+    }
+    database.run("COMMIT; VACUUM");
+    auto bytes = database.serialized();
+    pin_header(bytes);
+    return bytes;
+}
+
+std::vector<std::string> devices_of_store(const std::string& name, std::string_view bytes) {
+    const auto database = open_store(name, bytes);
+    Statement rows(database, "SELECT DISTINCT device FROM source ORDER BY device");
+    std::vector<std::string> devices;
+    while (rows.step()) devices.emplace_back(rows.text(0));
+    return devices;
+}
+
+}  // namespace pipeweaver::costdb

@@ -1,0 +1,55 @@
+#include "costdb/tables/device_facts.hpp"
+
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/workloads/cluster.hpp"
+
+#include <algorithm>
+
+namespace pipeweaver::costdb {
+
+namespace {
+
+Family family_of(std::string_view device) {
+    if (device.starts_with("a100")) return Family::ampere;
+    if (device.starts_with("b")) return Family::blackwell;
+    return Family::hopper;
+}
+
+// Speed of a device's links inside a node: that of the shipped cluster made of it.
+double link_of(std::string_view device) {
+    const auto clusters = workloads::clusters();
+    const auto found =
+        std::find_if(clusters.begin(), clusters.end(), [&](const auto& c) { return c.device == device; });
+    return found == clusters.end() ? 0 : static_cast<double>(found->node_link.bytes_per_second) * 1e-6;
+}
+
+}  // namespace
+
+double DeviceFacts::peak(Dtype dtype) const {
+    switch (dtype) {
+        case Dtype::bf16:
+        case Dtype::fp16:
+            return bf16_flops_per_us;
+        case Dtype::fp32:
+            return bf16_flops_per_us / 2;
+        case Dtype::int8:
+            return bf16_flops_per_us * 2;
+        case Dtype::fp8:
+            break;
+    }
+    if (fp8_flops_per_us <= 0) fail(ErrorKind::input, "dtype: fp8 is not supported by {}, allowed is bf16", name);
+    return fp8_flops_per_us;
+}
+
+DeviceFacts facts_of(std::string_view name) {
+    const workloads::Device& device = workloads::device(name);
+    return {device.name,
+            family_of(device.name),
+            device.bf16_flops * 1e-6,
+            device.fp8_flops * 1e-6,
+            static_cast<double>(device.memory_bandwidth.bytes_per_second) * 1e-6,
+            device.multiprocessors,
+            link_of(device.name)};
+}
+
+}  // namespace pipeweaver::costdb

@@ -1,0 +1,158 @@
+// emulation.json.
+#include "emit/plan/asked_json.hpp"
+#include "emit/plan/shares.hpp"
+#include "pipeweaver/emit/emulation_files.hpp"
+
+#include <nlohmann/json.hpp>
+
+namespace pipeweaver::emit {
+
+using namespace emulator;
+using planner::Emulation;
+using planner::EmulationRequest;
+using Writer = nlohmann::ordered_json;
+
+namespace {
+
+Writer what_if_json(const WhatIf& what_if) {
+    if (what_if.empty()) return nullptr;
+    Writer devices = Writer::array();
+    for (const WhatIf::Device& device : what_if.devices)
+        devices.push_back({{"rank", device.rank},
+                           {"replica", device.replica ? Writer(*device.replica) : Writer(nullptr)},
+                           {"factor", device.factor}});
+    return {{"devices", std::move(devices)},
+            {"links", what_if.links},
+            {"operators", what_if.operators},
+            {"modules", what_if.modules}};
+}
+
+Writer training_json(const Training& training) {
+    return {{"zero", training.zero},
+            {"bucket_bytes", training.bucket.count},
+            {"launch_ns", training.launch.count()},
+            {"overlap_slowdown", training.overlap_slowdown},
+            {"host_link_bytes_per_s", training.host_link.bytes_per_second}};
+}
+
+// Of a given schedule neither partition nor policy is asked for.
+Writer asked_json(const EmulationRequest& request) {
+    const planner::Request& workload = request.workload;
+    const Layout& layout = workload.layout;
+    Writer json{{"model", workload.model.name},
+                {"cluster", workload.cluster.name},
+                {"gpus", workload.cluster.gpus},
+                {"device", workload.cluster.device},
+                {"tp", layout.tp},
+                {"cp", layout.cp},
+                {"context", layout.context == ContextParallel::ring ? "ring" : "all-to-all"},
+                {"ep", layout.ep},
+                {"pp", layout.pp},
+                {"dp", layout.dp},
+                {"batch", workload.batch},
+                {"microbatches", workload.microbatches.size()},
+                {"samples", workload.samples.size()},
+                {"seed", workload.seed}};
+    json["schedule"] = request.schedule ? Writer(request.schedule->string()) : Writer(nullptr);
+    json["recompute"] = request.recompute ? Writer(name_of(*request.recompute)) : Writer(nullptr);
+    json["training"] = training_json(request.training);
+    json["what_if"] = what_if_json(request.what_if);
+    json["costs"] = costs_json(workload.costs);
+    json["assumed"] = workload.model.assumed;
+    return json;
+}
+
+void add_figures(Writer& json, const Emulation& emulation) {
+    json["step_ns"] = emulation.step.count();
+    json["makespan_ns"] = emulation.makespan.count();
+    const Duration after = emulation.step - emulation.makespan;
+    json["after_all_ranks_ns"] = after.count();
+    json["mfu"] = emulation.mfu;
+    json["model_flops"] = emulation.model_flops;
+    json["tokens"] = emulation.tokens;
+    json["tokens_per_second"] = emulation.tokens_per_second;
+}
+
+Writer time_json(const RankTime& time) {
+    Writer exposed = Writer::object();
+    for (std::size_t s = 0; s < streams; ++s)
+        if (const auto stream = static_cast<Stream>(s); stream != Stream::compute)
+            exposed[std::string(name_of(stream))] = time.exposed[s].count();
+    const Duration busy = time.busy();
+    return {{"busy_ns", busy.count()},
+            {"compute_ns", time.compute.count()},
+            {"exposed_ns", std::move(exposed)},
+            {"bubble_ns", time.bubble.count()},
+            {"gradients_ns", time.gradients.count()},
+            {"optimizer_ns", time.optimizer.count()}};
+}
+
+Writer memory_json(const RankMemory& memory, Bytes capacity, bool with_timeline) {
+    Writer json{{"capacity_bytes", capacity.count},
+                {"peak_bytes", memory.peak.count},
+                {"weights_bytes", memory.fixed.weights.count},
+                {"gradients_bytes", memory.fixed.gradients.count},
+                {"optimizer_bytes", memory.fixed.optimizer.count},
+                {"workspace_bytes", memory.fixed.workspace.count},
+                {"receive_buffers_bytes", memory.fixed.buffers.count},
+                {"activations_bytes", memory.activations.count},
+                {"transient_bytes", memory.transient.count}};
+    if (!with_timeline) return json;
+    Writer timeline = Writer::array();
+    for (const MemoryPoint& point : memory.timeline) timeline.push_back({point.at.count(), point.held.count});
+    json["timeline"] = std::move(timeline);
+    return json;
+}
+
+Writer critical_json(const std::vector<CriticalPart>& parts) {
+    Writer json = Writer::array();
+    for (const CriticalPart& part : parts)
+        json.push_back({{"what", part.what},
+                        {"module", part.module.empty() ? Writer(nullptr) : Writer(part.module)},
+                        {"time_ns", part.time.count()}});
+    return json;
+}
+
+Writer replica_json(const ReplicaEmulation& replica, std::size_t number, Bytes capacity, bool with_timeline) {
+    Writer ranks = Writer::array();
+    for (std::size_t r = 0; r < replica.time.size(); ++r) {
+        Writer rank{{"rank", r}};
+        rank.update(time_json(replica.time[r]));
+        rank["memory"] = memory_json(replica.memory[r], capacity, with_timeline);
+        ranks.push_back(std::move(rank));
+    }
+    return {{"replica", number},
+            {"step_ns", replica.step.count()},
+            {"makespan_ns", replica.makespan.count()},
+            {"kernels", replica.kernels},
+            {"ranks", std::move(ranks)},
+            {"critical_path", critical_json(replica.critical)}};
+}
+
+}  // namespace
+
+Writer emulation_json(const EmulationRequest& request, const Emulation& emulation, const Emulation* base) {
+    Writer json{{"format", "pipeweaver-emulation/1"}, {"asked", asked_json(request)}};
+    add_figures(json, emulation);
+    json["kernels"] = emulation.kernels;
+    json["base"] = nullptr;
+    if (base != nullptr) {
+        Writer figures = Writer::object();
+        add_figures(figures, *base);
+        json["base"] = std::move(figures);
+    }
+    json["policy"] = emulation.policy;
+    json["recompute"] = emulation.recompute ? Writer(name_of(*emulation.recompute)) : Writer(nullptr);
+    json["partition"] = partition_json(emulation.partition, request.workload.model);
+    json["share_of_time"] = shares_json(emulation.shares);
+    json["assumed"] = emulation.assumed;
+    json["slowest_replica"] = emulation.slowest;
+    const Bytes capacity = usable_bytes(request.workload.cluster);
+    Writer replicas = Writer::array();
+    for (std::size_t r = 0; r < emulation.replicas.size(); ++r)
+        replicas.push_back(replica_json(emulation.replicas[r], r, capacity, r == emulation.slowest));
+    json["replicas"] = std::move(replicas);
+    return json;
+}
+
+}  // namespace pipeweaver::emit

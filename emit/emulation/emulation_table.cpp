@@ -1,0 +1,229 @@
+// An emulated step as text.
+#include "emit/plan/shares.hpp"
+#include "emit/report/report_parts.hpp"
+#include "pipeweaver/base/text.hpp"
+#include "pipeweaver/emit/emulation_files.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+namespace pipeweaver::emit {
+
+using namespace emulator;
+using planner::Emulation;
+using planner::EmulationRequest;
+using report_parts::percent;
+using report_parts::plural;
+using report_parts::ratio;
+
+namespace {
+
+std::string seconds(Duration time) { return fmt::format("{:.6f} s", static_cast<double>(time.count()) * 1e-9); }
+
+std::string share(Duration part, Duration whole) { return percent(ratio(part, whole)); }
+
+std::string training_text(const EmulationRequest& request, const std::optional<Recompute>& recompute) {
+    const Training& training = request.training;
+    std::string text = recompute ? fmt::format("recompute {}, ", name_of(*recompute)) : "";
+    text += fmt::format("ZeRO {}", training.zero);
+    if (training.bucket.count > 0) text += fmt::format(", gradients in buckets of {}", human(training.bucket));
+    if (training.launch.count() > 0) text += fmt::format(", {} of the host a kernel", human(training.launch));
+    if (training.overlap_slowdown > 1) text += fmt::format(", overlapped compute x{}", training.overlap_slowdown);
+    return text;
+}
+
+std::string heading(const EmulationRequest& request, const Emulation& emulation) {
+    const planner::Request& workload = request.workload;
+    return fmt::format("{} on {} x {}, {}; {}: {} in {}\npartition {}, {}, schedule {}, {}\n\n", workload.model.name,
+                       workload.cluster.gpus, workload.cluster.device, name_of(workload.layout), workload.batch,
+                       plural(workload.samples.size(), "sample"), plural(workload.microbatches.size(), "microbatch"),
+                       emulation.partition.name,
+                       plural(static_cast<std::size_t>(emulation.partition.chunks_per_rank), "chunk") + " a rank",
+                       request.schedule ? request.schedule->string() : emulation.policy,
+                       training_text(request, emulation.recompute));
+}
+
+std::string figures(const EmulationRequest& request, const Emulation& emulation) {
+    const planner::Request& workload = request.workload;
+    const double peak = workloads::device(workload.cluster.device).bf16_flops;
+    return fmt::format(
+        "step {} = makespan {} + optimizer {}\n"
+        "MFU {}: {:.4g} model FLOPs (forward and backward, recomputation not counted) over {} GPUs x {:.4g} TFLOP/s "
+        "(dense bf16) x step\n"
+        "{:.0f} tokens/s: {} tokens of '{}' a step; {} kernels\n",
+        seconds(emulation.step), seconds(emulation.makespan), seconds(emulation.step - emulation.makespan),
+        percent(emulation.mfu), emulation.model_flops, workload.layout.gpus(), peak * 1e-12,
+        emulation.tokens_per_second, emulation.tokens, workload.model.modules[workload.model.backbone()].name,
+        emulation.kernels);
+}
+
+std::string factors_text(const WhatIf& what_if) {
+    std::string text;
+    const auto add = [&](const std::string& what, double factor) {
+        text += fmt::format("{}{} x{}", text.empty() ? "" : ", ", what, factor);
+    };
+    for (const WhatIf::Device& device : what_if.devices)
+        add(fmt::format("rank {}{}", device.rank, device.replica ? fmt::format(" of replica {}", *device.replica) : ""),
+            device.factor);
+    for (const auto& [name, factor] : what_if.links) add("link " + name, factor);
+    for (const auto& [name, factor] : what_if.operators) add("operator " + name, factor);
+    for (const auto& [name, factor] : what_if.modules) add("module " + name, factor);
+    return text;
+}
+
+std::string change(double before, double after) {
+    return before == 0 ? "" : fmt::format("{:+.2f} %", 100 * (after / before - 1));
+}
+
+std::string what_if_text(const EmulationRequest& request, const Emulation& emulation, const Emulation* base) {
+    if (base == nullptr) return {};
+    std::string text = fmt::format("\nwhat if times change: {}\n{:<12} {:>14} {:>14} {:>10}\n",
+                                   factors_text(request.what_if), "", "as it is", "what if", "change");
+    const auto time = [&](std::string_view name, Duration before, Duration after) {
+        text += fmt::format("{:<12} {:>14} {:>14} {:>10}\n", name, seconds(before), seconds(after),
+                            change(static_cast<double>(before.count()), static_cast<double>(after.count())));
+    };
+    time("step", base->step, emulation.step);
+    time("makespan", base->makespan, emulation.makespan);
+    text += fmt::format("{:<12} {:>14} {:>14} {:>10}\n", "MFU", percent(base->mfu), percent(emulation.mfu),
+                        change(base->mfu, emulation.mfu));
+    text += fmt::format("{:<12} {:>14.0f} {:>14.0f} {:>10}\n", "tokens/s", base->tokens_per_second,
+                        emulation.tokens_per_second, change(base->tokens_per_second, emulation.tokens_per_second));
+    return text + "what follows is of the changed step\n";
+}
+
+// The replica in which a rank holds most.
+std::size_t fullest_replica(const Emulation& emulation, std::size_t rank) {
+    std::size_t fullest = 0;
+    for (std::size_t r = 1; r < emulation.replicas.size(); ++r)
+        if (emulation.replicas[r].memory[rank].peak > emulation.replicas[fullest].memory[rank].peak) fullest = r;
+    return fullest;
+}
+
+const RankMemory& fullest_memory(const Emulation& emulation, std::size_t rank) {
+    return emulation.replicas[fullest_replica(emulation, rank)].memory[rank];
+}
+
+struct Shown {
+    std::vector<std::size_t> ranks;
+    std::string remark;  // empty: all of them
+};
+
+constexpr std::size_t most_rows = 16, ends = 4;
+
+Shown shown_ranks(const Emulation& emulation) {
+    const auto& time = emulation.replicas[emulation.slowest].time;
+    std::set<std::size_t> chosen;
+    const auto add_range = [&](std::size_t first, std::size_t last) {
+        for (std::size_t r = first; r < last; ++r) chosen.insert(r);
+    };
+    if (time.size() <= most_rows) {
+        add_range(0, time.size());
+        return {{chosen.begin(), chosen.end()}, ""};
+    }
+    add_range(0, ends);
+    add_range(time.size() - ends, time.size());
+    std::size_t busiest = 0, idlest = 0, fullest = 0;
+    for (std::size_t r = 1; r < time.size(); ++r) {
+        if (time[r].bubble < time[busiest].bubble) busiest = r;
+        if (time[r].bubble > time[idlest].bubble) idlest = r;
+        if (fullest_memory(emulation, r).peak > fullest_memory(emulation, fullest).peak) fullest = r;
+    }
+    chosen.insert({busiest, idlest, fullest});
+    return {{chosen.begin(), chosen.end()},
+            fmt::format("of {} ranks the first and last {}, that with least bubble ({}), with most ({}), and the "
+                        "fullest ({})\n",
+                        time.size(), ends, busiest, idlest, fullest)};
+}
+
+struct Column {
+    std::string name;
+    std::vector<Duration> ranks;  // of all
+};
+
+std::vector<Column> time_columns(const std::vector<RankTime>& time) {
+    std::vector<Column> columns;
+    const auto add = [&](std::string name, const auto& value) {
+        Column column{std::move(name), {}};
+        for (const RankTime& rank : time) column.ranks.push_back(value(rank));
+        const bool occurs =
+            std::any_of(column.ranks.begin(), column.ranks.end(), [](Duration one) { return one != Duration{0}; });
+        if (occurs) columns.push_back(std::move(column));
+    };
+    add("busy", [](const RankTime& rank) { return rank.busy(); });
+    add("compute", [](const RankTime& rank) { return rank.compute; });
+    for (std::size_t s = 0; s < streams; ++s)
+        add(fmt::format("+{}", name_of(static_cast<Stream>(s))), [s](const RankTime& rank) { return rank.exposed[s]; });
+    add("+gradients", [](const RankTime& rank) { return rank.gradients; });
+    add("+optimizer", [](const RankTime& rank) { return rank.optimizer; });
+    add("bubble", [](const RankTime& rank) { return rank.bubble; });
+    return columns;
+}
+
+std::string time_table(const Emulation& emulation, const Shown& shown) {
+    const ReplicaEmulation& replica = emulation.replicas[emulation.slowest];
+    std::string text = "\ntime of each rank in percent of the step";
+    if (emulation.replicas.size() > 1)
+        text += fmt::format(", in replica {}, the slowest of {}", emulation.slowest, emulation.replicas.size());
+    text += "; + what compute waits for on its own GPU, and what follows the last task\n" + shown.remark;
+    const auto columns = time_columns(replica.time);
+    text += fmt::format("{:<6}", "rank");
+    for (const Column& column : columns) text += fmt::format(" {:>11}", column.name);
+    for (const std::size_t r : shown.ranks) {
+        text += fmt::format("\n{:<6}", r);
+        for (const Column& column : columns) text += fmt::format(" {:>11}", share(column.ranks[r], replica.step));
+    }
+    return text + "\n";
+}
+
+std::string memory_table(const EmulationRequest& request, const Emulation& emulation, const Shown& shown) {
+    const bool several = emulation.replicas.size() > 1;
+    std::string text = fmt::format("\nmemory of a GPU at its peak; {} is usable\n{}",
+                                   human(usable_bytes(request.workload.cluster)), shown.remark);
+    text += fmt::format("{:<6} {:>11} {:>11} {:>11} {:>11} {:>11} {:>11} {:>11}{}\n", "rank", "peak", "weights",
+                        "gradients", "optimizer", "buffers", "activations", "transient",
+                        several ? "  fullest replica" : "");
+    for (const std::size_t r : shown.ranks) {
+        const RankMemory& memory = fullest_memory(emulation, r);
+        text +=
+            fmt::format("{:<6} {:>11} {:>11} {:>11} {:>11} {:>11} {:>11} {:>11}{}\n", r, human(memory.peak),
+                        human(memory.fixed.weights), human(memory.fixed.gradients), human(memory.fixed.optimizer),
+                        human(memory.fixed.workspace + memory.fixed.buffers), human(memory.activations),
+                        human(memory.transient), several ? fmt::format(" {:>16}", fullest_replica(emulation, r)) : "");
+    }
+    return text;
+}
+
+std::string critical_path(const Emulation& emulation) {
+    const ReplicaEmulation& replica = emulation.replicas[emulation.slowest];
+    std::string text = "\nthe path that decides the step\n";
+    constexpr std::size_t most = 12;
+    Duration rest{};
+    for (std::size_t i = 0; i < replica.critical.size(); ++i) {
+        const CriticalPart& part = replica.critical[i];
+        if (i >= most)
+            rest += part.time;
+        else
+            text += fmt::format("{:>9} {}{}\n", share(part.time, replica.step), part.what,
+                                part.module.empty() ? "" : " of " + part.module);
+    }
+    if (rest.count() > 0) text += fmt::format("{:>9} all else\n", share(rest, replica.step));
+    return text;
+}
+
+}  // namespace
+
+std::string emulation_table(const EmulationRequest& request, const Emulation& emulation, const Emulation* base) {
+    const Shown shown = shown_ranks(emulation);
+    std::string text = heading(request, emulation) + figures(request, emulation) +
+                       what_if_text(request, emulation, base) + time_table(emulation, shown) +
+                       memory_table(request, emulation, shown) + critical_path(emulation) + "\n" +
+                       shares_text(emulation.shares);
+    for (const std::string& sentence : emulation.assumed) text += fmt::format("assumed: {}\n", sentence);
+    for (const std::string& sentence : request.workload.model.assumed) text += fmt::format("assumed: {}\n", sentence);
+    return text;
+}
+
+}  // namespace pipeweaver::emit

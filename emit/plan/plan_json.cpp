@@ -1,0 +1,269 @@
+// plan.json and assignment.json.
+#include "emit/plan/asked_json.hpp"
+#include "emit/plan/choice.hpp"
+#include "emit/plan/shares.hpp"
+#include "pipeweaver/emit/actions.hpp"
+#include "pipeweaver/emit/plan_files.hpp"
+#include "pipeweaver/search/bounds.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+
+namespace pipeweaver::emit {
+
+using namespace schedule;
+using namespace emulator;
+using namespace planner;
+using Writer = nlohmann::ordered_json;
+
+namespace {
+
+// Degrees that most layouts do without.
+void add_above_one(Writer& json, const Layout& layout) {
+    if (layout.cp > 1) {
+        json["cp"] = layout.cp;
+        json["context"] = layout.context == ContextParallel::ring ? "ring" : "all-to-all";
+    }
+    if (layout.ep > 1) json["ep"] = layout.ep;
+}
+
+Writer request_json(const Request& request) {
+    Writer json{{"model", request.model.name},      {"cluster", request.cluster.name}, {"gpus", request.cluster.gpus},
+                {"device", request.cluster.device}, {"tp", request.layout.tp},         {"pp", request.layout.pp},
+                {"dp", request.layout.dp}};
+    add_above_one(json, request.layout);
+    json["batch"] = request.batch;
+    json["microbatches"] = request.microbatches.size();
+    json["samples"] = request.samples.size();
+    json["seed"] = request.seed;
+    constexpr std::array<std::string_view, 3> splits{"auto", "never", "always"};
+    json["split"] = splits[static_cast<std::size_t>(request.split)];
+    json["partition"] = request.partition.empty() ? Writer(nullptr) : Writer(request.partition);
+    json["assumed"] = request.model.assumed;
+    return json;
+}
+
+// The fastest first; all that fit, and how many did not.
+Writer layout_choice_json(const std::optional<LayoutChoice>& choice) {
+    if (!choice) return nullptr;
+    Writer tried = Writer::array(), refused = Writer::array();
+    for (const LayoutTried& one : choice->tried) {
+        Writer json{{"tp", one.layout.tp}, {"pp", one.layout.pp}, {"dp", one.layout.dp}};
+        add_above_one(json, one.layout);
+        json["microbatches"] = one.microbatches;
+        json["step_ns"] = one.step.count();
+        json["ns_per_microbatch"] = one.per_microbatch().count();
+        json["partition"] = one.partition;
+        json["policy"] = one.policy;
+        tried.push_back(std::move(json));
+    }
+    for (const LayoutRefused& one : choice->refused) refused.push_back({{"why", one.why}, {"layouts", one.count}});
+    return {{"tried", std::move(tried)}, {"refused", std::move(refused)}};
+}
+
+Writer memory_json(const ReplicaPlan& replica) {
+    Writer ranks = Writer::array();
+    const auto& step = replica.candidate.step;
+    const auto waiting = receive_buffers_needed(step, replica.found.replay);
+    for (std::size_t r = 0; r < step.memory.size(); ++r) {
+        const StaticMemory& memory = step.memory[r];
+        const Bytes peak = replica.found.replay.peak[r];
+        ranks.push_back({{"rank", r},
+                         {"capacity_bytes", step.problem.ranks[r].capacity->count},
+                         {"peak_bytes", peak.count},
+                         {"weights_bytes", memory.weights.count},
+                         {"gradients_bytes", memory.gradients.count},
+                         {"optimizer_bytes", memory.optimizer.count},
+                         {"workspace_bytes", memory.workspace.count},
+                         {"receive_buffers_bytes", memory.buffers.count},
+                         {"receive_buffers_needed_bytes", waiting[r].count},
+                         {"activations_bytes", (peak - memory.total()).count}});
+    }
+    return ranks;
+}
+
+std::int64_t split_backwards(const Problem& problem) {
+    return std::count_if(problem.pairs.begin(), problem.pairs.end(), [](const Pair& pair) { return pair.weight; });
+}
+
+Writer replica_json(const ReplicaPlan& replica, std::size_t number) {
+    const auto& found = replica.found;
+    return {{"replica", number},
+            {"makespan_ns", found.replay.makespan.count()},
+            {"lower_bound_ns", found.bound.count()},
+            {"gap", search::relative_gap(found.replay.makespan, found.bound)},
+            {"bound", found.bound_name},
+            {"strategy", found.strategy},
+            {"stop_reason", name_of(found.stop_reason)},
+            {"rounds", found.rounds},
+            {"signature", signature(*found.schedule, found.replay.makespan)},
+            {"backwards", replica.candidate.step.problem.pairs.size()},
+            {"split_backwards", split_backwards(replica.candidate.step.problem)},
+            {"memory", memory_json(replica)}};
+}
+
+Writer torch_json(const Plan& plan) {
+    const TorchPlan& torch = plan.torch;
+    if (!torch.found.schedule) return {{"why_not", torch.why_not}};
+    Writer baselines = Writer::array();
+    for (const TorchBaseline& one : torch.baselines)
+        baselines.push_back({{"partition", one.partition},
+                             {"policy", one.policy},
+                             {"makespan_ns", one.makespan.count()},
+                             {"chunks_per_rank", one.chunks_per_rank},
+                             {"recompute", name_of(one.recompute)}});
+    return {{"replica", 0},
+            {"partition", torch.candidate.partition.name},
+            {"chunks_per_rank", torch.candidate.partition.chunks_per_rank},
+            {"recompute", name_of(torch.recompute)},
+            {"split_backwards", split_backwards(torch.candidate.step.problem)},
+            {"makespan_ns", torch.found.replay.makespan.count()},
+            {"lower_bound_ns", torch.found.bound.count()},
+            {"over_free_plan",
+             search::relative_gap(torch.found.replay.makespan, plan.replicas.front().found.replay.makespan)},
+            {"baselines", std::move(baselines)},
+            {"choice", choice_json(torch.choice)}};
+}
+
+Writer gain_json(const Gain& gain) {
+    return {{"wins", gain.wins}, {"gain_p10", gain.p10}, {"gain_p50", gain.p50}, {"gain_p90", gain.p90}};
+}
+
+// The first baseline's under `against` and beside it, then all.
+Writer robustness_json(const std::optional<Robustness>& robustness) {
+    if (!robustness) return nullptr;
+    Writer baselines = Writer::array();
+    for (const Gain& gain : robustness->against) {
+        Writer one{{"partition", gain.partition}, {"policy", gain.policy}, {"chunks_per_rank", gain.chunks_per_rank}};
+        one.update(gain_json(gain));
+        baselines.push_back(std::move(one));
+    }
+    const Gain& first = robustness->against.front();
+    Writer json{
+        {"against",
+         {{"partition", first.partition}, {"policy", first.policy}, {"chunks_per_rank", first.chunks_per_rank}}},
+        {"replays", robustness->replays}};
+    json.update(gain_json(first));
+    json["baselines"] = std::move(baselines);
+    return json;
+}
+
+}  // namespace
+
+std::string plan_json(const Request& request, const Plan& plan) {
+    Writer json{{"format", "pipeweaver-plan/1"},
+                {"asked", request_json(request)},
+                {"step_ns", plan.step.count()},
+                {"makespan_ns", plan.makespan.count()},
+                {"lower_bound_ns", plan.lower_bound.count()},
+                {"gap", search::relative_gap(plan.makespan, plan.lower_bound)},
+                {"mfu", plan.mfu},
+                {"model_flops", plan.model_flops}};
+    const Duration after = plan.step - plan.makespan;
+    json["after_all_ranks_ns"] = after.count();
+    json["layout_choice"] = layout_choice_json(request.layout_choice);
+    json["assignment"] = {{"method", request.sharing == partition::Sharing::balanced ? "balanced" : "in-turn"},
+                          {"largest_load_ns", plan.loads.largest.count()},
+                          {"mean_load_ns", plan.loads.mean.count()},
+                          {"in_turn_largest_load_ns", plan.loads.largest_in_turn.count()}};
+    json["partition"] = partition_json(plan.replicas.front().candidate.partition, request.model);
+    json["share_of_time"] = shares_json(plan.shares);
+    json["costs"] = costs_json(request.costs);
+    json["in_situ"] = {
+        {"compute", plan.in_situ.compute}, {"tp_exposed", plan.in_situ.tp_exposed}, {"source", plan.in_situ.source}};
+    json["baselines"] = Writer::array();
+    json["not_applicable"] = Writer::array();
+    for (const Baseline& baseline : plan.baselines)
+        json["baselines"].push_back({{"partition", baseline.partition},
+                                     {"policy", baseline.policy},
+                                     {"makespan_ns", baseline.makespan.count()},
+                                     {"step_ns", baseline.step.count()},
+                                     {"lower_bound_ns", baseline.bound.count()},
+                                     {"chunks_per_rank", baseline.chunks_per_rank}});
+    for (const NotApplicable& pair : plan.not_applicable)
+        json["not_applicable"].push_back({{"partition", pair.partition},
+                                          {"policy", pair.policy},
+                                          {"why", pair.why},
+                                          {"chunks_per_rank", pair.chunks_per_rank}});
+    json["replicas"] = Writer::array();
+    for (std::size_t r = 0; r < plan.replicas.size(); ++r)
+        json["replicas"].push_back(replica_json(plan.replicas[r], r));
+    json["torch"] = torch_json(plan);
+    json["robustness"] = robustness_json(plan.robustness);
+    json["choice"] = choice_json(plan.choice);
+    return json.dump(1) + "\n";
+}
+
+namespace {
+
+Writer unit_json(const Request& request, const workloads::Microbatch& microbatch, const Chain& chain, const Unit& unit,
+                 std::size_t number) {
+    Writer items = Writer::array();
+    std::int64_t row = 0;
+    for (const std::size_t i : unit.items) {
+        const auto& ref = microbatch.items[i];
+        items.push_back({{"sample", request.samples[ref.sample].id},
+                         {"item", ref.item},
+                         {"rows", {row, row + ref.size.patches}},
+                         {"tokens", ref.size.tokens}});
+        row += ref.size.patches;
+    }
+    return {{"module", chain.name}, {"item", number}, {"items", std::move(items)}};
+}
+
+}  // namespace
+
+std::string assignment_json(const Request& request, const Plan& plan) {
+    std::int64_t loss_tokens = 0;
+    for (const auto& microbatch : request.microbatches) loss_tokens += microbatch.loss_tokens;
+    Writer replicas = Writer::array();
+    for (std::size_t r = 0; r < plan.replicas.size(); ++r) {
+        const ReplicaPlan& replica = plan.replicas[r];
+        Writer microbatches = Writer::array();
+        for (std::size_t m = 0; m < replica.microbatches.size(); ++m) {
+            const auto& microbatch = request.microbatches[replica.microbatches[m]];
+            Writer samples = Writer::array(), units = Writer::array();
+            std::int64_t row = 0;
+            for (std::size_t s = 0; s < microbatch.samples.size(); ++s) {
+                samples.push_back(
+                    {{"id", request.samples[microbatch.samples[s]].id}, {"rows", {row, row + microbatch.lengths[s]}}});
+                row += microbatch.lengths[s];
+            }
+            for (std::size_t c = 0; c < replica.candidate.units[m].size(); ++c)
+                for (std::size_t u = 0; u < replica.candidate.units[m][c].size(); ++u)
+                    units.push_back(unit_json(request, microbatch, replica.candidate.partition.chains[c],
+                                              replica.candidate.units[m][c][u], u));
+            microbatches.push_back({{"microbatch", m},
+                                    {"tokens", microbatch.tokens},
+                                    {"loss_tokens", microbatch.loss_tokens},
+                                    {"loss_weight", loss_tokens == 0 ? 0.0
+                                                                     : static_cast<double>(microbatch.loss_tokens) /
+                                                                           static_cast<double>(loss_tokens)},
+                                    {"samples", std::move(samples)},
+                                    {"units", std::move(units)}});
+        }
+        replicas.push_back({{"replica", r}, {"microbatches", std::move(microbatches)}});
+    }
+    const Writer json{{"format", "pipeweaver-assignment/1"},
+                      {"loss", "mean over the microbatch's loss tokens, times loss_weight, summed over the step"},
+                      {"loss_tokens", loss_tokens},
+                      {"replicas", std::move(replicas)}};
+    return json.dump(1) + "\n";
+}
+
+Writer solution_answer(const Problem& problem, const search::Found& found) {
+    return {{"problem", problem.name},
+            {"makespan_ns", found.replay.makespan.count()},
+            {"lower_bound_ns", found.bound.count()},
+            {"gap", search::relative_gap(found.replay.makespan, found.bound)},
+            {"strategy", found.strategy},
+            {"stop_reason", name_of(found.stop_reason)},
+            {"rounds", found.rounds},
+            {"evaluations", found.evaluations},
+            {"signature", signature(*found.schedule, found.replay.makespan)}};
+}
+
+}  // namespace pipeweaver::emit

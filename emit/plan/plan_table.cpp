@@ -1,0 +1,226 @@
+// The plan as text.
+#include "emit/plan/choice.hpp"
+#include "emit/plan/not_applicable.hpp"
+#include "emit/plan/shares.hpp"
+#include "emit/report/report_parts.hpp"
+#include "pipeweaver/base/text.hpp"
+#include "pipeweaver/emit/picture.hpp"
+#include "pipeweaver/emit/plan_files.hpp"
+#include "pipeweaver/search/bounds.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace pipeweaver::emit {
+
+using namespace schedule;
+using namespace emulator;
+using namespace planner;
+using report_parts::percent;
+using report_parts::plural;
+
+namespace {
+
+std::string seconds(Duration time) { return fmt::format("{:.3f} s", static_cast<double>(time.count()) * 1e-9); }
+
+// How full the microbatches are, in tokens.
+double fill(const Request& request) {
+    std::int64_t tokens = 0;
+    for (const auto& microbatch : request.microbatches) tokens += microbatch.tokens;
+    return static_cast<double>(tokens) / static_cast<double>(request.model.microbatch_tokens) /
+           static_cast<double>(request.microbatches.size());
+}
+
+std::string heading(const Request& request, const Plan& plan) {
+    std::size_t items = 0;
+    for (const auto& microbatch : request.microbatches) items += microbatch.items.size();
+    return fmt::format(
+        "{} on {} x {}, {}; {}: {} in {} ({} of their {} tokens), {}\n\n"
+        "step {} = makespan {} + {} optimizer   MFU {} (model FLOPs, recomputation not counted, over bf16 peak)\n"
+        "bound {} on the makespan{}, gap {}\n",
+        request.model.name, request.cluster.gpus, request.cluster.device, name_of(request.layout), request.batch,
+        plural(request.samples.size(), "sample"), plural(request.microbatches.size(), "microbatch"),
+        percent(fill(request)), request.model.microbatch_tokens, plural(items, "item"), seconds(plan.step),
+        seconds(plan.makespan), seconds(plan.step - plan.makespan), percent(plan.mfu), seconds(plan.lower_bound),
+        request.layout.dp > 1 ? fmt::format(" (the largest of {} replicas)", request.layout.dp) : "",
+        percent(search::relative_gap(plan.makespan, plan.lower_bound)));
+}
+
+// Which of the plan's backwards are split, if any.
+std::string split(const Plan& plan) {
+    std::ptrdiff_t all = 0, split = 0;
+    for (const ReplicaPlan& replica : plan.replicas)
+        for (const Pair& pair : replica.candidate.step.problem.pairs) {
+            ++all;
+            split += pair.weight ? 1 : 0;
+        }
+    if (split == 0) return {};
+    return fmt::format(
+        "{} of {} backwards are split into an input gradient, that others wait for, and a weight gradient\n", split,
+        all);
+}
+
+std::string schedules(const Plan& plan) {
+    const ReplicaPlan& replica = plan.replicas.front();
+    std::string text = fmt::format("\n{:<12} {:<14} {:>6} {:>10} {:>10} {:>8} {:>10} {:>8}\n", "partition", "schedule",
+                                   "chunks", "makespan", "bound", "gap", "step", "vs plan");
+    const auto row = [&](std::string_view partition, std::string_view policy, std::int64_t chunks, Duration makespan,
+                         Duration bound, Duration step) {
+        const double versus = static_cast<double>(step.count()) / static_cast<double>(plan.step.count());
+        text += fmt::format("{:<12} {:<14} {:>6} {:>10} {:>10} {:>8} {:>10} {:>7.3f}x\n", partition, policy, chunks,
+                            seconds(makespan), seconds(bound), percent(search::relative_gap(makespan, bound)),
+                            seconds(step), versus);
+    };
+    row(replica.candidate.partition.name, "plan", replica.candidate.partition.chunks_per_rank, plan.makespan,
+        plan.lower_bound, plan.step);
+    for (const Baseline& b : plan.baselines) row(b.partition, b.policy, b.chunks_per_rank, b.makespan, b.bound, b.step);
+    return text + not_applicable_text(not_applicable(plan.not_applicable));
+}
+
+std::string layouts(const std::optional<LayoutChoice>& choice) {
+    if (!choice) return {};
+    constexpr std::size_t shown = 4;
+    std::string text =
+        fmt::format("\nlayout: the fastest of {} that fit, by policies without a search\n", choice->tried.size());
+    for (std::size_t i = 0; i < std::min(shown, choice->tried.size()); ++i) {
+        const LayoutTried& one = choice->tried[i];
+        const auto cp = one.layout.cp > 1 ? fmt::format("cp {:<2} ", one.layout.cp) : "";
+        const auto ep = one.layout.ep > 1 ? fmt::format("ep {:<3} ", one.layout.ep) : "";
+        text += fmt::format("  tp {:<2} {}pp {:<3} dp {:<4} {}{:>10} a microbatch, {} microbatches in {} ({}, {})\n",
+                            one.layout.tp, cp, one.layout.pp, one.layout.dp, ep, human(one.per_microbatch()),
+                            one.microbatches, seconds(one.step), one.partition, one.policy);
+    }
+    for (const LayoutRefused& one : choice->refused) text += fmt::format("  {} refused: {}\n", one.count, one.why);
+    return text;
+}
+
+std::string replicas(const Request& request, const Plan& plan) {
+    if (plan.replicas.size() == 1) return {};
+    const auto over_mean = [&](Duration load) { return percent(search::relative_gap(load, plan.loads.mean)); };
+    const bool balanced = request.sharing == partition::Sharing::balanced;
+    std::string text = fmt::format("microbatches go to replicas {}: the largest load is {} above the mean",
+                                   balanced ? "by cost" : "in turn", over_mean(plan.loads.largest));
+    if (balanced) text += fmt::format(" (in turn {})", over_mean(plan.loads.largest_in_turn));
+    return text + "\n";
+}
+
+std::size_t fullest_replica(const Plan& plan, std::size_t rank) {
+    std::size_t fullest = 0;
+    for (std::size_t r = 1; r < plan.replicas.size(); ++r)
+        if (plan.replicas[r].found.replay.peak[rank] > plan.replicas[fullest].found.replay.peak[rank]) fullest = r;
+    return fullest;
+}
+
+// Bytes of optimizer state that a GPU holds for a trained parameter.
+std::string optimizer_bytes(const Request& request) {
+    const auto& layout = request.layout;
+    const auto bytes = [](std::int64_t copies) { return 12 / static_cast<double>(copies); };
+    auto text =
+        fmt::format("{:.3g} B optimizer (12 B / {})", bytes(layout.weight_copies()), layout.cp > 1 ? "(cp dp)" : "dp");
+    const auto& modules = request.model.modules;
+    if (std::any_of(modules.begin(), modules.end(), [](const auto& m) { return m.architecture.moe.has_value(); }))
+        text += fmt::format(", of experts {:.3g} B (12 B / {} copies)", bytes(layout.expert_copies()),
+                            layout.expert_copies());
+    return text;
+}
+
+std::string memory(const Request& request, const Plan& plan) {
+    const bool several = plan.replicas.size() > 1;
+    std::string text =
+        fmt::format("\nmemory of a GPU; a trained parameter: 2 B weight, 4 B gradient, {}; a frozen one: 2 B\n",
+                    optimizer_bytes(request));
+    text += fmt::format("{:<6} {:>11} {:>11} {:>12} {:>12}{}\n", "rank", "peak", "of usable", "weights+opt",
+                        "activations", several ? "  fullest replica" : "");
+    for (std::size_t rank = 0; rank < plan.replicas.front().found.replay.peak.size(); ++rank) {
+        const std::size_t number = fullest_replica(plan, rank);
+        const ReplicaPlan& replica = plan.replicas[number];
+        const StaticMemory& fixed = replica.candidate.step.memory[rank];
+        const Bytes peak = replica.found.replay.peak[rank];
+        text += fmt::format("{:<6} {:>11} {:>11} {:>12} {:>12}{}\n", rank, human(peak),
+                            human(*replica.candidate.step.problem.ranks[rank].capacity), human(fixed.total()),
+                            human(peak - fixed.total()), several ? fmt::format(" {:>16}", number) : "");
+    }
+    return text;
+}
+
+std::string robustness(const Plan& plan) {
+    if (!plan.robustness) return {};
+    std::string text =
+        fmt::format("if costs are wrong by their own error estimates ({} replays), schedules take of the plan's time\n",
+                    plan.robustness->replays);
+    for (const Gain& g : plan.robustness->against)
+        text += fmt::format("  {:<33} p10 {:.2f}x, p50 {:.2f}x, p90 {:.2f}x; the plan wins {}\n",
+                            fmt::format("{}, {}, {} chunk{}", g.partition, g.policy, g.chunks_per_rank,
+                                        g.chunks_per_rank == 1 ? "" : "s"),
+                            g.p10, g.p50, g.p90, g.wins);
+    return text;
+}
+
+std::string choice(const RobustChoice& choice) {
+    const std::string text = choice_text(choice);
+    return text.empty() ? text : text + "\n";
+}
+
+double over(Duration a, Duration b) { return static_cast<double>(a.count()) / static_cast<double>(b.count()); }
+
+std::string torch(const Plan& plan) {
+    const TorchPlan& t = plan.torch;
+    if (!t.found.schedule) return fmt::format("\nPyTorch: no schedule: {}\n", t.why_not);
+    const auto& p = t.padding;
+    const double padding =
+        p.padded_patches == 0 ? 0 : 1 - static_cast<double>(p.real_patches) / static_cast<double>(p.padded_patches);
+    const Duration makespan = t.found.replay.makespan;
+    const bool several = plan.replicas.size() > 1;
+    std::string text = fmt::format(
+        "\nPyTorch (torch/schedule.csv{}): {} with {} chunk{} a rank, every microbatch padded to {} tokens and {} "
+        "items "
+        "({} of the items'\n"
+        "positions are padding), recompute {}: makespan {}, {:.2f}x the plan's{}\n",
+        several ? ", of replica 0 alone" : "", t.candidate.partition.name, t.candidate.partition.chunks_per_rank,
+        t.candidate.partition.chunks_per_rank == 1 ? "" : "s", p.tokens, p.items, percent(padding),
+        name_of(t.recompute), seconds(makespan), over(makespan, plan.replicas.front().found.replay.makespan),
+        several ? " for this replica" : "");
+    for (const std::string_view policy : {"1f1b", "interleaved"}) {
+        const TorchBaseline* best = t.best(policy);
+        if (best == nullptr) continue;
+        text += fmt::format(
+            "with the same padding {} takes {} ({}, {} chunk{} a rank, recompute {}), {:.2f}x this schedule\n", policy,
+            seconds(best->makespan), best->partition, best->chunks_per_rank, best->chunks_per_rank == 1 ? "" : "s",
+            name_of(best->recompute), over(best->makespan, makespan));
+    }
+    return t.choice.other ? text + "of what was found for PyTorch, " + choice(t.choice) : text;
+}
+
+}  // namespace
+
+std::string plan_table(const Request& request, const Plan& plan) {
+    const ReplicaPlan& replica = plan.replicas[plan.slowest];
+    std::string text = heading(request, plan) + split(plan) + replicas(request, plan) + layouts(request.layout_choice) +
+                       schedules(plan) + memory(request, plan) + "\n" + shares_text(plan.shares) + robustness(plan) +
+                       choice(plan.choice);
+    for (const std::string& note : replica.candidate.partition.notes) text += fmt::format("{}\n", note);
+    for (const std::string& assumption : request.model.assumed) text += fmt::format("assumed: {}\n", assumption);
+    text += torch(plan);
+    text += "\n";
+    if (plan.replicas.size() > 1)
+        text += fmt::format("replica {} of {}, the slowest: ", plan.slowest, plan.replicas.size());
+    return text + picture(Replayer(replica.candidate.step.problem), *replica.found.schedule, replica.found.replay);
+}
+
+std::string solution_table(const Problem& problem, const search::Found& found) {
+    std::string text = fmt::format(
+        "{}: {} tasks on {} ranks\nmakespan {}   bound {} ({})   gap {}\nfound by {}, {} after {} rounds and {} "
+        "evaluations\n",
+        problem.name, problem.tasks.size(), problem.ranks.size(), human(found.replay.makespan), human(found.bound),
+        found.bound_name, percent(search::relative_gap(found.replay.makespan, found.bound)), found.strategy,
+        name_of(found.stop_reason), found.rounds, found.evaluations);
+    for (std::size_t r = 0; r < problem.ranks.size(); ++r) {
+        const auto& capacity = problem.ranks[r].capacity;
+        text += fmt::format("rank {:<3} peak {}{}\n", r, human(found.replay.peak[r]),
+                            capacity ? fmt::format(" of {}", human(*capacity)) : "");
+    }
+    return text + picture(Replayer(problem), *found.schedule, found.replay);
+}
+
+}  // namespace pipeweaver::emit

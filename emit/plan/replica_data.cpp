@@ -1,0 +1,144 @@
+// What a replica's action lists say beside the schedule: what stages are, loss weights, which rows go where.
+#include "emulator/operators/module_roles.hpp"
+#include "pipeweaver/emit/actions.hpp"
+
+#include <algorithm>
+
+namespace pipeweaver::emit {
+
+using namespace schedule;
+using namespace emulator;
+using namespace planner;
+
+namespace {
+
+const std::vector<LayerRange>& first_parts(const Chain& chain) { return chain.stages.front().parts; }
+const std::vector<LayerRange>& last_parts(const Chain& chain) { return chain.stages.back().parts; }
+
+// Chains whose outputs the first stage of `chain` takes.
+std::vector<std::string> inputs_of(const Chain& chain, const std::vector<Chain>& chains,
+                                   const workloads::Model& model) {
+    std::vector<std::string> inputs;
+    for (const auto& edge : model.edges) {
+        if (edge.to != first_parts(chain).front().module) continue;
+        for (const Chain& other : chains)
+            if (&other != &chain && last_parts(other).back().module == edge.from) inputs.push_back(other.name);
+    }
+    return inputs;
+}
+
+std::vector<StageRole> roles(const std::vector<Chain>& chains, const workloads::Model& model) {
+    const auto reached = gradient_reaches(model);
+    std::vector<StageRole> roles;
+    for (const Chain& chain : chains)
+        for (const StageLayers& stage : chain.stages) {
+            const bool first = &stage == &chain.stages.front();
+            StageRole role{chain.name, false, false, first, {}, {}};
+            if (first) role.inputs = inputs_of(chain, chains, model);
+            for (const LayerRange& part : stage.parts) {
+                role.parts_trained.push_back(model.modules[part.module].trainable);
+                role.trained |= model.modules[part.module].trainable;
+                role.gradient |= reached[part.module];
+                role.reads_batch |= part.first == 0;
+            }
+            roles.push_back(std::move(role));
+        }
+    return roles;
+}
+
+// Positions of a unit in the module that its chain ends with.
+double positions(const Chain& chain, const Unit& unit) {
+    return static_cast<double>(unit.shapes[last_parts(chain).back().module].positions());
+}
+
+// The weights of one step's losses.
+class LossWeights {
+public:
+    LossWeights(const Request& request, const Plan& plan) : request_(request), plan_(plan) {
+        for (const auto& microbatch : request.microbatches) tokens_ += static_cast<double>(microbatch.loss_tokens);
+        for (const ReplicaPlan& replica : plan.replicas)
+            for (std::size_t m = 0; m < replica.microbatches.size(); ++m)
+                all_ += of_microbatch(replica, m, last(replica));
+    }
+
+    double of(std::size_t r, std::size_t m, std::size_t chain, std::size_t unit) const {
+        const ReplicaPlan& replica = plan_.replicas[r];
+        const double mine =
+            positions(replica.candidate.partition.chains[chain], replica.candidate.units[m][chain][unit]);
+        if (mine <= 0) return 0;
+        if (tokens_ <= 0) return mine / all_;
+        const auto& microbatch = request_.microbatches[replica.microbatches[m]];
+        return static_cast<double>(microbatch.loss_tokens) / tokens_ * (mine / of_microbatch(replica, m, chain));
+    }
+
+private:
+    static std::size_t last(const ReplicaPlan& replica) { return replica.candidate.partition.chains.size() - 1; }
+
+    static double of_microbatch(const ReplicaPlan& replica, std::size_t m, std::size_t chain) {
+        double sum = 0;
+        for (const Unit& unit : replica.candidate.units[m][chain])
+            sum += positions(replica.candidate.partition.chains[chain], unit);
+        return sum;
+    }
+
+    const Request& request_;
+    const Plan& plan_;
+    double tokens_ = 0, all_ = 0;
+};
+
+// The rows of its items' samples that a generator's unit reads of a backbone's whole microbatch; none: the output as it
+// is, where all of it is fewer rows than that.
+std::vector<Rows> slices_of(const workloads::Microbatch& microbatch, const Unit& from, const Unit& to,
+                            std::int64_t rows, std::int64_t output_rows) {
+    std::vector<Rows> slices;
+    std::int64_t found = 0;
+    bool whole = true;
+    if (from.items.empty() && microbatch.lengths.size() == microbatch.samples.size())
+        for (const std::size_t i : to.items) {
+            std::int64_t begin = 0;
+            std::size_t s = 0;
+            for (; microbatch.samples[s] != microbatch.items[i].sample; ++s) begin += microbatch.lengths[s];
+            whole &= begin == found;
+            slices.emplace_back(begin, begin + microbatch.lengths[s]);
+            found += microbatch.lengths[s];
+        }
+    if (rows == output_rows && (whole || found != rows)) return {};
+    return found == rows ? slices : std::vector<Rows>{{0, rows}};
+}
+
+}  // namespace
+
+ReplicaData replica_data(const Request& request, const Plan& plan, std::size_t replica) {
+    const ReplicaPlan& mine = plan.replicas[replica];
+    const StepProblem& step = mine.candidate.step;
+    const auto& chains = mine.candidate.partition.chains;
+    ReplicaData data{replica, plan.replicas.size(), roles(chains, request.model), {}, {}};
+    const LossWeights weights(request, plan);
+    const auto unit_of = [&](const Task& task, std::size_t t) -> const Unit& {
+        return mine.candidate.units[static_cast<std::size_t>(*task.microbatch)][step.chain[t]][step.unit[t]];
+    };
+    for (std::size_t t = 0; t < step.problem.tasks.size(); ++t) {
+        const Task& task = step.problem.tasks[t];
+        data.loss_weight.push_back(
+            weights.of(replica, static_cast<std::size_t>(*task.microbatch), step.chain[t], step.unit[t]));
+    }
+    data.slices.resize(step.transfers.size());
+    for (std::size_t k = 0; k < step.transfers.size(); ++k) {
+        const Edge& edge = step.problem.edges[step.transfers[k].edge];
+        const std::size_t from = index(edge.from), to = index(edge.to);
+        const Task& source = step.problem.tasks[from];
+        if (step.chain[from] == step.chain[to] || source.kind != TaskKind::forward) continue;
+        const auto& microbatch = request.microbatches[mine.microbatches[static_cast<std::size_t>(*source.microbatch)]];
+        const Unit& unit = unit_of(source, from);
+        const auto module = last_parts(chains[step.chain[from]]).back().module;
+        std::int64_t reduction = 1;
+        for (const auto& model_edge : request.model.edges)
+            if (model_edge.from == module && model_edge.to == first_parts(chains[step.chain[to]]).front().module)
+                reduction = model_edge.token_reduction;
+        data.slices[k] = slices_of(microbatch, unit, unit_of(step.problem.tasks[to], to), step.transfers[k].rows,
+                                   unit.shapes[module].positions() / reduction);
+    }
+    return data;
+}
+
+}  // namespace pipeweaver::emit

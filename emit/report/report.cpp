@@ -1,0 +1,126 @@
+#include "pipeweaver/emit/report.hpp"
+
+#include "emit/report/report_parts.hpp"
+#include "pipeweaver/base/text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace pipeweaver::emit {
+
+using namespace planner;
+using namespace report_parts;
+
+namespace {
+
+std::string chain_name(const Baseline& baseline) {
+    return fmt::format("{}, {}, {} a rank", baseline.partition, baseline.policy,
+                       plural(static_cast<std::size_t>(baseline.chunks_per_rank), "chunk"));
+}
+
+std::string asked(const Request& request) {
+    std::size_t items = 0;
+    for (const auto& microbatch : request.microbatches) items += microbatch.items.size();
+    return escape(fmt::format("{}. Batch {}: {} in {}, {}.", emulator::name_of(request.layout), request.batch,
+                              plural(request.samples.size(), "sample"),
+                              plural(request.microbatches.size(), "microbatch"), plural(items, "item")));
+}
+
+std::string fullest_rank(const Plan& plan) {
+    std::size_t replica = 0, rank = 0;
+    Bytes most;
+    for (std::size_t r = 0; r < plan.replicas.size(); ++r)
+        for (std::size_t k = 0; k < plan.replicas[r].found.replay.peak.size(); ++k) {
+            const Bytes peak = plan.replicas[r].found.replay.peak[k];
+            if (peak <= most) continue;
+            most = peak;
+            replica = r;
+            rank = k;
+        }
+    const auto& limit = plan.replicas[replica].candidate.step.problem.ranks[rank].capacity;
+    const std::string where =
+        plan.replicas.size() == 1 ? fmt::format("rank {}", rank) : fmt::format("replica {}, rank {}", replica, rank);
+    return figure("fullest rank", human(most), limit ? fmt::format("{}, limit {}", where, human(*limit)) : where);
+}
+
+std::string figures(const Plan& plan) {
+    std::string text =
+        figure("step", human(plan.step),
+               fmt::format("makespan {} + optimizer {}", human(plan.makespan), human(plan.step - plan.makespan)));
+    if (plan.best_chain) {
+        const Duration chain = plan.best_chain->baseline.step;
+        const bool chained = plan.best_chain->candidate.partition.chains.size() == 1;
+        text += figure(
+            chained ? "best 1F1B chain over plan" : "best 1F1B over plan", times(ratio(chain, plan.step)),
+            fmt::format("{}: step {} over {}", chain_name(plan.best_chain->baseline), human(chain), human(plan.step)));
+    }
+    text += figure("MFU", percent(plan.mfu), "model FLOPs, recomputation not counted, over bf16 peak");
+    text += gap_figure(plan.makespan, plan.lower_bound, "this partition and packing");
+    return text + fullest_rank(plan);
+}
+
+std::vector<Drawn> drawn(const Plan& plan) {
+    const ReplicaPlan& replica = plan.replicas[plan.slowest];
+    const auto& partition = replica.candidate.partition;
+    std::vector<Drawn> all{{"plan",
+                            caption("Plan",
+                                    fmt::format("{}, {} a rank", partition.name,
+                                                plural(static_cast<std::size_t>(partition.chunks_per_rank), "chunk")),
+                                    replica.found.replay.makespan),
+                            &replica.candidate.step.problem, &*replica.found.schedule, &replica.found.replay}};
+    if (plan.best_chain)
+        all.push_back(
+            {"chain",
+             caption(plan.best_chain->candidate.partition.chains.size() == 1 ? "Best 1F1B chain" : "Best 1F1B",
+                     chain_name(plan.best_chain->baseline), plan.best_chain->replay.makespan),
+             &plan.best_chain->candidate.step.problem, &plan.best_chain->schedule, &plan.best_chain->replay});
+    return all;
+}
+
+std::string which(const Plan& plan) {
+    if (plan.replicas.size() == 1) return {};
+    return fmt::format("Replica {} of {} is shown, the slowest. ", plan.slowest, plan.replicas.size());
+}
+
+// The pictures are of one replica, the ratio above them of every schedule's slowest.
+std::string which_chain(const Plan& plan) {
+    if (plan.replicas.size() == 1 || !plan.best_chain) return {};
+    return fmt::format(
+        "The schedule below the plan runs the same replica's microbatches in {}; its own slowest replica takes {}, and "
+        "that with the optimizer is what the main figures compare with the plan's step. ",
+        human(plan.best_chain->replay.makespan), human(plan.best_chain->baseline.makespan));
+}
+
+}  // namespace
+
+std::string report(const Request& request, const Plan& plan) {
+    const auto pictures = drawn(plan);
+    Duration horizon{1};
+    for (const Drawn& one : pictures) horizon = std::max(horizon, one.replay->makespan);
+    const std::string title =
+        escape(fmt::format("{} on {} x {}", request.model.name, request.cluster.gpus, request.cluster.device));
+    Parts parts{{"plan", ""},
+                {"title", title},
+                {"asked", asked(request)},
+                {"figures", figures(plan)},
+                {"horizon", fmt::format("{}", horizon.count())},
+                {"which", which(plan)},
+                {"which_chain", which_chain(plan)},
+                {"axis", axis_labels(horizon)},
+                {"schedules", schedule_pictures(pictures, horizon)},
+                {"memory", memory_pictures(pictures.front(), horizon)},
+                {"pairs", pair_table(plan)},
+                {"progress", progress(plan.replicas[plan.slowest].found)},
+                {"ranks", time_of_ranks(plan)},
+                {"basis", time_by_basis(plan)},
+                {"robustness", robustness(plan)},
+                {"batch", batch(request, plan)},
+                {"torch", torch(plan)},
+                {"inputs", inputs(request, plan)}};
+    if (request.layout_choice) parts.emplace("layouts", layouts(*request.layout_choice));
+    if (plan.replicas.size() > 1) parts.emplace("replicas", replicas(request, plan));
+    return filled_page(parts);
+}
+
+}  // namespace pipeweaver::emit

@@ -1,0 +1,220 @@
+// What the plan was made from: the batch, the model, the cluster, and every assumption.
+#include "emit/report/report_parts.hpp"
+#include "pipeweaver/base/text.hpp"
+#include "pipeweaver/search/bounds.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace pipeweaver::emit::report_parts {
+
+using namespace schedule;
+using namespace emulator;
+using namespace planner;
+
+namespace {
+
+std::string list(const std::vector<std::string>& entries) {
+    std::string html = "<ul>\n";
+    for (const std::string& entry : entries) html += fmt::format("<li>{}</li>\n", escape(entry));
+    return html + "</ul>\n";
+}
+
+// A count with a bar as long as its share of the largest.
+std::string counted(std::int64_t count, std::int64_t largest) {
+    const double share = largest == 0 ? 0 : static_cast<double>(count) / static_cast<double>(largest);
+    return fmt::format("<td class=\"n count\"><b style=\"width:calc((100% - 28px) * {:.3f})\"></b><span>{}</span></td>",
+                       share, count);
+}
+
+struct Sums {
+    std::int64_t patches = 0;
+    double seconds = 0;
+};
+
+Sums sums(const workloads::Microbatch& microbatch) {
+    Sums sum;
+    for (const auto& item : microbatch.items) {
+        sum.patches += item.size.patches;
+        sum.seconds += item.size.seconds;
+    }
+    return sum;
+}
+
+// What the longest bars of the batch table stand for.
+struct Largest {
+    std::int64_t tokens = 0, items = 0, patches = 0;
+    bool clips = false;  // or audio: the table has their seconds
+};
+
+Largest largest(const Request& request) {
+    Largest most;
+    for (const auto& microbatch : request.microbatches) {
+        const Sums sum = sums(microbatch);
+        most.tokens = std::max(most.tokens, microbatch.tokens);
+        most.items = std::max(most.items, static_cast<std::int64_t>(microbatch.items.size()));
+        most.patches = std::max(most.patches, sum.patches);
+        most.clips = most.clips || sum.seconds > 0;
+    }
+    return most;
+}
+
+std::string batch_table(const Request& request, const Plan& plan) {
+    const Largest most = largest(request);
+    std::string html = "<table><thead><tr><th>microbatch</th>";
+    for (const std::string_view name : {"samples", "tokens", "loss tokens", "items", "patches", "seconds"})
+        if (name != "seconds" || most.clips) html += fmt::format("<th class=\"n\">{}</th>", name);
+    html += "</tr></thead><tbody>\n";
+    for (std::size_t r = 0; r < plan.replicas.size(); ++r)
+        for (std::size_t m = 0; m < plan.replicas[r].microbatches.size(); ++m) {
+            const auto& microbatch = request.microbatches[plan.replicas[r].microbatches[m]];
+            const Sums sum = sums(microbatch);
+            html += fmt::format(
+                "<tr><th scope=\"row\">{}{}</th><td class=\"n\">{}</td>{}<td class=\"n\">{}</td>{}{}{}</tr>\n",
+                plan.replicas.size() == 1 ? "" : fmt::format("replica {}, ", r), m, microbatch.samples.size(),
+                counted(microbatch.tokens, most.tokens), microbatch.loss_tokens,
+                counted(static_cast<std::int64_t>(microbatch.items.size()), most.items),
+                counted(sum.patches, most.patches),
+                most.clips ? fmt::format("<td class=\"n\">{:.1f}</td>", sum.seconds) : "");
+        }
+    return html + "</tbody></table>\n";
+}
+
+std::string modules_table(const workloads::Model& model) {
+    std::string html = "<table><thead><tr><th>module</th><th>network</th>";
+    for (const std::string_view name : {"layers", "hidden", "ffn", "heads", "kv heads"})
+        html += fmt::format("<th class=\"n\">{}</th>", name);
+    html += "<th>weights</th></tr></thead><tbody>\n";
+    for (const auto& module : model.modules) {
+        const auto& network = module.architecture;
+        html += fmt::format("<tr><th scope=\"row\">{}</th><td>{}</td>", escape(module.name), escape(network.name));
+        for (const auto size : {network.layers, network.hidden, network.ffn, network.heads, network.kv_heads})
+            html += fmt::format("<td class=\"n\">{}</td>", size);
+        html += fmt::format("<td>{}</td></tr>\n", module.trainable ? "trained" : "frozen");
+    }
+    return html + "</tbody></table>\n";
+}
+
+// Where the model's figures come from.
+std::string sources_table(const workloads::Model& model) {
+    const auto source = [](const std::string& text, const std::string& confidence) {
+        const std::string from = text.empty() ? "not said" : text;
+        return confidence.empty() ? from : fmt::format("{} ({})", from, confidence);
+    };
+    std::vector<std::string> rows{fact("source of the model", source(model.source, model.confidence))};
+    for (const auto& module : model.modules)
+        rows.push_back(
+            fact("source of " + module.name, source(module.architecture.source, module.architecture.confidence)));
+    return fact_table(rows);
+}
+
+std::string per_second(Bandwidth speed) {
+    return fmt::format("{:.1f} GB/s", static_cast<double>(speed.bytes_per_second) * 1e-9);
+}
+
+std::string costs_text(const std::optional<CostFile>& costs) {
+    if (!costs) return "the tables that ship with the program";
+    return fmt::format("{} (SHA-256 {}...), and for what it lacks the tables that ship with the program", costs->path,
+                       costs->sha256.substr(0, 12));
+}
+
+std::string cluster_table(const Request& request, const emulator::InSituFactors& factors) {
+    const auto& cluster = request.cluster;
+    const auto& device = workloads::device(cluster.device);
+    return fact_table(
+        {fact("cluster", cluster.name),
+         fact("GPUs", fmt::format("{} x {}, {} a node", cluster.gpus, cluster.device, cluster.gpus_per_node)),
+         fact("inside a node", per_second(cluster.node_link) + " a GPU"),
+         fact("between nodes", per_second(cluster.network) + " a node"), fact("source of the cluster", cluster.source),
+         fact("memory", fmt::format("{}, of which tensors may take {}", human(device.memory), percent(usable_memory))),
+         fact("bf16 peak", fmt::format("{:.0f} TFLOP/s", device.bf16_flops * 1e-12)),
+         fact("source of the device", device.source), fact("operator costs", costs_text(request.costs)),
+         fact("kernels in a step over kernels alone", fmt::format("{:.3f}", factors.compute)),
+         fact("tensor-parallel communication not hidden", percent(factors.tp_exposed)),
+         fact("source of the two", factors.source)});
+}
+
+std::string search_table(const Request& request, const Plan& plan) {
+    std::vector<std::string> rows{fact("partitions compared", request.partition.empty() ? "all" : request.partition),
+                                  fact("seed", std::to_string(request.seed)),
+                                  fact("schedule wanted", request.for_torch ? "one that PyTorch runs" : "any")};
+    for (std::size_t r = 0; r < plan.replicas.size(); ++r) {
+        const std::string name = plan.replicas.size() == 1 ? "found" : fmt::format("replica {}", r);
+        rows.push_back(found_fact(name, plan.replicas[r].found));
+    }
+    return fact_table(rows);
+}
+
+// Those of the model, and of the data set that the samples were drawn from ("NAME (seed 1)").
+std::vector<std::string> assumptions(const Request& request) {
+    std::vector<std::string> all = request.model.assumed;
+    for (const auto& set : workloads::datasets())
+        if (set.assumed && request.batch.starts_with(set.name + " "))
+            all.push_back(fmt::format("sizes of the samples of {}: {}", set.name, set.about));
+    return all;
+}
+
+}  // namespace
+
+std::string batch(const Request& request, const Plan& plan) {
+    return folded(fmt::format("{} in {}", plural(request.samples.size(), "sample"),
+                              plural(request.microbatches.size(), "microbatch")),
+                  "<div class=\"wide\">" + batch_table(request, plan) + "</div>",
+                  request.microbatches.size() <= most_rows_open);
+}
+
+std::string torch(const Plan& plan) {
+    const TorchPlan& torch = plan.torch;
+    if (!torch.found.schedule) return fmt::format("<p>There is no such schedule: {}</p>\n", escape(torch.why_not));
+    const auto& padding = torch.padding;
+    const auto padded = [](std::int64_t real, std::int64_t whole) {
+        return percent(whole == 0 ? 0 : 1 - static_cast<double>(real) / static_cast<double>(whole));
+    };
+    const bool several = plan.replicas.size() > 1;
+    const Duration makespan = torch.found.replay.makespan;
+    std::vector<std::string> facts{
+        fact("schedule", several ? "torch/schedule.csv, of replica 0 alone" : "torch/schedule.csv"),
+        fact("partition",
+             fmt::format("{} in one chain, {} a rank", torch.candidate.partition.name,
+                         plural(static_cast<std::size_t>(torch.candidate.partition.chunks_per_rank), "chunk"))),
+        fact("every microbatch padded to",
+             fmt::format("{} tokens ({} padding), {} ({} of their positions padding)", padding.tokens,
+                         padded(padding.real_tokens, padding.padded_tokens),
+                         plural(static_cast<std::size_t>(padding.items), "item"),
+                         padded(padding.real_patches, padding.padded_patches))),
+        fact("recomputation", name_of(torch.recompute)),
+        fact("makespan", fmt::format("{}, {} the plan's{}", human(makespan),
+                                     times(ratio(makespan, plan.replicas.front().found.replay.makespan)),
+                                     several ? " for this replica" : "")),
+        fact("gap", percent(search::relative_gap(makespan, torch.found.bound)))};
+    for (const std::string_view policy : {"1f1b", "interleaved"})
+        if (const TorchBaseline* best = torch.best(policy))
+            facts.push_back(
+                fact(fmt::format("{} with the same padding", policy),
+                     fmt::format("{}, {} this schedule ({}, {} a rank, recompute {})", human(best->makespan),
+                                 times(ratio(best->makespan, makespan)), best->partition,
+                                 plural(static_cast<std::size_t>(best->chunks_per_rank), "chunk"),
+                                 name_of(best->recompute))));
+    return fact_table(facts);
+}
+
+std::string inputs(const Request& request, const Plan& plan) {
+    const auto assumed = assumptions(request);
+    const auto& notes = plan.replicas.front().candidate.partition.notes;
+    std::string html =
+        heading("Assumed") + (assumed.empty() ? "<p>Model and batch name no assumption.</p>\n" : list(assumed));
+    if (!notes.empty()) html += heading("What decided the partition") + list(notes);
+    html += heading("Batch") +
+            fact_table({fact("from", request.batch),
+                        fact("tokens of a microbatch, at most", std::to_string(request.model.microbatch_tokens))});
+    html += heading("Search") + search_table(request, plan);
+    html += heading("Model") + "<div class=\"wide\">" + modules_table(request.model) + "</div>";
+    html += sources_table(request.model);
+    html += heading("Cluster") + cluster_table(request, plan.in_situ);
+    html += heading("Files to plan this again");
+    html += folded("model file", fmt::format("<pre>{}</pre>\n", escape(to_json(request.model))), false);
+    return html + folded("cluster file", fmt::format("<pre>{}</pre>\n", escape(to_json(request.cluster))), false);
+}
+
+}  // namespace pipeweaver::emit::report_parts

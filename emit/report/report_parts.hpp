@@ -1,0 +1,139 @@
+// The parts of report.html. Every function returns HTML in which texts are escaped already.
+#pragma once
+
+#include "pipeweaver/planner/plan.hpp"
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pipeweaver::emit::report_parts {
+
+/// The template's names and what stands in their place.
+using Parts = std::map<std::string, std::string, std::less<>>;
+
+/// emit/report_template.html with each {{name}} replaced, once: what a part contains is not looked at again. What
+/// stands between {{#name}} and {{/name}} is left out where `parts` has no such name.
+[[nodiscard]] std::string filled_page(const Parts& parts);
+
+/// For element content and double-quoted attributes.
+[[nodiscard]] std::string escape(std::string_view text);
+[[nodiscard]] std::string percent(double share);
+[[nodiscard]] std::string times(double ratio);  ///< "1.234x"
+[[nodiscard]] std::string plural(std::size_t count, std::string_view noun);
+
+[[nodiscard]] double ratio(Duration a, Duration b);
+
+/// A figure of the page's head.
+[[nodiscard]] std::string figure(std::string_view name, std::string_view value, std::string_view about);
+[[nodiscard]] std::string gap_figure(Duration found, Duration bound, std::string_view of);
+
+/// Above a schedule's picture. HTML.
+[[nodiscard]] std::string caption(std::string_view name, std::string_view what, Duration makespan);
+
+/// Two cells of a table of facts, and such a table.
+[[nodiscard]] std::string fact(std::string_view name, std::string_view value);
+[[nodiscard]] std::string fact_table(const std::vector<std::string>& facts);
+
+/// How a search ended.
+[[nodiscard]] std::string found_fact(std::string_view name, const search::Found& found);
+
+[[nodiscard]] std::string heading(std::string_view text);
+
+/// `content` that a click on `summary` opens or closes.
+[[nodiscard]] std::string folded(std::string_view summary, std::string_view content, bool open);
+
+inline constexpr std::size_t most_rows_open = 40;  ///< longer tables are folded
+
+/// A row of a table of schedules: `names` first, then time, bound, gap, `step` where a step is more than that time, and
+/// step or time over the plan's.
+struct Compared {
+    std::vector<std::string> names;
+    std::optional<std::int64_t> chunks;  ///< a rank
+    Duration time{}, bound{};
+    double gap = 0;
+    std::optional<Duration> step{};
+};
+[[nodiscard]] std::string compared_row(const Compared& row, Duration plan, bool best = false);
+
+/// A row of a picture: its label to the left, `plot` on the time axis.
+[[nodiscard]] std::string row(std::string_view classes, std::string_view label, std::string_view plot);
+
+/// One row of a stacked bar: part i has the class c<i>, its width in millionths of the whole, and a hover text.
+struct BarPart {
+    std::size_t color = 0;
+    double share = 0;
+    std::string hover;
+};
+[[nodiscard]] std::string stacked_bar(const std::vector<BarPart>& parts, std::string_view description);
+
+/// A schedule to be drawn.
+struct Drawn {
+    std::string id;       ///< of the element
+    std::string heading;  ///< HTML
+    const schedule::Problem* problem = nullptr;
+    const schedule::Schedule* schedule = nullptr;
+    const schedule::Replay* replay = nullptr;
+    std::vector<std::string> groups{};  ///< per task: what its colour stands for; empty: the modules of its stage
+};
+
+/// The time axis that all pictures share: labels, and the lines that go through the pictures.
+[[nodiscard]] std::string axis_labels(Duration horizon);
+[[nodiscard]] std::string axis_lines(Duration horizon);
+
+/// The schedules under one another with their legend.
+[[nodiscard]] std::string schedule_pictures(const std::vector<Drawn>& all, Duration horizon);
+
+/// Memory of every rank with its limit.
+[[nodiscard]] std::string memory_pictures(const Drawn& drawn, Duration horizon);
+
+/// What stands below a table of schedules: the policies that do not apply. Empty without lines.
+[[nodiscard]] std::string not_applicable_list(const std::vector<std::string>& lines);
+
+/// What is listed beside a colour.
+struct Colored {
+    std::string name;
+    std::size_t color = 0;  ///< of the class c<color>
+};
+[[nodiscard]] std::string color_legend(const std::vector<Colored>& entries);
+
+/// How a search went: best and bound over its rounds, what found each improvement, and all of them in a table. Pre:
+/// found.schedule; found.history is not empty.
+[[nodiscard]] std::string progress(const search::Found& found);
+
+/// Every (partition, policy).
+[[nodiscard]] std::string pair_table(const planner::Plan& plan);
+
+/// What ranks do: one part of their time, with the class c<color>.
+struct TimePart {
+    std::string name;
+    std::size_t color = 0;
+    std::vector<Duration> ranks;
+};
+inline constexpr std::size_t waiting_color = 8;
+
+/// Bars and table of where the time of each rank goes; parts of no rank are left out.
+[[nodiscard]] std::string time_of_ranks(const std::vector<TimePart>& parts, Duration whole);
+
+/// What each rank of the slowest replica does from the step's start to its end.
+[[nodiscard]] std::string time_of_ranks(const planner::Plan& plan);
+
+/// Busy time by operator class and by what its costs rest on.
+[[nodiscard]] std::string time_by_basis(const planner::Plan& plan);
+
+/// Whether the plan still wins over its usual opponents under wrong costs.
+[[nodiscard]] std::string robustness(const planner::Plan& plan);
+
+/// All layouts that fit, the chosen one first, and why others do not.
+[[nodiscard]] std::string layouts(const planner::LayoutChoice& choice);
+
+/// How the microbatches were given to the replicas, and what became of each; the slowest is marked.
+[[nodiscard]] std::string replicas(const planner::Request& request, const planner::Plan& plan);
+
+[[nodiscard]] std::string batch(const planner::Request& request, const planner::Plan& plan);
+[[nodiscard]] std::string torch(const planner::Plan& plan);
+[[nodiscard]] std::string inputs(const planner::Request& request, const planner::Plan& plan);
+
+}  // namespace pipeweaver::emit::report_parts

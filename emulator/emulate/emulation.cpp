@@ -1,0 +1,106 @@
+#include "pipeweaver/emulator/emulation.hpp"
+
+#include "emulator/emulate/critical_path.hpp"
+#include "emulator/emulate/gradient_buckets.hpp"
+#include "emulator/emulate/step_times.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace pipeweaver::emulator {
+
+using namespace schedule;
+
+Duration RankTime::busy() const {
+    return std::accumulate(exposed.begin(), exposed.end(), compute) + gradients + optimizer;
+}
+
+Duration RankTime::total() const { return busy() + bubble; }
+
+namespace {
+
+class Report {
+public:
+    Report(const ScheduledStep& step, const StepTimes& times) : step_(step), times_(times) {}
+
+    ReplicaEmulation run(bool with_path) {
+        const std::size_t ranks = step_.step().problem.ranks.size();
+        std::int64_t makespan = 0;
+        for (std::size_t r = 0; r < ranks; ++r) {
+            const auto& order = step_.schedule().order[r];
+            RankEnd end;
+            if (!order.empty()) {
+                end.tasks = times_.end[index(order.back())];
+                end.gradients = end_of_gradients(step_, times_, RankId{static_cast<std::uint32_t>(r)}, end.tasks);
+            }
+            makespan = std::max(makespan, end.gradients);
+            ends_.push_back(end);
+        }
+        const Duration optimizer = step_.step().optimizer;
+        out_.makespan = Duration{makespan};
+        out_.step = out_.makespan + optimizer;
+        for (std::size_t r = 0; r < ranks; ++r) {
+            out_.time.push_back(time_of_rank(r, optimizer));
+            out_.memory.push_back(memory_of_rank(r));
+        }
+        if (with_path) out_.critical = critical_path(step_, times_, ends_, optimizer);
+        out_.kernels = static_cast<std::uint64_t>(times_.kernels);
+        return std::move(out_);
+    }
+
+private:
+    RankTime time_of_rank(std::size_t r, Duration optimizer) const {
+        RankTime time;
+        for (const TaskId id : step_.schedule().order[r]) {
+            const std::size_t task = index(id);
+            time.compute += Duration{times_.end[task] - times_.start[task]};
+            for (std::size_t s = 0; s < streams; ++s) {
+                time.exposed[s] += times_.exposed[task][s];
+                time.compute -= times_.exposed[task][s];
+            }
+        }
+        time.gradients = Duration{ends_[r].gradients - ends_[r].tasks};
+        time.optimizer = optimizer;
+        time.bubble = out_.step - time.busy();
+        return time;
+    }
+
+    RankMemory memory_of_rank(std::size_t r) const {
+        RankMemory memory;
+        memory.fixed = step_.step().memory[r];
+        memory.peak = times_.peak[r];
+        const Bytes base = step_.step().problem.ranks[r].base;
+        memory.timeline.push_back({Duration{0}, base});
+        Bytes before = base;
+        bool found = false;
+        for (const TaskId id : step_.schedule().order[r]) {
+            const std::size_t task = index(id);
+            const Bytes during = before + step_.costs()[task].acquire, after = times_.holding[task];
+            if (during > before) memory.timeline.push_back({Duration{times_.start[task]}, during});
+            if (after != during) memory.timeline.push_back({Duration{times_.end[task]}, after});
+            if (!found && during == memory.peak) {
+                found = true;
+                memory.activations = std::max(before, after) - base;
+                memory.transient = during - std::max(before, after);
+            }
+            before = after;
+        }
+        return memory;
+    }
+
+    const ScheduledStep& step_;
+    const StepTimes& times_;
+    std::vector<RankEnd> ends_;
+    ReplicaEmulation out_;
+};
+
+}  // namespace
+
+ReplicaEmulation emulate(const StepInput& input, const StepProblem& step, const Schedule& schedule,
+                         const EmulationOptions& options) {
+    const ScheduledStep scheduled(input, step, schedule);
+    const StepTimes times = options.reuse ? times_by_blocks(scheduled) : times_by_kernels(scheduled);
+    return Report(scheduled, times).run(options.critical_path);
+}
+
+}  // namespace pipeweaver::emulator

@@ -1,0 +1,81 @@
+#include "emulator/emulate/gradient_buckets.hpp"
+
+#include "emulator/pricing/data_traffic.hpp"
+#include "emulator/pricing/stage_memory.hpp"
+#include "emulator/step/step_parts.hpp"
+
+#include <algorithm>
+
+namespace pipeweaver::emulator {
+
+namespace {
+
+constexpr std::string_view reduction = "reduce gradients";
+
+struct Ready {
+    std::int64_t at = 0;          // ns
+    std::int64_t parameters = 0;  // whose gradients are there then
+};
+
+// Of a rank, in the order in which backwards make them.
+std::vector<Ready> ready_gradients(const ScheduledStep& step, const StepTimes& times, RankId rank) {
+    std::vector<Ready> all;
+    for (const TaskId task : step.schedule().order[index(rank)]) {
+        const auto& ends = times.list_ends[index(task)];
+        if (ends.empty()) continue;
+        std::size_t list = 0;
+        for (const PassPiece& piece : step.pieces(index(task)))
+            for (std::int64_t i = 0; i < piece.times; ++i) {
+                list += piece.lists.size();
+                if (step.input().model->modules[piece.module].trainable)
+                    all.push_back({ends[list - 1], piece.parameters});
+            }
+    }
+    return all;
+}
+
+// The largest pieces of gradients that are reduced as one; the last holds what is left.
+std::vector<Ready> buckets_of(const std::vector<Ready>& gradients, std::int64_t all_parameters, Bytes size) {
+    std::vector<Ready> buckets;
+    Ready open;
+    std::int64_t left = all_parameters;
+    for (const Ready& ready : gradients) {
+        open.at = ready.at;
+        open.parameters += std::min(ready.parameters, left);
+        left -= std::min(ready.parameters, left);
+        if (4 * open.parameters < size.count) continue;
+        buckets.push_back(open);
+        open.parameters = 0;
+    }
+    open.parameters += left;
+    if (open.parameters > 0) buckets.push_back(open);
+    return buckets;
+}
+
+}  // namespace
+
+std::int64_t end_of_gradients(const ScheduledStep& step, const StepTimes& times, RankId rank,
+                              std::int64_t end_of_tasks) {
+    const StepInput& input = step.input();
+    if (input.training.bucket == Bytes{}) return end_of_tasks + step.step().problem.ranks[index(rank)].tail.count();
+    const RankParameters parameters = rank_parameters(input)[index(rank)];
+    std::int64_t reduced = 0, rest = 0;
+    for (const Operator& op : tail_of(input, parameters)) {
+        if (op.name != reduction) {
+            rest += time_of(input, op, rank).count();
+            continue;
+        }
+        const auto& whole = std::get<costdb::Collective>(op.query);
+        for (const Ready& bucket :
+             buckets_of(ready_gradients(step, times, rank), parameters.trained, input.training.bucket)) {
+            Operator part = op;
+            costdb::Collective query = whole;
+            query.message = Bytes{4 * bucket.parameters};
+            part.query = query;
+            reduced = std::max(reduced, bucket.at) + time_of(input, part, rank).count();
+        }
+    }
+    return std::max(reduced, end_of_tasks) + rest;
+}
+
+}  // namespace pipeweaver::emulator

@@ -1,0 +1,188 @@
+// What the tasks of a schedule run: their passes, the operators of these, and those as kernels.
+#include "emulator/emulate/step_times.hpp"
+#include "emulator/pricing/stage_memory.hpp"
+#include "pipeweaver/base/assert.hpp"
+
+#include <algorithm>
+#include <map>
+
+namespace pipeweaver::emulator {
+
+using namespace schedule;
+
+namespace {
+
+PassKind pass_of(TaskKind kind) {
+    switch (kind) {
+        case TaskKind::backward:
+            return PassKind::backward;
+        case TaskKind::input_gradient:
+            return PassKind::input_gradient;
+        case TaskKind::weight_gradient:
+            return PassKind::weight_gradient;
+        default:
+            return PassKind::forward;
+    }
+}
+
+bool makes_weight_gradients(const StepInput& input, const TaskPass& task) {
+    if (task.pass != PassKind::backward && task.pass != PassKind::weight_gradient) return false;
+    return std::any_of(task.stage->parts.begin(), task.stage->parts.end(), [&](const LayerRange& part) {
+        return input.model->modules[part.module].trainable && !task.unit->shapes[part.module].lengths.empty();
+    });
+}
+
+// Gives the difference to the longest operator: a split backward is a few nanoseconds off the sum of its parts.
+void fit(std::vector<PassPiece>& pieces, Duration wanted, const Training& training) {
+    const Duration rest = wanted - cost_of(pieces, training).time;
+    if (rest == Duration{0}) return;
+    std::size_t place = 0, in_list = 0, in_row = 0;
+    Duration longest{-1};
+    for (std::size_t p = 0; p < pieces.size(); ++p)
+        for (std::size_t l = 0; l < pieces[p].lists.size(); ++l)
+            for (std::size_t i = 0; i < pieces[p].lists[l].duration.size(); ++i)
+                if (pieces[p].lists[l].duration[i] > longest) {
+                    longest = pieces[p].lists[l].duration[i];
+                    place = p, in_list = l, in_row = i;
+                }
+    PIPEWEAVER_ASSERT(is_closed(pieces, training) && longest + rest >= Duration{0});
+    PassPiece one = pieces[place];
+    one.times = 1;
+    one.lists[in_list].duration[in_row] += rest;
+    one.lists[in_list].cost.time += rest;
+    if (--pieces[place].times == 0)
+        pieces[place] = std::move(one);
+    else
+        pieces.insert(pieces.begin() + static_cast<std::ptrdiff_t>(place) + 1, std::move(one));
+}
+
+}  // namespace
+
+ScheduledStep::ScheduledStep(const StepInput& input, const StepProblem& step, const Schedule& schedule)
+    : input_(input),
+      step_(step),
+      schedule_(schedule),
+      replayer_(step.problem),
+      layers_(*input.model, *input.cluster, input.layout, *input.costs, input.training, input.what_if, input.replica),
+      costs_(replayer_.costs(schedule.mode)) {
+    std::vector<std::int64_t> first_stage;
+    std::int64_t stages = 0;
+    for (const Chain& chain : input.chains) {
+        first_stage.push_back(stages);
+        stages += static_cast<std::int64_t>(chain.stages.size());
+    }
+    for (std::size_t i = 0; i < step.problem.tasks.size(); ++i) {
+        const Task& task = step.problem.tasks[i];
+        const std::size_t chain = step.chain[i];
+        TaskPass pass;
+        pass.stage = &input.chains[chain].stages[static_cast<std::size_t>(*task.stage - first_stage[chain])];
+        pass.unit = &input.units[static_cast<std::size_t>(*task.microbatch)][chain][step.unit[i]];
+        pass.pass = pass_of(task.kind);
+        if (const auto pair = replayer_.pair_of(i); pair != Replayer::unpaired)
+            pass.recompute = input.modes[schedule.mode[pair]];
+        passes_.push_back(pass);
+    }
+    for (const auto& order : schedule.order) {
+        std::map<std::int64_t, std::size_t> last;
+        for (const TaskId task : order)
+            if (makes_weight_gradients(input, passes_[index(task)]))
+                last[*step.problem.tasks[index(task)].stage] = index(task);
+        for (const auto& [stage, task] : last) passes_[task].makes_last_gradients = true;
+    }
+}
+
+bool ScheduledStep::beside_data(std::size_t task) const {
+    return passes_[task].makes_last_gradients && input_.training.bucket > Bytes{};
+}
+
+std::vector<PassPiece> ScheduledStep::pieces(std::size_t task) const {
+    const TaskPass& pass = passes_[task];
+    auto pieces = layers_.pieces(*pass.stage, pass.unit->shapes, pass.pass, pass.recompute, beside_data(task));
+    if (pieces.empty()) {
+        // Nothing to do takes a nanosecond.
+        const auto moment = costdb::Elementwise{Bytes{1}};
+        pieces.push_back({{{{Operator{"nothing", moment}}, {Duration{1}}, {}}}, 0, 0, 1, false, 0});
+        pieces.front().lists.front().cost.time = Duration{1};
+    } else if (!beside_data(task)) {
+        fit(pieces, costs_[task].duration, input_.training);
+    }
+    return pieces;
+}
+
+namespace {
+
+// What each list of a task takes and gives back: activations block by block, the rest with the pass.
+class ListMemory {
+public:
+    ListMemory(const ScheduledStep& step, std::size_t task, const std::vector<PassPiece>& pieces)
+        : take_(step.costs()[task].acquire), give_(step.costs()[task].release) {
+        const TaskPass& pass = step.passes()[task];
+        const bool forward = pass.pass == PassKind::forward;
+        const bool paired = step.replayer().pair_of(task) != Replayer::unpaired;
+        for (const PassPiece& piece : pieces) lists_ += static_cast<std::size_t>(piece.times) * piece.lists.size();
+        if (!paired || (!forward && pass.pass != PassKind::backward)) return;
+        blocks_ = held_by_blocks(step, pass, pieces);
+        if (!forward) std::reverse(blocks_.begin(), blocks_.end());
+        for (const Bytes held : blocks_) (forward ? take_ : give_) -= held;
+        backward_ = !forward;
+    }
+
+    // Of the next list; the last of a block gives back what the block held.
+    std::pair<Bytes, Bytes> next(const PassPiece& piece, bool first_of_block, bool last_of_block) {
+        Bytes take, give;
+        if (at_++ == 0) take += take_;
+        if (piece.blocks && block_ < blocks_.size()) {
+            if (!backward_ && first_of_block) take += blocks_[block_];
+            if (backward_ && last_of_block) give += blocks_[block_];
+            if (last_of_block) ++block_;
+        }
+        if (at_ == lists_) give += give_;
+        return {take, give};
+    }
+
+private:
+    // Those that the pass runs through: no backward goes on in frozen modules that no gradient reaches.
+    static std::vector<Bytes> held_by_blocks(const ScheduledStep& step, const TaskPass& pass,
+                                             const std::vector<PassPiece>& pieces) {
+        const auto all = pass_memory(step.input(), *pass.stage, pass.unit->shapes, pass.recompute, true).held_by_block;
+        std::vector<Bytes> held;
+        auto next = all.begin();
+        for (const LayerRange& part : pass.stage->parts) {
+            if (pass.unit->shapes[part.module].lengths.empty()) continue;
+            const bool runs = std::any_of(pieces.begin(), pieces.end(), [&](const PassPiece& piece) {
+                return piece.blocks && piece.module == part.module;
+            });
+            if (runs) held.insert(held.end(), next, next + part.count);
+            next += part.count;
+        }
+        return held;
+    }
+
+    Bytes take_, give_;
+    std::vector<Bytes> blocks_;
+    bool backward_ = false;
+    std::size_t lists_ = 0, at_ = 0, block_ = 0;
+};
+
+}  // namespace
+
+TaskGraph task_graph(const ScheduledStep& step, std::size_t task, const std::vector<PassPiece>& pieces) {
+    TaskGraph all{empty_pass(), {}, {}, {}, {}};
+    ListMemory memory(step, task, pieces);
+    for (const PassPiece& piece : pieces)
+        for (std::int64_t i = 0; i < piece.times; ++i)
+            for (std::size_t l = 0; l < piece.lists.size(); ++l) {
+                const PricedOperators& list = piece.lists[l];
+                const auto [take, give] = memory.next(piece, l == 0, l + 1 == piece.lists.size());
+                const auto kernels = list_graph(list.operators, list.duration, step.input().training, take, give);
+                all.first_kernel.push_back(static_cast<std::uint32_t>(all.graph.kernels().size()));
+                all.operators.push_back(&list);
+                all.piece.push_back(&piece);
+                all.graph.append(kernels.graph);
+                all.operator_of.insert(all.operator_of.end(), kernels.operator_of.begin(), kernels.operator_of.end());
+            }
+    all.first_kernel.push_back(static_cast<std::uint32_t>(all.graph.kernels().size()));
+    return all;
+}
+
+}  // namespace pipeweaver::emulator

@@ -1,0 +1,223 @@
+// The operators of repeated blocks, by their kind.
+#include "emulator/operators/expert_operators.hpp"
+#include "emulator/operators/head_network.hpp"
+#include "emulator/operators/latent_attention.hpp"
+#include "emulator/operators/operator_builder.hpp"
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/workloads/counts.hpp"
+
+#include <array>
+
+namespace pipeweaver::emulator {
+
+using workloads::Architecture;
+using workloads::BlockKind;
+
+namespace {
+
+// Widths of a block's matrices on one GPU.
+struct Widths {
+    Widths(const Architecture& network, const Layout& layout)
+        : hidden(network.hidden),
+          queries(network.heads * network.head_dim / layout.tp),
+          // Grouped keys that are fewer than the tensor parallel ranks are copied to each.
+          keys(std::max(network.kv_heads, layout.tp) * network.head_dim / layout.tp),
+          up((network.gated ? 2 : 1) * network.ffn / layout.tp),
+          down(network.ffn / layout.tp) {}
+
+    std::int64_t hidden, queries, keys, up, down;
+};
+
+// Columns of queries and keys, over all tensor parallel GPUs.
+std::int64_t attended_columns(const Architecture& network, const Layout& layout) {
+    if (has_compressed_attention(network)) return compressed_attention_columns(network, layout);
+    return (network.heads + std::max(network.kv_heads, layout.tp)) * network.head_dim;
+}
+
+// With a feed-forward of width `ffn`.
+std::int64_t norm_and_activation_traffic(const Architecture& network, const Layout& layout, std::int64_t m,
+                                         std::int64_t norms, std::int64_t ffn) {
+    const std::int64_t up = network.gated ? 2 * ffn : ffn;
+    return (10 * norms * m * network.hidden + 4 * m * attended_columns(network, layout) + 2 * m * (up + ffn)) /
+           layout.tp;
+}
+
+KernelShape norms_and_activation(const Architecture& network, const Layout& layout, std::int64_t m, std::int64_t norms,
+                                 std::int64_t ffn) {
+    const std::int64_t down = m * ffn / layout.tp;
+    return {.rows = std::max<std::int64_t>(1, m / layout.tp),
+            .columns = network.hidden,
+            .norms = norms,
+            .rotated = m * attended_columns(network, layout) / layout.tp,
+            .up = network.gated ? 2 * down : down,
+            .down = down};
+}
+
+std::vector<std::int64_t> windows_of(const std::vector<std::int64_t>& lengths, std::int64_t window) {
+    std::vector<std::int64_t> windows;
+    for (const std::int64_t length : lengths) {
+        windows.insert(windows.end(), static_cast<std::size_t>(length / window), window);
+        if (length % window > 0) windows.push_back(length % window);
+    }
+    return windows;
+}
+
+// Sequences and what they read, as one.
+std::vector<std::int64_t> joined(const PassShape& shape) {
+    auto lengths = shape.lengths;
+    for (std::size_t i = 0; i < shape.context.size(); ++i) lengths[i] += shape.context[i];
+    return lengths;
+}
+
+// The sequences that have something to read.
+PassShape reading(const PassShape& shape) {
+    PassShape readers;
+    for (std::size_t i = 0; i < shape.context.size(); ++i)
+        if (shape.context[i] > 0) {
+            readers.lengths.push_back(shape.lengths[i]);
+            readers.context.push_back(shape.context[i]);
+        }
+    return readers;
+}
+
+void cross_attention(OperatorBuilder& layer, const Architecture& network, const Layout& layout,
+                     const PassShape& shape) {
+    const Widths w(network, layout);
+    const std::int64_t m = padded(layout.part(shape.positions()));
+    const std::int64_t context = padded(layout.part(shape.context_positions()));
+    layer.over(m);
+    const std::int64_t rotated = m * w.queries + context * w.keys;
+    layer.elementwise(
+        "cross attention norm", costdb::ElementwiseKind::norm_activation, 10 * m * w.hidden / layout.tp + 4 * rotated,
+        1.6, {.rows = std::max<std::int64_t>(1, m / layout.tp), .columns = w.hidden, .norms = 1, .rotated = rotated});
+    layer.tensor_parallel(w.hidden);
+    layer.gemm("cross query", w.queries, w.hidden);
+    if (const PassShape readers = reading(shape); context > 0) {
+        layer.over(context);
+        layer.gather_context(network.cross_attention_dim);
+        layer.gemm("cross keys", 2 * w.keys, network.cross_attention_dim);
+        layer.attention(network, readers.lengths, readers.context);
+        layer.over(m);
+    }
+    layer.gemm("cross output", w.hidden, w.queries);
+}
+
+// A block over one stream of positions, or (MMDiT) over two that attend jointly. Of kind `experts` its
+// feed-forward is a mixture of them.
+void block(OperatorBuilder& layer, const Architecture& network, const Layout& layout, const PassShape& shape,
+           const std::vector<std::int64_t>& streams, const std::vector<std::int64_t>& attended,
+           BlockKind kind = BlockKind::plain) {
+    const Widths w(network, layout);
+    const bool experts = kind == BlockKind::experts;
+    const std::int64_t ffn = experts ? network.moe->shared_ffn : network.ffn;
+    const bool compressed = has_compressed_attention(network);
+    for (const std::int64_t m : streams) {
+        layer.over(m);
+        layer.elementwise("norms and activations", costdb::ElementwiseKind::norm_activation,
+                          norm_and_activation_traffic(network, layout, m, 2, ffn), 1.6,
+                          norms_and_activation(network, layout, m, 2, ffn));
+        if (compressed) {
+            compressed_attention(layer, network, layout, m, attended);
+            continue;
+        }
+        layer.tensor_parallel(w.hidden);
+        layer.gemm("qkv", w.queries + 2 * w.keys, w.hidden);
+    }
+    if (!compressed) {
+        if (kind == BlockKind::windowed)
+            layer.windowed_attention(network, attended);
+        else
+            layer.attention(network, attended);
+        for (const std::int64_t m : streams) {
+            layer.over(m);
+            layer.gemm("attention output", w.hidden, w.queries);
+        }
+    }
+    if (workloads::has_cross_beside_self(network)) cross_attention(layer, network, layout, shape);
+    if (experts) return expert_feed_forward(layer, network, layout, streams.front());
+    for (const std::int64_t m : streams) {
+        layer.over(m);
+        layer.tensor_parallel(w.hidden);
+        layer.gemm("up", w.up, w.hidden);
+        layer.gemm("down", w.hidden, w.down);
+    }
+}
+
+// A block that attends to another module's positions instead of its own.
+void cross_block(OperatorBuilder& layer, const Architecture& network, const Layout& layout, const PassShape& shape) {
+    const Widths w(network, layout);
+    const std::int64_t m = padded(layout.part(shape.positions()));
+    cross_attention(layer, network, layout, shape);
+    layer.over(m);
+    layer.elementwise("norm and activation", costdb::ElementwiseKind::norm_activation,
+                      10 * m * w.hidden / layout.tp + 2 * m * (w.up + w.down), 1.6,
+                      {.rows = std::max<std::int64_t>(1, m / layout.tp),
+                       .columns = w.hidden,
+                       .norms = 1,
+                       .up = m * w.up,
+                       .down = m * w.down});
+    layer.tensor_parallel(w.hidden);
+    layer.gemm("up", w.up, w.hidden);
+    layer.gemm("down", w.hidden, w.down);
+}
+
+void single_stream_block(OperatorBuilder& layer, const Architecture& network, const Layout& layout,
+                         const PassShape& shape) {
+    const Widths w(network, layout);
+    const std::int64_t m = padded(layout.part(block_positions(network, shape)));
+    layer.over(m);
+    layer.elementwise("norm and activations", costdb::ElementwiseKind::norm_activation,
+                      norm_and_activation_traffic(network, layout, m, 1, network.ffn), 1.6,
+                      norms_and_activation(network, layout, m, 1, network.ffn));
+    layer.tensor_parallel(w.hidden);
+    layer.gemm("qkv and up", w.queries + 2 * w.keys + w.up, w.hidden);
+    layer.attention(network, joined(shape));
+    layer.gemm("output and down", w.hidden, w.queries + w.down);
+}
+
+}  // namespace
+
+std::vector<Operator> layer_operators(const Architecture& network, const PassShape& shape, const Layout& layout,
+                                      PassKind pass, std::int64_t layer) {
+    const std::int64_t m = padded(layout.part(shape.positions()));
+    OperatorBuilder operators(m, layout, pass);
+    if (network.kind == workloads::ModuleKind::head) {
+        head_block(operators, network, layout, m);
+        return operators.operators;
+    }
+    switch (workloads::block_kind(network, layer)) {
+        case BlockKind::windowed:
+            block(operators, network, layout, shape, {m}, windows_of(shape.lengths, network.attention.window),
+                  BlockKind::windowed);
+            break;
+        case BlockKind::double_stream:
+            if (const std::int64_t context = shape.context_positions(); context > 0)
+                block(operators, network, layout, shape, {m, padded(layout.part(context))}, joined(shape));
+            else
+                block(operators, network, layout, shape, {m}, shape.lengths);
+            break;
+        case BlockKind::single_stream:
+            single_stream_block(operators, network, layout, shape);
+            break;
+        case BlockKind::cross:
+            cross_block(operators, network, layout, shape);
+            break;
+        case BlockKind::experts:
+            block(operators, network, layout, shape, {m}, shape.lengths, BlockKind::experts);
+            break;
+        default:
+            block(operators, network, layout, shape, {m}, shape.lengths);
+    }
+    return operators.operators;
+}
+
+double layer_flops(const Architecture& network, std::int64_t layer, const PassShape& shape) {
+    workloads::Context context{static_cast<double>(shape.context_positions()), 0};
+    for (std::size_t i = 0; i < shape.context.size(); ++i)
+        context.pairs += static_cast<double>(shape.lengths[i]) * static_cast<double>(shape.context[i]);
+    const auto attended = network.mmdit ? joined(shape) : shape.lengths;
+    return workloads::layer_flops(network, layer, static_cast<double>(block_positions(network, shape)),
+                                  workloads::attention_pairs(network, layer, attended), context);
+}
+
+}  // namespace pipeweaver::emulator

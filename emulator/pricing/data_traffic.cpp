@@ -1,0 +1,52 @@
+#include "emulator/pricing/data_traffic.hpp"
+
+#include "pipeweaver/workloads/counts.hpp"
+
+#include <algorithm>
+
+namespace pipeweaver::emulator {
+
+using costdb::CollectiveKind;
+
+Operator among_copies(std::string_view name, CollectiveKind kind, std::int64_t copies, std::int64_t stride,
+                      std::int64_t bytes, const workloads::Cluster& cluster) {
+    const std::int64_t per_node = std::clamp<std::int64_t>(cluster.gpus_per_node / stride, 1, copies);
+    const Bandwidth share{cluster.network.bytes_per_second * per_node / cluster.gpus_per_node};
+    Operator op{name,
+                costdb::Collective{
+                    .kind = kind, .gpus = copies, .gpus_per_node = per_node, .message = {bytes}, .network = share}};
+    op.stream = Stream::data;
+    return op;
+}
+
+OwnParameters layer_weights(const workloads::Architecture& network, std::int64_t layer, const Layout& layout) {
+    return {workloads::layer_parameter_parts(network, layer).common(layout.tp), layout.weight_copies(), layout.tp};
+}
+
+OwnParameters layer_experts(const workloads::Architecture& network, std::int64_t layer, const Layout& layout) {
+    const std::int64_t own = workloads::layer_parameter_parts(network, layer).experts / layout.ep;
+    return {own, layout.expert_copies(), layout.ep, true};
+}
+
+void put_first(std::vector<Operator>& operators, Operator op) {
+    for (Operator& other : operators)
+        for (std::uint32_t& place : other.after) ++place;
+    operators.insert(operators.begin(), std::move(op));
+}
+
+void add_data_traffic(std::vector<Operator>& operators, const OwnParameters& own, PassKind pass, bool trained,
+                      const Training& training, const workloads::Cluster& cluster) {
+    if (training.zero < 2 || own.copies == 1 || own.parameters == 0 || operators.empty()) return;
+    const bool gradients = trained && (pass == PassKind::backward || pass == PassKind::weight_gradient);
+    if (gradients) {
+        const auto last = static_cast<std::uint32_t>(operators.size() - 1);
+        operators.push_back(among_copies(own.reduction(), CollectiveKind::reduce_scatter, own.copies, own.stride,
+                                         4 * own.parameters, cluster));
+        operators.back().after = {last};
+    }
+    if (training.zero >= 3 && pass != PassKind::weight_gradient)
+        put_first(operators, among_copies(own.gathering(), CollectiveKind::all_gather, own.copies, own.stride,
+                                          2 * own.parameters, cluster));
+}
+
+}  // namespace pipeweaver::emulator

@@ -1,0 +1,217 @@
+// Costs of passes through layers and stages.
+#include "pipeweaver/emulator/layer_costs.hpp"
+
+#include "emulator/operators/operator_builder.hpp"
+#include "emulator/pricing/data_traffic.hpp"
+#include "emulator/pricing/pass_graph.hpp"
+#include "emulator/pricing/stage_memory.hpp"
+#include "emulator/pricing/stage_walk.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace pipeweaver::emulator {
+
+namespace {
+
+// Whether activations must be there: what is computed again comes in front.
+bool runs_backwards(PassKind pass) { return has_input_gradient(pass); }
+
+}  // namespace
+
+LayerCosts::LayerCosts(const workloads::Model& model, const workloads::Cluster& cluster, const Layout& layout,
+                       const costdb::CostDatabase& costs, const Training& training, const WhatIf* what_if,
+                       std::int64_t replica, LayerStore* store)
+    : model_(model),
+      cluster_(cluster),
+      layout_(layout.on(cluster)),
+      costs_(costs),
+      factors_(in_situ_factors(costs, cluster.device)),
+      training_(training),
+      what_if_(what_if),
+      replica_(replica),
+      store_(store) {}
+
+PricedOperators LayerCosts::priced(std::vector<Operator> operators, const Place& place) const {
+    const bool in_every_pass = training_.zero >= 3 || (training_.zero == 2 && place.pass != PassKind::forward);
+    const bool slow = (in_every_pass || place.beside_data) && layout_.weight_copies() > 1;
+    const double slowed = slow ? training_.overlap_slowdown : 1.0;
+    if (what_if_ == nullptr && slowed == 1.0) return price(std::move(operators), costs_, factors_, training_);
+    const double device = what_if_ == nullptr ? 1.0 : device_factor(*what_if_, replica_, place.rank);
+    return price(std::move(operators), costs_, factors_, training_, [&](const Operator& op) {
+        const double changed = what_if_ == nullptr ? 1.0 : factor_of(*what_if_, op, model_.modules[place.module].name);
+        return op.stream == Stream::compute ? device * changed * slowed : device * changed;
+    });
+}
+
+PricedOperators LayerCosts::priced_layer(std::int64_t layer, const PassShape& shape, const Place& place) const {
+    const auto& module = model_.modules[place.module];
+    auto operators = layer_operators(module.architecture, shape, layout_, place.pass, layer);
+    for (const OwnParameters& own :
+         {layer_weights(module.architecture, layer, layout_), layer_experts(module.architecture, layer, layout_)})
+        add_data_traffic(operators, own, place.pass, module.trainable, training_, cluster_);
+    return priced(std::move(operators), place);
+}
+
+PricedOperators LayerCosts::priced_again(std::int64_t layer, const PassShape& shape, Place place,
+                                         Recompute recompute) const {
+    place.pass = PassKind::forward;
+    if (recompute != Recompute::selective) return priced_layer(layer, shape, place);
+    auto operators = layer_operators(model_.modules[place.module].architecture, shape, layout_, place.pass, layer);
+    std::erase_if(operators, [](const Operator& op) {
+        const auto* memory_bound = std::get_if<costdb::Elementwise>(&op.query);
+        return memory_bound == nullptr || memory_bound->kind != costdb::ElementwiseKind::norm_activation;
+    });
+    for (Operator& op : operators) op.after.clear();
+    return priced(std::move(operators), place);
+}
+
+PricedOperators LayerCosts::priced_around(AroundBlocks around, RankId rank, bool beside_data) const {
+    const OwnParameters own{around.parameters, layout_.weight_copies(), layout_.tp};
+    add_data_traffic(around.operators, own, around.pass, model_.modules[around.module].trainable, training_, cluster_);
+    return priced(std::move(around.operators), {around.module, rank, around.pass, beside_data});
+}
+
+const PassCost& LayerCosts::layer(std::size_t module, std::int64_t layer, const PassShape& shape, PassKind pass,
+                                  RankId rank) {
+    const auto& network = model_.modules[module].architecture;
+    const double device = what_if_ == nullptr ? 1.0 : device_factor(*what_if_, replica_, rank);
+    // Sequences in another order cost the same.
+    LayerKey key{module, workloads::block_kind(network, layer), pass, device, {}};
+    for (std::size_t i = 0; i < shape.lengths.size(); ++i)
+        key.sequences.emplace_back(shape.lengths[i], shape.context.empty() ? 0 : shape.context[i]);
+    std::sort(key.sequences.begin(), key.sequences.end());
+    const auto [place, added] = known_.try_emplace(std::move(key));
+    if (!added) return place->second;
+    if (store_ != nullptr)
+        if (const auto found = store_->find(place->first)) return place->second = *found;
+    place->second = priced_layer(layer, shape, {module, rank, pass}).cost;
+    if (store_ != nullptr) store_->insert(place->first, place->second);
+    return place->second;
+}
+
+PassCost LayerCosts::layers(const LayerRange& range, const PassShape& shape, PassKind pass, RankId rank) {
+    PassCost sum;
+    walk_layers(model_, range, [&](std::int64_t first, std::int64_t alike) {
+        sum += alike * layer(range.module, first, shape, pass, rank);
+    });
+    return sum;
+}
+
+PassCost LayerCosts::stage(const StageLayers& stage, const std::vector<PassShape>& shapes, PassKind pass,
+                           Recompute recompute) {
+    PassCost sum;
+    walk_stage(
+        model_, layout_, stage, shapes, pass,
+        [&](const LayerRange& part, PassKind here) { sum += layers(part, shapes[part.module], here, stage.rank); },
+        [&](AroundBlocks around) { sum += priced_around(std::move(around), stage.rank).cost; });
+    if (runs_backwards(pass)) sum += blocks_forward(stage, shapes, recompute);
+    if (sum.kernels == 0 || (is_closed(training_) && recompute != Recompute::offload)) return sum;
+    return cost_of(pieces(stage, shapes, pass, recompute), training_);
+}
+
+PassCost LayerCosts::blocks_forward(const StageLayers& stage, const std::vector<PassShape>& shapes,
+                                    Recompute recompute) {
+    PassCost sum;
+    for (const LayerRange& part : stage.parts) {
+        const PassShape& shape = shapes[part.module];
+        const LayerRange again{part.module, part.first, recomputed_layers(part.count, recompute)};
+        if (shape.lengths.empty() || again.count == 0) continue;
+        if (recompute != Recompute::selective) {
+            sum += layers(again, shape, PassKind::forward, stage.rank);
+            continue;
+        }
+        walk_layers(model_, again, [&](std::int64_t first, std::int64_t alike) {
+            sum += alike * priced_again(first, shape, {part.module, stage.rank}, recompute).cost;
+        });
+    }
+    return sum;
+}
+
+// Rows of like blocks: those that are computed again, and the others.
+void LayerCosts::add_blocks(const LayerRange& part, const PassShape& shape, const Place& place, Recompute recompute,
+                            std::vector<PassPiece>& pieces) const {
+    const auto& network = model_.modules[place.module].architecture;
+    const std::int64_t again = runs_backwards(place.pass) ? recomputed_layers(part.count, recompute) : 0;
+    const auto add = [&](std::int64_t first, std::int64_t count, bool twice) {
+        if (count == 0) return;
+        PassPiece piece{{}, part.module, first, count, true, 0};
+        piece.parameters = layer_weights(network, first, layout_).parameters;
+        if (twice) piece.lists.push_back(priced_again(first, shape, place, recompute));
+        auto list = priced_layer(first, shape, place);
+        if (recompute == Recompute::offload) list = with_copy(std::move(list), first, shape, place);
+        piece.lists.push_back(std::move(list));
+        pieces.push_back(std::move(piece));
+    };
+    walk_layers(model_, part, [&](std::int64_t first, std::int64_t alike) {
+        const std::int64_t twice = std::clamp<std::int64_t>(part.first + again - first, 0, alike);
+        add(first, twice, true);
+        add(first + twice, alike - twice, false);
+    });
+}
+
+// A block's activations go to the host behind its forward, and come back in front of its backward.
+PricedOperators LayerCosts::with_copy(PricedOperators list, std::int64_t layer, const PassShape& shape,
+                                      const Place& place) const {
+    const bool forward = place.pass == PassKind::forward;
+    const Bytes held = block_activations(model_.modules[place.module].architecture, layer, shape, layout_);
+    if ((!forward && !runs_backwards(place.pass)) || held == Bytes{}) return list;
+    Operator copy{forward ? "offload" : "fetch", costdb::PointToPoint{2, held}};
+    copy.stream = Stream::copy;
+    auto operators = std::move(list.operators);
+    if (forward) {
+        copy.after = {static_cast<std::uint32_t>(operators.size() - 1)};
+        operators.push_back(std::move(copy));
+    } else {
+        put_first(operators, std::move(copy));
+    }
+    return priced(std::move(operators), place);
+}
+
+std::vector<PassPiece> LayerCosts::pieces(const StageLayers& stage, const std::vector<PassShape>& shapes, PassKind pass,
+                                          Recompute recompute, bool beside_data) const {
+    std::vector<PassPiece> pieces;
+    std::size_t blocks = 0;  // where those of the part begin
+    walk_stage(
+        model_, layout_, stage, shapes, pass,
+        [&](const LayerRange& part, PassKind here) {
+            blocks = pieces.size();
+            add_blocks(part, shapes[part.module], {part.module, stage.rank, here, beside_data}, recompute, pieces);
+        },
+        [&](AroundBlocks around) {
+            const auto place = around.in_front ? pieces.begin() + static_cast<std::ptrdiff_t>(blocks) : pieces.end();
+            const std::size_t module = around.module;
+            const std::int64_t parameters = around.parameters;
+            auto priced = priced_around(std::move(around), stage.rank, beside_data);
+            pieces.insert(place, {{std::move(priced)}, module, 0, 1, false, parameters});
+        });
+    if (pass != PassKind::forward) std::reverse(pieces.begin(), pieces.end());
+    return pieces;
+}
+
+PassCost cost_of(const std::vector<PassPiece>& pieces, const Training& training) {
+    PassCost sum;
+    for (const PassPiece& piece : pieces)
+        for (const PricedOperators& list : piece.lists) sum += piece.times * list.cost;
+    if (!is_closed(pieces, training) && !pieces.empty()) set_times(pass_graph(pieces, training), sum);
+    return sum;
+}
+
+std::int64_t recomputed_layers(std::int64_t count, Recompute recompute) {
+    switch (recompute) {
+        case Recompute::half:
+            return (count + 1) / 2;
+        case Recompute::full:
+        case Recompute::selective:
+            return count;
+        default:
+            return 0;
+    }
+}
+
+std::string_view name_of(Recompute recompute) {
+    constexpr std::array<std::string_view, 5> names{"none", "half", "full", "selective", "offload"};
+    return names[static_cast<std::size_t>(recompute)];
+}
+
+}  // namespace pipeweaver::emulator

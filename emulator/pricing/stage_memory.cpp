@@ -1,0 +1,235 @@
+#include "emulator/pricing/stage_memory.hpp"
+
+#include "emulator/operators/module_roles.hpp"
+#include "pipeweaver/workloads/activations.hpp"
+#include "pipeweaver/workloads/counts.hpp"
+
+#include <algorithm>
+#include <map>
+
+namespace pipeweaver::emulator {
+
+using namespace workloads;
+
+namespace {
+
+// What a block, or what stands around the blocks, holds before I has passed it, while I is at it, and after.
+struct Held {
+    Bytes before, at, after;
+};
+
+// The same of output head, embedding and projector, where the part has them.
+WeightGradientNeeds needs_around(const StepInput& input, const LayerRange& part, const PassShape& shape) {
+    const Architecture& network = input.model->modules[part.module].architecture;
+    const std::int64_t m = input.layout.part(block_positions(network, shape)), tp = input.layout.tp;
+    WeightGradientNeeds needs;
+    if (part.first == 0 && network.vocab > 0) needs.gradients += layer_input(network, m, tp);
+    if (part.first == 0) needs.inputs += head_input(network, m, tp);
+    if (part.first + part.count < network.layers) return needs;
+    if (has_head(*input.model, part.module)) {
+        needs.inputs += layer_input(network, m, tp);
+        needs.gradients += head_activations(network, m, tp);
+    }
+    for (const ModelEdge& edge : input.model->edges) {
+        if (edge.from != part.module || edge.projector_in == 0) continue;
+        const std::int64_t rows = 2 * input.layout.part(shape.positions() / edge.token_reduction);
+        needs.inputs += Bytes{rows * (edge.projector_in + edge.projector_hidden / tp)};
+        needs.gradients += Bytes{rows * (edge.projector_out + edge.projector_hidden / tp)};
+    }
+    return needs;
+}
+
+// All-to-alls leave the attention's output in parts of the heads and in parts of the sequence; both are kept.
+Bytes kept_for_exchange(const Layout& layout, const Architecture& network, std::int64_t m) {
+    if (layout.cp == 1 || layout.context == ContextParallel::ring) return {};
+    return attention_outputs(network, m, layout.tp);
+}
+
+// Most that I adds to what the forward left, as it goes from the last block to the first.
+Bytes most_above(const std::vector<Held>& blocks) {
+    Bytes above, most;
+    for (auto block = blocks.rbegin(); block != blocks.rend(); ++block) {
+        most = std::max(most, above + block->at - block->before);
+        above += block->after - block->before;
+        most = std::max(most, above);
+    }
+    return most;
+}
+
+}  // namespace
+
+Bytes block_activations(const Architecture& network, std::int64_t layer, const PassShape& shape, const Layout& layout) {
+    const std::int64_t m = layout.part(block_positions(network, shape));
+    const std::int64_t context = layout.part(shape.context_positions());
+    return layer_activations(network, layer, m, context, layout.tp) + kept_for_exchange(layout, network, m);
+}
+
+PassMemory pass_memory(const StepInput& input, const StageLayers& stage, const std::vector<PassShape>& shapes,
+                       Recompute recompute, bool gradient) {
+    PassMemory memory;
+    Bytes largest_block, workspace, absent;
+    std::vector<Held> blocks;
+    bool again_somewhere = false;
+    for (const LayerRange& part : stage.parts) {
+        const Module& module = input.model->modules[part.module];
+        const Architecture& network = module.architecture;
+        const std::int64_t m = input.layout.part(block_positions(network, shapes[part.module]));
+        const std::int64_t context = input.layout.part(shapes[part.module].context_positions());
+        const std::int64_t tp = input.layout.tp;
+        if (m == 0) continue;
+        const Bytes input_bytes = layer_input(network, m, tp), context_bytes = context_input(network, context, tp);
+        const std::int64_t again = recomputed_layers(part.count, recompute);
+        // PyTorch's I frees nothing.
+        const auto after = [&](const Held& held, const WeightGradientNeeds& needs) {
+            if (!module.trainable) return Bytes{};
+            return needs.gradients + (input.input_gradient_frees ? needs.inputs : held.before);
+        };
+        const Bytes outside = input_bytes + context_bytes + (part.first == 0 ? head_input(network, m, tp) : Bytes{});
+        Held around{outside, outside, {}};
+        again_somewhere = again_somewhere || again > 0;
+        if (part.first + part.count == network.layers && has_head(*input.model, part.module)) {
+            around.before += head_activations(network, m, tp);
+            around.at = around.before;
+            workspace = std::max(workspace, head_backward_workspace(network, m));
+        }
+        for (std::int64_t i = 0; i < part.count; ++i) {
+            const Bytes block = block_activations(network, part.first + i, shapes[part.module], input.layout);
+            const auto needs = weight_gradient_needs(network, part.first + i, m, context, tp);
+            workspace = std::max(workspace, layer_backward_workspace(network, part.first + i, m, tp));
+            Held held{i < again ? input_bytes : block, block, {}};
+            if (recompute == Recompute::selective)
+                held.before = block - recomputable_activations(network, part.first + i, m, tp);
+            if (recompute == Recompute::offload) held.before = {};
+            blocks.push_back(held);
+            absent = std::max(absent, held.at - held.before);
+            blocks.back().after = after(blocks.back(), needs);
+            memory.held_by_block.push_back(blocks.back().before);
+            largest_block = std::max(largest_block, block);
+        }
+        auto needs = needs_around(input, part, shapes[part.module]);
+        needs.inputs += context_bytes;
+        around.after = after(around, needs);
+        blocks.push_back(around);
+    }
+    if (!gradient) {
+        // One block after the other: only the one at work holds anything.
+        memory.forward_transient = largest_block;
+        return memory;
+    }
+    for (const Held& block : blocks) {
+        memory.held += block.before;
+        memory.kept += block.after;
+    }
+    // What a block did not keep is there while its own forward and backward run; what is copied, a block longer.
+    if (recompute == Recompute::offload) absent = 2 * absent;
+    if (again_somewhere && recompute != Recompute::selective) absent = largest_block;
+    memory.forward_transient = absent;
+    memory.transient = workspace + absent;
+    memory.input_transient = std::max(memory.transient, workspace + most_above(blocks));
+    return memory;
+}
+
+namespace {
+
+// What is known of the blocks of a module on a rank.
+struct Seen {
+    bool dense = false, experts = false;
+    std::int64_t largest = 0;  // parameters of one, on a GPU
+};
+
+// One of each shape of weight that the part adds to those of its module that were seen before.
+std::int64_t new_weight_shapes(const Architecture& network, const LayerRange& part, std::int64_t tp, Seen& seen,
+                               bool first_part) {
+    if (!network.moe) {
+        std::int64_t largest = 0;
+        for (std::int64_t i = part.first; i < part.first + part.count && first_part; ++i)
+            largest = std::max(largest, layer_parameters(network, i) / tp);
+        return largest;
+    }
+    const auto count = [&] {
+        const auto shapes = weight_shapes(network, seen.dense, seen.experts);
+        return shapes.common(tp) + shapes.experts;
+    };
+    const std::int64_t before = first_part ? 0 : count();
+    for (std::int64_t i = part.first; i < part.first + part.count; ++i)
+        (is_moe_layer(network, i) ? seen.experts : seen.dense) = true;
+    return count() - before;
+}
+
+void add_part(const StepInput& input, const LayerRange& part, RankParameters& rank, std::map<std::size_t, Seen>& seen) {
+    const Module& module = input.model->modules[part.module];
+    const Architecture& network = module.architecture;
+    const std::int64_t tp = input.layout.tp;
+    std::int64_t own = 0, experts = 0, largest = 0;
+    for (std::int64_t i = part.first; i < part.first + part.count; ++i) {
+        const auto parts = layer_parameter_parts(network, i);
+        const std::int64_t common = parts.common(tp), of_experts = parts.experts / input.layout.ep;
+        own += common;
+        experts += of_experts;
+        largest = std::max(largest, common + of_experts);
+    }
+    const bool first = part.first == 0, last = part.first + part.count == network.layers;
+    const bool tied = network.tied_embeddings && has_head(*input.model, part.module);
+    if (first) own += embedding_parameters(network) / tp;
+    if (last && has_head(*input.model, part.module))
+        own += tied && !first ? embedding_parameters(network) / tp : head_parameters(network) / tp;
+    if (tied && first != last) {
+        rank.shares_embedding = true;
+        rank.tied = embedding_parameters(network) / tp;
+    }
+    if (last)
+        for (const auto& edge : input.model->edges)
+            if (edge.from == part.module) own += projector_parameters(edge) / tp;
+    if (!module.trainable) {
+        rank.frozen += own + experts;
+        return;
+    }
+    rank.trained += own;
+    rank.experts += experts;
+    const auto [place, first_part] = seen.try_emplace(part.module);
+    Seen& blocks = place->second;
+    rank.largest_layers += new_weight_shapes(network, part, tp, blocks, first_part);
+    if (first_part || network.moe) {
+        rank.whole_layers += std::max<std::int64_t>(0, largest - blocks.largest);
+        blocks.largest = std::max(blocks.largest, largest);
+    }
+    if (!last || !has_head(*input.model, part.module)) return;
+    rank.largest_layers += head_parameters(network) / tp;
+    rank.whole_layers += head_parameters(network) / tp;
+}
+
+}  // namespace
+
+std::vector<RankParameters> rank_parameters(const StepInput& input) {
+    std::vector<RankParameters> ranks(static_cast<std::size_t>(input.layout.pp));
+    std::vector<std::map<std::size_t, Seen>> seen(ranks.size());
+    for (const Chain& chain : input.chains)
+        for (const StageLayers& stage : chain.stages)
+            for (const LayerRange& part : stage.parts)
+                add_part(input, part, ranks[index(stage.rank)], seen[index(stage.rank)]);
+    return ranks;
+}
+
+std::vector<StaticMemory> static_memory(const StepInput& input) {
+    std::vector<StaticMemory> all;
+    for (const RankParameters& rank : rank_parameters(input)) {
+        StaticMemory memory;
+        const auto part = [&](std::int64_t bytes, std::int64_t copies, int from_stage) {
+            const std::int64_t parts = input.training.zero >= from_stage ? copies : 1;
+            return Bytes{(bytes + parts - 1) / parts};
+        };
+        const std::int64_t copies = input.layout.weight_copies(), of_experts = input.layout.expert_copies();
+        memory.weights = part(2 * (rank.trained + rank.frozen), copies, 3) + part(2 * rank.experts, of_experts, 3);
+        memory.gradients = part(4 * rank.trained, copies, 2) + part(4 * rank.experts, of_experts, 2);
+        memory.optimizer = part(12 * rank.trained, copies, 1) + part(12 * rank.experts, of_experts, 1);
+        memory.workspace = Bytes{2 * rank.largest_layers};
+        // The weights of the layer that runs and of the one that is gathered ahead, and gradients before they are
+        // reduced.
+        if (input.training.zero >= 3) memory.workspace += Bytes{2 * 2 * rank.whole_layers};
+        if (input.training.zero >= 2) memory.workspace += Bytes{4 * rank.whole_layers};
+        all.push_back(memory);
+    }
+    return all;
+}
+
+}  // namespace pipeweaver::emulator

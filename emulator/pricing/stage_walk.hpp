@@ -1,0 +1,76 @@
+// What a pass through a stage consists of, in the order in which it is priced and listed.
+#pragma once
+
+#include "emulator/operators/head_network.hpp"
+#include "emulator/operators/module_roles.hpp"
+#include "pipeweaver/emulator/step.hpp"
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace pipeweaver::emulator {
+
+/// Calls `alike(first layer, how many)` for each row of like blocks of the range.
+template <class Alike>
+void walk_layers(const workloads::Model& model, const LayerRange& range, const Alike& alike) {
+    const auto& network = model.modules[range.module].architecture;
+    for (std::int64_t i = 0; i < range.count;) {
+        const auto kind = workloads::block_kind(network, range.first + i);
+        std::int64_t count = 1;
+        while (i + count < range.count && workloads::block_kind(network, range.first + i + count) == kind) ++count;
+        alike(range.first + i, count);
+        i += count;
+    }
+}
+
+/// What a pass does in a module that may be frozen; nothing: nothing at all.
+inline std::optional<PassKind> pass_in(const workloads::Module& module, bool gradient, PassKind pass) {
+    if (pass == PassKind::forward) return pass;
+    if (!gradient || (pass == PassKind::weight_gradient && !module.trainable)) return std::nullopt;
+    if (pass == PassKind::backward && !module.trainable) return PassKind::input_gradient;
+    return pass;
+}
+
+/// What stands in front of a module's blocks or behind them.
+struct AroundBlocks {
+    std::vector<Operator> operators;
+    std::size_t module = 0;
+    PassKind pass = PassKind::forward;  ///< what the module does in it
+    std::int64_t parameters = 0;        ///< of their weights, on one GPU
+    bool in_front = false;
+};
+
+/// Calls `layers(range, pass)` for the blocks of each part that has work, then `others(AroundBlocks)` for its
+/// embedding, head and projectors.
+template <class Layers, class Others>
+void walk_stage(const workloads::Model& model, const Layout& layout, const StageLayers& stage,
+                const std::vector<PassShape>& shapes, PassKind pass, const Layers& layers, const Others& others) {
+    const auto gradient = gradient_reaches(model);
+    for (const LayerRange& part : stage.parts) {
+        const auto& module = model.modules[part.module];
+        const auto& network = module.architecture;
+        const PassShape& shape = shapes[part.module];
+        const auto here = pass_in(module, gradient[part.module], pass);
+        if (shape.lengths.empty() || !here) continue;
+        const auto around = [&](std::vector<Operator> operators, std::int64_t parameters, bool in_front = false) {
+            if (!operators.empty())
+                others(AroundBlocks{std::move(operators), part.module, *here, parameters / layout.tp, in_front});
+        };
+        layers(part, *here);
+        if (part.first == 0 && network.vocab > 0)
+            around(embedding_operators(network, shape, layout, *here), embedding_parameters(network), true);
+        const bool head = network.kind == workloads::ModuleKind::head;
+        if (head && part.first == 0) around(head_inputs(network, shape, layout, *here), 0, true);
+        if (part.first + part.count < network.layers) continue;
+        if (head) around(head_outputs(network, shape, layout, *here), 0);
+        if (has_head(model, part.module))
+            around(head_operators(network, shape, layout, *here), head_parameters(network));
+        for (const auto& edge : model.edges)
+            if (edge.from == part.module && edge.projector_in > 0)
+                around(projector_operators(edge, shape.positions() / edge.token_reduction, layout, *here),
+                       projector_parameters(edge));
+    }
+}
+
+}  // namespace pipeweaver::emulator

@@ -1,0 +1,390 @@
+// Builds the schedule problem of a step: tasks, edges, pairs, memory, tails.
+#include "pipeweaver/emulator/step.hpp"
+
+#include "emulator/operators/module_roles.hpp"
+#include "emulator/pricing/stage_memory.hpp"
+#include "emulator/step/step_parts.hpp"
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/emulator/split.hpp"
+
+#include <fmt/compile.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace pipeweaver::emulator {
+
+using namespace schedule;
+
+namespace {
+
+// Tasks of one unit's pass through one stage.
+struct StagePass {
+    std::optional<TaskId> forward, backward;
+};
+
+class StepBuilder {
+public:
+    explicit StepBuilder(const StepInput& input)
+        : in_(input),
+          costs_(*input.model, *input.cluster, input.layout, *input.costs, input.training, input.what_if, input.replica,
+                 input.store),
+          gradient_(gradient_reaches(*input.model)) {}
+
+    StepProblem build() {
+        out_.problem.name = in_.name;
+        out_.problem.source = fmt::format("pipeweaver plan: {} on {}", in_.model->name, in_.cluster->name);
+        add_stages();
+        out_.memory = static_memory(in_);
+        for (std::size_t mb = 0; mb < in_.units.size(); ++mb) add_microbatch(mb);
+        drop_useless_splits();
+        add_ranks(in_, largest_message_, out_);
+        out_.model_flops = model_flops(in_);
+        return std::move(out_);
+    }
+
+private:
+    struct Crossing {
+        std::int64_t rows, columns;
+    };
+
+    const workloads::Module& module(std::size_t m) const { return in_.model->modules[m]; }
+
+    void add_stages() {
+        std::int64_t number = 0;
+        for (const Chain& chain : in_.chains) {
+            first_stage_.push_back(number);
+            alike_.push_back(first_alike(chain));
+            for (const StageLayers& stage : chain.stages) {
+                Stage entry{number++, stage.rank, {}};
+                for (const LayerRange& part : stage.parts)
+                    entry.parts.push_back({module(part.module).name, part.first, part.count});
+                out_.problem.stages.push_back(std::move(entry));
+            }
+        }
+        largest_message_.assign(static_cast<std::size_t>(in_.layout.pp), std::vector<Bytes>(2 * in_.chains.size()));
+    }
+
+    static bool works_on(const StageLayers& stage, const Unit& unit) {
+        return std::any_of(stage.parts.begin(), stage.parts.end(),
+                           [&](const LayerRange& part) { return !unit.shapes[part.module].lengths.empty(); });
+    }
+
+    bool has_backward(const StageLayers& stage) const {
+        return std::any_of(stage.parts.begin(), stage.parts.end(),
+                           [&](const LayerRange& part) { return gradient_[part.module]; });
+    }
+
+    TaskId add_task(std::size_t mb, std::size_t chain, std::size_t unit, std::size_t stage, TaskKind kind,
+                    const PassCost& cost, const PassCost& again) {
+        const Chain& c = in_.chains[chain];
+        Task task;
+        task.rank = c.stages[stage].rank;
+        task.kind = kind;
+        task.duration = std::max(Duration{1}, cost.time);
+        task.stage = first_stage_[chain] + static_cast<std::int64_t>(stage);
+        task.microbatch = static_cast<std::int64_t>(mb);
+        task.item = static_cast<std::int64_t>(unit);
+        task.module = c.name;
+        task.label = fmt::format(FMT_COMPILE("m{}.{}{}.s{}.{}"), mb, c.name, unit, *task.stage, letter(kind));
+        out_.problem.tasks.push_back(std::move(task));
+        out_.cost.push_back(cost);
+        out_.recompute.push_back(again);
+        out_.unit.push_back(unit);
+        out_.chain.push_back(chain);
+        feeds_.push_back(false);
+        return TaskId{static_cast<std::uint32_t>(out_.problem.tasks.size() - 1)};
+    }
+
+    // What all passes of a unit through a stage cost.
+    struct StageCosts {
+        PassCost forward, backward, again;
+        std::vector<Mode> modes;
+        SplitBackward split;
+    };
+
+    // I and W together take as long as B.
+    void add_modes(const StageLayers& stage, const Unit& unit, Recompute recompute, StageCosts& all) {
+        const PassMemory memory = pass_memory(in_, stage, unit.shapes, recompute, true);
+        Mode whole;
+        const bool as_first = (recompute == Recompute::offload) == (in_.modes.front() == Recompute::offload);
+        const auto forward =
+            as_first ? all.forward.time : costs_.stage(stage, unit.shapes, PassKind::forward, recompute).time;
+        whole.forward = std::max(Duration{1}, forward);
+        const auto backward = recompute == in_.modes.front()
+                                  ? all.backward.time
+                                  : costs_.stage(stage, unit.shapes, PassKind::backward, recompute).time;
+        whole.backward = std::max(Duration{1}, backward);
+        whole.held = memory.held;
+        whole.forward_transient = memory.forward_transient;
+        whole.transient = memory.transient;
+        all.modes.push_back(whole);
+        if (!in_.priced_split) return;
+        Mode split = whole;
+        split.weight = std::min(all.split.weight.time, whole.backward - Duration{1});
+        split.backward = whole.backward - split.weight;
+        split.transient = memory.input_transient;
+        split.kept = in_.input_gradient_frees ? memory.kept : split.held + split.transient;
+        all.split.modes.push_back(split);
+    }
+
+    StageCosts stage_costs(const StageLayers& stage, const Unit& unit) {
+        StageCosts all;
+        all.forward = costs_.stage(stage, unit.shapes, PassKind::forward, in_.modes.front());
+        if (!has_backward(stage)) return all;
+        if (in_.modes.size() > 1 || in_.priced_split)
+            all.again = costs_.blocks_forward(stage, unit.shapes, Recompute::full);
+        all.backward = costs_.stage(stage, unit.shapes, PassKind::backward, in_.modes.front());
+        if (in_.priced_split) all.split.weight = costs_.stage(stage, unit.shapes, PassKind::weight_gradient);
+        for (const Recompute recompute : in_.modes) add_modes(stage, unit, recompute, all);
+        if (!in_.priced_split) return all;
+        all.split.input = costs_.stage(stage, unit.shapes, PassKind::input_gradient, in_.modes.front());
+        take_up(all.split.input, all.split.modes.front().backward);
+        return all;
+    }
+
+    bool are_alike(const StageLayers& a, const StageLayers& b) const {
+        if (a.parts.size() != b.parts.size()) return false;
+        if (in_.what_if != nullptr && !in_.what_if->devices.empty() && a.rank != b.rank) return false;
+        for (std::size_t p = 0; p < a.parts.size(); ++p) {
+            const LayerRange &one = a.parts[p], &other = b.parts[p];
+            if (one.module != other.module || one.count != other.count) return false;
+            const auto& network = module(one.module).architecture;
+            const auto reaches_end = [&](const LayerRange& part) { return part.first + part.count == network.layers; };
+            if ((one.first == 0) != (other.first == 0) || reaches_end(one) != reaches_end(other)) return false;
+            for (std::int64_t i = 0; i < one.count; ++i)
+                if (block_kind(network, one.first + i) != block_kind(network, other.first + i)) return false;
+        }
+        return true;
+    }
+
+    // Per stage of the chain: the first one with the same costs.
+    std::vector<std::size_t> first_alike(const Chain& chain) const {
+        std::vector<std::size_t> alike;
+        for (std::size_t s = 0; s < chain.stages.size(); ++s) {
+            std::size_t first = 0;
+            while (alike.size() > first && !are_alike(chain.stages[first], chain.stages[s])) ++first;
+            alike.push_back(first);
+        }
+        return alike;
+    }
+
+    StagePass add_pass(std::size_t mb, std::size_t chain, std::size_t unit_number, std::size_t stage_number,
+                       std::vector<std::optional<StageCosts>>& known) {
+        const StageLayers& stage = in_.chains[chain].stages[stage_number];
+        const Unit& unit = in_.units[mb][chain][unit_number];
+        StagePass pass;
+        if (!works_on(stage, unit)) return pass;
+        auto& costs = known[alike_[chain][stage_number]];
+        if (!costs) costs = stage_costs(stage, unit);
+        pass.forward = add_task(mb, chain, unit_number, stage_number, TaskKind::forward, costs->forward, {});
+        if (!has_backward(stage)) {
+            const auto memory = pass_memory(in_, stage, unit.shapes, Recompute::none, false);
+            Task& task = out_.problem.tasks[index(*pass.forward)];
+            task.acquire = task.release = memory.forward_transient;
+            return pass;
+        }
+        pass.backward =
+            add_task(mb, chain, unit_number, stage_number, TaskKind::backward, costs->backward, costs->again);
+        add_pair(*costs, pass);
+        return pass;
+    }
+
+    // Nanoseconds that rounding leaves between B and I with W.
+    static void take_up(PassCost& cost, Duration whole) {
+        const Duration rest = whole - cost.time;
+        PassCost::Share* largest = &cost.shares.front().front();
+        for (auto& row : cost.shares)
+            for (auto& share : row)
+                if (share.time > largest->time) largest = &share;
+        largest->time += rest;
+        cost.time = whole;
+    }
+
+    void add_pair(const StageCosts& stage, const StagePass& pass) {
+        Pair pair{*pass.forward, *pass.backward, {}, stage.modes};
+        const auto costs = costs_in(pair, pair.modes.front());
+        apply(out_.problem.tasks[index(pair.forward)], costs[0]);
+        apply(out_.problem.tasks[index(pair.backward)], costs[1]);
+        out_.problem.pairs.push_back(std::move(pair));
+        if (in_.priced_split) out_.split.push_back(stage.split);
+    }
+
+    // Where nothing waits for the input gradient (raw data, frozen modules before), or no weight is trained.
+    void drop_useless_splits() {
+        std::vector<bool> waited_for(out_.problem.tasks.size(), false);
+        for (const Edge& edge : out_.problem.edges) waited_for[index(edge.from)] = true;
+        for (std::size_t k = 0; k < out_.split.size(); ++k) {
+            auto& modes = out_.split[k].modes;
+            const auto without_weight = [](const Mode& mode) { return mode.weight < Duration{1}; };
+            if (!waited_for[index(out_.problem.pairs[k].backward)] ||
+                std::any_of(modes.begin(), modes.end(), without_weight))
+                modes.clear();
+        }
+    }
+
+    // The tensor that leaves a module's layers `part` for what comes next in the chain.
+    Crossing inside_chain(const LayerRange& part, const Unit& unit) const {
+        const auto& network = module(part.module).architecture;
+        const PassShape& shape = unit.shapes[part.module];
+        if (part.first + part.count < network.layers) {
+            // A head's condition is of every position, and as wide as they are.
+            if (network.kind == workloads::ModuleKind::head) return {2 * shape.positions(), network.hidden};
+            // Every block of a generator reads the context: it travels with the activations.
+            const std::int64_t context = shape.context_positions() * network.cross_attention_dim;
+            return {block_positions(network, shape) + (context + network.hidden - 1) / network.hidden, network.hidden};
+        }
+        for (const auto& edge : in_.model->edges)
+            if (edge.from == part.module) return between(edge, unit, unit);
+        return {shape.positions(), network.hidden};
+    }
+
+    // What a unit of `edge.from` sends to one of `edge.to`: to a generator, the tokens that it is conditioned on, to a
+    // head, those that it predicts.
+    Crossing between(const workloads::ModelEdge& edge, const Unit& from, const Unit& to) const {
+        const std::int64_t columns =
+            edge.projector_out > 0 ? edge.projector_out : module(edge.from).architecture.hidden;
+        const std::int64_t rows = from.shapes[edge.from].positions() / edge.token_reduction;
+        const auto& reader = module(edge.to).architecture;
+        const std::int64_t wanted = reader.kind == workloads::ModuleKind::head
+                                        ? to.shapes[edge.to].positions() / reader.repeats
+                                        : to.shapes[edge.to].context_positions();
+        return {wanted > 0 ? std::min(rows, wanted) : rows, columns};
+    }
+
+    // The last part of a stage in which the unit has work.
+    static const LayerRange& last_part(const StageLayers& stage, const Unit& unit) {
+        const auto found = std::find_if(stage.parts.rbegin(), stage.parts.rend(), [&](const LayerRange& part) {
+            return !unit.shapes[part.module].lengths.empty();
+        });
+        return *found;
+    }
+
+    std::int64_t node_of(RankId rank) const {
+        // GPUs are numbered tensor parallel first, then replicas, then pipeline ranks (Megatron-LM's order).
+        return static_cast<std::int64_t>(index(rank)) * in_.layout.gpus_of_rank() * in_.layout.dp /
+               in_.cluster->gpus_per_node;
+    }
+
+    void connect(TaskId from, TaskId to, const Crossing& crossing, std::size_t buffer) {
+        const RankId source = out_.problem.tasks[index(from)].rank, target = out_.problem.tasks[index(to)].rank;
+        const Bytes message{2 * in_.layout.part(crossing.rows) * crossing.columns / in_.layout.tp};
+        Duration lag{};
+        std::optional<costdb::PointToPoint> sent;
+        if (source != target) {
+            const std::int64_t per_node = node_of(source) == node_of(target) ? 2 : 1;
+            lag = transfer_time(per_node, message);
+            sent = {per_node, std::max(message, Bytes{1})};
+            Bytes& largest = largest_message_[index(target)][buffer];
+            largest = std::max(largest, message);
+        }
+        feeds_[index(from)] = true;
+        out_.transfers.push_back({out_.problem.edges.size(), message, crossing.rows, crossing.columns, sent});
+        out_.problem.edges.push_back({from, to, lag});
+    }
+
+    double pipeline_factor() const {
+        if (in_.what_if == nullptr) return 1;
+        const auto found = in_.what_if->links.find("pipeline");
+        return found == in_.what_if->links.end() ? 1 : found->second;
+    }
+
+    Duration transfer_time(std::int64_t per_node, Bytes message) {
+        const auto [place, added] = transfer_times_.try_emplace({per_node, message.count});
+        if (!added) return place->second;
+        const Duration alone = in_.costs->cost(costdb::PointToPoint{per_node, std::max(message, Bytes{1})}).duration;
+        place->second = Duration{std::llround(static_cast<double>(alone.count()) * pipeline_factor())};
+        return place->second;
+    }
+
+    void add_chain(std::size_t mb, std::size_t chain, std::vector<std::vector<StagePass>>& passes) {
+        const Chain& c = in_.chains[chain];
+        for (std::size_t u = 0; u < in_.units[mb][chain].size(); ++u) {
+            const Unit& unit = in_.units[mb][chain][u];
+            std::vector<StagePass> row;
+            std::vector<std::optional<StageCosts>> known(c.stages.size());
+            for (std::size_t s = 0; s < c.stages.size(); ++s) row.push_back(add_pass(mb, chain, u, s, known));
+            std::optional<std::size_t> before;
+            for (std::size_t s = 0; s < row.size(); ++s) {
+                if (!row[s].forward) continue;
+                if (before) join(row[*before], row[s], inside_chain(last_part(c.stages[*before], unit), unit), chain);
+                before = s;
+            }
+            passes.push_back(std::move(row));
+        }
+    }
+
+    // Activations go one way, gradients the other.
+    void join(const StagePass& before, const StagePass& after, const Crossing& crossing, std::size_t chain) {
+        connect(*before.forward, *after.forward, crossing, 2 * chain);
+        if (before.backward && after.backward) connect(*after.backward, *before.backward, crossing, 2 * chain + 1);
+    }
+
+    static const StagePass* first_of(const std::vector<StagePass>& row) {
+        const auto found =
+            std::find_if(row.begin(), row.end(), [](const StagePass& pass) { return pass.forward.has_value(); });
+        return found == row.end() ? nullptr : &*found;
+    }
+    static const StagePass* last_of(const std::vector<StagePass>& row) {
+        const auto found =
+            std::find_if(row.rbegin(), row.rend(), [](const StagePass& pass) { return pass.forward.has_value(); });
+        return found == row.rend() ? nullptr : &*found;
+    }
+
+    std::optional<std::size_t> chain_of(std::size_t module_number, bool starts) const {
+        for (std::size_t c = 0; c < in_.chains.size(); ++c) {
+            const auto& stage = starts ? in_.chains[c].stages.front() : in_.chains[c].stages.back();
+            const auto& part = starts ? stage.parts.front() : stage.parts.back();
+            if (part.module == module_number) return c;
+        }
+        return std::nullopt;
+    }
+
+    void add_microbatch(std::size_t mb) {
+        std::vector<std::vector<std::vector<StagePass>>> passes(in_.chains.size());
+        for (std::size_t c = 0; c < in_.chains.size(); ++c) add_chain(mb, c, passes[c]);
+        for (const auto& edge : in_.model->edges) {
+            const auto from = chain_of(edge.from, false), to = chain_of(edge.to, true);
+            if (!from || !to || *from == *to) continue;
+            for (std::size_t u = 0; u < passes[*from].size(); ++u)
+                for (std::size_t v = 0; v < passes[*to].size(); ++v) {
+                    const StagePass* source = last_of(passes[*from][u]);
+                    const StagePass* target = first_of(passes[*to][v]);
+                    if (source && target) {
+                        const auto crossing = between(edge, in_.units[mb][*from][u], in_.units[mb][*to][v]);
+                        join(*source, *target, crossing, *to);
+                    }
+                }
+        }
+        for (const auto& rows : passes)
+            for (const auto& row : rows) tie_ends(row);
+    }
+
+    // A forward whose output nobody takes is followed by its own backward; the others reach theirs through the loss.
+    void tie_ends(const std::vector<StagePass>& row) {
+        for (const StagePass& pass : row)
+            if (pass.forward && pass.backward && !feeds_[index(*pass.forward)])
+                out_.problem.edges.push_back({*pass.forward, *pass.backward, Duration{0}});
+    }
+
+    const StepInput& in_;
+    LayerCosts costs_;
+    std::vector<bool> gradient_;
+    std::vector<bool> feeds_;                          // per task: another task takes its output
+    std::vector<std::int64_t> first_stage_;            // per chain
+    std::vector<std::vector<std::size_t>> alike_;      // per chain, stage: the first stage with the same costs
+    std::vector<std::vector<Bytes>> largest_message_;  // per rank, per (chain, direction)
+    std::map<std::pair<std::int64_t, std::int64_t>, Duration> transfer_times_;
+    StepProblem out_;
+};
+
+}  // namespace
+
+StepProblem build_step(const StepInput& input) {
+    StepProblem step = StepBuilder(input).build();
+    validate(step.problem);
+    if (input.split_backward) return split_backwards(step, splittable(step));
+    return step;
+}
+
+}  // namespace pipeweaver::emulator

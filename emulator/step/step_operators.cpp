@@ -1,0 +1,42 @@
+#include "pipeweaver/emulator/step_operators.hpp"
+
+#include "emulator/pricing/stage_walk.hpp"
+#include "emulator/step/step_parts.hpp"
+
+namespace pipeweaver::emulator {
+
+namespace {
+
+void visit_all(const std::vector<Operator>& operators, std::int64_t times, const OperatorVisitor& visit) {
+    for (const Operator& op : operators) visit(op, times);
+}
+
+void visit_pass(const StepInput& input, const StageLayers& stage, const Unit& unit, PassKind pass,
+                const OperatorVisitor& visit) {
+    const Layout layout = input.layout.on(*input.cluster);
+    walk_stage(
+        *input.model, layout, stage, unit.shapes, pass,
+        [&](const LayerRange& part, PassKind here) {
+            const auto& network = input.model->modules[part.module].architecture;
+            walk_layers(*input.model, part, [&](std::int64_t first, std::int64_t alike) {
+                visit_all(layer_operators(network, unit.shapes[part.module], layout, here, first), alike, visit);
+            });
+        },
+        [&](const AroundBlocks& around) { visit_all(around.operators, 1, visit); });
+}
+
+}  // namespace
+
+void visit_operators(const StepInput& input, const StepProblem& step, const OperatorVisitor& visit) {
+    for (const auto& microbatch : input.units)
+        for (std::size_t c = 0; c < input.chains.size(); ++c)
+            for (const Unit& unit : microbatch[c])
+                for (const StageLayers& stage : input.chains[c].stages)
+                    for (const PassKind pass : {PassKind::forward, PassKind::backward})
+                        visit_pass(input, stage, unit, pass, visit);
+    for (const Transfer& transfer : step.transfers)
+        if (transfer.asked) visit({"transfer", *transfer.asked, {}}, 1);
+    visit_all(ends_of_ranks(input), 1, visit);
+}
+
+}  // namespace pipeweaver::emulator

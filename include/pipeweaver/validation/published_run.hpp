@@ -1,0 +1,59 @@
+// Training runs as others published them, and what the emulator says of them.
+//
+// Tables       CSV with the columns
+// source,model,layers,hidden,ffn,heads,kv_heads,vocab,seq,gpu,gpus,tp,pp,vpp,dp,cp,ep,
+//              micro_batch,global_batch,recompute,dtype,tflops_per_gpu,step_time_s,mfu,memory_gib,note in any order; an
+//              empty cell is unknown. source, model, note and what was measured (tflops_per_gpu ... memory_gib) may be
+//              missing; other columns are passed on. Or the header of vTrain's single-node table ("# GPUs", "global
+//              batch", ..., "iteration time (ms)"), whose rows stand for GPTs on A100-SXM with fp16, full
+//              recomputation, ffn = 4 hidden and 50257 words.
+// Architecture The columns win; the model's name adds what they lack and what no column holds: the head size, whether
+//              the feed-forward has a gate, latent attention, experts.
+// Refused      A row that lacks a figure the step depends on, contradicts itself, or is of a kind that no published run
+//              was fitted for. Never guessed: what is taken for granted is said in `reason`.
+// Source       formulas: docs/accuracy.md; fitted numbers: emulator/device_constants.cpp.
+#pragma once
+
+#include "pipeweaver/base/csv.hpp"
+#include "pipeweaver/costdb/database.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pipeweaver::validation {
+
+/// A row of a table of runs; nothing: unknown.
+struct PublishedRun {
+    using Count = std::optional<std::int64_t>;
+
+    std::string source, model, gpu, recompute, dtype, note;
+    Count layers, hidden, ffn, heads, kv_heads, vocab, seq;
+    Count gpus, tp, pp, vpp, dp, cp, ep, micro_batch, global_batch;
+    std::optional<double> step_time_s, memory_gib;  ///< measured; memory: peak allocated of the fullest GPU
+};
+
+/// The rows of the table, in order. Throws Error{input} for a missing column, a column that predict adds, and a cell
+/// that is no possible number: file:line: column: what is wrong, what is allowed.
+[[nodiscard]] std::vector<PublishedRun> read_published_runs(const CsvTable& table);
+
+/// What a run is predicted to take.
+struct Prediction {
+    std::optional<double> step_time_s;  ///< nothing: refused
+    std::optional<double> memory_gib;   ///< peak allocated of the fullest GPU; nothing: not known for such runs
+    std::string device;                 ///< canonical name, empty where unknown
+    bool experts = false;               ///< a mixture of experts
+    std::string reason;                 ///< refused: why; else what was taken for granted, if anything
+
+    bool refused() const { return !step_time_s; }
+};
+
+/// The costs of a device, by canonical name. The reference must stay valid.
+using CostsOf = std::function<const costdb::CostDatabase&(const std::string& device)>;
+
+/// Predicts one run from its columns alone; measured values are not looked at. Throws what `costs` throws.
+[[nodiscard]] Prediction predict(const PublishedRun& run, const CostsOf& costs);
+
+}  // namespace pipeweaver::validation

@@ -1,0 +1,57 @@
+// How far predictions of published runs are from what was measured, by source.
+//
+// Error        predicted / measured - 1, in percent. Mean, median and 90th percentile (nearest rank) are of its
+// absolute
+//              value, the bias is the mean with its sign.
+// Groups       by source, in the order of the table; what was predicted of a source by device and kind of network.
+#pragma once
+
+#include "pipeweaver/validation/published_run.hpp"
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace pipeweaver::validation {
+
+struct Errors {
+    std::size_t rows = 0;  ///< predicted and measured; all figures are 0 without any
+    double mean_percent = 0, median_percent = 0, p90_percent = 0, max_percent = 0, bias_percent = 0;
+};
+
+/// Of (predicted, measured) - 1 as fractions.
+[[nodiscard]] Errors errors_of(std::vector<double> relative);
+
+/// Rows that were refused for one reason.
+struct RefusedRows {
+    std::string reason;
+    std::size_t rows = 0;
+};
+
+/// Rows of a source that were predicted for one device and kind of network.
+struct PredictedRows {
+    std::string device;
+    bool experts = false;  ///< a mixture of experts
+    std::size_t rows = 0;
+    Errors step_time{}, memory{};
+};
+
+struct SourceErrors {
+    std::string source;
+    std::size_t rows = 0;  ///< all of the source
+    std::vector<PredictedRows> predicted{};
+    std::vector<RefusedRows> refused{};  ///< most frequent first
+
+    std::size_t refused_rows() const;
+};
+
+/// Pre: as many predictions as runs.
+[[nodiscard]] std::vector<SourceErrors> errors_by_source(std::span<const PublishedRun> runs,
+                                                         std::span<const Prediction> predictions);
+
+/// The same of all sources together.
+[[nodiscard]] std::vector<PredictedRows> errors_of_all(std::span<const PublishedRun> runs,
+                                                       std::span<const Prediction> predictions);
+
+}  // namespace pipeweaver::validation

@@ -1,0 +1,225 @@
+// The file format "pipeweaver-problem/1".
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/files.hpp"
+#include "pipeweaver/base/json.hpp"
+#include "pipeweaver/schedule/problem.hpp"
+
+#include <nlohmann/json.hpp>
+
+namespace pipeweaver::schedule {
+
+namespace {
+
+constexpr std::int64_t most_index = 0xfffffffe;
+
+Bytes bytes_at(const Json& object, std::string_view key) { return {object.at(key).integer()}; }
+
+Bytes bytes_or_zero(const Json& object, std::string_view key) {
+    const auto member = object.find(key);
+    return member ? Bytes{member->integer()} : Bytes{};
+}
+
+template <class Id>
+Id id_of(const Json& value) {
+    return Id{static_cast<std::uint32_t>(value.integer(0, most_index))};
+}
+
+std::optional<std::int64_t> optional_integer(const Json& object, std::string_view key) {
+    const auto member = object.find(key);
+    return member ? std::optional(member->integer()) : std::nullopt;
+}
+
+Rank read_rank(const Json& json) {
+    json.only_keys({"capacity_bytes", "base_bytes", "tail_ns"});
+    Rank rank;
+    const Json capacity = json.at("capacity_bytes");
+    if (!capacity.is_null()) rank.capacity = Bytes{capacity.integer()};
+    rank.base = bytes_at(json, "base_bytes");
+    rank.tail = Duration{optional_integer(json, "tail_ns").value_or(0)};
+    return rank;
+}
+
+Stage read_stage(const Json& json) {
+    json.only_keys({"stage", "rank", "parts"});
+    Stage stage{json.at("stage").integer(), id_of<RankId>(json.at("rank")), {}};
+    for (const Json& part : json.at("parts").elements()) {
+        part.only_keys({"module", "first_layer", "layers"});
+        stage.parts.push_back(
+            {part.at("module").text(), optional_integer(part, "first_layer"), optional_integer(part, "layers")});
+    }
+    return stage;
+}
+
+TaskKind kind_of(const Json& json) {
+    return static_cast<TaskKind>(std::string_view("FBIWX").find(json.one_of({"F", "B", "I", "W", "X"})));
+}
+
+Task read_task(const Json& json, std::size_t place) {
+    json.only_keys({"id", "rank", "kind", "duration_ns", "acquire_bytes", "release_bytes", "label", "stage",
+                    "microbatch", "item", "module"});
+    const Json id = json.at("id");
+    if (id.integer() != static_cast<std::int64_t>(place))
+        id.fail(fmt::format("is {}, needed is the task's index {}", id.integer(), place));
+    Task task;
+    task.rank = id_of<RankId>(json.at("rank"));
+    task.kind = kind_of(json.at("kind"));
+    task.duration = Duration{json.at("duration_ns").integer(1)};
+    task.acquire = bytes_at(json, "acquire_bytes");
+    task.release = bytes_at(json, "release_bytes");
+    task.label = json.at("label").text();
+    task.stage = optional_integer(json, "stage");
+    task.microbatch = optional_integer(json, "microbatch");
+    task.item = optional_integer(json, "item");
+    if (const auto module = json.find("module")) task.module = module->text();
+    return task;
+}
+
+Edge read_edge(const Json& json) {
+    if (json.size() != 3) json.fail("has another form than [from, to, lag_ns]");
+    return {id_of<TaskId>(json[0]), id_of<TaskId>(json[1]), Duration{json[2].integer()}};
+}
+
+Mode read_mode(const Json& json, bool split) {
+    json.only_keys({"forward_ns", "backward_ns", "weight_ns", "held_bytes", "forward_transient_bytes",
+                    "transient_bytes", "kept_bytes"});
+    Mode mode;
+    mode.forward = Duration{json.at("forward_ns").integer(1)};
+    mode.backward = Duration{json.at("backward_ns").integer(1)};
+    mode.held = bytes_at(json, "held_bytes");
+    mode.forward_transient = bytes_or_zero(json, "forward_transient_bytes");
+    mode.transient = bytes_at(json, "transient_bytes");
+    if (split) {
+        mode.weight = Duration{json.at("weight_ns").integer(1)};
+        mode.kept = bytes_at(json, "kept_bytes");
+    }
+    return mode;
+}
+
+Pair read_pair(const Json& json) {
+    json.only_keys({"forward", "backward", "weight", "modes"});
+    Pair pair;
+    pair.forward = id_of<TaskId>(json.at("forward"));
+    pair.backward = id_of<TaskId>(json.at("backward"));
+    if (const auto weight = json.find("weight"); weight && !weight->is_null()) pair.weight = id_of<TaskId>(*weight);
+    for (const Json& mode : json.at("modes").elements()) pair.modes.push_back(read_mode(mode, pair.weight.has_value()));
+    return pair;
+}
+
+ProblemFile from_document(const JsonDocument& document) {
+    const Json root = document.root();
+    document.require_format("pipeweaver-problem", 1);
+    root.only_keys({"format", "name", "source", "ranks", "stages", "tasks", "edges", "pairs"});
+    ProblemFile file;
+    Problem& problem = file.problem;
+    problem.name = root.at("name").text();
+    if (const auto source = root.find("source")) problem.source = source->text();
+    for (const Json& rank : root.at("ranks").elements()) problem.ranks.push_back(read_rank(rank));
+    if (const auto stages = root.find("stages"))
+        for (const Json& stage : stages->elements()) problem.stages.push_back(read_stage(stage));
+    const auto tasks = root.at("tasks").elements();
+    for (std::size_t i = 0; i < tasks.size(); ++i) problem.tasks.push_back(read_task(tasks[i], i));
+    for (const Json& edge : root.at("edges").elements()) problem.edges.push_back(read_edge(edge));
+    if (const auto pairs = root.find("pairs"))
+        for (const Json& pair : pairs->elements()) problem.pairs.push_back(read_pair(pair));
+    try {
+        validate(problem);
+    } catch (const Error& error) {
+        throw error.in(document.name());
+    }
+    file.sha256 = sha256(document.canonical());
+    return file;
+}
+
+using Writer = nlohmann::ordered_json;
+
+Writer written(const Rank& rank) {
+    Writer json{{"capacity_bytes", nullptr}, {"base_bytes", rank.base.count}};
+    if (rank.capacity) json["capacity_bytes"] = rank.capacity->count;
+    if (rank.tail.count() > 0) json["tail_ns"] = rank.tail.count();
+    return json;
+}
+
+Writer written(const Stage& stage) {
+    Writer json{{"stage", stage.stage}, {"rank", index(stage.rank)}, {"parts", Writer::array()}};
+    for (const StagePart& part : stage.parts) {
+        Writer entry{{"module", part.module}};
+        if (part.first_layer) entry["first_layer"] = *part.first_layer;
+        if (part.layers) entry["layers"] = *part.layers;
+        json["parts"].push_back(std::move(entry));
+    }
+    return json;
+}
+
+Writer written(const Task& task, std::size_t id) {
+    Writer json{{"id", id},
+                {"rank", index(task.rank)},
+                {"kind", std::string(1, letter(task.kind))},
+                {"duration_ns", task.duration.count()},
+                {"acquire_bytes", task.acquire.count},
+                {"release_bytes", task.release.count},
+                {"label", task.label}};
+    if (task.stage) json["stage"] = *task.stage;
+    if (task.microbatch) json["microbatch"] = *task.microbatch;
+    if (task.item) json["item"] = *task.item;
+    if (!task.module.empty()) json["module"] = task.module;
+    return json;
+}
+
+Writer written(const Mode& mode, bool split) {
+    Writer json{{"forward_ns", mode.forward.count()}, {"backward_ns", mode.backward.count()}};
+    if (split) json["weight_ns"] = mode.weight.count();
+    json["held_bytes"] = mode.held.count;
+    if (mode.forward_transient.count > 0) json["forward_transient_bytes"] = mode.forward_transient.count;
+    json["transient_bytes"] = mode.transient.count;
+    if (split) json["kept_bytes"] = mode.kept.count;
+    return json;
+}
+
+Writer written(const Pair& pair) {
+    Writer json{{"forward", index(pair.forward)}, {"backward", index(pair.backward)}};
+    if (pair.weight) json["weight"] = index(*pair.weight);
+    json["modes"] = Writer::array();
+    for (const Mode& mode : pair.modes) json["modes"].push_back(written(mode, pair.weight.has_value()));
+    return json;
+}
+
+// A list with one entry a line: readable, and a change is one line of a diff.
+void append_list(std::string& out, std::string_view key, const std::vector<Writer>& entries) {
+    out += fmt::format(",\n\"{}\":[", key);
+    for (std::size_t i = 0; i < entries.size(); ++i)
+        out += fmt::format("{}{}", i == 0 ? "\n" : ",\n", entries[i].dump());
+    out += "]";
+}
+
+template <class T>
+std::vector<Writer> written(const std::vector<T>& all) {
+    std::vector<Writer> entries;
+    entries.reserve(all.size());
+    for (const auto& one : all) entries.push_back(written(one));
+    return entries;
+}
+
+}  // namespace
+
+ProblemFile read_problem(const std::filesystem::path& path) { return from_document(JsonDocument::read(path)); }
+
+ProblemFile parse_problem(std::string name, std::string_view text) {
+    return from_document(JsonDocument(std::move(name), text));
+}
+
+std::string to_json(const Problem& problem) {
+    std::string out = fmt::format("{{\"format\":\"pipeweaver-problem/1\",\"name\":{},\"source\":{}",
+                                  Writer(problem.name).dump(), Writer(problem.source).dump());
+    append_list(out, "ranks", written(problem.ranks));
+    if (!problem.stages.empty()) append_list(out, "stages", written(problem.stages));
+    std::vector<Writer> tasks, edges;
+    for (std::size_t i = 0; i < problem.tasks.size(); ++i) tasks.push_back(written(problem.tasks[i], i));
+    for (const Edge& edge : problem.edges)
+        edges.push_back(Writer::array({index(edge.from), index(edge.to), edge.lag.count()}));
+    append_list(out, "tasks", tasks);
+    append_list(out, "edges", edges);
+    if (!problem.pairs.empty()) append_list(out, "pairs", written(problem.pairs));
+    return out + "}\n";
+}
+
+}  // namespace pipeweaver::schedule

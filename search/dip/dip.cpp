@@ -1,0 +1,150 @@
+#include "search/dip/dip.hpp"
+
+#include "search/improve/initial_schedules.hpp"
+#include "search/instance/modes.hpp"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <tuple>
+
+namespace pipeweaver::search {
+
+namespace {
+
+constexpr std::size_t slots = 8;
+constexpr std::uint64_t completions = 10;
+constexpr std::uint64_t round_work = 3'000;  // tasks scheduled per slot and round, about
+
+}  // namespace
+
+Groups<std::uint32_t> dip_items(const Flat& flat) {
+    const auto& tasks = flat.problem().tasks;
+    std::map<std::tuple<std::int64_t, std::string_view, std::uint8_t>, std::size_t> number;
+    std::vector<std::vector<std::uint32_t>> members;
+    for (const std::uint32_t i : flat.reading) {
+        const auto [item, fresh] =
+            number.try_emplace({tasks[i].microbatch.value_or(-1), tasks[i].module, flat.late[i]}, members.size());
+        if (fresh) members.emplace_back();
+        members[item->second].push_back(i);
+    }
+    Groups<std::uint32_t> items;
+    for (const auto& list : members) {
+        items.items.insert(items.items.end(), list.begin(), list.end());
+        items.first.push_back(static_cast<std::uint32_t>(items.items.size()));
+    }
+    return items;
+}
+
+Dip::Dip(const Flat& flat, std::uint64_t seed, std::int64_t bound)
+    : flat_(flat),
+      seed_(seed),
+      bound_(bound),
+      items_(dip_items(flat)),
+      tree_(static_cast<std::uint32_t>(items_.size())) {
+    for (const auto& pair : flat.problem().pairs) has_modes_ = has_modes_ || pair.modes.size() > 1;
+    for (std::size_t s = 0; s < slots; ++s) slots_.push_back(std::make_unique<Slot>(flat));
+}
+
+// The first of the frugal modes, then of the uniform ones, that fits; else the least shortage.
+std::optional<Shortage> Dip::choose_frugal(Dispatcher& dispatcher) {
+    auto choices = uniform_modes(flat_);
+    if (has_modes_) {
+        auto frugal = frugal_modes(flat_);
+        choices.insert(choices.begin(), frugal.begin(), frugal.end());
+    }
+    std::optional<Shortage> least;
+    for (const auto& mode : choices) {
+        frugal_ = mode;
+        const auto shortage = dispatcher.prepare(flat_.costs(mode));
+        if (!shortage) return std::nullopt;
+        if (!least || shortage->bytes < least->bytes) least = shortage;
+    }
+    return least;
+}
+
+std::optional<std::string> Dip::start(const std::vector<schedule::Schedule>& given, const Executor& execute) {
+    for (const auto& schedule : given) {
+        const Candidate candidate = given_start(flat_, schedule);
+        if (better(candidate, best_)) best_ = candidate, found_by_ = "start";
+    }
+    const auto shortage = choose_frugal(slots_.front()->dispatcher);
+    if (shortage) {
+        if (best_.valid()) tree_ = DipTree(0);
+        return best_.valid() ? std::nullopt : std::optional(shortage->text(flat_));
+    }
+    execute(slots_.size() - 1,
+            [&](std::size_t s) { static_cast<void>(slots_[s + 1]->dispatcher.prepare(flat_.costs(frugal_))); });
+    Slot& first = *slots_.front();
+    first.order.resize(items_.size());
+    std::iota(first.order.begin(), first.order.end(), 0U);
+    evaluate(first);
+    ++evaluations_;
+    merge();
+    return std::nullopt;
+}
+
+// Schedules the slot's order of items; keeps it if it is the slot's best.
+std::int64_t Dip::evaluate(Slot& slot) const {
+    std::uint32_t next = 0;
+    for (const std::uint32_t item : slot.order)
+        for (const std::uint32_t task : items_[item]) slot.position[task] = next++;
+    slot.dispatcher.run(Choice::dual_queue, slot.position);
+    const auto& sequence = slot.dispatcher.sequence();
+    if (!has_modes_ && slot.best.valid() && slot.dispatcher.makespan() >= slot.best.energy.makespan)
+        return slot.dispatcher.makespan();
+    slot.walk.load(sequence, has_modes_ ? slot.memory.choose(sequence, frugal_) : frugal_);
+    if (!slot.best.valid() || better(slot.walk.energy(), slot.best.energy)) store(slot.walk, slot.best);
+    return slot.walk.energy().makespan;
+}
+
+// The node's beginning, then all other items in random order.
+void Dip::complete(Slot& slot, Random& random) const {
+    slot.order = slot.beginning;
+    std::vector<char> taken(items_.size(), 0);
+    for (const std::uint32_t item : slot.order) taken[item] = 1;
+    for (std::uint32_t item = 0; item < items_.size(); ++item)
+        if (taken[item] == 0) slot.order.push_back(item);
+    for (std::size_t k = slot.order.size(); k > slot.beginning.size() + 1; --k)
+        std::swap(slot.order[k - 1], slot.order[slot.beginning.size() + random.below(k - slot.beginning.size())]);
+}
+
+void Dip::begin_wave() {
+    wave_left_ = completions;
+    for (auto& slot : slots_) {
+        slot->node = tree_.select();
+        slot->best_of_node = INT64_MAX;
+        if (slot->node) slot->beginning = tree_.beginning(*slot->node);
+    }
+}
+
+void Dip::end_wave() {
+    for (auto& slot : slots_)
+        if (slot->node) tree_.record(*slot->node, slot->best_of_node);
+}
+
+void Dip::merge() {
+    for (const auto& slot : slots_)
+        if (better(slot->best, best_)) best_ = slot->best, found_by_ = "dip";
+}
+
+void Dip::round(const Executor& execute) {
+    ++rounds_;
+    if (exhausted()) return;
+    if (wave_left_ == 0) begin_wave();
+    const std::uint64_t each = std::clamp<std::uint64_t>(round_work / std::max(1U, flat_.tasks()), 1, wave_left_);
+    execute(slots_.size(), [&](std::size_t s) {
+        Slot& slot = *slots_[s];
+        for (std::uint64_t k = 0; k < each && slot.node; ++k) {
+            Random random(seed_, evaluations_ + s * each + k);
+            complete(slot, random);
+            slot.best_of_node = std::min(slot.best_of_node, evaluate(slot));
+        }
+    });
+    evaluations_ += slots_.size() * each;
+    wave_left_ -= each;
+    if (wave_left_ == 0) end_wave();
+    merge();
+}
+
+}  // namespace pipeweaver::search

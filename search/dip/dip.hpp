@@ -1,0 +1,95 @@
+// The published method of DIP (arXiv 2504.14145), for honest comparison: tree search over the order of segments; each
+// order scheduled by the dual queue under frugal memory modes; then faster modes per rank, and the schedule timed
+// again.
+//
+// As published
+//   sequence     the item at place i of n has priority n - i; segments of one module, microbatch and direction are one
+//                item with a fixed mutual order (the paper's symmetry reduction)
+//   tree         dip_tree.hpp; of each new node several random completions, the best of which counts
+//   schedule     Choice::dual_queue of dispatch.hpp
+//   modes        dip_memory.hpp, each rank alone, by the sum of times
+//   workers      share the tree, brought up to date once per wave of completions
+//
+// Left open by the paper, and decided here
+//   forwards and backwards of a module in a microbatch are two items: they wait in different queues
+//   the first completion of all is the items' given order, so the result is never worse than the greedy alone
+//   memory       "disable the forward queue when a rank exceeds its capacity" overflows first and may get stuck: here a
+//                task is placed only where the schedule can still be finished (safe_memory.hpp)
+//   frugal       the mode that holds least between forward and backward; where it does not fit, the one with the
+//                smallest own peak, then any one mode for all
+//   times        edges' lags count in the dual queue; after the modes all is timed again, the score is that makespan
+//   ties, t = 0  as in dispatch.hpp; constants of the tree as in dip_tree.hpp
+//   batch size   a wave has 8 nodes with 10 completions each, whatever the threads, so that the result is the same on
+//                any number of them; a round is a part of a wave, to last 10 ms at most
+// It has no bound of its own: it stops at the search's.
+#pragma once
+
+#include "pipeweaver/base/parallel.hpp"
+#include "pipeweaver/base/random.hpp"
+#include "search/construct/dispatch.hpp"
+#include "search/dip/dip_memory.hpp"
+#include "search/dip/dip_tree.hpp"
+#include "search/instance/candidate.hpp"
+
+#include <memory>
+#include <string>
+
+namespace pipeweaver::search {
+
+/// The items of a sequence: tasks by (microbatch, module, direction), numbered and inside in reading order.
+[[nodiscard]] Groups<std::uint32_t> dip_items(const Flat& flat);
+
+class Dip {
+public:
+    Dip(const Flat& flat, std::uint64_t seed, std::int64_t bound);
+
+    /// The given schedules and the items' own order. Says why if nothing fits.
+    std::optional<std::string> start(const std::vector<schedule::Schedule>& given, const Executor& execute);
+
+    /// One more round. Pre: start() found a schedule.
+    void round(const Executor& execute);
+
+    const Candidate& best() const { return best_; }
+    const std::string& found_by() const { return found_by_; }
+    std::uint64_t rounds() const { return rounds_; }
+    std::uint64_t evaluations() const { return evaluations_; }
+    bool optimal() const { return best_.valid() && best_.energy.makespan <= bound_; }
+    /// Every sequence has been tried: another round would change nothing.
+    bool exhausted() const { return wave_left_ == 0 && tree_.exhausted(); }
+
+private:
+    struct Slot {
+        explicit Slot(const Flat& flat) : dispatcher(flat), memory(flat), walk(flat), position(flat.tasks()) {}
+
+        Dispatcher dispatcher;
+        DipMemory memory;
+        Walk walk;
+        Candidate best;
+        std::vector<std::uint32_t> position, order;
+        std::optional<std::uint32_t> node;  // being completed in this wave
+        std::vector<std::uint32_t> beginning;
+        std::int64_t best_of_node = INT64_MAX;
+    };
+
+    std::optional<Shortage> choose_frugal(Dispatcher& dispatcher);
+    std::int64_t evaluate(Slot& slot) const;
+    void complete(Slot& slot, Random& random) const;
+    void begin_wave();
+    void end_wave();
+    void merge();
+
+    const Flat& flat_;
+    std::uint64_t seed_;
+    std::int64_t bound_;
+    Groups<std::uint32_t> items_;
+    DipTree tree_;
+    bool has_modes_ = false;
+    std::vector<std::uint32_t> frugal_;
+    std::vector<std::unique_ptr<Slot>> slots_;
+    Candidate best_;
+    std::string found_by_;
+    std::uint64_t rounds_ = 0, evaluations_ = 0;
+    std::uint64_t wave_left_ = 0;  // completions of each node that the wave has still to try
+};
+
+}  // namespace pipeweaver::search

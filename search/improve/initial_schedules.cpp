@@ -1,0 +1,129 @@
+#include "search/improve/initial_schedules.hpp"
+
+#include "pipeweaver/search/policies.hpp"
+#include "search/instance/modes.hpp"
+#include "search/instance/priorities.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace pipeweaver::search {
+
+namespace {
+
+// A schedule as a candidate, if it runs, fits and keeps the rules.
+Candidate candidate_of(const Flat& flat, const schedule::Schedule& schedule) {
+    Candidate candidate;
+    if (flat.replayer->replay(schedule).outcome != schedule::Outcome::completed) return candidate;
+    auto sequence = sequence_of(flat, schedule);
+    if (!sequence) return candidate;
+    Walk walk(flat);
+    walk.load(*sequence, schedule.mode);
+    // By start time: a task that comes later in time comes later in the sequence, so windows of steps are short.
+    std::stable_sort(sequence->begin(), sequence->end(),
+                     [&](std::uint32_t a, std::uint32_t b) { return walk.start(a) < walk.start(b); });
+    walk.load(*sequence, schedule.mode);
+    store(walk, candidate);
+    return candidate;
+}
+
+// Is it a schedule of this problem at all? replay() may only be asked then.
+bool belongs(const Flat& flat, const schedule::Schedule& schedule) {
+    const auto& pairs = flat.problem().pairs;
+    if (schedule.order.size() != flat.ranks() || schedule.mode.size() != pairs.size()) return false;
+    for (std::size_t k = 0; k < pairs.size(); ++k)
+        if (schedule.mode[k] >= pairs[k].modes.size()) return false;
+    std::vector<char> seen(flat.tasks(), 0);
+    std::size_t tasks = 0;
+    for (std::size_t r = 0; r < schedule.order.size(); ++r)
+        for (const TaskId task : schedule.order[r]) {
+            if (index(task) >= flat.tasks() || flat.rank_of[index(task)] != r || seen[index(task)] != 0) return false;
+            seen[index(task)] = 1;
+            ++tasks;
+        }
+    return tasks == flat.tasks();
+}
+
+}  // namespace
+
+Candidate given_start(const Flat& flat, const schedule::Schedule& schedule) {
+    return belongs(flat, schedule) ? candidate_of(flat, schedule) : Candidate{};
+}
+
+namespace {
+
+// Beyond this size starts are few, and those left out whose time grows with the number of tasks that could run.
+constexpr std::uint32_t few_starts = 20'000;
+
+bool suits(const Flat& flat, const Policy& policy) {
+    if (flat.tasks() <= few_starts) return true;
+    for (const char* slow : {"bubble-filling", "nesting", "critical-path"})
+        if (policy.name == slow) return false;
+    return true;
+}
+
+struct ListStart {
+    std::string name;
+    Choice choice;
+    const Priority* priority;
+    const std::vector<std::uint32_t>* mode;
+};
+
+std::vector<ListStart> list_starts(const std::vector<Priority>& by,
+                                   const std::vector<std::vector<std::uint32_t>>& modes) {
+    std::vector<ListStart> all;
+    for (const auto& mode : modes)
+        for (const auto& priority : by)
+            for (const auto& [choice, name] :
+                 {std::pair(Choice::dual_queue, "dual-queue"), std::pair(Choice::in_order, "in order"),
+                  std::pair(Choice::list, "list"), std::pair(Choice::backward_first, "backward first")})
+                all.push_back({fmt::format("{}, {}", name, priority.name), choice, &priority, &mode});
+    return all;
+}
+
+void run(const Flat& flat, const ListStart& list, Start& start) {
+    Dispatcher dispatcher(flat);
+    start.name = list.name;
+    start.shortage = dispatcher.prepare(flat.costs(*list.mode));
+    if (start.shortage) return;
+    dispatcher.run(list.choice, list.priority->position);
+    Walk walk(flat);
+    walk.load(dispatcher.sequence(), *list.mode);
+    store(walk, start.candidate);
+}
+
+}  // namespace
+
+std::vector<Start> make_starts(const Flat& flat, const std::vector<schedule::Schedule>& given,
+                               const Executor& execute) {
+    std::vector<std::string> known;
+    for (const Policy& policy : policies())
+        if (suits(flat, policy)) known.push_back(policy.name);
+    auto by = priorities(flat);
+    auto modes = uniform_modes(flat);
+    if (flat.tasks() > few_starts) {
+        by.resize(1);
+        modes.resize(1);
+    }
+    if (!flat.problem().pairs.empty())
+        for (auto& mode : frugal_modes(flat)) modes.push_back(std::move(mode));
+    const auto lists = list_starts(by, modes);
+    std::vector<Start> starts(given.size() + known.size() + lists.size());
+    execute(starts.size(), [&](std::size_t k) {
+        Start& mine = starts[k];
+        if (k < given.size()) {
+            mine.name = "start";
+            mine.candidate = given_start(flat, given[k]);
+            return;
+        }
+        const std::size_t policy = k - given.size();
+        if (policy >= known.size()) return run(flat, lists[policy - known.size()], mine);
+        mine.name = known[policy];
+        const auto result = apply_policy(mine.name, *flat.replayer);
+        if (result.schedule) mine.candidate = candidate_of(flat, *result.schedule);
+    });
+    return starts;
+}
+
+}  // namespace pipeweaver::search

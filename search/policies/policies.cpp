@@ -1,0 +1,158 @@
+#include "pipeweaver/search/policies.hpp"
+
+#include "pipeweaver/base/assert.hpp"
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/text.hpp"
+#include "search/construct/dispatch.hpp"
+#include "search/construct/priority_list.hpp"
+#include "search/instance/modes.hpp"
+#include "search/policies/module_policies.hpp"
+#include "search/policies/orders.hpp"
+#include "search/policies/zero_bubble.hpp"
+
+#include <algorithm>
+
+namespace pipeweaver::search {
+
+namespace {
+
+schedule::Schedule schedule_of(const Order& order, std::vector<std::uint32_t> mode) {
+    schedule::Schedule schedule{{}, std::move(mode)};
+    for (const auto& tasks : order.ranks) {
+        auto& mine = schedule.order.emplace_back();
+        for (const std::uint32_t task : tasks) mine.push_back(TaskId{task});
+    }
+    return schedule;
+}
+
+std::string why_it_failed(const schedule::Replayer& replayer, const schedule::Replay& replay) {
+    const std::size_t number = index(*replay.stuck_at);
+    const schedule::Task& task = replayer.problem().tasks[number];
+    const auto at = fmt::format("rank {} at task {} '{}'", index(task.rank), number, task.label);
+    switch (replay.outcome) {
+        case schedule::Outcome::out_of_memory:
+            return fmt::format("does not fit: {} is {} short", at, human(replay.short_by));
+        case schedule::Outcome::underflow:
+            return fmt::format("{} gives back {} that it did not take", at, human(replay.short_by));
+        case schedule::Outcome::deadlock:
+            return fmt::format(
+                "its fixed order cannot run here: {} would wait for a task that the order puts behind it", at);
+        case schedule::Outcome::completed:
+            break;
+    }
+    return {};
+}
+
+// Tries the schedule's order under all uniform modes, fastest first.
+PolicyResult run_fixed(const Flat& flat, const Order& order) {
+    PolicyResult result;
+    result.why_not = order.why_not;
+    if (!order.why_not.empty()) return result;
+    for (const auto& mode : uniform_modes(flat)) {
+        auto schedule = schedule_of(order, mode);
+        auto replay = flat.replayer->replay(schedule);
+        if (replay.outcome == schedule::Outcome::completed) return {std::move(schedule), std::move(replay), {}};
+        result.why_not = why_it_failed(*flat.replayer, replay);
+    }
+    return result;
+}
+
+// Lets the scheduler build a schedule under the fastest uniform modes that it finds safe.
+template <class Scheduler, class Run>
+PolicyResult build(const Flat& flat, Scheduler scheduler, Run run) {
+    PolicyResult result;
+    for (const auto& mode : uniform_modes(flat)) {
+        if (const auto shortage = scheduler.prepare(flat.costs(mode))) {
+            result.why_not = "does not fit: " + shortage->text(flat);
+            continue;
+        }
+        run(scheduler);
+        result.schedule = as_schedule(flat, scheduler.sequence(), mode);
+        result.replay = flat.replayer->replay(*result.schedule);
+        result.why_not.clear();
+        PIPEWEAVER_ASSERT(result.replay.outcome == schedule::Outcome::completed);
+        return result;
+    }
+    return result;
+}
+
+PolicyResult not_applicable(std::string why) { return {{}, {}, std::move(why)}; }
+
+PolicyResult run_dual_queue(const Flat& flat) {
+    return build(flat, Dispatcher(flat), [&](Dispatcher& d) { d.run(Choice::dual_queue, flat.place); });
+}
+
+// The best of the list schedules by these rules.
+PolicyResult build_lists(const Flat& flat, const std::vector<ListRules>& all) {
+    PolicyResult best;
+    for (const ListRules& rules : all) {
+        auto result = build(flat, PriorityList(flat), [&](PriorityList& list) { list.run(rules); });
+        if (!best.schedule || (result.schedule && result.replay.makespan < best.replay.makespan))
+            best = std::move(result);
+    }
+    return best;
+}
+
+PolicyResult run_bubble_filling(const Flat& flat) {
+    if (auto why = one_module_only(flat); !why.empty()) return not_applicable(std::move(why));
+    return build_lists(flat, bubble_filling_rules(flat));
+}
+
+PolicyResult run_nesting(const Flat& flat) {
+    if (auto why = one_module_only(flat); !why.empty()) return not_applicable(std::move(why));
+    return build_lists(flat, nesting_rules(flat));
+}
+
+// The longest path behind a task: T. L. Adam, K. M. Chandy, J. R. Dickson, Communications of the ACM 17, 1974.
+PolicyResult run_critical_path(const Flat& flat) {
+    const auto key = [&](std::uint32_t i) { return std::pair(-(flat.shortest[i] + flat.rest[i]), flat.place[i]); };
+    auto position = keys_by(flat.tasks(), [&](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); });
+    return build_lists(flat, {{std::move(position), true, 0}});
+}
+
+struct Entry {
+    Policy policy;
+    PolicyResult (*apply)(const Flat&);
+};
+
+const std::vector<Entry>& entries() {
+    static const std::vector<Entry> all{
+        {{"gpipe", "all forwards, then all backwards"}, [](const Flat& f) { return run_fixed(f, gpipe_order(f)); }},
+        {{"1f1b", "one forward, one backward; one stage on each rank"},
+         [](const Flat& f) { return run_fixed(f, one_forward_one_backward_order(f)); }},
+        {{"interleaved", "one forward, one backward, with several stages on each rank in a loop"},
+         [](const Flat& f) { return run_fixed(f, interleaved_order(f)); }},
+        {{"dual-queue", "DIP's stage interleaving: a queue of forwards and one of backwards on each rank, in turn"},
+         run_dual_queue},
+        {{"zb-h1", "zero bubble with 1F1B's memory: weight gradients postponed; one stage on each rank", true},
+         [](const Flat& f) { return run_fixed(f, zb_h1_order(f)); }},
+        {{"zb-v", "zero bubble with two stages on each rank, placed like a V", true},
+         [](const Flat& f) { return run_fixed(f, zb_v_order(f)); }},
+        {{"bubble-filling", "Optimus-style: the largest module first, the others in its bubbles"}, run_bubble_filling},
+        {{"nesting", "BigMac-style: all modules of a few microbatches at a time, whatever the batch"}, run_nesting},
+        {{"critical-path", "list schedule by the longest path behind a task, looking ahead to what is about to arrive"},
+         run_critical_path}};
+    return all;
+}
+
+}  // namespace
+
+const std::vector<Policy>& policies() {
+    static const std::vector<Policy> all = [] {
+        std::vector<Policy> list;
+        for (const Entry& entry : entries()) list.push_back(entry.policy);
+        return list;
+    }();
+    return all;
+}
+
+PolicyResult apply_policy(std::string_view name, const schedule::Replayer& replayer) {
+    std::vector<std::string> names;
+    for (const Entry& entry : entries()) {
+        if (entry.policy.name == name) return entry.apply(Flat(replayer));
+        names.push_back(entry.policy.name);
+    }
+    fail(ErrorKind::input, "{}", unknown("policy", name, names));
+}
+
+}  // namespace pipeweaver::search

@@ -1,0 +1,84 @@
+// How far the predictions of the collected published runs are off.
+#include "pipeweaver/validation/run_errors.hpp"
+#include "tests/support/shared.hpp"
+#include "tests/validation/published_rows.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+using namespace pipeweaver;
+using namespace pipeweaver::validation;
+using namespace pipeweaver::validation::testing;
+
+namespace {
+
+struct Bar {
+    std::string source, device;
+    bool experts;
+    std::size_t rows;
+    double mean_percent;
+};
+
+// Errors of all groups whose source holds the bar's, as one.
+Errors errors_of_source(const std::vector<PublishedRun>& runs, const std::vector<Prediction>& predictions,
+                        const Bar& bar) {
+    std::vector<double> relative;
+    for (std::size_t i = 0; i < runs.size(); ++i)
+        if (runs[i].source.find(bar.source) != std::string::npos && predictions[i].device == bar.device &&
+            predictions[i].experts == bar.experts && predictions[i].step_time_s && runs[i].step_time_s)
+            relative.push_back(*predictions[i].step_time_s / *runs[i].step_time_s - 1);
+    return errors_of(relative);
+}
+
+std::vector<Prediction> predict_all(const std::vector<PublishedRun>& runs) {
+    std::vector<Prediction> predictions;
+    predictions.reserve(runs.size());
+    for (const PublishedRun& run : runs) predictions.push_back(predicted(run));
+    return predictions;
+}
+
+}  // namespace
+
+TEST_CASE("published runs are predicted within the errors that docs/accuracy.md states") {
+    const auto shared = pipeweaver::testing::shared_folder();
+    if (!shared) {
+        MESSAGE("left out: the table of published runs is not at hand");
+        return;
+    }
+    const auto runs = read_published_runs(CsvTable::read(*shared / "data/runs/published_runs.csv"));
+    const auto predictions = predict_all(runs);
+    for (const Bar& bar : {Bar{"vTrain", "a100_sxm", false, 49, 8}, Bar{"sequence-parallel", "a100_sxm", false, 4, 3.5},
+                           Bar{"SimuMax", "b200", false, 15, 3.5}, Bar{"SimuMax", "b200", true, 6, 4.5},
+                           Bar{"", "h100_sxm", false, 13, 5}}) {
+        CAPTURE(bar.source);
+        CAPTURE(bar.device);
+        const auto errors = errors_of_source(runs, predictions, bar);
+        CHECK(errors.rows == bar.rows);
+        CHECK(errors.mean_percent <= bar.mean_percent);
+    }
+    std::vector<double> memory;
+    for (std::size_t i = 0; i < runs.size(); ++i)
+        if (predictions[i].memory_gib && runs[i].memory_gib) {
+            const double ratio = *predictions[i].memory_gib / *runs[i].memory_gib;
+            CHECK(ratio > 0.98);
+            memory.push_back(ratio - 1);
+        }
+    CHECK(memory.size() == 21);
+    CHECK(errors_of(memory).mean_percent <= 0.5);
+    for (const Prediction& one : predictions) CHECK((one.step_time_s || !one.reason.empty()));
+}
+
+TEST_CASE("small runs on one node are predicted within seven per cent") {
+    const auto shared = pipeweaver::testing::shared_folder();
+    if (!shared) {
+        MESSAGE("left out: the table of single-node runs is not at hand");
+        return;
+    }
+    const auto runs = read_published_runs(CsvTable::read(*shared / "data/runs/vtrain_single_node_a100.csv"));
+    const auto groups = errors_by_source(runs, predict_all(runs));
+    REQUIRE(groups.size() == 1);
+    REQUIRE(groups[0].predicted.size() == 1);
+    CHECK(groups[0].predicted[0].step_time.rows == runs.size());
+    CHECK(groups[0].predicted[0].step_time.mean_percent <= 7);
+}

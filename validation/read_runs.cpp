@@ -1,0 +1,143 @@
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/validation/published_run.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <string_view>
+
+namespace pipeweaver::validation {
+
+namespace {
+
+struct TextColumn {
+    std::string_view name;
+    std::string PublishedRun::*cell;
+    bool required;
+};
+constexpr std::array<TextColumn, 6> texts{{{"source", &PublishedRun::source, false},
+                                           {"model", &PublishedRun::model, false},
+                                           {"gpu", &PublishedRun::gpu, true},
+                                           {"recompute", &PublishedRun::recompute, true},
+                                           {"dtype", &PublishedRun::dtype, true},
+                                           {"note", &PublishedRun::note, false}}};
+
+// With these limits no size of a step exceeds what 64 bits hold.
+struct CountColumn {
+    std::string_view name;
+    PublishedRun::Count PublishedRun::*cell;
+    double limit;
+};
+constexpr std::array<CountColumn, 16> counts{{{"layers", &PublishedRun::layers, 4096},
+                                              {"hidden", &PublishedRun::hidden, 0x1p18},
+                                              {"ffn", &PublishedRun::ffn, 0x1p20},
+                                              {"heads", &PublishedRun::heads, 16384},
+                                              {"kv_heads", &PublishedRun::kv_heads, 16384},
+                                              {"vocab", &PublishedRun::vocab, 0x1p24},
+                                              {"seq", &PublishedRun::seq, 0x1p26},
+                                              {"gpus", &PublishedRun::gpus, 1e7},
+                                              {"tp", &PublishedRun::tp, 1024},
+                                              {"pp", &PublishedRun::pp, 1024},
+                                              {"vpp", &PublishedRun::vpp, 1024},
+                                              {"dp", &PublishedRun::dp, 1e6},
+                                              {"cp", &PublishedRun::cp, 1024},
+                                              {"ep", &PublishedRun::ep, 1024},
+                                              {"micro_batch", &PublishedRun::micro_batch, 0x1p16},
+                                              {"global_batch", &PublishedRun::global_batch, 1e8}}};
+
+struct MeasuredColumn {
+    std::string_view name;
+    std::optional<double> PublishedRun::*cell;
+    double scale;  // of the cell, to the member's unit
+};
+constexpr std::array<MeasuredColumn, 2> measured{
+    {{"step_time_s", &PublishedRun::step_time_s, 1}, {"memory_gib", &PublishedRun::memory_gib, 1}}};
+
+// vTrain's table of single-node runs.
+constexpr std::array<CountColumn, 10> single_node_counts{{{"# GPUs", &PublishedRun::gpus, 1e7},
+                                                          {"global batch", &PublishedRun::global_batch, 1e8},
+                                                          {"micro batch", &PublishedRun::micro_batch, 0x1p16},
+                                                          {"hidden size", &PublishedRun::hidden, 0x1p18},
+                                                          {"attention heads", &PublishedRun::heads, 16384},
+                                                          {"# layers", &PublishedRun::layers, 4096},
+                                                          {"sequence length", &PublishedRun::seq, 0x1p26},
+                                                          {"tensor parallelism", &PublishedRun::tp, 1024},
+                                                          {"data parallelism", &PublishedRun::dp, 1e6},
+                                                          {"pipeline parallelism", &PublishedRun::pp, 1024}}};
+constexpr MeasuredColumn single_node_time{"iteration time (ms)", &PublishedRun::step_time_s, 1e-3};
+
+PublishedRun::Count count(const CsvTable& table, std::size_t row, std::size_t column, double limit) {
+    if (table.text(row, column).empty()) return std::nullopt;
+    const double value = table.number(row, column, 0, limit);
+    if (value != std::floor(value))
+        table.fail_at(
+            row, column,
+            fmt::format("is '{}', allowed are whole numbers from 1 to {:.0f}", table.text(row, column), limit));
+    return static_cast<std::int64_t>(value);
+}
+
+std::optional<double> positive(const CsvTable& table, std::size_t row, std::size_t column) {
+    if (table.text(row, column).empty()) return std::nullopt;
+    return table.number(row, column, 0, 1e9);
+}
+
+template <std::size_t n>
+void read_counts(const CsvTable& table, const std::array<CountColumn, n>& columns, std::vector<PublishedRun>& runs) {
+    for (const auto& [name, cell, limit] : columns) {
+        const auto column = table.column(name);
+        for (std::size_t row = 0; row < runs.size(); ++row) runs[row].*cell = count(table, row, column, limit);
+    }
+}
+
+void read_measured(const CsvTable& table, const MeasuredColumn& wanted, std::vector<PublishedRun>& runs) {
+    const auto column = table.find(wanted.name);
+    if (!column) return;
+    for (std::size_t row = 0; row < runs.size(); ++row)
+        if (const auto value = positive(table, row, *column)) runs[row].*wanted.cell = *value * wanted.scale;
+}
+
+void read_single_node(const CsvTable& table, std::vector<PublishedRun>& runs) {
+    read_counts(table, single_node_counts, runs);
+    read_measured(table, single_node_time, runs);
+    for (PublishedRun& run : runs) {
+        run.source = "vTrain single-node table";
+        run.model = "GPT";
+        run.gpu = "A100-SXM";
+        run.dtype = "fp16";
+        run.recompute = "full";
+        run.kv_heads = run.heads;
+        if (run.hidden) run.ffn = 4 * *run.hidden;
+        run.vocab = 50257;
+        run.cp = run.vpp = 1;
+    }
+}
+
+void read_text(const CsvTable& table, const TextColumn& wanted, std::vector<PublishedRun>& runs) {
+    const auto column = wanted.required ? table.column(wanted.name) : table.find(wanted.name);
+    if (!column) return;
+    for (std::size_t row = 0; row < runs.size(); ++row) runs[row].*wanted.cell = table.text(row, *column);
+}
+
+}  // namespace
+
+std::vector<PublishedRun> read_published_runs(const CsvTable& table) {
+    for (const auto* added : {"predicted_step_time_s", "predicted_memory_gib", "status", "reason"})
+        if (table.find(added))
+            fail(ErrorKind::input, "{}:1: column '{}' is one that predictions add, allowed is a table without it",
+                 table.name(), added);
+    std::vector<PublishedRun> runs(table.rows());
+    if (table.find(single_node_counts.front().name)) {
+        read_single_node(table, runs);
+        return runs;
+    }
+    for (const TextColumn& column : texts) read_text(table, column, runs);
+    read_counts(table, counts, runs);
+    for (const MeasuredColumn& column : measured) read_measured(table, column, runs);
+    for (const auto* ignored : {"tflops_per_gpu", "mfu"})
+        if (const auto column = table.find(ignored))
+            for (std::size_t row = 0; row < runs.size(); ++row) static_cast<void>(positive(table, row, *column));
+    return runs;
+}
+
+}  // namespace pipeweaver::validation

@@ -1,0 +1,100 @@
+#include "pipeweaver/validation/run_errors.hpp"
+
+#include "pipeweaver/base/assert.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace pipeweaver::validation {
+
+namespace {
+
+// The element of `all` that is so, added if there is none.
+template <class T, class Is>
+T& find_or_add(std::vector<T>& all, const T& fresh, const Is& is) {
+    const auto known = std::find_if(all.begin(), all.end(), is);
+    if (known != all.end()) return *known;
+    all.push_back(fresh);
+    return all.back();
+}
+
+void add_error(const std::optional<double>& predicted, const std::optional<double>& measured,
+               std::vector<double>& errors) {
+    if (predicted && measured) errors.push_back(*predicted / *measured - 1);
+}
+
+// Errors of one kind of rows, while they are collected.
+struct Kind {
+    std::string device;
+    bool experts = false;
+    std::size_t rows = 0;
+    std::vector<double> step_time{}, memory{};
+
+    PredictedRows done() const { return {device, experts, rows, errors_of(step_time), errors_of(memory)}; }
+};
+
+}  // namespace
+
+std::size_t SourceErrors::refused_rows() const {
+    std::size_t sum = 0;
+    for (const RefusedRows& one : refused) sum += one.rows;
+    return sum;
+}
+
+Errors errors_of(std::vector<double> relative) {
+    Errors errors;
+    errors.rows = relative.size();
+    if (relative.empty()) return errors;
+    const auto n = static_cast<double>(relative.size());
+    errors.bias_percent = 100 * std::accumulate(relative.begin(), relative.end(), 0.) / n;
+    for (double& one : relative) one = 100 * std::abs(one);
+    std::sort(relative.begin(), relative.end());
+    errors.mean_percent = std::accumulate(relative.begin(), relative.end(), 0.) / n;
+    const std::size_t half = relative.size() / 2;
+    errors.median_percent = relative.size() % 2 ? relative[half] : (relative[half - 1] + relative[half]) / 2;
+    errors.p90_percent = relative[(9 * relative.size() + 9) / 10 - 1];
+    errors.max_percent = relative.back();
+    return errors;
+}
+
+std::vector<SourceErrors> errors_by_source(std::span<const PublishedRun> runs,
+                                           std::span<const Prediction> predictions) {
+    PIPEWEAVER_ASSERT(runs.size() == predictions.size());
+    std::vector<SourceErrors> sources;
+    std::vector<std::vector<Kind>> kinds;
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+        const Prediction& one = predictions[i];
+        auto& source = find_or_add(sources, SourceErrors{.source = runs[i].source},
+                                   [&](const auto& s) { return s.source == runs[i].source; });
+        kinds.resize(sources.size());
+        ++source.rows;
+        if (one.refused()) {
+            ++find_or_add(source.refused, RefusedRows{one.reason}, [&](const auto& r) {
+                  return r.reason == one.reason;
+              }).rows;
+            continue;
+        }
+        auto& kind = find_or_add(kinds[static_cast<std::size_t>(&source - sources.data())],
+                                 Kind{.device = one.device, .experts = one.experts},
+                                 [&](const Kind& k) { return k.device == one.device && k.experts == one.experts; });
+        ++kind.rows;
+        add_error(one.step_time_s, runs[i].step_time_s, kind.step_time);
+        add_error(one.memory_gib, runs[i].memory_gib, kind.memory);
+    }
+    for (std::size_t s = 0; s < sources.size(); ++s) {
+        for (const Kind& kind : kinds[s]) sources[s].predicted.push_back(kind.done());
+        std::stable_sort(sources[s].refused.begin(), sources[s].refused.end(),
+                         [](const auto& a, const auto& b) { return a.rows > b.rows; });
+    }
+    return sources;
+}
+
+std::vector<PredictedRows> errors_of_all(std::span<const PublishedRun> runs, std::span<const Prediction> predictions) {
+    std::vector<PublishedRun> nameless(runs.begin(), runs.end());
+    for (PublishedRun& run : nameless) run.source.clear();
+    const auto sources = errors_by_source(nameless, predictions);
+    return sources.empty() ? std::vector<PredictedRows>{} : sources.front().predicted;
+}
+
+}  // namespace pipeweaver::validation

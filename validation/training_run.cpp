@@ -1,0 +1,229 @@
+#include "validation/training_run.hpp"
+
+#include "emulator/pricing/device_constants.hpp"
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/workloads/cluster.hpp"
+#include "validation/run_network.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+namespace pipeweaver::validation {
+
+using namespace emulator;
+
+namespace {
+
+using Refusal = std::optional<std::string>;  // why; nothing: go on
+
+std::string lower(std::string_view text) {
+    std::string small;
+    for (const char c : text) small += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    return small;
+}
+
+bool holds(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+Refusal kind_of_work(const PublishedRun& row, TrainingRun&) {
+    const auto text = lower(row.source + ' ' + row.model + ' ' + row.note);
+    if (holds(text, "lora")) return "adapters (LoRA) train other matrices than the columns tell";
+    if (holds(text, "multimodal")) return "a multimodal run: the columns hold one of its networks";
+    return {};
+}
+
+Refusal device_of(const PublishedRun& row, TrainingRun& run) {
+    if (row.gpu.empty()) return "unknown: gpu";
+    try {
+        run.device = workloads::device(row.gpu).name;
+    } catch (const Error&) {
+        return fmt::format("nothing is known of the device '{}'", row.gpu);
+    }
+    if (!fitted_constants(run.device)) return fmt::format("no published run was fitted on {}", run.device);
+    return {};
+}
+
+Refusal dtype_of(const PublishedRun& row, TrainingRun& run) {
+    const auto name = lower(row.dtype);
+    if (name.empty()) return "unknown: dtype";
+    const bool eight_bit = name.starts_with("fp8") || name.starts_with("float8");
+    if (!eight_bit && name != "bf16" && name != "fp16")
+        return fmt::format("dtype '{}': allowed are bf16, fp16 and fp8", row.dtype);
+    if (eight_bit && run.device != "h100_sxm") return fmt::format("no fp8 products are measured on {}", run.device);
+    run.dtype = eight_bit ? costdb::Dtype::fp8 : costdb::Dtype::bf16;
+    if (!eight_bit && run.device == "h100_sxm")
+        run.assumed.emplace_back("factors of fp8 runs: no 16-bit run was fitted");
+    return {};
+}
+
+Refusal network_of_run(const PublishedRun& row, TrainingRun& run) {
+    auto found = network_of(row);
+    if (!found.network) return found.refusal;
+    run.network = std::move(*found.network);
+    run.assumed.insert(run.assumed.end(), found.assumed.begin(), found.assumed.end());
+    return {};
+}
+
+// One of GPUs and degrees may be unknown: it follows from the others.
+Refusal degrees(const PublishedRun& row, TrainingRun& run) {
+    struct Degree {
+        std::string_view name;
+        PublishedRun::Count value;
+    };
+    std::array<Degree, 4> factors{{{"tp", row.tp}, {"pp", row.pp}, {"dp", row.dp}, {"cp", row.cp}}};
+    std::vector<std::string_view> unknown;
+    std::int64_t product = 1;
+    for (const Degree& degree : factors)
+        if (degree.value)
+            product *= *degree.value;
+        else
+            unknown.push_back(degree.name);
+    if (unknown.size() + (row.gpus ? 0 : 1) > 1) {
+        if (!row.gpus) unknown.emplace_back("gpus");
+        return fmt::format("unknown: {}", fmt::join(unknown, ", "));
+    }
+    if (row.gpus && (*row.gpus % product != 0 || (unknown.empty() && *row.gpus != product)))
+        return fmt::format("tp * pp * dp * cp of the row is {}, its gpus are {}", product, *row.gpus);
+    for (Degree& degree : factors)
+        if (!degree.value) degree.value = *row.gpus / product;
+    run.layout = {*factors[0].value, *factors[1].value, *factors[2].value};
+    run.cp = *factors[3].value;
+    if (run.layout.pp > 1 && !row.vpp) run.assumed.emplace_back("vpp 1");
+    run.virtual_stages = run.layout.pp > 1 ? row.vpp.value_or(1) : 1;
+    return {};
+}
+
+Refusal batch_of(const PublishedRun& row, TrainingRun& run) {
+    std::vector<std::string_view> unknown;
+    if (!row.seq) unknown.emplace_back("seq");
+    if (!row.micro_batch) unknown.emplace_back("micro_batch");
+    if (!row.global_batch) unknown.emplace_back("global_batch");
+    if (!unknown.empty()) return fmt::format("unknown: {}", fmt::join(unknown, ", "));
+    run.seq = *row.seq;
+    run.micro_batch = *row.micro_batch;
+    run.global_batch = *row.global_batch;
+    constexpr std::int64_t most_tokens = std::int64_t{1} << 26;
+    if (run.micro_batch > most_tokens / run.seq) return fmt::format("a microbatch of more than {} tokens", most_tokens);
+    if (run.global_batch % (run.layout.dp * run.micro_batch) != 0)
+        return fmt::format("global_batch {} is no whole number of microbatches: dp {} * micro_batch {}",
+                           run.global_batch, run.layout.dp, run.micro_batch);
+    return {};
+}
+
+Refusal recomputation_of(const PublishedRun& row, TrainingRun& run) {
+    const auto text = lower(row.recompute);
+    run.sequence_parallel = run.device != "a100_sxm" || holds(text, "seq-parallel");
+    if (text == "full")
+        run.recomputation = Recomputation::full;
+    else if (text.starts_with("selective"))
+        run.recomputation = Recomputation::selective;
+    else if (text.starts_with("none"))
+        run.recomputation = Recomputation::none;
+    else if (!text.empty())
+        return fmt::format("recompute '{}': allowed are full, selective, selective+seq-parallel and none",
+                           row.recompute);
+    else if (run.device != "h100_sxm")
+        return "unknown: recompute";
+    else
+        run.assumed.emplace_back("no recomputation");
+    if (run.device != "a100_sxm" && run.recomputation != Recomputation::none)
+        return fmt::format("recompute '{}': no run of {} that recomputes was fitted", row.recompute, run.device);
+    return {};
+}
+
+// What the sizes do not allow.
+Refusal divisible(const PublishedRun&, TrainingRun& run) {
+    const auto& network = run.network;
+    const std::int64_t tp = run.layout.tp, pp = run.layout.pp;
+    if (network.head_dim == network.hidden / network.heads && network.hidden % network.heads != 0)
+        return fmt::format("hidden {} is not divisible by heads {}", network.hidden, network.heads);
+    if (network.heads % network.kv_heads != 0)
+        return fmt::format("heads {} are not divisible by kv_heads {}", network.heads, network.kv_heads);
+    if (network.heads % tp != 0) return fmt::format("heads {} are not divisible by tp {}", network.heads, tp);
+    if (network.ffn % tp != 0) return fmt::format("ffn {} is not divisible by tp {}", network.ffn, tp);
+    if (run.seq % (run.cp * (run.sequence_parallel ? tp : 1)) != 0)
+        return fmt::format("seq {} is not divisible among tp {} and cp {}", run.seq, tp, run.cp);
+    const bool even = network.layers % (pp * run.virtual_stages) == 0;
+    // Megatron of 2021-23 cuts into equal stages alone.
+    if (!even && (run.device == "a100_sxm" || cut_layers(network.layers, pp, run.virtual_stages).empty()))
+        return fmt::format("{} layers cannot be cut into pp {} * vpp {} equal stages", network.layers, pp,
+                           run.virtual_stages);
+    if (!even) run.assumed.emplace_back("embedding and head count as layers of the pipeline");
+    return {};
+}
+
+// Inside what the runs that were fitted are of.
+Refusal ampere_domain(const TrainingRun& run) {
+    const auto& network = run.network;
+    if (network.gated || network.moe || network.kv_heads != network.heads)
+        return "a gated, grouped-query or expert network: the fitted A100 runs are of GPTs with unfused attention";
+    if (run.cp > 1) return "context parallelism: no A100 run with it was fitted";
+    if (run.layout.tp > 8 && run.layout.tp % 8 != 0) return "tensor parallelism over parts of nodes";
+    return {};
+}
+
+Refusal experts_domain(const PublishedRun& row, TrainingRun& run) {
+    const auto& network = run.network;
+    if (!network.moe && network.attention.kind == workloads::AttentionKind::dense) return {};
+    const bool latent = network.attention.kind == workloads::AttentionKind::latent;
+    if (run.device != "b200" || !network.moe || !latent)
+        return fmt::format(
+            "'{}' has experts or latent attention: fitted runs of such are of DeepSeek-V2 and V3 on b200", row.model);
+    if (!row.ep) return "unknown: ep";
+    run.ep = *row.ep;
+    if (run.layout.tp > 1 || run.cp > 1) return "experts with tp or cp above 1: no such run was fitted";
+    if (run.layout.dp % run.ep != 0 || network.moe->experts % run.ep != 0)
+        return fmt::format("dp {} and the {} experts must be divisible by ep {}", run.layout.dp, network.moe->experts,
+                           run.ep);
+    return {};
+}
+
+Refusal domain(const PublishedRun& row, TrainingRun& run) {
+    if (auto why = experts_domain(row, run)) return why;
+    if (run.device == "a100_sxm") return ampere_domain(run);
+    if (run.layout.tp > 8) return "tensor parallelism over nodes: no such run was fitted";
+    if (run.device == "b200" && run.layout.gpus() * run.cp > 8)
+        return "more than a node of 8 GPUs: the fitted b200 runs are of one";
+    if (run.device == "b200" && run.network.heads % (run.layout.tp * run.cp) != 0)
+        return fmt::format("heads {} are not divisible by tp {} * cp {}", run.network.heads, run.layout.tp, run.cp);
+    return {};
+}
+
+}  // namespace
+
+std::vector<std::int64_t> cut_layers(std::int64_t layers, std::int64_t ranks, std::int64_t virtual_stages) {
+    const std::int64_t stages = ranks * virtual_stages;
+    if (layers % stages == 0) return std::vector<std::int64_t>(static_cast<std::size_t>(ranks), layers / ranks);
+    if ((layers + 2) % stages != 0 || ranks == 1) return {};
+    std::vector<std::int64_t> cut(static_cast<std::size_t>(ranks), (layers + 2) / ranks);
+    --cut.front();
+    --cut.back();
+    return cut;
+}
+
+std::vector<std::int64_t> TrainingRun::layers_of_ranks() const {
+    return cut_layers(network.layers, layout.pp, virtual_stages);
+}
+
+Resolved resolve(const PublishedRun& row) {
+    TrainingRun run;
+    Resolved resolved;
+    for (const auto step :
+         {device_of, kind_of_work, network_of_run, dtype_of, degrees, batch_of, recomputation_of, divisible, domain}) {
+        auto why = step(row, run);
+        resolved.device = run.device;
+        resolved.experts = run.network.moe.has_value();
+        if (why) {
+            resolved.refusal = std::move(*why);
+            return resolved;
+        }
+    }
+    const std::int64_t tiles = 128 * run.layout.tp;
+    run.network.vocab = (run.network.vocab + tiles - 1) / tiles * tiles;
+    resolved.run = std::move(run);
+    return resolved;
+}
+
+}  // namespace pipeweaver::validation

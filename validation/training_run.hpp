@@ -1,0 +1,53 @@
+// A published run with nothing unknown left: what its step is made of.
+#pragma once
+
+#include "pipeweaver/emulator/layout.hpp"
+#include "pipeweaver/validation/published_run.hpp"
+#include "pipeweaver/workloads/model.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pipeweaver::validation {
+
+/// What a backward computes again. Selective recomputation (Korthikanti et al., arXiv 2205.05198, section 5) repeats
+/// scores, softmax and their use alone.
+enum class Recomputation : std::uint8_t { none, selective, full };
+
+struct TrainingRun {
+    std::string device;  ///< canonical name
+    costdb::Dtype dtype = costdb::Dtype::bf16;
+    workloads::Architecture network;  ///< vocabulary padded to whole tiles of 128 columns on every GPU
+    std::int64_t seq = 0;
+    emulator::Layout layout;
+    std::int64_t cp = 1, ep = 1, virtual_stages = 1;
+    std::int64_t micro_batch = 0, global_batch = 0;  ///< sequences
+    Recomputation recomputation = Recomputation::none;
+    bool sequence_parallel = true;
+    std::vector<std::string> assumed;  ///< what the row does not say
+
+    /// Tokens of a microbatch on one GPU, before tensor parallelism.
+    std::int64_t positions() const { return micro_batch * seq / cp; }
+    std::int64_t microbatches() const { return global_batch / (layout.dp * micro_batch); }
+    /// Layers of each pipeline rank, in order.
+    std::vector<std::int64_t> layers_of_ranks() const;
+};
+
+/// The run, or why it is refused.
+struct Resolved {
+    std::optional<TrainingRun> run;
+    std::string device;  ///< as far as known
+    bool experts = false;
+    std::string refusal;  ///< empty where there is a run
+};
+[[nodiscard]] Resolved resolve(const PublishedRun& row);
+
+/// The layers of each rank of a pipeline of `ranks` with `virtual_stages`: equal; or, where embedding and head count as
+/// a layer each (Megatron's account-for-embedding-in-pipeline-split), one fewer on the first and the last. Empty: they
+/// cannot be cut so.
+[[nodiscard]] std::vector<std::int64_t> cut_layers(std::int64_t layers, std::int64_t ranks,
+                                                   std::int64_t virtual_stages);
+
+}  // namespace pipeweaver::validation
