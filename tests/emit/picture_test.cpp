@@ -1,6 +1,7 @@
 #include "pipeweaver/emit/picture.hpp"
 
 #include "pipeweaver/emit/trace.hpp"
+#include "tests/support/shared.hpp"
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
@@ -54,7 +55,7 @@ struct Example {
 
 // PIPEWEAVER_UPDATE_GOLDEN=1 rewrites the file; the diff is reviewed.
 void check_golden(const std::string& name, const std::string& text) {
-    const std::string path = std::string(PIPEWEAVER_SOURCE_DIR) + "/tests/golden/" + name;
+    const std::string path = (testing::source_folder() / "tests/golden" / name).string();
     if (std::getenv("PIPEWEAVER_UPDATE_GOLDEN") != nullptr) std::ofstream(path) << text;
     std::stringstream stored;
     stored << std::ifstream(path).rdbuf();

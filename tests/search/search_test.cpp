@@ -4,6 +4,7 @@
 #include "pipeweaver/search/bounds.hpp"
 #include "pipeweaver/search/policies.hpp"
 #include "tests/search/random_problem.hpp"
+#include "tests/support/shared.hpp"
 
 #include <doctest/doctest.h>
 
@@ -183,16 +184,15 @@ TEST_CASE("a search ends where the bound is met, and says so") {
 }
 
 TEST_CASE("the instances of the shared folder are solved within memory, near the best known") {
-    const char* named = std::getenv("PIPEWEAVER_SHARED");
-    const std::filesystem::path shared = named != nullptr ? named : PIPEWEAVER_SOURCE_DIR "/../shared";
-    if (!std::filesystem::exists(shared / "data/schedules")) {
+    const auto shared = testing::shared_folder();
+    if (!shared) {
         MESSAGE("left out: no shared instances");
         return;
     }
     for (const std::string name : {"dip-vlm-s-m8-s1", "dip-t2v-s-m8-recompute-s1", "small-03-p2m3-cap-modes-s1",
                                    "small-07-p4m4-split-cap-s1", "fused-exp2-cap"}) {
         CAPTURE(name);
-        const auto folder = shared / "data/schedules";
+        const auto folder = *shared / "data/schedules";
         const auto file = read_problem(folder / (name + ".json.gz"));
         const auto known = read_schedule(folder / (name + ".solution.json.gz"), file);
         const auto found = solve_rounds(file.problem, 160);

@@ -2,6 +2,7 @@
 
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
+#include "tests/support/shared.hpp"
 #include "tests/support/temporary.hpp"
 
 #include <nlohmann/json.hpp>
@@ -38,7 +39,7 @@ std::vector<Answer> ask_referee(const std::filesystem::path& shared, const std::
     const TemporaryFolder folder("referee");
     write_files({{folder.path() / "questions", lines}});
     std::istringstream output(
-        output_of(fmt::format("python3 '{}/tests/support/referee.py' '{}' '{}'", PIPEWEAVER_SOURCE_DIR,
+        output_of(fmt::format("python3 '{}/tests/support/referee.py' '{}' '{}'", source_folder().string(),
                               (shared / "tools/verify_schedule.py").string(), (folder.path() / "questions").string())));
     std::vector<Answer> answers;
     for (std::string line; std::getline(output, line);) answers.push_back({line.substr(0, 64), line.substr(65)});

@@ -4,6 +4,7 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/planner/plan.hpp"
 #include "pipeweaver/workloads/counts.hpp"
+#include "tests/support/shared.hpp"
 #include "tests/support/small_model.hpp"
 #include "tests/support/temporary.hpp"
 
@@ -17,7 +18,7 @@ using namespace pipeweaver::workloads;
 namespace {
 
 Model public_model(const std::string& name) {
-    return read_hf_model(std::filesystem::path(PIPEWEAVER_SOURCE_DIR) / "tests/data/hf" / (name + ".json"));
+    return read_hf_model(testing::source_folder() / "tests/data/hf" / (name + ".json"));
 }
 
 double parameters(const Model& model) {
