@@ -122,12 +122,6 @@ sources() {
 
 formatted() { sources | xargs -0 clang-format --dry-run -Werror; }
 
-# Only files that the development build compiles have the flags that the check needs.
-tidy() {
-  python3 -c 'import json; print("\n".join(entry["file"] for entry in json.load(open("build/dev/compile_commands.json"))))' |
-    grep '\.cpp$' | xargs -d '\n' -P "$(nproc)" -n 1 clang-tidy -p build/dev --quiet 2> >(grep -v 'warnings* generated\.$' >&2)
-}
-
 heading "Debian packages"
 packages=("${release_packages[@]}" "${test_packages[@]}")
 [ $core = yes ] || packages+=("${browser_packages[@]}")
@@ -146,10 +140,12 @@ check "release build" build release
 python_tests
 heading "types of the Python package"
 check "mypy --strict" typed
+heading "structure"
+check "structure" python3 tools/check_structure.py
 heading "clang-format"
 check "clang-format" formatted
 heading "clang-tidy"
-check "clang-tidy" tidy
+check "clang-tidy" python3 tools/tidy.py build/dev  # whose flags it needs
 
 heading "done"
 echo "$passed passed, $failed failed"

@@ -1,7 +1,9 @@
-// The commands. Each adds itself to the program; its work runs when the command line has been parsed.
+// The commands. Each adds itself to the program; its work runs when the command line has been parsed, and throws Error.
 #pragma once
 
-#include <CLI/App.hpp>
+namespace CLI {
+class App;
+}
 
 namespace pipeweaver::apps {
 
@@ -10,11 +12,14 @@ void add_solve(CLI::App& program);
 void add_replay(CLI::App& program);
 void add_emit(CLI::App& program);
 void add_emulate(CLI::App& program);
+void add_completion(CLI::App& program);
+void add_costdb(CLI::App& program);
 void add_bench(CLI::App& program);
 void add_bench_replay(CLI::App& bench);
 void add_bench_search(CLI::App& bench);
 void add_bench_costdb(CLI::App& bench);
 void add_bench_dip(CLI::App& bench);
+void add_bench_draft(CLI::App& bench);
 void add_bench_emulator(CLI::App& bench);
 void add_list(CLI::App& program);
 void add_show(CLI::App& program);

@@ -1,6 +1,6 @@
 // pipeweaver completion: the options of all commands as a script for bash, and as a man page.
+#include "apps/command_line.hpp"
 #include "apps/commands.hpp"
-#include "apps/manual.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emit/targets.hpp"
@@ -10,7 +10,6 @@
 #include "pipeweaver/workloads/catalogue.hpp"
 #include "pipeweaver/workloads/cluster.hpp"
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -35,6 +34,17 @@ Words and_all(Words words, const Words& more) {
     return words;
 }
 
+// The parts between '|'.
+Words split(const std::string& kind) {
+    Words words;
+    for (std::size_t from = 0; from <= kind.size();) {
+        const std::size_t end = std::min(kind.find('|', from), kind.size());
+        words.push_back(kind.substr(from, end - from));
+        from = end + 1;
+    }
+    return words;
+}
+
 bool has_capital(const std::string& word) {
     return std::any_of(word.begin(), word.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
 }
@@ -42,7 +52,7 @@ bool has_capital(const std::string& word) {
 // What may stand where the help says `kind`; of some kinds nothing is known, and files are the script's own matter.
 Words words_of(const std::string& kind) {
     if (kind.find('|') != std::string::npos || !has_capital(kind)) {
-        Words words = CLI::detail::split(kind, '|');
+        Words words = split(kind);
         std::erase_if(words, has_capital);  // of "auto|N" only "auto" can be offered
         return words;
     }
@@ -74,23 +84,22 @@ struct Tables {
     }
 
     // `path` is the command's name without the program's.
-    void add(const CLI::App& command, const std::string& path) {
+    void add(const CommandShape& command, const std::string& path) {
         Words below, flags;
-        for (const CLI::App* one : commands_of(command)) below.push_back(one->get_name());
+        for (const CommandShape& one : command.commands) below.push_back(one.name);
         if (!below.empty()) commands += fmt::format("        '{}') echo '{}' ;;\n", path, fmt::join(below, " "));
         bool operand = false;
-        for (const CLI::Option* option : command.get_options()) {
-            if (option->get_group().empty()) continue;  // not listed
-            if (option->get_positional() && !operand) add_kind(path, "operand", option->get_type_name());
-            operand = operand || option->get_positional();
-            for (const auto& name : option->get_lnames()) {
+        for (const OptionShape& option : command.options) {
+            if (option.group.empty()) continue;  // not listed
+            if (!option.operand.empty() && !operand) add_kind(path, "operand", option.kind);
+            operand = operand || !option.operand.empty();
+            for (const auto& name : option.names) {
                 flags.push_back("--" + name);
-                if (option->get_expected_max() > 0) add_kind(path, flags.back(), option->get_type_name());
+                if (option.takes_value) add_kind(path, flags.back(), option.kind);
             }
         }
         options += fmt::format("        '{}') echo '{}' ;;\n", path, fmt::join(flags, " "));
-        for (const CLI::App* one : commands_of(command))
-            add(*one, path.empty() ? one->get_name() : path + " " + one->get_name());
+        for (const CommandShape& one : command.commands) add(one, path.empty() ? one.name : path + " " + one.name);
     }
 };
 
@@ -142,9 +151,7 @@ std::string function(std::string_view name, std::string_view of, const std::stri
     return fmt::format("\n_pipeweaver_{}() {{\n    case {} in\n{}    esac\n}}\n", name, of, cases);
 }
 
-}  // namespace
-
-std::string bash_completion(const CLI::App& program) {
+std::string bash_completion(const CommandShape& program) {
     Tables tables;
     tables.add(program, "");
     return "# bash completion for pipeweaver, made by `pipeweaver completion bash`\n" +
@@ -152,25 +159,35 @@ std::string bash_completion(const CLI::App& program) {
            function("kind", "\"$1 $2\"", tables.kinds) + function("words", "$1", tables.words) + script;
 }
 
-void add_completion(CLI::App& program) {
-    auto* app = program.add_subcommand("completion", "print a script that completes command lines, or a man page");
-    const auto kind = std::make_shared<std::string>();  // shared: CLI11 keeps the callback
-    app->add_option("shell", *kind, "bash: the script; man: all help pages as one man page")
-        ->required()
-        ->type_name("bash|man")
-        ->group("Operands");
-    app->callback([kind, &program] {
+struct Completion {
+    explicit Completion(CLI::App& command) : app(&command) {
+        add_required_operand(command, "shell", kind, "bash|man",
+                             "bash: the script; man: all help pages as one man page");
+    }
+
+    void run() const {
         const Words known{"bash", "man"};
-        if (*kind != "bash" && *kind != "man") fail(ErrorKind::input, "completion: {}", unknown("kind", *kind, known));
-        fmt::print("{}", *kind == "man" ? man_page(program) : bash_completion(program));
-    });
-    describe(*app, {.synopsis = "bash|man",
-                    .description = "Made from the commands' own options. `cmake --install` puts both in their places.",
-                    .examples = {{"Switch completion on in this shell", "source <(pipeweaver completion bash)"},
-                                 {"Write the man page", "pipeweaver completion man > pipeweaver.1"}},
-                    .files = {{"share/bash-completion/completions/pipeweaver", "where the installed script lies"},
-                              {"share/man/man1/pipeweaver.1", "where the installed man page lies"}},
-                    .see_also = {"bash(1)", "man(1)"}});
+        if (kind != "bash" && kind != "man") fail(ErrorKind::input, "completion: {}", unknown("kind", kind, known));
+        const CommandShape program = program_of(*app);
+        fmt::print("{}", kind == "man" ? man_page(program) : bash_completion(program));
+    }
+
+    const CLI::App* app;
+    std::string kind;
+};
+
+}  // namespace
+
+void add_completion(CLI::App& program) {
+    add_command<Completion>(
+        program, "completion", "print a script that completes command lines, or a man page",
+        {.synopsis = "bash|man",
+         .description = "Made from the commands' own options. `cmake --install` puts both in their places.",
+         .examples = {{"Switch completion on in this shell", "source <(pipeweaver completion bash)"},
+                      {"Write the man page", "pipeweaver completion man > pipeweaver.1"}},
+         .files = {{"share/bash-completion/completions/pipeweaver", "where the installed script lies"},
+                   {"share/man/man1/pipeweaver.1", "where the installed man page lies"}},
+         .see_also = {"bash(1)", "man(1)"}});
 }
 
 }  // namespace pipeweaver::apps

@@ -1,10 +1,11 @@
 #include "apps/console.hpp"
 
-#include "apps/run_json.hpp"
+#include "apps/command_line.hpp"
+#include "pipeweaver/base/host.hpp"
 #include "pipeweaver/base/text.hpp"
-#include "pipeweaver/search/bounds.hpp"
+#include "pipeweaver/emit/plan_folder.hpp"
+#include "pipeweaver/schedule/gap.hpp"
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -13,15 +14,9 @@
 
 namespace pipeweaver::apps {
 
-namespace {
-
-using Clock = std::chrono::steady_clock;
-
-}  // namespace
-
 void Console::add_to(CLI::App& app) {
-    app.add_flag("--json", json, "answer in JSON on stdout, and nothing else there")->group("Output");
-    app.add_flag("--quiet", quiet, "no progress and no remarks on stderr")->group("Output");
+    add_flag(app, "json", json, "answer in JSON on stdout, and nothing else there", "Output");
+    add_flag(app, "quiet", quiet, "no progress and no remarks on stderr", "Output");
 }
 
 void Console::say(std::string_view line) const {
@@ -30,18 +25,16 @@ void Console::say(std::string_view line) const {
 
 void Console::show(const search::Progress& progress) const {
     if (quiet || isatty(STDERR_FILENO) == 0) return;
-    const auto now = Clock::now();
-    if (shown_ && now - last_shown_ < std::chrono::milliseconds(100)) return;
-    last_shown_ = now;
-    shown_ = true;
+    if (since_shown_ && since_shown_->elapsed() < std::chrono::milliseconds(100)) return;
+    since_shown_.emplace();
     fmt::print(stderr, "\r{:>8} rounds  best {}  bound {}  gap {:.1f} %  ({})    ", progress.rounds,
-               human(progress.best), human(progress.bound), 100 * search::relative_gap(progress.best, progress.bound),
+               human(progress.best), human(progress.bound), 100 * schedule::relative_gap(progress.best, progress.bound),
                progress.found_by);
 }
 
 void Console::clear() const {
-    if (shown_) fmt::print(stderr, "\n");
-    shown_ = false;
+    if (since_shown_) fmt::print(stderr, "\n");
+    since_shown_.reset();
 }
 
 Executor Limits::executor() const { return on_threads(thread_count()); }
@@ -55,21 +48,18 @@ search::Options Limits::search_options(const std::string& strategy) const {
 }
 
 search::KeepGoing Limits::begin(const Console& console, double share) const {
-    const auto limit = time();
-    const auto begun = Clock::now();
-    return [&console, limit, begun, share](const search::Progress& progress) -> std::optional<schedule::StopReason> {
+    return [&console,
+            end = Deadline(time(), share)](const search::Progress& progress) -> std::optional<schedule::StopReason> {
         console.show(progress);
-        if (limit && Clock::now() - begun >= share * std::chrono::duration<double, std::nano>(*limit))
-            return schedule::StopReason::budget;
-        return std::nullopt;
+        return end.passed() ? std::optional(schedule::StopReason::budget) : std::nullopt;
     };
 }
 
-nlohmann::ordered_json Limits::run(Clock::time_point start) const {
-    return run_json(*this, std::chrono::duration<double>(Clock::now() - start).count());
+nlohmann::ordered_json Limits::run(const Stopwatch& start) const {
+    return emit::run_json(*this, start.seconds(), host_name());
 }
 
-void Limits::add_run(nlohmann::ordered_json& json, Clock::time_point start) const {
+void Limits::add_run(nlohmann::ordered_json& json, const Stopwatch& start) const {
     const auto measured = run(start);
     for (const auto& [key, value] : measured.items())
         if (key != "format") json[key] = value;

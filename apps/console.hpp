@@ -1,15 +1,18 @@
 // What commands share: the budget's clock, progress on a terminal, and the answer on stdout.
 #pragma once
 
-#include "apps/options.hpp"
+#include "pipeweaver/base/deadline.hpp"
 #include "pipeweaver/base/parallel.hpp"
 #include "pipeweaver/planner/plan_options.hpp"
 
 #include <nlohmann/json_fwd.hpp>
 
-#include <chrono>
 #include <optional>
 #include <string>
+
+namespace CLI {
+class App;
+}
 
 namespace pipeweaver::apps {
 
@@ -30,8 +33,7 @@ struct Console {
     void clear() const;
 
 private:
-    mutable std::chrono::steady_clock::time_point last_shown_{};
-    mutable bool shown_ = false;
+    mutable std::optional<Stopwatch> since_shown_;
 };
 
 /// The limits of searches, with a clock.
@@ -44,11 +46,11 @@ struct Limits : planner::SearchLimits {
     /// A search that begins now and may use `share` of the time.
     search::KeepGoing begin(const Console& console, double share) const;
 
-    /// What was measured, for run.json: seconds since `start`, threads, budget, host.
-    nlohmann::ordered_json run(std::chrono::steady_clock::time_point start) const;
+    /// What was measured, for run.json: seconds of `start`, threads, budget, host.
+    nlohmann::ordered_json run(const Stopwatch& start) const;
 
     /// The same beside what else `json` has, as the answers of bench have it.
-    void add_run(nlohmann::ordered_json& json, std::chrono::steady_clock::time_point start) const;
+    void add_run(nlohmann::ordered_json& json, const Stopwatch& start) const;
 };
 
 }  // namespace pipeweaver::apps

@@ -1,13 +1,10 @@
 // pipeweaver emit: a plan, or a problem with its solution, as a framework's files.
+#include "apps/command_line.hpp"
 #include "apps/commands.hpp"
-#include "apps/manual.hpp"
-#include "apps/options.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
 #include "pipeweaver/base/text.hpp"
-#include "pipeweaver/emit/targets.hpp"
-
-#include <CLI/CLI.hpp>
+#include "pipeweaver/emit/plan_folder.hpp"
 
 namespace pipeweaver::apps {
 

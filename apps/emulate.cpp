@@ -1,14 +1,12 @@
 // pipeweaver emulate: one step of a given layout and schedule: time, memory, and where both go.
+#include "apps/command_line.hpp"
 #include "apps/commands.hpp"
 #include "apps/console.hpp"
-#include "apps/manual.hpp"
-#include "apps/run_json.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
 #include "pipeweaver/emit/emulation_files.hpp"
 #include "pipeweaver/planner/emulate_options.hpp"
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -18,10 +16,6 @@
 namespace pipeweaver::apps {
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 // "0,3": ranks of a pipeline, each once.
 std::vector<std::int64_t> parse_ranks(const std::string& text, std::int64_t ranks) {
@@ -38,7 +32,7 @@ nlohmann::ordered_json reuse_json(const emulator::StoreStatistics& reuse) {
     return {{"hits", reuse.hits},
             {"misses", reuse.misses},
             {"evictions", reuse.evictions},
-            {"blocks", reuse.blocks},
+            {"blocks", reuse.entries},
             {"bytes", reuse.bytes}};
 }
 
@@ -62,20 +56,19 @@ struct Emulate {
     }
 
     void run() {
-        const auto start = Clock::now();
+        const Stopwatch start;
         options.apply();
         if (out.empty() && !trace.empty()) fail(ErrorKind::input, "--trace: needs --out, a folder for trace.json.gz");
         const auto request = asked.request(static_cast<std::uint64_t>(limits.seed), limits.executor());
         std::vector<std::int64_t> traced;
-        if (!trace.empty()) traced = parse_ranks(trace, request.workload.layout.pp);
-        const auto costs = planner::costs_of(request.workload);
-        const auto base = without_what_if(request, costs);
+        if (!trace.empty()) traced = parse_ranks(trace, request.workload.setup->layout.pp);
+        const auto base = without_what_if(request);
         std::vector<double> each;
-        const auto emulation = emulate(request, costs, each);
+        const auto emulation = emulate(request, each);
         auto json = emit::emulation_json(request, emulation, base ? &*base : nullptr);
         std::vector<FileToWrite> files;
-        if (!out.empty()) files = result_files(request, costs, emulation, traced, json);
-        const auto run = measured(start, each, request.reuse);
+        if (!out.empty()) files = result_files(request, emulation, traced, json);
+        const auto run = measured(start, each, request.workload.setup->store != nullptr);
         const auto reuse = reuse_json(emulation.reuse);
         if (!out.empty()) write(std::move(files), run, reuse);
         if (console.json) {
@@ -87,27 +80,27 @@ struct Emulate {
         }
     }
 
-    std::optional<planner::Emulation> without_what_if(planner::EmulationRequest request,
-                                                      const costdb::CostDatabase& costs) const {
-        if (request.what_if.empty()) return std::nullopt;
-        request.what_if = {};
-        return planner::emulate(request, costs, limits.executor());
+    std::optional<planner::Emulation> without_what_if(planner::EmulationRequest request) const {
+        const emulator::Setup& setup = *request.workload.setup;
+        if (setup.what_if.empty()) return std::nullopt;
+        auto as_it_is = std::make_shared<emulator::Setup>(with_training(setup, setup.training));
+        if (!setup.store) as_it_is->store.reset();
+        request.workload.setup = std::move(as_it_is);
+        return planner::emulate(request, limits.executor());
     }
 
-    planner::Emulation emulate(const planner::EmulationRequest& request, const costdb::CostDatabase& costs,
-                               std::vector<double>& seconds) const {
+    planner::Emulation emulate(const planner::EmulationRequest& request, std::vector<double>& seconds) const {
         planner::Emulation emulation;
-        emulator::LayerStore store;
         for (std::int64_t i = 0; i < repeat; ++i) {
-            const auto start = Clock::now();
-            emulation = planner::emulate(request, costs, limits.executor(), store);
-            seconds.push_back(seconds_since(start));
+            const Stopwatch start;
+            emulation = planner::emulate(request, limits.executor());
+            seconds.push_back(start.seconds());
         }
         return emulation;
     }
 
-    nlohmann::ordered_json measured(Clock::time_point start, const std::vector<double>& each, bool reuse) const {
-        auto json = run_json(limits, seconds_since(start));
+    nlohmann::ordered_json measured(const Stopwatch& start, const std::vector<double>& each, bool reuse) const {
+        auto json = limits.run(start);
         json.erase("budget_ns");
         json.erase("max_rounds");
         json["no_reuse"] = !reuse;
@@ -116,15 +109,15 @@ struct Emulate {
         return json;
     }
 
-    std::vector<FileToWrite> result_files(const planner::EmulationRequest& request, const costdb::CostDatabase& costs,
-                                          const planner::Emulation& emulation, const std::vector<std::int64_t>& traced,
+    std::vector<FileToWrite> result_files(const planner::EmulationRequest& request, const planner::Emulation& emulation,
+                                          const std::vector<std::int64_t>& traced,
                                           const nlohmann::ordered_json& json) const {
         const std::filesystem::path folder(out);
         std::vector<FileToWrite> files{{folder / "emulation.json", json.dump(1) + "\n"}};
         std::vector<emit::RankKernels> ranks;
         ranks.reserve(traced.size());
         for (const std::int64_t rank : traced)
-            ranks.push_back({rank, planner::kernels_of(request, costs, emulation.slowest, rank)});
+            ranks.push_back({rank, planner::kernels_of(request, emulation.slowest, rank)});
         if (!ranks.empty())
             files.push_back(
                 {folder / "trace.json.gz", emit::kernel_trace(emulation.replicas[emulation.slowest], ranks)});

@@ -1,7 +1,6 @@
 // pipeweaver list, pipeweaver show: what the program knows.
+#include "apps/command_line.hpp"
 #include "apps/commands.hpp"
-#include "apps/manual.hpp"
-#include "apps/options.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emit/targets.hpp"
@@ -12,11 +11,9 @@
 #include "pipeweaver/workloads/catalogue.hpp"
 #include "pipeweaver/workloads/cluster.hpp"
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <memory>
 
 namespace pipeweaver::apps {
 
@@ -113,7 +110,7 @@ void print(const Rows& rows, bool json) {
 }
 
 std::string shown(const std::string& name) {
-    if (name.starts_with("hf:")) return to_json(planner::find_model(name));
+    if (name.starts_with("hf:")) return to_json(workloads::find_model(name));
     const auto models = workloads::model_names();
     if (std::find(models.begin(), models.end(), name) != models.end()) return to_json(workloads::model(name));
     std::vector<std::string> known = models;
@@ -124,46 +121,55 @@ std::string shown(const std::string& name) {
     fail(ErrorKind::input, "show: {}", unknown("name", name, known));
 }
 
-struct Arguments {
-    std::string name;
+struct List {
+    explicit List(CLI::App& app) {
+        add_required_operand(app, "kind", what, fmt::format("{}", fmt::join(kind_names(), "|")),
+                             fmt::format("what to list: {}", fmt::join(kind_names(), ", ")));
+        add_flag(app, "json", json, "answer in JSON", "Output");
+    }
+
+    void run() const { print(rows_of(what), json); }
+
+    std::string what;
     bool json = false;
+};
+
+struct Show {
+    explicit Show(CLI::App& app) {
+        add_required_operand(app, "name", name, "NAME", "a model, hf:CONFIG.json, or a cluster");
+    }
+
+    void run() const { fmt::print("{}", shown(name)); }
+
+    std::string name;
 };
 
 }  // namespace
 
 void add_list(CLI::App& program) {
-    auto* app = program.add_subcommand(
-        "list", "what is known: models, clusters, devices, datasets, strategies, policies, targets");
-    const auto given = std::make_shared<Arguments>();  // shared: CLI11 keeps the callback
-    const auto kinds = fmt::format("{}", fmt::join(kind_names(), "|"));
-    add_operand(*app, "kind", given->name, kinds, "what to list: " + fmt::format("{}", fmt::join(kind_names(), ", ")))
-        ->required();
-    app->add_flag("--json", given->json, "answer in JSON")->group("Output");
-    describe(*app, {.synopsis = kinds + " [--json]",
-                    .description = "Prints the names that other commands take, a line each, with what they are and "
-                                   "where their numbers come from.",
-                    .examples = {{"Models that ship with the program", "pipeweaver list models"},
-                                 {"Known schedules, for a program to read", "pipeweaver list policies --json"}},
-                    .files = {},
-                    .see_also = {"pipeweaver show", "pipeweaver plan"}});
-    app->callback([given] { print(rows_of(given->name), given->json); });
+    add_command<List>(program, "list",
+                      "what is known: models, clusters, devices, datasets, strategies, policies, targets",
+                      {.synopsis = fmt::format("{} [--json]", fmt::join(kind_names(), "|")),
+                       .description = "Prints the names that other commands take, a line each, with what they are and "
+                                      "where their numbers come from.",
+                       .examples = {{"Models that ship with the program", "pipeweaver list models"},
+                                    {"Known schedules, for a program to read", "pipeweaver list policies --json"}},
+                       .files = {},
+                       .see_also = {"pipeweaver show", "pipeweaver plan"}});
 }
 
 void add_show(CLI::App& program) {
-    auto* app = program.add_subcommand("show", "print a model or cluster as a file to edit");
-    const auto given = std::make_shared<Arguments>();  // shared: CLI11 keeps the callback
-    add_operand(*app, "name", given->name, "NAME", "a model, hf:CONFIG.json, or a cluster")->required();
-    describe(*app,
-             {.synopsis = "NAME",
-              .description = "Prints what the program knows under a name as a file that --model or --cluster "
-                             "takes, to be edited. It may be rewritten as YAML.",
-              .examples = {{"A model to edit", "pipeweaver show dip-vlm-m > my-model.json"},
-                           {"A cluster to edit", "pipeweaver show h100-sxm > my-cluster.json"},
-                           {"A Hugging Face configuration as a model file",
-                            "pipeweaver show hf:examples/qwen2.5-vl-7b.json > my-vlm.json"}},
-              .files = {},
-              .see_also = {"pipeweaver list", "pipeweaver plan", "docs/your-own-model.md", "workloads/README.md"}});
-    app->callback([given] { fmt::print("{}", shown(given->name)); });
+    add_command<Show>(
+        program, "show", "print a model or cluster as a file to edit",
+        {.synopsis = "NAME",
+         .description = "Prints what the program knows under a name as a file that --model or --cluster "
+                        "takes, to be edited. It may be rewritten as YAML.",
+         .examples = {{"A model to edit", "pipeweaver show dip-vlm-m > my-model.json"},
+                      {"A cluster to edit", "pipeweaver show h100-sxm > my-cluster.json"},
+                      {"A Hugging Face configuration as a model file",
+                       "pipeweaver show hf:examples/qwen2.5-vl-7b.json > my-vlm.json"}},
+         .files = {},
+         .see_also = {"pipeweaver list", "pipeweaver plan", "docs/your-own-model.md", "workloads/README.md"}});
 }
 
 }  // namespace pipeweaver::apps

@@ -1,14 +1,14 @@
 // pipeweaver plan: a batch, a model and a cluster in; the best partition and schedule out.
 #include "pipeweaver/planner/plan.hpp"
 
+#include "apps/command_line.hpp"
 #include "apps/commands.hpp"
 #include "apps/console.hpp"
-#include "apps/manual.hpp"
 #include "apps/next_steps.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
+#include "pipeweaver/emit/plan_folder.hpp"
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <cstdio>
@@ -28,29 +28,25 @@ struct Plan {
     }
 
     void run() {
-        const auto start = std::chrono::steady_clock::now();
+        const Stopwatch start;
         options.apply();
         const std::string& out = asked.out;
         if (out.empty()) fail(ErrorKind::input, "--out: is missing, a folder for the plan is needed");
         const auto request = asked.request(limits, limits.executor());
-        const auto costs = planner::costs_of(request);
-        const auto plan = asked.make_plan(request, costs, limits.executor(),
-                                          [this](double share) { return limits.begin(console, share); });
+        const auto plan =
+            asked.make_plan(request, limits.executor(), [this](double share) { return limits.begin(console, share); });
         console.clear();
-        auto files = emit::plan_files(request, plan, out);
         const auto measured = limits.run(start);
-        files.push_back({std::filesystem::path(out) / "run.json", measured.dump(1) + "\n"});
-        write_files(files);
-        emit::remove_older_plan(out, files);
-        say_odd_nodes(request.cluster);
+        const auto files = emit::write_plan_folder(request, plan, out, measured);
+        say_odd_nodes(request.setup->cluster);
         if (console.json) {
-            auto answer = nlohmann::ordered_json::parse(emit::plan_json(request, plan));
+            auto answer = emit::plan_json(request, plan);
             answer["run"] = measured;
             fmt::print("{}\n", answer.dump());
         } else {
             fmt::print("{}", emit::plan_table(request, plan));
-            std::fflush(stdout);  // the remark on stderr comes behind the table, also in a file
-            console.say(next_steps(files, out, request.for_torch));
+            std::fflush(stdout);  // the remark on stderr comes after the table, also in a file
+            console.say(next_steps(files, out, (request.target == "torch-csv")));
         }
     }
 

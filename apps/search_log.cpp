@@ -1,6 +1,6 @@
 #include "apps/search_log.hpp"
 
-#include "pipeweaver/search/bounds.hpp"
+#include "pipeweaver/schedule/gap.hpp"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@ namespace {
 
 std::string line(const search::Improvement& one) {
     return fmt::format("{}\t{}\t{}\t{}\t{:.6f}\t{}\n", one.rounds, one.evaluations, one.best.count(), one.bound.count(),
-                       search::relative_gap(one.best, one.bound), one.found_by);
+                       schedule::relative_gap(one.best, one.bound), one.found_by);
 }
 
 }  // namespace

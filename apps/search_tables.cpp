@@ -92,7 +92,7 @@ nlohmann::ordered_json to_json(const StrategyRun& run) {
     nlohmann::ordered_json json{{"strategy", run.strategy}};
     if (run.found.schedule) {
         json["makespan_ns"] = run.found.replay.makespan.count();
-        json["gap"] = search::relative_gap(run.found.replay.makespan, run.found.bound);
+        json["gap"] = schedule::relative_gap(run.found.replay.makespan, run.found.bound);
         json["found_by"] = run.found.strategy;
         json["stop_reason"] = schedule::name_of(run.found.stop_reason);
     } else {

@@ -9,10 +9,6 @@ namespace pipeweaver::apps {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
 // Problems that are judged together.
 std::string class_of(const schedule::Problem& problem, const Reference& reference) {
     std::string kind = reference.kind.empty() ? problem.name.substr(0, problem.name.find('-')) : reference.kind;
@@ -31,17 +27,17 @@ StrategyRun run_strategy(const std::string& strategy, const schedule::Replayer& 
         Duration makespan;
     };
     std::vector<Better> history;
-    const auto start = Clock::now();
+    const Stopwatch start;
     const auto limit = limits.begin(console, 1);
     StrategyRun run;
     run.strategy = strategy;
     run.found = search::solve(replayer, limits.search_options(strategy), limits.executor(),
                               [&](const search::Progress& progress) {
                                   if (history.empty() || progress.best < history.back().makespan)
-                                      history.push_back({seconds_since(start), progress.best});
+                                      history.push_back({start.seconds(), progress.best});
                                   return limit(progress);
                               });
-    run.seconds = seconds_since(start);
+    run.seconds = start.seconds();
     run.seconds_to_1_percent = run.seconds;
     if (!run.found.schedule) return run;
     require_right(replayer.problem(), strategy, *run.found.schedule, run.found.replay.makespan);

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "apps/console.hpp"
-#include "pipeweaver/search/bounds.hpp"
+#include "pipeweaver/schedule/gap.hpp"
 
 #include <filesystem>
 #include <map>
@@ -44,7 +44,7 @@ struct SearchedProblem {
 
     const search::Found& found() const { return runs.front().found; }
     Duration makespan() const { return found().replay.makespan; }
-    double gap() const { return search::relative_gap(makespan(), found().bound); }
+    double gap() const { return schedule::relative_gap(makespan(), found().bound); }
 
     /// The one with the smallest makespan; null if none applies.
     const PolicyRun* best_policy() const;

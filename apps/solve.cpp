@@ -1,7 +1,7 @@
 // pipeweaver solve: a schedule problem in, its best schedule out. pipeweaver replay: what a schedule does.
+#include "apps/command_line.hpp"
 #include "apps/commands.hpp"
 #include "apps/console.hpp"
-#include "apps/manual.hpp"
 #include "apps/search_log.hpp"
 #include "apps/stages.hpp"
 #include "pipeweaver/base/error.hpp"
@@ -11,12 +11,12 @@
 #include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/emit/report.hpp"
 #include "pipeweaver/planner/solve_problem.hpp"
-#include "pipeweaver/planner/torch_rules.hpp"
+#include "pipeweaver/planner/targets.hpp"
+#include "pipeweaver/schedule/gap.hpp"
 #include "pipeweaver/search/bounds.hpp"
 #include "pipeweaver/search/carry_over.hpp"
 #include "pipeweaver/search/policies.hpp"
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 namespace pipeweaver::apps {
@@ -46,11 +46,11 @@ struct Solve {
                      "also write a page (HTML): how the search went, the schedules before and after");
         limits.add_to(options);
         stages.add_to(options);
-        app.add_flag("--robust", robust)->group("");  // not listed: only to say why not
+        add_flag(app, "robust", robust, {}, {});  // not listed: only to say why not
     }
 
     void run() {
-        const auto start = std::chrono::steady_clock::now();
+        const Stopwatch start;
         options.apply();
         if (robust)
             fail(ErrorKind::input,
@@ -139,7 +139,7 @@ struct Solve {
         if (!strategy.empty()) request.strategy = strategy;
         request.seed = static_cast<std::uint64_t>(limits.seed);
         request.max_rounds = limits.rounds();
-        request.for_torch = !target.empty();
+        request.target = planner::target_called(target);
         request.lower_memory = !then.empty();
         request.starts = warm_starts(replayer, file);
         try {
@@ -151,21 +151,15 @@ struct Solve {
     }
 
     search::Found by_policy(const Replayer& replayer) const {
-        const bool for_torch = !target.empty();
-        if (const auto why = for_torch ? planner::not_expressible_in_torch(replayer.problem()) : std::nullopt)
-            fail(ErrorKind::limit, "{}: torch-csv: {}", problem, *why);
-        auto applied = search::apply_policy(policy, replayer);
-        const auto bound = search::best_bound(replayer);
-        search::Found found;
-        found.schedule = std::move(applied.schedule);
-        found.why_not = fmt::format("the policy '{}' does not apply: {}", policy, applied.why_not);
-        found.replay = std::move(applied.replay);
-        found.bound = bound.value;
-        found.bound_name = bound.name;
-        found.strategy = policy;
-        if (found.replay.makespan == found.bound) found.stop_reason = schedule::StopReason::optimal;
-        if (for_torch && found.schedule)
-            if (const auto why = planner::breaks_torch_rules(replayer.problem(), *found.schedule))
+        const planner::Target& runtime = planner::target(planner::target_called(target));
+        try {
+            static_cast<void>(rules_of(runtime, replayer.problem()));
+        } catch (const Error& error) {
+            throw error.in(problem);
+        }
+        auto found = search::as_found(policy, search::apply_policy(policy, replayer), search::best_bound(replayer));
+        if (runtime.breaks != nullptr && found.schedule)
+            if (const auto why = runtime.breaks(replayer.problem(), *found.schedule))
                 fail(ErrorKind::limit, "{}: {}", problem, *why);
         return found;
     }
@@ -180,8 +174,8 @@ struct Solve {
 
 struct Replay {
     explicit Replay(CLI::App& app) {
-        add_operand(app, "problem", problem, "FILE", "problem file, gzip allowed")->required();
-        add_operand(app, "solution", solution, "FILE", "solution file, gzip allowed")->required();
+        add_required_operand(app, "problem", problem, "FILE", "problem file, gzip allowed");
+        add_required_operand(app, "solution", solution, "FILE", "solution file, gzip allowed");
         console.add_to(app);
     }
 
@@ -197,7 +191,7 @@ struct Replay {
             nlohmann::ordered_json answer{{"problem", file.problem.name},
                                           {"makespan_ns", replay.makespan.count()},
                                           {"lower_bound_ns", bound.value.count()},
-                                          {"gap", search::relative_gap(replay.makespan, bound.value)},
+                                          {"gap", schedule::relative_gap(replay.makespan, bound.value)},
                                           {"peak_bytes", nlohmann::ordered_json::array()},
                                           {"signature", signature(schedule, replay.makespan)}};
             for (const Bytes peak : replay.peak) answer["peak_bytes"].push_back(peak.count);
@@ -208,7 +202,7 @@ struct Replay {
         found.schedule = schedule;
         found.replay = replay;
         fmt::print("{}: makespan {}   bound {} ({})   gap {:.1f} %\n", file.problem.name, human(replay.makespan),
-                   human(bound.value), bound.name, 100 * search::relative_gap(replay.makespan, bound.value));
+                   human(bound.value), bound.name, 100 * schedule::relative_gap(replay.makespan, bound.value));
         for (std::size_t r = 0; r < replay.peak.size(); ++r) {
             const auto& capacity = file.problem.ranks[r].capacity;
             fmt::print("rank {:<3} peak {}{}\n", r, human(replay.peak[r]), capacity ? " of " + human(*capacity) : "");
@@ -218,18 +212,7 @@ struct Replay {
 
     void require_completed(const Problem& of, const schedule::Replay& replay) const {
         if (replay.outcome == Outcome::completed) return;
-        const std::size_t task = index(*replay.stuck_at);
-        const std::string named =
-            fmt::format("rank {}: task {} '{}'", index(of.tasks[task].rank), task, of.tasks[task].label);
-        switch (replay.outcome) {
-            case Outcome::out_of_memory:
-                fail(ErrorKind::limit, "{}: {} does not fit: {} short", solution, named, human(replay.short_by));
-            case Outcome::underflow:
-                fail(ErrorKind::limit, "{}: {} gives back {} bytes more than were taken", solution, named,
-                     replay.short_by.count);
-            default:
-                fail(ErrorKind::limit, "{}: deadlock: {} waits for ever under this order", solution, named);
-        }
+        fail(ErrorKind::limit, "{}: {}", solution, schedule::why_it_fails(of, replay));
     }
 
     Console console;

@@ -3,7 +3,7 @@
 #include "apps/next_steps.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
-#include "pipeweaver/emit/plan_files.hpp"
+#include "pipeweaver/emit/plan_folder.hpp"
 #include "pipeweaver/emit/stage_files.hpp"
 
 #include <nlohmann/json.hpp>
@@ -51,7 +51,7 @@ void StageOptions::check(const std::string& problem) const {
 }
 
 void StageOptions::solve(const StagesWanted& wanted, const Limits& limits, const Console& console) const {
-    const auto start = std::chrono::steady_clock::now();
+    const Stopwatch start;
     planner::StageRequest request;
     request.table = schedule::read_stage_table(table);
     request.options = {*microbatches, capacity, link, wanted.for_torch};
@@ -61,22 +61,19 @@ void StageOptions::solve(const StagesWanted& wanted, const Limits& limits, const
     const auto plan =
         planner::plan_stages(request, limits.executor(), [&](double share) { return limits.begin(console, share); });
     console.clear();
-    auto files = emit::stage_files(request, plan, wanted.out);
     const auto measured = limits.run(start);
-    files.push_back({std::filesystem::path(wanted.out) / "run.json", measured.dump(1) + "\n"});
-    write_files(files);
-    emit::remove_older_torch(wanted.out, files);
+    const auto files = emit::write_plan_folder(request, plan, wanted.out, measured);
     if (may_be_milliseconds(request.table))
         console.say(
             fmt::format("{}: every time is below 1 ms; forward_us, backward_us and weight_us are microseconds", table));
     if (console.json) {
-        auto answer = nlohmann::ordered_json::parse(emit::stage_json(plan));
+        auto answer = emit::stage_json(plan);
         answer["run"] = measured;
         fmt::print("{}\n", answer.dump());
         return;
     }
     fmt::print("{}", emit::stage_table(plan));
-    std::fflush(stdout);  // the remark on stderr comes behind the table, also in a file
+    std::fflush(stdout);  // the remark on stderr comes after the table, also in a file
     console.say(next_steps(files, wanted.out, wanted.for_torch));
 }
 

@@ -1,8 +1,8 @@
 // `pipeweaver solve --stages`: measured stage times in place of a problem file.
 #pragma once
 
+#include "apps/command_line.hpp"
 #include "apps/console.hpp"
-#include "apps/options.hpp"
 #include "pipeweaver/base/units.hpp"
 
 #include <cstdint>

@@ -1,13 +1,11 @@
 // pipeweaver validate: published runs to predictions and an error table.
+#include "apps/command_line.hpp"
 #include "apps/commands.hpp"
 #include "apps/console.hpp"
-#include "apps/manual.hpp"
-#include "apps/options.hpp"
 #include "pipeweaver/base/csv.hpp"
 #include "pipeweaver/base/files.hpp"
 #include "pipeweaver/validation/run_errors.hpp"
 
-#include <CLI/CLI.hpp>
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
@@ -141,15 +139,15 @@ nlohmann::ordered_json to_json(const std::vector<SourceErrors>& sources, const s
 }
 
 struct Validate {
-    explicit Validate(CLI::App& app) {
-        add_operand(app, "runs", runs_file, "RUNS.csv", "runs, one a row; docs/formats.md has the columns")->required();
-        app.add_option("--out", out, "the runs with predicted_step_time_s,predicted_memory_gib,status,reason")
-            ->type_name("FILE")
-            ->group("Output");
+    explicit Validate(CLI::App& app) : options(app) {
+        add_required_operand(app, "runs", runs_file, "RUNS.csv", "runs, one a row; docs/formats.md has the columns");
+        options.group("Output");
+        options.text("out", out, "FILE", "the runs with predicted_step_time_s,predicted_memory_gib,status,reason");
         console.add_to(app);
     }
 
     void run() const {
+        options.apply();
         const auto table = CsvTable::read(runs_file);
         const auto runs = validation::read_published_runs(table);
         const auto predictions = predict_all(runs);
@@ -167,6 +165,7 @@ struct Validate {
         print_refused(sources);
     }
 
+    Options options;
     std::string runs_file, out;
     Console console;
 };

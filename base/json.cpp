@@ -17,8 +17,6 @@ using nlohmann::json;
 
 namespace {
 
-constexpr int deepest_nesting = 64;
-
 // Path of `target` below `value`, found by address. Only errors ask, so a full walk does no harm.
 bool find_path(const json& value, const json* target, std::string& path) {
     if (&value == target) return true;
@@ -86,7 +84,7 @@ private:
 
     std::string_view name_;
     std::vector<std::set<std::string>> keys_;
-    int depth_ = 0;
+    std::size_t depth_ = 0;
 };
 
 // "line 3, column 7" of a byte position.

@@ -22,7 +22,6 @@ using nlohmann::json;
 namespace {
 
 constexpr std::size_t largest_text = std::size_t{1} << 20;
-constexpr std::size_t deepest_nesting = 64;
 constexpr std::size_t most_values = 100'000;
 
 // A value with its place; what is below it keeps the order of the file.

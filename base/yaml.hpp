@@ -3,11 +3,14 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include <cstddef>
 #include <map>
 #include <string>
 #include <string_view>
 
 namespace pipeweaver {
+
+constexpr std::size_t deepest_nesting = 64;  ///< of objects and lists, also in JSON
 
 /// Line (from 1) of each value, by its path as errors write it: "", "modules[2].layers".
 using LinesOfValues = std::map<std::string, int>;

@@ -1,6 +1,7 @@
 #include "pipeweaver/costdb/database.hpp"
 
 #include "costdb/embedded.hpp"
+#include "costdb/point_tables.hpp"
 #include "costdb/store/store.hpp"
 #include "costdb/tables/answer.hpp"
 #include "costdb/tables/attention_table.hpp"
@@ -16,7 +17,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <set>
 #include <utility>
@@ -42,8 +42,7 @@ namespace {
 
 /// Whose links a device without tables of its own has: of the same generation.
 std::string links_of(const std::string& device) {
-    constexpr std::array<std::string_view, 3> like_h100{"h200_sxm", "h800_sxm", "h20_sxm"};
-    return std::find(like_h100.begin(), like_h100.end(), device) != like_h100.end() ? "h100_sxm" : "";
+    return workloads::family_of(device) == Family::hopper && device != "h100_sxm" ? "h100_sxm" : "";
 }
 
 Measurements with_links(const std::string& name, std::string_view bytes, const std::string& device, bool check) {
@@ -97,7 +96,7 @@ CostDatabase CostDatabase::embedded(std::string_view device) {
 
 namespace {
 
-/// The points of `table` whose keys `own` lacks, behind it. `shift`: of their origins.
+/// The points of `table` whose keys `own` lacks, after its own. `shift`: of their origins.
 template <class Point>
 void add_lacking(std::vector<Point>& own, const std::vector<Point>& table, std::int64_t shift) {
     std::set<decltype(key_of(own.front()))> known;
@@ -111,14 +110,13 @@ void add_lacking(std::vector<Point>& own, const std::vector<Point>& table, std::
 
 void add_lacking(Measurements& own, const Measurements& table) {
     const auto shift = static_cast<std::int64_t>(own.origins.size());
+    // Transfers that another device lent are no addition to measured ones.
+    const bool lent = !table.links_of.empty() && !own.point_to_point.empty();
     if (own.point_to_point.empty()) own.links_of = table.links_of;
-    add_lacking(own.gemm, table.gemm, shift);
-    add_lacking(own.attention, table.attention, shift);
-    add_lacking(own.collective, table.collective, shift);
-    if (table.links_of.empty() || own.point_to_point.empty())
-        add_lacking(own.point_to_point, table.point_to_point, shift);
-    add_lacking(own.moe, table.moe, shift);
-    add_lacking(own.elementwise, table.elementwise, shift);
+    for_each_table([&]<class Rows>(Rows) {
+        if (!lent || !std::is_same_v<Rows, PointToPointRows>)
+            add_lacking(own.*Rows::points, table.*Rows::points, shift);
+    });
     own.origins.insert(own.origins.end(), table.origins.begin(), table.origins.end());
 }
 

@@ -16,7 +16,7 @@ namespace pipeweaver::costdb {
 
 namespace {
 
-const std::array<std::string, 5> operators{"gemm", "attention", "collective", "p2p", "moe"};
+const std::array<std::string, 5> left_out_operators{"gemm", "attention", "collective", "p2p", "moe"};
 
 template <class Point>
 bool counts_as_big(const Point& point) {
@@ -125,11 +125,11 @@ std::vector<LeftOut> run(const CostDatabase& database, const std::string& op, st
 
 double LeftOut::error_percent() const { return 100 * std::abs(answer_ns / truth_ns - 1); }
 
-std::span<const std::string> evaluated_operators() { return operators; }
+std::span<const std::string> evaluated_operators() { return left_out_operators; }
 
 std::vector<LeftOut> evaluate(const CostDatabase& database, const std::string& op, const EvaluateOptions& options,
                               const Executor& execute) {
-    switch (index_of("operator", op, operators)) {
+    switch (index_of("operator", op, left_out_operators)) {
         case 0:
             return run(database, op, &Measurements::gemm, options, execute);
         case 1:

@@ -1,6 +1,7 @@
 #include "pipeweaver/costdb/needs.hpp"
 
 #include "costdb/import/table_row.hpp"
+#include "costdb/tables/checks.hpp"
 #include "costdb/tables/device_facts.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
@@ -14,7 +15,6 @@ namespace pipeweaver::costdb {
 
 namespace {
 
-constexpr std::int64_t largest_size = std::int64_t{1} << 32;
 constexpr double most_times = 1e15;
 
 void check_columns(const CsvTable& table) {

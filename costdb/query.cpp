@@ -1,6 +1,7 @@
 #include "pipeweaver/costdb/query.hpp"
 
 #include "costdb/import/table_row.hpp"
+#include "costdb/tables/checks.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
 
@@ -13,16 +14,14 @@ namespace {
 
 constexpr std::array<std::string_view, 3> answer_columns{"latency_us", "basis", "error_percent"};
 
-constexpr auto largest = std::int64_t{1} << 50;
-
 /// A query's line. Of the sizes none is larger than a message may be: what no table holds is extrapolated.
-class Row : public TableRow {
+class QueryRow : public TableRow {
 public:
     using TableRow::TableRow;
 
-    std::int64_t whole(std::string_view column) const { return TableRow::whole(column, largest); }
+    std::int64_t whole(std::string_view column) const { return TableRow::whole(column, largest_message); }
     std::int64_t whole(std::string_view column, std::int64_t otherwise) const {
-        return TableRow::whole(column, largest, otherwise);
+        return TableRow::whole(column, largest_message, otherwise);
     }
     Pass pass() const { return static_cast<Pass>(choice("pass", pass_names(), "forward")); }
     CollectiveKind collective() const {
@@ -31,7 +30,7 @@ public:
     }
 };
 
-Cost ask_gemm(const CostDatabase& database, const Row& row) {
+Cost ask_gemm(const CostDatabase& database, const QueryRow& row) {
     return database.cost(Gemm{.dtype = row.dtype(),
                               .m = row.whole("m"),
                               .n = row.whole("n"),
@@ -40,7 +39,7 @@ Cost ask_gemm(const CostDatabase& database, const Row& row) {
                               .pass = row.pass()});
 }
 
-Cost ask_attention(const CostDatabase& database, const Row& row) {
+Cost ask_attention(const CostDatabase& database, const QueryRow& row) {
     return database.cost(Attention{.dtype = row.dtype(),
                                    .batch = row.whole("batch"),
                                    .seq_len = row.whole("seq_len"),
@@ -51,7 +50,7 @@ Cost ask_attention(const CostDatabase& database, const Row& row) {
                                    .pass = row.pass()});
 }
 
-Cost ask_collective(const CostDatabase& database, const Row& row) {
+Cost ask_collective(const CostDatabase& database, const QueryRow& row) {
     return database.cost(Collective{.kind = row.collective(),
                                     .dtype = row.dtype("bf16"),
                                     .gpus = row.whole("gpus"),
@@ -59,12 +58,12 @@ Cost ask_collective(const CostDatabase& database, const Row& row) {
                                     .message = Bytes{row.whole("message_bytes")}});
 }
 
-Cost ask_transfer(const CostDatabase& database, const Row& row) {
+Cost ask_transfer(const CostDatabase& database, const QueryRow& row) {
     return database.cost(
         PointToPoint{.gpus_per_node = row.whole("gpus_per_node"), .message = Bytes{row.whole("message_bytes")}});
 }
 
-Cost ask_moe(const CostDatabase& database, const Row& row) {
+Cost ask_moe(const CostDatabase& database, const QueryRow& row) {
     return database.cost(MixtureOfExperts{.dtype = row.dtype(),
                                           .tokens = row.whole("tokens"),
                                           .hidden = row.whole("hidden"),
@@ -76,7 +75,7 @@ Cost ask_moe(const CostDatabase& database, const Row& row) {
                                           .routing = std::string(row.text("routing", "balanced"))});
 }
 
-Cost ask_elementwise(const CostDatabase& database, const Row& row) {
+Cost ask_elementwise(const CostDatabase& database, const QueryRow& row) {
     return database.cost(
         Elementwise{.traffic = Bytes{row.whole("traffic_bytes")},
                     .kind = static_cast<ElementwiseKind>(row.choice("kind", elementwise_names(), "other")),
@@ -85,12 +84,12 @@ Cost ask_elementwise(const CostDatabase& database, const Row& row) {
 
 struct Operator {
     std::vector<std::string> needed, optional;
-    Cost (*ask)(const CostDatabase&, const Row&);
+    Cost (*ask)(const CostDatabase&, const QueryRow&);
 };
 
-const std::array<std::string, 6> names{"gemm", "attention", "collective", "p2p", "moe", "elementwise"};
+const std::array<std::string, 6> operator_names{"gemm", "attention", "collective", "p2p", "moe", "elementwise"};
 
-const std::array<Operator, 6>& operators() {  // in the order of names
+const std::array<Operator, 6>& operators() {  // in the order of operator_names
     static const std::array<Operator, 6> all{{
         {{"dtype", "m", "n", "k"}, {"batch", "pass"}, ask_gemm},
         {{"dtype", "batch", "seq_len", "q_heads", "kv_heads", "head_dim", "causal"}, {"pass"}, ask_attention},
@@ -127,17 +126,17 @@ void check_columns(const Operator& op, const CsvTable& queries) {
 
 }  // namespace
 
-std::span<const std::string> query_operators() { return names; }
+std::span<const std::string> query_operators() { return operator_names; }
 
 std::string answer_queries(const CostDatabase& database, std::string_view op, const CsvTable& queries) {
-    const auto& asked = operators()[index_of("operator", op, names)];
+    const auto& asked = operators()[index_of("operator", op, operator_names)];
     check_columns(asked, queries);
     std::string out;
     for (const auto& column : queries.columns()) out += csv_cell(column) + ',';
     out += "latency_us,basis,error_percent\n";
     for (std::size_t row = 0; row < queries.rows(); ++row) {
         try {
-            const auto cost = asked.ask(database, Row(queries, row));
+            const auto cost = asked.ask(database, QueryRow(queries, row));
             for (std::size_t c = 0; c < queries.columns().size(); ++c) out += csv_cell(queries.text(row, c)) + ',';
             const auto ns = cost.duration.count();
             out += fmt::format("{}.{:03},{},{:.1f}\n", ns / 1000, ns % 1000, name_of(cost.basis), cost.error_percent);

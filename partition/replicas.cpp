@@ -1,6 +1,7 @@
 #include "pipeweaver/partition/replicas.hpp"
 
 #include "pipeweaver/base/assert.hpp"
+#include "pipeweaver/emulator/layer_costs.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -19,16 +20,16 @@ constexpr std::size_t batch = 64;  // microbatches of a job: costs of a batch ar
 
 }  // namespace
 
-std::vector<Duration> microbatch_costs(const Workload& workload, const Executor& execute) {
-    const auto& modules = workload.model->modules;
+std::vector<Duration> microbatch_costs(const Setup& setup, const std::vector<workloads::Microbatch>& microbatches,
+                                       const Executor& execute) {
+    const auto& modules = setup.model.modules;
     StageLayers everything;
     for (std::size_t m = 0; m < modules.size(); ++m) everything.parts.push_back({m, 0, modules[m].architecture.layers});
-    std::vector<Duration> all(workload.microbatches->size());
+    std::vector<Duration> all(microbatches.size());
     run_jobs(execute, (all.size() + batch - 1) / batch, [&](std::size_t job) {
-        LayerCosts costs(*workload.model, *workload.cluster, workload.layout, *workload.costs, {}, nullptr, 0,
-                         workload.store);
+        LayerCosts costs = LayerCosts::usual(setup);
         for (std::size_t i = job * batch; i < std::min(all.size(), (job + 1) * batch); ++i) {
-            const auto& microbatch = (*workload.microbatches)[i];
+            const auto& microbatch = microbatches[i];
             std::vector<PassShape> shapes;
             shapes.reserve(modules.size());
             for (const auto& module : modules)

@@ -132,14 +132,12 @@ std::vector<std::vector<std::vector<Unit>>> units(const Partition& partition, co
     return all;
 }
 
-StepInput step_input(const Workload& workload, const Partition& partition) {
+StepInput step_input(const Setup& setup, const Partition& partition,
+                     std::vector<std::vector<std::vector<Unit>>> units) {
     StepInput input;
-    input.model = workload.model;
-    input.cluster = workload.cluster;
-    input.costs = workload.costs;
-    input.layout = workload.layout;
+    input.setup = &setup;
     input.chains = partition.chains;
-    input.units = units(partition, *workload.model, *workload.microbatches);
+    input.units = std::move(units);
     return input;
 }
 

@@ -1,8 +1,7 @@
 // A plan put together from what was compared and found: the sums over its replicas.
 #pragma once
 
-#include "pipeweaver/partition/replicas.hpp"
-#include "planner/comparison.hpp"
+#include "planner/choose/comparison.hpp"
 
 namespace pipeweaver::planner {
 
@@ -10,17 +9,20 @@ namespace pipeweaver::planner {
 struct Shared {
     partition::Shares shares;
     ReplicaLoads loads;
+    std::vector<Microbatches> microbatches;  ///< of each replica
 };
 
 /// Throws Error{input} where the layout does not suit the request, or a replica is too large to plan.
-[[nodiscard]] Shared share(const Request& request, const partition::Workload& workload,
-                           const Executor& execute = in_order);
+[[nodiscard]] Shared share(const Request& request, const Executor& execute);
 
-/// The microbatches of each replica.
-[[nodiscard]] Parts parts_of(const Request& request, const partition::Shares& shares);
+/// What the scope names, else what the request leaves open.
+[[nodiscard]] std::vector<partition::Partition> partitions_of(const Request& request, const Scope& scope);
 
-/// `plan`, which says what it was compared with, completed by replicas, makespan, bound, step, shares of time and MFU
-/// of one partition, `chosen` per replica. Pre: each has a schedule.
-[[nodiscard]] Plan assemble(const Request& request, const Shared& shared, std::vector<Compared> chosen, Plan plan);
+/// Plan::targets where none was planned, and why.
+[[nodiscard]] std::vector<TargetPlan> no_target_plans(const std::string& why);
+
+/// Replicas, makespan, bound, step, shares of time and MFU of one partition, `chosen` per replica; what it is compared
+/// with is the caller's to add. Pre: each has a schedule.
+[[nodiscard]] Plan assemble(const Request& request, const Shared& shared, std::vector<Compared> chosen);
 
 }  // namespace pipeweaver::planner

@@ -1,5 +1,6 @@
 #include "pipeweaver/planner/needs.hpp"
 
+#include "pipeweaver/base/error.hpp"
 #include "planner/assemble.hpp"
 
 #include <algorithm>
@@ -10,7 +11,6 @@ namespace pipeweaver::planner {
 
 using namespace emulator;
 using partition::Partition;
-using partition::Workload;
 
 namespace {
 
@@ -56,31 +56,33 @@ struct Questions {
                 add(part, op.shape, times);
             }
         } else if (const auto* packed = std::get_if<PackedAttention>(&op.query)) {
-            add(asked_for(*packed), op.shape, times);
+            add(packed->question(), op.shape, times);
         } else if (const auto* experts = std::get_if<Experts>(&op.query)) {
-            add(experts->layer, op.shape, times, ask(costs, op).duration);
+            add(experts->layer, op.shape, times, experts->cost(costs).duration);
         } else {
             std::visit(
                 [&](const auto& query) {
-                    using Query = std::decay_t<decltype(query)>;
-                    if constexpr (!std::is_same_v<Query, PackedAttention> && !std::is_same_v<Query, Experts>)
-                        add(query, op.shape, times);
+                    if constexpr (std::is_constructible_v<Question, decltype(query)>) add(query, op.shape, times);
                 },
                 op.query);
         }
     }
 };
 
-// Of all replicas in one partition; `share` of the needs is nanoseconds. Throws Error{limit} where it does not fit.
-Questions questions_of(const Request& request, const costdb::CostDatabase& costs, const Partition& partition,
-                       const Parts& parts) {
-    Questions questions{{}, 0, costs};
-    for (const auto& microbatches : parts) {
-        const Workload workload{&request.model, &request.cluster, &costs, request.layout, &microbatches};
-        auto input = partition::step_input(workload, partition);
-        input.name = "needs";
-        const auto step = build_step(input);
-        visit_operators(input, step, [&](const Operator& op, std::int64_t times) { questions.add(op, times); });
+// Of all replicas in one partition; `share` of the needs is nanoseconds. None, and why, where it does not fit.
+std::optional<Questions> questions_of(const Setup& setup, const Partition& partition,
+                                      const std::vector<Microbatches>& replicas,
+                                      std::optional<MemoryShortage>& shortage) {
+    Questions questions{{}, 0, *setup.costs};
+    for (const Microbatches& microbatches : replicas) {
+        const auto input =
+            step_input(setup, partition, partition::units(partition, setup.model, microbatches), {.name = "needs"});
+        const BuiltStep built = build_step(input);
+        if (built.shortage) {
+            if (!shortage) shortage = built.shortage;
+            return std::nullopt;
+        }
+        visit_operators(input, *built.step, [&](const Operator& op, std::int64_t times) { questions.add(op, times); });
     }
     return questions;
 }
@@ -96,22 +98,19 @@ void merge(const Questions& from, std::map<Key, Need>& into) {
 
 }  // namespace
 
-std::vector<Need> needs(const Request& request, const costdb::CostDatabase& costs) {
-    const Workload workload{&request.model, &request.cluster, &costs, request.layout, &request.microbatches};
-    const Parts parts = parts_of(request, share(request, workload).shares);
+std::vector<Need> needs(const Request& request, const Executor& execute) {
+    const Setup& setup = *request.setup;
+    const Shared shared = share(request, execute);
     std::map<Key, Need> sum;
-    std::optional<Error> refused;
+    std::optional<MemoryShortage> shortage;
     double fitting = 0;
-    for (const Partition& partition : partitions(request, workload)) {
-        try {
-            merge(questions_of(request, costs, partition, parts), sum);
-            ++fitting;
-        } catch (const Error& error) {
-            if (error.kind() != ErrorKind::limit) throw;
-            if (!refused) refused = error;
-        }
+    for (const Partition& partition : partitions_of(request, {})) {
+        const auto questions = questions_of(setup, partition, shared.microbatches, shortage);
+        if (!questions) continue;
+        merge(*questions, sum);
+        ++fitting;
     }
-    if (fitting == 0 && refused) throw *refused;
+    if (fitting == 0 && shortage) fail(ErrorKind::limit, "{}", shortage->text());
     std::vector<Need> all;
     for (auto& [key, need] : sum) {
         need.share /= fitting;

@@ -1,24 +1,26 @@
 #include "pipeweaver/planner/plan.hpp"
 
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/text.hpp"
+#include "pipeweaver/partition/partitioners.hpp"
+#include "pipeweaver/search/policies.hpp"
 #include "planner/assemble.hpp"
-#include "planner/opponents.hpp"
-#include "planner/selection.hpp"
-#include "planner/torch_plan.hpp"
+#include "planner/choose/selection.hpp"
+#include "planner/targets/target_plan.hpp"
 
 #include <algorithm>
 
 namespace pipeweaver::planner {
 
 using namespace emulator;
-using partition::Workload;
+using partition::Partition;
 
 namespace {
 
 // Shares of the budget. The modality-aware partition has most to gain from a search.
-constexpr double torch_share = 0.3;
-constexpr double torch_share_if_wanted = 0.5;
-constexpr double main_part = 0.7;  // of what is left
+constexpr double targets_share = 0.3;            // of the other targets together
+constexpr double targets_share_if_wanted = 0.5;  // where one of them is what is wanted
+constexpr double main_part = 0.7;                // of what is left
 
 std::optional<Duration> fastest(const std::vector<Baseline>& baselines) {
     std::optional<Duration> time;
@@ -26,40 +28,66 @@ std::optional<Duration> fastest(const std::vector<Baseline>& baselines) {
     return time;
 }
 
+std::vector<TargetPlan> target_plans(const Request& request, const std::vector<Partition>& partitions,
+                                     const Microbatches& microbatches, const Executor& execute, const Limits& limits) {
+    std::vector<TargetPlan> plans;
+    for (const Target& one : targets()) {
+        if (!one.fixed_chain) continue;
+        plans.push_back(make_target_plan(request, one, partitions, microbatches, execute, limits));
+        if (request.target == one.name && !plans.back().found.schedule)
+            fail(ErrorKind::limit, "{}: {}", one.name, plans.back().why_not);
+    }
+    return plans;
+}
+
 }  // namespace
 
-Plan make_plan(const Request& request, const costdb::CostDatabase& costs, const Executor& execute,
-               const Allowance& allowance) {
-    const Workload workload{&request.model, &request.cluster, &costs, request.layout, &request.microbatches};
-    const Shared shared = share(request, workload, execute);
-    const auto replicas = shared.shares.size();
-    const Parts parts = parts_of(request, shared.shares);
-    const auto all = partitions(request, workload);
-    auto compared = compare_all(request, costs, all, parts, execute);
+const TargetPlan& Plan::target(std::string_view name) const {
+    return *std::find_if(targets.begin(), targets.end(), [&](const TargetPlan& one) { return one.target == name; });
+}
+
+Plan make_plan(const Request& request, const Executor& execute, const Allowance& allowance, const Scope& scope) {
+    const Shared shared = share(request, execute);
+    const auto partitions = partitions_of(request, scope);
+    auto compared = compare(request, partitions, shared.microbatches, scope.policies, execute);
 
     const auto searched = worth_searching(compared);
     const ChoiceRule rule = choice_rule(request.robust);
-    const double for_torch = request.for_torch ? torch_share_if_wanted : torch_share;
+    const bool wants_target = request.target != targets().front().name;
+    const double for_targets = !scope.targets ? 0 : wants_target ? targets_share_if_wanted : targets_share;
     for (const std::size_t p : searched) {
         const double part = searched.size() == 1 ? 1 : p == searched.front() ? main_part : 1 - main_part;
-        const double share = (1 - for_torch) * part / static_cast<double>(replicas);
+        const double share = (1 - for_targets) * part / static_cast<double>(shared.shares.size());
         for (auto& replica : compared) search_in(replica[p], request, rule, execute, limits(allowance, share));
     }
 
-    Plan compare;
-    merge_baselines(compared, compare);
-    const auto selected = select(compared, searched, fastest(compare.baselines), rule, request.seed, execute);
+    Baselines baselines = baselines_of(compared, scope.policies);
+    const auto selected = select(compared, searched, fastest(baselines.all), rule, request.seed, execute);
     const std::size_t best = selected.partition;
-    compare.choice = selected.choice;
-    compare.best_chain = best_chain(compared[slowest_replica(compared, best)], compare.baselines);
-    compare.robustness = robustness_of(compared, best, opponents(compare), request.seed, execute);
+    baselines.best_chain = best_chain(compared[slowest_replica(compared, best)], baselines.all);
+    std::optional<Robustness> robustness;
+    if (scope.robustness) robustness = robustness_of(compared, best, opponents(baselines), request.seed, execute);
     std::vector<Compared> chosen;
     for (auto& replica : compared) chosen.push_back(std::move(replica[best]));
-    Plan plan = assemble(request, shared, std::move(chosen), std::move(compare));
-    plan.in_situ = emulator::in_situ_factors(costs, request.cluster.device);
-    plan.torch = make_torch_plan(request, costs, all, parts.front(), execute, limits(allowance, for_torch));
-    if (request.for_torch && !plan.torch.found.schedule) fail(ErrorKind::limit, "torch-csv: {}", plan.torch.why_not);
+
+    Plan plan = assemble(request, shared, std::move(chosen));
+    plan.baselines = std::move(baselines);
+    plan.choice = selected.choice;
+    plan.robustness = std::move(robustness);
+    plan.targets = scope.targets ? target_plans(request, partitions, shared.microbatches.front(), execute,
+                                                limits(allowance, for_targets))
+                                 : no_target_plans("not asked for");
     return plan;
+}
+
+Cut dip_problem(const Request& request) {
+    const Setup& setup = *request.setup;
+    const Partition dip = partition::partitioner("dip").make(setup, request.microbatches, 0);
+    auto units = partition::units(dip, setup.model, request.microbatches);
+    require_plannable(request.microbatches.size(), count_tasks(dip, units));
+    auto known = build(setup, dip, std::move(units), {.name = problem_name(setup, dip, 0)});
+    if (known.shortage) fail(ErrorKind::limit, "{}", known.shortage->text());
+    return std::move(known.cut);
 }
 
 }  // namespace pipeweaver::planner

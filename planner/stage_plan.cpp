@@ -1,7 +1,8 @@
 #include "pipeweaver/planner/stage_plan.hpp"
 
 #include "pipeweaver/base/error.hpp"
-#include "pipeweaver/planner/torch_rules.hpp"
+#include "pipeweaver/planner/targets.hpp"
+#include "planner/evaluate/evaluate.hpp"
 
 namespace pipeweaver::planner {
 
@@ -13,15 +14,12 @@ namespace {
 constexpr double torch_share = 0.5;
 
 search::Options search_options(const StageRequest& request) {
-    search::Options options;
-    options.strategy = request.strategy;
-    options.seed = request.seed;
-    options.max_rounds = request.max_rounds;
-    return options;
+    return {request.strategy, request.seed, request.max_rounds, {}, {}, {}};
 }
 
-StageSchedule solve_for_torch(const StageRequest& request, const Executor& execute,
-                              const search::KeepGoing& keep_going) {
+// Under the rules of the target with a fixed chain.
+StageSchedule solve_for_target(const StageRequest& request, const Executor& execute,
+                               const search::KeepGoing& keep_going) {
     StageSchedule result;
     StageOptions rules = request.options;
     rules.for_torch = true;
@@ -32,22 +30,15 @@ StageSchedule solve_for_torch(const StageRequest& request, const Executor& execu
         result.found.why_not = fmt::format("with receive buffers for all microbatches {}", error.what());
         return result;
     }
-    if (const auto why = not_expressible_in_torch(result.problem)) {
+    const Target& torch = target("torch-csv");
+    if (const auto why = torch.inexpressible(result.problem)) {
         result.found.why_not = *why;
         return result;
     }
     search::Options options = search_options(request);
-    options.rules = torch_rules(result.problem);
+    options.rules = torch.rules(result.problem);
     result.found = search::solve(Replayer(result.problem), options, execute, keep_going);
     return result;
-}
-
-std::vector<StagePolicy> apply_policies(const Problem& problem) {
-    const Replayer replayer(problem);
-    std::vector<StagePolicy> all;
-    for (const auto& policy : search::policies())
-        all.push_back({policy.name, search::apply_policy(policy.name, replayer)});
-    return all;
 }
 
 void require_schedule(const StageRequest& request, const search::Found& found) {
@@ -59,18 +50,18 @@ void require_schedule(const StageRequest& request, const search::Found& found) {
 StagePlan plan_stages(const StageRequest& request, const Executor& execute, const Allowance& allowance) {
     StagePlan plan;
     if (request.options.for_torch) {
-        plan.torch = solve_for_torch(request, execute, allowance(1));
+        plan.torch = solve_for_target(request, execute, allowance(1));
         require_schedule(request, plan.torch.found);
         plan.best = plan.torch;
     } else {
         plan.best.problem = stage_problem(request.table, request.options);
-        plan.torch = solve_for_torch(request, execute, allowance(torch_share));
+        plan.torch = solve_for_target(request, execute, allowance(torch_share));
         search::Options options = search_options(request);
         if (plan.torch.found.schedule) options.starts.push_back(*plan.torch.found.schedule);
         plan.best.found = search::solve(Replayer(plan.best.problem), options, execute, allowance(1 - torch_share));
         require_schedule(request, plan.best.found);
     }
-    plan.policies = apply_policies(plan.best.problem);
+    plan.policies = apply_policies(plan.best.problem, execute);
     return plan;
 }
 

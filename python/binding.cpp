@@ -6,7 +6,7 @@
 #include "pipeweaver/costdb/database.hpp"
 #include "pipeweaver/costdb/import.hpp"
 #include "pipeweaver/costdb/query.hpp"
-#include "pipeweaver/search/bounds.hpp"
+#include "pipeweaver/schedule/gap.hpp"
 #include "pipeweaver/search/policies.hpp"
 #include "pipeweaver/workloads/batch.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
@@ -27,7 +27,7 @@ nb::dict as_dict(const search::Progress& progress) {
     dict["evaluations"] = progress.evaluations;
     dict["best_ns"] = progress.best.count();
     dict["bound_ns"] = progress.bound.count();
-    dict["gap"] = search::relative_gap(progress.best, progress.bound);
+    dict["gap"] = schedule::relative_gap(progress.best, progress.bound);
     dict["found_by"] = std::string(progress.found_by);
     return dict;
 }
@@ -36,24 +36,21 @@ nb::dict as_dict(const search::Progress& progress) {
 
 std::optional<schedule::StopReason> Watch::ask(const search::Progress& progress) const {
     if (control_->stopped) return schedule::StopReason::stopped;
-    const auto now = Clock::now();
-    if (now - asked_ < between_questions) return std::nullopt;
+    if (since_asked_.elapsed() < between_questions) return std::nullopt;
     const nb::gil_scoped_acquire lock;
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
     if (progress_ != nullptr && !progress_->is_none() && progress.bound > Duration{}) (*progress_)(as_dict(progress));
     if (!stop_->is_none() && nb::cast<bool>(nb::bool_((*stop_)()))) control_->stopped = true;
-    asked_ = Clock::now();
+    since_asked_ = {};
     return control_->stopped ? std::optional(schedule::StopReason::stopped) : std::nullopt;
 }
 
 planner::Allowance Watch::allowance() const {
     return [this](double share) -> search::KeepGoing {
-        const auto begun = Clock::now();
-        return [this, begun, share](const search::Progress& progress) -> std::optional<schedule::StopReason> {
+        return [this,
+                end = Deadline(time_, share)](const search::Progress& progress) -> std::optional<schedule::StopReason> {
             if (const auto reason = ask(progress)) return reason;
-            if (time_ && Clock::now() - begun >= share * std::chrono::duration<double, std::nano>(*time_))
-                return schedule::StopReason::budget;
-            return std::nullopt;
+            return end.passed() ? std::optional(schedule::StopReason::budget) : std::nullopt;
         };
     };
 }

@@ -5,12 +5,12 @@
 //              moment leaves nothing half-made to the child.
 #pragma once
 
+#include "pipeweaver/base/deadline.hpp"
 #include "pipeweaver/base/parallel.hpp"
 #include "pipeweaver/planner/plan_options.hpp"
 #include "pipeweaver/schedule/solution.hpp"
 
 #include <atomic>
-#include <chrono>
 #include <memory>
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -21,7 +21,6 @@
 namespace pipeweaver::python {
 
 namespace nb = nanobind;
-using Clock = std::chrono::steady_clock;
 
 /// Says to a search from any thread that it must end.
 struct Control {
@@ -45,7 +44,7 @@ private:
     const nb::object* stop_;
     const nb::object* progress_;
     std::optional<Duration> time_;
-    mutable Clock::time_point asked_ = Clock::now();
+    mutable Stopwatch since_asked_;
 };
 
 /// For functions that touch no Python object themselves: they run without the interpreter lock.

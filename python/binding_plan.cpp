@@ -1,13 +1,14 @@
 // plan(), emulate() and plans for a job that runs.
-#include "apps/run_json.hpp"
 #include "pipeweaver/base/error.hpp"
-#include "pipeweaver/base/files.hpp"
+#include "pipeweaver/base/host.hpp"
 #include "pipeweaver/base/json.hpp"
 #include "pipeweaver/emit/actions.hpp"
 #include "pipeweaver/emit/needs_files.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
-#include "pipeweaver/planner/online.hpp"
-#include "pipeweaver/search/bounds.hpp"
+#include "pipeweaver/emit/plan_folder.hpp"
+#include "pipeweaver/planner/needs.hpp"
+#include "pipeweaver/planner/session.hpp"
+#include "pipeweaver/schedule/gap.hpp"
 #include "python/binding.hpp"
 
 #include <nlohmann/json.hpp>
@@ -50,8 +51,8 @@ struct Plan {
     const planner::ReplicaPlan& replica(std::size_t r) const { return plan.replicas.at(r); }
 
     std::shared_ptr<Problem> problem(std::size_t r) const {
-        return std::make_shared<Problem>(
-            Problem{schedule::parse_problem("problem", to_json(replica(r).candidate.step.problem))});
+        const auto& of = replica(r).cut.step.problem;
+        return std::make_shared<Problem>(Problem{{of, fingerprint(of)}});
     }
 
     Solution solution(std::size_t r) const {
@@ -62,37 +63,30 @@ struct Plan {
 
     std::string actions(std::size_t r) const {
         const auto& one = replica(r);
-        return emit::actions(one.candidate.step, *one.found.schedule, one.found.replay, emulator::StepInput{}.modes,
-                             emit::replica_data(request, plan, r));
+        return to_json(emit::derive_actions(one.cut.step, *one.found.schedule, one.found.replay,
+                                            emulator::StepInput{}.modes, emit::replica_data(request, plan, r)));
     }
 
     void write(const std::string& to) const {
-        const std::filesystem::path folder(to);
-        auto files = emit::plan_files(request, plan, folder);
-        files.push_back({folder / "run.json", apps::run_json(limits, seconds).dump(1) + "\n"});
-        write_files(files);
-        emit::remove_older_plan(folder, files);
+        emit::write_plan_folder(request, plan, to, emit::run_json(limits, seconds, host_name()));
     }
 };
 
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
-// What `make` makes of the request, its costs and threads of its own.
+// What `make` makes of the request, with threads of its own.
 template <class Make>
 std::shared_ptr<Plan> planned(const Asked& asked, const Make& make) {
-    const auto start = Clock::now();
+    const Stopwatch start;
     const auto execute = on_own_threads(asked.limits.thread_count());
     auto request = asked.plan.request(asked.limits, execute);
-    const auto costs = planner::costs_of(request);
-    auto plan = make(request, costs, execute);
-    return std::make_shared<Plan>(Plan{std::move(request), std::move(plan), asked.limits, seconds_since(start)});
+    auto plan = make(request, execute);
+    return std::make_shared<Plan>(Plan{std::move(request), std::move(plan), asked.limits, start.seconds()});
 }
 
 std::shared_ptr<Plan> searched(const Asked& asked, const nb::object& stop, const nb::object* progress) {
     Control control;
     const Watch watch(control, stop, progress, asked.limits.time());
-    return planned(asked, [&](const auto& request, const auto& costs, const auto& execute) {
-        return asked.plan.make_plan(request, costs, execute, watch.allowance());
+    return planned(asked, [&](const auto& request, const auto& execute) {
+        return asked.plan.make_plan(request, execute, watch.allowance());
     });
 }
 
@@ -101,8 +95,8 @@ std::shared_ptr<Plan> make_plan(const Asked& asked, const nb::object& stop, cons
 }
 
 std::shared_ptr<Plan> by_policy(const Asked& asked, const std::string& policy) {
-    return planned(asked, [&](const auto& request, const auto& costs, const auto& execute) {
-        return planner::plan_by_policy(request, costs, execute, policy);
+    return planned(asked, [&](const auto& request, const auto& execute) {
+        return planner::plan_by_policy(request, execute, policy);
     });
 }
 
@@ -111,48 +105,40 @@ std::pair<std::string, std::map<std::string, std::string>> needs(const Asked& as
     const auto execute = on_own_threads(asked.limits.thread_count());
     const auto request = asked.plan.request(asked.limits, execute);
     std::map<std::string, std::string> tables;
-    for (auto& file : emit::needs_files(planner::needs(request, planner::costs_of(request)), {}))
+    for (auto& file : emit::needs_files(planner::needs(request, execute), {}))
         tables[file.path.stem().string()] = std::move(file.content);
-    return {request.cluster.device, std::move(tables)};
+    return {request.setup->cluster.device, std::move(tables)};
 }
 
-/// Model, cluster, layout, partition and costs of a job that runs: those of the plan of a first batch.
+/// A planner::Session that began with a plan of its own.
 class Job {
 public:
     Job(const Asked& asked, const nb::object& stop)
-        : first_(searched(asked, stop, nullptr)), base_(first_->request), costs_(planner::costs_of(base_)) {
-        base_.samples.clear();
-        base_.microbatches.clear();
-        if (base_.split == planner::Split::automatic) base_.split = planner::split_like(first_->plan);
-    }
+        : first_(searched(asked, stop, nullptr)), session_(first_->request, first_->plan) {}
 
     const std::shared_ptr<Plan>& first() const { return first_; }
 
     std::shared_ptr<Plan> plan(const std::string& name, const std::optional<std::string>& samples, Control& control,
                                const nb::object& stop, const nb::object& draft) const {
-        const auto start = Clock::now();
-        planner::Request request = base_;
-        request.batch = name;
-        request.samples = samples ? workloads::parse_batch(name, *samples, request.model)
-                                  : workloads::read_batch(name, request.model);
-        request.microbatches = workloads::pack(request.samples, request.model);
+        const Stopwatch start;
+        const auto request = session_.request(name, samples ? workloads::parse_batch(name, *samples, session_.model())
+                                                            : workloads::read_batch(name, session_.model()));
         const Watch watch(control, stop, nullptr, first_->limits.time());
         const auto made = [&](planner::Plan plan) {
-            return std::make_shared<Plan>(Plan{request, std::move(plan), first_->limits, seconds_since(start)});
+            return std::make_shared<Plan>(Plan{request, std::move(plan), first_->limits, start.seconds()});
         };
         const auto hand_over = [&](planner::Plan plan) {
             auto first = made(std::move(plan));
             const nb::gil_scoped_acquire locked;
             draft(std::move(first));
         };
-        return made(planner::plan_online(request, first_->replica(0).candidate.partition, costs_,
-                                         on_own_threads(first_->limits.thread_count()), watch.allowance(), hand_over));
+        return made(
+            session_.plan(request, on_own_threads(first_->limits.thread_count()), watch.allowance(), hand_over));
     }
 
 private:
     std::shared_ptr<Plan> first_;
-    planner::Request base_;
-    costdb::CostDatabase costs_;
+    planner::Session session_;
 };
 
 }  // namespace
@@ -168,11 +154,12 @@ void bind_plan(nb::module_& module) {
         .def_prop_ro("lower_bound_ns", [](const Plan& plan) { return plan.plan.lower_bound.count(); })
         .def_prop_ro("step_ns", [](const Plan& plan) { return plan.plan.step.count(); })
         .def_prop_ro("gap",
-                     [](const Plan& plan) { return search::relative_gap(plan.plan.makespan, plan.plan.lower_bound); })
+                     [](const Plan& plan) { return schedule::relative_gap(plan.plan.makespan, plan.plan.lower_bound); })
         .def_prop_ro("seconds", [](const Plan& plan) { return plan.seconds; })
         .def_prop_ro("replicas", [](const Plan& plan) { return plan.plan.replicas.size(); })
         .def(
-            "plan_json", [](const Plan& plan) { return emit::plan_json(plan.request, plan.plan); }, unlocked())
+            "plan_json", [](const Plan& plan) { return emit::plan_json(plan.request, plan.plan).dump(1) + "\n"; },
+            unlocked())
         .def(
             "assignment_json", [](const Plan& plan) { return emit::assignment_json(plan.request, plan.plan); },
             unlocked())

@@ -4,6 +4,7 @@
 #include "pipeweaver/base/json.hpp"
 #include "pipeweaver/base/options.hpp"
 #include "pipeweaver/base/text.hpp"
+#include "pipeweaver/schedule/gap.hpp"
 #include "pipeweaver/schedule/replay.hpp"
 #include "pipeweaver/schedule/stage_table.hpp"
 #include "pipeweaver/search/bounds.hpp"
@@ -44,7 +45,9 @@ std::shared_ptr<Problem> from_stages(const std::string& name, const std::optiona
     asked.microbatches = *microbatches;
     asked.for_torch = for_torch;
     const auto stages = csv ? schedule::parse_stage_table(name, *csv) : schedule::read_stage_table(name);
-    return parse(name, to_json(schedule::stage_problem(stages, asked)));
+    auto problem = schedule::stage_problem(stages, asked);
+    std::string sha256 = fingerprint(problem);
+    return std::make_shared<Problem>(Problem{{std::move(problem), std::move(sha256)}});
 }
 
 // A number of each task, or of each rank.
@@ -108,23 +111,13 @@ Array<std::int64_t> modes(const Solution& solution) {
     return array(std::vector<std::int64_t>(mode.begin(), mode.end()));
 }
 
-[[noreturn]] void cannot_run(const std::string& name, const Problem& problem, const schedule::Replay& replay) {
-    const auto& tasks = problem.file.problem.tasks;
-    const std::size_t task = index(*replay.stuck_at);
-    const std::string named = fmt::format("rank {}: task {} '{}'", index(tasks[task].rank), task, tasks[task].label);
-    if (replay.outcome == schedule::Outcome::out_of_memory)
-        fail(ErrorKind::limit, "{}: {} does not fit: {} short", name, named, human(replay.short_by));
-    if (replay.outcome == schedule::Outcome::underflow)
-        fail(ErrorKind::limit, "{}: {} gives back {} bytes more than were taken", name, named, replay.short_by.count);
-    fail(ErrorKind::limit, "{}: deadlock: {} waits for ever under this order", name, named);
-}
-
 // A solution's schedule, its times and memory worked out again.
 Solution replayed(const Shared& problem, const std::string& name, const std::string& text) {
     const auto schedule = schedule::parse_schedule(name, text, problem->file);
     const schedule::Replayer replayer(problem->file.problem);
     const auto replay = replayer.replay(schedule);
-    if (replay.outcome != schedule::Outcome::completed) cannot_run(name, *problem, replay);
+    if (replay.outcome != schedule::Outcome::completed)
+        fail(ErrorKind::limit, "{}: {}", name, schedule::why_it_fails(problem->file.problem, replay));
     schedule::Solution content;
     content.problem = problem->file.problem.name;
     content.problem_sha256 = problem->file.sha256;
@@ -139,7 +132,7 @@ Solution replayed(const Shared& problem, const std::string& name, const std::str
 }
 
 double gap(const Solution& solution) {
-    return search::relative_gap(solution.content.makespan, *solution.content.lower_bound);
+    return schedule::relative_gap(solution.content.makespan, *solution.content.lower_bound);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/json.hpp"
 #include "pipeweaver/planner/solve_problem.hpp"
+#include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/schedule/replay.hpp"
 #include "pipeweaver/search/carry_over.hpp"
 #include "python/binding.hpp"
@@ -46,7 +47,7 @@ Solution solve(const std::shared_ptr<const Problem>& problem, const std::string&
     if (!asked.strategy.empty()) request.strategy = asked.strategy;
     request.seed = static_cast<std::uint64_t>(limits.seed);
     request.max_rounds = limits.rounds();
-    request.for_torch = !asked.target.empty();
+    request.target = planner::target_called(asked.target);
     request.lower_memory = !asked.then.empty();
     const schedule::Replayer replayer(problem->file.problem);
     request.starts = starts_from(warm, *problem, replayer);

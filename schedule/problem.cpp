@@ -156,18 +156,15 @@ std::vector<Bytes> smallest_needs(const Problem& problem) {
     return needs;
 }
 
-void validate_capacity(const Problem& problem) {
+std::optional<TaskShortage> first_shortage(const Problem& problem) {
     const auto needs = smallest_needs(problem);
     for (std::size_t i = 0; i < needs.size(); ++i) {
-        const Task& task = problem.tasks[i];
-        const Rank& rank = problem.ranks[index(task.rank)];
-        if (!rank.capacity || rank.base + needs[i] <= *rank.capacity) continue;
-        const Bytes missing = rank.base + needs[i] - *rank.capacity;
-        const bool large = missing >= Bytes{std::int64_t{1} << 20};
-        fail(ErrorKind::limit, "tasks[{}]: '{}' does not fit rank {} even alone: {} short ({} of {})", i, task.label,
-             index(task.rank), large ? human(missing) : fmt::format("{} bytes", missing.count),
-             human(rank.base + needs[i]), human(*rank.capacity));
+        const RankId of_task = problem.tasks[i].rank;
+        const Rank& rank = problem.ranks[index(of_task)];
+        if (rank.capacity && rank.base + needs[i] > *rank.capacity)
+            return TaskShortage{TaskId{static_cast<std::uint32_t>(i)}, of_task, needs[i]};
     }
+    return std::nullopt;
 }
 
 void validate_sums(const Problem& problem) {
@@ -200,7 +197,7 @@ Arcs arcs_of(const Problem& problem) {
     return arcs;
 }
 
-// Finds paths between tasks; vertices behind the target in topological order cannot lead to it.
+// Finds paths between tasks; vertices after the target in topological order cannot lead to it.
 class Paths {
 public:
     Paths(std::size_t tasks, Arcs arcs, const std::vector<std::uint32_t>& order)
@@ -258,14 +255,28 @@ void validate_graph(const Problem& problem) {
 
 }  // namespace
 
-void validate(const Problem& problem) {
+std::string TaskShortage::text(const Problem& problem) const {
+    const Rank& own = problem.ranks[index(rank)];
+    const Bytes missing = own.base + needed - *own.capacity;
+    const bool large = missing >= Bytes{std::int64_t{1} << 20};
+    return fmt::format("tasks[{}]: '{}' does not fit rank {} even alone: {} short ({} of {})", index(task),
+                       problem.tasks[index(task)].label, index(rank),
+                       large ? human(missing) : fmt::format("{} bytes", missing.count), human(own.base + needed),
+                       human(*own.capacity));
+}
+
+std::optional<TaskShortage> check(const Problem& problem) {
     validate_ranks(problem);
     validate_tasks(problem);
     validate_edges(problem);
     validate_pairs(problem);
     validate_sums(problem);
     validate_graph(problem);
-    validate_capacity(problem);
+    return first_shortage(problem);
+}
+
+void validate(const Problem& problem) {
+    if (const auto shortage = check(problem)) fail(ErrorKind::limit, "{}", shortage->text(problem));
 }
 
 }  // namespace pipeweaver::schedule

@@ -4,7 +4,10 @@
 #include "pipeweaver/base/json.hpp"
 #include "pipeweaver/schedule/problem.hpp"
 
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
+
+#include <type_traits>
 
 namespace pipeweaver::schedule {
 
@@ -130,8 +133,10 @@ ProblemFile from_document(const JsonDocument& document) {
     return file;
 }
 
-using Writer = nlohmann::ordered_json;
+// What follows says once how a problem is written. `Writer` is ordered_json for files, whose keys keep the order given
+// here, and json for the canonical bytes, whose keys are sorted.
 
+template <class Writer>
 Writer written(const Rank& rank) {
     Writer json{{"capacity_bytes", nullptr}, {"base_bytes", rank.base.count}};
     if (rank.capacity) json["capacity_bytes"] = rank.capacity->count;
@@ -139,6 +144,7 @@ Writer written(const Rank& rank) {
     return json;
 }
 
+template <class Writer>
 Writer written(const Stage& stage) {
     Writer json{{"stage", stage.stage}, {"rank", index(stage.rank)}, {"parts", Writer::array()}};
     for (const StagePart& part : stage.parts) {
@@ -150,6 +156,7 @@ Writer written(const Stage& stage) {
     return json;
 }
 
+template <class Writer>
 Writer written(const Task& task, std::size_t id) {
     Writer json{{"id", id},
                 {"rank", index(task.rank)},
@@ -165,6 +172,7 @@ Writer written(const Task& task, std::size_t id) {
     return json;
 }
 
+template <class Writer>
 Writer written(const Mode& mode, bool split) {
     Writer json{{"forward_ns", mode.forward.count()}, {"backward_ns", mode.backward.count()}};
     if (split) json["weight_ns"] = mode.weight.count();
@@ -175,29 +183,51 @@ Writer written(const Mode& mode, bool split) {
     return json;
 }
 
+template <class Writer>
 Writer written(const Pair& pair) {
     Writer json{{"forward", index(pair.forward)}, {"backward", index(pair.backward)}};
     if (pair.weight) json["weight"] = index(*pair.weight);
     json["modes"] = Writer::array();
-    for (const Mode& mode : pair.modes) json["modes"].push_back(written(mode, pair.weight.has_value()));
+    for (const Mode& mode : pair.modes) json["modes"].push_back(written<Writer>(mode, pair.weight.has_value()));
     return json;
 }
 
+template <class Writer>
+Writer written(const Edge& edge) {
+    return Writer::array({index(edge.from), index(edge.to), edge.lag.count()});
+}
+
+template <class Writer, class T>
+std::vector<std::string> entries(const std::vector<T>& all) {
+    std::vector<std::string> texts;
+    texts.reserve(all.size());
+    for (const T& one : all) {
+        if constexpr (std::is_same_v<T, Task>)
+            texts.push_back(written<Writer>(one, texts.size()).dump());
+        else
+            texts.push_back(written<Writer>(one).dump());
+    }
+    return texts;
+}
+
 // A list with one entry a line: readable, and a change is one line of a diff.
-void append_list(std::string& out, std::string_view key, const std::vector<Writer>& entries) {
+template <class T>
+void append_list(std::string& out, std::string_view key, const std::vector<T>& all) {
+    const char* before = "\n";
     out += fmt::format(",\n\"{}\":[", key);
-    for (std::size_t i = 0; i < entries.size(); ++i)
-        out += fmt::format("{}{}", i == 0 ? "\n" : ",\n", entries[i].dump());
+    for (const std::string& entry : entries<nlohmann::ordered_json>(all)) {
+        out += before + entry;
+        before = ",\n";
+    }
     out += "]";
 }
 
 template <class T>
-std::vector<Writer> written(const std::vector<T>& all) {
-    std::vector<Writer> entries;
-    entries.reserve(all.size());
-    for (const auto& one : all) entries.push_back(written(one));
-    return entries;
+std::string canonical_list(std::string_view key, const std::vector<T>& all) {
+    return fmt::format("\"{}\":[{}],", key, fmt::join(entries<nlohmann::json>(all), ","));
 }
+
+std::string text_of(const std::string& text) { return nlohmann::json(text).dump(); }
 
 }  // namespace
 
@@ -209,17 +239,27 @@ ProblemFile parse_problem(std::string name, std::string_view text) {
 
 std::string to_json(const Problem& problem) {
     std::string out = fmt::format("{{\"format\":\"pipeweaver-problem/1\",\"name\":{},\"source\":{}",
-                                  Writer(problem.name).dump(), Writer(problem.source).dump());
-    append_list(out, "ranks", written(problem.ranks));
-    if (!problem.stages.empty()) append_list(out, "stages", written(problem.stages));
-    std::vector<Writer> tasks, edges;
-    for (std::size_t i = 0; i < problem.tasks.size(); ++i) tasks.push_back(written(problem.tasks[i], i));
-    for (const Edge& edge : problem.edges)
-        edges.push_back(Writer::array({index(edge.from), index(edge.to), edge.lag.count()}));
-    append_list(out, "tasks", tasks);
-    append_list(out, "edges", edges);
-    if (!problem.pairs.empty()) append_list(out, "pairs", written(problem.pairs));
+                                  text_of(problem.name), text_of(problem.source));
+    append_list(out, "ranks", problem.ranks);
+    if (!problem.stages.empty()) append_list(out, "stages", problem.stages);
+    append_list(out, "tasks", problem.tasks);
+    append_list(out, "edges", problem.edges);
+    if (!problem.pairs.empty()) append_list(out, "pairs", problem.pairs);
     return out + "}\n";
+}
+
+std::string fingerprint(const Problem& problem) {
+    Sha256 digest;
+    digest.add("{" + canonical_list("edges", problem.edges));
+    digest.add(fmt::format("\"format\":\"pipeweaver-problem/1\",\"name\":{},", text_of(problem.name)));
+    if (!problem.pairs.empty()) digest.add(canonical_list("pairs", problem.pairs));
+    digest.add(canonical_list("ranks", problem.ranks));
+    digest.add(fmt::format("\"source\":{},", text_of(problem.source)));
+    if (!problem.stages.empty()) digest.add(canonical_list("stages", problem.stages));
+    const std::string tasks = canonical_list("tasks", problem.tasks);
+    digest.add(std::string_view(tasks).substr(0, tasks.size() - 1));
+    digest.add("}");
+    return digest.hex();
 }
 
 }  // namespace pipeweaver::schedule

@@ -1,5 +1,11 @@
 #include "pipeweaver/schedule/replay.hpp"
 
+#include "pipeweaver/base/assert.hpp"
+#include "pipeweaver/base/text.hpp"
+#include "pipeweaver/schedule/memory.hpp"
+
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace pipeweaver::schedule {
@@ -60,23 +66,20 @@ namespace {
 // Memory of a rank along its order. Sets outcome, task and bytes at the first task at which it goes wrong.
 Bytes peak_along(const Rank& rank, const std::vector<TaskId>& order, const std::vector<TaskCost>& costs,
                  Replay& result) {
-    Bytes used = rank.base;
-    Bytes peak = used;
-    for (const TaskId task : order) {
-        used += costs[index(task)].acquire;
-        peak = std::max(peak, used);
-        if (rank.capacity && used > *rank.capacity && result.outcome == Outcome::completed) {
+    Bytes peak = rank.base;
+    walk_memory(rank, order, costs, [&](TaskId task, Bytes during, Bytes after) {
+        peak = std::max(peak, during);
+        if (rank.capacity && during > *rank.capacity && result.outcome == Outcome::completed) {
             result.outcome = Outcome::out_of_memory;
             result.stuck_at = task;
-            result.short_by = used - *rank.capacity;
+            result.short_by = during - *rank.capacity;
         }
-        used -= costs[index(task)].release;
-        if (used < rank.base && result.outcome == Outcome::completed) {
+        if (after < rank.base && result.outcome == Outcome::completed) {
             result.outcome = Outcome::underflow;
             result.stuck_at = task;
-            result.short_by = rank.base - used;
+            result.short_by = rank.base - after;
         }
-    }
+    });
     return peak;
 }
 
@@ -135,5 +138,20 @@ Replay Replayer::replay(const Schedule& schedule) const {
 }
 
 Replay replay(const Problem& problem, const Schedule& schedule) { return Replayer(problem).replay(schedule); }
+
+std::string why_it_fails(const Problem& problem, const Replay& replay) {
+    PIPEWEAVER_ASSERT(replay.outcome != Outcome::completed);
+    const std::size_t task = index(*replay.stuck_at);
+    const std::string at =
+        fmt::format("rank {}: task {} '{}'", index(problem.tasks[task].rank), task, problem.tasks[task].label);
+    switch (replay.outcome) {
+        case Outcome::out_of_memory:
+            return fmt::format("{} does not fit: {} short", at, human(replay.short_by));
+        case Outcome::underflow:
+            return fmt::format("{} gives back {} bytes more than were taken", at, replay.short_by.count);
+        default:
+            return fmt::format("deadlock: {} waits for ever under this order", at);
+    }
+}
 
 }  // namespace pipeweaver::schedule

@@ -5,6 +5,7 @@
 #include "pipeweaver/base/json.hpp"
 #include "pipeweaver/base/random.hpp"
 #include "pipeweaver/schedule/replay.hpp"
+#include "pipeweaver/schedule/solved.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -110,6 +111,18 @@ Schedule read_schedule(const std::filesystem::path& path, const ProblemFile& fil
 
 Schedule parse_schedule(std::string name, std::string_view text, const ProblemFile& file) {
     return from_document(JsonDocument(std::move(name), text), file);
+}
+
+std::filesystem::path problem_in(const std::filesystem::path& folder) {
+    std::error_code ignored;
+    std::filesystem::path plain = folder / "problem.json";
+    return std::filesystem::exists(plain, ignored) ? plain : folder / "problem.json.gz";
+}
+
+Solved read_solved(const std::filesystem::path& solution) {
+    Solved solved{read_problem(problem_in(solution.parent_path())), {}};
+    solved.schedule = read_schedule(solution, solved.file);
+    return solved;
 }
 
 void check_claims(const std::filesystem::path& path, const Schedule& schedule, const Replay& replay) {

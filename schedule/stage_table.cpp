@@ -138,7 +138,7 @@ public:
         for (std::size_t s = 0; s < table_.stages.size(); ++s) {
             const auto number = static_cast<std::int64_t>(s);
             problem_.stages.push_back({number, table_.stages[s].rank, {{"stage", number, 1}}});
-            lags_.push_back(lag_behind(s));
+            lags_.push_back(lag_after(s));
         }
         for (std::int64_t m = 0; m < options_.microbatches; ++m) add_microbatch(m);
         validate(problem_);
@@ -156,12 +156,12 @@ private:
     }
 
     // PyTorch allocates what a stage receives for every microbatch: activations from the stage before, gradients from
-    // the one behind.
+    // the one after it.
     Bytes receive_buffers(std::size_t s) const {
         if (!options_.for_torch) return {};
         const Bytes before = s > 0 ? table_.stages[s - 1].send : Bytes{};
-        const Bytes behind = s + 1 < table_.stages.size() ? table_.stages[s].send : Bytes{};
-        return options_.microbatches * (before + behind);
+        const Bytes after = s + 1 < table_.stages.size() ? table_.stages[s].send : Bytes{};
+        return options_.microbatches * (before + after);
     }
 
     // A microbatch's last forward on a rank finds all the others of it there; one by one, microbatches need no more.
@@ -185,7 +185,7 @@ private:
     }
 
     // Of what stage s sends to the next.
-    Duration lag_behind(std::size_t s) const {
+    Duration lag_after(std::size_t s) const {
         const bool crosses = s + 1 < table_.stages.size() && table_.stages[s].rank != table_.stages[s + 1].rank;
         if (!options_.link || !crosses) return {};
         const Bytes send = table_.stages[s].send;

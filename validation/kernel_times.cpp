@@ -1,6 +1,6 @@
 #include "validation/kernel_times.hpp"
 
-#include "pipeweaver/emulator/pass_cost.hpp"
+#include "pipeweaver/emulator/price.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,5 @@
-#include "emulator/pricing/device_constants.hpp"
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/emulator/in_situ.hpp"
 #include "validation/published_steps.hpp"
 
 #include <fmt/ranges.h>

@@ -1,9 +1,9 @@
 // Steps of published runs, by the kernels that their framework had.
 #pragma once
 
-#include "emulator/pricing/device_constants.hpp"
 #include "pipeweaver/base/units.hpp"
 #include "pipeweaver/costdb/database.hpp"
+#include "pipeweaver/emulator/in_situ.hpp"
 #include "validation/training_run.hpp"
 
 #include <optional>

@@ -51,7 +51,7 @@ struct MeasuredColumn {
     std::optional<double> PublishedRun::*cell;
     double scale;  // of the cell, to the member's unit
 };
-constexpr std::array<MeasuredColumn, 2> measured{
+constexpr std::array<MeasuredColumn, 2> measured_columns{
     {{"step_time_s", &PublishedRun::step_time_s, 1}, {"memory_gib", &PublishedRun::memory_gib, 1}}};
 
 // vTrain's table of single-node runs.
@@ -133,7 +133,7 @@ std::vector<PublishedRun> read_published_runs(const CsvTable& table) {
     }
     for (const TextColumn& column : texts) read_text(table, column, runs);
     read_counts(table, counts, runs);
-    for (const MeasuredColumn& column : measured) read_measured(table, column, runs);
+    for (const MeasuredColumn& column : measured_columns) read_measured(table, column, runs);
     for (const auto* ignored : {"tflops_per_gpu", "mfu"})
         if (const auto column = table.find(ignored))
             for (std::size_t row = 0; row < runs.size(); ++row) static_cast<void>(positive(table, row, *column));

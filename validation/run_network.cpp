@@ -52,18 +52,18 @@ struct Column {
     PublishedRun::Count PublishedRun::*cell;
     std::int64_t Architecture::*field;
 };
-constexpr std::array<Column, 6> columns{{{"layers", &PublishedRun::layers, &Architecture::layers},
-                                         {"hidden", &PublishedRun::hidden, &Architecture::hidden},
-                                         {"ffn", &PublishedRun::ffn, &Architecture::ffn},
-                                         {"heads", &PublishedRun::heads, &Architecture::heads},
-                                         {"kv_heads", &PublishedRun::kv_heads, &Architecture::kv_heads},
-                                         {"vocab", &PublishedRun::vocab, &Architecture::vocab}}};
+constexpr std::array<Column, 6> network_columns{{{"layers", &PublishedRun::layers, &Architecture::layers},
+                                                 {"hidden", &PublishedRun::hidden, &Architecture::hidden},
+                                                 {"ffn", &PublishedRun::ffn, &Architecture::ffn},
+                                                 {"heads", &PublishedRun::heads, &Architecture::heads},
+                                                 {"kv_heads", &PublishedRun::kv_heads, &Architecture::kv_heads},
+                                                 {"vocab", &PublishedRun::vocab, &Architecture::vocab}}};
 
 // Puts the columns over what the name gave.
 void apply_columns(const PublishedRun& row, Architecture& network, std::vector<std::string>& assumed) {
     const bool other_heads =
         (row.hidden && *row.hidden != network.hidden) || (row.heads && *row.heads != network.heads);
-    for (const Column& column : columns)
+    for (const Column& column : network_columns)
         if (row.*column.cell && column.field != &Architecture::layers) network.*column.field = *(row.*column.cell);
     if (row.layers) cut(network, *row.layers, assumed);
     const bool latent = network.attention.kind == workloads::AttentionKind::latent;
@@ -73,7 +73,7 @@ void apply_columns(const PublishedRun& row, Architecture& network, std::vector<s
 
 std::string missing(const Architecture& network) {
     std::vector<std::string_view> names;
-    for (const Column& column : columns)
+    for (const Column& column : network_columns)
         if (network.*column.field == 0) names.emplace_back(column.name);
     return names.empty() ? "" : fmt::format("unknown: {}", fmt::join(names, ", "));
 }

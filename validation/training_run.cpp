@@ -1,7 +1,8 @@
 #include "validation/training_run.hpp"
 
-#include "emulator/pricing/device_constants.hpp"
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/text.hpp"
+#include "pipeweaver/emulator/in_situ.hpp"
 #include "pipeweaver/workloads/cluster.hpp"
 #include "validation/run_network.hpp"
 
@@ -25,12 +26,10 @@ std::string lower(std::string_view text) {
     return small;
 }
 
-bool holds(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
-
 Refusal kind_of_work(const PublishedRun& row, TrainingRun&) {
     const auto text = lower(row.source + ' ' + row.model + ' ' + row.note);
-    if (holds(text, "lora")) return "adapters (LoRA) train other matrices than the columns tell";
-    if (holds(text, "multimodal")) return "a multimodal run: the columns hold one of its networks";
+    if (contains(text, "lora")) return "adapters (LoRA) train other matrices than the columns tell";
+    if (contains(text, "multimodal")) return "a multimodal run: the columns hold one of its networks";
     return {};
 }
 
@@ -114,7 +113,7 @@ Refusal batch_of(const PublishedRun& row, TrainingRun& run) {
 
 Refusal recomputation_of(const PublishedRun& row, TrainingRun& run) {
     const auto text = lower(row.recompute);
-    run.sequence_parallel = run.device != "a100_sxm" || holds(text, "seq-parallel");
+    run.sequence_parallel = run.device != "a100_sxm" || contains(text, "seq-parallel");
     if (text == "full")
         run.recomputation = Recomputation::full;
     else if (text.starts_with("selective"))

@@ -17,11 +17,11 @@ constexpr std::int64_t most_layers = 10'000;
 constexpr std::int64_t most_width = 1'000'000;
 constexpr std::int64_t most_heads = 10'000;
 constexpr std::int64_t most_vocab = 100'000'000;
-constexpr std::int64_t most_tokens = 1'000'000'000;
 constexpr std::int64_t most_parameters = 1'000'000'000'000'000;  // 10^15
 
-constexpr std::array kinds{ModuleKind::language_model, ModuleKind::vision_encoder,        ModuleKind::audio_encoder,
-                           ModuleKind::text_encoder,   ModuleKind::diffusion_transformer, ModuleKind::head};
+constexpr std::array module_kinds{ModuleKind::language_model,        ModuleKind::vision_encoder,
+                                  ModuleKind::audio_encoder,         ModuleKind::text_encoder,
+                                  ModuleKind::diffusion_transformer, ModuleKind::head};
 
 std::string_view name_of(AttentionKind kind) {
     switch (kind) {
@@ -39,7 +39,8 @@ std::string_view name_of(AttentionKind kind) {
 
 ModuleKind parse_kind(const Json& json) {
     const std::string text = json.one_of({"llm", "vit", "audio_encoder", "text_encoder", "dit", "head"});
-    return *std::find_if(kinds.begin(), kinds.end(), [&](ModuleKind kind) { return name_of(kind) == text; });
+    return *std::find_if(module_kinds.begin(), module_kinds.end(),
+                         [&](ModuleKind kind) { return name_of(kind) == text; });
 }
 
 AttentionKind parse_attention_kind(const Json& json) {

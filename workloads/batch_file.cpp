@@ -14,8 +14,6 @@ namespace pipeweaver::workloads {
 
 namespace {
 
-constexpr std::int64_t most_tokens = 1'000'000'000;
-constexpr std::int64_t most_pixels = 100'000;  // of a side
 constexpr std::int64_t most_frames = 100'000'000;
 constexpr double least_seconds = 1e-3;
 constexpr double most_seconds = 1e6;

@@ -134,6 +134,13 @@ const Device& device(std::string_view name) {
     fail(ErrorKind::input, "{}", unknown_name("device", name, names));
 }
 
+Family family_of(std::string_view device) {
+    if (device.starts_with("a100")) return Family::ampere;
+    if (device.starts_with("h")) return Family::hopper;
+    if (device.starts_with("b")) return Family::blackwell;
+    return Family::other;
+}
+
 Cluster find_cluster(std::string_view text) {
     // A ':' inside a file's path is no count: what follows a count holds no '/' and no '.'.
     const std::size_t colon = text.rfind(':');

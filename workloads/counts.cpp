@@ -82,7 +82,7 @@ std::int64_t layer_norms(const Architecture& a) {
     return size;
 }
 
-// Matrices in front of the first and behind the last block, but for embedding and output head.
+// Matrices in front of the first and after the last block, but for embedding and output head.
 std::int64_t outer_matrices(const Architecture& a) {
     if (a.kind == ModuleKind::vision_encoder) return 3 * a.patch_size * a.patch_size * a.temporal_patch * a.hidden;
     if (a.kind != ModuleKind::head) return 0;

@@ -1,4 +1,4 @@
-// Optional members of an object with their defaults.
+// Members of an object: optional ones with their defaults, and how large those may be that several files have.
 #pragma once
 
 #include "pipeweaver/base/json.hpp"
@@ -7,6 +7,9 @@
 #include <string_view>
 
 namespace pipeweaver::workloads {
+
+constexpr std::int64_t most_tokens = 1'000'000'000;
+constexpr std::int64_t most_pixels = 100'000;  ///< of a side
 
 inline std::int64_t integer_or(const Json& object, std::string_view key, std::int64_t otherwise, std::int64_t low,
                                std::int64_t high) {

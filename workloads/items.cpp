@@ -12,7 +12,7 @@ namespace pipeweaver::workloads {
 
 namespace {
 
-constexpr std::array modalities{Modality::text, Modality::image, Modality::video, Modality::audio};
+constexpr std::array all_modalities{Modality::text, Modality::image, Modality::video, Modality::audio};
 
 std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
@@ -80,7 +80,7 @@ std::int64_t latent_frames(const VideoRule& rule, double seconds) {
 }  // namespace
 
 ItemRules::ItemRules(const Model& model) : model_(&model) {
-    for (const auto modality : modalities)
+    for (const auto modality : all_modalities)
         for (const bool target : {false, true})
             ways_[static_cast<std::size_t>(modality)][target ? 1 : 0] = find_way(model, modality, target);
     takes_text_ = has(model.modules[model.backbone()], Modality::text);

@@ -14,9 +14,7 @@ namespace pipeweaver::workloads {
 
 namespace {
 
-constexpr std::int64_t most_pixels = 100'000;  // of an image's side
-constexpr std::int64_t most_tokens = 1'000'000'000;
-constexpr std::int64_t most_gpus = 10'000'000;
+constexpr std::int64_t largest_degree = 10'000'000;
 
 Modality parse_modality(const Json& json) {
     const std::string text = json.one_of({"text", "image", "video", "audio"});
@@ -177,9 +175,9 @@ void parse_rules(const Json& json, Model& model) {
     model.most_video_seconds = number_or(json, "most_video_seconds", 0, 0.001, 1e9);
     if (const auto layout = json.find("layout")) {
         layout->only_keys({"tp", "pp", "dp"});
-        model.tp = layout->at("tp").integer(1, most_gpus);
-        model.pp = layout->at("pp").integer(1, most_gpus);
-        model.dp = layout->at("dp").integer(1, most_gpus);
+        model.tp = layout->at("tp").integer(1, largest_degree);
+        model.pp = layout->at("pp").integer(1, largest_degree);
+        model.dp = layout->at("dp").integer(1, largest_degree);
     }
 }
 

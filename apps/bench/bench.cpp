@@ -1,13 +1,12 @@
 // pipeweaver bench: measurements that anyone can repeat.
 #include "apps/bench/measure.hpp"
+#include "apps/command_line.hpp"
 #include "apps/commands.hpp"
 #include "apps/console.hpp"
-#include "apps/manual.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/planner/workload_options.hpp"
-#include "pipeweaver/search/bounds.hpp"
+#include "pipeweaver/schedule/gap.hpp"
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -51,7 +50,7 @@ struct BenchPlan {
     }
 
     void run() {
-        const auto start = std::chrono::steady_clock::now();
+        const Stopwatch start;
         options.apply();
         if (workload.dataset.empty()) fail(ErrorKind::input, "--dataset: is missing, batches are drawn from it");
         for (std::int64_t seed = 1; seed <= batches; ++seed) add(static_cast<std::uint64_t>(seed));
@@ -92,12 +91,11 @@ struct BenchPlan {
         planner::Request request = workload.request(seed, limits.executor());
         request.max_rounds = limits.rounds();
         request.split = planner::split_of(split);
-        if (!costs) costs.emplace(planner::costs_of(request));
-        const auto plan = planner::make_plan(request, *costs, limits.executor(),
+        const auto plan = planner::make_plan(request, limits.executor(),
                                              [this](double share) { return limits.begin(console, share); });
-        gaps.push_back(search::relative_gap(plan.makespan, plan.lower_bound));
+        gaps.push_back(schedule::relative_gap(plan.makespan, plan.lower_bound));
         std::optional<double> least;
-        for (const auto& baseline : plan.baselines) {
+        for (const auto& baseline : plan.baselines.all) {
             const double ratio = static_cast<double>(baseline.step.count()) / static_cast<double>(plan.step.count());
             comparison(baseline).ratios.values.push_back(ratio);
             least = std::min(least.value_or(ratio), ratio);
@@ -132,7 +130,7 @@ struct BenchPlan {
         }
     }
 
-    nlohmann::ordered_json answer(std::chrono::steady_clock::time_point start) const {
+    nlohmann::ordered_json answer(const Stopwatch& start) const {
         nlohmann::ordered_json json{
             {"batches", batches}, {"gap_median", gaps[gaps.size() / 2]}, {"gap_worst", gaps.back()}};
         json["comparisons"] = nlohmann::ordered_json::array();
@@ -166,7 +164,6 @@ struct BenchPlan {
     Limits limits;
     std::int64_t batches = 20;
     std::string split;
-    std::optional<costdb::CostDatabase> costs;
     std::vector<Comparison> comparisons;
     Ratios best;  // of each batch, the fastest baseline
     std::vector<Sure> sure;
@@ -176,17 +173,17 @@ struct BenchPlan {
 }  // namespace
 
 void add_bench(CLI::App& program) {
-    auto* app = program.add_subcommand("bench", "measurements that anyone can repeat");
-    app->require_subcommand(1);
-    describe(*app, {.synopsis = "(plan | replay | search | dip | costdb | emulator) [OPTION...]",
-                    .description = "Measurements of the program itself, each from one command.",
-                    .examples = {},
-                    .files = {},
-                    .see_also = {"pipeweaver bench plan --help", "pipeweaver bench replay --help",
-                                 "pipeweaver bench search --help", "pipeweaver bench dip --help",
-                                 "pipeweaver bench costdb --help", "pipeweaver bench emulator --help"}});
+    CLI::App& app = add_group(
+        program, "bench", "measurements that anyone can repeat",
+        {.synopsis = "(plan | draft | replay | search | dip | costdb | emulator) [OPTION...]",
+         .description = "Measurements of the program itself, each from one command.",
+         .examples = {},
+         .files = {},
+         .see_also = {"pipeweaver bench plan --help", "pipeweaver bench draft --help", "pipeweaver bench replay --help",
+                      "pipeweaver bench search --help", "pipeweaver bench dip --help", "pipeweaver bench costdb --help",
+                      "pipeweaver bench emulator --help"}});
     add_command<BenchPlan>(
-        *app, "plan", "the plan against every policy on drawn batches",
+        app, "plan", "the plan against every policy on drawn batches",
         {.synopsis = "--model MODEL --cluster CLUSTER --dataset DATASET [OPTION...]",
          .description = "Draws batches with the seeds 1, 2, ..., plans each, and says how much longer every known "
                         "schedule takes on every partition: geometric mean, least and most, also of the best of each "
@@ -200,11 +197,12 @@ void add_bench(CLI::App& program) {
                        "--microbatches 4 --batches 2 --max-rounds 2 --json"}},
          .files = {},
          .see_also = {"pipeweaver plan"}});
-    add_bench_replay(*app);
-    add_bench_search(*app);
-    add_bench_dip(*app);
-    add_bench_costdb(*app);
-    add_bench_emulator(*app);
+    add_bench_replay(app);
+    add_bench_search(app);
+    add_bench_dip(app);
+    add_bench_draft(app);
+    add_bench_costdb(app);
+    add_bench_emulator(app);
 }
 
 }  // namespace pipeweaver::apps

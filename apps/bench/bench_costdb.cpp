@@ -1,8 +1,8 @@
 // pipeweaver bench costdb: how fast the cost database answers and loads, beside a binary search over the same points.
 #include "apps/bench/measure.hpp"
+#include "apps/command_line.hpp"
 #include "apps/commands.hpp"
 #include "apps/console.hpp"
-#include "apps/manual.hpp"
 #include "costdb/store/store.hpp"
 #include "pipeweaver/base/csv.hpp"
 #include "pipeweaver/base/error.hpp"
@@ -12,7 +12,6 @@
 #include "pipeweaver/costdb/import.hpp"
 #include "pipeweaver/costdb/leave_out.hpp"
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -24,7 +23,7 @@ namespace {
 
 using namespace costdb;
 
-constexpr std::size_t queries_each = 4096;  // asked by turns, so that no answer is still in a register
+constexpr std::size_t queries_each = 4096;  // asked in turn, so that no answer is still in a register
 constexpr int rounds = 9;
 constexpr double seconds_each = 0.01;
 constexpr std::size_t loaded_points = 20'000;
@@ -35,16 +34,16 @@ std::int64_t& running_size(AttentionPoint& p) { return p.seq_len; }
 std::int64_t& running_size(CollectivePoint& p) { return p.message_bytes; }
 std::int64_t& running_size(MoePoint& p) { return p.tokens; }
 
-struct Result {
+struct LookUps {
     std::string device, op, where;  // "at points" or "between"
     std::size_t points = 0;
     double lookups = 0, searches = 0;  // per second of CPU time, medians of the rounds
     double time_ratio = 0;             // a look-up's time over a search's, median of the rounds' ratios
 };
 
-// Look-ups and binary searches for the same keys by turns. `stray`: between the points instead of at them.
+// Look-ups and binary searches for the same keys alternately. `stray`: between the points instead of at them.
 template <class Point>
-Result measure(const CostDatabase& database, const char* op, const std::vector<Point>& points, bool stray) {
+LookUps measure(const CostDatabase& database, const char* op, const std::vector<Point>& points, bool stray) {
     using Key = decltype(key_of(points.front()));
     std::vector<Key> sorted;
     sorted.reserve(points.size());
@@ -79,7 +78,7 @@ Result measure(const CostDatabase& database, const char* op, const std::vector<P
 }
 
 template <class Point>
-void add(const CostDatabase& database, const char* op, const std::vector<Point>& points, std::vector<Result>& into) {
+void add(const CostDatabase& database, const char* op, const std::vector<Point>& points, std::vector<LookUps>& into) {
     if (points.empty()) return;
     for (const bool stray : {false, true}) into.push_back(measure(database, op, points, stray));
 }
@@ -111,17 +110,17 @@ Load measure_load(const CostDatabase& database) {
 }
 
 struct BenchCostdb {
-    explicit BenchCostdb(CLI::App& app) {
-        app.add_option("--device", device, "whose tables (default h100_sxm)")
-            ->type_name("DEVICE")
-            ->group("The benchmark");
+    explicit BenchCostdb(CLI::App& app) : options(app) {
+        options.group("The benchmark");
+        options.text("device", device, "DEVICE", "whose tables (default h100_sxm)");
         console.add_to(app);
     }
 
     void run() {
+        options.apply();
         const auto database = CostDatabase::embedded(device);
         const auto& measured = database.measurements();
-        std::vector<Result> results;
+        std::vector<LookUps> results;
         add(database, "gemm", measured.gemm, results);
         add(database, "attention", measured.attention, results);
         std::vector<CollectivePoint> sweep;
@@ -134,19 +133,19 @@ struct BenchCostdb {
         console.json ? print_json(results, load) : print(results, load);
     }
 
-    static void print(const std::vector<Result>& results, const Load& load) {
+    static void print(const std::vector<LookUps>& results, const Load& load) {
         fmt::print("{:<10} {:<11} {:<10} {:>7} {:>12} {:>16} {:>6}\n", "device", "operator", "asked", "points",
                    "ns a look-up", "ns a bin. search", "ratio");
-        for (const Result& r : results)
+        for (const LookUps& r : results)
             fmt::print("{:<10} {:<11} {:<10} {:>7} {:>12.0f} {:>16.0f} {:>6.2f}\n", r.device, r.op, r.where, r.points,
                        1e9 / r.lookups, 1e9 / r.searches, r.time_ratio);
         if (load.points > 0)
             fmt::print("\na file of {} points is loaded in {:.1f} ms\n", load.points, 1e3 * load.seconds);
     }
 
-    static void print_json(const std::vector<Result>& results, const Load& load) {
+    static void print_json(const std::vector<LookUps>& results, const Load& load) {
         nlohmann::ordered_json json{{"lookups", nlohmann::ordered_json::array()}};
-        for (const Result& r : results)
+        for (const LookUps& r : results)
             json["lookups"].push_back({{"device", r.device},
                                        {"operator", r.op},
                                        {"asked", r.where},
@@ -161,6 +160,7 @@ struct BenchCostdb {
         fmt::print("{}\n", json.dump());
     }
 
+    Options options;
     Console console;
     std::string device = "h100_sxm";
 };

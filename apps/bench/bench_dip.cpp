@@ -1,14 +1,13 @@
 // pipeweaver bench dip: the published search against ours on drawn batches, on equal problems with equal budgets.
 #include "apps/bench/measure.hpp"
+#include "apps/command_line.hpp"
 #include "apps/commands.hpp"
 #include "apps/console.hpp"
-#include "apps/manual.hpp"
 #include "apps/recheck.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/planner/workload_options.hpp"
-#include "pipeweaver/search/bounds.hpp"
+#include "pipeweaver/schedule/gap.hpp"
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -27,7 +26,7 @@ constexpr std::array set_ups{SetUp{"dip-vlm-s", "h100-sxm:16", "vlm-mix"}, SetUp
                              SetUp{"dip-vlm-l", "h100-sxm:64", "vlm-mix"}, SetUp{"dip-t2v-s", "h100-sxm:16", "t2v-mix"},
                              SetUp{"dip-t2v-l", "h100-sxm:64", "t2v-mix"}};
 
-std::vector<std::string> models() {
+std::vector<std::string> set_up_names() {
     std::vector<std::string> names;
     names.reserve(set_ups.size());
     for (const SetUp& one : set_ups) names.emplace_back(one.model);
@@ -54,7 +53,7 @@ struct Summary {
 
     void add(const Duel& duel) {
         ratios.values.push_back(duel.ratio());
-        gaps.push_back(search::relative_gap(duel.ours.replay.makespan, duel.ours.bound));
+        gaps.push_back(schedule::relative_gap(duel.ours.replay.makespan, duel.ours.bound));
     }
     double median_gap() const {
         auto sorted = gaps;
@@ -100,7 +99,7 @@ struct BenchDip {
     explicit BenchDip(CLI::App& app) : options(app) {
         console.add_to(app);
         options.group("The benchmark");
-        options.choice("model", model, models(), "one of the set-ups (default: all five)");
+        options.choice("model", model, set_up_names(), "one of the set-ups (default: all five)");
         options.integer("batches", batches, 1, 10'000,
                         "batches to draw for each, with the seeds 1, 2, ... (default 20)");
         options.integer("microbatches", microbatches, 1, 1'000'000, "microbatches of a batch (default 16)");
@@ -109,7 +108,7 @@ struct BenchDip {
     }
 
     void run() {
-        const auto start = std::chrono::steady_clock::now();
+        const Stopwatch start;
         options.apply();
         std::vector<Summary> summaries;
         Summary all{"all", {}, {}};
@@ -142,8 +141,7 @@ struct BenchDip {
         workload.microbatches = microbatches;
         workload.costs = costs_file;
         const auto request = workload.request(seed, limits.executor());
-        const auto costs = planner::costs_of(request);
-        const auto candidate = planner::dip_problem(request, costs);
+        const auto candidate = planner::dip_problem(request);
         const schedule::Replayer replayer(candidate.step.problem);
         return {set_up.model, seed, candidate.step.problem.tasks.size(), searched(replayer, "default"),
                 searched(replayer, "dip")};
@@ -157,7 +155,7 @@ struct BenchDip {
         return found;
     }
 
-    void print_json(const std::vector<Summary>& summaries, std::chrono::steady_clock::time_point start) const {
+    void print_json(const std::vector<Summary>& summaries, const Stopwatch& start) const {
         nlohmann::ordered_json json{{"tolerance", tolerance},
                                     {"set_ups", nlohmann::ordered_json::array()},
                                     {"batches", nlohmann::ordered_json::array()}};

@@ -1,14 +1,11 @@
-// pipeweaver bench emulator: a step kernel by kernel, and by blocks that are evaluated once.
+// pipeweaver bench emulator: a step kernel by kernel, and by passes that are priced once.
 #include "apps/bench/measure.hpp"
+#include "apps/command_line.hpp"
 #include "apps/commands.hpp"
 #include "apps/console.hpp"
-#include "apps/manual.hpp"
-#include "apps/options.hpp"
+#include "emulator/emulate/expand.hpp"
 #include "pipeweaver/base/error.hpp"
-#include "pipeweaver/emulator/block_store.hpp"
-#include "pipeweaver/emulator/expand.hpp"
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -23,8 +20,8 @@ using namespace emulator;
 constexpr Duration kernel_time{100'000};
 constexpr Duration send_time{1};
 constexpr std::int64_t most_operators = 100'000'000;
-constexpr int runs = 5;
-constexpr double seconds_each = 0.01;
+constexpr int timed_runs = 5;
+constexpr double seconds_of_a_run = 0.01;
 
 struct Size {
     std::int64_t pipeline = 16, microbatches = 256, kernels = 100;
@@ -75,7 +72,7 @@ private:
         return TaskId((2 * p + (backward ? 1 : 0)) * size.microbatches + m);
     }
 
-    // 1F1B: as many forwards as stages follow, then a backward and a forward by turns, then the backwards left.
+    // 1F1B: as many forwards as stages follow, then a backward and a forward alternately, then the backwards left.
     void order_rank(std::int64_t p) {
         auto& order = schedule.order[static_cast<std::size_t>(p)];
         order.reserve(static_cast<std::size_t>(2 * size.microbatches));
@@ -87,14 +84,14 @@ private:
     }
 };
 
-struct Result {
+struct ReplayTimes {
     std::size_t operators = 0, bytes = 0;
     Duration makespan{};
     double naive_seconds = 0, reuse_seconds = 0;  // CPU time, medians
 };
 
 // Every kernel of every task has its own place and is replayed on its own.
-void measure_naive(const Size& size, Result& result) {
+void measure_naive(const Size& size, ReplayTimes& result) {
     const Step step(size);
     const auto forward = pass(size.kernels), backward = pass(2 * size.kernels);
     std::vector<const OperatorGraph*> graphs(step.problem.tasks.size());
@@ -104,30 +101,33 @@ void measure_naive(const Size& size, Result& result) {
     result.bytes = expanded.graph.bytes() + result.operators * sizeof(std::int64_t) +
                    (expanded.end_kernels.size() + expanded.first_end.size()) * sizeof(std::uint32_t);
     const auto replay_all = [&] { result.makespan = makespan_of(expanded, step.problem); };
-    std::vector<double> seconds(runs);
-    for (double& one : seconds) one = 1 / rate(replay_all, seconds_each);
+    std::vector<double> seconds(timed_runs);
+    for (double& one : seconds) one = 1 / rate(replay_all, seconds_of_a_run);
     result.naive_seconds = median(seconds);
 }
 
-// From the sizes to the makespan with nothing known before: two blocks, and a replay of tasks.
-Duration by_blocks(const Size& size) {
-    BlockStore store;
+// A pass alone, kernel by kernel: how `emulate` finds what a pass lasts in which streams overlap.
+Duration duration_of(const OperatorGraph& graph) {
+    std::vector<std::int64_t> ends;
+    return Duration{replay(graph, StreamState(graph.streams() + graph.inputs(), 0), ends).front()};
+}
+
+// From the sizes to the makespan with nothing known before: either pass once, and a replay of tasks.
+Duration by_passes(const Size& size) {
     Step step(size);
-    const auto kernel = store.get(pass(1));
-    step.set_durations(kernel->repeated(static_cast<std::uint64_t>(size.kernels)).duration(),
-                       kernel->repeated(static_cast<std::uint64_t>(2 * size.kernels)).duration());
+    step.set_durations(duration_of(pass(size.kernels)), duration_of(pass(2 * size.kernels)));
     return Replayer(step.problem).replay(step.schedule).makespan;
 }
 
-Result measure(const Size& size) {
-    Result result;
+ReplayTimes measure(const Size& size) {
+    ReplayTimes result;
     measure_naive(size, result);
     Duration makespan{};
-    std::vector<double> seconds(runs);
-    for (double& one : seconds) one = 1 / rate([&] { makespan = by_blocks(size); }, seconds_each);
+    std::vector<double> seconds(timed_runs);
+    for (double& one : seconds) one = 1 / rate([&] { makespan = by_passes(size); }, seconds_of_a_run);
     result.reuse_seconds = median(seconds);
     if (makespan != result.makespan)
-        fail(ErrorKind::limit, "bench: kernel by kernel {} ns, by blocks {} ns", result.makespan.count(),
+        fail(ErrorKind::limit, "bench: kernel by kernel {} ns, by passes {} ns", result.makespan.count(),
              makespan.count());
     return result;
 }
@@ -146,7 +146,7 @@ struct BenchEmulator {
         options.apply();
         if (size.operators() > most_operators)
             fail(ErrorKind::input, "--kernels: {} operators in all, allowed are {}", size.operators(), most_operators);
-        const Result r = measure(size);
+        const ReplayTimes r = measure(size);
         const auto operators = static_cast<double>(r.operators);
         if (console.json) {
             fmt::print("{}\n", nlohmann::ordered_json{{"operators", r.operators},
@@ -177,9 +177,10 @@ void add_bench_emulator(CLI::App& bench) {
         {.synopsis = "[--pipeline P] [--microbatches M] [--kernels K] [OPTION...]",
          .description = "Emulates a 1F1B step of P stages and M microbatches: K kernels of 100 us a forward, twice as "
                         "many a backward, and a send of 1 ns over each boundary in each direction. Once every kernel "
-                        "is replayed on its own, in a graph that holds all of them; once by blocks, from the three "
-                        "numbers to the makespan with nothing known before. Both must give the same nanoseconds. CPU "
-                        "time, medians.",
+                        "is replayed on its own, in a graph that holds all of them, as by emulate --no-reuse; once as "
+                        "emulate does otherwise, either pass once and then the tasks as wholes, from the three numbers "
+                        "to the makespan with nothing known before. Both must give the same nanoseconds. CPU time, "
+                        "medians.",
          .examples = {{"1.2 million operators", "pipeweaver bench emulator"},
                       {"A small step, for a program to read",
                        "pipeweaver bench emulator --pipeline 4 --microbatches 8 --kernels 10 --json"}},

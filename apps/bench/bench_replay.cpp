@@ -1,13 +1,12 @@
 // pipeweaver bench replay: how fast the search times an order, beside a longest path written by hand.
 #include "apps/bench/measure.hpp"
+#include "apps/command_line.hpp"
 #include "apps/commands.hpp"
 #include "apps/console.hpp"
-#include "apps/manual.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/random.hpp"
 #include "search/instance/incremental_schedule.hpp"
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -59,8 +58,9 @@ struct ByHand {
 // Random swaps of neighbours, insertions, and insertions far away; half of those that can be done are kept.
 class Moves {
 public:
-    Moves(const search::Flat& flat, const search::Walk& from) : flat_(flat), walk_(flat), longest_(longest(from)) {
-        walk_.copy(from);
+    Moves(const search::Flat& flat, const search::IncrementalSchedule& from)
+        : flat_(flat), current_(flat), longest_(longest(from)) {
+        current_.copy(from);
     }
 
     // As a search asks: what is longer than a hundredth above the beginning is of no interest.
@@ -68,11 +68,11 @@ public:
     void in_full() { one(INT64_MAX); }
 
     std::uint64_t done() const { return done_; }
-    const search::Walk& walk() const { return walk_; }
+    const search::IncrementalSchedule& current() const { return current_; }
 
 private:
-    static std::int64_t longest(const search::Walk& walk) {
-        return walk.energy().makespan + walk.energy().makespan / 100;
+    static std::int64_t longest(const search::IncrementalSchedule& current) {
+        return current.energy().makespan + current.energy().makespan / 100;
     }
 
     void one(std::int64_t limit) {
@@ -81,23 +81,24 @@ private:
         const std::uint64_t reach = std::array<std::uint64_t, 4>{1, 1, 8, 40}[random.below(4)];
         const auto by = static_cast<std::int64_t>(1 + random.below(reach));
         const bool earlier = random.below(2) == 0;
-        const std::uint32_t other = walk_.neighbour(task, earlier ? -by : by);
+        const std::uint32_t other = current_.neighbour(task, earlier ? -by : by);
         if (other == UINT32_MAX) return;
-        if (!(earlier ? walk_.propose_before(task, other, limit) : walk_.propose_after(task, other, limit))) return;
+        if (!(earlier ? current_.propose_before(task, other, limit) : current_.propose_after(task, other, limit)))
+            return;
         ++done_;
         if (limit < INT64_MAX && random.below(2) == 0)
-            walk_.keep();
+            current_.keep();
         else
-            walk_.take_back();
+            current_.take_back();
     }
 
     const search::Flat& flat_;
-    search::Walk walk_;
+    search::IncrementalSchedule current_;
     std::int64_t longest_;
     std::uint64_t number_ = 0, done_ = 0;
 };
 
-struct Result {
+struct Speeds {
     std::string name;
     std::size_t tasks = 0;
     // Per second of CPU time, medians over the rounds: tasks timed, tasks replayed, moves.
@@ -107,14 +108,14 @@ struct Result {
     double done = 0;  // of the moves in full: those that fit and closed no cycle
 };
 
-constexpr int rounds = 15;
-constexpr double seconds_each = 0.004;  // of each of the four in a round
+constexpr int replay_rounds = 15;
+constexpr double seconds_of_a_rate = 0.004;  // of each of the four in a round
 
-void require_equal(const std::string& name, std::int64_t by_hand, std::int64_t walk) {
-    if (by_hand != walk) fail(ErrorKind::limit, "{}: by hand {} ns, by the search {} ns", name, by_hand, walk);
+void require_equal(const std::string& name, std::int64_t by_hand, std::int64_t current) {
+    if (by_hand != current) fail(ErrorKind::limit, "{}: by hand {} ns, by the search {} ns", name, by_hand, current);
 }
 
-Result measure(const schedule::Problem& problem) {
+Speeds measure(const schedule::Problem& problem) {
     const schedule::Replayer replayer(problem);
     const search::Flat flat(replayer);
     search::Options options;
@@ -129,21 +130,21 @@ Result measure(const schedule::Problem& problem) {
 
     ByHand by_hand(problem, sequence, replayer.costs(mode));
     search::FlatReplay full(flat);
-    search::Walk walk(flat);
-    walk.load(sequence, mode);
-    Moves limited(flat, walk), in_full(flat, walk);
+    search::IncrementalSchedule current(flat);
+    current.load(sequence, mode);
+    Moves limited(flat, current), in_full(flat, current);
     std::vector<double> rates[4], ratios[3];
     std::uint64_t tried = 0;
-    for (int round = 0; round < rounds; ++round) {
+    for (int round = 0; round < replay_rounds; ++round) {
         std::int64_t makespan = 0;
         const double tasks = static_cast<double>(problem.tasks.size());
-        const double a = rate([&] { makespan = by_hand.makespan(); }, seconds_each);
-        const double b = rate([&] { full.replay(sequence, mode); }, seconds_each);
+        const double a = rate([&] { makespan = by_hand.makespan(); }, seconds_of_a_rate);
+        const double b = rate([&] { full.replay(sequence, mode); }, seconds_of_a_rate);
         require_equal(problem.name, makespan, full.energy().makespan);
-        const double c = rate([&] { limited.limited(); }, seconds_each);
-        const double d = rate([&] { in_full.in_full(), ++tried; }, seconds_each);
-        require_equal(problem.name, ByHand(problem, limited.walk().sequence(), replayer.costs(mode)).makespan(),
-                      limited.walk().energy().makespan);
+        const double c = rate([&] { limited.limited(); }, seconds_of_a_rate);
+        const double d = rate([&] { in_full.in_full(), ++tried; }, seconds_of_a_rate);
+        require_equal(problem.name, ByHand(problem, limited.current().sequence(), replayer.costs(mode)).makespan(),
+                      limited.current().energy().makespan);
         for (const auto& [k, value] : {std::pair(0, a * tasks), {1, b * tasks}, {2, c}, {3, d}})
             rates[k].push_back(value);
         for (const auto& [k, value] : {std::pair(0, b / a), {1, c / b}, {2, d / b}}) ratios[k].push_back(value);
@@ -157,9 +158,8 @@ Result measure(const schedule::Problem& problem) {
 
 struct BenchReplay {
     explicit BenchReplay(CLI::App& app) {
-        app.add_option("problems", operands, "problem files (pipeweaver-problem/1), gzip allowed, or folders of them")
-            ->type_name("FILE")
-            ->group("Operands");
+        add_operands(app, "problems", operands, "FILE",
+                     "problem files (pipeweaver-problem/1), gzip allowed, or folders of them");
         console.add_to(app);
     }
 
@@ -173,27 +173,27 @@ struct BenchReplay {
         if (console.json) return print_json();
         fmt::print("{:<28} {:>6} {:>12} {:>12} {:>8} {:>14} {:>8} {:>14} {:>8}\n", "problem", "tasks", "by hand/s",
                    "replayed/s", "ratio", "moves/s", "ratio", "in full/s", "ratio");
-        for (const Result& one : results)
+        for (const Speeds& one : results)
             fmt::print("{:<28} {:>6} {:>11.1f}M {:>11.1f}M {:>8.2f} {:>13.2f}M {:>8.1f} {:>13.2f}M {:>8.1f}\n",
                        one.name, one.tasks, one.by_hand / 1e6, one.full / 1e6, one.full_over_by_hand, one.limited / 1e6,
                        one.limited_over_full, one.in_full / 1e6, one.in_full_over_full);
         fmt::print(
             "\nmedian: a full replay is {:.2f} as fast as by hand; in the time of one, {:.1f} moves under a limit "
             "or {:.1f} in full\n",
-            of(&Result::full_over_by_hand), of(&Result::limited_over_full), of(&Result::in_full_over_full));
+            of(&Speeds::full_over_by_hand), of(&Speeds::limited_over_full), of(&Speeds::in_full_over_full));
     }
 
     void add(const std::filesystem::path& path) { results.push_back(measure(schedule::read_problem(path).problem)); }
 
-    double of(double Result::*figure) const {
+    double of(double Speeds::*figure) const {
         std::vector<double> values;
-        for (const Result& one : results) values.push_back(one.*figure);
+        for (const Speeds& one : results) values.push_back(one.*figure);
         return median(values);
     }
 
     void print_json() const {
         nlohmann::ordered_json json{{"instances", nlohmann::ordered_json::array()}};
-        for (const Result& one : results)
+        for (const Speeds& one : results)
             json["instances"].push_back({{"name", one.name},
                                          {"tasks", one.tasks},
                                          {"by_hand_tasks_per_s", one.by_hand},
@@ -204,15 +204,15 @@ struct BenchReplay {
                                          {"moves_in_full_per_s", one.in_full},
                                          {"moves_in_full_over_replay", one.in_full_over_full},
                                          {"moves_done_share", one.done}});
-        json["replay_over_by_hand_median"] = of(&Result::full_over_by_hand);
-        json["moves_over_replay_median"] = of(&Result::limited_over_full);
-        json["moves_in_full_over_replay_median"] = of(&Result::in_full_over_full);
+        json["replay_over_by_hand_median"] = of(&Speeds::full_over_by_hand);
+        json["moves_over_replay_median"] = of(&Speeds::limited_over_full);
+        json["moves_in_full_over_replay_median"] = of(&Speeds::in_full_over_full);
         fmt::print("{}\n", json.dump());
     }
 
     Console console;
     std::vector<std::string> operands;
-    std::vector<Result> results;
+    std::vector<Speeds> results;
 };
 
 }  // namespace

@@ -1,12 +1,11 @@
 // pipeweaver bench search: what the search makes of a folder of problems, beside every policy and strategy.
 #include "apps/bench/measure.hpp"
+#include "apps/command_line.hpp"
 #include "apps/commands.hpp"
 #include "apps/console.hpp"
-#include "apps/manual.hpp"
 #include "apps/search_tables.hpp"
 #include "pipeweaver/base/error.hpp"
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 namespace pipeweaver::apps {
@@ -21,7 +20,7 @@ struct BenchSearch {
     }
 
     void run() {
-        const auto start = std::chrono::steady_clock::now();
+        const Stopwatch start;
         options.apply();
         if (folder.empty())
             fail(ErrorKind::input, "FOLDER: is missing, a folder with problem files (pipeweaver-problem/1) is needed");

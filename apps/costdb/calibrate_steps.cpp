@@ -2,7 +2,7 @@
 
 #include "pipeweaver/costdb/in_situ_fit.hpp"
 #include "pipeweaver/costdb/transfer.hpp"
-#include "pipeweaver/emulator/pass_cost.hpp"
+#include "pipeweaver/emulator/in_situ.hpp"
 
 #include <fmt/core.h>
 

@@ -1,15 +1,14 @@
 // pipeweaver costdb calibrate: a device's costs from another's and a few measurements.
+#include "apps/command_line.hpp"
 #include "apps/console.hpp"
 #include "apps/costdb/calibrate_steps.hpp"
 #include "apps/costdb/costdb_commands.hpp"
-#include "apps/manual.hpp"
 #include "pipeweaver/base/csv.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
 #include "pipeweaver/costdb/needs.hpp"
 #include "pipeweaver/costdb/transfer.hpp"
 
-#include <CLI/CLI.hpp>
 #include <fmt/core.h>
 
 namespace pipeweaver::apps {

@@ -1,12 +1,11 @@
 // pipeweaver costdb evaluate: how far the answers are off on points that they were not given.
+#include "apps/command_line.hpp"
 #include "apps/console.hpp"
 #include "apps/costdb/costdb_commands.hpp"
-#include "apps/manual.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
 #include "pipeweaver/costdb/evaluate.hpp"
 
-#include <CLI/CLI.hpp>
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
@@ -18,7 +17,7 @@ namespace pipeweaver::apps {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 using costdb::CostDatabase;
 using costdb::EvaluationRow;
 
@@ -30,7 +29,7 @@ struct DeviceResult {
 
 double rounded(double value) { return std::round(1000 * value) / 1000; }
 
-Json row_json(const std::string& device, const EvaluationRow& row) {
+OrderedJson row_json(const std::string& device, const EvaluationRow& row) {
     return {{"device", device},
             {"op", row.op},
             {"kind", row.kind},
@@ -85,11 +84,11 @@ struct Evaluate {
     }
 
     void run() {
-        const auto start = std::chrono::steady_clock::now();
+        const Stopwatch start;
         options.apply();
         planner::SearchLimits limits;
         limits.threads = threads;
-        Json answer{{"format", "pipeweaver-costdb-evaluation/1"}};
+        OrderedJson answer{{"format", "pipeweaver-costdb-evaluation/1"}};
         std::vector<FileToWrite> files;
         if (transfer.empty())
             evaluate(answer, files, on_threads(limits.thread_count()));
@@ -100,8 +99,7 @@ struct Evaluate {
             write_files(files);
         }
         if (!console.json) return;
-        answer["run"] = {{"seconds", std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()},
-                         {"threads", limits.thread_count()}};
+        answer["run"] = {{"seconds", start.seconds()}, {"threads", limits.thread_count()}};
         fmt::print("{}\n", answer.dump());
     }
 
@@ -109,14 +107,14 @@ struct Evaluate {
         return database.empty() ? CostDatabase::embedded(name) : CostDatabase::read(database, name);
     }
 
-    void evaluate(Json& answer, std::vector<FileToWrite>& files, const Executor& execute) const {
+    void evaluate(OrderedJson& answer, std::vector<FileToWrite>& files, const Executor& execute) const {
         auto devices = costdb::devices_with_points(database);
         if (!device.empty()) devices = {opened(device).device()};
         std::vector<std::string> ops(costdb::evaluated_operators().begin(), costdb::evaluated_operators().end());
         if (!op.empty()) ops = {op};
         answer["folds"] = folds;
         answer["seed"] = seed;
-        answer["rows"] = Json::array();
+        answer["rows"] = OrderedJson::array();
         std::vector<DeviceResult> results;
         for (const auto& name : devices) {
             const auto costs = opened(name);
@@ -141,7 +139,7 @@ struct Evaluate {
                 if (row.basis == "any" || row.size == "all") print_row(result.device, row);
     }
 
-    void try_transfer(Json& answer) const {
+    void try_transfer(OrderedJson& answer) const {
         const auto colon = transfer.find(':');
         if (colon == std::string::npos)
             fail(ErrorKind::input, "--transfer: is '{}', allowed is DONOR:DEVICE, such as a100_sxm:h100_sxm", transfer);
@@ -149,8 +147,8 @@ struct Evaluate {
         const auto trial = costdb::try_transfer(donor, served, static_cast<std::size_t>(points));
         answer["donor"] = donor.device();
         answer["points"] = points;
-        answer["rows"] = Json::array();
-        answer["by_peak"] = Json::array();
+        answer["rows"] = OrderedJson::array();
+        answer["by_peak"] = OrderedJson::array();
         for (const auto& row : trial.rows) answer["rows"].push_back(row_json(served.device(), row));
         for (const auto& row : trial.by_peak)
             if (row.basis == "any") answer["by_peak"].push_back(row_json(served.device(), row));

@@ -1,12 +1,11 @@
 // pipeweaver costdb export: measured points as the tables that `costdb import` reads.
+#include "apps/command_line.hpp"
 #include "apps/console.hpp"
 #include "apps/costdb/costdb_commands.hpp"
-#include "apps/manual.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
 #include "pipeweaver/costdb/export.hpp"
 
-#include <CLI/CLI.hpp>
 #include <fmt/ranges.h>
 
 namespace pipeweaver::apps {

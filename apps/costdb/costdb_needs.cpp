@@ -1,11 +1,9 @@
 // pipeweaver costdb needs: which operators a plan asks for, so that they can be measured.
+#include "apps/command_line.hpp"
 #include "apps/console.hpp"
 #include "apps/costdb/costdb_commands.hpp"
-#include "apps/manual.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/emit/needs_files.hpp"
-
-#include <CLI/CLI.hpp>
 
 namespace pipeweaver::apps {
 
@@ -26,10 +24,10 @@ struct CostdbNeeds {
         if (out.empty()) fail(ErrorKind::input, "--out: is missing, a folder for the tables is needed");
         auto request = workload.request(static_cast<std::uint64_t>(limits.seed), limits.executor());
         request.partition = partition;
-        const auto needs = planner::needs(request, planner::costs_of(request));
+        const auto needs = planner::needs(request, limits.executor());
         write_files(emit::needs_files(needs, out));
-        fmt::print("{} operators of {} on {} x {}: {}\n", needs.size(), request.model.name, request.cluster.gpus,
-                   request.cluster.device, shares(needs));
+        fmt::print("{} operators of {} on {} x {}: {}\n", needs.size(), request.setup->model.name,
+                   request.setup->cluster.gpus, request.setup->cluster.device, shares(needs));
     }
 
     static std::string shares(const std::vector<planner::Need>& needs) {

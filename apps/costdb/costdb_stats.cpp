@@ -1,22 +1,15 @@
 // pipeweaver costdb stats: what a cost database holds.
+#include "apps/command_line.hpp"
 #include "apps/console.hpp"
 #include "apps/costdb/costdb_commands.hpp"
-#include "apps/manual.hpp"
 #include "pipeweaver/costdb/stats.hpp"
 
-#include <CLI/CLI.hpp>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
-
-#include <chrono>
 
 namespace pipeweaver::apps {
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 nlohmann::ordered_json row_json(const std::string& device, const costdb::StatsRow& row) {
     nlohmann::ordered_json axes = nlohmann::ordered_json::object();
@@ -52,10 +45,10 @@ struct Stats {
                                       {"rows", nlohmann::ordered_json::array()}};
         nlohmann::ordered_json run = nlohmann::ordered_json::object();
         for (const auto& name : devices) {
-            const auto start = Clock::now();
+            const Stopwatch start;
             const auto costs =
                 database.empty() ? costdb::CostDatabase::embedded(name) : costdb::CostDatabase::read(database, name);
-            const double seconds = seconds_since(start);
+            const double seconds = start.seconds();
             const auto rows = costdb::stats(costs.measurements());
             std::size_t points = 0;
             for (const auto& row : rows) {

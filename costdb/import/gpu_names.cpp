@@ -2,6 +2,7 @@
 
 #include "costdb/tables/device_facts.hpp"
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/text.hpp"
 
 #include <array>
 #include <utility>
@@ -10,24 +11,23 @@ namespace pipeweaver::costdb {
 
 namespace {
 
-bool has(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
-
 // In this order: the first whose word the product's name has.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 6> words{{{"A100", "a100_sxm"},
-                                                                              {"H100", "h100_sxm"},
-                                                                              {"H800", "h800_sxm"},
-                                                                              {"H200", "h200_sxm"},
-                                                                              {"H20", "h20_sxm"},
-                                                                              {"B200", "b200"}}};
+constexpr std::array<std::pair<std::string_view, std::string_view>, 6> gpu_words{{{"A100", "a100_sxm"},
+                                                                                  {"H100", "h100_sxm"},
+                                                                                  {"H800", "h800_sxm"},
+                                                                                  {"H200", "h200_sxm"},
+                                                                                  {"H20", "h20_sxm"},
+                                                                                  {"B200", "b200"}}};
 
 }  // namespace
 
 std::string device_of_product(std::string_view product) {
-    if (has(product, "GH200") || has(product, "GB200") || has(product, "NVL")) return "";  // other memory and links
-    const bool card = has(product, "PCIe") || has(product, "PCIE");
-    if (card) return has(product, "A100") ? "a100_pcie" : "";
-    for (const auto& [word, device] : words)
-        if (has(product, word)) return std::string(device);
+    if (contains(product, "GH200") || contains(product, "GB200") || contains(product, "NVL"))
+        return "";  // other memory and links
+    const bool card = contains(product, "PCIe") || contains(product, "PCIE");
+    if (card) return contains(product, "A100") ? "a100_pcie" : "";
+    for (const auto& [word, device] : gpu_words)
+        if (contains(product, word)) return std::string(device);
     return "";
 }
 

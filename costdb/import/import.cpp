@@ -21,11 +21,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-std::size_t count(const Measurements& points) {
-    return points.gemm.size() + points.attention.size() + points.collective.size() + points.point_to_point.size() +
-           points.moe.size() + points.elementwise.size();
-}
-
 /// What the names of the default folder's files say.
 struct Origin {
     std::string_view prefix;  // of the file's name
@@ -88,7 +83,7 @@ std::vector<SourcedMeasurements> read_tables(const std::vector<TableFile>& table
             read_table(table, source, imported);
         }
         imported.duplicates += merge_equal(source.points);
-        imported.points += count(source.points);
+        imported.points += count_points(source.points);
         const auto found = outliers(source.points);
         imported.outliers.insert(imported.outliers.end(), found.begin(), found.end());
         ++imported.tables;

@@ -1,5 +1,6 @@
 #include "costdb/import/nccl_tests.hpp"
 
+#include "costdb/tables/checks.hpp"
 #include "costdb/tables/collective_keys.hpp"
 #include "pipeweaver/base/error.hpp"
 
@@ -17,7 +18,6 @@ namespace pipeweaver::costdb {
 
 namespace {
 
-constexpr double longest_us = 3'600e6;
 constexpr std::int64_t largest_message = std::int64_t{1} << 50;
 
 using Words = std::vector<std::string_view>;
@@ -187,7 +187,7 @@ private:
 
     double time(std::string_view text) const {
         const auto us = number<double>(text);
-        if (!us || !std::isfinite(*us) || *us <= 0 || *us > longest_us)
+        if (!us || !std::isfinite(*us) || *us <= 0 || *us > longest_measured_us)
             refuse(fmt::format("time: is '{}', allowed are numbers above 0 and up to 3600000000", text));
         return *us;
     }

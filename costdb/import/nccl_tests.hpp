@@ -4,16 +4,14 @@
 //              without redop, root, #wrong, #iters and later ones; a blank redop is allowed. A file may hold several
 //              runs.
 // Collective   of the line "# Collective test starting: all_reduce_perf", else of the last text before the table, else
-// of
-//              the file's name, that has all_reduce_perf, all_gather_perf, reduce_scatter_perf, alltoall_perf or
+//              of the file's name, that has all_reduce_perf, all_gather_perf, reduce_scatter_perf, alltoall_perf or
 //              sendrecv_perf.
 // Size         what nccl-tests prints is max(bytes sent, bytes received) of a rank: the whole tensor of an all_reduce,
 //              all_gather and reduce_scatter (its `count` is per rank there), all that a rank holds of an alltoall, one
 //              message of sendrecv. That is Collective::message; nothing is converted.
 // Time         out of place; the spread says how far in place is from it.
 // GPUs         the lines "# Rank 0 Group 0 Pid 1 on HOST device 0 [..] NAME" give them, those of a node (most on one
-// host)
-//              and the device; groups that run side by side count as one each.
+//              host) and the device; groups that run side by side count as one each.
 // Not taken    sizes of 0 bytes, types that no table holds; counted.
 #pragma once
 

@@ -17,18 +17,17 @@ namespace pipeweaver::costdb {
 
 namespace {
 
-constexpr double longest_us = 3'600e6;
 constexpr double most_spread_percent = 1000;
 
 /// A measured line.
-class Row : public TableRow {
+class MeasuredRow : public TableRow {
 public:
     using TableRow::TableRow;
 
     std::int64_t size(std::string_view column) const { return whole(column, largest_size); }
     std::int64_t message() const { return whole("message_bytes", largest_message); }
     std::int64_t latency_ns() const {
-        return std::max<std::int64_t>(1, std::llround(1e3 * number("latency_us", longest_us)));
+        return std::max<std::int64_t>(1, std::llround(1e3 * number("latency_us", longest_measured_us)));
     }
     std::int64_t spread_permille() const {
         return is_given("spread_percent") ? std::llround(10 * number("spread_percent", most_spread_percent)) : 0;
@@ -41,7 +40,7 @@ const std::array<std::string, 2> attention_passes{"forward", "backward"};
 const std::array<std::string, 5> collective_words{"all_gather", "reduce_scatter", "all_reduce", "alltoall",
                                                   "send_recv"};
 
-void read_gemm(const Row& row, Measurements& into) {
+void read_gemm(const MeasuredRow& row, Measurements& into) {
     const auto pass = row.pass();
     if (pass == Pass::backward)
         row.fail("pass", "is backward, allowed are forward, backward_input and backward_weight");
@@ -54,7 +53,7 @@ void read_gemm(const Row& row, Measurements& into) {
                          .spread_permille = row.spread_permille()});
 }
 
-void read_gemm_pass(const Row& row, Measurements& into) {
+void read_gemm_pass(const MeasuredRow& row, Measurements& into) {
     const auto which = row.choice("pass", trained_passes);
     const auto m = row.size("m"), n = row.size("n"), k = row.size("k");
     GemmPoint point{.dtype = row.dtype(), .m = m, .n = n, .k = k, .latency_ns = row.latency_ns()};
@@ -69,7 +68,7 @@ void read_gemm_pass(const Row& row, Measurements& into) {
     into.gemm.push_back(point);
 }
 
-void read_attention(const Row& row, Measurements& into) {
+void read_attention(const MeasuredRow& row, Measurements& into) {
     const AttentionPoint point{.dtype = row.dtype(),
                                .pass = row.pass(),
                                .batch = row.size("batch"),
@@ -86,7 +85,7 @@ void read_attention(const Row& row, Measurements& into) {
     into.attention.push_back(point);
 }
 
-void read_attention_pass(const Row& row, Measurements& into) {
+void read_attention_pass(const MeasuredRow& row, Measurements& into) {
     const bool backward = row.choice("pass", attention_passes) == 1;
     constexpr double highest_fraction = 2;  // causal attention does half of the operations that are counted
     const double fraction = row.number("fraction_of_peak", highest_fraction);
@@ -104,7 +103,7 @@ void read_attention_pass(const Row& row, Measurements& into) {
     const double operations = 2 * static_cast<double>(point.batch) * static_cast<double>(point.q_heads) * length *
                               length * (static_cast<double>(point.head_dim) + value_dim) * (backward ? 2.5 : 1);
     const double us = operations / (fraction * facts_of(into.device).peak(point.dtype));
-    if (us > longest_us) row.fail("fraction_of_peak", "gives a latency above an hour");
+    if (us > longest_measured_us) row.fail("fraction_of_peak", "gives a latency above an hour");
     point.latency_ns = std::max<std::int64_t>(1, std::llround(1e3 * us));
     into.attention.push_back(point);
 }
@@ -112,7 +111,7 @@ void read_attention_pass(const Row& row, Measurements& into) {
 CollectiveKind kind_of(std::size_t word) { return static_cast<CollectiveKind>(word); }
 constexpr std::size_t send_recv = 4;
 
-void read_collective(const Row& row, Measurements& into) {
+void read_collective(const MeasuredRow& row, Measurements& into) {
     const auto word = row.choice("collective", std::span(collective_words).first(send_recv));
     CollectivePoint point{.kind = kind_of(word), .dtype = row.dtype(), .gpus = row.size("gpus")};
     point.message_bytes = row.message();
@@ -122,7 +121,7 @@ void read_collective(const Row& row, Measurements& into) {
     into.collective.push_back(point);
 }
 
-void read_nodes(const Row& row, Measurements& into) {
+void read_nodes(const MeasuredRow& row, Measurements& into) {
     const auto word = row.choice("collective", collective_words);
     const auto gpus = row.size("gpus"), gpus_per_node = row.size("gpus_per_node");
     if (word != send_recv) {
@@ -134,7 +133,7 @@ void read_nodes(const Row& row, Measurements& into) {
     }
 }
 
-void read_moe(const Row& row, Measurements& into) {
+void read_moe(const MeasuredRow& row, Measurements& into) {
     into.moe.push_back({.dtype = row.dtype(),
                         .tokens = row.size("tokens"),
                         .hidden = row.size("hidden"),
@@ -148,7 +147,7 @@ void read_moe(const Row& row, Measurements& into) {
                         .spread_permille = row.spread_permille()});
 }
 
-void read_elementwise(const Row& row, Measurements& into) {
+void read_elementwise(const MeasuredRow& row, Measurements& into) {
     into.elementwise.push_back({.kind = static_cast<ElementwiseKind>(row.choice("kind", elementwise_names())),
                                 .pass = static_cast<Pass>(row.choice("pass", attention_passes)),
                                 .traffic_bytes = row.whole("traffic_bytes", largest_message),
@@ -158,7 +157,7 @@ void read_elementwise(const Row& row, Measurements& into) {
 
 struct Kind {
     std::vector<std::string> columns;
-    void (*read)(const Row&, Measurements&);
+    void (*read)(const MeasuredRow&, Measurements&);
     std::vector<std::string> optional = {"spread_percent"};
 
     bool knows(const std::string& column) const {
@@ -232,7 +231,7 @@ void read_points(const CsvTable& table, Measurements& into) {
     if (table.rows() == 0) fail(ErrorKind::input, "{}: has no rows", table.name());
     Provenance provenance(table, into);
     for (std::size_t row = 0; row < table.rows(); ++row) {
-        kind.read(Row(table, row), into);
+        kind.read(MeasuredRow(table, row), into);
         provenance.stamp(row);
     }
 }

@@ -10,7 +10,7 @@ namespace pipeweaver::costdb {
 
 namespace {
 
-const std::array<std::string, 6> tables{"gemm", "attention", "collective", "nodes", "moe", "elementwise"};
+const std::array<std::string, 6> table_names{"gemm", "attention", "collective", "nodes", "moe", "elementwise"};
 
 std::string microseconds(std::int64_t ns) { return fmt::format("{}.{:03}", ns / 1000, ns % 1000); }
 
@@ -87,11 +87,11 @@ private:
     Exported result_;
 };
 
-constexpr auto all = [](const auto&) { return true; };
+constexpr auto every_point = [](const auto&) { return true; };
 constexpr auto of_nodes = [](const CollectivePoint& p) { return p.source == LinkSource::nodes; };
 constexpr auto of_a_node = [](const CollectivePoint& p) { return p.source != LinkSource::nodes; };
 
-constexpr std::array<const char*, 6> columns{
+constexpr std::array<const char*, 6> exported_columns{
     "dtype,m,n,k,pass,latency_us,spread_percent",
     "dtype,batch,seq_len,q_heads,kv_heads,head_dim,causal,pass,latency_us,spread_percent",
     "collective,dtype,gpus,message_bytes,latency_us,spread_percent",
@@ -101,20 +101,20 @@ constexpr std::array<const char*, 6> columns{
 
 }  // namespace
 
-std::span<const std::string> exported_tables() { return tables; }
+std::span<const std::string> exported_tables() { return table_names; }
 
 Exported export_table(const Measurements& points, const std::string& table) {
-    const auto which = index_of("table", table, tables);
-    Writer writer(points, columns[which]);
-    if (which == 0) writer.add(points.gemm, all);
-    if (which == 1) writer.add(points.attention, all);
+    const auto which = index_of("table", table, table_names);
+    Writer writer(points, exported_columns[which]);
+    if (which == 0) writer.add(points.gemm, every_point);
+    if (which == 1) writer.add(points.attention, every_point);
     if (which == 2) writer.add(points.collective, of_a_node);
     if (which == 3) {
         writer.add(points.collective, of_nodes);
-        if (points.links_of.empty()) writer.add(points.point_to_point, all);
+        if (points.links_of.empty()) writer.add(points.point_to_point, every_point);
     }
-    if (which == 4) writer.add(points.moe, all);
-    if (which == 5) writer.add(points.elementwise, all);
+    if (which == 4) writer.add(points.moe, every_point);
+    if (which == 5) writer.add(points.elementwise, every_point);
     return std::move(writer).result();
 }
 

@@ -1,6 +1,7 @@
 // Points with equal keys as one.
 #pragma once
 
+#include "costdb/point_tables.hpp"
 #include "costdb/store/store.hpp"
 
 #include <algorithm>
@@ -30,8 +31,9 @@ std::size_t merge_equal(std::vector<Point>& points) {
 }
 
 inline std::size_t merge_equal(Measurements& points) {
-    return merge_equal(points.gemm) + merge_equal(points.attention) + merge_equal(points.collective) +
-           merge_equal(points.point_to_point) + merge_equal(points.moe) + merge_equal(points.elementwise);
+    std::size_t fewer = 0;
+    for_each_table([&]<class Rows>(Rows) { fewer += merge_equal(points.*Rows::points); });
+    return fewer;
 }
 
 }  // namespace pipeweaver::costdb

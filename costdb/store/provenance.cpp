@@ -10,8 +10,8 @@ Provenance::Provenance(const CsvTable& table, Measurements& into) : table_(table
     for (const auto column : provenance_columns) is_there_ = is_there_ || table.find(column).has_value();
     if (!is_there_) return;
     for (const auto column : provenance_columns) static_cast<void>(table.column(column));
-    seen_ = {into.gemm.size(),           into.attention.size(), into.collective.size(),
-             into.point_to_point.size(), into.moe.size(),       into.elementwise.size()};
+    std::size_t at = 0;
+    for_each_table([&]<class Rows>(Rows) { seen_[at++] = (into.*Rows::points).size(); });
 }
 
 std::int64_t Provenance::origin_of(std::size_t row) {
@@ -30,15 +30,12 @@ std::int64_t Provenance::origin_of(std::size_t row) {
 void Provenance::stamp(std::size_t row) {
     if (!is_there_) return;
     const auto origin = origin_of(row);
-    const auto mark = [&](auto& points, std::size_t& seen) {
+    std::size_t at = 0;
+    for_each_table([&]<class Rows>(Rows) {
+        auto& points = into_.*Rows::points;
+        std::size_t& seen = seen_[at++];
         for (; seen < points.size(); ++seen) points[seen].origin = origin;
-    };
-    mark(into_.gemm, seen_[0]);
-    mark(into_.attention, seen_[1]);
-    mark(into_.collective, seen_[2]);
-    mark(into_.point_to_point, seen_[3]);
-    mark(into_.moe, seen_[4]);
-    mark(into_.elementwise, seen_[5]);
+    });
 }
 
 }  // namespace pipeweaver::costdb

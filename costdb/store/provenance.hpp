@@ -1,8 +1,8 @@
 // Columns source, origin, licence of a table: who measured each of its points, as `costdb export` writes them.
 #pragma once
 
+#include "costdb/point_tables.hpp"
 #include "pipeweaver/base/csv.hpp"
-#include "pipeweaver/costdb/measurements.hpp"
 
 #include <array>
 #include <cstddef>
@@ -26,7 +26,7 @@ private:
 
     const CsvTable& table_;
     Measurements& into_;
-    std::array<std::size_t, 6> seen_{};
+    std::array<std::size_t, point_tables> seen_{};  // of each table
     bool is_there_ = false;
 };
 

@@ -1,6 +1,6 @@
 // Points by the table that they came from.
+#include "costdb/point_tables.hpp"
 #include "costdb/store/store.hpp"
-#include "costdb/store/store_rows.hpp"
 
 #include <algorithm>
 #include <utility>

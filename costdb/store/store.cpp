@@ -1,7 +1,8 @@
 #include "costdb/store/store.hpp"
 
+#include "costdb/point_tables.hpp"
 #include "costdb/store/sqlite.hpp"
-#include "costdb/store/store_rows.hpp"
+#include "costdb/tables/checks.hpp"
 
 #include <fmt/ranges.h>
 
@@ -17,7 +18,6 @@ namespace {
 
 constexpr std::int64_t application_id = 0x50574344;  // "PWCD"
 constexpr std::int64_t schema_version = 3;
-constexpr std::int64_t longest_ns = 3'600'000'000'000;
 
 const std::string schema = R"(
 PRAGMA page_size = 4096;
@@ -155,7 +155,7 @@ bool is_sane(const Point& point) {
         if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::int64_t>) return value >= 1;
         return true;
     };
-    return point.latency_ns >= 1 && point.latency_ns <= longest_ns && point.spread_permille >= 0 &&
+    return point.latency_ns >= 1 && point.latency_ns <= longest_measured_ns && point.spread_permille >= 0 &&
            std::apply([&](const auto&... value) { return (above_zero(value) && ...); }, key_of(point));
 }
 

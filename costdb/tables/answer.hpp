@@ -3,7 +3,7 @@
 
 #include "costdb/tables/calibration.hpp"
 #include "pipeweaver/base/error.hpp"
-#include "pipeweaver/costdb/database.hpp"
+#include "pipeweaver/costdb/operators.hpp"
 
 #include <algorithm>
 #include <cmath>

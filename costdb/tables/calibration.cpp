@@ -141,6 +141,7 @@ double attention_ratio(Family family, double waves) {
         case Family::blackwell:
             return 2.99 * std::clamp(std::pow(waves / 13, power), 0.4, 1.);
         case Family::hopper:
+        case Family::other:
             break;
     }
     return 2.7;

@@ -1,4 +1,4 @@
-// What sizes may be, in questions and in tables.
+// What sizes and times may be, in questions and in tables.
 #pragma once
 
 #include "pipeweaver/base/error.hpp"
@@ -10,6 +10,10 @@ namespace pipeweaver::costdb {
 
 inline constexpr std::int64_t largest_size = std::int64_t{1} << 32;
 inline constexpr std::int64_t largest_message = std::int64_t{1} << 50;
+
+/// The longest that a measured operator may last: an hour.
+inline constexpr std::int64_t longest_measured_ns = 3'600'000'000'000;
+inline constexpr double longest_measured_us = longest_measured_ns / 1000;
 
 inline void require(std::string_view name, std::int64_t value, std::int64_t largest = largest_size) {
     if (value < 1 || value > largest)

@@ -1,7 +1,6 @@
 #include "costdb/tables/device_facts.hpp"
 
 #include "pipeweaver/base/error.hpp"
-#include "pipeweaver/workloads/cluster.hpp"
 
 #include <algorithm>
 
@@ -9,10 +8,10 @@ namespace pipeweaver::costdb {
 
 namespace {
 
-Family family_of(std::string_view device) {
-    if (device.starts_with("a100")) return Family::ampere;
-    if (device.starts_with("b")) return Family::blackwell;
-    return Family::hopper;
+// Which methods and errors its answers go by.
+Family counted_as(const std::string& device) {
+    const Family family = workloads::family_of(device);
+    return family == Family::other ? Family::hopper : family;
 }
 
 // Speed of a device's links inside a node: that of the shipped cluster made of it.
@@ -44,7 +43,7 @@ double DeviceFacts::peak(Dtype dtype) const {
 DeviceFacts facts_of(std::string_view name) {
     const workloads::Device& device = workloads::device(name);
     return {device.name,
-            family_of(device.name),
+            counted_as(device.name),
             device.bf16_flops * 1e-6,
             device.fp8_flops * 1e-6,
             static_cast<double>(device.memory_bandwidth.bytes_per_second) * 1e-6,

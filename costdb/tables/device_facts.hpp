@@ -2,6 +2,7 @@
 #pragma once
 
 #include "pipeweaver/costdb/kinds.hpp"
+#include "pipeweaver/workloads/cluster.hpp"
 
 #include <cstdint>
 #include <string>
@@ -9,11 +10,11 @@
 
 namespace pipeweaver::costdb {
 
-enum class Family : std::uint8_t { ampere, hopper, blackwell };
+using workloads::Family;
 
 struct DeviceFacts {
     std::string name;
-    Family family = Family::hopper;
+    Family family = Family::hopper;  ///< of whose methods and errors; a device of no known generation counts as Hopper
     double bf16_flops_per_us = 0;
     double fp8_flops_per_us = 0;  ///< 0: not supported
     double bytes_per_us = 0;

@@ -141,7 +141,7 @@ Answer answer_of(const Curve::Reading& reading, Subject subject, const DeviceFac
 }
 
 // What a table measured in one format says about others: the bytes move alike.
-Dtype measured_dtype(Dtype dtype) { return size_of(dtype) == 1 ? Dtype::int8 : Dtype::fp16; }
+Dtype dtype_as_wide(Dtype dtype) { return size_of(dtype) == 1 ? Dtype::int8 : Dtype::fp16; }
 
 double steps_of(CollectiveKind kind) { return kind == CollectiveKind::all_reduce ? 2 : 1; }
 
@@ -159,7 +159,7 @@ double ring_ns(const DeviceFacts& device, CollectiveKind kind, double gpus, doub
 
 /// Inside a node of eight: the sweep of that format; the dense sweep of large all-reduces where it reaches further.
 Answer LinkTable::from_sweep(const DeviceFacts& device, const Collective& query) const {
-    const Curve* sweep = find({LinkSource::sweep, query.kind, measured_dtype(query.dtype), query.gpus, 8});
+    const Curve* sweep = find({LinkSource::sweep, query.kind, dtype_as_wide(query.dtype), query.gpus, 8});
     const Curve* large = find({LinkSource::large, query.kind, Dtype::fp32, query.gpus, 8});
     const auto bytes = query.message.count;
     const bool in_large = large && bytes >= large->smallest() && bytes <= large->largest();

@@ -7,9 +7,9 @@ namespace pipeweaver::costdb {
 
 namespace {
 
-constexpr double ridge = 0.1;  // of a coefficient, per value
-constexpr double reach = 2;    // of the covariance, in log-shape space
-constexpr double noise = 1;    // of a value, in units of the signal's variance
+constexpr double ridge = 0.1;           // of a coefficient, per value
+constexpr double covariance_reach = 2;  // of the covariance, in log-shape space
+constexpr double noise = 1;             // of a value, in units of the signal's variance
 
 /// Near 0 for the shapes of training.
 std::array<double, 5> features_of(const Place& p) {
@@ -17,7 +17,7 @@ std::array<double, 5> features_of(const Place& p) {
     return {1, p[0] - 8, p[1] - 8.5, p[2] - 8.5, harmonic - 7};
 }
 
-double covariance(const Place& a, const Place& b) { return std::exp(-distance(a, b) / reach); }
+double covariance(const Place& a, const Place& b) { return std::exp(-distance(a, b) / covariance_reach); }
 
 /// x of a x = b, by Cholesky's method. Pre: `a` symmetric and positive definite, row by row.
 std::vector<double> solve(std::vector<double> a, std::vector<double> b) {

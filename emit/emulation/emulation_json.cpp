@@ -1,6 +1,5 @@
 // emulation.json.
-#include "emit/plan/asked_json.hpp"
-#include "emit/plan/shares.hpp"
+#include "emit/plan/parts.hpp"
 #include "pipeweaver/emit/emulation_files.hpp"
 
 #include <nlohmann/json.hpp>
@@ -38,11 +37,11 @@ Writer training_json(const Training& training) {
 // Of a given schedule neither partition nor policy is asked for.
 Writer asked_json(const EmulationRequest& request) {
     const planner::Request& workload = request.workload;
-    const Layout& layout = workload.layout;
-    Writer json{{"model", workload.model.name},
-                {"cluster", workload.cluster.name},
-                {"gpus", workload.cluster.gpus},
-                {"device", workload.cluster.device},
+    const Layout& layout = workload.setup->layout;
+    Writer json{{"model", workload.setup->model.name},
+                {"cluster", workload.setup->cluster.name},
+                {"gpus", workload.setup->cluster.gpus},
+                {"device", workload.setup->cluster.device},
                 {"tp", layout.tp},
                 {"cp", layout.cp},
                 {"context", layout.context == ContextParallel::ring ? "ring" : "all-to-all"},
@@ -53,12 +52,12 @@ Writer asked_json(const EmulationRequest& request) {
                 {"microbatches", workload.microbatches.size()},
                 {"samples", workload.samples.size()},
                 {"seed", workload.seed}};
-    json["schedule"] = request.schedule ? Writer(request.schedule->string()) : Writer(nullptr);
+    json["schedule"] = request.schedule.empty() ? Writer(nullptr) : Writer(request.schedule);
     json["recompute"] = request.recompute ? Writer(name_of(*request.recompute)) : Writer(nullptr);
-    json["training"] = training_json(request.training);
-    json["what_if"] = what_if_json(request.what_if);
+    json["training"] = training_json(request.workload.setup->training);
+    json["what_if"] = what_if_json(request.workload.setup->what_if);
     json["costs"] = costs_json(workload.costs);
-    json["assumed"] = workload.model.assumed;
+    json["assumed"] = workload.setup->model.assumed;
     return json;
 }
 
@@ -143,11 +142,11 @@ Writer emulation_json(const EmulationRequest& request, const Emulation& emulatio
     }
     json["policy"] = emulation.policy;
     json["recompute"] = emulation.recompute ? Writer(name_of(*emulation.recompute)) : Writer(nullptr);
-    json["partition"] = partition_json(emulation.partition, request.workload.model);
+    json["partition"] = partition_json(emulation.partition, request.workload.setup->model);
     json["share_of_time"] = shares_json(emulation.shares);
-    json["assumed"] = emulation.assumed;
+    json["assumed"] = emulator::approximations(*request.workload.setup);
     json["slowest_replica"] = emulation.slowest;
-    const Bytes capacity = usable_bytes(request.workload.cluster);
+    const Bytes capacity = usable_bytes(request.workload.setup->cluster);
     Writer replicas = Writer::array();
     for (std::size_t r = 0; r < emulation.replicas.size(); ++r)
         replicas.push_back(replica_json(emulation.replicas[r], r, capacity, r == emulation.slowest));

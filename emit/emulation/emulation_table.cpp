@@ -1,5 +1,5 @@
 // An emulated step as text.
-#include "emit/plan/shares.hpp"
+#include "emit/plan/parts.hpp"
 #include "emit/report/report_parts.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emit/emulation_files.hpp"
@@ -20,12 +20,12 @@ using report_parts::ratio;
 
 namespace {
 
-std::string seconds(Duration time) { return fmt::format("{:.6f} s", static_cast<double>(time.count()) * 1e-9); }
+std::string exact_seconds(Duration time) { return fmt::format("{:.6f} s", static_cast<double>(time.count()) * 1e-9); }
 
 std::string share(Duration part, Duration whole) { return percent(ratio(part, whole)); }
 
 std::string training_text(const EmulationRequest& request, const std::optional<Recompute>& recompute) {
-    const Training& training = request.training;
+    const Training& training = request.workload.setup->training;
     std::string text = recompute ? fmt::format("recompute {}, ", name_of(*recompute)) : "";
     text += fmt::format("ZeRO {}", training.zero);
     if (training.bucket.count > 0) text += fmt::format(", gradients in buckets of {}", human(training.bucket));
@@ -34,29 +34,29 @@ std::string training_text(const EmulationRequest& request, const std::optional<R
     return text;
 }
 
-std::string heading(const EmulationRequest& request, const Emulation& emulation) {
+std::string emulation_heading(const EmulationRequest& request, const Emulation& emulation) {
     const planner::Request& workload = request.workload;
-    return fmt::format("{} on {} x {}, {}; {}: {} in {}\npartition {}, {}, schedule {}, {}\n\n", workload.model.name,
-                       workload.cluster.gpus, workload.cluster.device, name_of(workload.layout), workload.batch,
-                       plural(workload.samples.size(), "sample"), plural(workload.microbatches.size(), "microbatch"),
-                       emulation.partition.name,
+    return fmt::format("{} on {} x {}, {}; {}: {} in {}\npartition {}, {}, schedule {}, {}\n\n",
+                       workload.setup->model.name, workload.setup->cluster.gpus, workload.setup->cluster.device,
+                       name_of(workload.setup->layout), workload.batch, plural(workload.samples.size(), "sample"),
+                       plural(workload.microbatches.size(), "microbatch"), emulation.partition.name,
                        plural(static_cast<std::size_t>(emulation.partition.chunks_per_rank), "chunk") + " a rank",
-                       request.schedule ? request.schedule->string() : emulation.policy,
+                       request.schedule.empty() ? emulation.policy : request.schedule,
                        training_text(request, emulation.recompute));
 }
 
 std::string figures(const EmulationRequest& request, const Emulation& emulation) {
     const planner::Request& workload = request.workload;
-    const double peak = workloads::device(workload.cluster.device).bf16_flops;
+    const double peak = workloads::device(workload.setup->cluster.device).bf16_flops;
     return fmt::format(
         "step {} = makespan {} + optimizer {}\n"
         "MFU {}: {:.4g} model FLOPs (forward and backward, recomputation not counted) over {} GPUs x {:.4g} TFLOP/s "
         "(dense bf16) x step\n"
         "{:.0f} tokens/s: {} tokens of '{}' a step; {} kernels\n",
-        seconds(emulation.step), seconds(emulation.makespan), seconds(emulation.step - emulation.makespan),
-        percent(emulation.mfu), emulation.model_flops, workload.layout.gpus(), peak * 1e-12,
-        emulation.tokens_per_second, emulation.tokens, workload.model.modules[workload.model.backbone()].name,
-        emulation.kernels);
+        exact_seconds(emulation.step), exact_seconds(emulation.makespan),
+        exact_seconds(emulation.step - emulation.makespan), percent(emulation.mfu), emulation.model_flops,
+        workload.setup->layout.gpus(), peak * 1e-12, emulation.tokens_per_second, emulation.tokens,
+        workload.setup->model.modules[workload.setup->model.backbone()].name, emulation.kernels);
 }
 
 std::string factors_text(const WhatIf& what_if) {
@@ -80,9 +80,9 @@ std::string change(double before, double after) {
 std::string what_if_text(const EmulationRequest& request, const Emulation& emulation, const Emulation* base) {
     if (base == nullptr) return {};
     std::string text = fmt::format("\nwhat if times change: {}\n{:<12} {:>14} {:>14} {:>10}\n",
-                                   factors_text(request.what_if), "", "as it is", "what if", "change");
+                                   factors_text(request.workload.setup->what_if), "", "as it is", "what if", "change");
     const auto time = [&](std::string_view name, Duration before, Duration after) {
-        text += fmt::format("{:<12} {:>14} {:>14} {:>10}\n", name, seconds(before), seconds(after),
+        text += fmt::format("{:<12} {:>14} {:>14} {:>10}\n", name, exact_seconds(before), exact_seconds(after),
                             change(static_cast<double>(before.count()), static_cast<double>(after.count())));
     };
     time("step", base->step, emulation.step);
@@ -181,7 +181,7 @@ std::string time_table(const Emulation& emulation, const Shown& shown) {
 std::string memory_table(const EmulationRequest& request, const Emulation& emulation, const Shown& shown) {
     const bool several = emulation.replicas.size() > 1;
     std::string text = fmt::format("\nmemory of a GPU at its peak; {} is usable\n{}",
-                                   human(usable_bytes(request.workload.cluster)), shown.remark);
+                                   human(usable_bytes(request.workload.setup->cluster)), shown.remark);
     text += fmt::format("{:<6} {:>11} {:>11} {:>11} {:>11} {:>11} {:>11} {:>11}{}\n", "rank", "peak", "weights",
                         "gradients", "optimizer", "buffers", "activations", "transient",
                         several ? "  fullest replica" : "");
@@ -217,12 +217,14 @@ std::string critical_path(const Emulation& emulation) {
 
 std::string emulation_table(const EmulationRequest& request, const Emulation& emulation, const Emulation* base) {
     const Shown shown = shown_ranks(emulation);
-    std::string text = heading(request, emulation) + figures(request, emulation) +
+    std::string text = emulation_heading(request, emulation) + figures(request, emulation) +
                        what_if_text(request, emulation, base) + time_table(emulation, shown) +
                        memory_table(request, emulation, shown) + critical_path(emulation) + "\n" +
                        shares_text(emulation.shares);
-    for (const std::string& sentence : emulation.assumed) text += fmt::format("assumed: {}\n", sentence);
-    for (const std::string& sentence : request.workload.model.assumed) text += fmt::format("assumed: {}\n", sentence);
+    for (const std::string& sentence : emulator::approximations(*request.workload.setup))
+        text += fmt::format("assumed: {}\n", sentence);
+    for (const std::string& sentence : request.workload.setup->model.assumed)
+        text += fmt::format("assumed: {}\n", sentence);
     return text;
 }
 

@@ -1,4 +1,4 @@
-#include "emit/targets/trace_events.hpp"
+#include "emit/targets/trace.hpp"
 #include "pipeweaver/emit/emulation_files.hpp"
 
 #include <fmt/format.h>

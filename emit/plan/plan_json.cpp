@@ -1,10 +1,8 @@
 // plan.json and assignment.json.
-#include "emit/plan/asked_json.hpp"
-#include "emit/plan/choice.hpp"
-#include "emit/plan/shares.hpp"
+#include "emit/plan/parts.hpp"
 #include "pipeweaver/emit/actions.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
-#include "pipeweaver/search/bounds.hpp"
+#include "pipeweaver/schedule/gap.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -31,10 +29,11 @@ void add_above_one(Writer& json, const Layout& layout) {
 }
 
 Writer request_json(const Request& request) {
-    Writer json{{"model", request.model.name},      {"cluster", request.cluster.name}, {"gpus", request.cluster.gpus},
-                {"device", request.cluster.device}, {"tp", request.layout.tp},         {"pp", request.layout.pp},
-                {"dp", request.layout.dp}};
-    add_above_one(json, request.layout);
+    Writer json{{"model", request.setup->model.name},  {"cluster", request.setup->cluster.name},
+                {"gpus", request.setup->cluster.gpus}, {"device", request.setup->cluster.device},
+                {"tp", request.setup->layout.tp},      {"pp", request.setup->layout.pp},
+                {"dp", request.setup->layout.dp}};
+    add_above_one(json, request.setup->layout);
     json["batch"] = request.batch;
     json["microbatches"] = request.microbatches.size();
     json["samples"] = request.samples.size();
@@ -42,7 +41,7 @@ Writer request_json(const Request& request) {
     constexpr std::array<std::string_view, 3> splits{"auto", "never", "always"};
     json["split"] = splits[static_cast<std::size_t>(request.split)];
     json["partition"] = request.partition.empty() ? Writer(nullptr) : Writer(request.partition);
-    json["assumed"] = request.model.assumed;
+    json["assumed"] = request.setup->model.assumed;
     return json;
 }
 
@@ -66,7 +65,7 @@ Writer layout_choice_json(const std::optional<LayoutChoice>& choice) {
 
 Writer memory_json(const ReplicaPlan& replica) {
     Writer ranks = Writer::array();
-    const auto& step = replica.candidate.step;
+    const auto& step = replica.cut.step;
     const auto waiting = receive_buffers_needed(step, replica.found.replay);
     for (std::size_t r = 0; r < step.memory.size(); ++r) {
         const StaticMemory& memory = step.memory[r];
@@ -94,38 +93,37 @@ Writer replica_json(const ReplicaPlan& replica, std::size_t number) {
     return {{"replica", number},
             {"makespan_ns", found.replay.makespan.count()},
             {"lower_bound_ns", found.bound.count()},
-            {"gap", search::relative_gap(found.replay.makespan, found.bound)},
+            {"gap", schedule::relative_gap(found.replay.makespan, found.bound)},
             {"bound", found.bound_name},
             {"strategy", found.strategy},
             {"stop_reason", name_of(found.stop_reason)},
             {"rounds", found.rounds},
             {"signature", signature(*found.schedule, found.replay.makespan)},
-            {"backwards", replica.candidate.step.problem.pairs.size()},
-            {"split_backwards", split_backwards(replica.candidate.step.problem)},
+            {"backwards", replica.cut.step.problem.pairs.size()},
+            {"split_backwards", split_backwards(replica.cut.step.problem)},
             {"memory", memory_json(replica)}};
 }
 
-Writer torch_json(const Plan& plan) {
-    const TorchPlan& torch = plan.torch;
-    if (!torch.found.schedule) return {{"why_not", torch.why_not}};
+Writer target_json(const Plan& plan, const TargetPlan& own) {
+    if (!own.found.schedule) return {{"why_not", own.why_not}};
     Writer baselines = Writer::array();
-    for (const TorchBaseline& one : torch.baselines)
+    for (const TargetBaseline& one : own.baselines)
         baselines.push_back({{"partition", one.partition},
                              {"policy", one.policy},
                              {"makespan_ns", one.makespan.count()},
                              {"chunks_per_rank", one.chunks_per_rank},
                              {"recompute", name_of(one.recompute)}});
     return {{"replica", 0},
-            {"partition", torch.candidate.partition.name},
-            {"chunks_per_rank", torch.candidate.partition.chunks_per_rank},
-            {"recompute", name_of(torch.recompute)},
-            {"split_backwards", split_backwards(torch.candidate.step.problem)},
-            {"makespan_ns", torch.found.replay.makespan.count()},
-            {"lower_bound_ns", torch.found.bound.count()},
+            {"partition", own.cut.partition.name},
+            {"chunks_per_rank", own.cut.partition.chunks_per_rank},
+            {"recompute", name_of(own.recompute)},
+            {"split_backwards", split_backwards(own.cut.step.problem)},
+            {"makespan_ns", own.found.replay.makespan.count()},
+            {"lower_bound_ns", own.found.bound.count()},
             {"over_free_plan",
-             search::relative_gap(torch.found.replay.makespan, plan.replicas.front().found.replay.makespan)},
+             schedule::relative_gap(own.found.replay.makespan, plan.replicas.front().found.replay.makespan)},
             {"baselines", std::move(baselines)},
-            {"choice", choice_json(torch.choice)}};
+            {"choice", choice_json(own.choice)}};
 }
 
 Writer gain_json(const Gain& gain) {
@@ -153,13 +151,13 @@ Writer robustness_json(const std::optional<Robustness>& robustness) {
 
 }  // namespace
 
-std::string plan_json(const Request& request, const Plan& plan) {
+Writer plan_json(const Request& request, const Plan& plan) {
     Writer json{{"format", "pipeweaver-plan/1"},
                 {"asked", request_json(request)},
                 {"step_ns", plan.step.count()},
                 {"makespan_ns", plan.makespan.count()},
                 {"lower_bound_ns", plan.lower_bound.count()},
-                {"gap", search::relative_gap(plan.makespan, plan.lower_bound)},
+                {"gap", schedule::relative_gap(plan.makespan, plan.lower_bound)},
                 {"mfu", plan.mfu},
                 {"model_flops", plan.model_flops}};
     const Duration after = plan.step - plan.makespan;
@@ -169,21 +167,21 @@ std::string plan_json(const Request& request, const Plan& plan) {
                           {"largest_load_ns", plan.loads.largest.count()},
                           {"mean_load_ns", plan.loads.mean.count()},
                           {"in_turn_largest_load_ns", plan.loads.largest_in_turn.count()}};
-    json["partition"] = partition_json(plan.replicas.front().candidate.partition, request.model);
+    json["partition"] = partition_json(plan.replicas.front().cut.partition, request.setup->model);
     json["share_of_time"] = shares_json(plan.shares);
     json["costs"] = costs_json(request.costs);
     json["in_situ"] = {
         {"compute", plan.in_situ.compute}, {"tp_exposed", plan.in_situ.tp_exposed}, {"source", plan.in_situ.source}};
     json["baselines"] = Writer::array();
     json["not_applicable"] = Writer::array();
-    for (const Baseline& baseline : plan.baselines)
+    for (const Baseline& baseline : plan.baselines.all)
         json["baselines"].push_back({{"partition", baseline.partition},
                                      {"policy", baseline.policy},
                                      {"makespan_ns", baseline.makespan.count()},
                                      {"step_ns", baseline.step.count()},
                                      {"lower_bound_ns", baseline.bound.count()},
                                      {"chunks_per_rank", baseline.chunks_per_rank}});
-    for (const NotApplicable& pair : plan.not_applicable)
+    for (const NotApplicable& pair : plan.baselines.not_applicable)
         json["not_applicable"].push_back({{"partition", pair.partition},
                                           {"policy", pair.policy},
                                           {"why", pair.why},
@@ -191,10 +189,10 @@ std::string plan_json(const Request& request, const Plan& plan) {
     json["replicas"] = Writer::array();
     for (std::size_t r = 0; r < plan.replicas.size(); ++r)
         json["replicas"].push_back(replica_json(plan.replicas[r], r));
-    json["torch"] = torch_json(plan);
+    for (const TargetPlan& own : plan.targets) json[planner::target(own.target).folder] = target_json(plan, own);
     json["robustness"] = robustness_json(plan.robustness);
     json["choice"] = choice_json(plan.choice);
-    return json.dump(1) + "\n";
+    return json;
 }
 
 namespace {
@@ -232,10 +230,10 @@ std::string assignment_json(const Request& request, const Plan& plan) {
                     {{"id", request.samples[microbatch.samples[s]].id}, {"rows", {row, row + microbatch.lengths[s]}}});
                 row += microbatch.lengths[s];
             }
-            for (std::size_t c = 0; c < replica.candidate.units[m].size(); ++c)
-                for (std::size_t u = 0; u < replica.candidate.units[m][c].size(); ++u)
-                    units.push_back(unit_json(request, microbatch, replica.candidate.partition.chains[c],
-                                              replica.candidate.units[m][c][u], u));
+            for (std::size_t c = 0; c < replica.cut.units[m].size(); ++c)
+                for (std::size_t u = 0; u < replica.cut.units[m][c].size(); ++u)
+                    units.push_back(
+                        unit_json(request, microbatch, replica.cut.partition.chains[c], replica.cut.units[m][c][u], u));
             microbatches.push_back({{"microbatch", m},
                                     {"tokens", microbatch.tokens},
                                     {"loss_tokens", microbatch.loss_tokens},
@@ -258,7 +256,7 @@ Writer solution_answer(const Problem& problem, const search::Found& found) {
     return {{"problem", problem.name},
             {"makespan_ns", found.replay.makespan.count()},
             {"lower_bound_ns", found.bound.count()},
-            {"gap", search::relative_gap(found.replay.makespan, found.bound)},
+            {"gap", schedule::relative_gap(found.replay.makespan, found.bound)},
             {"strategy", found.strategy},
             {"stop_reason", name_of(found.stop_reason)},
             {"rounds", found.rounds},

@@ -1,12 +1,10 @@
 // The plan as text.
-#include "emit/plan/choice.hpp"
-#include "emit/plan/not_applicable.hpp"
-#include "emit/plan/shares.hpp"
+#include "emit/plan/parts.hpp"
 #include "emit/report/report_parts.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emit/picture.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
-#include "pipeweaver/search/bounds.hpp"
+#include "pipeweaver/schedule/gap.hpp"
 
 #include <fmt/format.h>
 
@@ -28,30 +26,31 @@ std::string seconds(Duration time) { return fmt::format("{:.3f} s", static_cast<
 double fill(const Request& request) {
     std::int64_t tokens = 0;
     for (const auto& microbatch : request.microbatches) tokens += microbatch.tokens;
-    return static_cast<double>(tokens) / static_cast<double>(request.model.microbatch_tokens) /
+    return static_cast<double>(tokens) / static_cast<double>(request.setup->model.microbatch_tokens) /
            static_cast<double>(request.microbatches.size());
 }
 
-std::string heading(const Request& request, const Plan& plan) {
+std::string plan_heading(const Request& request, const Plan& plan) {
     std::size_t items = 0;
     for (const auto& microbatch : request.microbatches) items += microbatch.items.size();
     return fmt::format(
         "{} on {} x {}, {}; {}: {} in {} ({} of their {} tokens), {}\n\n"
         "step {} = makespan {} + {} optimizer   MFU {} (model FLOPs, recomputation not counted, over bf16 peak)\n"
         "bound {} on the makespan{}, gap {}\n",
-        request.model.name, request.cluster.gpus, request.cluster.device, name_of(request.layout), request.batch,
-        plural(request.samples.size(), "sample"), plural(request.microbatches.size(), "microbatch"),
-        percent(fill(request)), request.model.microbatch_tokens, plural(items, "item"), seconds(plan.step),
-        seconds(plan.makespan), seconds(plan.step - plan.makespan), percent(plan.mfu), seconds(plan.lower_bound),
-        request.layout.dp > 1 ? fmt::format(" (the largest of {} replicas)", request.layout.dp) : "",
-        percent(search::relative_gap(plan.makespan, plan.lower_bound)));
+        request.setup->model.name, request.setup->cluster.gpus, request.setup->cluster.device,
+        name_of(request.setup->layout), request.batch, plural(request.samples.size(), "sample"),
+        plural(request.microbatches.size(), "microbatch"), percent(fill(request)),
+        request.setup->model.microbatch_tokens, plural(items, "item"), seconds(plan.step), seconds(plan.makespan),
+        seconds(plan.step - plan.makespan), percent(plan.mfu), seconds(plan.lower_bound),
+        request.setup->layout.dp > 1 ? fmt::format(" (the largest of {} replicas)", request.setup->layout.dp) : "",
+        percent(schedule::relative_gap(plan.makespan, plan.lower_bound)));
 }
 
 // Which of the plan's backwards are split, if any.
 std::string split(const Plan& plan) {
     std::ptrdiff_t all = 0, split = 0;
     for (const ReplicaPlan& replica : plan.replicas)
-        for (const Pair& pair : replica.candidate.step.problem.pairs) {
+        for (const Pair& pair : replica.cut.step.problem.pairs) {
             ++all;
             split += pair.weight ? 1 : 0;
         }
@@ -69,13 +68,14 @@ std::string schedules(const Plan& plan) {
                          Duration bound, Duration step) {
         const double versus = static_cast<double>(step.count()) / static_cast<double>(plan.step.count());
         text += fmt::format("{:<12} {:<14} {:>6} {:>10} {:>10} {:>8} {:>10} {:>7.3f}x\n", partition, policy, chunks,
-                            seconds(makespan), seconds(bound), percent(search::relative_gap(makespan, bound)),
+                            seconds(makespan), seconds(bound), percent(schedule::relative_gap(makespan, bound)),
                             seconds(step), versus);
     };
-    row(replica.candidate.partition.name, "plan", replica.candidate.partition.chunks_per_rank, plan.makespan,
-        plan.lower_bound, plan.step);
-    for (const Baseline& b : plan.baselines) row(b.partition, b.policy, b.chunks_per_rank, b.makespan, b.bound, b.step);
-    return text + not_applicable_text(not_applicable(plan.not_applicable));
+    row(replica.cut.partition.name, "plan", replica.cut.partition.chunks_per_rank, plan.makespan, plan.lower_bound,
+        plan.step);
+    for (const Baseline& b : plan.baselines.all)
+        row(b.partition, b.policy, b.chunks_per_rank, b.makespan, b.bound, b.step);
+    return text + not_applicable_text(not_applicable(plan.baselines.not_applicable));
 }
 
 std::string layouts(const std::optional<LayoutChoice>& choice) {
@@ -95,9 +95,9 @@ std::string layouts(const std::optional<LayoutChoice>& choice) {
     return text;
 }
 
-std::string replicas(const Request& request, const Plan& plan) {
+std::string replicas_text(const Request& request, const Plan& plan) {
     if (plan.replicas.size() == 1) return {};
-    const auto over_mean = [&](Duration load) { return percent(search::relative_gap(load, plan.loads.mean)); };
+    const auto over_mean = [&](Duration load) { return percent(schedule::relative_gap(load, plan.loads.mean)); };
     const bool balanced = request.sharing == partition::Sharing::balanced;
     std::string text = fmt::format("microbatches go to replicas {}: the largest load is {} above the mean",
                                    balanced ? "by cost" : "in turn", over_mean(plan.loads.largest));
@@ -114,11 +114,11 @@ std::size_t fullest_replica(const Plan& plan, std::size_t rank) {
 
 // Bytes of optimizer state that a GPU holds for a trained parameter.
 std::string optimizer_bytes(const Request& request) {
-    const auto& layout = request.layout;
+    const auto& layout = request.setup->layout;
     const auto bytes = [](std::int64_t copies) { return 12 / static_cast<double>(copies); };
     auto text =
         fmt::format("{:.3g} B optimizer (12 B / {})", bytes(layout.weight_copies()), layout.cp > 1 ? "(cp dp)" : "dp");
-    const auto& modules = request.model.modules;
+    const auto& modules = request.setup->model.modules;
     if (std::any_of(modules.begin(), modules.end(), [](const auto& m) { return m.architecture.moe.has_value(); }))
         text += fmt::format(", of experts {:.3g} B (12 B / {} copies)", bytes(layout.expert_copies()),
                             layout.expert_copies());
@@ -135,16 +135,16 @@ std::string memory(const Request& request, const Plan& plan) {
     for (std::size_t rank = 0; rank < plan.replicas.front().found.replay.peak.size(); ++rank) {
         const std::size_t number = fullest_replica(plan, rank);
         const ReplicaPlan& replica = plan.replicas[number];
-        const StaticMemory& fixed = replica.candidate.step.memory[rank];
+        const StaticMemory& fixed = replica.cut.step.memory[rank];
         const Bytes peak = replica.found.replay.peak[rank];
         text += fmt::format("{:<6} {:>11} {:>11} {:>12} {:>12}{}\n", rank, human(peak),
-                            human(*replica.candidate.step.problem.ranks[rank].capacity), human(fixed.total()),
+                            human(*replica.cut.step.problem.ranks[rank].capacity), human(fixed.total()),
                             human(peak - fixed.total()), several ? fmt::format(" {:>16}", number) : "");
     }
     return text;
 }
 
-std::string robustness(const Plan& plan) {
+std::string robustness_text(const Plan& plan) {
     if (!plan.robustness) return {};
     std::string text =
         fmt::format("if costs are wrong by their own error estimates ({} replays), schedules take of the plan's time\n",
@@ -164,8 +164,8 @@ std::string choice(const RobustChoice& choice) {
 
 double over(Duration a, Duration b) { return static_cast<double>(a.count()) / static_cast<double>(b.count()); }
 
-std::string torch(const Plan& plan) {
-    const TorchPlan& t = plan.torch;
+std::string torch_text(const Plan& plan) {
+    const TargetPlan& t = plan.target("torch-csv");
     if (!t.found.schedule) return fmt::format("\nPyTorch: no schedule: {}\n", t.why_not);
     const auto& p = t.padding;
     const double padding =
@@ -177,12 +177,12 @@ std::string torch(const Plan& plan) {
         "items "
         "({} of the items'\n"
         "positions are padding), recompute {}: makespan {}, {:.2f}x the plan's{}\n",
-        several ? ", of replica 0 alone" : "", t.candidate.partition.name, t.candidate.partition.chunks_per_rank,
-        t.candidate.partition.chunks_per_rank == 1 ? "" : "s", p.tokens, p.items, percent(padding),
-        name_of(t.recompute), seconds(makespan), over(makespan, plan.replicas.front().found.replay.makespan),
+        several ? ", of replica 0 alone" : "", t.cut.partition.name, t.cut.partition.chunks_per_rank,
+        t.cut.partition.chunks_per_rank == 1 ? "" : "s", p.tokens, p.items, percent(padding), name_of(t.recompute),
+        seconds(makespan), over(makespan, plan.replicas.front().found.replay.makespan),
         several ? " for this replica" : "");
     for (const std::string_view policy : {"1f1b", "interleaved"}) {
-        const TorchBaseline* best = t.best(policy);
+        const TargetBaseline* best = t.best(policy);
         if (best == nullptr) continue;
         text += fmt::format(
             "with the same padding {} takes {} ({}, {} chunk{} a rank, recompute {}), {:.2f}x this schedule\n", policy,
@@ -196,16 +196,16 @@ std::string torch(const Plan& plan) {
 
 std::string plan_table(const Request& request, const Plan& plan) {
     const ReplicaPlan& replica = plan.replicas[plan.slowest];
-    std::string text = heading(request, plan) + split(plan) + replicas(request, plan) + layouts(request.layout_choice) +
-                       schedules(plan) + memory(request, plan) + "\n" + shares_text(plan.shares) + robustness(plan) +
-                       choice(plan.choice);
-    for (const std::string& note : replica.candidate.partition.notes) text += fmt::format("{}\n", note);
-    for (const std::string& assumption : request.model.assumed) text += fmt::format("assumed: {}\n", assumption);
-    text += torch(plan);
+    std::string text = plan_heading(request, plan) + split(plan) + replicas_text(request, plan) +
+                       layouts(request.layout_choice) + schedules(plan) + memory(request, plan) + "\n" +
+                       shares_text(plan.shares) + robustness_text(plan) + choice(plan.choice);
+    for (const std::string& note : replica.cut.partition.notes) text += fmt::format("{}\n", note);
+    for (const std::string& assumption : request.setup->model.assumed) text += fmt::format("assumed: {}\n", assumption);
+    text += torch_text(plan);
     text += "\n";
     if (plan.replicas.size() > 1)
         text += fmt::format("replica {} of {}, the slowest: ", plan.slowest, plan.replicas.size());
-    return text + picture(Replayer(replica.candidate.step.problem), *replica.found.schedule, replica.found.replay);
+    return text + picture(Replayer(replica.cut.step.problem), *replica.found.schedule, replica.found.replay);
 }
 
 std::string solution_table(const Problem& problem, const search::Found& found) {
@@ -213,7 +213,7 @@ std::string solution_table(const Problem& problem, const search::Found& found) {
         "{}: {} tasks on {} ranks\nmakespan {}   bound {} ({})   gap {}\nfound by {}, {} after {} rounds and {} "
         "evaluations\n",
         problem.name, problem.tasks.size(), problem.ranks.size(), human(found.replay.makespan), human(found.bound),
-        found.bound_name, percent(search::relative_gap(found.replay.makespan, found.bound)), found.strategy,
+        found.bound_name, percent(schedule::relative_gap(found.replay.makespan, found.bound)), found.strategy,
         name_of(found.stop_reason), found.rounds, found.evaluations);
     for (std::size_t r = 0; r < problem.ranks.size(); ++r) {
         const auto& capacity = problem.ranks[r].capacity;

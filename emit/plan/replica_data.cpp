@@ -1,6 +1,6 @@
 // What a replica's action lists say beside the schedule: what stages are, loss weights, which rows go where.
-#include "emulator/operators/module_roles.hpp"
 #include "pipeweaver/emit/actions.hpp"
+#include "pipeweaver/workloads/module_roles.hpp"
 
 #include <algorithm>
 
@@ -63,8 +63,7 @@ public:
 
     double of(std::size_t r, std::size_t m, std::size_t chain, std::size_t unit) const {
         const ReplicaPlan& replica = plan_.replicas[r];
-        const double mine =
-            positions(replica.candidate.partition.chains[chain], replica.candidate.units[m][chain][unit]);
+        const double mine = positions(replica.cut.partition.chains[chain], replica.cut.units[m][chain][unit]);
         if (mine <= 0) return 0;
         if (tokens_ <= 0) return mine / all_;
         const auto& microbatch = request_.microbatches[replica.microbatches[m]];
@@ -72,12 +71,12 @@ public:
     }
 
 private:
-    static std::size_t last(const ReplicaPlan& replica) { return replica.candidate.partition.chains.size() - 1; }
+    static std::size_t last(const ReplicaPlan& replica) { return replica.cut.partition.chains.size() - 1; }
 
     static double of_microbatch(const ReplicaPlan& replica, std::size_t m, std::size_t chain) {
         double sum = 0;
-        for (const Unit& unit : replica.candidate.units[m][chain])
-            sum += positions(replica.candidate.partition.chains[chain], unit);
+        for (const Unit& unit : replica.cut.units[m][chain])
+            sum += positions(replica.cut.partition.chains[chain], unit);
         return sum;
     }
 
@@ -110,12 +109,12 @@ std::vector<Rows> slices_of(const workloads::Microbatch& microbatch, const Unit&
 
 ReplicaData replica_data(const Request& request, const Plan& plan, std::size_t replica) {
     const ReplicaPlan& mine = plan.replicas[replica];
-    const StepProblem& step = mine.candidate.step;
-    const auto& chains = mine.candidate.partition.chains;
-    ReplicaData data{replica, plan.replicas.size(), roles(chains, request.model), {}, {}};
+    const StepProblem& step = mine.cut.step;
+    const auto& chains = mine.cut.partition.chains;
+    ReplicaData data{replica, plan.replicas.size(), roles(chains, request.setup->model), {}, {}};
     const LossWeights weights(request, plan);
     const auto unit_of = [&](const Task& task, std::size_t t) -> const Unit& {
-        return mine.candidate.units[static_cast<std::size_t>(*task.microbatch)][step.chain[t]][step.unit[t]];
+        return mine.cut.units[static_cast<std::size_t>(*task.microbatch)][step.chain[t]][step.unit[t]];
     };
     for (std::size_t t = 0; t < step.problem.tasks.size(); ++t) {
         const Task& task = step.problem.tasks[t];
@@ -132,7 +131,7 @@ ReplicaData replica_data(const Request& request, const Plan& plan, std::size_t r
         const Unit& unit = unit_of(source, from);
         const auto module = last_parts(chains[step.chain[from]]).back().module;
         std::int64_t reduction = 1;
-        for (const auto& model_edge : request.model.edges)
+        for (const auto& model_edge : request.setup->model.edges)
             if (model_edge.from == module && model_edge.to == first_parts(chains[step.chain[to]]).front().module)
                 reduction = model_edge.token_reduction;
         data.slices[k] = slices_of(microbatch, unit, unit_of(step.problem.tasks[to], to), step.transfers[k].rows,

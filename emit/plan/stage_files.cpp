@@ -1,14 +1,10 @@
 #include "pipeweaver/emit/stage_files.hpp"
 
-#include "emit/plan/not_applicable.hpp"
-#include "emit/plan/problem_pair.hpp"
+#include "emit/plan/parts.hpp"
 #include "pipeweaver/base/text.hpp"
-#include "pipeweaver/emit/actions.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/emit/report.hpp"
-#include "pipeweaver/emit/torch_csv.hpp"
-#include "pipeweaver/emit/trace.hpp"
-#include "pipeweaver/search/bounds.hpp"
+#include "pipeweaver/schedule/gap.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -23,37 +19,32 @@ std::vector<FileToWrite> stage_files(const StageRequest& request, const StagePla
                                      const std::filesystem::path& folder) {
     std::vector<FileToWrite> files;
     const StageSchedule& best = plan.best;
-    add_pair(files, folder, best.problem, best.found);
-    files.push_back(
-        {folder / "trace.json.gz", chrome_trace(Replayer(best.problem), *best.found.schedule, best.found.replay)});
-    files.push_back({folder / "actions.json", actions(best.problem, *best.found.schedule)});
+    add_schedule(files, folder, "free", best.problem, best.found);
     files.push_back({folder / "report.html", report(request, plan)});
-    if (!plan.torch.found.schedule) return files;
-    auto torch = torch_csv(plan.torch.problem, *plan.torch.found.schedule);
-    files.push_back({folder / "torch/schedule.csv", std::move(torch.csv)});
-    files.push_back({folder / "torch/schedule.json", std::move(torch.schedule)});
-    add_pair(files, folder / "torch", plan.torch.problem, plan.torch.found);
+    if (plan.torch.found.schedule)
+        add_schedule(files, folder / planner::target("torch-csv").folder, "torch-csv", plan.torch.problem,
+                     plan.torch.found);
     return files;
 }
 
-std::string stage_json(const StagePlan& plan) {
+nlohmann::ordered_json stage_json(const StagePlan& plan) {
     using Json = nlohmann::ordered_json;
     Json answer = solution_answer(plan.best.problem, plan.best.found);
     answer["peak_bytes"] = Json::array();
     for (const Bytes peak : plan.best.found.replay.peak) answer["peak_bytes"].push_back(peak.count);
     answer["policies"] = Json::array();
-    for (const StagePolicy& one : plan.policies) {
+    for (const PolicyRun& one : plan.policies) {
         const Duration makespan = one.result.replay.makespan;
         if (one.result.schedule)
             answer["policies"].push_back({{"policy", one.policy},
                                           {"makespan_ns", makespan.count()},
-                                          {"gap", search::relative_gap(makespan, plan.best.found.bound)}});
+                                          {"gap", schedule::relative_gap(makespan, plan.best.found.bound)}});
         else
             answer["policies"].push_back({{"policy", one.policy}, {"why_not", one.result.why_not}});
     }
     const search::Found& torch = plan.torch.found;
     answer["torch"] = torch.schedule ? solution_answer(plan.torch.problem, torch) : Json{{"why_not", torch.why_not}};
-    return answer.dump();
+    return answer;
 }
 
 namespace {
@@ -64,16 +55,16 @@ std::string policies(const StagePlan& plan) {
         fmt::format("\n{:<14} {:>11} {:>11} {:>8} {:>8}\n", "schedule", "time", "bound", "gap", "vs plan");
     const auto row = [&](std::string_view name, Duration makespan) {
         text += fmt::format("{:<14} {:>11} {:>11} {:>6.1f} % {:>7.3f}x\n", name, human(makespan), human(best.bound),
-                            100 * search::relative_gap(makespan, best.bound),
+                            100 * schedule::relative_gap(makespan, best.bound),
                             static_cast<double>(makespan.count()) / static_cast<double>(best.replay.makespan.count()));
     };
     row("plan", best.replay.makespan);
-    for (const StagePolicy& one : plan.policies)
+    for (const PolicyRun& one : plan.policies)
         if (one.result.schedule) row(one.policy, one.result.replay.makespan);
     return text + not_applicable_text(not_applicable(plan.policies));
 }
 
-std::string torch(const StagePlan& plan) {
+std::string torch_text(const StagePlan& plan) {
     const search::Found& found = plan.torch.found;
     if (!found.schedule) return fmt::format("\nPyTorch: no schedule: {}\n", found.why_not);
     return fmt::format("\nPyTorch (torch/schedule.csv): makespan {}, {:.3f}x the plan's\n",
@@ -85,7 +76,7 @@ std::string torch(const StagePlan& plan) {
 }  // namespace
 
 std::string stage_table(const StagePlan& plan) {
-    return solution_table(plan.best.problem, plan.best.found) + policies(plan) + torch(plan);
+    return solution_table(plan.best.problem, plan.best.found) + policies(plan) + torch_text(plan);
 }
 
 }  // namespace pipeweaver::emit

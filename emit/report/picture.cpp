@@ -48,7 +48,7 @@ char shown(const Task& task, char module_letter) {
 }
 
 // What a rank does in one column.
-class Column {
+class PictureColumn {
 public:
     void add(char letter, std::int64_t time) {
         const auto place =
@@ -86,7 +86,7 @@ std::string picture(const Replayer& replayer, const Schedule& schedule, const Re
         1, (replay.makespan.count() + static_cast<std::int64_t>(columns) - 1) / static_cast<std::int64_t>(columns));
     std::string text = fmt::format("makespan {}, one column = {}\n", human(replay.makespan), human(Duration{width}));
     for (std::size_t r = 0; r < schedule.order.size(); ++r) {
-        std::vector<Column> row(columns);
+        std::vector<PictureColumn> row(columns);
         for (const TaskId id : schedule.order[r]) {
             const Task& task = problem.tasks[index(id)];
             const char letter = shown(task, letters.at(task.module));
@@ -98,7 +98,7 @@ std::string picture(const Replayer& replayer, const Schedule& schedule, const Re
             }
         }
         std::string letters_shown;
-        for (const Column& column : row) letters_shown += column.shown(width);
+        for (const PictureColumn& column : row) letters_shown += column.shown(width);
         text += fmt::format("rank {:<3}|{}|\n", r, letters_shown);
     }
     std::vector<std::string> legend;

@@ -22,7 +22,7 @@ std::string chain_name(const Baseline& baseline) {
 std::string asked(const Request& request) {
     std::size_t items = 0;
     for (const auto& microbatch : request.microbatches) items += microbatch.items.size();
-    return escape(fmt::format("{}. Batch {}: {} in {}, {}.", emulator::name_of(request.layout), request.batch,
+    return escape(fmt::format("{}. Batch {}: {} in {}, {}.", emulator::name_of(request.setup->layout), request.batch,
                               plural(request.samples.size(), "sample"),
                               plural(request.microbatches.size(), "microbatch"), plural(items, "item")));
 }
@@ -38,7 +38,7 @@ std::string fullest_rank(const Plan& plan) {
             replica = r;
             rank = k;
         }
-    const auto& limit = plan.replicas[replica].candidate.step.problem.ranks[rank].capacity;
+    const auto& limit = plan.replicas[replica].cut.step.problem.ranks[rank].capacity;
     const std::string where =
         plan.replicas.size() == 1 ? fmt::format("rank {}", rank) : fmt::format("replica {}, rank {}", replica, rank);
     return figure("fullest rank", human(most), limit ? fmt::format("{}, limit {}", where, human(*limit)) : where);
@@ -48,12 +48,12 @@ std::string figures(const Plan& plan) {
     std::string text =
         figure("step", human(plan.step),
                fmt::format("makespan {} + optimizer {}", human(plan.makespan), human(plan.step - plan.makespan)));
-    if (plan.best_chain) {
-        const Duration chain = plan.best_chain->baseline.step;
-        const bool chained = plan.best_chain->candidate.partition.chains.size() == 1;
-        text += figure(
-            chained ? "best 1F1B chain over plan" : "best 1F1B over plan", times(ratio(chain, plan.step)),
-            fmt::format("{}: step {} over {}", chain_name(plan.best_chain->baseline), human(chain), human(plan.step)));
+    if (plan.baselines.best_chain) {
+        const Duration chain = plan.baselines.best_chain->baseline.step;
+        const bool chained = plan.baselines.best_chain->cut.partition.chains.size() == 1;
+        text += figure(chained ? "best 1F1B chain over plan" : "best 1F1B over plan", times(ratio(chain, plan.step)),
+                       fmt::format("{}: step {} over {}", chain_name(plan.baselines.best_chain->baseline), human(chain),
+                                   human(plan.step)));
     }
     text += figure("MFU", percent(plan.mfu), "model FLOPs, recomputation not counted, over bf16 peak");
     text += gap_figure(plan.makespan, plan.lower_bound, "this partition and packing");
@@ -62,19 +62,20 @@ std::string figures(const Plan& plan) {
 
 std::vector<Drawn> drawn(const Plan& plan) {
     const ReplicaPlan& replica = plan.replicas[plan.slowest];
-    const auto& partition = replica.candidate.partition;
+    const auto& partition = replica.cut.partition;
     std::vector<Drawn> all{{"plan",
                             caption("Plan",
                                     fmt::format("{}, {} a rank", partition.name,
                                                 plural(static_cast<std::size_t>(partition.chunks_per_rank), "chunk")),
                                     replica.found.replay.makespan),
-                            &replica.candidate.step.problem, &*replica.found.schedule, &replica.found.replay}};
-    if (plan.best_chain)
+                            &replica.cut.step.problem, &*replica.found.schedule, &replica.found.replay}};
+    if (plan.baselines.best_chain)
         all.push_back(
             {"chain",
-             caption(plan.best_chain->candidate.partition.chains.size() == 1 ? "Best 1F1B chain" : "Best 1F1B",
-                     chain_name(plan.best_chain->baseline), plan.best_chain->replay.makespan),
-             &plan.best_chain->candidate.step.problem, &plan.best_chain->schedule, &plan.best_chain->replay});
+             caption(plan.baselines.best_chain->cut.partition.chains.size() == 1 ? "Best 1F1B chain" : "Best 1F1B",
+                     chain_name(plan.baselines.best_chain->baseline), plan.baselines.best_chain->replay.makespan),
+             &plan.baselines.best_chain->cut.step.problem, &plan.baselines.best_chain->schedule,
+             &plan.baselines.best_chain->replay});
     return all;
 }
 
@@ -85,11 +86,11 @@ std::string which(const Plan& plan) {
 
 // The pictures are of one replica, the ratio above them of every schedule's slowest.
 std::string which_chain(const Plan& plan) {
-    if (plan.replicas.size() == 1 || !plan.best_chain) return {};
+    if (plan.replicas.size() == 1 || !plan.baselines.best_chain) return {};
     return fmt::format(
         "The schedule below the plan runs the same replica's microbatches in {}; its own slowest replica takes {}, and "
         "that with the optimizer is what the main figures compare with the plan's step. ",
-        human(plan.best_chain->replay.makespan), human(plan.best_chain->baseline.makespan));
+        human(plan.baselines.best_chain->replay.makespan), human(plan.baselines.best_chain->baseline.makespan));
 }
 
 }  // namespace
@@ -98,8 +99,8 @@ std::string report(const Request& request, const Plan& plan) {
     const auto pictures = drawn(plan);
     Duration horizon{1};
     for (const Drawn& one : pictures) horizon = std::max(horizon, one.replay->makespan);
-    const std::string title =
-        escape(fmt::format("{} on {} x {}", request.model.name, request.cluster.gpus, request.cluster.device));
+    const std::string title = escape(fmt::format("{} on {} x {}", request.setup->model.name,
+                                                 request.setup->cluster.gpus, request.setup->cluster.device));
     Parts parts{{"plan", ""},
                 {"title", title},
                 {"asked", asked(request)},

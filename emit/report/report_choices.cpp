@@ -1,7 +1,7 @@
 // What was decided before any schedule was searched: the layout, and which replica takes which microbatches.
 #include "emit/report/report_parts.hpp"
 #include "pipeweaver/base/text.hpp"
-#include "pipeweaver/search/bounds.hpp"
+#include "pipeweaver/schedule/gap.hpp"
 
 #include <fmt/format.h>
 
@@ -32,7 +32,7 @@ std::string layout_row(const LayoutTried& one, Duration fastest, bool chosen) {
 
 std::string above_mean(Duration load, Duration mean) {
     if (mean == Duration{0}) return human(load);
-    return fmt::format("{}, {} above the mean", human(load), percent(search::relative_gap(load, mean)));
+    return fmt::format("{}, {} above the mean", human(load), percent(schedule::relative_gap(load, mean)));
 }
 
 }  // namespace
@@ -83,7 +83,7 @@ std::string replicas(const Request& request, const Plan& plan) {
             "<tr{}><th scope=\"row\">{}</th><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>"
             "<td class=\"n\">{}</td><td class=\"n\">{}</td></tr>\n",
             makespan == plan.makespan ? " class=\"best\"" : "", r, replica.microbatches.size(), tokens, items,
-            human(makespan), percent(search::relative_gap(makespan, replica.found.bound)));
+            human(makespan), percent(schedule::relative_gap(makespan, replica.found.bound)));
     }
     table += "</tbody></table></div>\n";
     return fact_table(facts) +

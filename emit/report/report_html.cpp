@@ -2,7 +2,7 @@
 #include "emit/report/report_parts.hpp"
 #include "pipeweaver/base/assert.hpp"
 #include "pipeweaver/base/text.hpp"
-#include "pipeweaver/search/bounds.hpp"
+#include "pipeweaver/schedule/gap.hpp"
 
 #include <fmt/format.h>
 
@@ -97,7 +97,7 @@ std::string figure(std::string_view name, std::string_view value, std::string_vi
 }
 
 std::string gap_figure(Duration found, Duration bound, std::string_view of) {
-    return figure("gap", percent(search::relative_gap(found, bound)),
+    return figure("gap", percent(schedule::relative_gap(found, bound)),
                   found == bound ? fmt::format("makespan {}, proven optimal for {}", human(found), of)
                                  : fmt::format("makespan {} over bound {} of {}", human(found), human(bound), of));
 }
@@ -119,7 +119,7 @@ std::string fact_table(const std::vector<std::string>& facts) {
 std::string found_fact(std::string_view name, const search::Found& found) {
     return fact(name, fmt::format("{}, gap {}; by {} in {} (ended by {}); bound {} ({}); signature {}",
                                   human(found.replay.makespan),
-                                  percent(search::relative_gap(found.replay.makespan, found.bound)), found.strategy,
+                                  percent(schedule::relative_gap(found.replay.makespan, found.bound)), found.strategy,
                                   plural(found.rounds, "round"), name_of(found.stop_reason), human(found.bound),
                                   found.bound_name, signature(*found.schedule, found.replay.makespan)));
 }

@@ -1,7 +1,7 @@
 // What the plan was made from: the batch, the model, the cluster, and every assumption.
 #include "emit/report/report_parts.hpp"
 #include "pipeweaver/base/text.hpp"
-#include "pipeweaver/search/bounds.hpp"
+#include "pipeweaver/schedule/gap.hpp"
 
 #include <fmt/format.h>
 
@@ -120,7 +120,7 @@ std::string costs_text(const std::optional<CostFile>& costs) {
 }
 
 std::string cluster_table(const Request& request, const emulator::InSituFactors& factors) {
-    const auto& cluster = request.cluster;
+    const auto& cluster = request.setup->cluster;
     const auto& device = workloads::device(cluster.device);
     return fact_table(
         {fact("cluster", cluster.name),
@@ -136,9 +136,10 @@ std::string cluster_table(const Request& request, const emulator::InSituFactors&
 }
 
 std::string search_table(const Request& request, const Plan& plan) {
-    std::vector<std::string> rows{fact("partitions compared", request.partition.empty() ? "all" : request.partition),
-                                  fact("seed", std::to_string(request.seed)),
-                                  fact("schedule wanted", request.for_torch ? "one that PyTorch runs" : "any")};
+    std::vector<std::string> rows{
+        fact("partitions compared", request.partition.empty() ? "all" : request.partition),
+        fact("seed", std::to_string(request.seed)),
+        fact("schedule wanted", (request.target == "torch-csv") ? "one that PyTorch runs" : "any")};
     for (std::size_t r = 0; r < plan.replicas.size(); ++r) {
         const std::string name = plan.replicas.size() == 1 ? "found" : fmt::format("replica {}", r);
         rows.push_back(found_fact(name, plan.replicas[r].found));
@@ -148,7 +149,7 @@ std::string search_table(const Request& request, const Plan& plan) {
 
 // Those of the model, and of the data set that the samples were drawn from ("NAME (seed 1)").
 std::vector<std::string> assumptions(const Request& request) {
-    std::vector<std::string> all = request.model.assumed;
+    std::vector<std::string> all = request.setup->model.assumed;
     for (const auto& set : workloads::datasets())
         if (set.assumed && request.batch.starts_with(set.name + " "))
             all.push_back(fmt::format("sizes of the samples of {}: {}", set.name, set.about));
@@ -165,7 +166,7 @@ std::string batch(const Request& request, const Plan& plan) {
 }
 
 std::string torch(const Plan& plan) {
-    const TorchPlan& torch = plan.torch;
+    const TargetPlan& torch = plan.target("torch-csv");
     if (!torch.found.schedule) return fmt::format("<p>There is no such schedule: {}</p>\n", escape(torch.why_not));
     const auto& padding = torch.padding;
     const auto padded = [](std::int64_t real, std::int64_t whole) {
@@ -175,9 +176,8 @@ std::string torch(const Plan& plan) {
     const Duration makespan = torch.found.replay.makespan;
     std::vector<std::string> facts{
         fact("schedule", several ? "torch/schedule.csv, of replica 0 alone" : "torch/schedule.csv"),
-        fact("partition",
-             fmt::format("{} in one chain, {} a rank", torch.candidate.partition.name,
-                         plural(static_cast<std::size_t>(torch.candidate.partition.chunks_per_rank), "chunk"))),
+        fact("partition", fmt::format("{} in one chain, {} a rank", torch.cut.partition.name,
+                                      plural(static_cast<std::size_t>(torch.cut.partition.chunks_per_rank), "chunk"))),
         fact("every microbatch padded to",
              fmt::format("{} tokens ({} padding), {} ({} of their positions padding)", padding.tokens,
                          padded(padding.real_tokens, padding.padded_tokens),
@@ -187,9 +187,9 @@ std::string torch(const Plan& plan) {
         fact("makespan", fmt::format("{}, {} the plan's{}", human(makespan),
                                      times(ratio(makespan, plan.replicas.front().found.replay.makespan)),
                                      several ? " for this replica" : "")),
-        fact("gap", percent(search::relative_gap(makespan, torch.found.bound)))};
+        fact("gap", percent(schedule::relative_gap(makespan, torch.found.bound)))};
     for (const std::string_view policy : {"1f1b", "interleaved"})
-        if (const TorchBaseline* best = torch.best(policy))
+        if (const TargetBaseline* best = torch.best(policy))
             facts.push_back(
                 fact(fmt::format("{} with the same padding", policy),
                      fmt::format("{}, {} this schedule ({}, {} a rank, recompute {})", human(best->makespan),
@@ -201,20 +201,21 @@ std::string torch(const Plan& plan) {
 
 std::string inputs(const Request& request, const Plan& plan) {
     const auto assumed = assumptions(request);
-    const auto& notes = plan.replicas.front().candidate.partition.notes;
+    const auto& notes = plan.replicas.front().cut.partition.notes;
     std::string html =
         heading("Assumed") + (assumed.empty() ? "<p>Model and batch name no assumption.</p>\n" : list(assumed));
     if (!notes.empty()) html += heading("What decided the partition") + list(notes);
     html += heading("Batch") +
-            fact_table({fact("from", request.batch),
-                        fact("tokens of a microbatch, at most", std::to_string(request.model.microbatch_tokens))});
+            fact_table({fact("from", request.batch), fact("tokens of a microbatch, at most",
+                                                          std::to_string(request.setup->model.microbatch_tokens))});
     html += heading("Search") + search_table(request, plan);
-    html += heading("Model") + "<div class=\"wide\">" + modules_table(request.model) + "</div>";
-    html += sources_table(request.model);
+    html += heading("Model") + "<div class=\"wide\">" + modules_table(request.setup->model) + "</div>";
+    html += sources_table(request.setup->model);
     html += heading("Cluster") + cluster_table(request, plan.in_situ);
     html += heading("Files to plan this again");
-    html += folded("model file", fmt::format("<pre>{}</pre>\n", escape(to_json(request.model))), false);
-    return html + folded("cluster file", fmt::format("<pre>{}</pre>\n", escape(to_json(request.cluster))), false);
+    html += folded("model file", fmt::format("<pre>{}</pre>\n", escape(to_json(request.setup->model))), false);
+    return html +
+           folded("cluster file", fmt::format("<pre>{}</pre>\n", escape(to_json(request.setup->cluster))), false);
 }
 
 }  // namespace pipeweaver::emit::report_parts

@@ -11,10 +11,14 @@
 
 namespace pipeweaver::emit::report_parts {
 
+/// An SVG on the axis of time or of rounds has this many units for the whole and stretches to the width there is.
+inline constexpr std::int64_t axis_units = 1'000'000;
+inline constexpr double last_label = 94;  ///< per cent: further right a mark's label would be cut off
+
 /// The template's names and what stands in their place.
 using Parts = std::map<std::string, std::string, std::less<>>;
 
-/// emit/report_template.html with each {{name}} replaced, once: what a part contains is not looked at again. What
+/// emit/report/report_template.html with each {{name}} replaced, once: what a part contains is not looked at again. What
 /// stands between {{#name}} and {{/name}} is left out where `parts` has no such name.
 [[nodiscard]] std::string filled_page(const Parts& parts);
 

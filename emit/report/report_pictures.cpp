@@ -2,6 +2,7 @@
 // width the page has; vertically a unit is a pixel. Texts are HTML beside the pictures, so they are never stretched.
 #include "emit/report/report_parts.hpp"
 #include "pipeweaver/base/text.hpp"
+#include "pipeweaver/schedule/memory.hpp"
 
 #include <fmt/format.h>
 
@@ -15,12 +16,10 @@ using namespace emulator;
 
 namespace {
 
-constexpr std::int64_t axis_units = 1'000'000;
 constexpr int rank_height = 24, bar_height = 20;
 constexpr int memory_height = 52;
-constexpr double last_label = 94;       // per cent: further right a mark's label would be cut off
-constexpr std::size_t colors = 6;       // of modules, in the template
-constexpr std::size_t dense_row = 400;  // bars of a rank above which lines between them would hide them
+constexpr std::size_t module_colors = 6;  // of modules, in the template
+constexpr std::size_t dense_row = 400;    // bars of a rank above which lines between them would hide them
 
 std::int64_t on_axis(Duration time, Duration horizon) {
     return std::llround(static_cast<double>(time.count()) * static_cast<double>(axis_units) /
@@ -90,7 +89,7 @@ public:
         if (place == entries_.end()) entries_.push_back({modules, {}});
         auto& kinds = entries_[number].kinds;
         if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) kinds.push_back(kind);
-        return number % colors;
+        return number % module_colors;
     }
 
     std::string html() const {
@@ -103,7 +102,7 @@ public:
                 html += fmt::format(
                     "<li><svg class=\"swatch\" viewBox=\"0 0 14 14\"><rect class=\"m{} {}\" width=\"14\" "
                     "height=\"14\"/></svg>{} {}</li>",
-                    i % colors, letter(kind), escape(entries_[i].modules), name(kind));
+                    i % module_colors, letter(kind), escape(entries_[i].modules), name(kind));
             }
         return html + "</ul>\n";
     }
@@ -196,16 +195,13 @@ std::string rank_labels(std::size_t ranks) {
 // Memory of a rank as it changes: (time, bytes from then on).
 std::vector<std::pair<Duration, Bytes>> memory_of(const Drawn& drawn, const std::vector<TaskCost>& costs,
                                                   std::size_t r) {
-    Bytes used = drawn.problem->ranks[r].base;
-    std::vector<std::pair<Duration, Bytes>> steps{{Duration{0}, used}};
-    for (const TaskId id : drawn.schedule->order[r]) {
-        const TaskCost& cost = costs[index(id)];
-        const Duration start = drawn.replay->start[index(id)];
-        used += cost.acquire;
-        steps.emplace_back(start, used);
-        used -= cost.release;
-        steps.emplace_back(start + cost.duration, used);
-    }
+    const Rank& rank = drawn.problem->ranks[r];
+    std::vector<std::pair<Duration, Bytes>> steps{{Duration{0}, rank.base}};
+    walk_memory(rank, drawn.schedule->order[r], costs, [&](TaskId task, Bytes during, Bytes after) {
+        const Duration start = drawn.replay->start[index(task)];
+        steps.emplace_back(start, during);
+        steps.emplace_back(start + costs[index(task)].duration, after);
+    });
     return steps;
 }
 

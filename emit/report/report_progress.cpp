@@ -4,7 +4,7 @@
 // lies at log(1 + r).
 #include "emit/report/report_parts.hpp"
 #include "pipeweaver/base/text.hpp"
-#include "pipeweaver/search/bounds.hpp"
+#include "pipeweaver/schedule/gap.hpp"
 
 #include <fmt/format.h>
 
@@ -18,13 +18,11 @@ using search::Improvement;
 
 namespace {
 
-constexpr double axis_units = 1'000'000;
 constexpr double height = 180, margin = 14;  // pixels
 constexpr double label_distance = 17;
-constexpr std::size_t colors = 7;
-constexpr double last_label = 94;  // per cent
+constexpr std::size_t finder_colors = 7;
 
-double gap(const Improvement& one) { return search::relative_gap(one.best, one.bound); }
+double gap(const Improvement& one) { return schedule::relative_gap(one.best, one.bound); }
 
 // What found improvements, in the order of the first.
 std::vector<std::string> finders(const Found& found) {
@@ -35,7 +33,7 @@ std::vector<std::string> finders(const Found& found) {
 }
 
 std::size_t color(const std::vector<std::string>& finders, const std::string& name) {
-    return static_cast<std::size_t>(std::find(finders.begin(), finders.end(), name) - finders.begin()) % colors;
+    return static_cast<std::size_t>(std::find(finders.begin(), finders.end(), name) - finders.begin()) % finder_colors;
 }
 
 // Places on the picture.
@@ -47,7 +45,7 @@ public:
           span_(std::max(Duration{1}, found.history.front().best - low_)) {}
 
     double part(std::uint64_t round) const { return std::log1p(static_cast<double>(round)) / rounds_; }
-    std::int64_t x(std::uint64_t round) const { return std::llround(axis_units * part(round)); }
+    std::int64_t x(std::uint64_t round) const { return std::llround(static_cast<double>(axis_units) * part(round)); }
     double y(Duration time) const { return height - margin - (height - 2 * margin) * ratio(time - low_, span_); }
 
 private:
@@ -61,7 +59,7 @@ std::string steps(const Axes& axes, const Found& found, Duration Improvement::*v
     for (const Improvement& one : found.history)
         line += fmt::format("{}{}{}{:.2f}", line.empty() ? "M" : "H", axes.x(one.rounds), line.empty() ? " " : "V",
                             axes.y(one.*value));
-    return line + fmt::format("H{:.0f}", axis_units);
+    return line + fmt::format("H{}", axis_units);
 }
 
 // The same backwards, to close an area.
@@ -120,7 +118,7 @@ std::string round_marks(const Axes& axes, std::uint64_t rounds) {
 std::string picture(const Found& found, const std::vector<std::string>& names) {
     const Axes axes(found);
     const std::string svg = fmt::format(
-        "<svg viewBox=\"0 0 {:.0f} {:.0f}\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"best makespan and "
+        "<svg viewBox=\"0 0 {} {:.0f}\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"best makespan and "
         "bound over {}; the tables below have the figures\"><path class=\"gap\" d=\"{}{}Z\"/><path class=\"bound\" "
         "d=\"{}\"/><path class=\"known\" d=\"{}\"/>{}</svg>",
         axis_units, height, plural(found.rounds, "round"), steps(axes, found, &Improvement::best),

@@ -1,10 +1,9 @@
 // The report's tables of results: every (partition, policy), where the time goes, what the costs rest on,
 // whether the plan wins under wrong costs.
-#include "emit/plan/choice.hpp"
-#include "emit/plan/not_applicable.hpp"
+#include "emit/plan/parts.hpp"
 #include "emit/report/report_parts.hpp"
 #include "pipeweaver/base/text.hpp"
-#include "pipeweaver/search/bounds.hpp"
+#include "pipeweaver/schedule/gap.hpp"
 
 #include <fmt/format.h>
 
@@ -43,7 +42,7 @@ using RankTime = std::array<Duration, parts>;
 // The slowest replica over the whole step. What a memory mode adds to a task is recomputation.
 std::vector<RankTime> rank_times(const Plan& plan) {
     const ReplicaPlan& replica = plan.replicas[plan.slowest];
-    const StepProblem& step = replica.candidate.step;
+    const StepProblem& step = replica.cut.step;
     const auto costs = Replayer(step.problem).costs(replica.found.schedule->mode);
     std::vector<RankTime> ranks(step.problem.ranks.size(), RankTime{});
     for (std::size_t i = 0; i < step.problem.tasks.size(); ++i) {
@@ -87,13 +86,13 @@ std::string not_applicable_list(const std::vector<std::string>& lines) {
 }
 
 std::string pair_table(const Plan& plan) {
-    const auto& partition = plan.replicas.front().candidate.partition;
+    const auto& partition = plan.replicas.front().cut.partition;
     const auto row = [&](const Baseline& pair, bool best) {
         return compared_row({{pair.partition, pair.policy},
                              pair.chunks_per_rank,
                              pair.makespan,
                              pair.bound,
-                             search::relative_gap(pair.makespan, pair.bound),
+                             schedule::relative_gap(pair.makespan, pair.bound),
                              pair.step},
                             plan.step, best);
     };
@@ -102,11 +101,11 @@ std::string pair_table(const Plan& plan) {
         "<th class=\"n\">makespan</th><th class=\"n\">bound</th><th class=\"n\">gap</th><th class=\"n\">step</th>"
         "<th class=\"n\">over plan</th></tr></thead><tbody>\n";
     html += row({partition.name, partition.chunks_per_rank, "plan", plan.makespan, plan.lower_bound, plan.step}, true);
-    auto sorted = plan.baselines;
+    auto sorted = plan.baselines.all;
     std::stable_sort(sorted.begin(), sorted.end(),
                      [](const Baseline& a, const Baseline& b) { return a.makespan < b.makespan; });
     for (const Baseline& pair : sorted) html += row(pair, false);
-    return html + "</tbody></table>\n" + not_applicable_list(not_applicable(plan.not_applicable));
+    return html + "</tbody></table>\n" + not_applicable_list(not_applicable(plan.baselines.not_applicable));
 }
 
 std::string time_of_ranks(const std::vector<TimePart>& all, Duration whole) {

@@ -1,9 +1,9 @@
 // report.html of a plan from measured stage times: the same template without what such a plan does not know.
-#include "emit/plan/not_applicable.hpp"
+#include "emit/plan/parts.hpp"
 #include "emit/report/report_parts.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emit/report.hpp"
-#include "pipeweaver/search/bounds.hpp"
+#include "pipeweaver/schedule/gap.hpp"
 
 #include <fmt/format.h>
 
@@ -24,9 +24,9 @@ std::string file_name(const StageRequest& request) {
 }
 
 // What the plan is pictured beside.
-const StagePolicy* fastest_policy(const StagePlan& plan) {
-    const StagePolicy* fastest = nullptr;
-    for (const StagePolicy& one : plan.policies)
+const PolicyRun* fastest_policy(const StagePlan& plan) {
+    const PolicyRun* fastest = nullptr;
+    for (const PolicyRun& one : plan.policies)
         if (one.result.schedule && (fastest == nullptr || one.result.replay.makespan < fastest->result.replay.makespan))
             fastest = &one;
     return fastest;
@@ -47,7 +47,9 @@ std::string asked(const StageRequest& request) {
                               limits(request), file_name(request)));
 }
 
-enum Part : std::size_t { forward, backward, weight, waiting, parts };
+struct StageParts {
+    enum : std::size_t { forward, backward, weight, waiting };
+};
 
 std::vector<TimePart> rank_times(const StagePlan& plan) {
     const Problem& problem = plan.best.problem;
@@ -55,19 +57,19 @@ std::vector<TimePart> rank_times(const StagePlan& plan) {
     std::vector<TimePart> all{
         {"forward", 0, none}, {"backward", 1, none}, {"weight gradient", 3, none}, {"waiting", waiting_color, none}};
     const Duration makespan = plan.best.found.replay.makespan;
-    all[waiting].ranks.assign(none.size(), makespan);
+    all[StageParts::waiting].ranks.assign(none.size(), makespan);
     for (const Task& task : problem.tasks) {
-        const Part part = task.kind == TaskKind::forward           ? forward
-                          : task.kind == TaskKind::weight_gradient ? weight
-                                                                   : backward;
+        const std::size_t part = task.kind == TaskKind::forward           ? StageParts::forward
+                                 : task.kind == TaskKind::weight_gradient ? StageParts::weight
+                                                                          : StageParts::backward;
         all[part].ranks[index(task.rank)] += task.duration;
-        all[waiting].ranks[index(task.rank)] -= task.duration;
+        all[StageParts::waiting].ranks[index(task.rank)] -= task.duration;
     }
     return all;
 }
 
 std::string waiting_figure(const StagePlan& plan) {
-    const auto all = rank_times(plan)[waiting].ranks;
+    const auto all = rank_times(plan)[StageParts::waiting].ranks;
     Duration sum{};
     for (const Duration time : all) sum += time;
     const auto most = std::max_element(all.begin(), all.end());
@@ -92,7 +94,7 @@ std::string figures(const StageRequest& request, const StagePlan& plan) {
         "step", human(found.replay.makespan),
         fmt::format("{}; found by {}", request.options.for_torch ? "a schedule that PyTorch runs" : "any schedule",
                     found.strategy));
-    if (const StagePolicy* known = fastest_policy(plan))
+    if (const PolicyRun* known = fastest_policy(plan))
         text +=
             figure("best known schedule over plan", times(ratio(known->result.replay.makespan, found.replay.makespan)),
                    fmt::format("{} in {}", known->policy, human(known->result.replay.makespan)));
@@ -115,7 +117,7 @@ std::vector<Drawn> drawn(const StagePlan& plan) {
     const auto groups = chunks(problem);
     std::vector<Drawn> all{{"plan", caption("Plan", plan.best.found.strategy, plan.best.found.replay.makespan),
                             &problem, &*plan.best.found.schedule, &plan.best.found.replay, groups}};
-    if (const StagePolicy* known = fastest_policy(plan))
+    if (const PolicyRun* known = fastest_policy(plan))
         all.push_back({"chain", caption("Best known schedule", known->policy, known->result.replay.makespan), &problem,
                        &*known->result.schedule, &known->result.replay, groups});
     return all;
@@ -125,20 +127,20 @@ std::string schedules(const StagePlan& plan) {
     const search::Found& best = plan.best.found;
     const Duration makespan = best.replay.makespan;
     const auto row = [&](std::string_view name, Duration time) {
-        return compared_row({{std::string(name)}, {}, time, best.bound, search::relative_gap(time, best.bound)},
+        return compared_row({{std::string(name)}, {}, time, best.bound, schedule::relative_gap(time, best.bound)},
                             makespan, name == "plan");
     };
     std::string html =
         "<table class=\"pairs\"><thead><tr><th>schedule</th><th class=\"n\">step</th><th class=\"n\">bound</th>"
         "<th class=\"n\">gap</th><th class=\"n\">over plan</th></tr></thead><tbody>\n" +
         row("plan", makespan);
-    std::vector<const StagePolicy*> sorted;
-    for (const StagePolicy& one : plan.policies)
+    std::vector<const PolicyRun*> sorted;
+    for (const PolicyRun& one : plan.policies)
         if (one.result.schedule) sorted.push_back(&one);
-    std::stable_sort(sorted.begin(), sorted.end(), [](const StagePolicy* a, const StagePolicy* b) {
+    std::stable_sort(sorted.begin(), sorted.end(), [](const PolicyRun* a, const PolicyRun* b) {
         return a->result.replay.makespan < b->result.replay.makespan;
     });
-    for (const StagePolicy* one : sorted) html += row(one->policy, one->result.replay.makespan);
+    for (const PolicyRun* one : sorted) html += row(one->policy, one->result.replay.makespan);
     return html + "</tbody></table>\n" + not_applicable_list(not_applicable(plan.policies));
 }
 
@@ -149,7 +151,7 @@ std::string torch(const StagePlan& plan) {
         {fact("schedule", "torch/schedule.csv"),
          fact("makespan", fmt::format("{}, {} the plan's", human(found.replay.makespan),
                                       times(ratio(found.replay.makespan, plan.best.found.replay.makespan)))),
-         fact("gap", percent(search::relative_gap(found.replay.makespan, found.bound)))});
+         fact("gap", percent(schedule::relative_gap(found.replay.makespan, found.bound)))});
 }
 
 std::string stage_table(const StageTable& table) {

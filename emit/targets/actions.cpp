@@ -1,9 +1,9 @@
+// Action lists from a schedule.
 #include "pipeweaver/emit/actions.hpp"
 
 #include "pipeweaver/base/error.hpp"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <map>
@@ -14,7 +14,6 @@ namespace pipeweaver::emit {
 
 using namespace schedule;
 using namespace emulator;
-using Writer = nlohmann::ordered_json;
 
 namespace {
 
@@ -38,12 +37,7 @@ std::vector<std::vector<std::size_t>> transfers_by(const StepProblem& step, bool
     return by;
 }
 
-Writer place_of(const Task& task) {
-    return {{"stage", *task.stage}, {"microbatch", *task.microbatch}, {"item", *task.item}};
-}
-
-using Place = std::tuple<std::int64_t, std::int64_t, std::int64_t>;
-Place key_of(const Task& task) { return {*task.stage, *task.microbatch, *task.item}; }
+Pass pass_of(const Task& task) { return {*task.stage, *task.microbatch, *task.item}; }
 
 bool is_forward(const Task& task) { return task.kind == TaskKind::forward; }
 
@@ -53,8 +47,8 @@ struct Tables {
         if (roles.empty()) guess_roles();
         for (std::size_t t = 0; t < step.transfers.size(); ++t) {
             const auto [from, to] = ends(t);
-            by_ends[{key_of(from), key_of(to)}] = t;
-            if (is_forward(from)) taken.insert(key_of(from));
+            by_ends[{pass_of(from), pass_of(to)}] = t;
+            if (is_forward(from)) taken.insert(pass_of(from));
         }
     }
 
@@ -66,18 +60,18 @@ struct Tables {
     // The tensor that goes the other way: an activation's gradient, a gradient's activation.
     std::optional<std::size_t> opposite(std::size_t transfer) const {
         const auto [from, to] = ends(transfer);
-        const auto found = by_ends.find({key_of(to), key_of(from)});
+        const auto found = by_ends.find({pass_of(to), pass_of(from)});
         return found == by_ends.end() ? std::nullopt : std::optional(found->second);
     }
 
-    bool has_loss(const Task& task) const { return is_forward(task) && !taken.contains(key_of(task)); }
+    bool has_loss(const Task& task) const { return is_forward(task) && !taken.contains(pass_of(task)); }
 
     const std::string& chain(const Task& task) const { return roles[static_cast<std::size_t>(*task.stage)].chain; }
 
     const StepProblem& step;
     std::vector<StageRole> roles;
-    std::map<std::pair<Place, Place>, std::size_t> by_ends;
-    std::set<Place> taken;
+    std::map<std::pair<Pass, Pass>, std::size_t> by_ends;
+    std::set<Pass> taken;
 
 private:
     void guess_roles() {
@@ -90,65 +84,45 @@ private:
     }
 };
 
-Writer stage_json(const Stage& stage, const StageRole& role) {
-    Writer parts = Writer::array();
-    for (std::size_t k = 0; k < stage.parts.size(); ++k) {
-        const StagePart& part = stage.parts[k];
-        Writer entry{{"module", part.module}};
-        if (part.first_layer) entry["first_layer"] = *part.first_layer;
-        if (part.layers) entry["layers"] = *part.layers;
-        entry["trainable"] = role.parts_trained.empty() || role.parts_trained[k];
-        parts.push_back(std::move(entry));
-    }
-    return {{"stage", stage.stage},      {"rank", index(stage.rank)}, {"chain", role.chain},
-            {"trainable", role.trained}, {"gradient", role.gradient}, {"reads_batch", role.reads_batch},
-            {"inputs", role.inputs},     {"parts", std::move(parts)}};
+ActionStage stage_of(const Stage& stage, StageRole role) {
+    if (role.parts_trained.empty()) role.parts_trained.assign(stage.parts.size(), true);
+    return {stage.stage, index(stage.rank), stage.parts, std::move(role)};
 }
 
-Writer tensor_json(const Tables& tables, std::size_t t, const ReplicaData& data) {
+ActionTensor tensor_of(const Tables& tables, std::size_t t, const ReplicaData& data) {
     const Transfer& transfer = tables.step.transfers[t];
     const auto [from, to] = tables.ends(t);
-    const auto other = tables.opposite(t);
-    Writer tensor{{"tensor", t},
-                  {"kind", is_forward(from) ? "activation" : "gradient"},
-                  {"from", place_of(from)},
-                  {"to", place_of(to)},
-                  {"shape", transfer.rows < 0 ? Writer(nullptr) : Writer{transfer.rows, transfer.columns}}};
-    if (!is_forward(from)) {
-        if (!other)
-            fail(ErrorKind::limit, "{}: a gradient goes from '{}' to '{}', but no activation the other way",
-                 tables.step.problem.name, from.label, to.label);
-        tensor["of"] = *other;
-    } else {
-        tensor["gradient"] = other ? Writer(*other) : Writer(nullptr);
-        tensor["join"] = tables.chain(from) == tables.chain(to) ? "previous" : "item";
-        if (t < data.slices.size() && !data.slices[t].empty()) tensor["slices"] = data.slices[t];
+    ActionTensor tensor;
+    tensor.gradient = !is_forward(from);
+    tensor.from = pass_of(from);
+    tensor.to = pass_of(to);
+    tensor.reverse = tables.opposite(t);
+    if (transfer.rows >= 0) {
+        tensor.shape = {transfer.rows, transfer.columns};
+        tensor.per_gpu = transfer.message;
     }
-    tensor["dtype"] = "bf16";
-    if (transfer.rows >= 0) tensor["bytes_per_gpu"] = transfer.message.count;
+    if (!tensor.gradient) {
+        tensor.by_item = tables.chain(from) != tables.chain(to);
+        if (t < data.slices.size()) tensor.slices = data.slices[t];
+    } else if (!tensor.reverse) {
+        fail(ErrorKind::limit, "{}: a gradient goes from '{}' to '{}', but no activation the other way",
+             tables.step.problem.name, from.label, to.label);
+    }
     return tensor;
 }
 
-Writer compute(const Tables& tables, std::size_t task, std::string_view recompute, const ReplicaData& data) {
+Compute compute(const Tables& tables, std::size_t task, Recompute recompute, const ReplicaData& data) {
     const Task& t = tables.step.problem.tasks[task];
-    Writer action{{"op", std::string(1, letter(t.kind))}, {"task", task}};
-    action.update(place_of(t));
-    action["module"] = t.module;
-    if (t.kind != TaskKind::weight_gradient) action["recompute"] = recompute;
-    if (tables.has_loss(t)) action["loss_weight"] = data.loss_weight.empty() ? 1.0 : data.loss_weight[task];
+    Compute action{t.kind, task, pass_of(t), t.module, recompute, {}};
+    if (tables.has_loss(t)) action.loss_weight = data.loss_weight.empty() ? 1.0 : data.loss_weight[task];
     return action;
 }
 
-Writer message(std::string_view op, std::size_t tensor, std::optional<std::size_t> peer) {
-    Writer action{{"op", op}, {"tensor", tensor}};
-    if (peer) {
-        action["peer"] = *peer;
-        action["tag"] = tensor;
-    }
-    return action;
+Message message(Message::Op op, std::size_t tensor, std::size_t peer) {
+    return {op, tensor, peer, static_cast<std::int64_t>(tensor)};
 }
 
-// Per rank: the task behind which its gradients are complete; nothing: it has no trained stage with a backward.
+// Per rank: the task after which its gradients are complete; none: it has no trained stage with a backward.
 std::vector<std::optional<std::size_t>> last_backwards(const Tables& tables, const std::vector<std::size_t>& order) {
     const Problem& problem = tables.step.problem;
     std::vector<std::optional<std::size_t>> last(problem.ranks.size());
@@ -159,94 +133,81 @@ std::vector<std::optional<std::size_t>> last_backwards(const Tables& tables, con
     return last;
 }
 
-Writer reduce(const Tables& tables, std::size_t rank) {
-    Writer stages = Writer::array();
+Reduce reduce(const Tables& tables, std::size_t rank) {
+    Reduce action;
     for (std::size_t s = 0; s < tables.roles.size(); ++s)
         if (index(tables.step.problem.stages[s].rank) == rank && tables.roles[s].trained)
-            stages.push_back(tables.step.problem.stages[s].stage);
-    return {{"op", "reduce"}, {"stages", std::move(stages)}};
+            action.stages.push_back(tables.step.problem.stages[s].stage);
+    return action;
 }
 
-std::string lines(const std::vector<std::string>& entries) {
-    return entries.empty() ? "[]" : fmt::format("[\n{}\n]", fmt::join(entries, ",\n"));
-}
-
-std::vector<std::vector<std::string>> rows_of(const Tables& tables, const Schedule& schedule, const Replay& replay,
-                                              const std::vector<Recompute>& modes, const ReplicaData& data) {
+std::vector<std::vector<Action>> lists_of(const Tables& tables, const Schedule& schedule, const Replay& replay,
+                                          const std::vector<Recompute>& modes, const ReplicaData& data) {
     const StepProblem& step = tables.step;
     const Problem& problem = step.problem;
     const Replayer replayer(problem);
     const auto sent = transfers_by(step, true), received = transfers_by(step, false);
     const auto order = by_start(replay, problem);
     const auto last = last_backwards(tables, order);
-    std::vector<std::vector<std::string>> rows(problem.ranks.size());
-    for (std::size_t r = 0; r < rows.size(); ++r)
-        if (const auto none = reduce(tables, r); !last[r] && !none["stages"].empty()) rows[r].push_back(none.dump());
+    std::vector<std::vector<Action>> lists(problem.ranks.size());
+    for (std::size_t r = 0; r < lists.size(); ++r)
+        if (Reduce none = reduce(tables, r); !last[r] && !none.stages.empty()) lists[r].emplace_back(std::move(none));
     for (const std::size_t task : order) {
         const std::size_t rank = index(problem.tasks[task].rank);
-        auto& row = rows[rank];
+        auto& list = lists[rank];
         for (const std::size_t t : received[task])
-            if (tables.ends(t).first.rank != tables.ends(t).second.rank) row.push_back(message("wait", t, {}).dump());
+            if (tables.ends(t).first.rank != tables.ends(t).second.rank)
+                list.emplace_back(Message{Message::Op::wait, t});
         const std::uint32_t pair = replayer.pair_of(task);
-        const auto recompute = pair == Replayer::unpaired ? "none" : name_of(modes[schedule.mode[pair]]);
-        row.push_back(compute(tables, task, recompute, data).dump());
+        const Recompute recompute = pair == Replayer::unpaired ? Recompute::none : modes[schedule.mode[pair]];
+        list.emplace_back(compute(tables, task, recompute, data));
         for (const std::size_t t : sent[task]) {
             const std::size_t to = index(tables.ends(t).second.rank);
             if (to == rank) continue;
-            row.push_back(message("send", t, to).dump());
-            rows[to].push_back(message("receive", t, rank).dump());
+            list.emplace_back(message(Message::Op::send, t, to));
+            lists[to].emplace_back(message(Message::Op::receive, t, rank));
         }
-        if (last[rank] == task) row.push_back(reduce(tables, rank).dump());
+        if (last[rank] == task) list.emplace_back(reduce(tables, rank));
     }
-    return rows;
+    return lists;
 }
 
 }  // namespace
 
-std::string actions(const StepProblem& step, const Schedule& schedule, const Replay& replay,
-                    const std::vector<Recompute>& modes, const ReplicaData& data) {
+ActionLists derive_actions(const StepProblem& step, const Schedule& schedule, const Replay& replay,
+                           const std::vector<Recompute>& modes, const ReplicaData& data) {
     const Tables tables(step, data);
     const Problem& problem = step.problem;
-    std::vector<std::string> stages, tensors, ranks;
+    ActionLists actions{problem.name, data.replica, data.replicas, most_alive(problem, schedule, modes), {}, {}, {}};
     for (std::size_t s = 0; s < problem.stages.size(); ++s)
-        stages.push_back(stage_json(problem.stages[s], tables.roles[s]).dump());
-    for (std::size_t t = 0; t < step.transfers.size(); ++t) tensors.push_back(tensor_json(tables, t, data).dump());
-    for (const auto& row : rows_of(tables, schedule, replay, modes, data))
-        ranks.push_back(fmt::format("[{}]", fmt::join(row, ",\n ")));
-    const Writer head{{"format", "pipeweaver-actions/1"}, {"problem", problem.name},
-                      {"replica", data.replica},          {"replicas", data.replicas},
-                      {"ranks", problem.ranks.size()},    {"most_alive", most_alive(problem, schedule, modes)}};
-    std::string text = head.dump();
-    text.pop_back();
-    return text + fmt::format(",\n\"stages\":{},\n\"tensors\":{},\n\"actions\":{}}}\n", lines(stages), lines(tensors),
-                              lines(ranks));
+        actions.stages.push_back(stage_of(problem.stages[s], tables.roles[s]));
+    for (std::size_t t = 0; t < step.transfers.size(); ++t) actions.tensors.push_back(tensor_of(tables, t, data));
+    actions.ranks = lists_of(tables, schedule, replay, modes, data);
+    return actions;
 }
 
-namespace {
-
-void require_places(const Problem& problem) {
+std::optional<std::string> why_no_actions(const Problem& problem, const Schedule& schedule) {
     for (std::size_t s = 0; s < problem.stages.size(); ++s)
         if (problem.stages[s].stage != static_cast<std::int64_t>(s))
-            fail(ErrorKind::limit, "{}: stages[{}] has the number {}: action lists need them in order", problem.name, s,
-                 problem.stages[s].stage);
+            return fmt::format("{}: stages[{}] has the number {}: action lists need them in order", problem.name, s,
+                               problem.stages[s].stage);
     for (const Pair& pair : problem.pairs)
         if (pair.modes.size() > StepInput{}.modes.size())
-            fail(ErrorKind::limit, "{}: pairs have more modes than none, half and full recomputation", problem.name);
+            return fmt::format("{}: pairs have more modes than none, half and full recomputation", problem.name);
     for (const Task& task : problem.tasks) {
         if (task.kind == TaskKind::other)
-            fail(ErrorKind::limit, "{}: task '{}' is of kind X, which no executor knows", problem.name, task.label);
+            return fmt::format("{}: task '{}' is of kind X, which no executor knows", problem.name, task.label);
         if (!task.stage || !task.microbatch || static_cast<std::size_t>(*task.stage) >= problem.stages.size())
-            fail(ErrorKind::limit, "{}: task '{}' has no microbatch or no stage that the problem lists", problem.name,
-                 task.label);
+            return fmt::format("{}: task '{}' has no microbatch or no stage that the problem lists", problem.name,
+                               task.label);
     }
+    if (replay(problem, schedule).outcome == Outcome::completed) return std::nullopt;
+    return fmt::format("{}: the schedule does not run", problem.name);
 }
 
-}  // namespace
-
-std::string actions(const Problem& problem, const Schedule& schedule) {
-    require_places(problem);
+ActionLists derive_actions(const Problem& problem, const Schedule& schedule) {
+    if (const auto why = why_no_actions(problem, schedule)) fail(ErrorKind::limit, "{}", *why);
     const Replay replay = schedule::replay(problem, schedule);
-    if (replay.outcome != Outcome::completed) fail(ErrorKind::limit, "{}: the schedule does not run", problem.name);
     StepProblem step;
     step.problem = problem;
     for (Task& task : step.problem.tasks)
@@ -254,10 +215,10 @@ std::string actions(const Problem& problem, const Schedule& schedule) {
     for (std::size_t e = 0; e < problem.edges.size(); ++e) {
         const Task& from = step.problem.tasks[index(problem.edges[e].from)];
         const Task& to = step.problem.tasks[index(problem.edges[e].to)];
-        if (key_of(from) != key_of(to) && is_forward(from) == is_forward(to) && to.kind != TaskKind::weight_gradient)
+        if (pass_of(from) != pass_of(to) && is_forward(from) == is_forward(to) && to.kind != TaskKind::weight_gradient)
             step.transfers.push_back({e, {}, -1, -1});
     }
-    return actions(step, schedule, replay, StepInput{}.modes, {});
+    return derive_actions(step, schedule, replay, StepInput{}.modes, {});
 }
 
 std::vector<std::int64_t> most_alive(const Problem& problem, const Schedule& schedule,

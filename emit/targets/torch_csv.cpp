@@ -1,8 +1,8 @@
-#include "pipeweaver/emit/torch_csv.hpp"
+#include "emit/targets/torch_csv.hpp"
 
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/emulator/split.hpp"
-#include "pipeweaver/planner/torch_rules.hpp"
+#include "pipeweaver/planner/targets.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -49,11 +49,17 @@ nlohmann::ordered_json stage_list(const Problem& problem) {
 
 }  // namespace
 
+std::optional<std::string> why_no_torch_csv(const Problem& problem, const Schedule& schedule) {
+    const auto& rules = planner::target("torch-csv");
+    auto why = rules.inexpressible(problem);
+    if (!why) why = rules.breaks(problem, schedule);
+    if (!why && replay(problem, schedule).outcome != Outcome::completed) why = "the schedule does not run";
+    return why ? std::optional("torch-csv: " + *why) : std::nullopt;
+}
+
 TorchFiles torch_csv(const Problem& problem, const Schedule& schedule) {
-    if (const auto why = planner::not_expressible_in_torch(problem)) fail(ErrorKind::limit, "torch-csv: {}", *why);
-    if (const auto why = planner::breaks_torch_rules(problem, schedule)) fail(ErrorKind::limit, "torch-csv: {}", *why);
+    if (const auto why = why_no_torch_csv(problem, schedule)) fail(ErrorKind::limit, "{}", *why);
     const Replay replay = schedule::replay(problem, schedule);
-    if (replay.outcome != Outcome::completed) fail(ErrorKind::limit, "torch-csv: the schedule does not run");
 
     TorchFiles files;
     std::map<std::int64_t, std::size_t> rank_of;

@@ -1,12 +1,61 @@
-#include "pipeweaver/emit/trace.hpp"
+#include "emit/targets/trace.hpp"
 
-#include "emit/targets/trace_events.hpp"
+#include "pipeweaver/schedule/memory.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <iterator>
+#include <utility>
 
 namespace pipeweaver::emit {
 
 using namespace schedule;
+
+namespace {
+
+// Nanoseconds as microseconds, exactly.
+std::string microseconds(Duration time) { return fmt::format("{}.{:03}", time.count() / 1000, time.count() % 1000); }
+
+std::string json_text(std::string_view text) { return nlohmann::json(text).dump(); }
+
+}  // namespace
+
+void TraceEvents::begin() { text_ += text_.empty() ? "\n" : ",\n"; }
+
+void TraceEvents::process(std::size_t number, std::string_view name) {
+    begin();
+    fmt::format_to(std::back_inserter(text_),
+                   R"({{"ph":"M","pid":{0},"tid":0,"name":"process_name","args":{{"name":{1}}}}},)"
+                   "\n"
+                   R"({{"ph":"M","pid":{0},"tid":0,"name":"process_sort_index","args":{{"sort_index":{0}}}}})",
+                   number, json_text(name));
+}
+
+void TraceEvents::thread(std::size_t process, std::size_t thread, std::string_view name) {
+    begin();
+    fmt::format_to(std::back_inserter(text_),
+                   R"({{"ph":"M","pid":{},"tid":{},"name":"thread_name","args":{{"name":{}}}}})", process, thread,
+                   json_text(name));
+}
+
+void TraceEvents::event(std::size_t process, std::size_t thread, std::string_view name, std::string_view category,
+                        Duration start, Duration duration, std::string_view arguments) {
+    begin();
+    fmt::format_to(std::back_inserter(text_),
+                   R"({{"ph":"X","pid":{},"tid":{},"name":{},"cat":{},"ts":{},"dur":{},"args":{}}})", process, thread,
+                   json_text(name), json_text(category), microseconds(start), microseconds(duration), arguments);
+}
+
+void TraceEvents::memory(std::size_t process, Duration time, Bytes used) {
+    begin();
+    fmt::format_to(std::back_inserter(text_), R"({{"ph":"C","pid":{},"name":"memory","ts":{},"args":{{"bytes":{}}}}})",
+                   process, microseconds(time), used.count);
+}
+
+std::string TraceEvents::file() {
+    return "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[" + std::exchange(text_, {}) + "\n]}\n";
+}
 
 namespace {
 
@@ -31,19 +80,17 @@ std::string chrome_trace(const Replayer& replayer, const Schedule& schedule, con
     for (std::size_t r = 0; r < schedule.order.size(); ++r) {
         events.process(r, fmt::format("rank {}", r));
         events.thread(r, 0, "compute");
-        Bytes used = problem.ranks[r].base;
-        events.memory(r, Duration{0}, used);
-        for (const TaskId id : schedule.order[r]) {
+        events.memory(r, Duration{0}, problem.ranks[r].base);
+        walk_memory(problem.ranks[r], schedule.order[r], costs, [&](TaskId id, Bytes during, Bytes after) {
             const std::size_t task = index(id);
             const TaskCost& cost = costs[task];
+            const Duration start = replay.start[task];
             const std::uint32_t pair = replayer.pair_of(task);
-            add_task(events, problem.tasks[task], replay.start[task], cost.duration,
+            add_task(events, problem.tasks[task], start, cost.duration,
                      pair == Replayer::unpaired ? 0 : schedule.mode[pair]);
-            used += cost.acquire;
-            if (cost.acquire.count > 0) events.memory(r, replay.start[task], used);
-            used -= cost.release;
-            if (cost.release.count > 0) events.memory(r, replay.start[task] + cost.duration, used);
-        }
+            if (cost.acquire.count > 0) events.memory(r, start, during);
+            if (cost.release.count > 0) events.memory(r, start + cost.duration, after);
+        });
     }
     return events.file();
 }

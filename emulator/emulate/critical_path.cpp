@@ -83,7 +83,7 @@ private:
         const Operator& op = graph.operators[list]->operators[graph.operator_of[kernel]];
         const bool computes = one.stream == static_cast<std::uint32_t>(Stream::compute);
         add(computes ? name_of(op.kind()) : name_of(static_cast<Stream>(one.stream)),
-            step_.input().model->modules[graph.piece[list]->module].name, one.duration.count());
+            step_.input().setup->model.modules[graph.piece[list]->module].name, one.duration.count());
     }
 
     std::vector<CriticalPart> parts() const {

@@ -8,7 +8,7 @@
 
 namespace pipeweaver::emulator {
 
-/// What stands behind the last task of a rank.
+/// What follows the last task of a rank.
 struct RankEnd {
     std::int64_t tasks = 0;      ///< when its last task has ended
     std::int64_t gradients = 0;  ///< when its weights are there again, but for the optimizer

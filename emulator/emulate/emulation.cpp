@@ -99,7 +99,7 @@ private:
 ReplicaEmulation emulate(const StepInput& input, const StepProblem& step, const Schedule& schedule,
                          const EmulationOptions& options) {
     const ScheduledStep scheduled(input, step, schedule);
-    const StepTimes times = options.reuse ? times_by_blocks(scheduled) : times_by_kernels(scheduled);
+    const StepTimes times = options.reuse ? times_by_passes(scheduled) : times_by_kernels(scheduled);
     return Report(scheduled, times).run(options.critical_path);
 }
 

@@ -1,4 +1,4 @@
-#include "pipeweaver/emulator/expand.hpp"
+#include "emulator/emulate/expand.hpp"
 
 #include "emulator/pricing/checked_sum.hpp"
 #include "pipeweaver/base/assert.hpp"
@@ -13,11 +13,12 @@ namespace {
 
 class Expansion {
 public:
-    Expansion(const Replayer& replayer, std::span<const OperatorGraph* const> graphs, std::uint32_t streams)
+    Expansion(const Replayer& replayer, std::span<const OperatorGraph* const> graphs, std::uint32_t streams_each)
         : replayer_(replayer),
           graphs_(graphs),
-          streams_(streams),
-          out_{OperatorGraph(static_cast<std::uint32_t>(replayer.problem().ranks.size()) * streams, 1), {}, {}, {}},
+          streams_(streams_each),
+          out_{
+              OperatorGraph(static_cast<std::uint32_t>(replayer.problem().ranks.size()) * streams_each, 1), {}, {}, {}},
           ends_(graphs.size()) {}
 
     Expanded run(const Schedule& schedule) {
@@ -38,7 +39,7 @@ public:
     }
 
 private:
-    // Every task behind those that it waits for and behind the one before it on its rank; remembers the latter.
+    // Every task after those that it waits for and after the one before it on its rank; remembers the latter.
     std::vector<std::size_t> in_order_of_start(const Schedule& schedule) {
         const std::size_t tasks = graphs_.size();
         before_.assign(tasks, tasks);
@@ -97,7 +98,7 @@ private:
         for (std::size_t i = 0; i < graph.kernels().size(); ++i) {
             const Kernel& kernel = graph.kernels()[i];
             waits.clear();
-            // The first on its stream waits for the task to begin; what is behind it waits for it.
+            // The first on its stream waits for the task to begin; the next ones wait for it.
             const bool is_first = kernel.stream == no_stream || last[kernel.stream] == no_stream;
             if (is_first) waits = start;
             for (const Signal wait : graph.waits(i))
@@ -123,9 +124,9 @@ private:
 }  // namespace
 
 Expanded expand(const Replayer& replayer, const Schedule& schedule, std::span<const OperatorGraph* const> graphs,
-                std::uint32_t streams) {
+                std::uint32_t streams_each) {
     PIPEWEAVER_ASSERT(graphs.size() == replayer.problem().tasks.size());
-    return Expansion(replayer, graphs, streams).run(schedule);
+    return Expansion(replayer, graphs, streams_each).run(schedule);
 }
 
 Duration makespan_of(const Expanded& expanded, const Problem& problem) {

@@ -27,7 +27,7 @@ std::vector<Ready> ready_gradients(const ScheduledStep& step, const StepTimes& t
         for (const PassPiece& piece : step.pieces(index(task)))
             for (std::int64_t i = 0; i < piece.times; ++i) {
                 list += piece.lists.size();
-                if (step.input().model->modules[piece.module].trainable)
+                if (step.input().setup->model.modules[piece.module].trainable)
                     all.push_back({ends[list - 1], piece.parameters});
             }
     }
@@ -57,7 +57,8 @@ std::vector<Ready> buckets_of(const std::vector<Ready>& gradients, std::int64_t 
 std::int64_t end_of_gradients(const ScheduledStep& step, const StepTimes& times, RankId rank,
                               std::int64_t end_of_tasks) {
     const StepInput& input = step.input();
-    if (input.training.bucket == Bytes{}) return end_of_tasks + step.step().problem.ranks[index(rank)].tail.count();
+    if (input.setup->training.bucket == Bytes{})
+        return end_of_tasks + step.step().problem.ranks[index(rank)].tail.count();
     const RankParameters parameters = rank_parameters(input)[index(rank)];
     std::int64_t reduced = 0, rest = 0;
     for (const Operator& op : tail_of(input, parameters)) {
@@ -67,7 +68,7 @@ std::int64_t end_of_gradients(const ScheduledStep& step, const StepTimes& times,
         }
         const auto& whole = std::get<costdb::Collective>(op.query);
         for (const Ready& bucket :
-             buckets_of(ready_gradients(step, times, rank), parameters.trained, input.training.bucket)) {
+             buckets_of(ready_gradients(step, times, rank), parameters.trained, input.setup->training.bucket)) {
             Operator part = op;
             costdb::Collective query = whole;
             query.message = Bytes{4 * bucket.parameters};

@@ -15,7 +15,7 @@ namespace {
 
 class RankKernels {
 public:
-    RankKernels(const ScheduledStep& step, RankId rank) : step_(step), rank_(rank), times_(times_by_blocks(step)) {}
+    RankKernels(const ScheduledStep& step, RankId rank) : step_(step), rank_(rank), times_(times_by_passes(step)) {}
 
     std::vector<TracedKernel> run() {
         std::int64_t end = 0;
@@ -23,7 +23,7 @@ public:
             add_task(index(task));
             end = times_.end[index(task)];
         }
-        // In one piece: what stands behind the last task, and the optimizer when all ranks have met.
+        // In one piece: what follows the last task, and the optimizer when all ranks have met.
         const std::int64_t reduced = end_of_gradients(step_, times_, rank_, end);
         if (reduced > end)
             all_.push_back({Stream::data, "gradients", {}, {}, {}, Duration{end}, Duration{reduced - end}});
@@ -45,8 +45,8 @@ private:
                 if (kernel.stream == no_stream) continue;
                 const Operator& op = graph.operators[list]->operators[graph.operator_of[k]];
                 all_.push_back({static_cast<Stream>(kernel.stream), op.name,
-                                step_.input().model->modules[graph.piece[list]->module].name, its.microbatch, its.stage,
-                                Duration{times_.start[task] + ends[k]} - kernel.duration, kernel.duration});
+                                step_.input().setup->model.modules[graph.piece[list]->module].name, its.microbatch,
+                                its.stage, Duration{times_.start[task] + ends[k]} - kernel.duration, kernel.duration});
             }
     }
 

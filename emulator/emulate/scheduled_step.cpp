@@ -28,7 +28,7 @@ PassKind pass_of(TaskKind kind) {
 bool makes_weight_gradients(const StepInput& input, const TaskPass& task) {
     if (task.pass != PassKind::backward && task.pass != PassKind::weight_gradient) return false;
     return std::any_of(task.stage->parts.begin(), task.stage->parts.end(), [&](const LayerRange& part) {
-        return input.model->modules[part.module].trainable && !task.unit->shapes[part.module].lengths.empty();
+        return input.setup->model.modules[part.module].trainable && !task.unit->shapes[part.module].lengths.empty();
     });
 }
 
@@ -63,7 +63,7 @@ ScheduledStep::ScheduledStep(const StepInput& input, const StepProblem& step, co
       step_(step),
       schedule_(schedule),
       replayer_(step.problem),
-      layers_(*input.model, *input.cluster, input.layout, *input.costs, input.training, input.what_if, input.replica),
+      layers_(*input.setup, input.replica, LayerCosts::Store::own),
       costs_(replayer_.costs(schedule.mode)) {
     std::vector<std::int64_t> first_stage;
     std::int64_t stages = 0;
@@ -92,7 +92,7 @@ ScheduledStep::ScheduledStep(const StepInput& input, const StepProblem& step, co
 }
 
 bool ScheduledStep::beside_data(std::size_t task) const {
-    return passes_[task].makes_last_gradients && input_.training.bucket > Bytes{};
+    return passes_[task].makes_last_gradients && input_.setup->training.bucket > Bytes{};
 }
 
 std::vector<PassPiece> ScheduledStep::pieces(std::size_t task) const {
@@ -104,7 +104,7 @@ std::vector<PassPiece> ScheduledStep::pieces(std::size_t task) const {
         pieces.push_back({{{{Operator{"nothing", moment}}, {Duration{1}}, {}}}, 0, 0, 1, false, 0});
         pieces.front().lists.front().cost.time = Duration{1};
     } else if (!beside_data(task)) {
-        fit(pieces, costs_[task].duration, input_.training);
+        fit(pieces, costs_[task].duration, input_.setup->training);
     }
     return pieces;
 }
@@ -174,7 +174,8 @@ TaskGraph task_graph(const ScheduledStep& step, std::size_t task, const std::vec
             for (std::size_t l = 0; l < piece.lists.size(); ++l) {
                 const PricedOperators& list = piece.lists[l];
                 const auto [take, give] = memory.next(piece, l == 0, l + 1 == piece.lists.size());
-                const auto kernels = list_graph(list.operators, list.duration, step.input().training, take, give);
+                const auto kernels =
+                    list_graph(list.operators, list.duration, step.input().setup->training, take, give);
                 all.first_kernel.push_back(static_cast<std::uint32_t>(all.graph.kernels().size()));
                 all.operators.push_back(&list);
                 all.piece.push_back(&piece);

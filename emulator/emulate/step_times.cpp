@@ -1,8 +1,9 @@
 #include "emulator/emulate/step_times.hpp"
 
+#include "emulator/emulate/expand.hpp"
 #include "pipeweaver/base/assert.hpp"
-#include "pipeweaver/emulator/expand.hpp"
 #include "pipeweaver/schedule/fixed_order.hpp"
+#include "pipeweaver/schedule/memory.hpp"
 
 #include <algorithm>
 
@@ -24,12 +25,12 @@ std::vector<std::int64_t> ends_of_lists(const TaskGraph& task, std::span<const s
 void add_recomputation(const ScheduledStep& step, std::size_t task, PassCost& cost) {
     const TaskPass& pass = step.passes()[task];
     if (pass.pass == PassKind::forward || pass.recompute == step.input().modes.front()) return;
-    cost = cost_of(step.pieces(task), step.input().training);
+    cost = cost_of(step.pieces(task), step.input().setup->training);
 }
 
-class ByBlocks {
+class ByPasses {
 public:
-    explicit ByBlocks(const ScheduledStep& step) : step_(step), tasks_(step.passes().size()) {}
+    explicit ByPasses(const ScheduledStep& step) : step_(step), tasks_(step.passes().size()) {}
 
     StepTimes run() {
         out_.exposed.resize(tasks_);
@@ -50,7 +51,7 @@ private:
         PassCost cost = step_.step().cost[task];
         std::int64_t duration = step_.costs()[task].duration.count();
         if (step_.beside_data(task)) {
-            cost = cost_of(step_.pieces(task), step_.input().training);
+            cost = cost_of(step_.pieces(task), step_.input().setup->training);
             duration = cost.time.count();
         } else {
             add_recomputation(step_, task, cost);
@@ -69,14 +70,12 @@ private:
     void add_memory() {
         out_.holding.resize(tasks_);
         for (std::size_t r = 0; r < step_.schedule().order.size(); ++r) {
-            Bytes held = step_.step().problem.ranks[r].base, peak = held;
-            for (const TaskId task : step_.schedule().order[r]) {
-                const TaskCost& cost = step_.costs()[index(task)];
-                held += cost.acquire;
-                peak = std::max(peak, held);
-                held -= cost.release;
-                out_.holding[index(task)] = held;
-            }
+            const Rank& rank = step_.step().problem.ranks[r];
+            Bytes peak = rank.base;
+            walk_memory(rank, step_.schedule().order[r], step_.costs(), [&](TaskId task, Bytes during, Bytes after) {
+                peak = std::max(peak, during);
+                out_.holding[index(task)] = after;
+            });
             out_.peak.push_back(peak);
         }
     }
@@ -150,7 +149,7 @@ private:
 
 }  // namespace
 
-StepTimes times_by_blocks(const ScheduledStep& step) { return ByBlocks(step).run(); }
+StepTimes times_by_passes(const ScheduledStep& step) { return ByPasses(step).run(); }
 StepTimes times_by_kernels(const ScheduledStep& step) { return ByKernels(step).run(); }
 
 }  // namespace pipeweaver::emulator

@@ -1,8 +1,9 @@
-// When every task of a schedule runs and what its pass is made of: by blocks that are known, or kernel by kernel.
+// When every task of a schedule runs and what its pass is made of: by passes that are priced already, or kernel by kernel.
 #pragma once
 
 #include "emulator/pricing/pass_graph.hpp"
-#include "pipeweaver/emulator/step.hpp"
+#include "pipeweaver/emulator/layer_costs.hpp"
+#include "pipeweaver/emulator/step_problem.hpp"
 #include "pipeweaver/schedule/replay.hpp"
 
 #include <array>
@@ -59,7 +60,7 @@ struct StepTimes {
 };
 
 /// From the costs of whole passes.
-[[nodiscard]] StepTimes times_by_blocks(const ScheduledStep& step);
+[[nodiscard]] StepTimes times_by_passes(const ScheduledStep& step);
 
 /// Every kernel of every task, priced and replayed on its own.
 [[nodiscard]] StepTimes times_by_kernels(const ScheduledStep& step);

@@ -4,8 +4,8 @@ namespace pipeweaver::emulator {
 
 namespace {
 
-// Copies for the chosen experts and their sorting behind the exchange, each read and written: four passes over the
-// copies. As many behind the experts.
+// Copies for the chosen experts and their sorting after the exchange, each read and written: four passes over the
+// copies. As many after the experts.
 void move_copies(OperatorBuilder& layer, std::string_view name, std::int64_t copies, std::int64_t hidden) {
     constexpr std::int64_t passes = 4;
     layer.elementwise(name, costdb::ElementwiseKind::other, passes * bf16_width * copies * hidden, 1,

@@ -1,4 +1,4 @@
-// Heads behind a backbone: small networks that pass every position on its own (SimpleMLPAdaLN of MAR, arXiv 2406.11838,
+// Heads after a backbone: small networks that pass every position on its own (SimpleMLPAdaLN of MAR, arXiv 2406.11838,
 // and NextStep-1, arXiv 2508.10711). Shapes: operators.hpp.
 #pragma once
 

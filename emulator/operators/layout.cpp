@@ -1,7 +1,6 @@
 #include "pipeweaver/emulator/layout.hpp"
 
 #include "pipeweaver/base/error.hpp"
-#include "pipeweaver/emulator/operators.hpp"
 
 #include <algorithm>
 #include <numeric>

@@ -12,9 +12,17 @@ namespace pipeweaver::emulator {
 using costdb::CollectiveKind;
 using workloads::Architecture;
 
+namespace {
+
+template <class... Kinds>
+constexpr std::array<std::string_view, sizeof...(Kinds)> names_of(const std::variant<Kinds...>*) {
+    return {Kinds::op...};
+}
+
+}  // namespace
+
 std::string_view name_of(OperatorClass kind) {
-    constexpr std::array<std::string_view, operator_classes> names{"gemm", "attention",   "collective",
-                                                                   "p2p",  "elementwise", "experts"};
+    constexpr auto names = names_of(static_cast<const OperatorQuery*>(nullptr));
     return names[static_cast<std::size_t>(kind)];
 }
 

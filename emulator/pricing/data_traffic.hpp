@@ -34,7 +34,7 @@ struct OwnParameters {
 /// Puts an operator in front of a list, to be fetched ahead; what the list waited for in its own places moves on.
 void put_first(std::vector<Operator>& operators, Operator op);
 
-/// What ZeRO adds to a pass of these layers: weights are gathered in front of it (stage 3), gradients reduced behind
+/// What ZeRO adds to a pass of these layers: weights are gathered in front of it (stage 3), gradients reduced after
 /// it (from stage 2 on, where the pass makes them). Nothing for a single copy.
 void add_data_traffic(std::vector<Operator>& operators, const OwnParameters& own, PassKind pass, bool trained,
                       const Training& training, const workloads::Cluster& cluster);

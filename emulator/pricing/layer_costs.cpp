@@ -6,9 +6,9 @@
 #include "emulator/pricing/pass_graph.hpp"
 #include "emulator/pricing/stage_memory.hpp"
 #include "emulator/pricing/stage_walk.hpp"
+#include "pipeweaver/emulator/price.hpp"
 
 #include <algorithm>
-#include <array>
 
 namespace pipeweaver::emulator {
 
@@ -19,14 +19,21 @@ bool runs_backwards(PassKind pass) { return has_input_gradient(pass); }
 
 }  // namespace
 
-LayerCosts::LayerCosts(const workloads::Model& model, const workloads::Cluster& cluster, const Layout& layout,
-                       const costdb::CostDatabase& costs, const Training& training, const WhatIf* what_if,
-                       std::int64_t replica, LayerStore* store)
-    : model_(model),
-      cluster_(cluster),
-      layout_(layout.on(cluster)),
-      costs_(costs),
-      factors_(in_situ_factors(costs, cluster.device)),
+LayerCosts::LayerCosts(const Setup& setup, std::int64_t replica, Store store)
+    : LayerCosts(setup, setup.training, setup.what_if.empty() ? nullptr : &setup.what_if, replica,
+                 store == Store::shared ? setup.store.get() : nullptr) {}
+
+LayerCosts LayerCosts::usual(const Setup& setup) {
+    return {setup, Training{}, nullptr, 0, setup.is_usual() ? setup.store.get() : nullptr};
+}
+
+LayerCosts::LayerCosts(const Setup& setup, const Training& training, const WhatIf* what_if, std::int64_t replica,
+                       LayerStore* store)
+    : model_(setup.model),
+      cluster_(setup.cluster),
+      layout_(setup.layout.on(setup.cluster)),
+      costs_(*setup.costs),
+      factors_(in_situ_factors(costs_, cluster_.device)),
       training_(training),
       what_if_(what_if),
       replica_(replica),
@@ -37,10 +44,10 @@ PricedOperators LayerCosts::priced(std::vector<Operator> operators, const Place&
     const bool slow = (in_every_pass || place.beside_data) && layout_.weight_copies() > 1;
     const double slowed = slow ? training_.overlap_slowdown : 1.0;
     if (what_if_ == nullptr && slowed == 1.0) return price(std::move(operators), costs_, factors_, training_);
-    const double device = what_if_ == nullptr ? 1.0 : device_factor(*what_if_, replica_, place.rank);
+    const double factor = device(place.rank);
     return price(std::move(operators), costs_, factors_, training_, [&](const Operator& op) {
         const double changed = what_if_ == nullptr ? 1.0 : factor_of(*what_if_, op, model_.modules[place.module].name);
-        return op.stream == Stream::compute ? device * changed * slowed : device * changed;
+        return op.stream == Stream::compute ? factor * changed * slowed : factor * changed;
     });
 }
 
@@ -72,22 +79,42 @@ PricedOperators LayerCosts::priced_around(AroundBlocks around, RankId rank, bool
     return priced(std::move(around.operators), {around.module, rank, around.pass, beside_data});
 }
 
+double LayerCosts::device(RankId rank) const {
+    return what_if_ == nullptr ? 1.0 : device_factor(*what_if_, replica_, rank);
+}
+
+LayerCosts::OfShape& LayerCosts::of(const PassShape& shape) {
+    if (last_ != nullptr && shape.lengths == last_shape_.lengths && shape.context == last_shape_.context)
+        return last_->second;
+    Sequences sequences;
+    sequences.reserve(shape.lengths.size());
+    for (std::size_t i = 0; i < shape.lengths.size(); ++i)
+        sequences.emplace_back(shape.lengths[i], shape.context.empty() ? 0 : shape.context[i]);
+    std::sort(sequences.begin(), sequences.end());
+    last_ = &*known_.try_emplace(std::move(sequences)).first;
+    last_shape_ = shape;
+    return last_->second;
+}
+
+std::pair<PassCost*, bool> LayerCosts::OfShape::find(const Asked& asked) {
+    for (auto& [known, cost] : costs)
+        if (known == asked) return {&cost, false};
+    return {&costs.emplace_back(asked, PassCost{}).second, true};
+}
+
 const PassCost& LayerCosts::layer(std::size_t module, std::int64_t layer, const PassShape& shape, PassKind pass,
                                   RankId rank) {
-    const auto& network = model_.modules[module].architecture;
-    const double device = what_if_ == nullptr ? 1.0 : device_factor(*what_if_, replica_, rank);
-    // Sequences in another order cost the same.
-    LayerKey key{module, workloads::block_kind(network, layer), pass, device, {}};
-    for (std::size_t i = 0; i < shape.lengths.size(); ++i)
-        key.sequences.emplace_back(shape.lengths[i], shape.context.empty() ? 0 : shape.context[i]);
-    std::sort(key.sequences.begin(), key.sequences.end());
-    const auto [place, added] = known_.try_emplace(std::move(key));
-    if (!added) return place->second;
-    if (store_ != nullptr)
-        if (const auto found = store_->find(place->first)) return place->second = *found;
-    place->second = priced_layer(layer, shape, {module, rank, pass}).cost;
-    if (store_ != nullptr) store_->insert(place->first, place->second);
-    return place->second;
+    const auto kind = workloads::block_kind(model_.modules[module].architecture, layer);
+    const double factor = device(rank);
+    OfShape& known = of(shape);
+    const auto [cost, added] = known.find({module, static_cast<std::size_t>(kind), pass, factor});
+    if (!added) return *cost;
+    if (store_ == nullptr) return *cost = priced_layer(layer, shape, {module, rank, pass}).cost;
+    const LayerKey key{module, kind, pass, factor, last_->first};
+    if (const auto found = store_->find(key)) return *cost = *found;
+    *cost = priced_layer(layer, shape, {module, rank, pass}).cost;
+    store_->insert(key, *cost);
+    return *cost;
 }
 
 PassCost LayerCosts::layers(const LayerRange& range, const PassShape& shape, PassKind pass, RankId rank) {
@@ -104,7 +131,14 @@ PassCost LayerCosts::stage(const StageLayers& stage, const std::vector<PassShape
     walk_stage(
         model_, layout_, stage, shapes, pass,
         [&](const LayerRange& part, PassKind here) { sum += layers(part, shapes[part.module], here, stage.rank); },
-        [&](AroundBlocks around) { sum += priced_around(std::move(around), stage.rank).cost; });
+        [&](AroundBlocks around) {
+            constexpr std::size_t after_kinds = 256;  // of blocks
+            const auto [cost, added] =
+                of(shapes[around.module])
+                    .find({around.module, after_kinds + around.number, around.pass, device(stage.rank)});
+            if (added) *cost = priced_around(std::move(around), stage.rank).cost;
+            sum += *cost;
+        });
     if (runs_backwards(pass)) sum += blocks_forward(stage, shapes, recompute);
     if (sum.kernels == 0 || (is_closed(training_) && recompute != Recompute::offload)) return sum;
     return cost_of(pieces(stage, shapes, pass, recompute), training_);
@@ -150,7 +184,7 @@ void LayerCosts::add_blocks(const LayerRange& part, const PassShape& shape, cons
     });
 }
 
-// A block's activations go to the host behind its forward, and come back in front of its backward.
+// A block's activations go to the host after its forward, and come back in front of its backward.
 PricedOperators LayerCosts::with_copy(PricedOperators list, std::int64_t layer, const PassShape& shape,
                                       const Place& place) const {
     const bool forward = place.pass == PassKind::forward;
@@ -195,23 +229,6 @@ PassCost cost_of(const std::vector<PassPiece>& pieces, const Training& training)
         for (const PricedOperators& list : piece.lists) sum += piece.times * list.cost;
     if (!is_closed(pieces, training) && !pieces.empty()) set_times(pass_graph(pieces, training), sum);
     return sum;
-}
-
-std::int64_t recomputed_layers(std::int64_t count, Recompute recompute) {
-    switch (recompute) {
-        case Recompute::half:
-            return (count + 1) / 2;
-        case Recompute::full:
-        case Recompute::selective:
-            return count;
-        default:
-            return 0;
-    }
-}
-
-std::string_view name_of(Recompute recompute) {
-    constexpr std::array<std::string_view, 5> names{"none", "half", "full", "selective", "offload"};
-    return names[static_cast<std::size_t>(recompute)];
 }
 
 }  // namespace pipeweaver::emulator

@@ -1,8 +1,7 @@
-#include "pipeweaver/emulator/operator_graph.hpp"
+#include "emulator/pricing/operator_graph.hpp"
 
 #include "emulator/pricing/checked_sum.hpp"
 #include "pipeweaver/base/assert.hpp"
-#include "pipeweaver/base/random.hpp"
 
 #include <algorithm>
 
@@ -53,23 +52,6 @@ std::size_t OperatorGraph::bytes() const {
     return kernels_.size() * sizeof(Kernel) + (waits_.size() + outputs_.size()) * sizeof(Signal);
 }
 
-std::uint64_t OperatorGraph::hash() const {
-    std::uint64_t state = (std::uint64_t{streams_} << 32) ^ inputs_;
-    const auto add = [&](std::int64_t value) { state = Random(state, static_cast<std::uint64_t>(value)).next(); };
-    for (const Kernel& kernel : kernels_) {
-        add(kernel.duration.count());
-        add(kernel.acquire.count);
-        add(kernel.release.count);
-        add((std::int64_t{kernel.stream} << 32) ^ kernel.first_wait);
-    }
-    const auto add_signal = [&](Signal signal) {
-        add(signal.is_input() ? -1 - std::int64_t{signal.index()} : signal.index());
-    };
-    for (const Signal wait : waits_) add_signal(wait);
-    for (const Signal output : outputs_) add_signal(output);
-    return state;
-}
-
 StreamState replay(const OperatorGraph& graph, std::span<const std::int64_t> before, std::vector<std::int64_t>& ends) {
     PIPEWEAVER_ASSERT(before.size() == graph.streams() + graph.inputs());
     const auto kernels = graph.kernels();
@@ -87,15 +69,6 @@ StreamState replay(const OperatorGraph& graph, std::span<const std::int64_t> bef
     }
     for (const Signal output : graph.outputs()) state.push_back(time_of(output));
     return state;
-}
-
-MemoryEffect memory_of(const OperatorGraph& graph) {
-    MemoryEffect memory;
-    for (const Kernel& kernel : graph.kernels()) {
-        memory.peak.count = std::max(memory.peak.count, checked_sum(memory.net.count, kernel.acquire.count));
-        memory.net.count = checked_sum(memory.net.count, kernel.acquire.count - kernel.release.count);
-    }
-    return memory;
 }
 
 }  // namespace pipeweaver::emulator

@@ -1,8 +1,9 @@
 // Operators of a pass as kernels on a GPU's streams, and what the replay of a pass tells.
 #pragma once
 
-#include "pipeweaver/emulator/layer_costs.hpp"
-#include "pipeweaver/emulator/operator_graph.hpp"
+#include "emulator/pricing/operator_graph.hpp"
+#include "pipeweaver/emulator/pass_cost.hpp"
+#include "pipeweaver/emulator/training.hpp"
 
 #include <array>
 #include <cstdint>

@@ -1,11 +1,13 @@
 #include "emulator/pricing/stage_memory.hpp"
 
-#include "emulator/operators/module_roles.hpp"
 #include "pipeweaver/workloads/activations.hpp"
 #include "pipeweaver/workloads/counts.hpp"
+#include "pipeweaver/workloads/module_roles.hpp"
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <utility>
 
 namespace pipeweaver::emulator {
 
@@ -20,19 +22,19 @@ struct Held {
 
 // The same of output head, embedding and projector, where the part has them.
 WeightGradientNeeds needs_around(const StepInput& input, const LayerRange& part, const PassShape& shape) {
-    const Architecture& network = input.model->modules[part.module].architecture;
-    const std::int64_t m = input.layout.part(block_positions(network, shape)), tp = input.layout.tp;
+    const Architecture& network = input.setup->model.modules[part.module].architecture;
+    const std::int64_t m = input.setup->layout.part(block_positions(network, shape)), tp = input.setup->layout.tp;
     WeightGradientNeeds needs;
     if (part.first == 0 && network.vocab > 0) needs.gradients += layer_input(network, m, tp);
     if (part.first == 0) needs.inputs += head_input(network, m, tp);
     if (part.first + part.count < network.layers) return needs;
-    if (has_head(*input.model, part.module)) {
+    if (has_head(input.setup->model, part.module)) {
         needs.inputs += layer_input(network, m, tp);
         needs.gradients += head_activations(network, m, tp);
     }
-    for (const ModelEdge& edge : input.model->edges) {
+    for (const ModelEdge& edge : input.setup->model.edges) {
         if (edge.from != part.module || edge.projector_in == 0) continue;
-        const std::int64_t rows = 2 * input.layout.part(shape.positions() / edge.token_reduction);
+        const std::int64_t rows = 2 * input.setup->layout.part(shape.positions() / edge.token_reduction);
         needs.inputs += Bytes{rows * (edge.projector_in + edge.projector_hidden / tp)};
         needs.gradients += Bytes{rows * (edge.projector_out + edge.projector_hidden / tp)};
     }
@@ -71,11 +73,11 @@ PassMemory pass_memory(const StepInput& input, const StageLayers& stage, const s
     std::vector<Held> blocks;
     bool again_somewhere = false;
     for (const LayerRange& part : stage.parts) {
-        const Module& module = input.model->modules[part.module];
+        const Module& module = input.setup->model.modules[part.module];
         const Architecture& network = module.architecture;
-        const std::int64_t m = input.layout.part(block_positions(network, shapes[part.module]));
-        const std::int64_t context = input.layout.part(shapes[part.module].context_positions());
-        const std::int64_t tp = input.layout.tp;
+        const std::int64_t m = input.setup->layout.part(block_positions(network, shapes[part.module]));
+        const std::int64_t context = input.setup->layout.part(shapes[part.module].context_positions());
+        const std::int64_t tp = input.setup->layout.tp;
         if (m == 0) continue;
         const Bytes input_bytes = layer_input(network, m, tp), context_bytes = context_input(network, context, tp);
         const std::int64_t again = recomputed_layers(part.count, recompute);
@@ -87,18 +89,26 @@ PassMemory pass_memory(const StepInput& input, const StageLayers& stage, const s
         const Bytes outside = input_bytes + context_bytes + (part.first == 0 ? head_input(network, m, tp) : Bytes{});
         Held around{outside, outside, {}};
         again_somewhere = again_somewhere || again > 0;
-        if (part.first + part.count == network.layers && has_head(*input.model, part.module)) {
+        if (part.first + part.count == network.layers && has_head(input.setup->model, part.module)) {
             around.before += head_activations(network, m, tp);
             around.at = around.before;
             workspace = std::max(workspace, head_backward_workspace(network, m));
         }
+        Bytes block, recomputable;
+        WeightGradientNeeds needs;
+        std::optional<std::pair<BlockKind, bool>> known;  // what they were worked out for
         for (std::int64_t i = 0; i < part.count; ++i) {
-            const Bytes block = block_activations(network, part.first + i, shapes[part.module], input.layout);
-            const auto needs = weight_gradient_needs(network, part.first + i, m, context, tp);
-            workspace = std::max(workspace, layer_backward_workspace(network, part.first + i, m, tp));
+            const std::int64_t layer = part.first + i;
+            const std::pair kind(block_kind(network, layer), is_moe_layer(network, layer));
+            if (known != kind) {
+                known = kind;
+                block = block_activations(network, layer, shapes[part.module], input.setup->layout);
+                needs = weight_gradient_needs(network, layer, m, context, tp);
+                workspace = std::max(workspace, layer_backward_workspace(network, layer, m, tp));
+                recomputable = recomputable_activations(network, layer, m, tp);
+            }
             Held held{i < again ? input_bytes : block, block, {}};
-            if (recompute == Recompute::selective)
-                held.before = block - recomputable_activations(network, part.first + i, m, tp);
+            if (recompute == Recompute::selective) held.before = block - recomputable;
             if (recompute == Recompute::offload) held.before = {};
             blocks.push_back(held);
             absent = std::max(absent, held.at - held.before);
@@ -106,9 +116,9 @@ PassMemory pass_memory(const StepInput& input, const StageLayers& stage, const s
             memory.held_by_block.push_back(blocks.back().before);
             largest_block = std::max(largest_block, block);
         }
-        auto needs = needs_around(input, part, shapes[part.module]);
-        needs.inputs += context_bytes;
-        around.after = after(around, needs);
+        auto beside = needs_around(input, part, shapes[part.module]);
+        beside.inputs += context_bytes;
+        around.after = after(around, beside);
         blocks.push_back(around);
     }
     if (!gradient) {
@@ -157,28 +167,28 @@ std::int64_t new_weight_shapes(const Architecture& network, const LayerRange& pa
 }
 
 void add_part(const StepInput& input, const LayerRange& part, RankParameters& rank, std::map<std::size_t, Seen>& seen) {
-    const Module& module = input.model->modules[part.module];
+    const Module& module = input.setup->model.modules[part.module];
     const Architecture& network = module.architecture;
-    const std::int64_t tp = input.layout.tp;
+    const std::int64_t tp = input.setup->layout.tp;
     std::int64_t own = 0, experts = 0, largest = 0;
     for (std::int64_t i = part.first; i < part.first + part.count; ++i) {
         const auto parts = layer_parameter_parts(network, i);
-        const std::int64_t common = parts.common(tp), of_experts = parts.experts / input.layout.ep;
+        const std::int64_t common = parts.common(tp), of_experts = parts.experts / input.setup->layout.ep;
         own += common;
         experts += of_experts;
         largest = std::max(largest, common + of_experts);
     }
     const bool first = part.first == 0, last = part.first + part.count == network.layers;
-    const bool tied = network.tied_embeddings && has_head(*input.model, part.module);
+    const bool tied = network.tied_embeddings && has_head(input.setup->model, part.module);
     if (first) own += embedding_parameters(network) / tp;
-    if (last && has_head(*input.model, part.module))
+    if (last && has_head(input.setup->model, part.module))
         own += tied && !first ? embedding_parameters(network) / tp : head_parameters(network) / tp;
     if (tied && first != last) {
         rank.shares_embedding = true;
         rank.tied = embedding_parameters(network) / tp;
     }
     if (last)
-        for (const auto& edge : input.model->edges)
+        for (const auto& edge : input.setup->model.edges)
             if (edge.from == part.module) own += projector_parameters(edge) / tp;
     if (!module.trainable) {
         rank.frozen += own + experts;
@@ -193,7 +203,7 @@ void add_part(const StepInput& input, const LayerRange& part, RankParameters& ra
         rank.whole_layers += std::max<std::int64_t>(0, largest - blocks.largest);
         blocks.largest = std::max(blocks.largest, largest);
     }
-    if (!last || !has_head(*input.model, part.module)) return;
+    if (!last || !has_head(input.setup->model, part.module)) return;
     rank.largest_layers += head_parameters(network) / tp;
     rank.whole_layers += head_parameters(network) / tp;
 }
@@ -201,7 +211,7 @@ void add_part(const StepInput& input, const LayerRange& part, RankParameters& ra
 }  // namespace
 
 std::vector<RankParameters> rank_parameters(const StepInput& input) {
-    std::vector<RankParameters> ranks(static_cast<std::size_t>(input.layout.pp));
+    std::vector<RankParameters> ranks(static_cast<std::size_t>(input.setup->layout.pp));
     std::vector<std::map<std::size_t, Seen>> seen(ranks.size());
     for (const Chain& chain : input.chains)
         for (const StageLayers& stage : chain.stages)
@@ -215,18 +225,19 @@ std::vector<StaticMemory> static_memory(const StepInput& input) {
     for (const RankParameters& rank : rank_parameters(input)) {
         StaticMemory memory;
         const auto part = [&](std::int64_t bytes, std::int64_t copies, int from_stage) {
-            const std::int64_t parts = input.training.zero >= from_stage ? copies : 1;
+            const std::int64_t parts = input.setup->training.zero >= from_stage ? copies : 1;
             return Bytes{(bytes + parts - 1) / parts};
         };
-        const std::int64_t copies = input.layout.weight_copies(), of_experts = input.layout.expert_copies();
+        const std::int64_t copies = input.setup->layout.weight_copies(),
+                           of_experts = input.setup->layout.expert_copies();
         memory.weights = part(2 * (rank.trained + rank.frozen), copies, 3) + part(2 * rank.experts, of_experts, 3);
         memory.gradients = part(4 * rank.trained, copies, 2) + part(4 * rank.experts, of_experts, 2);
         memory.optimizer = part(12 * rank.trained, copies, 1) + part(12 * rank.experts, of_experts, 1);
         memory.workspace = Bytes{2 * rank.largest_layers};
         // The weights of the layer that runs and of the one that is gathered ahead, and gradients before they are
         // reduced.
-        if (input.training.zero >= 3) memory.workspace += Bytes{2 * 2 * rank.whole_layers};
-        if (input.training.zero >= 2) memory.workspace += Bytes{4 * rank.whole_layers};
+        if (input.setup->training.zero >= 3) memory.workspace += Bytes{2 * 2 * rank.whole_layers};
+        if (input.setup->training.zero >= 2) memory.workspace += Bytes{4 * rank.whole_layers};
         all.push_back(memory);
     }
     return all;

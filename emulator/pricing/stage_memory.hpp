@@ -1,14 +1,14 @@
-// Memory of stages: what passes hold and take in passing, and what a rank holds all the time.
+// Memory of stages: what passes hold, what they take while they run, and what a rank holds all the time.
 #pragma once
 
-#include "pipeweaver/emulator/step.hpp"
+#include "pipeweaver/emulator/step_problem.hpp"
 
 namespace pipeweaver::emulator {
 
 /// What one pass of a stage holds from its forward to its backward, and takes while it runs.
 ///
 /// Split        I works from the last block to the first. While it is at one, the blocks before hold what the forward
-///              left, those behind what their weight gradients need, so it may take more than B: B turns the needs of
+///              left, those after it what their weight gradients need, so it may take more than B: B turns the needs of
 ///              one block into weight gradients before it goes on to the next.
 struct PassMemory {
     Bytes held;                        ///< forward start to backward end

@@ -2,8 +2,9 @@
 #pragma once
 
 #include "emulator/operators/head_network.hpp"
-#include "emulator/operators/module_roles.hpp"
-#include "pipeweaver/emulator/step.hpp"
+#include "pipeweaver/emulator/stages.hpp"
+#include "pipeweaver/workloads/counts.hpp"
+#include "pipeweaver/workloads/module_roles.hpp"
 
 #include <optional>
 #include <utility>
@@ -24,7 +25,7 @@ void walk_layers(const workloads::Model& model, const LayerRange& range, const A
     }
 }
 
-/// What a pass does in a module that may be frozen; nothing: nothing at all.
+/// What a pass does in a module that may be frozen; none: nothing at all.
 inline std::optional<PassKind> pass_in(const workloads::Module& module, bool gradient, PassKind pass) {
     if (pass == PassKind::forward) return pass;
     if (!gradient || (pass == PassKind::weight_gradient && !module.trainable)) return std::nullopt;
@@ -32,9 +33,10 @@ inline std::optional<PassKind> pass_in(const workloads::Module& module, bool gra
     return pass;
 }
 
-/// What stands in front of a module's blocks or behind them.
+/// What stands in front of a module's blocks or after them.
 struct AroundBlocks {
     std::vector<Operator> operators;
+    std::size_t number = 0;  ///< tells those of a module apart
     std::size_t module = 0;
     PassKind pass = PassKind::forward;  ///< what the module does in it
     std::int64_t parameters = 0;        ///< of their weights, on one GPU
@@ -53,22 +55,26 @@ void walk_stage(const workloads::Model& model, const Layout& layout, const Stage
         const PassShape& shape = shapes[part.module];
         const auto here = pass_in(module, gradient[part.module], pass);
         if (shape.lengths.empty() || !here) continue;
-        const auto around = [&](std::vector<Operator> operators, std::int64_t parameters, bool in_front = false) {
+        enum : std::size_t { embedding, inputs, outputs, loss, projector };  // of the module's first edge, and so on
+        const auto around = [&](std::size_t number, std::vector<Operator> operators, std::int64_t parameters,
+                                bool in_front = false) {
             if (!operators.empty())
-                others(AroundBlocks{std::move(operators), part.module, *here, parameters / layout.tp, in_front});
+                others(
+                    AroundBlocks{std::move(operators), number, part.module, *here, parameters / layout.tp, in_front});
         };
         layers(part, *here);
         if (part.first == 0 && network.vocab > 0)
-            around(embedding_operators(network, shape, layout, *here), embedding_parameters(network), true);
+            around(embedding, embedding_operators(network, shape, layout, *here), embedding_parameters(network), true);
         const bool head = network.kind == workloads::ModuleKind::head;
-        if (head && part.first == 0) around(head_inputs(network, shape, layout, *here), 0, true);
+        if (head && part.first == 0) around(inputs, head_inputs(network, shape, layout, *here), 0, true);
         if (part.first + part.count < network.layers) continue;
-        if (head) around(head_outputs(network, shape, layout, *here), 0);
+        if (head) around(outputs, head_outputs(network, shape, layout, *here), 0);
         if (has_head(model, part.module))
-            around(head_operators(network, shape, layout, *here), head_parameters(network));
-        for (const auto& edge : model.edges)
-            if (edge.from == part.module && edge.projector_in > 0)
-                around(projector_operators(edge, shape.positions() / edge.token_reduction, layout, *here),
+            around(loss, head_operators(network, shape, layout, *here), head_parameters(network));
+        for (std::size_t e = 0; e < model.edges.size(); ++e)
+            if (const auto& edge = model.edges[e]; edge.from == part.module && edge.projector_in > 0)
+                around(projector + e,
+                       projector_operators(edge, shape.positions() / edge.token_reduction, layout, *here),
                        projector_parameters(edge));
     }
 }

@@ -9,8 +9,6 @@
 
 namespace pipeweaver::emulator {
 
-using namespace schedule;
-
 namespace {
 
 constexpr double largest_factor = 1000;

@@ -44,7 +44,7 @@ SplitChoice splittable(const StepProblem& step) {
     return choice;
 }
 
-StepProblem split_backwards(const StepProblem& step, const SplitChoice& choice) {
+BuiltStep split_backwards(const StepProblem& step, const SplitChoice& choice) {
     PIPEWEAVER_ASSERT(choice.size() == step.problem.pairs.size());
     StepProblem result = step;
     for (std::size_t k = 0; k < choice.size(); ++k) {
@@ -62,8 +62,7 @@ StepProblem split_backwards(const StepProblem& step, const SplitChoice& choice) 
         apply(result.problem.tasks[input], costs[1]);
         apply(result.problem.tasks[index(*pair.weight)], costs[2]);
     }
-    validate(result.problem);
-    return result;
+    return checked(std::move(result));
 }
 
 Schedule with_weights(const Problem& split, const Schedule& whole) {

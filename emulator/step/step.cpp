@@ -1,11 +1,14 @@
 // Builds the schedule problem of a step: tasks, edges, pairs, memory, tails.
 #include "pipeweaver/emulator/step.hpp"
 
-#include "emulator/operators/module_roles.hpp"
 #include "emulator/pricing/stage_memory.hpp"
 #include "emulator/step/step_parts.hpp"
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/costdb/database.hpp"
+#include "pipeweaver/emulator/layer_costs.hpp"
 #include "pipeweaver/emulator/split.hpp"
+#include "pipeweaver/workloads/counts.hpp"
+#include "pipeweaver/workloads/module_roles.hpp"
 
 #include <fmt/compile.h>
 
@@ -26,21 +29,18 @@ struct StagePass {
 class StepBuilder {
 public:
     explicit StepBuilder(const StepInput& input)
-        : in_(input),
-          costs_(*input.model, *input.cluster, input.layout, *input.costs, input.training, input.what_if, input.replica,
-                 input.store),
-          gradient_(gradient_reaches(*input.model)) {}
+        : in_(input), costs_(*input.setup, input.replica), gradient_(gradient_reaches(input.setup->model)) {}
 
-    StepProblem build() {
+    BuiltStep build() {
         out_.problem.name = in_.name;
-        out_.problem.source = fmt::format("pipeweaver plan: {} on {}", in_.model->name, in_.cluster->name);
+        out_.problem.source = fmt::format("pipeweaver plan: {} on {}", in_.setup->model.name, in_.setup->cluster.name);
         add_stages();
         out_.memory = static_memory(in_);
         for (std::size_t mb = 0; mb < in_.units.size(); ++mb) add_microbatch(mb);
         drop_useless_splits();
-        add_ranks(in_, largest_message_, out_);
+        if (auto shortage = add_ranks(in_, largest_message_, out_)) return {{}, std::move(shortage)};
         out_.model_flops = model_flops(in_);
-        return std::move(out_);
+        return checked(std::move(out_));
     }
 
 private:
@@ -48,7 +48,7 @@ private:
         std::int64_t rows, columns;
     };
 
-    const workloads::Module& module(std::size_t m) const { return in_.model->modules[m]; }
+    const workloads::Module& module(std::size_t m) const { return in_.setup->model.modules[m]; }
 
     void add_stages() {
         std::int64_t number = 0;
@@ -62,7 +62,8 @@ private:
                 out_.problem.stages.push_back(std::move(entry));
             }
         }
-        largest_message_.assign(static_cast<std::size_t>(in_.layout.pp), std::vector<Bytes>(2 * in_.chains.size()));
+        largest_message_.assign(static_cast<std::size_t>(in_.setup->layout.pp),
+                                std::vector<Bytes>(2 * in_.chains.size()));
     }
 
     static bool works_on(const StageLayers& stage, const Unit& unit) {
@@ -145,7 +146,7 @@ private:
 
     bool are_alike(const StageLayers& a, const StageLayers& b) const {
         if (a.parts.size() != b.parts.size()) return false;
-        if (in_.what_if != nullptr && !in_.what_if->devices.empty() && a.rank != b.rank) return false;
+        if (!in_.setup->what_if.devices.empty() && a.rank != b.rank) return false;
         for (std::size_t p = 0; p < a.parts.size(); ++p) {
             const LayerRange &one = a.parts[p], &other = b.parts[p];
             if (one.module != other.module || one.count != other.count) return false;
@@ -234,7 +235,7 @@ private:
             const std::int64_t context = shape.context_positions() * network.cross_attention_dim;
             return {block_positions(network, shape) + (context + network.hidden - 1) / network.hidden, network.hidden};
         }
-        for (const auto& edge : in_.model->edges)
+        for (const auto& edge : in_.setup->model.edges)
             if (edge.from == part.module) return between(edge, unit, unit);
         return {shape.positions(), network.hidden};
     }
@@ -262,13 +263,13 @@ private:
 
     std::int64_t node_of(RankId rank) const {
         // GPUs are numbered tensor parallel first, then replicas, then pipeline ranks (Megatron-LM's order).
-        return static_cast<std::int64_t>(index(rank)) * in_.layout.gpus_of_rank() * in_.layout.dp /
-               in_.cluster->gpus_per_node;
+        return static_cast<std::int64_t>(index(rank)) * in_.setup->layout.gpus_of_rank() * in_.setup->layout.dp /
+               in_.setup->cluster.gpus_per_node;
     }
 
     void connect(TaskId from, TaskId to, const Crossing& crossing, std::size_t buffer) {
         const RankId source = out_.problem.tasks[index(from)].rank, target = out_.problem.tasks[index(to)].rank;
-        const Bytes message{2 * in_.layout.part(crossing.rows) * crossing.columns / in_.layout.tp};
+        const Bytes message{2 * in_.setup->layout.part(crossing.rows) * crossing.columns / in_.setup->layout.tp};
         Duration lag{};
         std::optional<costdb::PointToPoint> sent;
         if (source != target) {
@@ -284,15 +285,16 @@ private:
     }
 
     double pipeline_factor() const {
-        if (in_.what_if == nullptr) return 1;
-        const auto found = in_.what_if->links.find("pipeline");
-        return found == in_.what_if->links.end() ? 1 : found->second;
+        if (in_.setup->what_if.empty()) return 1;
+        const auto found = in_.setup->what_if.links.find("pipeline");
+        return found == in_.setup->what_if.links.end() ? 1 : found->second;
     }
 
     Duration transfer_time(std::int64_t per_node, Bytes message) {
         const auto [place, added] = transfer_times_.try_emplace({per_node, message.count});
         if (!added) return place->second;
-        const Duration alone = in_.costs->cost(costdb::PointToPoint{per_node, std::max(message, Bytes{1})}).duration;
+        const Duration alone =
+            in_.setup->costs->cost(costdb::PointToPoint{per_node, std::max(message, Bytes{1})}).duration;
         place->second = Duration{std::llround(static_cast<double>(alone.count()) * pipeline_factor())};
         return place->second;
     }
@@ -343,7 +345,7 @@ private:
     void add_microbatch(std::size_t mb) {
         std::vector<std::vector<std::vector<StagePass>>> passes(in_.chains.size());
         for (std::size_t c = 0; c < in_.chains.size(); ++c) add_chain(mb, c, passes[c]);
-        for (const auto& edge : in_.model->edges) {
+        for (const auto& edge : in_.setup->model.edges) {
             const auto from = chain_of(edge.from, false), to = chain_of(edge.to, true);
             if (!from || !to || *from == *to) continue;
             for (std::size_t u = 0; u < passes[*from].size(); ++u)
@@ -380,11 +382,10 @@ private:
 
 }  // namespace
 
-StepProblem build_step(const StepInput& input) {
-    StepProblem step = StepBuilder(input).build();
-    validate(step.problem);
-    if (input.split_backward) return split_backwards(step, splittable(step));
-    return step;
+BuiltStep build_step(const StepInput& input) {
+    BuiltStep built = StepBuilder(input).build();
+    if (!built.step || !input.split_backward) return built;
+    return split_backwards(*built.step, splittable(*built.step));
 }
 
 }  // namespace pipeweaver::emulator

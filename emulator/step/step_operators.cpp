@@ -13,12 +13,12 @@ void visit_all(const std::vector<Operator>& operators, std::int64_t times, const
 
 void visit_pass(const StepInput& input, const StageLayers& stage, const Unit& unit, PassKind pass,
                 const OperatorVisitor& visit) {
-    const Layout layout = input.layout.on(*input.cluster);
+    const Layout layout = input.setup->layout.on(input.setup->cluster);
     walk_stage(
-        *input.model, layout, stage, unit.shapes, pass,
+        input.setup->model, layout, stage, unit.shapes, pass,
         [&](const LayerRange& part, PassKind here) {
-            const auto& network = input.model->modules[part.module].architecture;
-            walk_layers(*input.model, part, [&](std::int64_t first, std::int64_t alike) {
+            const auto& network = input.setup->model.modules[part.module].architecture;
+            walk_layers(input.setup->model, part, [&](std::int64_t first, std::int64_t alike) {
                 visit_all(layer_operators(network, unit.shapes[part.module], layout, here, first), alike, visit);
             });
         },

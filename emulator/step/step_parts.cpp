@@ -1,12 +1,12 @@
 #include "emulator/step/step_parts.hpp"
 
-#include "emulator/operators/module_roles.hpp"
 #include "emulator/pricing/data_traffic.hpp"
 #include "emulator/pricing/stage_memory.hpp"
 #include "emulator/pricing/stage_walk.hpp"
-#include "pipeweaver/base/error.hpp"
-#include "pipeweaver/base/text.hpp"
+#include "pipeweaver/emulator/price.hpp"
+#include "pipeweaver/emulator/what_if.hpp"
 #include "pipeweaver/workloads/counts.hpp"
+#include "pipeweaver/workloads/module_roles.hpp"
 
 #include <algorithm>
 #include <array>
@@ -26,10 +26,10 @@ bool has_module(const Chain& chain, std::size_t module) {
 }
 
 double forward_flops(const StepInput& input, std::size_t module, const PassShape& shape) {
-    const auto& network = input.model->modules[module].architecture;
+    const auto& network = input.setup->model.modules[module].architecture;
     const auto positions = static_cast<double>(shape.positions());
-    double sum = has_head(*input.model, module) ? workloads::head_flops(network, positions) : 0;
-    walk_layers(*input.model, {module, 0, network.layers}, [&](std::int64_t first, std::int64_t alike) {
+    double sum = has_head(input.setup->model, module) ? workloads::head_flops(network, positions) : 0;
+    walk_layers(input.setup->model, {module, 0, network.layers}, [&](std::int64_t first, std::int64_t alike) {
         sum += static_cast<double>(alike) * layer_flops(network, first, shape);
     });
     return sum;
@@ -42,19 +42,22 @@ Duration sum_of(const StepInput& input, const std::vector<Operator>& operators, 
 }
 
 std::vector<Operator> optimizer_of(const StepInput& input, const RankParameters& rank) {
-    const auto copies = [&](std::int64_t of_weights) { return input.training.zero >= 1 ? of_weights : 1; };
+    const auto copies = [&](std::int64_t of_weights) { return input.setup->training.zero >= 1 ? of_weights : 1; };
     std::vector<Operator> updates;
-    if (rank.trained > 0) updates.push_back(optimizer_update(rank.trained, copies(input.layout.weight_copies())));
-    if (rank.experts > 0) updates.push_back(optimizer_update(rank.experts, copies(input.layout.expert_copies())));
+    if (rank.trained > 0)
+        updates.push_back(optimizer_update(rank.trained, copies(input.setup->layout.weight_copies())));
+    if (rank.experts > 0)
+        updates.push_back(optimizer_update(rank.experts, copies(input.setup->layout.expert_copies())));
     return updates;
 }
 
 }  // namespace
 
 Duration time_of(const StepInput& input, const Operator& op, RankId rank) {
-    const Duration alone = ask(*input.costs, op).duration;
-    if (input.what_if == nullptr) return alone;
-    const double factor = factor_of(*input.what_if, op, {}) * device_factor(*input.what_if, input.replica, rank);
+    const Duration alone = ask(*input.setup->costs, op).duration;
+    if (input.setup->what_if.empty()) return alone;
+    const double factor =
+        factor_of(input.setup->what_if, op, {}) * device_factor(input.setup->what_if, input.replica, rank);
     return Duration{std::llround(static_cast<double>(alone.count()) * factor)};
 }
 
@@ -62,14 +65,14 @@ Duration time_of(const StepInput& input, const Operator& op, RankId rank) {
 // every backward); the halves of a tied embedding are summed over their two ranks. All of it is exposed: nothing of
 // this rank is left to hide it.
 std::vector<Operator> tail_of(const StepInput& input, const RankParameters& rank) {
-    const Layout& layout = input.layout;
+    const Layout& layout = input.setup->layout;
     std::vector<Operator> tail;
     const auto synchronise = [&](const OwnParameters& own) {
         if (own.copies == 1 || own.parameters == 0) return;
         const auto add = [&](std::string_view name, CollectiveKind kind, std::int64_t bytes) {
-            tail.push_back(among_copies(name, kind, own.copies, own.stride, bytes, *input.cluster));
+            tail.push_back(among_copies(name, kind, own.copies, own.stride, bytes, input.setup->cluster));
         };
-        const int zero = input.training.zero;
+        const int zero = input.setup->training.zero;
         if (zero == 0) add(own.reduction(), CollectiveKind::all_reduce, 4 * own.parameters);
         if (zero == 1) add(own.reduction(), CollectiveKind::reduce_scatter, 4 * own.parameters);
         if (zero == 1 || zero == 2) add(own.gathering(), CollectiveKind::all_gather, 2 * own.parameters);
@@ -77,25 +80,20 @@ std::vector<Operator> tail_of(const StepInput& input, const RankParameters& rank
     synchronise({rank.trained, layout.weight_copies(), layout.tp});
     synchronise({rank.experts, layout.expert_copies(), layout.ep, true});
     if (rank.shares_embedding)
-        tail.push_back(among_copies("tied embedding", CollectiveKind::all_reduce, 2, input.cluster->gpus_per_node,
-                                    4 * rank.tied, *input.cluster));
+        tail.push_back(among_copies("tied embedding", CollectiveKind::all_reduce, 2, input.setup->cluster.gpus_per_node,
+                                    4 * rank.tied, input.setup->cluster));
     return tail;
 }
 
-Bytes usable_bytes(const workloads::Cluster& cluster) {
-    const Bytes device = workloads::device(cluster.device).memory;
-    return {static_cast<std::int64_t>(std::floor(usable_memory * static_cast<double>(device.count)))};
-}
-
 double model_flops(const StepInput& input) {
-    const auto gradient = gradient_reaches(*input.model);
+    const auto gradient = gradient_reaches(input.setup->model);
     double sum = 0;
     for (const auto& microbatch : input.units)
         for (std::size_t c = 0; c < input.chains.size(); ++c)
             for (const Unit& unit : microbatch[c])
-                for (std::size_t m = 0; m < input.model->modules.size(); ++m) {
+                for (std::size_t m = 0; m < input.setup->model.modules.size(); ++m) {
                     if (unit.shapes[m].lengths.empty() || !has_module(input.chains[c], m)) continue;
-                    const int passes = input.model->modules[m].trainable ? 3 : gradient[m] ? 2 : 1;
+                    const int passes = input.setup->model.modules[m].trainable ? 3 : gradient[m] ? 2 : 1;
                     sum += passes * forward_flops(input, m, unit.shapes[m]);
                 }
     return sum;
@@ -109,20 +107,20 @@ std::vector<Operator> ends_of_ranks(const StepInput& input) {
     return all;
 }
 
-void add_ranks(const StepInput& input, const std::vector<std::vector<Bytes>>& largest_message, StepProblem& step) {
-    const Bytes capacity = input.capacity.value_or(usable_bytes(*input.cluster));
+std::optional<MemoryShortage> add_ranks(const StepInput& input, const std::vector<std::vector<Bytes>>& largest_message,
+                                        StepProblem& step) {
+    const Bytes capacity = input.capacity.value_or(usable_bytes(input.setup->cluster));
     const auto parameters = rank_parameters(input);
     for (std::size_t r = 0; r < step.memory.size(); ++r) {
         StaticMemory& memory = step.memory[r];
         for (const Bytes message : largest_message[r]) memory.buffers += input.receive_buffers * message;
         if (memory.total() > capacity)
-            fail(ErrorKind::limit,
-                 "rank {}: weights, gradients, optimizer state and buffers need {}, {} of a {} is usable: {} short; "
-                 "more pipeline ranks, tensor parallelism or replicas would fit more",
-                 r, human(memory.total()), human(capacity), input.cluster->device, human(memory.total() - capacity));
+            return MemoryShortage{RankId{static_cast<std::uint32_t>(r)}, memory, {}, capacity,
+                                  input.setup->cluster.device,           {}};
         step.problem.ranks.push_back({capacity, memory.total(), sum_of(input, tail_of(input, parameters[r]), r)});
         step.optimizer = std::max(step.optimizer, sum_of(input, optimizer_of(input, parameters[r]), r));
     }
+    return std::nullopt;
 }
 
 }  // namespace pipeweaver::emulator

@@ -2,8 +2,9 @@
 #pragma once
 
 #include "emulator/pricing/stage_memory.hpp"
-#include "pipeweaver/emulator/step.hpp"
+#include "pipeweaver/emulator/step_problem.hpp"
 
+#include <optional>
 #include <vector>
 
 namespace pipeweaver::emulator {
@@ -11,17 +12,19 @@ namespace pipeweaver::emulator {
 /// What an operator outside of passes takes on a rank: an exchange of replicas, a transfer, the optimizer.
 [[nodiscard]] Duration time_of(const StepInput& input, const Operator& op, RankId rank);
 
-/// What a rank runs behind its last backward, but for the optimizer.
+/// What a rank runs after its last backward, but for the optimizer.
 [[nodiscard]] std::vector<Operator> tail_of(const StepInput& input, const RankParameters& rank);
 
 /// Model FLOPs of all units: three forwards for a trained module, two for a frozen one that gradients pass, else one.
 [[nodiscard]] double model_flops(const StepInput& input);
 
-/// What all ranks run behind their last backward: gradients' collectives and the optimizer.
+/// What all ranks run after their last backward: gradients' collectives and the optimizer.
 [[nodiscard]] std::vector<Operator> ends_of_ranks(const StepInput& input);
 
 /// Fills in ranks (capacity, static memory with receive buffers, tails) and the optimizer's time. `largest_message` is
-/// per rank, per (chain, direction). Throws Error{limit} where a rank's static memory exceeds its device.
-void add_ranks(const StepInput& input, const std::vector<std::vector<Bytes>>& largest_message, StepProblem& step);
+/// per rank, per (chain, direction). Ends at the first rank whose static memory exceeds its device.
+[[nodiscard]] std::optional<MemoryShortage> add_ranks(const StepInput& input,
+                                                      const std::vector<std::vector<Bytes>>& largest_message,
+                                                      StepProblem& step);
 
 }  // namespace pipeweaver::emulator

@@ -1,5 +1,7 @@
 #include "search/bounds/edge_finding.hpp"
 
+#include "search/tuning.hpp"
+
 #include <algorithm>
 
 namespace pipeweaver::search {
@@ -51,27 +53,27 @@ public:
     }
 
     bool run(Tightened& windows, std::uint64_t& work) {
-        auto& [head, rest] = windows;
+        auto& [head, tail] = windows;
         for (bool changed = true; changed && work > 0;) {
             changed = false;
             for (const auto& tasks : on_rank_) {
                 const std::uint64_t cost = 2 * tasks.size() * tasks.size();
                 work -= std::min(work, cost);
-                if (!raise(tasks, head, rest, changed) || !raise(tasks, rest, head, changed)) return false;
+                if (!raise(tasks, head, tail, changed) || !raise(tasks, tail, head, changed)) return false;
             }
             work -= std::min<std::uint64_t>(work, flat_.tasks());
-            if (!carry(head, rest)) return false;
+            if (!carry(head, tail)) return false;
         }
         return true;
     }
 
 private:
-    // Heads, or with time reversed rests.
+    // Heads, or with time reversed tails.
     bool raise(const std::vector<std::uint32_t>& tasks, std::vector<std::int64_t>& head,
-               const std::vector<std::int64_t>& rest, bool& changed) {
+               const std::vector<std::int64_t>& tail, bool& changed) {
         machine_.clear();
         for (const std::uint32_t i : tasks)
-            machine_.push_back({head[i], flat_.shortest[i], limit_ - rest[i], head[i], never, i});
+            machine_.push_back({head[i], flat_.shortest[i], limit_ - tail[i], head[i], never, i});
         if (!find_edges(machine_)) return false;
         for (const Window& window : machine_) {
             changed = changed || window.raised > head[window.task];
@@ -80,14 +82,14 @@ private:
         return true;
     }
 
-    bool carry(std::vector<std::int64_t>& head, std::vector<std::int64_t>& rest) const {
+    bool carry(std::vector<std::int64_t>& head, std::vector<std::int64_t>& tail) const {
         for (const std::uint32_t i : flat_.topological)
             for (const Arc& arc : flat_.before[i])
                 head[i] = std::max(head[i], head[arc.task] + flat_.shortest[arc.task] + arc.lag_ns);
         for (auto i = flat_.topological.rbegin(); i != flat_.topological.rend(); ++i) {
             for (const Arc& arc : flat_.after[*i])
-                rest[*i] = std::max(rest[*i], arc.lag_ns + flat_.shortest[arc.task] + rest[arc.task]);
-            if (head[*i] + flat_.shortest[*i] + rest[*i] > limit_) return false;
+                tail[*i] = std::max(tail[*i], arc.lag_ns + flat_.shortest[arc.task] + tail[arc.task]);
+            if (head[*i] + flat_.shortest[*i] + tail[*i] > limit_) return false;
         }
         return true;
     }
@@ -110,8 +112,8 @@ std::int64_t edge_finding_bound(const Flat& flat, const Tightened& windows, std:
         return !tighten_for(flat, limit, tried, work);
     };
     // Ever longer steps up, then ever shorter ones.
-    const std::int64_t shortest_step = std::max<std::int64_t>(1, bound / 65'536);
-    std::int64_t step = shortest_step * 16;
+    const std::int64_t shortest_step = std::max<std::int64_t>(1, bound / tuning.root.edge_steps);
+    std::int64_t step = shortest_step * tuning.root.first_edge_step;
     while (work > 0 && refuted(bound + step - 1)) {
         bound += step;
         step *= 2;

@@ -1,5 +1,7 @@
 #include "search/bounds/one_machine.hpp"
 
+#include "search/tuning.hpp"
+
 #include <algorithm>
 #include <queue>
 
@@ -53,7 +55,7 @@ public:
 
     void run(std::vector<std::int64_t>& head) {
         // The pasts of all tasks together may be quadratic in a problem of one component; then most is left out.
-        std::size_t budget = 4'000'000;
+        std::size_t budget = tuning.root.most_ancestors;
         for (const std::uint32_t task : order_) {
             for (const Arc& arc : before_[task])
                 head[task] = std::max(head[task], head[arc.task] + flat_.shortest[arc.task] + arc.lag_ns);
@@ -109,9 +111,9 @@ private:
 }  // namespace
 
 Tightened tightened(const Flat& flat) {
-    Tightened result{flat.head, flat.rest};
+    Tightened result{flat.head, flat.tail};
     Raise(flat, flat.before, flat.topological).run(result.head);
-    Raise(flat, flat.after, {flat.topological.rbegin(), flat.topological.rend()}).run(result.rest);
+    Raise(flat, flat.after, {flat.topological.rbegin(), flat.topological.rend()}).run(result.tail);
     return result;
 }
 

@@ -35,7 +35,7 @@ struct Job {
 /// start. Tasks are taken in topological order, so raised heads raise later ones; an ancestor on the task's own rank
 /// needs no path beyond the task's start. Tails by the same argument with time reversed.
 struct Tightened {
-    std::vector<std::int64_t> head, rest;
+    std::vector<std::int64_t> head, tail;
 };
 [[nodiscard]] Tightened tightened(const Flat& flat);
 

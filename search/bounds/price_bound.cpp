@@ -1,5 +1,7 @@
 #include "search/bounds/price_bound.hpp"
 
+#include "search/tuning.hpp"
+
 #include <algorithm>
 #include <cmath>
 
@@ -7,19 +9,16 @@ namespace pipeweaver::search {
 
 namespace {
 
-constexpr std::size_t cells = 200;
-constexpr std::size_t padded = cells + 4;  // a start in the last slot may be a slot late; what comes then has no price
-constexpr std::uint64_t phases_per_check = 10;
-constexpr double margin = 1e-7;
-constexpr double first_step = 5;
-constexpr double least_price = 1e-9;
+constexpr std::size_t price_cells = tuning.price.cells;
+constexpr std::size_t padded =
+    price_cells + 4;  // a start in the last slot may be a slot late; what comes then has no price
 
 // Where a moment lies among the cells.
-struct Place {
+struct CellPosition {
     std::size_t cell = 0;
     double part = 0;  // of the cell
 
-    Place(double moment, double width) {
+    CellPosition(double moment, double width) {
         const double before = moment / width;
         cell = static_cast<std::size_t>(before);
         part = before - static_cast<double>(cell);
@@ -28,26 +27,26 @@ struct Place {
 
 double between(const double* sums, double part) { return sums[0] + part * (sums[1] - sums[0]); }
 
-double at(const std::vector<double>& sums, const Place& place) {
+double at(const std::vector<double>& sums, const CellPosition& place) {
     return between(sums.data() + std::min(place.cell, padded - 2), place.part);
 }
 
 // Adds `amount` from the place on, as changes from cell to cell.
-void add_from(std::vector<double>& changes, const Place& place, double amount) {
-    if (place.cell >= cells) return;
+void add_from(std::vector<double>& changes, const CellPosition& place, double amount) {
+    if (place.cell >= price_cells) return;
     changes[place.cell] += amount * (1 - place.part);
     changes[place.cell + 1] += amount * place.part;
 }
 
 void sum_up(const std::vector<double>& prices, std::vector<double>& sums) {
-    for (std::size_t c = 0; c < cells; ++c) sums[c + 1] = sums[c] + prices[c];
-    std::fill(sums.begin() + cells + 1, sums.end(), sums[cells]);
+    for (std::size_t c = 0; c < price_cells; ++c) sums[c + 1] = sums[c] + prices[c];
+    std::fill(sums.begin() + price_cells + 1, sums.end(), sums[price_cells]);
 }
 
 // Prices times about exp(step * what is used).
 void grow(std::vector<double>& prices, std::vector<double>& changes, double step) {
     double used = 0;
-    for (std::size_t c = 0; c < cells; ++c) {
+    for (std::size_t c = 0; c < price_cells; ++c) {
         used += changes[c];
         const double x = step * std::max(0.0, used);
         prices[c] *= 1 + x + x * x / 2;
@@ -61,7 +60,7 @@ PriceBound::PriceBound(const Flat& flat, const Tightened& windows, std::span<con
                        std::int64_t bound)
     : forest_(price_forest(flat, windows, ranks)), longest_(longest_makespan(flat)), refuted_(bound - 1), row_(padded) {
     Rank rank;
-    rank.machine.assign(cells, 1.0);
+    rank.machine.assign(price_cells, 1.0);
     rank.machine_sum.assign(padded, 0.0);
     rank.memory = rank.machine;
     rank.memory_sum = rank.busy = rank.used = rank.machine_sum;
@@ -79,7 +78,7 @@ PriceBound::PriceBound(const Flat& flat, const Tightened& windows, std::span<con
 
 void PriceBound::try_limit(std::int64_t limit) {
     limit_ = limit;
-    width_ = static_cast<double>(limit) / static_cast<double>(cells);
+    width_ = static_cast<double>(limit) / static_cast<double>(price_cells);
 }
 
 double PriceBound::worth() const {
@@ -93,21 +92,21 @@ std::size_t PriceBound::slots(const Node& node) const {
 }
 
 std::size_t PriceBound::slack_slots(const Node& node) const {
-    return static_cast<std::size_t>(std::min(std::ceil(node.slack / width_), static_cast<double>(cells)));
+    return static_cast<std::size_t>(std::min(std::ceil(node.slack / width_), static_cast<double>(price_cells)));
 }
 
 double PriceBound::price(const Node& node, double start) const {
     const Rank& rank = ranks_[node.rank];
-    const Place begin(start, width_), end(start + node.duration, width_);
+    const CellPosition begin(start, width_), end(start + node.duration, width_);
     const double all = rank.memory_sum.back();
     return at(rank.machine_sum, end) - at(rank.machine_sum, begin) + node.acquire * (all - at(rank.memory_sum, begin)) -
            node.release * (all - at(rank.memory_sum, end));
 }
 
-// Starts within a slot, as parts of it, where the price may bend: its begin, and where start and end pass to the next
-// cell.
+// Starts within a slot, as fractions of it, where the price may bend: its begin, and where start and end pass to the
+// next cell.
 std::array<double, 3> PriceBound::bends(const Node& node) const {
-    return {0, 1 - Place(node.head, width_).part, 1 - Place(node.head + node.duration, width_).part};
+    return {0, 1 - CellPosition(node.head, width_).part, 1 - CellPosition(node.head + node.duration, width_).part};
 }
 
 // Starts in the slot, one of which is the cheapest. What is left of the last slot ends at the latest start.
@@ -124,8 +123,8 @@ std::array<double, 4> PriceBound::starts(const Node& node, std::size_t slot) con
 void PriceBound::price_starts(const Node& node, double later, std::size_t count) {
     const Rank& rank = ranks_[node.rank];
     const double first = node.head + later * width_;
-    Place begin(first, width_), end(first + node.duration, width_);
-    // What ends after the limit has one slot; behind the last cell all sums are equal.
+    CellPosition begin(first, width_), end(first + node.duration, width_);
+    // What ends after the limit has one slot; after the last cell all sums are equal.
     begin.cell = std::min(begin.cell, padded - 1 - count);
     end.cell = std::min(end.cell, padded - 1 - count);
     const double* machine_begin = rank.machine_sum.data() + begin.cell;
@@ -209,7 +208,7 @@ void PriceBound::use(std::size_t tree, double step) {
     for (std::size_t n = forest_.first[tree]; n < forest_.first[tree + 1]; ++n) {
         const Node& node = forest_.nodes[n];
         Rank& rank = ranks_[node.rank];
-        const Place begin(start_[n], width_), end(start_[n] + node.duration, width_);
+        const CellPosition begin(start_[n], width_), end(start_[n] + node.duration, width_);
         add_from(rank.busy, begin, 1);
         add_from(rank.busy, end, -1);
         add_from(rank.used, begin, node.acquire);
@@ -223,7 +222,7 @@ void PriceBound::use(std::size_t tree, double step) {
         grow(rank.memory, rank.used, step);
         sum_up(rank.machine, rank.machine_sum);
         sum_up(rank.memory, rank.memory_sum);
-        work_ += 2 * cells;
+        work_ += 2 * price_cells;
     }
 }
 
@@ -232,27 +231,26 @@ void PriceBound::use(std::size_t tree, double step) {
 void PriceBound::scale() {
     const double factor = 1 / worth();
     for (Rank& rank : ranks_) {
-        for (double& price : rank.machine) price = std::max(price * factor, least_price);
-        for (double& price : rank.memory) price = std::max(price * factor, least_price);
+        for (double& price : rank.machine) price = std::max(price * factor, tuning.price.least_price);
+        for (double& price : rank.memory) price = std::max(price * factor, tuning.price.least_price);
         sum_up(rank.machine, rank.machine_sum);
         sum_up(rank.memory, rank.memory_sum);
-        work_ += cells;
+        work_ += price_cells;
     }
 }
 
 void PriceBound::phase() {
-    const double step = first_step / std::sqrt(1 + static_cast<double>(++phases_));
+    const double step = tuning.price.first_step / std::sqrt(1 + static_cast<double>(++phases_));
     for (std::size_t t = 0; t < forest_.trees(); ++t) {
         cheapest(t);
         choose(t);
         use(t, step);
-        // A step may multiply prices by a hundred.
-        if (t % 8 == 7) scale();
+        if ((t + 1) % tuning.price.trees_per_scale == 0) scale();
     }
     scale();
 }
 
-// What all trees must pay, as a part of what T is worth.
+// What all trees must pay, as a fraction of what T is worth.
 double PriceBound::evaluate() {
     double sum = 0;
     for (std::size_t t = 0; t < forest_.trees(); ++t) sum += cheapest(t);
@@ -261,11 +259,12 @@ double PriceBound::evaluate() {
 
 // Raises T as long as the prices refute it, a few times. Where nothing fits they may refute any.
 void PriceBound::raise() {
-    for (int times = 0; times < 10 && refuted_ < longest_; ++times) {
+    for (int times = 0; times < tuning.price.raises_per_check && refuted_ < longest_; ++times) {
         const double ratio = evaluate();
-        if (ratio <= 1 + margin) return;
+        if (ratio <= 1 + tuning.price.margin) return;
         refuted_ = limit_;
-        const auto more = static_cast<std::int64_t>(std::min(ratio - 1, 1.0) * 0.8 * static_cast<double>(limit_));
+        const auto more = static_cast<std::int64_t>(std::min(ratio - 1, 1.0) * tuning.price.raise_share *
+                                                    static_cast<double>(limit_));
         try_limit(limit_ + std::clamp<std::int64_t>(more, 1, std::max<std::int64_t>(1, longest_ - limit_)));
     }
 }
@@ -274,7 +273,7 @@ void PriceBound::improve(std::uint64_t units) {
     const std::uint64_t end = work_ + units;
     do {
         phase();
-        if (phases_ % phases_per_check == 0) raise();
+        if (phases_ % tuning.price.phases_per_check == 0) raise();
     } while (work_ < end);
 }
 

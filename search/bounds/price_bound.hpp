@@ -52,7 +52,7 @@ public:
     /// Units used so far.
     std::uint64_t work() const { return work_; }
 
-    /// Memory times time that tasks hold at least, as a part of all there is until value().
+    /// Memory times time that tasks hold at least, as a fraction of all there is until value().
     double memory_pressure();
 
 private:

@@ -1,5 +1,7 @@
 #include "search/bounds/price_forest.hpp"
 
+#include "search/tuning.hpp"
+
 #include <algorithm>
 #include <functional>
 #include <numeric>
@@ -10,7 +12,7 @@ namespace {
 
 constexpr std::uint32_t none = UINT32_MAX;
 
-struct Link {
+struct WindowLink {
     std::uint32_t from, to;  // indices in `tasks`
     std::int64_t slack;
 };
@@ -99,7 +101,8 @@ private:
     }
 
     void keep_a_forest() {
-        std::stable_sort(links_.begin(), links_.end(), [](const Link& a, const Link& b) { return a.slack < b.slack; });
+        std::stable_sort(links_.begin(), links_.end(),
+                         [](const WindowLink& a, const WindowLink& b) { return a.slack < b.slack; });
         std::vector<std::uint32_t> root(tasks_.size());
         std::iota(root.begin(), root.end(), 0U);
         const auto root_of = [&](std::uint32_t i) {
@@ -107,7 +110,7 @@ private:
             return i;
         };
         neighbours_.resize(tasks_.size());
-        for (const Link& link : links_) {
+        for (const WindowLink& link : links_) {
             const std::uint32_t a = root_of(link.from), b = root_of(link.to);
             if (a == b) continue;
             root[a] = b;
@@ -145,7 +148,7 @@ private:
         node.rank = rank_index_[r];
         node.head = static_cast<double>(windows_.head[i]);
         node.duration = static_cast<double>(flat_.shortest[i]);
-        node.path = static_cast<double>(windows_.head[i] + flat_.shortest[i] + windows_.rest[i]);
+        node.path = static_cast<double>(windows_.head[i] + flat_.shortest[i] + windows_.tail[i]);
         node.acquire = of_room(memory_[which.task].acquire);
         node.release = of_room(memory_[which.task].release);
         node.parent = parent;
@@ -160,8 +163,8 @@ private:
     const Tightened& windows_;
     std::vector<std::uint32_t> rank_index_, index_of_, tasks_;
     std::vector<Memory> memory_;  // per index in `tasks`
-    std::vector<Link> links_;
-    std::size_t budget_ = 4'000'000;
+    std::vector<WindowLink> links_;
+    std::size_t budget_ = tuning.root.most_forest_arcs;
     std::vector<std::uint32_t> place_, seen_, open_;
     std::vector<std::int64_t> length_;
     std::vector<std::vector<Neighbour>> neighbours_;

@@ -16,7 +16,7 @@ struct PriceForest {
         std::uint32_t task = 0;
         std::uint32_t rank = 0;  ///< index in the given ranks
         double head = 0, duration = 0;
-        double path = 0;  ///< longest through the task: head + duration + rest
+        double path = 0;  ///< longest through the task: head + duration + tail
         double acquire = 0, release = 0;
         std::uint32_t parent = 0;  ///< node; of a root no meaning
         bool after = false;        ///< runs after its parent; else before it
@@ -30,8 +30,8 @@ struct PriceForest {
     std::size_t trees() const { return first.size() - 1; }
 };
 
-/// Tasks of other ranks count as delays only. Of the arcs that would close a circle those with the most slack are left
-/// out: what remains allows all that the problem allows. Heads and rests are those of `windows`.
+/// Tasks of other ranks count as delays only. Of the arcs that would close a cycle those with the most slack are left
+/// out: what remains allows all that the problem allows. Heads and tails are those of `windows`.
 [[nodiscard]] PriceForest price_forest(const Flat& flat, const Tightened& windows,
                                        std::span<const std::uint32_t> ranks);
 

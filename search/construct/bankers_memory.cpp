@@ -17,11 +17,11 @@ std::string Shortage::text(const Flat& flat) const {
                        human(Bytes{bytes}), bytes, task, first.label);
 }
 
-SafeMemory::SafeMemory(const Flat& flat) : flat_(flat) {
+BankersMemory::BankersMemory(const Flat& flat) : flat_(flat) {
     for (const std::int64_t room : flat.room) limited_ = limited_ || room != unlimited;
 }
 
-void SafeMemory::find_components(bool one) {
+void BankersMemory::find_components(bool one) {
     component_of_ = one ? std::vector<std::uint32_t>(flat_.tasks(), 0) : components_of(flat_);
     component_size_.clear();
     for (const std::uint32_t component : component_of_) {
@@ -30,7 +30,7 @@ void SafeMemory::find_components(bool one) {
     }
 }
 
-void SafeMemory::find_lanes() {
+void BankersMemory::find_lanes() {
     auto tasks = flat_.reading;
     std::stable_sort(tasks.begin(), tasks.end(), [&](std::uint32_t a, std::uint32_t b) {
         return std::pair(component_of_[a], flat_.rank_of[a]) < std::pair(component_of_[b], flat_.rank_of[b]);
@@ -55,13 +55,13 @@ void SafeMemory::find_lanes() {
     lanes_.first.push_back(static_cast<std::uint32_t>(lanes_.items.size()));
 }
 
-SafeMemory::Level SafeMemory::level_of(std::uint32_t task) const {
+BankersMemory::Level BankersMemory::level_of(std::uint32_t task) const {
     const Cost& cost = costs_[task];
     return {cost.acquire, std::min<std::int64_t>(0, cost.net()), cost.net()};
 }
 
 // Of lanes in canonical order, nothing placed.
-void SafeMemory::build_trees() {
+void BankersMemory::build_trees() {
     tree_first_.clear();
     tree_size_.clear();
     leaf_of_.resize(flat_.tasks());
@@ -83,25 +83,25 @@ void SafeMemory::build_trees() {
     fresh_tree_ = tree_;
 }
 
-// The lane's remaining tasks before and behind this one in canonical order. Time O(log tasks of the lane).
-std::pair<SafeMemory::Level, SafeMemory::Level> SafeMemory::around(std::uint32_t task) const {
+// The lane's remaining tasks before and after this one in canonical order. Time O(log tasks of the lane).
+std::pair<BankersMemory::Level, BankersMemory::Level> BankersMemory::around(std::uint32_t task) const {
     const Level* tree = tree_.data() + tree_first_[lane_of_[task]];
-    Level before, behind;
+    Level before, after;
     for (std::uint32_t node = leaf_of_[task]; node > 1; node /= 2) {
         if (node % 2 == 1)
             before = tree[node - 1].then(before);
         else
-            behind = behind.then(tree[node + 1]);
+            after = after.then(tree[node + 1]);
     }
-    return {before, behind};
+    return {before, after};
 }
 
-SafeMemory::Level SafeMemory::remaining_without(std::uint32_t task) const {
-    const auto [before, behind] = around(task);
-    return before.then(behind);
+BankersMemory::Level BankersMemory::remaining_without(std::uint32_t task) const {
+    const auto [before, after] = around(task);
+    return before.then(after);
 }
 
-void SafeMemory::take_from_tree(std::uint32_t task) {
+void BankersMemory::take_from_tree(std::uint32_t task) {
     Level* tree = tree_.data() + tree_first_[lane_of_[task]];
     std::uint32_t node = leaf_of_[task];
     for (tree[node] = {}; node > 1;) {
@@ -111,7 +111,7 @@ void SafeMemory::take_from_tree(std::uint32_t task) {
 }
 
 // How badly a component run in this order misses: bytes given back too early count like bytes too many; then the peaks.
-std::int64_t SafeMemory::excess(std::uint32_t component, std::span<const std::uint32_t> place) const {
+std::int64_t BankersMemory::excess(std::uint32_t component, std::span<const std::uint32_t> place) const {
     std::int64_t missing = 0, peaks = 0;
     std::vector<std::uint32_t> tasks;
     for (const std::uint32_t lane : lanes_[component]) {
@@ -127,7 +127,7 @@ std::int64_t SafeMemory::excess(std::uint32_t component, std::span<const std::ui
 }
 
 // Puts each component's lanes in the order that suits it best. False if a component gives back too early in all orders.
-bool SafeMemory::sort_lanes() {
+bool BankersMemory::sort_lanes() {
     bool sound = true;
     for (std::uint32_t c = 0; c < component_size_.size(); ++c) {
         std::size_t best = 0;
@@ -149,7 +149,7 @@ bool SafeMemory::sort_lanes() {
     return sound;
 }
 
-std::optional<Shortage> SafeMemory::first_shortage() {
+std::optional<Shortage> BankersMemory::first_shortage() {
     for (std::uint32_t lane = 0; lane < lane_rank_.size(); ++lane) {
         const std::int64_t room = flat_.room[lane_rank_[lane]];
         const std::int64_t missing = std::max(fresh_[lane].need - room, -fresh_[lane].low);
@@ -159,7 +159,7 @@ std::optional<Shortage> SafeMemory::first_shortage() {
 }
 
 // Levels of the whole lanes. False if something gives back too early or stays taken.
-bool SafeMemory::measure_lanes() {
+bool BankersMemory::measure_lanes() {
     build_trees();
     fresh_.clear();
     leftovers_ = false;
@@ -172,7 +172,7 @@ bool SafeMemory::measure_lanes() {
     return plain && !leftovers_;
 }
 
-std::optional<Shortage> SafeMemory::change_costs(std::span<const Cost> costs) {
+std::optional<Shortage> BankersMemory::change_costs(std::span<const Cost> costs) {
     if (costs_.empty()) return prepare(costs);
     costs_.assign(costs.begin(), costs.end());
     if (!measure_lanes() || first_shortage()) return prepare(costs);
@@ -181,7 +181,7 @@ std::optional<Shortage> SafeMemory::change_costs(std::span<const Cost> costs) {
     return std::nullopt;
 }
 
-std::optional<Shortage> SafeMemory::prepare(std::span<const Cost> costs) {
+std::optional<Shortage> BankersMemory::prepare(std::span<const Cost> costs) {
     costs_.assign(costs.begin(), costs.end());
     canonical_ = canonical_orders(flat_, costs);
     for (const bool one : {false, true}) {
@@ -210,7 +210,7 @@ std::optional<Shortage> SafeMemory::prepare(std::span<const Cost> costs) {
     return std::nullopt;
 }
 
-void SafeMemory::restart() {
+void BankersMemory::restart() {
     used_.assign(flat_.ranks(), 0);
     held_.assign(lane_rank_.size(), 0);
     level_ = fresh_;
@@ -224,18 +224,18 @@ void SafeMemory::restart() {
     accepted_ = UINT32_MAX;
 }
 
-bool SafeMemory::begins(std::uint32_t task) const {
+bool BankersMemory::begins(std::uint32_t task) const {
     return remaining_[component_of_[task]] == component_size_[component_of_[task]];
 }
 
-std::span<const std::uint32_t> SafeMemory::component_tasks(std::uint32_t task) const {
+std::span<const std::uint32_t> BankersMemory::component_tasks(std::uint32_t task) const {
     const auto lanes = lanes_[component_of_[task]];
     return std::span(lane_tasks_.items)
         .subspan(lane_tasks_.first[lanes.front()],
                  lane_tasks_.first[lanes.back() + 1] - lane_tasks_.first[lanes.front()]);
 }
 
-Want SafeMemory::want(std::uint32_t task) const {
+Want BankersMemory::want(std::uint32_t task) const {
     const std::int64_t acquire = costs_[task].acquire, net = costs_[task].net();
     if (component_size_.size() == 1) return {acquire, net, leaf_of_[task]};
     if (begins(task)) return {acquire, net, net + remaining_without(task).need};
@@ -243,7 +243,7 @@ Want SafeMemory::want(std::uint32_t task) const {
 }
 
 // After a test that failed: sim_ is where the components got stuck.
-void SafeMemory::remember_refusal(std::uint32_t task) {
+void BankersMemory::remember_refusal(std::uint32_t task) {
     const std::uint32_t rank = flat_.rank_of[task];
     const std::int64_t net = costs_[task].net();
     if (leftovers_ || flat_.room[rank] == unlimited) return;
@@ -251,35 +251,35 @@ void SafeMemory::remember_refusal(std::uint32_t task) {
     Bar found{net, free + 1};
     if (component_size_.size() == 1) {
         if (net + around(task).first.need <= free) return;
-        found.rest = leaf_of_[task];
+        found.key = leaf_of_[task];
     } else if (!begins(task)) {
         return;
     }
     const Bar known = bar(rank);
-    if (std::pair(known.net, known.rest) <= std::pair(found.net, found.rest)) return;
+    if (std::pair(known.net, known.key) <= std::pair(found.net, found.key)) return;
     bar_[rank] = found;
     bar_relief_[rank] = relief_;
 }
 
-bool SafeMemory::fits(std::uint32_t component) const {
+bool BankersMemory::fits(std::uint32_t component) const {
     for (const std::uint32_t lane : lanes_[component])
         if (sim_[lane_rank_[lane]] + level_[lane].need > flat_.room[lane_rank_[lane]]) return false;
     return true;
 }
 
-bool SafeMemory::only_frees(std::uint32_t component) const {
+bool BankersMemory::only_frees(std::uint32_t component) const {
     for (const std::uint32_t lane : lanes_[component])
         if (level_[lane].after > 0) return false;
     return true;
 }
 
-void SafeMemory::finish(std::uint32_t component) {
+void BankersMemory::finish(std::uint32_t component) {
     for (const std::uint32_t lane : lanes_[component]) sim_[lane_rank_[lane]] += level_[lane].after;
     finished_.push_back(component);
 }
 
 // Finishes the components of waiting_ from sim_ as long as one can be finished; those that give memory back first.
-bool SafeMemory::finish_greedily() {
+bool BankersMemory::finish_greedily() {
     finished_.clear();
     while (!waiting_.empty()) {
         const std::size_t before = finished_.size();
@@ -297,7 +297,7 @@ bool SafeMemory::finish_greedily() {
     return true;
 }
 
-bool SafeMemory::finish_in_order() {
+bool BankersMemory::finish_in_order() {
     finished_.clear();
     for (const std::uint32_t component : open_) {
         if (!fits(component)) return false;
@@ -306,7 +306,7 @@ bool SafeMemory::finish_in_order() {
     return true;
 }
 
-bool SafeMemory::can_finish_all(std::uint32_t touched) {
+bool BankersMemory::can_finish_all(std::uint32_t touched) {
     sim_ = used_;
     // Once this one is finished and has given back all it took, the others can go on as they could before.
     if (!leftovers_ && fits(touched)) return true;
@@ -318,7 +318,7 @@ bool SafeMemory::can_finish_all(std::uint32_t touched) {
     return finish_in_order();
 }
 
-bool SafeMemory::accept(std::uint32_t lane, std::uint32_t task, const Level& level) {
+bool BankersMemory::accept(std::uint32_t lane, std::uint32_t task, const Level& level) {
     accepted_ = task;
     accepted_level_ = level;
     finished_.clear();
@@ -338,7 +338,7 @@ bool SafeMemory::accept(std::uint32_t lane, std::uint32_t task, const Level& lev
     return false;
 }
 
-bool SafeMemory::allows(std::uint32_t task) {
+bool BankersMemory::allows(std::uint32_t task) {
     const std::uint32_t lane = lane_of_[task], rank = lane_rank_[lane];
     if (used_[rank] + costs_[task].acquire > flat_.room[rank]) return false;
     const Level level = remaining_without(task);
@@ -349,7 +349,7 @@ bool SafeMemory::allows(std::uint32_t task) {
     return accept(lane, task, level);
 }
 
-void SafeMemory::place(std::uint32_t task) {
+void BankersMemory::place(std::uint32_t task) {
     if (accepted_ != task) {
         const bool allowed = allows(task);
         PIPEWEAVER_ASSERT(allowed);

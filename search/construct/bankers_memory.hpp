@@ -1,26 +1,31 @@
 // Which task may be placed next so that memory never overflows and the schedule can always be finished.
 //
+//   a rank with room for 3; a microbatch takes 1 with F and 1 with f, and gives both back with b and B
+//     F0 F1 F2            full: no f can run, so no microbatch can ever be finished
+//     F0 F1 f0 b0 B0 F2   F2 is refused as long as no microbatch could be finished with it
+//
 // The banker's algorithm (E. W. Dijkstra, EWD 623) over *components*: connected parts of the task graph, usually one
 // per microbatch. Each component has a *canonical order*, a topological order of its tasks. Of a component, a rank is
 // known by what it holds there, the additional peak `need` of running its remaining tasks there in canonical order, and
 // what `after` remains then on top. A state is *safe* if the components can be finished one after the other, on all
 // ranks, in canonical order, none exceeding a rank's room. A task may be placed only if the state afterwards is safe.
 //
-// Why this never overflows    A placed task fits its rank's room: checked. Memory depends on the order on a rank alone.
-// Why it never dead-ends      Let a safe state's finishing order begin with component c, and t be the first remaining
-// task
-//     of c in canonical order. All predecessors of t are placed: they are in c, and come before t. Placing t leaves
-//     that finishing order valid, for c then runs exactly what it would have run. So t may be placed, and each
-//     placement leaves fewer tasks. (Remaining tasks in canonical order stay in topological order, whatever was placed,
-//     because placed tasks contain all their predecessors.)
-// Why the test is exact       Where finishing a component never adds to a rank (it gives back all it took), finishing
-// one
-//     that can be finished hurts no other, so taking them greedily finds an order if there is one; and components that
-//     have not begun fit alone, checked at the start. Where some component leaves memory taken for good, all unfinished
-//     components are in the test, greedily and, failing that, in the last order found, so that the proof above holds.
-// Underflow                   A component never gives back what it did not take itself, on any rank, at any moment;
-// where
-//     no canonical order of a component can keep this, all tasks are one component.
+// Why this never overflows
+//     A placed task fits its rank's room: checked. Memory depends on the order on a rank alone.
+// Why it never dead-ends
+//     Let a safe state's finishing order begin with component c, and t be the first remaining task of c in canonical
+//     order. All predecessors of t are placed: they are in c, and come before t. Placing t leaves that finishing order
+//     valid, for c then runs exactly what it would have run. So t may be placed, and each placement leaves fewer tasks.
+//     (Remaining tasks in canonical order stay in topological order, whatever was placed, because placed tasks contain
+//     all their predecessors.)
+// Why the test is exact
+//     Where finishing a component never adds to a rank (it gives back all it took), finishing one that can be finished
+//     hurts no other, so taking them greedily finds an order if there is one; and components that have not begun fit
+//     alone, checked at the start. Where some component leaves memory taken for good, all unfinished components are in
+//     the test, greedily and, failing that, in the last order found, so that the proof above holds.
+// Underflow
+//     A component never gives back what it did not take itself, on any rank, at any moment; where no canonical order of
+//     a component can keep this, all tasks are one component.
 #pragma once
 
 #include "search/construct/ready_list.hpp"
@@ -42,9 +47,9 @@ struct Shortage {
     std::string text(const Flat& flat) const;
 };
 
-class SafeMemory {
+class BankersMemory {
 public:
-    explicit SafeMemory(const Flat& flat);
+    explicit BankersMemory(const Flat& flat);
 
     /// Sets the tasks' costs, chooses canonical orders (of several, per component the one that fits best) and begins an
     /// empty schedule. Says why if no safe schedule is known; then nothing else may be called.
@@ -75,9 +80,9 @@ public:
     /// Several components: a task t of one that has not begun was refused. Then the open components, with net(t) more
     /// on the rank, got stuck with `g` bytes free (without t), which t's own component needs more than. A task u of
     /// another fresh component with net(u) >= net(t) leaves them stuck no later, and is refused if its component, u
-    /// first, needs more than g on the rank: `rest` is this need.
+    /// first, needs more than g on the rank: `key` is this need.
     /// One component: t was refused because what comes before t in canonical order, t run first, exceeds the rank. So
-    /// does what comes before a later u with net(u) >= net(t): `rest` is the place in canonical order.
+    /// does what comes before a later u with net(u) >= net(t): `key` is the place in canonical order.
     Bar bar(std::uint32_t rank) const { return bar_relief_[rank] == relief_ ? bar_[rank] : Bar{}; }
 
     /// Is it the first task of its component to be placed? And that component's tasks.

@@ -1,6 +1,7 @@
 #include "search/construct/dispatch.hpp"
 
 #include "pipeweaver/base/assert.hpp"
+#include "search/tuning.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -95,28 +96,28 @@ void Dispatcher::refresh(std::uint32_t rank) {
 }
 
 // What could start at the rank's clock, by priority. Those left out would be refused.
-Dispatcher::Candidate Dispatcher::best_now(const Queue& queue, std::uint32_t rank) const {
+Dispatcher::NextTask Dispatcher::best_now(const Queue& queue, std::uint32_t rank) const {
     const std::size_t slot = queue.now.first(std::min(memory_.room_left(rank), unlimited - 1), memory_.bar(rank));
     if (slot == ReadyList::nothing) return {};
     return {queue.task_at[slot], clock_[rank]};
 }
 
-Dispatcher::Candidate Dispatcher::best_coming(Queue& queue, std::uint32_t rank) {
+Dispatcher::NextTask Dispatcher::best_coming(Queue& queue, std::uint32_t rank) {
     while (!queue.coming.empty() && costs_[queue.coming.front()].acquire > memory_.room_left(rank))
         refuse(queue.coming.front());
     if (queue.coming.empty()) return {};
     return {queue.coming.front(), ready_at_[queue.coming.front()]};
 }
 
-Dispatcher::Candidate Dispatcher::best_of(std::uint32_t rank, bool late) {
+Dispatcher::NextTask Dispatcher::best_of(std::uint32_t rank, bool late) {
     if (choice_ == Choice::in_order && !any_turn_ && !late) return next_in_turn(rank);
     Queue& queue = queue_[2 * rank + (late ? 1U : 0U)];
-    const Candidate now = best_now(queue, rank);
+    const NextTask now = best_now(queue, rank);
     return now.task != UINT32_MAX ? now : best_coming(queue, rank);
 }
 
 // The first of the rank's forwards that have not run, if it is ready.
-Dispatcher::Candidate Dispatcher::next_in_turn(std::uint32_t rank) const {
+Dispatcher::NextTask Dispatcher::next_in_turn(std::uint32_t rank) const {
     if (next_in_line_[rank] == line_[rank].size()) return {};
     const std::uint32_t task = line_[rank][next_in_line_[rank]];
     if (missing_[task] != 0 || refused(task)) return {};
@@ -124,9 +125,9 @@ Dispatcher::Candidate Dispatcher::next_in_turn(std::uint32_t rank) const {
 }
 
 // The task that can start first, by the choice among those at the same time.
-Dispatcher::Candidate Dispatcher::candidate(std::uint32_t rank) {
+Dispatcher::NextTask Dispatcher::next_task(std::uint32_t rank) {
     refresh(rank);
-    const Candidate forward = best_of(rank, false), late = best_of(rank, true);
+    const NextTask forward = best_of(rank, false), late = best_of(rank, true);
     if (late.task == UINT32_MAX || forward.time < late.time) return forward;
     if (forward.task == UINT32_MAX || late.time < forward.time) return late;
     if (choice_ == Choice::dual_queue && late.time == clock_[rank]) return last_late_[rank] != 0 ? forward : late;
@@ -134,9 +135,9 @@ Dispatcher::Candidate Dispatcher::candidate(std::uint32_t rank) {
     return position_[forward.task] < position_[late.task] ? forward : late;
 }
 
-void Dispatcher::place(std::uint32_t rank, const Candidate& chosen) {
+void Dispatcher::place(std::uint32_t rank, const NextTask& chosen) {
     const std::uint32_t task = chosen.task;
-    makespan_ = std::max(makespan_, append(task, chosen.time) + flat_.tail[rank]);
+    makespan_ = std::max(makespan_, append(task, chosen.time) + flat_.rank_tail[rank]);
     missing_[task] = UINT32_MAX;
     last_late_[rank] = static_cast<char>(flat_.late[task]);
     if (choice_ != Choice::in_order) return;
@@ -167,8 +168,8 @@ void Dispatcher::run(Choice choice, std::span<const std::uint32_t> position, std
     set_up_queues();
     if (choice == Choice::in_order) line_up();
     while (sequence_.size() < flat_.tasks()) {
-        const std::uint32_t rank = next_rank([this](std::uint32_t r) { return candidate(r); });
-        const Candidate chosen = candidate_[rank];
+        const std::uint32_t rank = next_rank([this](std::uint32_t r) { return next_task(r); });
+        const NextTask chosen = next_task_[rank];
         if (chosen.task == UINT32_MAX) {
             // What is next in line waits for memory that only others would give back.
             PIPEWEAVER_ASSERT(!any_turn_);
@@ -214,7 +215,6 @@ void Dispatcher::recall_refused(std::size_t most) {
 }
 
 void Dispatcher::run_by_key(std::span<const std::int64_t> key) {
-    constexpr std::size_t at_once = 3;  // most of the refused would be refused again
     key_ = key;
     begin();
     heap_.clear();
@@ -237,7 +237,7 @@ void Dispatcher::run_by_key(std::span<const std::int64_t> key) {
             if (missing_[arc.task] == 0) push(arc.task);
         if (memory_.relief() == seen_relief_) continue;
         seen_relief_ = memory_.relief();
-        recall_refused(at_once);
+        recall_refused(tuning.dispatch.recalled_at_once);
     }
 }
 

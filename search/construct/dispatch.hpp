@@ -1,4 +1,10 @@
-// Builds a schedule task by task in the order of time, safe in memory by construction (see safe_memory.hpp).
+// Builds a schedule task by task in the order of time, safe in memory by construction (see bankers_memory.hpp).
+//
+//   a rank where two forwards and two backwards are ready, each as long; priorities F2 F3 B0 B1
+//     dual_queue       |F2 B0 F3 B1|
+//     list             |F2 F3 B0 B1|
+//     backward_first   |B0 B1 F2 F3|
+//     in_order         |B0 B1 F2 F3|   if F2 becomes ready only then: F3 waits for it, B0 and B1 do not
 #pragma once
 
 #include "search/construct/list_scheduler.hpp"
@@ -27,7 +33,7 @@ class Dispatcher : public ListScheduler {
 public:
     explicit Dispatcher(const Flat& flat);
 
-    /// As prepare(), for other costs of the same tasks; see SafeMemory::change_costs.
+    /// As prepare(), for other costs of the same tasks; see BankersMemory::change_costs.
     std::optional<Shortage> change_costs(std::span<const Cost> costs);
 
     /// Schedules all tasks one by one, the ready task with the smallest key first whatever its time, ties by index; one
@@ -63,13 +69,13 @@ private:
     void refuse(std::uint32_t task);
     void take_out(std::uint32_t task);
     void refresh(std::uint32_t rank);
-    Candidate best_now(const Queue& queue, std::uint32_t rank) const;
-    Candidate best_coming(Queue& queue, std::uint32_t rank);
-    Candidate best_of(std::uint32_t rank, bool late);
-    Candidate next_in_turn(std::uint32_t rank) const;
-    Candidate candidate(std::uint32_t rank);
+    NextTask best_now(const Queue& queue, std::uint32_t rank) const;
+    NextTask best_coming(Queue& queue, std::uint32_t rank);
+    NextTask best_of(std::uint32_t rank, bool late);
+    NextTask next_in_turn(std::uint32_t rank) const;
+    NextTask next_task(std::uint32_t rank);
     void line_up();
-    void place(std::uint32_t rank, const Candidate& chosen);
+    void place(std::uint32_t rank, const NextTask& chosen);
     void push(std::uint32_t task);
     void recall_refused(std::size_t most);
 

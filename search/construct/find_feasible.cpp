@@ -11,9 +11,7 @@ namespace pipeweaver::search {
 
 namespace {
 
-constexpr std::uint32_t none = UINT32_MAX;
-constexpr std::uint64_t first_cycle = 60;  // tasks looked at in the first annealing cycle, per task
-constexpr double hot = 0.5, cold = 0.005;  // temperatures, as parts of what a task leaves taken on average
+constexpr std::uint32_t nowhere = UINT32_MAX;
 
 // Numbers 0 ... of those of `count` items that have a group, by it.
 template <class GroupOf>
@@ -21,25 +19,26 @@ Groups<std::uint32_t> grouped(std::uint32_t groups, std::uint32_t count, GroupOf
     Groups<std::uint32_t> all;
     all.first.assign(groups + 1, 0);
     for (std::uint32_t i = 0; i < count; ++i)
-        if (group_of(i) != none) ++all.first[group_of(i) + 1];
+        if (group_of(i) != nowhere) ++all.first[group_of(i) + 1];
     std::partial_sum(all.first.begin(), all.first.end(), all.first.begin());
     all.items.resize(all.first.back());
     auto next = all.first;
     for (std::uint32_t i = 0; i < count; ++i)
-        if (group_of(i) != none) all.items[next[group_of(i)]++] = i;
+        if (group_of(i) != nowhere) all.items[next[group_of(i)]++] = i;
     return all;
 }
 
 }  // namespace
 
-Fitting::Fitting(const Flat& flat, std::span<const std::uint32_t> sequence, std::span<const std::uint32_t> mode)
+FeasibleAnnealing::FeasibleAnnealing(const Flat& flat, std::span<const std::uint32_t> sequence,
+                                     std::span<const std::uint32_t> mode)
     : flat_(flat),
       sequence_(sequence.begin(), sequence.end()),
       place_(flat.tasks()),
       mode_(mode.begin(), mode.end()),
       costs_(flat.costs(mode)),
       level_(flat.tasks()),
-      where_(flat.tasks(), none),
+      where_(flat.tasks(), nowhere),
       used_(flat.ranks()),
       known_(flat.ranks(), 0),
       marked_(flat.tasks(), 0) {
@@ -55,7 +54,7 @@ Fitting::Fitting(const Flat& flat, std::span<const std::uint32_t> sequence, std:
     lanes_ = grouped(lanes, flat.tasks(), [&](std::uint32_t i) { return lane_of_[i]; });
     const auto& pairs = flat.problem().pairs;
     lane_pairs_ = grouped(lanes, static_cast<std::uint32_t>(pairs.size()), [&](std::uint32_t k) {
-        return pairs[k].modes.size() < 2 ? none : lane_of_[index(pairs[k].forward)];
+        return pairs[k].modes.size() < 2 ? nowhere : lane_of_[index(pairs[k].forward)];
     });
     for (const Cost& cost : costs_) unit_ += std::abs(static_cast<double>(cost.net()));
     unit_ = 1 + unit_ / flat.tasks();
@@ -63,14 +62,14 @@ Fitting::Fitting(const Flat& flat, std::span<const std::uint32_t> sequence, std:
     begin_cycle();
 }
 
-Fitting::Level Fitting::level(std::uint32_t task, std::int64_t before) const {
+FeasibleAnnealing::Level FeasibleAnnealing::level(std::uint32_t task, std::int64_t before) const {
     const Cost& cost = costs_[task];
     return {before, std::max<std::int64_t>(
                         {0, before + cost.acquire - flat_.room[flat_.rank_of[task]], -(before + cost.net())})};
 }
 
-void Fitting::set_short(std::uint32_t task, bool is_short) {
-    if (is_short == (where_[task] != none)) return;
+void FeasibleAnnealing::set_short(std::uint32_t task, bool is_short) {
+    if (is_short == (where_[task] != nowhere)) return;
     if (is_short) {
         where_[task] = static_cast<std::uint32_t>(short_.size());
         short_.push_back(task);
@@ -79,11 +78,11 @@ void Fitting::set_short(std::uint32_t task, bool is_short) {
     where_[short_.back()] = where_[task];
     short_[where_[task]] = short_.back();
     short_.pop_back();
-    where_[task] = none;
+    where_[task] = nowhere;
 }
 
 // All levels of the sequence.
-void Fitting::measure() {
+void FeasibleAnnealing::measure() {
     std::fill(used_.begin(), used_.end(), 0);
     for (std::uint32_t k = 0; k < flat_.tasks(); ++k) {
         const std::uint32_t task = sequence_[k];
@@ -95,7 +94,7 @@ void Fitting::measure() {
 }
 
 // Adds the task at a place to moved_ if it is `task` or tied to what is there already, else to stretch_.
-void Fitting::gather_one(std::uint32_t place, std::uint32_t task, const Groups<Arc>& ties) {
+void FeasibleAnnealing::gather_one(std::uint32_t place, std::uint32_t task, const Groups<Arc>& ties) {
     const std::uint32_t here = sequence_[place];
     bool tied = here == task;
     for (const Arc& arc : ties[here]) tied = tied || marked_[arc.task] == steps_;
@@ -103,16 +102,16 @@ void Fitting::gather_one(std::uint32_t place, std::uint32_t task, const Groups<A
     (tied ? moved_ : stretch_).push_back(here);
 }
 
-// stretch_: from the task to place `to` behind it, the task and what waits for it last.
-void Fitting::gather(std::uint32_t task, std::uint32_t to) {
+// stretch_: from the task to place `to` after it, the task and what waits for it last.
+void FeasibleAnnealing::gather(std::uint32_t task, std::uint32_t to) {
     stretch_.clear();
     moved_.clear();
     for (std::uint32_t k = place_[task]; k <= to; ++k) gather_one(k, task, flat_.before);
     stretch_.insert(stretch_.end(), moved_.begin(), moved_.end());
 }
 
-// stretch_: from place `to` to the task behind it, the task and what it waits for first.
-void Fitting::gather_back(std::uint32_t task, std::uint32_t to) {
+// stretch_: from place `to` to the task after it, the task and what it waits for first.
+void FeasibleAnnealing::gather_back(std::uint32_t task, std::uint32_t to) {
     stretch_.clear();
     moved_.clear();
     for (std::uint32_t k = place_[task] + 1; k-- > to;) gather_one(k, task, flat_.after);
@@ -121,7 +120,7 @@ void Fitting::gather_back(std::uint32_t task, std::uint32_t to) {
 }
 
 // Puts stretch_ at place `first`, under costs_, if annealing takes it.
-bool Fitting::judge(std::uint32_t first, Random& random) {
+bool FeasibleAnnealing::judge(std::uint32_t first, Random& random) {
     work_ += 4 + stretch_.size();
     double change = 0;
     new_level_.clear();
@@ -148,7 +147,7 @@ bool Fitting::judge(std::uint32_t first, Random& random) {
     return true;
 }
 
-void Fitting::move(std::uint32_t task, std::uint32_t to, Random& random) {
+void FeasibleAnnealing::move(std::uint32_t task, std::uint32_t to, Random& random) {
     const std::uint32_t from = place_[task];
     if (from == to) return;
     if (from < to)
@@ -158,7 +157,7 @@ void Fitting::move(std::uint32_t task, std::uint32_t to, Random& random) {
     judge(std::min(from, to), random);
 }
 
-void Fitting::change_mode(std::uint32_t pair, std::uint32_t mode, Random& random) {
+void FeasibleAnnealing::change_mode(std::uint32_t pair, std::uint32_t mode, Random& random) {
     const auto& its = flat_.problem().pairs[pair];
     const auto forward = static_cast<std::uint32_t>(its.forward), backward = static_cast<std::uint32_t>(its.backward);
     const std::uint32_t last = its.weight ? static_cast<std::uint32_t>(*its.weight) : backward;
@@ -173,11 +172,11 @@ void Fitting::change_mode(std::uint32_t pair, std::uint32_t mode, Random& random
     if (!judge(place_[forward], random)) set(before);
 }
 
-void Fitting::step(Random& random) {
+void FeasibleAnnealing::step(Random& random) {
     ++steps_;
     const std::uint32_t task = short_[random.below(short_.size())];
     const auto pairs = lane_pairs_[lane_of_[task]];
-    if (!pairs.empty() && random.below(3) == 0) {
+    if (!pairs.empty() && random.below(tuning.feasible.mode_one_in) == 0) {
         const std::uint32_t pair = pairs[random.below(pairs.size())];
         const std::size_t modes = flat_.problem().pairs[pair].modes.size();
         const auto by = static_cast<std::uint32_t>(1 + random.below(modes - 1));
@@ -186,37 +185,35 @@ void Fitting::step(Random& random) {
     const auto lane = lanes_[lane_of_[task]];
     const std::uint32_t other = lane[random.below(lane.size())];
     if (other == task) return;
-    if (random.below(4) == 0) return move(task, place_[other], random);
+    if (random.below(tuning.feasible.move_one_in) == 0) return move(task, place_[other], random);
     // What would help is to have it on the other side of the task; what would not is tried now and then.
     const bool helps = (place_[other] < place_[task]) == (costs_[other].net() > 0);
-    if (helps || random.below(8) == 0) move(other, place_[task], random);
+    if (helps || random.below(tuning.feasible.useless_one_in) == 0) move(other, place_[task], random);
 }
 
-void Fitting::begin_cycle() {
-    const std::uint64_t length = first_cycle * flat_.tasks() << std::min<std::uint64_t>(cycle_, 6);
-    cycle_end_ = work_ + length;
+void FeasibleAnnealing::begin_cycle() {
+    cycle_length_ = tuning.feasible.first_cycle * flat_.tasks() << std::min(cycle_, tuning.feasible.most_doublings);
+    cycle_end_ = work_ + cycle_length_;
     ++cycle_;
 }
 
-void Fitting::run(Random& random, std::uint64_t work) {
+void FeasibleAnnealing::run(Random& random, std::uint64_t work) {
     const std::uint64_t end = work_ + work;
     while (!fits() && work_ < end) {
         if (work_ >= cycle_end_) begin_cycle();
-        const std::uint64_t length = first_cycle * flat_.tasks() << std::min<std::uint64_t>(cycle_ - 1, 6);
-        const double left = static_cast<double>(cycle_end_ - work_) / static_cast<double>(length);
-        temperature_ = unit_ * cold * std::pow(hot / cold, left);
-        for (int k = 0; k < 32 && !fits(); ++k) {
+        const double left = static_cast<double>(cycle_end_ - work_) / static_cast<double>(cycle_length_);
+        temperature_ = unit_ * tuning.feasible.cold * std::pow(tuning.feasible.hot / tuning.feasible.cold, left);
+        for (int k = 0; k < tuning.feasible.steps_per_temperature && !fits(); ++k) {
             ++work_;
             step(random);
         }
     }
 }
 
-FittingPhase::FittingPhase(const Flat& flat, std::uint64_t seed) : flat_(flat), seed_(seed) {
-    constexpr std::size_t slots = 8;
+FeasibleSearch::FeasibleSearch(const Flat& flat, std::uint64_t seed) : flat_(flat), seed_(seed) {
     auto modes = frugal_modes(flat);
     for (auto& mode : uniform_modes(flat)) modes.push_back(std::move(mode));
-    for (std::size_t s = 0; s < slots; ++s) {
+    for (std::size_t s = 0; s < tuning.feasible.slots; ++s) {
         const auto& mode = modes[s % modes.size()];
         const auto orders = canonical_orders(flat, flat.costs(mode));
         const auto& place = orders[s % orders.size()];
@@ -226,16 +223,15 @@ FittingPhase::FittingPhase(const Flat& flat, std::uint64_t seed) : flat_(flat), 
     }
 }
 
-std::optional<schedule::Schedule> FittingPhase::round(const Executor& execute) {
-    constexpr std::uint64_t work = 150'000;
+std::optional<schedule::Schedule> FeasibleSearch::round(const Executor& execute) {
     execute(slots_.size(), [&](std::size_t s) {
         Random random(seed_, rounds_ * slots_.size() + s);
-        slots_[s].run(random, work);
+        slots_[s].run(random, tuning.feasible.round_work);
     });
     ++rounds_;
     steps_ = 0;
-    for (const Fitting& slot : slots_) steps_ += slot.steps();
-    for (const Fitting& slot : slots_)
+    for (const FeasibleAnnealing& slot : slots_) steps_ += slot.steps();
+    for (const FeasibleAnnealing& slot : slots_)
         if (slot.fits()) return as_schedule(flat_, slot.sequence(), slot.mode());
     return std::nullopt;
 }

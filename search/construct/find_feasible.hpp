@@ -1,11 +1,11 @@
-// Looks for any schedule within memory where no canonical order fits (see safe_memory.hpp), whatever its makespan.
+// Looks for any schedule within memory where no canonical order fits (see bankers_memory.hpp), whatever its makespan.
 //
 // A state is a sequence of all tasks that the edges allow, and a memory mode per pair. What is missing in it is the
 // sum, over all tasks, of the bytes by which the rank's memory is above its room while the task runs, or below zero
 // after it. Steps are annealed until nothing is missing. A step helps one task that lacks memory:
 //
-//   push   a task before it on its rank that leaves memory taken goes behind it, and what waits for that task with it;
-//   pull   a task behind it that gives memory back goes before it, and what that task waits for with it;
+//   push   a task before it on its rank that leaves memory taken goes after it, and what waits for that task with it;
+//   pull   a task after it that gives memory back goes before it, and what that task waits for with it;
 //   move   the task itself goes elsewhere, in the same way;
 //   mode   another mode for a pair of its rank.
 //
@@ -15,16 +15,17 @@
 #include "pipeweaver/base/parallel.hpp"
 #include "pipeweaver/base/random.hpp"
 #include "search/instance/flat.hpp"
+#include "search/tuning.hpp"
 
 #include <optional>
 
 namespace pipeweaver::search {
 
 /// One annealing.
-class Fitting {
+class FeasibleAnnealing {
 public:
     /// Pre: `sequence` holds all tasks, none before its predecessors.
-    Fitting(const Flat& flat, std::span<const std::uint32_t> sequence, std::span<const std::uint32_t> mode);
+    FeasibleAnnealing(const Flat& flat, std::span<const std::uint32_t> sequence, std::span<const std::uint32_t> mode);
 
     /// Steps until nothing is missing or about `work` tasks were looked at.
     void run(Random& random, std::uint64_t work);
@@ -64,7 +65,7 @@ private:
     std::vector<std::uint32_t> short_, where_;  // tasks that lack memory; per task its index there, or none
 
     double temperature_ = 0;
-    std::uint64_t work_ = 0, cycle_ = 0, cycle_end_ = 0;
+    std::uint64_t work_ = 0, cycle_ = 0, cycle_length_ = 0, cycle_end_ = 0;
 
     // Of the step being judged.
     std::vector<std::uint32_t> stretch_, moved_;
@@ -75,25 +76,23 @@ private:
     std::uint64_t steps_ = 0;
 };
 
-/// Several annealings by turns, from different canonical orders and modes.
-class FittingPhase {
+/// Several annealings at once, from different canonical orders and modes.
+class FeasibleSearch {
 public:
-    FittingPhase(const Flat& flat, std::uint64_t seed);
+    FeasibleSearch(const Flat& flat, std::uint64_t seed);
 
     /// Works for about 10 ms. Returns a schedule that keeps within memory, if one was found.
     std::optional<schedule::Schedule> round(const Executor& execute);
 
     std::uint64_t steps() const { return steps_; }
 
-    /// It is not worth while to go on.
-    bool exhausted() const { return rounds_ >= most_rounds; }
-
-    static constexpr std::uint64_t most_rounds = 200;
+    /// Going on is not worth its time.
+    bool exhausted() const { return rounds_ >= tuning.feasible.most_rounds; }
 
 private:
     const Flat& flat_;
     std::uint64_t seed_;
-    std::vector<Fitting> slots_;
+    std::vector<FeasibleAnnealing> slots_;
     std::uint64_t rounds_ = 0, steps_ = 0;
 };
 

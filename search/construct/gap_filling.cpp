@@ -1,16 +1,11 @@
 #include "search/construct/gap_filling.hpp"
 
+#include "search/tuning.hpp"
+
 #include <algorithm>
 #include <utility>
 
 namespace pipeweaver::search {
-
-namespace {
-
-constexpr std::size_t attempts_each = 16;     // per microbatch, on average
-constexpr std::uint32_t most_tasks = 20'000;  // time grows with the tasks of a rank times microbatches
-
-}  // namespace
 
 GapFilling::GapFilling(const Flat& flat, const TaskGroups& groups)
     : flat_(flat),
@@ -20,7 +15,7 @@ GapFilling::GapFilling(const Flat& flat, const TaskGroups& groups)
       microbatch_of_(flat.tasks()),
       row_(flat.ranks()),
       end_(flat.tasks()) {
-    suits_ = flat.tasks() <= most_tasks;
+    suits_ = flat.tasks() <= tuning.gap.most_tasks;
     for (std::uint32_t i = 0; i < flat.tasks(); ++i) {
         const std::uint32_t task = flat.topological[i];
         topological_place_[task] = i;
@@ -38,7 +33,7 @@ GapFilling::GapFilling(const Flat& flat, const TaskGroups& groups)
 // Into the first gap that is long enough.
 void GapFilling::insert(std::uint32_t task) {
     const std::uint32_t rank = flat_.rank_of[task];
-    std::int64_t from = std::max(not_before_[task], flat_.begin[rank]);
+    std::int64_t from = std::max(not_before_[task], flat_.rank_begin[rank]);
     for (const Arc& arc : flat_.before[task]) from = std::max(from, end_[arc.task] + arc.lag_ns);
     auto& row = row_[rank];
     auto next = std::partition_point(row.begin(), row.end(), [&](const Busy& busy) { return busy.end <= from; });
@@ -98,14 +93,14 @@ bool GapFilling::place(std::uint32_t microbatch) {
 bool GapFilling::run(std::span<const std::uint32_t> microbatches, std::span<const std::int64_t> release) {
     not_before_.assign(release.begin(), release.end());
     for (auto& row : row_) row.clear();
-    attempts_left_ = attempts_each * microbatches.size();
+    attempts_left_ = tuning.gap.attempts * microbatches.size();
     for (const std::uint32_t microbatch : microbatches)
         if (!place(microbatch)) return false;
     sequence_.clear();
     makespan_ = 0;
     for (std::uint32_t i = 0; i < flat_.tasks(); ++i) {
         sequence_.push_back(i);
-        makespan_ = std::max(makespan_, end_[i] + flat_.tail[flat_.rank_of[i]]);
+        makespan_ = std::max(makespan_, end_[i] + flat_.rank_tail[flat_.rank_of[i]]);
     }
     const auto key = [&](std::uint32_t task) {
         return std::pair(end_[task] - costs_[task].duration, topological_place_[task]);

@@ -1,7 +1,12 @@
 // Schedules built a whole microbatch at a time: each task goes into the first gap on its rank that is long enough,
-// between tasks that keep their times. What is placed first runs as if it were alone, so that a pipeline that must not
-// wait does not; the others fill its bubbles. Who goes along in time cannot do that: he begins a long task of one model
-// a moment before a task of the other is due.
+// between tasks that keep their times.
+//
+//   placed first, as if it were alone        then a shorter one, in the gaps
+//     rank 0  |aa....AA|                       rank 0  |aab...AAB|
+//     rank 1  |..aaAA..|                       rank 1  |..aaAAbB.|
+//
+// So a pipeline that must not wait does not, and the others fill its bubbles. A scheduler that builds in the order of
+// time cannot do that: it begins a long task of one model a moment before a task of the other arrives.
 //
 // Memory    depends on a rank's order alone: its prefix sums are looked at when a microbatch is placed. Where they
 //           exceed the rank's room, the task that took too much is put off until another microbatch gives some back,

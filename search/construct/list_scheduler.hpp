@@ -7,7 +7,7 @@ namespace pipeweaver::search {
 
 class ListScheduler {
 public:
-    /// Sets the tasks' costs; see SafeMemory::prepare.
+    /// Sets the tasks' costs; see BankersMemory::prepare.
     std::optional<Shortage> prepare(std::span<const Cost> costs) {
         costs_.assign(costs.begin(), costs.end());
         return memory_.prepare(costs);
@@ -19,7 +19,7 @@ public:
 
 protected:
     /// The task that a rank would place next, and what ranks are compared by: the least goes first.
-    struct Candidate {
+    struct NextTask {
         std::uint32_t task = UINT32_MAX;
         std::int64_t time = INT64_MAX;
     };
@@ -35,20 +35,20 @@ protected:
         for (std::uint32_t i = 0; i < flat_.tasks(); ++i)
             missing_[i] = static_cast<std::uint32_t>(flat_.before[i].size());
         ready_at_.assign(flat_.tasks(), 0);
-        clock_ = flat_.begin;
-        candidate_.assign(flat_.ranks(), {});
+        clock_ = flat_.rank_begin;
+        next_task_.assign(flat_.ranks(), {});
         refused_at_.assign(flat_.tasks(), 0);
         seen_relief_ = 0;
         all_stale();
     }
 
-    /// Every rank's candidate must be found again.
+    /// Every rank's next task must be found again.
     void all_stale() { stale_.assign(flat_.ranks(), 1); }
 
     bool refused(std::uint32_t task) const { return refused_at_[task] == memory_.relief() + 1; }
     void set_refused(std::uint32_t task) { refused_at_[task] = memory_.relief() + 1; }
 
-    /// The first rank with the least candidate; `find` gives a rank's.
+    /// The first rank with the least next task; `find` gives a rank's.
     template <class Find>
     std::uint32_t next_rank(Find find) {
         // Memory given back anywhere may allow what was refused elsewhere.
@@ -56,9 +56,9 @@ protected:
         seen_relief_ = memory_.relief();
         std::uint32_t next = 0;
         for (std::uint32_t rank = 0; rank < flat_.ranks(); ++rank) {
-            if (stale_[rank] != 0) candidate_[rank] = find(rank);
+            if (stale_[rank] != 0) next_task_[rank] = find(rank);
             stale_[rank] = 0;
-            if (candidate_[rank].time < candidate_[next].time) next = rank;
+            if (next_task_[rank].time < next_task_[next].time) next = rank;
         }
         return next;
     }
@@ -78,12 +78,12 @@ protected:
     }
 
     const Flat& flat_;
-    SafeMemory memory_;
+    BankersMemory memory_;
     std::vector<Cost> costs_;
     std::vector<std::uint32_t> sequence_, missing_;  // missing_: predecessors that are not placed
     std::vector<std::int64_t> ready_at_, clock_;     // per task: predecessors' ends and lags; per rank
-    std::vector<Candidate> candidate_;               // per rank
-    std::vector<char> stale_;                        // per rank: candidate_ must be found again
+    std::vector<NextTask> next_task_;                // per rank
+    std::vector<char> stale_;                        // per rank: next_task_ must be found again
     std::vector<std::uint64_t> refused_at_;          // per task: relief + 1 when memory refused it; 0: never
     std::uint64_t seen_relief_ = 0;
 };

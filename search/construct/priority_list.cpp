@@ -42,8 +42,8 @@ bool PriorityList::waits(std::uint32_t task) const {
            left_[microbatch] == size_[microbatch];
 }
 
-PriorityList::Candidate PriorityList::candidate(std::uint32_t rank) const {
-    Candidate best;
+PriorityList::NextTask PriorityList::next_task(std::uint32_t rank) const {
+    NextTask best;
     std::int64_t horizon = INT64_MAX;  // tasks that start later are not looked at
     for (const std::uint32_t task : ready_[rank]) {
         if (waits(task)) continue;
@@ -68,7 +68,7 @@ void PriorityList::place(std::uint32_t task) {
     const bool first = left_[microbatch_[task]]-- == size_[microbatch_[task]];
     const std::uint32_t before = ended_;
     while (ended_ < left_.size() && left_[ended_] == 0) ++ended_;
-    // What waited for the window, or went on only because it rested, is looked at again.
+    // What waited for the window, or went on only because it was lifted, is looked at again.
     if (rules_->window > 0 && (first || gate_open_ || ended_ != before)) all_stale();
     gate_open_ = false;
 }
@@ -77,8 +77,8 @@ void PriorityList::run(const ListRules& rules) {
     rules_ = &rules;
     begin();
     while (sequence_.size() < flat_.tasks()) {
-        const std::uint32_t rank = next_rank([this](std::uint32_t r) { return candidate(r); });
-        const std::uint32_t task = candidate_[rank].task;
+        const std::uint32_t rank = next_rank([this](std::uint32_t r) { return next_task(r); });
+        const std::uint32_t task = next_task_[rank].task;
         if (task == UINT32_MAX) {
             PIPEWEAVER_ASSERT(rules.window > 0 && !gate_open_);
             gate_open_ = true;

@@ -1,6 +1,8 @@
 // A list scheduler with two things that Dispatcher's ways to choose lack: it can look ahead to what is about to arrive,
 // and it can keep the number of microbatches between begin and end small. Safe in memory by construction (see
-// safe_memory.hpp).
+// bankers_memory.hpp).
+//
+//   U, the more urgent, arrives after 1; L is long and ready      without look_ahead |LLLLU|      with it |.ULLLL|
 #pragma once
 
 #include "search/construct/list_scheduler.hpp"
@@ -15,7 +17,7 @@ struct ListRules {
     /// problems", Operations Research 8, 1960. Without: of those that can start first.
     bool look_ahead = false;
     /// A microbatch (by its place among the numbers in use) begins only when the one this many before it has ended on
-    /// all ranks; 0: at any time. The rule rests whenever nothing else could go on.
+    /// all ranks; 0: at any time. The rule is lifted whenever nothing else could go on.
     std::uint32_t window = 0;
 };
 
@@ -31,7 +33,7 @@ public:
 
 private:
     void begin();
-    Candidate candidate(std::uint32_t rank) const;
+    NextTask next_task(std::uint32_t rank) const;
     bool waits(std::uint32_t task) const;
     void place(std::uint32_t task);
     std::int64_t start(std::uint32_t task) const;
@@ -42,7 +44,7 @@ private:
 
     std::vector<std::uint32_t> left_;                // per microbatch: tasks that are not placed
     std::uint32_t ended_ = 0;                        // microbatches before this place have ended
-    bool gate_open_ = false;                         // the window rests for one task
+    bool gate_open_ = false;                         // the window is lifted for one task
     std::vector<std::vector<std::uint32_t>> ready_;  // per rank
 };
 

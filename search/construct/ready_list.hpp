@@ -11,14 +11,14 @@ namespace pipeweaver::search {
 /// What a task wants of its rank's memory.
 struct Want {
     std::int64_t acquire = INT64_MAX;
-    std::int64_t net = INT64_MAX;   ///< what it keeps
-    std::int64_t rest = INT64_MAX;  ///< what else it is compared by: see SafeMemory::bar
+    std::int64_t net = INT64_MAX;  ///< what it keeps
+    std::int64_t key = INT64_MAX;  ///< what else it is compared by: see BankersMemory::bar
 };
 
-/// Tasks that keep `net` or more and whose rest is `rest` or more are refused.
+/// Tasks that keep `net` or more and whose key is `key` or more are refused.
 struct Bar {
     std::int64_t net = INT64_MAX;
-    std::int64_t rest = INT64_MAX;
+    std::int64_t key = INT64_MAX;
 };
 
 /// A set of slots 0 ... count - 1, each empty or with what its task wants. Smaller slots have higher priority.
@@ -55,7 +55,7 @@ public:
 
 private:
     static bool passes(const Want& want, std::int64_t free, const Bar& bar) {
-        return want.acquire <= free && (want.net < bar.net || want.rest < bar.rest);
+        return want.acquire <= free && (want.net < bar.net || want.key < bar.key);
     }
 
     void set(std::size_t slot, const Want& want) {
@@ -63,7 +63,7 @@ private:
         for (least_[node] = want; node > 1;) {
             node /= 2;
             const Want &a = least_[2 * node], &b = least_[2 * node + 1];
-            least_[node] = {std::min(a.acquire, b.acquire), std::min(a.net, b.net), std::min(a.rest, b.rest)};
+            least_[node] = {std::min(a.acquire, b.acquire), std::min(a.net, b.net), std::min(a.key, b.key)};
         }
     }
 

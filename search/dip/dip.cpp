@@ -2,6 +2,7 @@
 
 #include "search/improve/initial_schedules.hpp"
 #include "search/instance/modes.hpp"
+#include "search/tuning.hpp"
 
 #include <algorithm>
 #include <map>
@@ -9,14 +10,6 @@
 #include <tuple>
 
 namespace pipeweaver::search {
-
-namespace {
-
-constexpr std::size_t slots = 8;
-constexpr std::uint64_t completions = 10;
-constexpr std::uint64_t round_work = 3'000;  // tasks scheduled per slot and round, about
-
-}  // namespace
 
 Groups<std::uint32_t> dip_items(const Flat& flat) {
     const auto& tasks = flat.problem().tasks;
@@ -36,14 +29,14 @@ Groups<std::uint32_t> dip_items(const Flat& flat) {
     return items;
 }
 
-Dip::Dip(const Flat& flat, std::uint64_t seed, std::int64_t bound)
+Dip::Dip(const Flat& flat, const Options& options)
     : flat_(flat),
-      seed_(seed),
-      bound_(bound),
+      options_(options),
+      bound_(best_bound(*flat.replayer)),
       items_(dip_items(flat)),
       tree_(static_cast<std::uint32_t>(items_.size())) {
     for (const auto& pair : flat.problem().pairs) has_modes_ = has_modes_ || pair.modes.size() > 1;
-    for (std::size_t s = 0; s < slots; ++s) slots_.push_back(std::make_unique<Slot>(flat));
+    for (std::size_t s = 0; s < tuning.dip.slots; ++s) slots_.push_back(std::make_unique<Slot>(flat));
 }
 
 // The first of the frugal modes, then of the uniform ones, that fits; else the least shortage.
@@ -63,15 +56,17 @@ std::optional<Shortage> Dip::choose_frugal(Dispatcher& dispatcher) {
     return least;
 }
 
-std::optional<std::string> Dip::start(const std::vector<schedule::Schedule>& given, const Executor& execute) {
-    for (const auto& schedule : given) {
-        const Candidate candidate = given_start(flat_, schedule);
+void Dip::start(const Executor& execute) {
+    for (const auto& schedule : options_.starts) {
+        const Candidate candidate = given_schedule(flat_, schedule);
         if (better(candidate, best_)) best_ = candidate, found_by_ = "start";
     }
-    const auto shortage = choose_frugal(slots_.front()->dispatcher);
-    if (shortage) {
-        if (best_.valid()) tree_ = DipTree(0);
-        return best_.valid() ? std::nullopt : std::optional(shortage->text(flat_));
+    if (const auto shortage = choose_frugal(slots_.front()->dispatcher)) {
+        if (best_.valid())
+            tree_ = DipTree(0);
+        else
+            why_not_ = shortage->text(flat_);
+        return;
     }
     execute(slots_.size() - 1,
             [&](std::size_t s) { static_cast<void>(slots_[s + 1]->dispatcher.prepare(flat_.costs(frugal_))); });
@@ -81,7 +76,6 @@ std::optional<std::string> Dip::start(const std::vector<schedule::Schedule>& giv
     evaluate(first);
     ++evaluations_;
     merge();
-    return std::nullopt;
 }
 
 // Schedules the slot's order of items; keeps it if it is the slot's best.
@@ -93,9 +87,9 @@ std::int64_t Dip::evaluate(Slot& slot) const {
     const auto& sequence = slot.dispatcher.sequence();
     if (!has_modes_ && slot.best.valid() && slot.dispatcher.makespan() >= slot.best.energy.makespan)
         return slot.dispatcher.makespan();
-    slot.walk.load(sequence, has_modes_ ? slot.memory.choose(sequence, frugal_) : frugal_);
-    if (!slot.best.valid() || better(slot.walk.energy(), slot.best.energy)) store(slot.walk, slot.best);
-    return slot.walk.energy().makespan;
+    slot.current.load(sequence, has_modes_ ? slot.memory.choose(sequence, frugal_) : frugal_);
+    if (!slot.best.valid() || better(slot.current.energy(), slot.best.energy)) store(slot.current, slot.best);
+    return slot.current.energy().makespan;
 }
 
 // The node's beginning, then all other items in random order.
@@ -110,7 +104,7 @@ void Dip::complete(Slot& slot, Random& random) const {
 }
 
 void Dip::begin_wave() {
-    wave_left_ = completions;
+    wave_left_ = tuning.dip.completions;
     for (auto& slot : slots_) {
         slot->node = tree_.select();
         slot->best_of_node = INT64_MAX;
@@ -132,11 +126,12 @@ void Dip::round(const Executor& execute) {
     ++rounds_;
     if (exhausted()) return;
     if (wave_left_ == 0) begin_wave();
-    const std::uint64_t each = std::clamp<std::uint64_t>(round_work / std::max(1U, flat_.tasks()), 1, wave_left_);
+    const std::uint64_t each =
+        std::clamp<std::uint64_t>(tuning.dip.round_work / std::max(1U, flat_.tasks()), 1, wave_left_);
     execute(slots_.size(), [&](std::size_t s) {
         Slot& slot = *slots_[s];
         for (std::uint64_t k = 0; k < each && slot.node; ++k) {
-            Random random(seed_, evaluations_ + s * each + k);
+            Random random(options_.seed, evaluations_ + s * each + k);
             complete(slot, random);
             slot.best_of_node = std::min(slot.best_of_node, evaluate(slot));
         }

@@ -14,7 +14,7 @@
 //   forwards and backwards of a module in a microbatch are two items: they wait in different queues
 //   the first completion of all is the items' given order, so the result is never worse than the greedy alone
 //   memory       "disable the forward queue when a rank exceeds its capacity" overflows first and may get stuck: here a
-//                task is placed only where the schedule can still be finished (safe_memory.hpp)
+//                task is placed only where the schedule can still be finished (bankers_memory.hpp)
 //   frugal       the mode that holds least between forward and backward; where it does not fit, the one with the
 //                smallest own peak, then any one mode for all
 //   times        edges' lags count in the dual queue; after the modes all is timed again, the score is that makespan
@@ -26,10 +26,11 @@
 
 #include "pipeweaver/base/parallel.hpp"
 #include "pipeweaver/base/random.hpp"
+#include "pipeweaver/search/options.hpp"
 #include "search/construct/dispatch.hpp"
 #include "search/dip/dip_memory.hpp"
 #include "search/dip/dip_tree.hpp"
-#include "search/instance/candidate.hpp"
+#include "search/strategy.hpp"
 
 #include <memory>
 #include <string>
@@ -39,31 +40,32 @@ namespace pipeweaver::search {
 /// The items of a sequence: tasks by (microbatch, module, direction), numbered and inside in reading order.
 [[nodiscard]] Groups<std::uint32_t> dip_items(const Flat& flat);
 
-class Dip {
+class Dip final : public Strategy {
 public:
-    Dip(const Flat& flat, std::uint64_t seed, std::int64_t bound);
+    /// Keeps references: both must outlive it.
+    Dip(const Flat& flat, const Options& options);
 
-    /// The given schedules and the items' own order. Says why if nothing fits.
-    std::optional<std::string> start(const std::vector<schedule::Schedule>& given, const Executor& execute);
+    /// The given schedules and the items' own order.
+    void start(const Executor& execute) override;
+    void round(const Executor& execute) override;
 
-    /// One more round. Pre: start() found a schedule.
-    void round(const Executor& execute);
+    /// Every sequence has been tried, or nothing fits.
+    bool exhausted() const override { return !best_.valid() || (wave_left_ == 0 && tree_.exhausted()); }
 
-    const Candidate& best() const { return best_; }
-    const std::string& found_by() const { return found_by_; }
-    std::uint64_t rounds() const { return rounds_; }
-    std::uint64_t evaluations() const { return evaluations_; }
-    bool optimal() const { return best_.valid() && best_.energy.makespan <= bound_; }
-    /// Every sequence has been tried: another round would change nothing.
-    bool exhausted() const { return wave_left_ == 0 && tree_.exhausted(); }
+    const Candidate& best() const override { return best_; }
+    const std::string& found_by() const override { return found_by_; }
+    std::string why_not() const override { return why_not_; }
+    const Bound& bound() const override { return bound_; }
+    std::uint64_t rounds() const override { return rounds_; }
+    std::uint64_t evaluations() const override { return evaluations_; }
 
 private:
     struct Slot {
-        explicit Slot(const Flat& flat) : dispatcher(flat), memory(flat), walk(flat), position(flat.tasks()) {}
+        explicit Slot(const Flat& flat) : dispatcher(flat), memory(flat), current(flat), position(flat.tasks()) {}
 
         Dispatcher dispatcher;
         DipMemory memory;
-        Walk walk;
+        IncrementalSchedule current;
         Candidate best;
         std::vector<std::uint32_t> position, order;
         std::optional<std::uint32_t> node;  // being completed in this wave
@@ -79,15 +81,15 @@ private:
     void merge();
 
     const Flat& flat_;
-    std::uint64_t seed_;
-    std::int64_t bound_;
+    const Options& options_;
+    Bound bound_;
     Groups<std::uint32_t> items_;
     DipTree tree_;
     bool has_modes_ = false;
     std::vector<std::uint32_t> frugal_;
     std::vector<std::unique_ptr<Slot>> slots_;
     Candidate best_;
-    std::string found_by_;
+    std::string found_by_, why_not_;
     std::uint64_t rounds_ = 0, evaluations_ = 0;
     std::uint64_t wave_left_ = 0;  // completions of each node that the wave has still to try
 };

@@ -1,5 +1,7 @@
 #include "search/dip/dip_memory.hpp"
 
+#include "search/tuning.hpp"
+
 #include <algorithm>
 
 namespace pipeweaver::search {
@@ -163,10 +165,10 @@ void DipMemory::solve_rank() {
     if (room_ == unlimited) return;
     price_.assign(fixed_.size(), 0);
     double best_bound = 0;
-    for (int k = 0; k < rounds; ++k) {
+    for (int k = 0; k < tuning.dip.price_rounds; ++k) {
         const double bound = bound_at_prices();
         best_bound = std::max(best_bound, bound);
-        if (static_cast<double>(best_sum_) <= (1 + enough) * best_bound) return;
+        if (static_cast<double>(best_sum_) <= (1 + tuning.dip.enough) * best_bound) return;
         if (k > 0) fill(priced_choice_);
         raise_prices(bound);
     }

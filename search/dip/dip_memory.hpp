@@ -5,7 +5,7 @@
 // The paper solves this as an integer program with an unnamed solver, a greedy warm start and a stop at a gap of 5 %.
 // Here: the same greedy start, a Lagrangian bound (a price per byte and moment, raised where memory is short: M. L.
 // Fisher, "The Lagrangian relaxation method for solving integer programming problems", Management Science 27, 1981),
-// a new greedy filling from every set of prices, and the same stop at 5 %, at the latest after `rounds` prices.
+// a new greedy filling from every set of prices, and the same stop at 5 %, at the latest after 20 prices.
 #pragma once
 
 #include "search/instance/flat.hpp"
@@ -14,9 +14,6 @@ namespace pipeweaver::search {
 
 class DipMemory {
 public:
-    static constexpr double enough = 0.05;  ///< stops when the sum of times is proven to be within this of the best
-    static constexpr int rounds = 20;
-
     explicit DipMemory(const Flat& flat);
 
     /// Modes for the order of `sequence`, of no larger sum of times on any rank than under `base`.

@@ -1,5 +1,7 @@
 #include "search/dip/dip_tree.hpp"
 
+#include "search/tuning.hpp"
+
 #include <algorithm>
 #include <cmath>
 
@@ -14,7 +16,7 @@ bool DipTree::wants_child(const Node& node) const {
     if (node.children == items_ - node.depth) return false;
     // Without an open child there is nowhere else to go.
     return node.open_children == 0 ||
-           static_cast<double>(node.children) < widening * std::sqrt(static_cast<double>(node.visits));
+           static_cast<double>(node.children) < tuning.dip.widening * std::sqrt(static_cast<double>(node.visits));
 }
 
 std::uint32_t DipTree::best_child(std::uint32_t node) const {
@@ -27,7 +29,7 @@ std::uint32_t DipTree::best_child(std::uint32_t node) const {
         const Node& mine = nodes_[child];
         if (mine.done) continue;
         const double score = mine.best == INT64_MAX ? 0 : static_cast<double>(worst_ - mine.best) / range;
-        const double value = score + beta * std::sqrt(tries / static_cast<double>(mine.visits));
+        const double value = score + tuning.dip.beta * std::sqrt(tries / static_cast<double>(mine.visits));
         if (best == none || value > most) best = child, most = value;
     }
     return best;

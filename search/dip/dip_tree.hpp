@@ -21,9 +21,6 @@ namespace pipeweaver::search {
 
 class DipTree {
 public:
-    static constexpr double beta = 0.02;
-    static constexpr double widening = 2;
-
     explicit DipTree(std::uint32_t items);
 
     /// A new node to complete at random and record; counts its visit. Nothing if all sequences have been chosen.

@@ -9,9 +9,7 @@ namespace pipeweaver::search {
 
 namespace {
 
-constexpr std::size_t slots = 16;
-
-constexpr std::uint64_t most_edge_work = 2'000'000;  // of a pass
+constexpr std::size_t slots = tuning.exact.slots;
 
 }  // namespace
 
@@ -20,7 +18,7 @@ Exact::Exact(const Flat& flat, std::int64_t makespan, const ExactLimits& limits)
       limits_(limits),
       makespan_(makespan),
       windows_(tightened(flat)),
-      space_(flat, windows_.head, windows_.rest),
+      space_(flat, windows_.head, windows_.tail),
       width_(limits.first_width) {
     slots_.reserve(slots);
     shards_.reserve(slots);
@@ -38,17 +36,15 @@ bool Exact::suits(const Flat& flat) {
            });
 }
 
-std::int64_t Exact::longest(const Flat& flat) { return longest_makespan(flat); }
-
 void Exact::offer(std::int64_t makespan) { makespan_ = std::min(makespan_, makespan); }
 
 void Exact::begin_pass() {
-    std::uint64_t edge_work = most_edge_work;
+    std::uint64_t edge_work = tuning.exact.edge_work;
     if (!tighten_for(flat_, limit() - 1, windows_, edge_work)) {
         state_ = State::proven;
         return;
     }
-    space_.set_windows(windows_.head, windows_.rest);
+    space_.set_windows(windows_.head, windows_.tail);
     for (Shard& shard : shards_) {
         shard.now.clear();
         shard.next.clear();
@@ -153,20 +149,22 @@ void Exact::end_layer() {
     if (layer_.size() > width_) select();
     expanded_ = 0;
     traces_.emplace_back();
-    for (const Place& place : layer_) traces_.back().push_back(shards_[place.shard].now.labels()[place.label].trace);
+    for (const LabelPosition& place : layer_)
+        traces_.back().push_back(shards_[place.shard].now.labels()[place.label].trace);
 }
 
 void Exact::select() {
     cut_ = true;
-    const auto key = [&](const Place& place) {
+    const auto key = [&](const LabelPosition& place) {
         const auto& label = shards_[place.shard].now.labels()[place.label];
         return std::tuple(label.bound, label.lateness, place.shard, place.label);
     };
     std::nth_element(layer_.begin(), layer_.begin() + static_cast<std::ptrdiff_t>(width_), layer_.end(),
-                     [&](const Place& a, const Place& b) { return key(a) < key(b); });
+                     [&](const LabelPosition& a, const LabelPosition& b) { return key(a) < key(b); });
     layer_.resize(width_);
-    std::sort(layer_.begin(), layer_.end(),
-              [](const Place& a, const Place& b) { return std::pair(a.shard, a.label) < std::pair(b.shard, b.label); });
+    std::sort(layer_.begin(), layer_.end(), [](const LabelPosition& a, const LabelPosition& b) {
+        return std::pair(a.shard, a.label) < std::pair(b.shard, b.label);
+    });
 }
 
 // A bound of a complete state is its makespan.
@@ -195,9 +193,9 @@ Candidate Exact::schedule_of(std::uint32_t number) const {
         number = trace.parent;
     }
     std::reverse(found.sequence.begin(), found.sequence.end());
-    Walk walk(flat_);
-    walk.load(found.sequence, found.mode);
-    store(walk, found);
+    IncrementalSchedule current(flat_);
+    current.load(found.sequence, found.mode);
+    store(current, found);
     return found;
 }
 

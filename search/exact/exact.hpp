@@ -3,7 +3,7 @@
 // A *pass* builds the states (exact_space.hpp) of one placed task from the root, of two from those of one, and so on;
 // a state whose bound is not below the best known makespan is dropped. A pass keeps at most `width` states per layer,
 // those with the smallest bound: a beam search. If no layer had to be cut, the pass has seen everything that could be
-// better, so the best known makespan is optimal. If one had, the next pass is wider. A pass begins with heads and rests
+// better, so the best known makespan is optimal. If one had, the next pass is wider. A pass begins with heads and tails
 // tightened for makespans that would be better (edge_finding.hpp).
 //
 // Rounds       a pass is worked through in rounds of a fixed number of states, about 10 ms.
@@ -15,29 +15,19 @@
 #include "search/bounds/one_machine.hpp"
 #include "search/exact/exact_layer.hpp"
 #include "search/instance/candidate.hpp"
+#include "search/tuning.hpp"
 
 #include <optional>
 
 namespace pipeweaver::search {
-
-struct ExactLimits {
-    std::size_t first_width = 128;       ///< states per layer of the first pass
-    std::size_t wider = 8;               ///< each next pass is this many times wider
-    std::size_t widest = 131'072;        ///< beyond, the search gives up
-    std::uint64_t nodes = 100'000'000;   ///< steps tried in all; then it gives up
-    std::uint64_t round_work = 800'000;  ///< of a round: nodes times tasks, and comparisons of states
-};
 
 class Exact {
 public:
     /// Whether the problem is small enough to try.
     static bool suits(const Flat& flat);
 
-    /// A makespan that no schedule without needless waiting exceeds: all that can follow one another.
-    static std::int64_t longest(const Flat& flat);
-
     /// Pre: suits(flat); `makespan` is of a known schedule. Only smaller ones are looked for.
-    Exact(const Flat& flat, std::int64_t makespan, const ExactLimits& limits = {});
+    Exact(const Flat& flat, std::int64_t makespan, const ExactLimits& limits = tuning.exact.whole);
 
     enum class State : std::uint8_t {
         working,
@@ -109,10 +99,10 @@ private:
 
     // Of the pass.
     bool cut_ = false;
-    struct Place {
+    struct LabelPosition {
         std::uint32_t shard, label;
     };
-    std::vector<Place> layer_;                     // states to expand, in order
+    std::vector<LabelPosition> layer_;             // states to expand, in order
     std::size_t expanded_ = 0;                     // of them
     std::vector<std::vector<ExactTrace>> traces_;  // per layer and state
 };

@@ -42,7 +42,7 @@ public:
     std::vector<Label>& labels() { return labels_; }
     Record record(const Label& label) const { return {words_.data() + label.begin, label.end - label.begin}; }
 
-    /// States compared so far, clear() notwithstanding.
+    /// States compared so far, also before clear().
     std::uint64_t comparisons() const { return comparisons_; }
 
 private:

@@ -2,14 +2,6 @@
 
 namespace pipeweaver::search {
 
-namespace {
-
-// The easier problem is solved in this, or hardly ever; the narrower ones take some 20,000 nodes.
-constexpr std::uint64_t nodes_of_easier = 4'000'000, nodes_of_narrower = 400'000;
-constexpr std::size_t widest_of_narrower = 8'192;
-
-}  // namespace
-
 ExactSearch::ExactSearch(const Flat& flat, const Rules& rules, std::int64_t makespan)
     : flat_(flat), rules_(rules), whole_(flat, makespan) {
     const auto busiest = busiest_with_choice(flat);
@@ -17,9 +9,7 @@ ExactSearch::ExactSearch(const Flat& flat, const Rules& rules, std::int64_t make
     rank_ = *busiest;
     easier_problem_ = with_choice_on(flat, rules, rank_);
     if (!easier_problem_) return;
-    ExactLimits limits;
-    limits.nodes = nodes_of_easier;
-    easier_.emplace(easier_problem_->flat, makespan, limits);
+    easier_.emplace(easier_problem_->flat, makespan, tuning.exact.easier);
 }
 
 void ExactSearch::offer(std::int64_t makespan) {
@@ -55,10 +45,7 @@ void ExactSearch::begin_narrower(const Candidate& of_easier) {
     const schedule::Schedule schedule = as_schedule(flat_, of_easier.sequence, of_easier.mode);
     narrower_problem_ = with_rank_as_in(flat_, rules_, rank_, schedule);
     given_mode_ = schedule.mode;
-    ExactLimits limits;
-    limits.nodes = nodes_of_narrower;
-    limits.widest = widest_of_narrower;
-    narrower_.emplace(narrower_problem_->flat, whole_.makespan(), limits);
+    narrower_.emplace(narrower_problem_->flat, whole_.makespan(), tuning.exact.narrower);
 }
 
 std::optional<Candidate> ExactSearch::round_of_narrower(const Executor& execute) {
@@ -77,10 +64,10 @@ Candidate ExactSearch::as_of_problem(const Candidate& of_narrower) const {
     std::vector<std::uint32_t> mode = of_narrower.mode;
     for (std::size_t p = 0; p < mode.size(); ++p)
         if (flat_.rank_of[index(flat_.problem().pairs[p].forward)] == rank_) mode[p] = given_mode_[p];
-    Walk walk(flat_);
-    walk.load(of_narrower.sequence, mode);
+    IncrementalSchedule current(flat_);
+    current.load(of_narrower.sequence, mode);
     Candidate made;
-    store(walk, made);
+    store(current, made);
     return made;
 }
 

@@ -1,5 +1,5 @@
 // Exact search as the engine uses it: of the problem itself and, where several ranks have a choice of memory modes, of
-// two variants (variants.hpp) by turns with it.
+// two variants (variants.hpp) alternately with it.
 //
 // Easier       The variant with choices on the busiest rank only gives a bound, usually long before the problem itself
 //              is searched through; where that rank decides, the bound is the optimum.

@@ -7,24 +7,24 @@
 
 namespace pipeweaver::search {
 
-ExactSpace::ExactSpace(const Flat& flat, std::vector<std::int64_t> head, std::vector<std::int64_t> rest)
+ExactSpace::ExactSpace(const Flat& flat, std::vector<std::int64_t> head, std::vector<std::int64_t> tail)
     : flat_(&flat) {
     PIPEWEAVER_ASSERT(flat.tasks() <= most_tasks);
     set_words_ = (flat.tasks() + 63) / 64;
     fill_sets();
-    set_windows(std::move(head), std::move(rest));
+    set_windows(std::move(head), std::move(tail));
     fill_pairs();
     unit_ = time_unit(flat);
 }
 
-void ExactSpace::set_windows(std::vector<std::int64_t> head, std::vector<std::int64_t> rest) {
+void ExactSpace::set_windows(std::vector<std::int64_t> head, std::vector<std::int64_t> tail) {
     head_ = std::move(head);
-    rest_ = std::move(rest);
-    by_rest_.assign(flat_->tasks(), 0);
+    tail_ = std::move(tail);
+    by_tail_.assign(flat_->tasks(), 0);
     for (std::uint32_t i = 0; i < flat_->tasks(); ++i)
         for (std::uint32_t j = 0; j < flat_->tasks(); ++j)
-            if (flat_->rank_of[j] == flat_->rank_of[i] && std::pair(rest_[j], i) > std::pair(rest_[i], j))
-                ++by_rest_[i];
+            if (flat_->rank_of[j] == flat_->rank_of[i] && std::pair(tail_[j], i) > std::pair(tail_[i], j))
+                ++by_tail_[i];
 }
 
 void ExactSpace::fill_sets() {

@@ -58,12 +58,12 @@ struct ExactClass {
 /// Arcs, costs and sets of a problem as the exact search wants them. Read-only after construction.
 class ExactSpace {
 public:
-    /// `rest`: per task, a bound on what follows its end in any schedule that is still of interest; `head` on its
-    /// start.
-    ExactSpace(const Flat& flat, std::vector<std::int64_t> head, std::vector<std::int64_t> rest);
+    /// Per task, of all schedules that are still of interest: `head` is a bound on its start, `tail` on what follows
+    /// its end.
+    ExactSpace(const Flat& flat, std::vector<std::int64_t> head, std::vector<std::int64_t> tail);
 
     /// Other, tighter ones. Pre: no state is loaded.
-    void set_windows(std::vector<std::int64_t> head, std::vector<std::int64_t> rest);
+    void set_windows(std::vector<std::int64_t> head, std::vector<std::int64_t> tail);
 
     /// Limits of what it takes.
     static constexpr std::uint32_t most_tasks = 160, most_modes = 100;
@@ -73,10 +73,10 @@ public:
     std::size_t key_end() const { return 1 + set_words_ + mode_words_; }  ///< header included
     std::size_t memory_begin() const { return key_end() + set_words_; }
     std::int64_t head(std::uint32_t task) const { return head_[task]; }
-    std::int64_t rest(std::uint32_t task) const { return rest_[task]; }
+    std::int64_t tail(std::uint32_t task) const { return tail_[task]; }
 
-    /// The task's place among those of its rank by rest, the largest first.
-    std::uint32_t by_rest(std::uint32_t task) const { return by_rest_[task]; }
+    /// The task's place among those of its rank by tail, the largest first.
+    std::uint32_t by_tail(std::uint32_t task) const { return by_tail_[task]; }
 
     /// Sets of tasks, as set_words() words.
     const std::uint64_t* before(std::uint32_t task) const { return &before_[task * set_words_]; }
@@ -106,8 +106,7 @@ public:
     }
     void set_byte(std::uint64_t* record, std::uint32_t pair, std::uint8_t value) const;
 
-    /// Whether all that memory and times allow after `b`, they allow after `a`. Pre: one key. May say no where it is
-    /// so.
+    /// Whether memory and times allow after `a` all that they allow after `b`. Pre: one key. May be false all the same.
     bool no_worse(Record a, Record b) const;
 
 private:
@@ -123,8 +122,8 @@ private:
 
     const Flat* flat_;
     std::size_t set_words_ = 0, mode_words_ = 0;
-    std::vector<std::int64_t> head_, rest_;
-    std::vector<std::uint32_t> by_rest_;
+    std::vector<std::int64_t> head_, tail_;
+    std::vector<std::uint32_t> by_tail_;
     std::vector<std::uint64_t> before_, after_, on_rank_;
     std::vector<Role> role_;
     std::vector<char> closes_;

@@ -128,7 +128,7 @@ void ExactState::steps(std::int64_t limit, std::vector<ExactStep>& out) {
     out.clear();
     const std::uint64_t* barred = record_.data() + space_.key_end();
     const auto add = [&](std::uint32_t task, std::uint32_t mode) {
-        if (start(task) + cost(task, mode).duration + space_.rest(task) < limit && fits({task, mode}))
+        if (start(task) + cost(task, mode).duration + space_.tail(task) < limit && fits({task, mode}))
             out.push_back({task, mode});
     };
     for (const std::uint32_t task : open_) {
@@ -306,7 +306,7 @@ std::int64_t ExactState::bound(std::int64_t limit) {
     std::int64_t largest = 0;
     for (std::uint32_t r = 0; r < flat.ranks(); ++r) {
         jobs_[r].clear();
-        if (clock_[r] > 0) largest = std::max(largest, clock_[r] + flat.tail[r]);
+        if (clock_[r] > 0) largest = std::max(largest, clock_[r] + flat.rank_tail[r]);
     }
     for (const std::uint32_t i : waiting_) {
         std::int64_t head = std::max(space_.head(i), start(i));
@@ -314,9 +314,9 @@ std::int64_t ExactState::bound(std::int64_t limit) {
             if (!placed(arc.task)) head = std::max(head, head_[arc.task] + shortest(arc.task) + arc.lag_ns);
         head_[i] = head;
         const std::int64_t work = shortest(i);
-        largest = std::max(largest, head + work + space_.rest(i));
+        largest = std::max(largest, head + work + space_.tail(i));
         if (largest >= limit) return largest;
-        jobs_[flat.rank_of[i]].push_back({head, work, space_.rest(i), i});
+        jobs_[flat.rank_of[i]].push_back({head, work, space_.tail(i), i});
     }
     for (std::uint32_t r = 0; r < flat.ranks() && largest < limit; ++r) {
         largest = std::max(largest, machine_bound(r, limit));
@@ -325,10 +325,10 @@ std::int64_t ExactState::bound(std::int64_t limit) {
     return largest;
 }
 
-// Least time by which the backwards of undecided pairs whose rest is `rest` or more must together exceed their
+// Least time by which the backwards of undecided pairs whose tail is `tail` or more must together exceed their
 // shortest, for the budgets to hold; nothing if they cannot. A multiple-choice knapsack with budgets on all prefixes:
 // sums of (held, extra) pair by pair, those dropped that are beyond the budget or no better than another.
-std::optional<std::int64_t> ExactState::least_extra(std::uint32_t rank, std::int64_t rest) {
+std::optional<std::int64_t> ExactState::least_extra(std::uint32_t rank, std::int64_t tail) {
     sums_.assign(1, {0, 0});
     for (const Undecided& one : undecided_[rank]) {
         const auto backward = static_cast<std::uint32_t>(space_.flat().problem().pairs[one.pair].backward);
@@ -338,7 +338,7 @@ std::optional<std::int64_t> ExactState::least_extra(std::uint32_t rank, std::int
             for (const auto& [sum, before] : sums_)
                 if (sum + held <= one.budget) fresh_.emplace_back(sum + held, before + extra);
         };
-        if (space_.rest(backward) < rest) {
+        if (space_.tail(backward) < tail) {
             add(choice.least_held, 0);
         } else {
             const std::int64_t least = shortest(backward);
@@ -355,7 +355,7 @@ std::optional<std::int64_t> ExactState::least_extra(std::uint32_t rank, std::int
     return sums_.back().second;
 }
 
-// For sets of the rank's tasks with the largest rests: first head, all work, what choices add, smallest rest.
+// For sets of the rank's tasks with the largest tails: first head, all work, what choices add, smallest tail.
 std::int64_t ExactState::choice_bound(std::uint32_t rank, std::int64_t limit) {
     auto& jobs = jobs_[rank];
     std::sort(jobs.begin(), jobs.end(), [](const Job& a, const Job& b) { return a.tail > b.tail; });
@@ -366,8 +366,8 @@ std::int64_t ExactState::choice_bound(std::uint32_t rank, std::int64_t limit) {
         if (k + 1 < jobs.size() && jobs[k + 1].tail == jobs[k].tail) continue;
         const bool more = std::any_of(undecided_[rank].begin(), undecided_[rank].end(), [&](const Undecided& one) {
             const auto backward = static_cast<std::uint32_t>(space_.flat().problem().pairs[one.pair].backward);
-            const std::int64_t rest = space_.rest(backward);
-            return rest >= jobs[k].tail && (k == 0 || rest < jobs[k - 1].tail);
+            const std::int64_t tail = space_.tail(backward);
+            return tail >= jobs[k].tail && (k == 0 || tail < jobs[k - 1].tail);
         });
         if (more) {
             const auto least = least_extra(rank, jobs[k].tail);
@@ -391,7 +391,7 @@ std::int64_t ExactState::machine_bound(std::uint32_t rank, std::int64_t limit) {
     while (next < jobs.size() || open > 0) {
         if (open == 0) now = std::max(now, jobs[next].head);
         for (; next < jobs.size() && jobs[next].head <= now; ++next, ++open) {
-            const std::uint32_t place = space_.by_rest(jobs[next].task);
+            const std::uint32_t place = space_.by_tail(jobs[next].task);
             released_[place / 64] |= std::uint64_t{1} << (place % 64);
             left_[place] = {jobs[next].work, jobs[next].tail};
         }

@@ -1,5 +1,4 @@
-// One state of the exact search unpacked: the steps it allows, the states they lead to, its bound (see
-// exact_space.hpp).
+// One state of the exact search (exact_space.hpp) unpacked: the steps it allows, the states they lead to, its bound.
 #pragma once
 
 #include "search/exact/exact_space.hpp"
@@ -69,7 +68,7 @@ private:
     void lower_budgets(const ExactStep& step, std::vector<Undecided>& list);
     void decide(const ExactStep& step, std::vector<Undecided>& list) const;
     std::int64_t shortest(std::uint32_t task) const;
-    std::optional<std::int64_t> least_extra(std::uint32_t rank, std::int64_t rest);
+    std::optional<std::int64_t> least_extra(std::uint32_t rank, std::int64_t tail);
     std::int64_t choice_bound(std::uint32_t rank, std::int64_t limit);
     std::int64_t machine_bound(std::uint32_t rank, std::int64_t limit);
 
@@ -87,7 +86,7 @@ private:
     std::vector<std::vector<Job>> jobs_;  // per rank
     std::vector<std::pair<std::int64_t, std::int64_t>> sums_, fresh_;
     std::array<std::uint64_t, (ExactSpace::most_tasks + 63) / 64> released_{};
-    std::vector<std::pair<std::int64_t, std::int64_t>> left_;  // per place of by_rest(): work, tail
+    std::vector<std::pair<std::int64_t, std::int64_t>> left_;  // per place of by_tail(): work, tail
 };
 
 }  // namespace pipeweaver::search

@@ -73,7 +73,7 @@ std::optional<std::uint32_t> busiest_with_choice(const Flat& flat) {
     std::vector<std::vector<Job>> jobs(flat.ranks());
     std::vector<std::int64_t> work(flat.ranks(), 0);
     for (std::uint32_t i = 0; i < flat.tasks(); ++i) {
-        jobs[flat.rank_of[i]].push_back({windows.head[i], flat.shortest[i], windows.rest[i]});
+        jobs[flat.rank_of[i]].push_back({windows.head[i], flat.shortest[i], windows.tail[i]});
         work[flat.rank_of[i]] += flat.shortest[i];
     }
     std::vector<char> choice(flat.ranks(), 0);

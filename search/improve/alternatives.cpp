@@ -4,18 +4,18 @@
 
 namespace pipeweaver::search {
 
-std::int64_t NearSchedules::limit(std::int64_t makespan) const {
+std::int64_t Alternatives::limit(std::int64_t makespan) const {
     return makespan + static_cast<std::int64_t>(wanted_.within * static_cast<double>(makespan));
 }
 
 // Two sequences may be the same schedule: what counts is each rank's order.
-bool NearSchedules::same(const Candidate& a, const Candidate& b) const {
+bool Alternatives::same(const Candidate& a, const Candidate& b) const {
     if (a.energy.makespan != b.energy.makespan || a.energy.ends != b.energy.ends || a.mode != b.mode) return false;
     return a.sequence == b.sequence ||
            as_schedule(flat_, a.sequence, a.mode).order == as_schedule(flat_, b.sequence, b.mode).order;
 }
 
-void NearSchedules::offer(std::uint64_t line, const Candidate& candidate, std::string_view who) {
+void Alternatives::offer(std::uint64_t line, const Candidate& candidate, std::string_view who) {
     if (wanted_.most == 0 || !candidate.valid()) return;
     if (!entries_.empty() && candidate.energy.makespan > limit(entries_.front().candidate.energy.makespan)) return;
     const auto older = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& e) { return e.line == line; });
@@ -30,8 +30,8 @@ void NearSchedules::offer(std::uint64_t line, const Candidate& candidate, std::s
     while (entries_.size() > wanted_.most + 1 || entries_.back().candidate.energy.makespan > most) entries_.pop_back();
 }
 
-std::vector<Known> NearSchedules::others(const Candidate& best) const {
-    std::vector<Known> all;
+std::vector<FoundSchedule> Alternatives::others(const Candidate& best) const {
+    std::vector<FoundSchedule> all;
     for (const Entry& entry : entries_) {
         const Candidate& candidate = entry.candidate;
         if (all.size() == wanted_.most || candidate.energy.makespan > limit(best.energy.makespan)) break;

@@ -1,11 +1,12 @@
 // Different good schedules, kept while a search runs: what it hands over beside the best one.
 //
-// A *line* is where schedules come from: a start, a slot of one phase or cycle. Of a line the best one is kept, so that
-// what is handed over are ends of different ways and not the last steps of one.
+// A *line* is where schedules come from: an initial schedule, a slot of one phase or cycle. Of a line only the best one
+// is kept, so that alternatives are results of different searches and not the last steps of one.
 // Determinism  a function of what is offered, in this order.
 #pragma once
 
-#include "pipeweaver/search/search.hpp"
+#include "pipeweaver/search/found.hpp"
+#include "pipeweaver/search/options.hpp"
 #include "search/instance/candidate.hpp"
 
 #include <string>
@@ -14,16 +15,16 @@
 
 namespace pipeweaver::search {
 
-class NearSchedules {
+class Alternatives {
 public:
-    NearSchedules(const Flat& flat, const NearWanted& wanted) : flat_(flat), wanted_(wanted) {}
+    Alternatives(const Flat& flat, const AlternativesWanted& wanted) : flat_(flat), wanted_(wanted) {}
 
     /// Keeps the candidate if it is near enough to the best and differs from all others; it takes the place of a worse
     /// one of the same line.
     void offer(std::uint64_t line, const Candidate& candidate, std::string_view who);
 
     /// Without `best`, smallest makespan first; at most wanted.most, within wanted.within of `best`.
-    std::vector<Known> others(const Candidate& best) const;
+    std::vector<FoundSchedule> others(const Candidate& best) const;
 
 private:
     struct Entry {
@@ -36,7 +37,7 @@ private:
     bool same(const Candidate& a, const Candidate& b) const;
 
     const Flat& flat_;
-    NearWanted wanted_;
+    AlternativesWanted wanted_;
     std::vector<Entry> entries_;  // best first, among equals the one met first
 };
 

@@ -1,4 +1,5 @@
-// Simulated annealing over single steps of a Walk. (S. Kirkpatrick, C. Gelatt, M. Vecchi, Science 220, 1983.)
+// Simulated annealing over single steps of an IncrementalSchedule. (S. Kirkpatrick, C. Gelatt, M. Vecchi, Science 220,
+// 1983.)
 #pragma once
 
 #include "pipeweaver/base/random.hpp"
@@ -33,8 +34,8 @@ struct LargeSteps {
     FlatReplay trial;
 };
 
-/// Steps from where `walk` stands; keeps the best in `best`. Allocates nothing once `best` has room.
-void anneal(const Flat& flat, const StepChoices& choices, const Annealing& options, LargeSteps& large, Walk& walk,
-            Candidate& best);
+/// Steps from `current` on; keeps the best in `best`. Allocates nothing once `best` has room.
+void anneal(const Flat& flat, const StepChoices& choices, const Annealing& options, LargeSteps& large,
+            IncrementalSchedule& current, Candidate& best);
 
 }  // namespace pipeweaver::search

@@ -45,9 +45,9 @@ std::map<std::int64_t, std::int64_t> places_of(const Problem& problem, bool by_w
     return place;
 }
 
-constexpr std::uint32_t none = UINT32_MAX;
+constexpr std::uint32_t no_like = UINT32_MAX;
 
-// Per task of `next` the previous task like it, or none.
+// Per task of `next` the previous task like it, or no_like.
 std::vector<std::uint32_t> match(const Problem& previous, const Problem& next, bool by_work) {
     const auto place_before = places_of(previous, by_work), place_now = places_of(next, by_work);
     Likes likes;
@@ -59,12 +59,12 @@ std::vector<std::uint32_t> match(const Problem& previous, const Problem& next, b
     for (const Task& task : next.tasks) {
         const auto found = likes.find(role_of(task));
         if (found == likes.end()) {
-            like.push_back(none);
+            like.push_back(no_like);
             continue;
         }
         const std::pair where(place_now.at(task.microbatch.value_or(0)), task.item.value_or(0));
-        const auto behind = found->second.upper_bound(where);
-        like.push_back(behind == found->second.begin() ? behind->second : std::prev(behind)->second);
+        const auto next_one = found->second.upper_bound(where);
+        like.push_back(next_one == found->second.begin() ? next_one->second : std::prev(next_one)->second);
     }
     return like;
 }
@@ -74,9 +74,9 @@ std::vector<std::int64_t> wishes(const Flat& flat, const std::vector<std::uint32
                                  const std::vector<Duration>& start) {
     std::vector<std::int64_t> wish(flat.tasks(), 0);
     for (const std::uint32_t i : flat.topological) {
-        if (like[i] != none) wish[i] = start[like[i]].count();
+        if (like[i] != no_like) wish[i] = start[like[i]].count();
         for (const Arc& arc : flat.before[i])
-            if (like[i] == none) wish[i] = std::max(wish[i], wish[arc.task]);
+            if (like[i] == no_like) wish[i] = std::max(wish[i], wish[arc.task]);
     }
     return wish;
 }
@@ -87,7 +87,7 @@ std::vector<std::uint32_t> modes_like(const Problem& previous, const schedule::S
     std::vector<std::uint32_t> mode;
     for (const auto& pair : flat.problem().pairs) {
         const std::uint32_t other = like[index(pair.forward)];
-        const std::uint32_t theirs = other == none ? schedule::Replayer::unpaired : before.pair_of(other);
+        const std::uint32_t theirs = other == no_like ? schedule::Replayer::unpaired : before.pair_of(other);
         const bool alike =
             theirs != schedule::Replayer::unpaired && previous.pairs[theirs].modes.size() == pair.modes.size();
         mode.push_back(alike ? schedule.mode[theirs] : 0);
@@ -106,7 +106,7 @@ std::vector<schedule::Schedule> carry_over(const Problem& previous, const schedu
     std::vector<schedule::Schedule> made;
     for (const bool by_work : {false, true}) {
         const auto like = match(previous, next.problem(), by_work);
-        if (std::all_of(like.begin(), like.end(), [](std::uint32_t task) { return task == none; })) return made;
+        if (std::all_of(like.begin(), like.end(), [](std::uint32_t task) { return task == no_like; })) return made;
         const auto wish = wishes(flat, like, replay.start);
         const auto position = keys_by(flat.tasks(), [&](std::uint32_t a, std::uint32_t b) {
             return std::pair(wish[a], flat.place[a]) < std::pair(wish[b], flat.place[b]);

@@ -9,31 +9,32 @@ namespace pipeweaver::search {
 
 namespace {
 
-// Numbers of lines (near.hpp) behind those of slots.
+// Numbers of lines (alternatives.hpp), above those of slots.
 constexpr std::size_t staggered = 1'000, elsewhere = 2'000;
 
 }  // namespace
 
-Engine::Engine(const Flat& flat, std::uint64_t seed, std::int64_t bound, const Tuning& tuning, const NearWanted& near)
+Engine::Engine(const Flat& flat, std::uint64_t seed, std::int64_t bound, const EngineTuning& tuned,
+               const AlternativesWanted& wanted)
     : flat_(flat),
-      tuning_(tuning),
+      tuning_(tuned),
       seed_(seed),
       bound_(bound),
       choices_(flat),
       groups_(flat),
-      near_(flat, near),
-      group_share_(tuning.group_share) {
-    slots_.reserve(tuning.slots);
-    for (std::size_t s = 0; s < tuning.slots; ++s) slots_.emplace_back(flat, groups_);
+      alternatives_(flat, wanted),
+      group_share_(tuned.group_share) {
+    slots_.reserve(tuned.slots);
+    for (std::size_t s = 0; s < tuned.slots; ++s) slots_.emplace_back(flat, groups_);
 }
 
 std::optional<std::string> Engine::start(const std::vector<schedule::Schedule>& given, const Executor& execute) {
-    const auto starts = make_starts(flat_, given, execute);
+    const auto starts = initial_schedules(flat_, given, execute);
     evaluations_ += starts.size();
     const Shortage* least = nullptr;
-    for (const Start& start : starts) {
+    for (const InitialSchedule& start : starts) {
         if (start.shortage && (least == nullptr || start.shortage->bytes < least->bytes)) least = &*start.shortage;
-        near_.offer(static_cast<std::uint64_t>(&start - starts.data()), start.candidate, start.name);
+        alternatives_.offer(static_cast<std::uint64_t>(&start - starts.data()), start.candidate, start.name);
         if (!better(start.candidate, best_)) continue;
         best_ = start.candidate;
         found_by_ = start.name;
@@ -46,7 +47,7 @@ std::optional<std::string> Engine::start(const std::vector<schedule::Schedule>& 
 
 void Engine::adopt(const Candidate& candidate, std::string_view who) {
     if (!better(candidate, best_)) return;
-    near_.offer(line(elsewhere), candidate, who);
+    alternatives_.offer(line(elsewhere), candidate, who);
     best_ = candidate;
     found_by_ = who;
     improved_ = rounds_;
@@ -65,7 +66,7 @@ void Engine::merge(std::string_view who) {
     }
 }
 
-// Whole schedules of many tasks are dear, single steps are not.
+// Building a whole schedule takes long where tasks are many; a single step does not.
 std::uint64_t Engine::group_rounds(std::uint64_t of_few_tasks) const {
     return std::max<std::uint64_t>(1, std::min(of_few_tasks, of_few_tasks * tuning_.group_tasks / flat_.tasks()));
 }
@@ -86,16 +87,16 @@ void Engine::round(const Executor& execute) {
 void Engine::group_round(const Executor& execute) {
     const std::uint64_t each = std::max<std::uint64_t>(1, tuning_.group_work / flat_.tasks());
     if (!group_phase_) {
-        group_phase_ = std::make_unique<GroupPhase>(flat_, slots_.size());
-        evaluations_ += group_phase_->begin(group_mode_, execute);
-        stagger_ = std::make_unique<StaggerPhase>(flat_, tuning_.stagger_slots * (groups_.several_models ? 2 : 1),
-                                                  group_mode_);
+        group_phase_ = std::make_unique<GroupPhase>(flat_, slots_.size(), group_mode_);
+        evaluations_ += group_phase_->begin(execute);
+        stagger_ = std::make_unique<Phase<StaggerSearch>>(
+            flat_, tuning_.stagger_slots * (groups_.several_models ? 2 : 1), group_mode_);
     }
     group_phase_->round(seed_, evaluations_, each, execute);
     evaluations_ += group_phase_->size() * each;
     for (std::size_t s = 0; s < slots_.size(); ++s) {
         if (better(group_phase_->best(s), slots_[s].best)) slots_[s].best = group_phase_->best(s);
-        near_.offer(line(s), group_phase_->best(s), "groups");
+        alternatives_.offer(line(s), group_phase_->best(s), "groups");
     }
     if ((rounds_ + 1) % tuning_.group_sync_rounds == 0) group_phase_->follow_the_better();
     const std::int64_t before = best_.energy.makespan;
@@ -107,10 +108,10 @@ void Engine::group_round(const Executor& execute) {
 
 void Engine::stagger_round(const Executor& execute) {
     const std::uint64_t each = std::max<std::uint64_t>(1, tuning_.group_work / flat_.tasks());
-    stagger_->round(seed_, evaluations_, each, best_.energy.makespan, execute);
+    stagger_->round(seed_, evaluations_, each, execute, best_.energy.makespan);
     evaluations_ += stagger_->size() * each;
     for (std::size_t s = 0; s < stagger_->size(); ++s) {
-        near_.offer(line(staggered + s), stagger_->best(s), "staggered");
+        alternatives_.offer(line(staggered + s), stagger_->best(s), "staggered");
         adopt(stagger_->best(s), "staggered");
     }
 }
@@ -133,28 +134,29 @@ void Engine::begin_cycle() {
         if (s % 2 == 0) slot.best = best_;
         const Candidate& other = stagger_ ? stagger_->best(s / 2 % stagger_->size()) : slot.best;
         const Candidate& from = s % 2 == 1 && other.valid() ? other : slot.best;
-        slot.walk.load(from.sequence, from.mode);
+        slot.current.load(from.sequence, from.mode);
     }
     if (stagger_) stagger_->forget();
     ++cycle_;
 }
 
 void Engine::follow_the_better() {
-    // Beginnings of two sorts are not compared: the newer would not live long.
+    // Beginnings of two sorts are not compared: the newer sort would soon be replaced by copies of the older.
     const std::size_t sorts = stagger_ ? 2 : 1;
     for (std::size_t sort = 0; sort < sorts; ++sort) {
         std::vector<std::pair<double, std::size_t>> standing;
         for (std::size_t s = sort; s < slots_.size(); s += sorts)
-            standing.emplace_back(slots_[s].walk.value(slots_[s].walk.energy(), tuning_.weight), s);
+            standing.emplace_back(slots_[s].current.value(slots_[s].current.energy(), tuning_.weight), s);
         std::sort(standing.begin(), standing.end());
         for (std::size_t k = 0; k < standing.size() / 2; ++k)
-            slots_[standing[standing.size() - 1 - k].second].walk.copy(slots_[standing[k].second].walk);
+            slots_[standing[standing.size() - 1 - k].second].current.copy(slots_[standing[k].second].current);
     }
 }
 
 void Engine::anneal_round(const Executor& execute) {
     if (cycle_round_ == cycle_length_) begin_cycle();
-    const std::uint64_t each = std::max<std::uint64_t>(16, tuning_.anneal_work / (flat_.tasks() + 50));
+    const std::uint64_t each =
+        std::max(tuning_.least_anneal_steps, tuning_.anneal_work / (flat_.tasks() + tuning_.cost_of_step));
     const double unit = static_cast<double>(best_.energy.makespan) / std::sqrt(static_cast<double>(flat_.tasks()));
     const double along = static_cast<double>(cycle_round_) / static_cast<double>(cycle_length_);
     const double hot = tuning_.hot * (cycle_ % 2 == 0 ? tuning_.hotter : 1);
@@ -164,11 +166,11 @@ void Engine::anneal_round(const Executor& execute) {
                                 seed_,       evaluations_ + s * each,
                                 each,        s % 2 == 0 ? 0 : 2 * tuning_.rebuild_permille,
                                 bound_};
-        anneal(flat_, choices_, options, slots_[s].large, slots_[s].walk, slots_[s].best);
+        anneal(flat_, choices_, options, slots_[s].large, slots_[s].current, slots_[s].best);
     });
     evaluations_ += slots_.size() * each;
     ++cycle_round_;
-    for (std::size_t s = 0; s < slots_.size(); ++s) near_.offer(line(s), slots_[s].best, "annealing");
+    for (std::size_t s = 0; s < slots_.size(); ++s) alternatives_.offer(line(s), slots_[s].best, "annealing");
     if (cycle_round_ == cycle_length_ && cycle_ >= tuning_.group_from_cycle) begin_turn_of_groups();
     if (cycle_round_ % tuning_.sync_rounds == 0) follow_the_better();
     merge("annealing");

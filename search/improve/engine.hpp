@@ -1,6 +1,6 @@
 // The default strategy: rounds of a fixed number of slots, each working from its own state, merged in order.
 //
-//   round 0   starts: given schedules, policies, list schedules under several priorities and memory modes
+//   round 0   initial schedules: given ones, policies, list schedules under several priorities and memory modes
 //   then      search over group priorities (group_search.hpp) and staggered pipelines (stagger.hpp), a number of rounds
 //   then      annealing over single steps (anneal.hpp), in cycles that grow longer; each cycle begins from the best.
 //             Later cycles have further rounds of the group search between them: it finds what annealing cannot reach.
@@ -16,39 +16,18 @@
 #include "search/improve/anneal.hpp"
 #include "search/improve/group_phase.hpp"
 #include "search/improve/initial_schedules.hpp"
-#include "search/improve/stagger_phase.hpp"
+#include "search/improve/stagger.hpp"
+#include "search/tuning.hpp"
 
 #include <memory>
 #include <string>
 
 namespace pipeweaver::search {
 
-/// What was tuned by experiment (docs and README of the module say on what).
-struct Tuning {
-    std::size_t slots = 8;
-    std::size_t stagger_slots = 2;    ///< twice as many for several models
-    std::uint64_t group_rounds = 25;  ///< of the group search at least; it ends after as many without a better one
-    std::uint64_t most_group_rounds = 60;
-    std::uint64_t group_tasks = 1500;    ///< problems of more tasks have fewer group rounds in proportion
-    std::uint64_t group_from_cycle = 5;  ///< from its end on, the group search goes on between cycles
-    double group_share = 2;              ///< for so many times the rounds of the cycle before, at first
-    double least_group_share = 0.125, most_group_share = 4;
-    std::uint64_t group_sync_rounds = 8;  ///< group rounds after which the worse half of the slots follows the better
-    std::uint64_t group_work = 3'000;     ///< tasks scheduled per slot and round of the group search, about
-    std::uint64_t anneal_work = 300'000;  ///< tasks times evaluations per slot and round of annealing
-    std::uint64_t first_cycle = 40;       ///< rounds of the first annealing cycle; each next is half as long again
-    double hot = 0.02;                    ///< first temperature of a cycle, as a part of makespan / sqrt(tasks)
-    double cold = 0.0005;
-    double hotter = 6;  ///< every second cycle begins this many times hotter
-    double weight = 0.5;
-    std::uint64_t sync_rounds = 4;  ///< annealing rounds after which the worse half of the slots follows the better
-    std::uint32_t rebuild_permille = 3;
-};
-
 class Engine {
 public:
-    Engine(const Flat& flat, std::uint64_t seed, std::int64_t bound, const Tuning& tuning = {},
-           const NearWanted& near = {});
+    Engine(const Flat& flat, std::uint64_t seed, std::int64_t bound, const EngineTuning& tuned = tuning.engine,
+           const AlternativesWanted& wanted = {});
 
     /// Round 0. Says why if nothing fits.
     std::optional<std::string> start(const std::vector<schedule::Schedule>& given, const Executor& execute);
@@ -66,7 +45,7 @@ public:
     void prove() { bound_ = best_.energy.makespan; }
 
     const Candidate& best() const { return best_; }
-    std::vector<Known> near() const { return near_.others(best_); }
+    std::vector<FoundSchedule> alternatives() const { return alternatives_.others(best_); }
     const std::string& found_by() const { return found_by_; }
     std::uint64_t rounds() const { return rounds_; }
     std::uint64_t evaluations() const { return evaluations_; }
@@ -74,9 +53,9 @@ public:
 
 private:
     struct Slot {
-        Slot(const Flat& flat, const TaskGroups& by) : walk(flat), large(flat, by) {}
+        Slot(const Flat& flat, const TaskGroups& by) : current(flat), large(flat, by) {}
 
-        Walk walk;
+        IncrementalSchedule current;
         LargeSteps large;
         Candidate best;
     };
@@ -93,17 +72,17 @@ private:
     void follow_the_better();
 
     const Flat& flat_;
-    Tuning tuning_;
+    EngineTuning tuning_;
     std::uint64_t seed_;
     std::int64_t bound_;
     StepChoices choices_;
     TaskGroups groups_;
     std::vector<Slot> slots_;
     std::unique_ptr<GroupPhase> group_phase_;  // only while it lasts
-    std::unique_ptr<StaggerPhase> stagger_;
+    std::unique_ptr<Phase<StaggerSearch>> stagger_;
     std::vector<std::uint32_t> group_mode_;  // modes under which both run
     Candidate best_;
-    NearSchedules near_;
+    Alternatives alternatives_;
     std::string found_by_;
     std::uint64_t rounds_ = 0, evaluations_ = 0;
     std::uint64_t improved_ = 0;  // the last round that found something better

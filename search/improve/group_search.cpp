@@ -1,5 +1,7 @@
 #include "search/improve/group_search.hpp"
 
+#include "search/tuning.hpp"
+
 #include <algorithm>
 #include <bit>
 #include <numeric>
@@ -8,7 +10,7 @@ namespace pipeweaver::search {
 
 namespace {
 
-constexpr std::int64_t spacing = 1024;  // between the keys of neighbours at the start
+constexpr std::int64_t spacing = tuning.group.spacing;
 
 }  // namespace
 
@@ -85,7 +87,7 @@ void GroupSearch::change(Random& random) {
     }
 }
 
-void GroupSearch::step(Random& random) {
+std::int64_t GroupSearch::step(Random& random) {
     old_ = keys_;
     change(random);
     const std::int64_t now = evaluate();
@@ -93,6 +95,7 @@ void GroupSearch::step(Random& random) {
         makespan_ = now;
     else
         keys_.key = old_.key;
+    return now;
 }
 
 }  // namespace pipeweaver::search

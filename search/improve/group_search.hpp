@@ -1,5 +1,9 @@
 // Search over priorities of groups: all forwards, or all backwards, of one module's item in one microbatch. A list
 // scheduler turns priorities into a schedule, so that one change moves many tasks at once, on all ranks.
+//
+//   keys F0 0, F1 1024, F2 2048       the key of F2 becomes 500
+//     rank 0  |F0 F1 F2 ..|             rank 0  |F0 F2 F1 ..|
+//     rank 1  |.. F0 F1 F2|             rank 1  |.. F0 F2 F1|
 #pragma once
 
 #include "pipeweaver/base/random.hpp"
@@ -27,10 +31,11 @@ public:
     /// Schedules by the current keys. Pre: prepare() found nothing short.
     std::int64_t evaluate();
 
-    /// Changes keys at random, schedules, and keeps the change unless the makespan grows.
-    void step(Random& random);
+    /// Changes keys at random, schedules, and keeps the change unless the makespan grows. The schedule made is in
+    /// sequence(), its makespan is returned.
+    std::int64_t step(Random& random);
 
-    const Dispatcher& dispatcher() const { return dispatcher_; }
+    const std::vector<std::uint32_t>& sequence() const { return dispatcher_.sequence(); }
     const GroupKeys& keys() const { return keys_; }
     /// Goes on from these keys, or from where another search of the same problem stands.
     void take(const GroupKeys& keys) {

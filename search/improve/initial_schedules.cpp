@@ -3,6 +3,7 @@
 #include "pipeweaver/search/policies.hpp"
 #include "search/instance/modes.hpp"
 #include "search/instance/priorities.hpp"
+#include "search/tuning.hpp"
 
 #include <fmt/format.h>
 
@@ -18,13 +19,13 @@ Candidate candidate_of(const Flat& flat, const schedule::Schedule& schedule) {
     if (flat.replayer->replay(schedule).outcome != schedule::Outcome::completed) return candidate;
     auto sequence = sequence_of(flat, schedule);
     if (!sequence) return candidate;
-    Walk walk(flat);
-    walk.load(*sequence, schedule.mode);
+    IncrementalSchedule current(flat);
+    current.load(*sequence, schedule.mode);
     // By start time: a task that comes later in time comes later in the sequence, so windows of steps are short.
     std::stable_sort(sequence->begin(), sequence->end(),
-                     [&](std::uint32_t a, std::uint32_t b) { return walk.start(a) < walk.start(b); });
-    walk.load(*sequence, schedule.mode);
-    store(walk, candidate);
+                     [&](std::uint32_t a, std::uint32_t b) { return current.start(a) < current.start(b); });
+    current.load(*sequence, schedule.mode);
+    store(current, candidate);
     return candidate;
 }
 
@@ -47,32 +48,29 @@ bool belongs(const Flat& flat, const schedule::Schedule& schedule) {
 
 }  // namespace
 
-Candidate given_start(const Flat& flat, const schedule::Schedule& schedule) {
+Candidate given_schedule(const Flat& flat, const schedule::Schedule& schedule) {
     return belongs(flat, schedule) ? candidate_of(flat, schedule) : Candidate{};
 }
 
 namespace {
 
-// Beyond this size starts are few, and those left out whose time grows with the number of tasks that could run.
-constexpr std::uint32_t few_starts = 20'000;
-
 bool suits(const Flat& flat, const Policy& policy) {
-    if (flat.tasks() <= few_starts) return true;
+    if (flat.tasks() <= tuning.initial.most_tasks_for_all) return true;
     for (const char* slow : {"bubble-filling", "nesting", "critical-path"})
         if (policy.name == slow) return false;
     return true;
 }
 
-struct ListStart {
+struct ListRecipe {
     std::string name;
     Choice choice;
     const Priority* priority;
     const std::vector<std::uint32_t>* mode;
 };
 
-std::vector<ListStart> list_starts(const std::vector<Priority>& by,
-                                   const std::vector<std::vector<std::uint32_t>>& modes) {
-    std::vector<ListStart> all;
+std::vector<ListRecipe> list_recipes(const std::vector<Priority>& by,
+                                     const std::vector<std::vector<std::uint32_t>>& modes) {
+    std::vector<ListRecipe> all;
     for (const auto& mode : modes)
         for (const auto& priority : by)
             for (const auto& [choice, name] :
@@ -82,39 +80,39 @@ std::vector<ListStart> list_starts(const std::vector<Priority>& by,
     return all;
 }
 
-void run(const Flat& flat, const ListStart& list, Start& start) {
+void run(const Flat& flat, const ListRecipe& list, InitialSchedule& start) {
     Dispatcher dispatcher(flat);
     start.name = list.name;
     start.shortage = dispatcher.prepare(flat.costs(*list.mode));
     if (start.shortage) return;
     dispatcher.run(list.choice, list.priority->position);
-    Walk walk(flat);
-    walk.load(dispatcher.sequence(), *list.mode);
-    store(walk, start.candidate);
+    IncrementalSchedule current(flat);
+    current.load(dispatcher.sequence(), *list.mode);
+    store(current, start.candidate);
 }
 
 }  // namespace
 
-std::vector<Start> make_starts(const Flat& flat, const std::vector<schedule::Schedule>& given,
-                               const Executor& execute) {
+std::vector<InitialSchedule> initial_schedules(const Flat& flat, const std::vector<schedule::Schedule>& given,
+                                               const Executor& execute) {
     std::vector<std::string> known;
     for (const Policy& policy : policies())
         if (suits(flat, policy)) known.push_back(policy.name);
     auto by = priorities(flat);
     auto modes = uniform_modes(flat);
-    if (flat.tasks() > few_starts) {
+    if (flat.tasks() > tuning.initial.most_tasks_for_all) {
         by.resize(1);
         modes.resize(1);
     }
     if (!flat.problem().pairs.empty())
         for (auto& mode : frugal_modes(flat)) modes.push_back(std::move(mode));
-    const auto lists = list_starts(by, modes);
-    std::vector<Start> starts(given.size() + known.size() + lists.size());
+    const auto lists = list_recipes(by, modes);
+    std::vector<InitialSchedule> starts(given.size() + known.size() + lists.size());
     execute(starts.size(), [&](std::size_t k) {
-        Start& mine = starts[k];
+        InitialSchedule& mine = starts[k];
         if (k < given.size()) {
             mine.name = "start";
-            mine.candidate = given_start(flat, given[k]);
+            mine.candidate = given_schedule(flat, given[k]);
             return;
         }
         const std::size_t policy = k - given.size();

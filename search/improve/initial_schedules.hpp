@@ -9,7 +9,7 @@
 
 namespace pipeweaver::search {
 
-struct Start {
+struct InitialSchedule {
     std::string name;
     Candidate candidate;               ///< not valid() where it does not run, does not fit or breaks a rule
     std::optional<Shortage> shortage;  ///< of a list schedule that does not fit
@@ -17,11 +17,12 @@ struct Start {
 
 /// A schedule that a caller gave; not valid() where it is of another problem, does not run, does not fit or breaks a
 /// rule.
-[[nodiscard]] Candidate given_start(const Flat& flat, const schedule::Schedule& schedule);
+[[nodiscard]] Candidate given_schedule(const Flat& flat, const schedule::Schedule& schedule);
 
 /// The given schedules, all policies, and list schedules by (choice, priority, memory modes), in a fixed order; of more
 /// than 20,000 tasks those alone that take time near linear in tasks, and one priority.
-[[nodiscard]] std::vector<Start> make_starts(const Flat& flat, const std::vector<schedule::Schedule>& given,
-                                             const Executor& execute);
+[[nodiscard]] std::vector<InitialSchedule> initial_schedules(const Flat& flat,
+                                                             const std::vector<schedule::Schedule>& given,
+                                                             const Executor& execute);
 
 }  // namespace pipeweaver::search

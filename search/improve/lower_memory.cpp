@@ -3,6 +3,7 @@
 #include "pipeweaver/base/assert.hpp"
 #include "search/improve/anneal.hpp"
 #include "search/improve/initial_schedules.hpp"
+#include "search/tuning.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -12,13 +13,7 @@ namespace pipeweaver::search {
 
 namespace {
 
-constexpr std::size_t slots = 8;
-constexpr std::uint64_t round_work = 150'000;  // tasks times evaluations per slot and round
-constexpr std::uint64_t sync_rounds = 5;
-constexpr double hot = 0.02, cold = 0.0002;  // temperatures, in parts of a capacity
-constexpr std::uint32_t none = UINT32_MAX;
-
-// Peaks as parts of this: the rank's capacity; where some rank has none, the largest peak at the beginning.
+// Peaks are fractions of this: the rank's capacity; where some rank has none, the largest peak at the beginning.
 std::vector<double> units_of(const schedule::Problem& problem, const schedule::Replay& replay) {
     Bytes most{1};
     for (const Bytes peak : replay.peak) most = std::max(most, peak);
@@ -36,7 +31,8 @@ struct Value {
     double area = 0;  // average level: lets a step count that lowers only one of several equal peaks
 
     double energy(std::size_t ranks) const {
-        return largest + 0.3 * sum / static_cast<double>(ranks) + 0.1 * area / static_cast<double>(ranks);
+        return largest + tuning.memory.sum_weight * sum / static_cast<double>(ranks) +
+               tuning.memory.area_weight * area / static_cast<double>(ranks);
     }
     bool better_than(const Value& other) const { return std::pair(largest, sum) < std::pair(other.largest, other.sum); }
 };
@@ -44,16 +40,16 @@ struct Value {
 class Slot {
 public:
     Slot(const Flat& flat, const StepChoices& choices, const std::vector<double>& units, std::int64_t limit)
-        : flat_(flat), choices_(choices), units_(units), limit_(limit), walk_(flat) {}
+        : flat_(flat), choices_(choices), units_(units), limit_(limit), current_(flat) {}
 
     void load(const Candidate& candidate) {
-        walk_.load(candidate.sequence, candidate.mode);
+        current_.load(candidate.sequence, candidate.mode);
         value_ = best_value_ = measure();
-        store(walk_, best_);
+        store(current_, best_);
     }
 
     void follow(const Slot& other) {
-        walk_.copy(other.walk_);
+        current_.copy(other.current_);
         value_ = other.value_;
     }
 
@@ -64,14 +60,14 @@ public:
             const Value now = measure();
             const double allowance = -temperature * std::log(1.0 - random.uniform());
             if (now.energy(flat_.ranks()) > value_.energy(flat_.ranks()) + allowance) {
-                walk_.take_back();
+                current_.take_back();
                 continue;
             }
-            walk_.keep();
+            current_.keep();
             value_ = now;
             if (!now.better_than(best_value_)) continue;
             best_value_ = now;
-            store(walk_, best_);
+            store(current_, best_);
         }
     }
 
@@ -84,7 +80,7 @@ private:
     Value measure() const {
         Value value;
         for (std::uint32_t rank = 0; rank < flat_.ranks(); ++rank) {
-            const Walk::Levels levels = walk_.levels(rank);
+            const IncrementalSchedule::Levels levels = current_.levels(rank);
             const double base = static_cast<double>(flat_.problem().ranks[rank].base.count);
             const double peak = (base + static_cast<double>(levels.peak)) / units_[rank];
             value.largest = std::max(value.largest, peak);
@@ -95,34 +91,41 @@ private:
     }
 
     bool propose(Random& random) {
-        if (!choices_.pairs.empty() && random.below(100) < 30) return change_mode(random);
+        if (!choices_.pairs.empty() && random.below(100) < tuning.memory.mode_percent) return change_mode(random);
         const auto task = static_cast<std::uint32_t>(random.below(flat_.tasks()));
         const std::int64_t net = flat_.cost(task, 0).net();
         // What takes memory goes later, what gives it back earlier; now and then the other way.
-        const bool earlier = net == 0 ? random.below(2) == 0 : (net < 0) != (random.below(5) == 0);
-        const std::uint64_t reach = random.below(4) == 0 ? 30 : 4;
+        const bool earlier =
+            net == 0 ? random.below(2) == 0 : (net < 0) != (random.below(tuning.memory.against_one_in) == 0);
+        const std::uint64_t reach =
+            random.below(tuning.memory.far_one_in) == 0 ? tuning.memory.far : tuning.memory.near;
         const auto by = static_cast<std::int64_t>(1 + random.below(reach));
-        const std::uint32_t other = walk_.neighbour(task, earlier ? -by : by);
-        if (other == none) return false;
-        return earlier ? walk_.propose_before(task, other, limit_) : walk_.propose_after(task, other, limit_);
+        const std::uint32_t other = current_.neighbour(task, earlier ? -by : by);
+        if (other == IncrementalSchedule::no_task) return false;
+        return earlier ? current_.propose_before(task, other, limit_) : current_.propose_after(task, other, limit_);
     }
 
     bool change_mode(Random& random) {
         const std::uint32_t pair = choices_.pairs[random.below(choices_.pairs.size())];
         const std::size_t modes = flat_.problem().pairs[pair].modes.size();
-        const auto mode = static_cast<std::uint32_t>((walk_.mode()[pair] + 1 + random.below(modes - 1)) % modes);
-        const Walk::ModeChange change{pair, mode};
-        return walk_.propose_modes({&change, 1}, limit_);
+        const auto mode = static_cast<std::uint32_t>((current_.mode()[pair] + 1 + random.below(modes - 1)) % modes);
+        const IncrementalSchedule::ModeChange change{pair, mode};
+        return current_.propose_modes({&change, 1}, limit_);
     }
 
     const Flat& flat_;
     const StepChoices& choices_;
     const std::vector<double>& units_;
     std::int64_t limit_;
-    Walk walk_;
+    IncrementalSchedule current_;
     Value value_, best_value_;
     Candidate best_;
 };
+
+std::uint64_t rounds_for(const Found& found) {
+    if (found.stop_reason == schedule::StopReason::optimal) return tuning.memory.rounds_of_optimal;
+    return tuning.memory.least_rounds + found.rounds / tuning.memory.found_rounds_per_round;
+}
 
 // The worse half of the slots goes on from where the better half stands.
 void follow_the_better(std::vector<std::unique_ptr<Slot>>& all, std::size_t ranks) {
@@ -151,27 +154,28 @@ double largest_peak(const schedule::Problem& problem, const schedule::Replay& re
 void lower_memory(const schedule::Replayer& replayer, const Options& options, const Executor& execute, Found& found,
                   const KeepGoing& keep_going) {
     const Flat flat(replayer, options.rules);
-    const Candidate begin = given_start(flat, *found.schedule);
+    const Candidate begin = given_schedule(flat, *found.schedule);
     PIPEWEAVER_ASSERT(begin.valid());
     const StepChoices choices(flat);
     const auto units = units_of(flat.problem(), found.replay);
     std::vector<std::unique_ptr<Slot>> all;
-    for (std::size_t s = 0; s < slots; ++s) {
+    for (std::size_t s = 0; s < tuning.memory.slots; ++s) {
         all.push_back(std::make_unique<Slot>(flat, choices, units, found.replay.makespan.count()));
         all.back()->load(begin);
     }
-    const std::uint64_t rounds = found.stop_reason == schedule::StopReason::optimal ? 100 : 20 + found.rounds / 4;
-    const std::uint64_t each = std::max<std::uint64_t>(8, round_work / (flat.tasks() + 50));
+    const std::uint64_t rounds = rounds_for(found);
+    const std::uint64_t each =
+        std::max(tuning.memory.least_steps, tuning.memory.round_work / (flat.tasks() + tuning.memory.cost_of_step));
     for (std::uint64_t round = 0; round < rounds && flat.tasks() > 0; ++round) {
         if (keep_going && keep_going({found.rounds, found.evaluations, found.replay.makespan, found.bound,
                                       found.strategy}) == schedule::StopReason::stopped)
             break;
         const double along = static_cast<double>(round) / static_cast<double>(rounds);
-        const double temperature = hot * std::pow(cold / hot, along);
-        execute(slots,
+        const double temperature = tuning.memory.hot * std::pow(tuning.memory.cold / tuning.memory.hot, along);
+        execute(tuning.memory.slots,
                 [&](std::size_t s) { all[s]->anneal(options.seed, found.evaluations + s * each, each, temperature); });
-        found.evaluations += slots * each;
-        if ((round + 1) % sync_rounds == 0) follow_the_better(all, flat.ranks());
+        found.evaluations += tuning.memory.slots * each;
+        if ((round + 1) % tuning.memory.sync_rounds == 0) follow_the_better(all, flat.ranks());
     }
     const Slot* best = all.front().get();
     for (const auto& slot : all)

@@ -11,8 +11,8 @@ void Rebuild::shift(std::span<const std::uint32_t> tasks, std::int64_t by) {
     for (const std::uint32_t task : tasks) key_[task] += by;
 }
 
-// Two microbatches wish each other's times, the last groups of one for the last of the other (a text-only microbatch
-// has fewer), task by task.
+// Two microbatches exchange their wished times, the last groups of one with the last of the other (a text-only
+// microbatch has fewer), task by task.
 void Rebuild::exchange(std::uint32_t microbatch, std::uint32_t other) {
     const auto& mine = groups_.by_microbatch[microbatch];
     const auto& theirs = groups_.by_microbatch[other];
@@ -22,16 +22,16 @@ void Rebuild::exchange(std::uint32_t microbatch, std::uint32_t other) {
     }
 }
 
-// Tasks that start in a stretch of time wish another moment of it.
+// Tasks that start in a stretch of time get other wished moments near by.
 void Rebuild::shake(std::int64_t from, std::int64_t length, Random& random) {
     for (std::int64_t& key : key_)
         if (key >= from && key < from + length)
             key += static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(length))) - length / 2;
 }
 
-void Rebuild::wish(const Walk& walk, Random& random) {
-    for (std::uint32_t i = 0; i < flat_.tasks(); ++i) key_[i] = walk.start(i);
-    const auto span = static_cast<std::uint64_t>(walk.energy().makespan);
+void Rebuild::wish(const IncrementalSchedule& current, Random& random) {
+    for (std::uint32_t i = 0; i < flat_.tasks(); ++i) key_[i] = current.start(i);
+    const auto span = static_cast<std::uint64_t>(current.energy().makespan);
     const std::uint64_t reach = 1 + (span >> (1 + random.below(7)));
     const auto by = static_cast<std::int64_t>(random.below(2 * reach)) - static_cast<std::int64_t>(reach);
     const auto microbatches = groups_.by_microbatch.size();
@@ -57,14 +57,14 @@ void Rebuild::wish(const Walk& walk, Random& random) {
     }
 }
 
-bool Rebuild::propose(const Walk& walk, Random& random) {
-    if (!prepared_ || mode_ != walk.mode()) {
-        mode_ = walk.mode();
+bool Rebuild::propose(const IncrementalSchedule& current, Random& random) {
+    if (!prepared_ || mode_ != current.mode()) {
+        mode_ = current.mode();
         prepared_ = true;
         fits_ = !dispatcher_.change_costs(flat_.costs(mode_));
     }
     if (!fits_) return false;
-    wish(walk, random);
+    wish(current, random);
     dispatcher_.run_by_key(key_);
     return true;
 }

@@ -1,5 +1,7 @@
 #include "search/improve/stagger.hpp"
 
+#include "search/tuning.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -148,9 +150,8 @@ std::int64_t StaggerSearch::evaluate(const Staggering& made) {
 
 // Most beginnings are far off: the best of a few.
 void StaggerSearch::begin_anew(Random& random, std::int64_t horizon) {
-    constexpr int draws = 16;
     makespan_ = INT64_MAX;
-    for (int k = 0; k < draws; ++k) {
+    for (int k = 0; k < tuning.stagger.draws; ++k) {
         Staggering made = draw(random, horizon);
         if (k == 0) made.gaps = false;  // which may give up
         const std::int64_t makespan = evaluate(made);
@@ -159,7 +160,7 @@ void StaggerSearch::begin_anew(Random& random, std::int64_t horizon) {
         here_ = std::move(made);
     }
     stuck_ = 0;
-    patience_ = 100U << random.below(2);
+    patience_ = tuning.stagger.patience << random.below(2);
 }
 
 std::int64_t StaggerSearch::step(Random& random, std::int64_t horizon) {
@@ -172,9 +173,7 @@ std::int64_t StaggerSearch::step(Random& random, std::int64_t horizon) {
     for (std::uint64_t changes = 1 + random.below(2); changes > 0; --changes) change(made, random, horizon);
     const std::int64_t makespan = evaluate(made);
     stuck_ = makespan < makespan_ ? 0 : stuck_ + 1;
-    // As in annealing that does not cool: hardly anything worse, but plateaus are large.
-    constexpr double temperature = 0.002;
-    const double allowance = -temperature * std::log(1.0 - random.uniform());
+    const double allowance = -tuning.stagger.temperature * std::log(1.0 - random.uniform());
     if (static_cast<double>(makespan) <= static_cast<double>(makespan_) * (1 + allowance)) {
         makespan_ = makespan;
         here_ = std::move(made);

@@ -2,10 +2,16 @@
 //
 // All microbatches that begin with one module are of one kind: those of each model where several share the ranks, or
 // those with and without images. The first of a kind begins at some moment, the next ones at equal distances; its
-// backwards have a beginning and a distance of their own. No task starts before its moment, so that ranks wait where
-// that keeps memory or a rank's time for others; which kind goes first where two meet is a number, too. One random
-// change moves hundreds of tasks together, which is what pipelines in opposite directions need: from there, single
-// steps find the rest.
+// backwards have a beginning and a distance of their own.
+//
+//   a and b, which pass the ranks in opposite directions, both at distance 2
+//     both begin at 0                      b begins at 2
+//     rank 0  |a0 b0 a1 b1 a2 b2|          rank 0  |a0 .. a1 b0 a2 b1 .. b2|
+//     rank 1  |b0 a0 b1 a1 b2 a2|          rank 1  |.. a0 b0 a1 b1 a2 b2 ..|
+//
+// No task starts before its moment, so that ranks wait where that keeps memory or a rank's time for others; which kind
+// goes first where two meet is a number, too. One random change moves hundreds of tasks together, which is what
+// pipelines in opposite directions need: from there, single steps find what remains.
 #pragma once
 
 #include "pipeweaver/base/random.hpp"

@@ -23,15 +23,14 @@ inline bool better(const Candidate& a, const Candidate& b) {
     return a.valid() && (!b.valid() || better(a.energy, b.energy));
 }
 
-/// What the walk stands at.
-inline void store(const Walk& walk, Candidate& candidate) {
-    candidate.sequence = walk.sequence();
-    candidate.mode = walk.mode();
-    candidate.energy = walk.energy();
+/// Where an incremental schedule stands.
+inline void store(const IncrementalSchedule& current, Candidate& candidate) {
+    candidate.sequence = current.sequence();
+    candidate.mode = current.mode();
+    candidate.energy = current.energy();
 }
 
-/// The schedule as a sequence; nothing if it deadlocks or breaks
-/// the rules in `flat`. Memory is not looked at.
+/// The schedule as a sequence; none if it deadlocks or breaks the rules in `flat`. Memory is not looked at.
 [[nodiscard]] std::optional<std::vector<std::uint32_t>> sequence_of(const Flat& flat,
                                                                     const schedule::Schedule& schedule);
 

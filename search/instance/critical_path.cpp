@@ -17,7 +17,7 @@ void CriticalPath::change(std::uint32_t first, std::uint32_t last) {
 std::uint32_t CriticalPath::last_task(const TaskOrder& order, const Timing& timing) const {
     for (std::uint32_t r = 0; r < flat_->ranks(); ++r) {
         const std::uint32_t last = order.previous(order.end(r));
-        if (last != order.begin() && timing.end(last) + flat_->tail[r] == timing.energy().makespan) return last;
+        if (last != order.begin() && timing.end(last) + flat_->rank_tail[r] == timing.energy().makespan) return last;
     }
     return order.begin();
 }
@@ -44,12 +44,12 @@ const std::vector<std::uint32_t>& CriticalPath::tasks(const TaskOrder& order, co
     std::swap(critical_, old_critical_);
     path_.clear();
     critical_.clear();
-    // What lies behind the changes is as it was, if it begins as it did.
+    // What lies after the changes is as it was, if it begins as it did.
     std::uint32_t task = last_task(order, timing);
     auto old = old_path_.begin();
-    const auto behind = [&](const Stop& stop) { return order.place(stop.task) > last_; };
-    if (old != old_path_.end() && old->task == task && behind(*old)) {
-        old = std::partition_point(old, old_path_.end(), behind) - 1;
+    const auto after = [&](const Stop& stop) { return order.place(stop.task) > last_; };
+    if (old != old_path_.end() && old->task == task && after(*old)) {
+        old = std::partition_point(old, old_path_.end(), after) - 1;
         path_.assign(old_path_.begin(), old);
         critical_.assign(old_critical_.begin(), old_critical_.begin() + old->critical);
         task = old->task;

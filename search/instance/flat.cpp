@@ -122,14 +122,14 @@ void fill_reading(Flat& flat) {
 
 void fill_paths(Flat& flat) {
     flat.head.assign(flat.tasks(), 0);
-    flat.rest.assign(flat.tasks(), 0);
+    flat.tail.assign(flat.tasks(), 0);
     for (const std::uint32_t i : flat.topological)
         for (const Arc& arc : flat.before[i])
             flat.head[i] = std::max(flat.head[i], flat.head[arc.task] + flat.shortest[arc.task] + arc.lag_ns);
     for (auto i = flat.topological.rbegin(); i != flat.topological.rend(); ++i) {
-        flat.rest[*i] = flat.tail[flat.rank_of[*i]];
+        flat.tail[*i] = flat.rank_tail[flat.rank_of[*i]];
         for (const Arc& arc : flat.after[*i])
-            flat.rest[*i] = std::max(flat.rest[*i], arc.lag_ns + flat.shortest[arc.task] + flat.rest[arc.task]);
+            flat.tail[*i] = std::max(flat.tail[*i], arc.lag_ns + flat.shortest[arc.task] + flat.tail[arc.task]);
     }
 }
 
@@ -160,8 +160,8 @@ Flat::Flat(const Replayer& with, const Rules& rules) : replayer(&with) {
     const auto& source = with.problem();
     for (const auto& rank : source.ranks) {
         room.push_back(rank.capacity ? (*rank.capacity - rank.base).count : unlimited);
-        begin.push_back(0);
-        tail.push_back(rank.tail.count());
+        rank_begin.push_back(0);
+        rank_tail.push_back(rank.tail.count());
     }
     for (std::size_t i = 0; i < source.tasks.size(); ++i) {
         rank_of.push_back(static_cast<std::uint32_t>(source.tasks[i].rank));
@@ -223,8 +223,8 @@ Flat reversed(const Flat& flat) {
     Flat turned = flat;
     std::swap(turned.before, turned.after);
     std::swap(turned.cross_before, turned.cross_after);
-    std::swap(turned.begin, turned.tail);
-    std::swap(turned.head, turned.rest);
+    std::swap(turned.rank_begin, turned.rank_tail);
+    std::swap(turned.head, turned.tail);
     for (Cost& cost : turned.cost_table) std::swap(cost.acquire, cost.release);
     for (auto& late : turned.late) late = late != 0 ? 0 : 1;
     std::reverse(turned.topological.begin(), turned.topological.end());
@@ -241,14 +241,14 @@ std::int64_t longest_makespan(const Flat& flat) {
         sum += most;
     }
     for (const Arc& arc : flat.before.items) sum += arc.lag_ns;
-    return std::accumulate(flat.tail.begin(), flat.tail.end(), sum);
+    return std::accumulate(flat.rank_tail.begin(), flat.rank_tail.end(), sum);
 }
 
 std::int64_t time_unit(const Flat& flat) {
     std::int64_t unit = 0;
     for (const Cost& cost : flat.cost_table) unit = std::gcd(unit, cost.duration);
     for (const Arc& arc : flat.before.items) unit = std::gcd(unit, arc.lag_ns);
-    for (const std::int64_t tail : flat.tail) unit = std::gcd(unit, tail);
+    for (const std::int64_t tail : flat.rank_tail) unit = std::gcd(unit, tail);
     return std::max<std::int64_t>(unit, 1);
 }
 

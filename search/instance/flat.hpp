@@ -5,10 +5,12 @@
 #pragma once
 
 #include "pipeweaver/schedule/replay.hpp"
-#include "pipeweaver/search/search.hpp"
+#include "pipeweaver/search/rules.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <numeric>
 #include <span>
 #include <vector>
 
@@ -56,8 +58,8 @@ struct Flat {
     std::vector<std::uint32_t> rank_of;
     std::vector<std::uint8_t> late;         ///< per task: a backward (B, I, W), or an X that follows one
     std::vector<std::int64_t> room;         ///< per rank: capacity - base; the largest number where unlimited
-    std::vector<std::int64_t> begin;        ///< per rank: when it may begin; 0 but in a reversed problem
-    std::vector<std::int64_t> tail;         ///< per rank
+    std::vector<std::int64_t> rank_begin;   ///< per rank: when it may begin; 0 except in a reversed problem
+    std::vector<std::int64_t> rank_tail;    ///< per rank: what it must still do after its last task
     std::vector<std::uint32_t> pair_of;     ///< per task; Replayer::unpaired
     std::vector<std::uint32_t> cost_first;  ///< per task, into cost_table, which has an entry per mode
     std::vector<Cost> cost_table;
@@ -70,7 +72,7 @@ struct Flat {
 
     /// Longest path of smallest durations: from the start of the step to the task's start, and from the task's end to
     /// the end of the step, its rank's tail included.
-    std::vector<std::int64_t> head, rest;
+    std::vector<std::int64_t> head, tail;
 };
 
 /// Forward, backward, and the last one: the weight gradient, or the backward again.
@@ -96,7 +98,13 @@ constexpr std::int64_t unlimited = INT64_MAX;
 
 /// Numbers the tasks 0, 1, ... by `less`, ties by index.
 template <class Less>
-std::vector<std::uint32_t> keys_by(std::uint32_t tasks, Less less);
+std::vector<std::uint32_t> keys_by(std::uint32_t tasks, Less less) {
+    std::vector<std::uint32_t> sorted(tasks), key(tasks);
+    std::iota(sorted.begin(), sorted.end(), 0U);
+    std::stable_sort(sorted.begin(), sorted.end(), less);
+    for (std::uint32_t i = 0; i < tasks; ++i) key[sorted[i]] = i;
+    return key;
+}
 
 /// A makespan that no schedule without needless waiting exceeds: all that can follow one another.
 [[nodiscard]] std::int64_t longest_makespan(const Flat& flat);
@@ -109,5 +117,3 @@ std::vector<std::uint32_t> keys_by(std::uint32_t tasks, Less less);
                                              std::span<const std::uint32_t> mode);
 
 }  // namespace pipeweaver::search
-
-#include "search/instance/flat.inl"

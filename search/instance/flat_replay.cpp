@@ -52,7 +52,7 @@ const Energy& FlatReplay::replay(std::span<const std::uint32_t> sequence, std::s
         if (level > rank.peak) rank.peak = level;
     }
     for (std::uint32_t r = 0; r < flat_.ranks(); ++r)
-        if (rank_[r].clock > 0) latest = std::max(latest, rank_[r].clock + flat_.tail[r]);
+        if (rank_[r].clock > 0) latest = std::max(latest, rank_[r].clock + flat_.rank_tail[r]);
     energy_ = {latest, sum};
     return energy_;
 }

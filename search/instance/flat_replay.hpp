@@ -1,5 +1,5 @@
 // An order replayed in one pass over flat arrays: times, memory and the length of the critical path. For schedules that
-// are looked at once; a Walk is for those that are changed step by step.
+// are looked at once; an IncrementalSchedule is for those that are changed step by step.
 //
 // Allocation   none after construction.
 #pragma once

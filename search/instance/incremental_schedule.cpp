@@ -7,13 +7,7 @@
 
 namespace pipeweaver::search {
 
-namespace {
-
-constexpr std::uint32_t none = UINT32_MAX;
-
-}  // namespace
-
-Walk::Walk(const Flat& flat)
+IncrementalSchedule::IncrementalSchedule(const Flat& flat)
     : flat_(flat),
       shift_(end_shift(flat)),
       order_(flat),
@@ -24,13 +18,13 @@ Walk::Walk(const Flat& flat)
     retimed_.reserve(6);
 }
 
-double Walk::value(const Energy& energy, double weight) const {
+double IncrementalSchedule::value(const Energy& energy, double weight) const {
     const double unit = static_cast<double>(std::int64_t{1} << shift_);
     return static_cast<double>(energy.makespan) +
            weight * unit * static_cast<double>(energy.ends) / static_cast<double>(flat_.tasks());
 }
 
-void Walk::fill_memory() {
+void IncrementalSchedule::fill_memory() {
     for (std::uint32_t r = 0; r < flat_.ranks(); ++r) {
         std::int64_t used = 0;
         for (std::uint32_t k = order_.row_begin(r); k < order_.row_end(r); ++k) {
@@ -40,7 +34,7 @@ void Walk::fill_memory() {
     }
 }
 
-void Walk::load(std::span<const std::uint32_t> sequence, std::span<const std::uint32_t> mode) {
+void IncrementalSchedule::load(std::span<const std::uint32_t> sequence, std::span<const std::uint32_t> mode) {
     mode_.assign(mode.begin(), mode.end());
     for (std::uint32_t i = 0; i < flat_.tasks(); ++i)
         cost_[i] = flat_.cost(i, flat_.pair_of[i] == schedule::Replayer::unpaired ? 0 : mode[flat_.pair_of[i]]);
@@ -51,7 +45,7 @@ void Walk::load(std::span<const std::uint32_t> sequence, std::span<const std::ui
     critical_.forget();
 }
 
-void Walk::copy(const Walk& other) {
+void IncrementalSchedule::copy(const IncrementalSchedule& other) {
     order_ = other.order_;
     timing_ = other.timing_;
     used_ = other.used_;
@@ -62,7 +56,7 @@ void Walk::copy(const Walk& other) {
 }
 
 // Would the rank's memory allow the task at spot `from` to run at the earlier spot `to`?
-bool Walk::fits_moved_before(std::uint32_t from, std::uint32_t to) const {
+bool IncrementalSchedule::fits_moved_before(std::uint32_t from, std::uint32_t to) const {
     const Cost& moved = cost_[order_.at(from)];
     const std::int64_t room = flat_.room[order_.rank(order_.at(from))], net = moved.net();
     if (used_[to] + moved.acquire > room || used_[to] + net < 0) return false;
@@ -74,7 +68,7 @@ bool Walk::fits_moved_before(std::uint32_t from, std::uint32_t to) const {
 }
 
 // The same at the later spot `to`.
-bool Walk::fits_moved_after(std::uint32_t from, std::uint32_t to) const {
+bool IncrementalSchedule::fits_moved_after(std::uint32_t from, std::uint32_t to) const {
     const Cost& moved = cost_[order_.at(from)];
     const std::int64_t room = flat_.room[order_.rank(order_.at(from))], net = moved.net();
     std::int64_t level = 0;
@@ -88,7 +82,7 @@ bool Walk::fits_moved_after(std::uint32_t from, std::uint32_t to) const {
 }
 
 // After the order has changed: times, then memory.
-bool Walk::finish_move(std::int64_t limit) {
+bool IncrementalSchedule::finish_move(std::int64_t limit) {
     const TaskOrder::Move& move = order_.last_move();
     for (const std::uint32_t task : {move.task, move.next, order_.next(move.task)}) timing_.touch(order_, task);
     if (!timing_.spread(order_, {.last = order_.window_last()}, limit)) {
@@ -100,27 +94,27 @@ bool Walk::finish_move(std::int64_t limit) {
     return true;
 }
 
-bool Walk::propose_before(std::uint32_t task, std::uint32_t other, std::int64_t limit) {
+bool IncrementalSchedule::propose_before(std::uint32_t task, std::uint32_t other, std::int64_t limit) {
     if (!fits_moved_before(order_.spot(task), order_.spot(other))) return false;
     timing_.begin_step(order_);
     if (timing_.too_long_before(order_, task, other, limit)) return false;
     return order_.move_before(task, other) && finish_move(limit);
 }
 
-bool Walk::propose_after(std::uint32_t task, std::uint32_t other, std::int64_t limit) {
+bool IncrementalSchedule::propose_after(std::uint32_t task, std::uint32_t other, std::int64_t limit) {
     if (!fits_moved_after(order_.spot(task), order_.spot(other))) return false;
     timing_.begin_step(order_);
-    if (timing_.too_long_behind(order_, task, other, limit)) return false;
-    return order_.move_behind(task, other) && finish_move(limit);
+    if (timing_.too_long_after(order_, task, other, limit)) return false;
+    return order_.move_after(task, other) && finish_move(limit);
 }
 
-void Walk::set_mode(std::uint32_t pair, std::uint32_t mode) {
+void IncrementalSchedule::set_mode(std::uint32_t pair, std::uint32_t mode) {
     mode_[pair] = mode;
     for (const std::uint32_t task : tasks_of(flat_.problem().pairs[pair])) cost_[task] = flat_.cost(task, mode);
 }
 
 // Memory before the tasks at the spots (first, last + 1] of one row from that at `first`. False if it goes wrong.
-bool Walk::refill_memory(std::uint32_t first, std::uint32_t last) {
+bool IncrementalSchedule::refill_memory(std::uint32_t first, std::uint32_t last) {
     const std::uint32_t rank = order_.rank(order_.at(first));
     const std::int64_t room = flat_.room[rank];
     bool fits = true;
@@ -136,7 +130,7 @@ bool Walk::refill_memory(std::uint32_t first, std::uint32_t last) {
 }
 
 // Times the tasks that last longer or shorter than before.
-bool Walk::spread_modes(std::int64_t limit) {
+bool IncrementalSchedule::spread_modes(std::int64_t limit) {
     Timing::Reach reach{.last = 0, .shorter_by = 0};
     for (const std::uint32_t task : retimed_) {
         reach.last = std::max(reach.last, order_.place(task));
@@ -149,9 +143,9 @@ bool Walk::spread_modes(std::int64_t limit) {
     return timing_.spread(order_, reach, limit);
 }
 
-bool Walk::propose_modes(std::span<const ModeChange> changes, std::int64_t limit) {
+bool IncrementalSchedule::propose_modes(std::span<const ModeChange> changes, std::int64_t limit) {
     timing_.begin_step(order_);
-    first_spot_ = none;
+    first_spot_ = UINT32_MAX;
     last_spot_ = 0;
     changed_modes_ = changes.size();
     retimed_.clear();
@@ -171,21 +165,21 @@ bool Walk::propose_modes(std::span<const ModeChange> changes, std::int64_t limit
     return false;
 }
 
-void Walk::undo_modes() {
+void IncrementalSchedule::undo_modes() {
     for (std::size_t k = changed_modes_; k-- > 0;) set_mode(old_modes_[k].pair, old_modes_[k].mode);
     for (const std::uint32_t task : retimed_) timing_.set_duration(task, cost_[task].duration);
     refill_memory(first_spot_, last_spot_);
     step_ = Step::none;
 }
 
-void Walk::undo_move() {
+void IncrementalSchedule::undo_move() {
     order_.take_back();
     const TaskOrder::Move& move = order_.last_move();
     refill_memory(std::min(move.from, move.to), std::max(move.from, move.to));
     step_ = Step::none;
 }
 
-void Walk::keep() {
+void IncrementalSchedule::keep() {
     critical_.change(timing_.first_visited(), timing_.last_visited());
     if (step_ == Step::move) {
         const TaskOrder::Move& move = order_.last_move();
@@ -199,7 +193,7 @@ void Walk::keep() {
     step_ = Step::none;
 }
 
-void Walk::take_back() {
+void IncrementalSchedule::take_back() {
     if (step_ == Step::none) return;
     timing_.take_back();
     if (step_ == Step::move)
@@ -208,14 +202,14 @@ void Walk::take_back() {
         undo_modes();
 }
 
-std::uint32_t Walk::neighbour(std::uint32_t task, std::int64_t distance) const {
+std::uint32_t IncrementalSchedule::neighbour(std::uint32_t task, std::int64_t distance) const {
     const std::uint32_t rank = order_.rank(task);
     const std::int64_t spot = static_cast<std::int64_t>(order_.spot(task)) + distance;
-    if (spot < order_.row_begin(rank) || spot >= order_.row_end(rank)) return none;
+    if (spot < order_.row_begin(rank) || spot >= order_.row_end(rank)) return no_task;
     return order_.at(static_cast<std::uint32_t>(spot));
 }
 
-Walk::Levels Walk::levels(std::uint32_t rank) const {
+IncrementalSchedule::Levels IncrementalSchedule::levels(std::uint32_t rank) const {
     Levels levels;
     double sum = 0;
     const std::uint32_t begin = order_.row_begin(rank), end = order_.row_end(rank);
@@ -228,7 +222,7 @@ Walk::Levels Walk::levels(std::uint32_t rank) const {
     return levels;
 }
 
-bool Walk::overlap(std::uint32_t pair, std::uint32_t other) const {
+bool IncrementalSchedule::overlap(std::uint32_t pair, std::uint32_t other) const {
     const auto mine = tasks_of(flat_.problem().pairs[pair]), theirs = tasks_of(flat_.problem().pairs[other]);
     return order_.spot(mine.front()) < order_.spot(theirs.back()) &&
            order_.spot(theirs.front()) < order_.spot(mine.back());

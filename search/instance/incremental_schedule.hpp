@@ -1,24 +1,28 @@
 // A schedule that is changed step by step: one task moved on its rank, one pair put into another memory mode. Each
 // step is checked (memory, cycle), timed where it changes something, and kept or taken back.
 //
+//   makespan 8                              propose_before(F1, B0): 6
+//     rank 0  |F0 .. .. B0 F1 .. .. B1|       rank 0  |F0 F1 .. B0 .. B1|
+//     rank 1  |.. F0 B0 .. .. F1 B1 ..|       rank 1  |.. F0 B0 F1 B1 ..|
+//
 // Memory       never exceeded, never below base: a step is refused by the prefix sums of its rank before it is timed.
 // Allocation   none after construction.
-// Threads      one Walk per thread at a time.
+// Threads      one IncrementalSchedule per thread at a time.
 #pragma once
 
 #include "search/instance/critical_path.hpp"
 
 namespace pipeweaver::search {
 
-class Walk {
+class IncrementalSchedule {
 public:
-    explicit Walk(const Flat& flat);
+    explicit IncrementalSchedule(const Flat& flat);
 
     /// Pre: `sequence` is topological for edges and ranks' orders, and the schedule keeps every rank's memory.
     void load(std::span<const std::uint32_t> sequence, std::span<const std::uint32_t> mode);
 
     /// Takes over the other's schedule. Pre: the same Flat.
-    void copy(const Walk& other);
+    void copy(const IncrementalSchedule& other);
 
     const std::vector<std::uint32_t>& sequence() const { return order_.sequence(); }
     const std::vector<std::uint32_t>& mode() const { return mode_; }
@@ -55,7 +59,9 @@ public:
     /// schedule must change at one of them. Found again after each kept step.
     const std::vector<std::uint32_t>& critical() { return critical_.tasks(order_, timing_); }
 
-    /// The task `distance` places before (negative) or after on the same rank, or nothing (UINT32_MAX).
+    static constexpr std::uint32_t no_task = UINT32_MAX;
+
+    /// The task `distance` places before (negative) or after on the same rank, or no_task.
     std::uint32_t neighbour(std::uint32_t task, std::int64_t distance) const;
 
     /// Memory of a rank above its base along its order: at its largest, and at tasks' starts on average.

@@ -46,7 +46,7 @@ std::vector<Priority> priorities(const Flat& flat) {
     const auto turned = [&](std::uint32_t i, std::int64_t value) { return flat.late[i] != 0 ? -value : value; };
     return {
         {"in order", flat.place},
-        {"critical path", sorted(flat, [&](std::uint32_t i) { return std::pair(-flat.rest[i], flat.place[i]); })},
+        {"critical path", sorted(flat, [&](std::uint32_t i) { return std::pair(-flat.tail[i], flat.place[i]); })},
         {"short first",
          sorted(flat, [&](std::uint32_t i) { return std::tuple(flat.late[i], turned(i, work[i]), flat.place[i]); })},
         {"long first",

@@ -13,7 +13,7 @@ struct Priority {
 };
 
 /// in order        a microbatch at a time
-/// critical path   longest path to the end first; a forward's comes with its whole microbatch behind it
+/// critical path   longest path to the end first; a forward's includes its microbatch's backwards
 /// short first     microbatches with little work first, their backwards last; no backward before a forward
 /// long first      the other way round
 /// breadth first   a segment of all microbatches at a time; no backward before a forward

@@ -27,12 +27,12 @@ void TaskOrder::load(std::span<const std::uint32_t> sequence) {
     for (std::uint32_t i = 0; i < sequence_.size(); ++i) {
         const std::uint32_t task = sequence_[i];
         Node& node = node_[task];
-        Node& behind = node_[end(node.rank)];
+        Node& end_of_row = node_[end(node.rank)];
         node.place = i;
-        node.spot = behind.spot++;
-        node.previous = behind.previous;
+        node.spot = end_of_row.spot++;
+        node.previous = end_of_row.previous;
         node_[node.previous].next = task;
-        behind.previous = task;
+        end_of_row.previous = task;
         row_[node.spot] = task;
     }
     for (std::uint32_t r = 0; r < flat_->ranks(); ++r) node_[node_[end(r)].previous].next = end(r);
@@ -59,7 +59,7 @@ bool TaskOrder::mark_ancestors(std::uint32_t task, std::uint32_t first, std::uin
     return true;
 }
 
-// The same for what must stay behind it, among the places (first, last].
+// The same for what must stay after it, among the places (first, last].
 bool TaskOrder::mark_descendants(std::uint32_t task, std::uint32_t first, std::uint32_t last) {
     const std::uint32_t rank = node_[task].rank;
     for (const Arc& arc : flat_->after[task]) node_[arc.task].mark = stamp_;
@@ -74,7 +74,7 @@ bool TaskOrder::mark_descendants(std::uint32_t task, std::uint32_t first, std::u
     return true;
 }
 
-// Puts the marked tasks of the places [first, last] before or behind the others, each part in its order.
+// Puts the marked tasks of the places [first, last] before or after the others, each part in its order.
 void TaskOrder::reorder(std::uint32_t first, std::uint32_t last, bool marked_first) {
     window_first_ = first;
     window_.assign(sequence_.begin() + first, sequence_.begin() + last + 1);
@@ -125,7 +125,7 @@ bool TaskOrder::move_before(std::uint32_t task, std::uint32_t other) {
     return true;
 }
 
-bool TaskOrder::move_behind(std::uint32_t task, std::uint32_t other) {
+bool TaskOrder::move_after(std::uint32_t task, std::uint32_t other) {
     next_stamp();
     const std::uint32_t first = node_[task].place, last = node_[other].place;
     if (!mark_descendants(task, first, last)) return false;

@@ -1,6 +1,9 @@
 // The order of tasks on every rank, and one sequence of all tasks that is topological for edges and ranks' orders
 // together; one task moved at a time.
 //
+//   sequence                 ... B0 f2 F1 f1 ...      capitals are on one rank
+//   F1 moved before B0       ... F1 B0 f2 f1 ...      or ... f2 F1 B0 f1 ... if F1 waits for f2
+//
 // A move reorders the window of the sequence between the two tasks it concerns (as in D. J. Pearce and P. H. J. Kelly,
 // "A dynamic topological sort algorithm for directed acyclic graphs", JEA 11, 2006). What lies outside keeps its place.
 #pragma once
@@ -27,22 +30,22 @@ public:
     std::uint32_t row_end(std::uint32_t rank) const { return first_[rank + 1]; }
     std::uint32_t rank(std::uint32_t task) const { return node_[task].rank; }
 
-    // A row begins with begin() and ends with end(rank), which are numbered as tasks are; the place of end() is behind
-    // all.
+    // A row begins with begin() and ends with end(rank), which are numbered as tasks are; the place of end() is after
+    // that of all tasks.
     std::uint32_t begin() const { return flat_->tasks(); }
     std::uint32_t end(std::uint32_t rank) const { return flat_->tasks() + 1 + rank; }
     std::uint32_t previous(std::uint32_t task) const { return node_[task].previous; }
     std::uint32_t next(std::uint32_t task) const { return node_[task].next; }
 
-    /// Moves `task` before (behind) `other`, which precedes (follows) it on their rank. False, and nothing is changed,
+    /// Moves `task` before (after) `other`, which precedes (follows) it on their rank. False, and nothing is changed,
     /// if that would close a cycle.
     bool move_before(std::uint32_t task, std::uint32_t other);
-    bool move_behind(std::uint32_t task, std::uint32_t other);
+    bool move_after(std::uint32_t task, std::uint32_t other);
 
     /// Pre: the last move succeeded, and nothing has changed since.
     void take_back();
 
-    /// The last move: the task, and what was before and behind it.
+    /// The last move: the task, and what was before and after it.
     struct Move {
         std::uint32_t task = 0, previous = 0, next = 0;
         std::uint32_t from = 0, to = 0;  ///< spots

@@ -1,15 +1,10 @@
 #include "search/instance/timing.hpp"
 
+#include "search/tuning.hpp"
+
 #include <algorithm>
 
 namespace pipeweaver::search {
-
-namespace {
-
-// So many places ahead it is cheaper to look at every task than to find out which of them wait.
-constexpr std::uint32_t near = 64;
-
-}  // namespace
 
 Timing::Timing(const Flat& flat, unsigned shift)
     : flat_(&flat), tasks_(flat.tasks()), shift_(shift), time_(flat.tasks() + 1 + flat.ranks()), places_(flat.tasks()) {
@@ -18,7 +13,7 @@ Timing::Timing(const Flat& flat, unsigned shift)
     std::vector<char> used(flat.ranks(), 0);
     for (const std::uint32_t rank : flat.rank_of) used[rank] = 1;
     for (std::uint32_t r = 0; r < flat.ranks(); ++r)
-        time_[tasks_ + 1 + r] = {unlimited, used[r] != 0 ? flat.tail[r] : 0, 0};
+        time_[tasks_ + 1 + r] = {unlimited, used[r] != 0 ? flat.rank_tail[r] : 0, 0};
     old_.reserve(flat.tasks());
 }
 
@@ -60,7 +55,7 @@ void Timing::load(const TaskOrder& order, std::span<const Cost> costs) {
     tails_known_ = false;
 }
 
-// What it pushes back is more than the slack of what follows: `end` with the paths behind the window of the step.
+// What it pushes back is more than the slack of what follows: `end` with the paths after the window of the step.
 bool Timing::too_long_before(const TaskOrder& order, std::uint32_t task, std::uint32_t other,
                              std::int64_t limit) const {
     const std::uint32_t last = order.place(task);
@@ -80,8 +75,7 @@ bool Timing::too_long_before(const TaskOrder& order, std::uint32_t task, std::ui
 }
 
 // The mirror image: `path` from the start of a task to the end of the step.
-bool Timing::too_long_behind(const TaskOrder& order, std::uint32_t task, std::uint32_t other,
-                             std::int64_t limit) const {
+bool Timing::too_long_after(const TaskOrder& order, std::uint32_t task, std::uint32_t other, std::int64_t limit) const {
     const std::uint32_t first = order.place(task);
     const Time& next = time_[order.next(other)];
     std::int64_t path = next.duration + next.tail;
@@ -104,7 +98,7 @@ bool Timing::too_long_behind(const TaskOrder& order, std::uint32_t task, std::ui
     const std::uint32_t place = order.place(task);
     const auto follow = [&](std::uint32_t next, std::int64_t lag) {
         const std::uint32_t at = order.place(next);
-        if (at - place <= near) {
+        if (at - place <= tuning.timing.near) {
             until = std::max(until, at);
             return;
         }
@@ -171,7 +165,7 @@ void Timing::begin_step(const TaskOrder& order) {
     const std::uint32_t place = order.place(task);
     const auto follow = [&](std::uint32_t previous, std::int64_t path) {
         const std::uint32_t at = order.place(previous);
-        if (place - at <= near)
+        if (place - at <= tuning.timing.near)
             until = std::min(until, at);
         else if (path + time_[task].tail > time_[previous].tail || path + old == time_[previous].tail)
             places_.insert(at);

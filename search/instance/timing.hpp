@@ -3,7 +3,7 @@
 // A task's *tail* is the longest path from its end to the end of the step under the ranks' orders, as its end is the
 // longest path up to there. A step changes ends from the place of its first task on, and tails up to that of its last
 // one. Both are followed in order of places, from the tasks whose neighbours or durations the step changed to those
-// that depend on them as long as something changes. A task behind the last one of the step has the tail it had, so that
+// that depend on them as long as something changes. A task after the last one of the step has the tail it had, so that
 // a new end of a task before it says at once how long the schedule becomes at least: most steps that are too long end
 // there.
 //
@@ -33,9 +33,9 @@ public:
     void begin_step(const TaskOrder& order);
 
     /// Would the step surely exceed the limit? Told from the rank's own tasks, before the order is changed. Pre: as
-    /// TaskOrder::move_before (move_behind).
+    /// TaskOrder::move_before (move_after).
     bool too_long_before(const TaskOrder& order, std::uint32_t task, std::uint32_t other, std::int64_t limit) const;
-    bool too_long_behind(const TaskOrder& order, std::uint32_t task, std::uint32_t other, std::int64_t limit) const;
+    bool too_long_after(const TaskOrder& order, std::uint32_t task, std::uint32_t other, std::int64_t limit) const;
 
     std::int64_t duration(std::uint32_t task) const { return time_[task].duration; }
     void set_duration(std::uint32_t task, std::int64_t duration) { time_[task].duration = duration; }
@@ -49,10 +49,11 @@ public:
         for (const Arc& arc : flat_->cross_before[task]) touch(order, arc.task);
     }
 
-    /// What may be said with old tails.
+    /// Which of the old tails may be used while a step spreads.
     struct Reach {
-        std::uint32_t last = 0;               ///< behind this place, as they are
-        std::int64_t shorter_by = unlimited;  ///< elsewhere they may be too long by this much at most; or: do not use
+        std::uint32_t last = 0;  ///< those after this place are as they were
+        /// Up to it they may be too long, by this much at most; `unlimited`: they are not used.
+        std::int64_t shorter_by = unlimited;
     };
 
     /// Follows the changes. False, with the times of before, if the makespan is beyond the limit.

@@ -20,24 +20,24 @@ std::map<std::string_view, std::int64_t> work_of_modules(const Flat& flat) {
 // How many microbatches fill the pipeline: the longest path of one over the work of its busiest rank, averages.
 std::uint32_t microbatches_in_flight(const Flat& flat) {
     const auto& tasks = flat.problem().tasks;
-    struct Block {
+    struct Span {
         std::int64_t first = INT64_MAX, last = 0;
         std::vector<std::int64_t> work;  // per rank
     };
-    std::map<std::int64_t, Block> blocks;
+    std::map<std::int64_t, Span> spans;
     for (std::uint32_t i = 0; i < flat.tasks(); ++i) {
-        Block& mine = blocks[tasks[i].microbatch.value_or(-1)];
+        Span& mine = spans[tasks[i].microbatch.value_or(-1)];
         mine.work.resize(flat.ranks());
         mine.work[flat.rank_of[i]] += flat.shortest[i];
         mine.first = std::min(mine.first, flat.head[i]);
         mine.last = std::max(mine.last, flat.head[i] + flat.shortest[i]);
     }
     double length = 0, pace = 1;
-    for (const auto& [microbatch, block] : blocks) {
-        length += static_cast<double>(block.last - block.first);
-        pace += static_cast<double>(*std::max_element(block.work.begin(), block.work.end()));
+    for (const auto& [microbatch, span] : spans) {
+        length += static_cast<double>(span.last - span.first);
+        pace += static_cast<double>(*std::max_element(span.work.begin(), span.work.end()));
     }
-    return 1 + static_cast<std::uint32_t>(std::min(length / pace, static_cast<double>(blocks.size())));
+    return 1 + static_cast<std::uint32_t>(std::min(length / pace, static_cast<double>(spans.size())));
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // Schedules for problems of several modules: one is the backbone (most work), the others, encoders and generators, go
-// where the backbone leaves room. Each gives the rules of a few list schedules, which keep memory safe; the best
-// counts.
+// where the backbone leaves room. Each policy gives the rules of a few list schedules, which keep memory safe, and
+// takes the best of them.
 #pragma once
 
 #include "search/construct/priority_list.hpp"

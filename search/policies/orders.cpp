@@ -19,7 +19,7 @@ std::size_t index_in(const std::vector<std::int64_t>& numbers, std::int64_t numb
     return static_cast<std::size_t>(std::lower_bound(numbers.begin(), numbers.end(), number) - numbers.begin());
 }
 
-Order not_applicable(std::string why) { return {{}, std::move(why)}; }
+Order no_order(std::string why) { return {{}, std::move(why)}; }
 
 void append(std::vector<std::uint32_t>& to, std::span<const std::uint32_t> tasks) {
     to.insert(to.end(), tasks.begin(), tasks.end());
@@ -106,7 +106,7 @@ Order gpipe_order(const Flat& flat) {
 
 namespace {
 
-// Indices of the stages by the depth of their first forward along the edges: places in the chain.
+// Indices of the stages by the depth of their first forward along the edges, from the first of the chain on.
 std::vector<std::size_t> stages_along_the_chain(const Flat& flat, const Cells& cells) {
     const auto depth = depths(flat);
     std::vector<std::pair<std::uint32_t, std::size_t>> found;
@@ -139,31 +139,29 @@ std::string two_stages_on_a_rank(const Flat& flat, const Cells& cells) {
 
 }  // namespace
 
-Order order_along_the_chain(
-    const Flat& flat, const Cells& cells,
-    const std::function<void(const ChainPlace& place, std::vector<std::uint32_t>& mine)>& fill) {
-    if (!cells.why_not().empty()) return not_applicable(cells.why_not());
-    if (auto why = two_stages_on_a_rank(flat, cells); !why.empty()) return not_applicable(why);
+Order order_along_the_chain(const Flat& flat, const Cells& cells,
+                            const std::function<void(const ChainStage& at, std::vector<std::uint32_t>& mine)>& fill) {
+    if (!cells.why_not().empty()) return no_order(cells.why_not());
+    if (auto why = two_stages_on_a_rank(flat, cells); !why.empty()) return no_order(why);
     Order order;
     order.ranks.resize(flat.ranks());
     const auto chain = stages_along_the_chain(flat, cells);
     for (std::size_t position = 0; position < chain.size(); ++position) {
-        ChainPlace place{chain[position], position, cells.present(chain[position])};
-        place.warm_up = std::min(chain.size() - 1 - position, place.microbatches.size());
-        fill(place, order.ranks[cells.ranks(place.stage).front()]);
+        ChainStage at{chain[position], position, cells.present(chain[position])};
+        at.warm_up = std::min(chain.size() - 1 - position, at.microbatches.size());
+        fill(at, order.ranks[cells.ranks(at.stage).front()]);
     }
     return order;
 }
 
 Order one_forward_one_backward_order(const Flat& flat) {
     const Cells cells(flat);
-    return order_along_the_chain(flat, cells, [&](const ChainPlace& place, std::vector<std::uint32_t>& mine) {
-        const auto& present = place.microbatches;
-        for (std::size_t k = 0; k < place.warm_up; ++k) append(mine, cells.forwards(place.stage, present[k]));
+    return order_along_the_chain(flat, cells, [&](const ChainStage& at, std::vector<std::uint32_t>& mine) {
+        const auto& present = at.microbatches;
+        for (std::size_t k = 0; k < at.warm_up; ++k) append(mine, cells.forwards(at.stage, present[k]));
         for (std::size_t k = 0; k < present.size(); ++k) {
-            if (k + place.warm_up < present.size())
-                append(mine, cells.forwards(place.stage, present[k + place.warm_up]));
-            append(mine, cells.backwards(place.stage, present[k]));
+            if (k + at.warm_up < present.size()) append(mine, cells.forwards(at.stage, present[k + at.warm_up]));
+            append(mine, cells.backwards(at.stage, present[k]));
         }
     });
 }
@@ -171,12 +169,12 @@ Order one_forward_one_backward_order(const Flat& flat) {
 namespace {
 
 // A row of the table: which of the rank's chunks runs which microbatch.
-struct Row {
+struct TableRow {
     std::size_t chunk, microbatch;
 };
 
-std::vector<Row> table(std::size_t chunks, std::size_t microbatches, std::size_t group) {
-    std::vector<Row> rows;
+std::vector<TableRow> table(std::size_t chunks, std::size_t microbatches, std::size_t group) {
+    std::vector<TableRow> rows;
     for (std::size_t first = 0; first < microbatches; first += group)
         for (std::size_t chunk = 0; chunk < chunks; ++chunk)
             for (std::size_t m = first; m < std::min(microbatches, first + group); ++m) rows.push_back({chunk, m});
@@ -199,18 +197,18 @@ std::string not_a_loop(const Flat& flat, const Cells& cells) {
 
 Order interleaved_order(const Flat& flat) {
     const Cells cells(flat);
-    if (!cells.why_not().empty()) return not_applicable(cells.why_not());
-    if (auto why = not_a_loop(flat, cells); !why.empty()) return not_applicable(why);
+    if (!cells.why_not().empty()) return no_order(cells.why_not());
+    if (auto why = not_a_loop(flat, cells); !why.empty()) return no_order(why);
     const std::size_t ranks = flat.ranks(), chunks = cells.stages() / ranks;
     const auto rows = table(chunks, cells.microbatches(), ranks);
     Order order;
     order.ranks.resize(ranks);
     for (std::size_t rank = 0; rank < ranks; ++rank) {
         const std::size_t warm_up = std::min(2 * (ranks - 1 - rank) + (chunks - 1) * ranks, rows.size());
-        const auto forward = [&](const Row& row) {
+        const auto forward = [&](const TableRow& row) {
             append(order.ranks[rank], cells.forwards(row.chunk * ranks + rank, row.microbatch));
         };
-        const auto backward = [&](const Row& row) {
+        const auto backward = [&](const TableRow& row) {
             append(order.ranks[rank], cells.backwards((chunks - 1 - row.chunk) * ranks + rank, row.microbatch));
         };
         for (std::size_t k = 0; k < warm_up; ++k) forward(rows[k]);

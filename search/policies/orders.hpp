@@ -1,4 +1,8 @@
-// The known schedules as orders of tasks; each decides the order on every rank and knows nothing of times or memory.
+// The published schedules as orders of tasks; each decides the order on every rank and knows nothing of times or
+// memory.
+//
+//   gpipe   rank 0  |F0 F1 F2 .. .. B0 B1 B2|      1f1b   rank 0  |F0 F1 .. B0 F2 B1 .. B2|
+//           rank 1  |.. F0 F1 F2 B0 B1 B2 ..|             rank 1  |.. F0 B0 F1 B1 F2 B2 ..|
 #pragma once
 
 #include "search/instance/flat.hpp"
@@ -48,7 +52,7 @@ public:
     /// Microbatches, by index, that have a task of the stage: only they count where a warm-up is counted.
     std::vector<std::size_t> present(std::size_t stage) const;
 
-    /// Ranks that run tasks of the stage; one, unless the problem is odd.
+    /// Ranks that run tasks of the stage: one in all problems that these methods apply to.
     const std::vector<std::uint32_t>& ranks(std::size_t stage) const { return stage_ranks_[stage]; }
 
 private:
@@ -62,17 +66,17 @@ private:
 };
 
 /// A stage of a chain that has one stage on each rank, as 1F1B sees it.
-struct ChainPlace {
+struct ChainStage {
     std::size_t stage = 0;
     std::size_t position = 0;               ///< stages before it in the chain, by the depth of its first forward
     std::vector<std::size_t> microbatches;  ///< those that have a task of it
-    std::size_t warm_up = 0;  ///< of these, run forward before the first backward: as many as ranks behind
+    std::size_t warm_up = 0;  ///< of these, run forward before the first backward: as many as ranks after it
 };
 
-/// The order that `fill` writes for the rank of each place; not applicable unless every rank has the tasks of one
+/// The order that `fill` writes for the rank of each stage. Not applicable unless every rank has the tasks of one
 /// stage.
 [[nodiscard]] Order order_along_the_chain(
     const Flat& flat, const Cells& cells,
-    const std::function<void(const ChainPlace& place, std::vector<std::uint32_t>& mine)>& fill);
+    const std::function<void(const ChainStage& at, std::vector<std::uint32_t>& mine)>& fill);
 
 }  // namespace pipeweaver::search

@@ -103,9 +103,10 @@ PolicyResult run_nesting(const Flat& flat) {
     return build_lists(flat, nesting_rules(flat));
 }
 
-// The longest path behind a task: T. L. Adam, K. M. Chandy, J. R. Dickson, Communications of the ACM 17, 1974.
+// By the longest path from a task to the end: T. L. Adam, K. M. Chandy, J. R. Dickson, Communications of the ACM 17,
+// 1974.
 PolicyResult run_critical_path(const Flat& flat) {
-    const auto key = [&](std::uint32_t i) { return std::pair(-(flat.shortest[i] + flat.rest[i]), flat.place[i]); };
+    const auto key = [&](std::uint32_t i) { return std::pair(-(flat.shortest[i] + flat.tail[i]), flat.place[i]); };
     auto position = keys_by(flat.tasks(), [&](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); });
     return build_lists(flat, {{std::move(position), true, 0}});
 }
@@ -153,6 +154,24 @@ PolicyResult apply_policy(std::string_view name, const schedule::Replayer& repla
         names.push_back(entry.policy.name);
     }
     fail(ErrorKind::input, "{}", unknown("policy", name, names));
+}
+
+Found as_found(std::string_view policy, PolicyResult result, const Bound& bound) {
+    Found found;
+    found.bound = bound.value;
+    found.bound_name = bound.name;
+    found.strategy = policy;
+    if (!result.schedule) {
+        found.why_not = fmt::format("the policy '{}' does not apply: {}", policy, result.why_not);
+        return found;
+    }
+    const Duration makespan = result.replay.makespan;
+    if (makespan == bound.value) found.stop_reason = schedule::StopReason::optimal;
+    found.first = {*result.schedule, makespan, found.strategy};
+    found.history = {{0, 0, makespan, bound.value, found.strategy}};
+    found.schedule = std::move(result.schedule);
+    found.replay = std::move(result.replay);
+    return found;
 }
 
 }  // namespace pipeweaver::search

@@ -62,10 +62,10 @@ Order zb_h1_order(const Flat& flat) {
     if (auto why = not_split(flat); !why.empty()) return {{}, why};
     const Cells cells(flat);
     const SplitCells split(flat, cells);
-    return order_along_the_chain(flat, cells, [&](const ChainPlace& place, std::vector<std::uint32_t>& mine) {
-        const auto& present = place.microbatches;
-        const std::size_t stage = place.stage, count = present.size(), warm_up = place.warm_up;
-        const std::size_t postponed = std::min(place.position, count);
+    return order_along_the_chain(flat, cells, [&](const ChainStage& at, std::vector<std::uint32_t>& mine) {
+        const auto& present = at.microbatches;
+        const std::size_t stage = at.stage, count = present.size(), warm_up = at.warm_up;
+        const std::size_t postponed = std::min(at.position, count);
         for (std::size_t k = 0; k < warm_up; ++k) split.forward(mine, stage, present[k]);
         for (std::size_t k = 0; k < count; ++k) {
             if (k + warm_up < count) split.forward(mine, stage, present[k + warm_up]);

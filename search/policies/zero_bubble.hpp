@@ -1,5 +1,9 @@
 // Orders that use the split of a backward into input gradient I and weight gradient W: nothing waits for W but memory,
 // so it fills what would be a bubble.
+//
+//   zb-h1, all passes as long      rank 0  |F0 F1 F2 .. .. I0 W0 I1 W1 I2 W2|
+//                                  rank 1  |.. F0 F1 .. I0 F2 I1 W0 I2 W1 W2|
+//                                  rank 2  |.. .. F0 I0 F1 I1 F2 I2 W0 W1 W2|
 #pragma once
 
 #include "search/policies/orders.hpp"

@@ -1,3 +1,4 @@
+#include "pipeweaver/base/deadline.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
 #include "pipeweaver/base/json.hpp"
@@ -165,3 +166,10 @@ TEST_CASE("a child of a fork makes own threads of its own, whatever its parent's
     stop = true;
 }
 #endif
+
+TEST_CASE("a deadline ends after its share of the budget, and never without one") {
+    CHECK(!Deadline(std::nullopt).passed());
+    CHECK(Deadline(Duration{0}).passed());
+    CHECK(!Deadline(std::chrono::hours(1), 0.5).passed());
+    CHECK(Deadline(std::chrono::hours(1), 0).passed());
+}

@@ -1,4 +1,4 @@
-// The procedure behind costdb/calibration.cpp.
+// The procedure behind costdb/tables/calibration.cpp.
 #include "costdb/tables/calibration.hpp"
 
 #include "tests/costdb/leave_out.hpp"

@@ -3,7 +3,7 @@
 
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/costdb/transfer.hpp"
-#include "pipeweaver/emulator/pass_cost.hpp"
+#include "pipeweaver/emulator/in_situ.hpp"
 #include "tests/costdb/fixtures.hpp"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,4 @@
-// actions.json says all that an executor needs.
+// Action lists say all that an executor needs, and the check finds what it could not run.
 #include "pipeweaver/emit/actions.hpp"
 
 #include "pipeweaver/base/error.hpp"
@@ -54,7 +54,11 @@ StepProblem chain_of_two(bool split) {
 }
 
 std::string emitted(const StepProblem& step, const Schedule& schedule, const emit::ReplicaData& data = {}) {
-    return emit::actions(step, schedule, replay(step.problem, schedule), modes, data);
+    const auto lists = emit::derive_actions(step, schedule, replay(step.problem, schedule), modes, data);
+    CHECK(emit::why_not_runnable(lists) == std::nullopt);
+    const auto text = to_json(lists);
+    CHECK(to_json(emit::parse_actions("actions", text)) == text);
+    return text;
 }
 
 Schedule schedule_of(const StepProblem& step, std::uint32_t mode) {
@@ -154,7 +158,7 @@ TEST_CASE("a solved problem without a model gives the same lists, its tensors wi
         for (const std::string known : {R"("shape":[5,4])", R"(,"bytes_per_gpu":40)"})
             for (auto at = text.find(known); at != std::string::npos; at = text.find(known))
                 text.replace(at, known.size(), known.front() == ',' ? "" : R"("shape":null)");
-        CHECK(emit::actions(step.problem, schedule_of(step, 0)) == text);
+        CHECK(to_json(emit::derive_actions(step.problem, schedule_of(step, 0))) == text);
     }
 }
 
@@ -163,7 +167,7 @@ TEST_CASE("a problem that does not say enough for action lists is refused by nam
         auto step = chain_of_two(false);
         change(step.problem);
         try {
-            (void)emit::actions(step.problem, schedule_of(step, 0));
+            (void)emit::derive_actions(step.problem, schedule_of(step, 0));
         } catch (const Error& error) {
             CHECK(error.kind() == ErrorKind::limit);
             return std::string(error.what());
@@ -179,4 +183,98 @@ TEST_CASE("a problem that does not say enough for action lists is refused by nam
           "two: task 's0.F' is of kind X, which no executor knows");
     CHECK(refusal([](Problem& p) { std::swap(p.stages[0], p.stages[1]); }) ==
           "two: stages[0] has the number 1: action lists need them in order");
+}
+
+namespace {
+
+// Lists of two stages on two ranks, changed: why they cannot run; empty: they can.
+template <class Change>
+std::string refusal(bool split, Change change) {
+    const auto step = chain_of_two(split);
+    const auto schedule = schedule_of(step, 0);
+    auto lists = emit::derive_actions(step, schedule, replay(step.problem, schedule), modes, {});
+    change(lists);
+    return emit::why_not_runnable(lists).value_or("");
+}
+
+emit::Message& message_at(emit::ActionLists& lists, std::size_t rank, std::size_t place) {
+    return std::get<emit::Message>(lists.ranks[rank][place]);
+}
+
+void remove(emit::ActionLists& lists, std::size_t rank, std::size_t place) {
+    auto& list = lists.ranks[rank];
+    list.erase(list.begin() + static_cast<std::ptrdiff_t>(place));
+}
+
+void swap(emit::ActionLists& lists, std::size_t rank, std::size_t a, std::size_t b) {
+    std::swap(lists.ranks[rank][a], lists.ranks[rank][b]);
+}
+
+}  // namespace
+
+// Rank 0: F send receive wait B reduce. Rank 1: receive wait F B send reduce; split: receive wait F I send W reduce.
+TEST_CASE("lists that an executor could not run are refused with the rank and the tensor") {
+    using emit::ActionLists;
+    CHECK(refusal(false, [](ActionLists&) {}) == "");
+    CHECK(refusal(false, [](ActionLists& a) { remove(a, 0, 1); }) == "tensor 0 from rank 0 to rank 1 has no send");
+    CHECK(refusal(false, [](ActionLists& a) { remove(a, 1, 0); }) == "tensor 0 from rank 0 to rank 1 has no receive");
+    CHECK(refusal(false, [](ActionLists& a) { a.ranks[1].push_back(a.ranks[1][0]); }) ==
+          "rank 1: tensor 0 has a second receive");
+    CHECK(refusal(false, [](ActionLists& a) { message_at(a, 0, 1).peer = 0; }) ==
+          "tensor 0 goes from rank 0 to rank 1, but its send and receive have other ranks or tags");
+    CHECK(refusal(false, [](ActionLists& a) { message_at(a, 0, 1).tag = 7; }) ==
+          "tensor 0 goes from rank 0 to rank 1, but its send and receive have other ranks or tags");
+    CHECK(refusal(false, [](ActionLists& a) { message_at(a, 0, 1).tensor = 9; }) ==
+          "rank 0: send of tensor 9, which does not exist");
+    CHECK(refusal(false, [](ActionLists& a) { swap(a, 0, 1, 2); }) ==
+          "ranks 0 and 1 post tensors 1 and 0 in another order");
+    CHECK(refusal(false, [](ActionLists& a) { swap(a, 0, 0, 1); }) == "rank 0: sends tensor 0 before it is made");
+    CHECK(refusal(false, [](ActionLists& a) { swap(a, 0, 2, 3); }) ==
+          "rank 0: waits for tensor 1 without receiving it");
+    CHECK(refusal(false, [](ActionLists& a) { remove(a, 0, 3); }) ==
+          "rank 0: B of stage 0, microbatch 0, item 0 comes before tensor 1, which it needs, is there");
+    CHECK(refusal(false, [](ActionLists& a) { swap(a, 1, 2, 3); }) ==
+          "rank 1: B of stage 1, microbatch 0, item 0 comes before its F");
+    CHECK(refusal(false, [](ActionLists& a) { a.ranks[1].insert(a.ranks[1].begin() + 2, a.ranks[1][2]); }) ==
+          "rank 1: F of stage 1, microbatch 0, item 0 comes twice");
+    CHECK(refusal(false, [](ActionLists& a) { swap(a, 0, 4, 5); }) ==
+          "rank 0: B of stage 0, microbatch 0, item 0 comes behind the stage's reduce");
+    CHECK(refusal(false, [](ActionLists& a) { remove(a, 0, 5); }) ==
+          "stage 0 is trained, but its gradients are never reduced");
+    CHECK(refusal(false, [](ActionLists& a) { std::get<emit::Reduce>(a.ranks[0][5]).stages = {1}; }) ==
+          "rank 0: reduces stage 1 twice, or does not have it");
+    CHECK(refusal(false, [](ActionLists& a) { a.tensors[1].reverse = 1; }) ==
+          "tensor 0: 1 is not its gradient or activation");
+    CHECK(refusal(false, [](ActionLists& a) { a.tensors[0].to.stage = 5; }) ==
+          "stage 5 is not among the plan's stages");
+    CHECK(refusal(false, [](ActionLists& a) { a.most_alive.pop_back(); }) ==
+          "the plan has lists for 2 ranks and activation counts for 1");
+    CHECK(refusal(true, [](ActionLists& a) { remove(a, 1, 5); }) == "I of stage 1, microbatch 0, item 0 has no W");
+    CHECK(refusal(true, [](ActionLists& a) { swap(a, 1, 3, 5); }) ==
+          "rank 1: W of stage 1, microbatch 0, item 0 comes before its I");
+}
+
+TEST_CASE("ranks that wait for each other in a cycle are named") {
+    // Each of two ranks has a pass whose output the other needs first.
+    using Op = emit::Message::Op;
+    emit::ActionLists lists;
+    lists.most_alive = {1, 1};
+    for (const std::size_t rank : {0U, 1U}) {
+        const auto stage = static_cast<std::int64_t>(rank);
+        lists.stages.push_back({stage, rank, {}, {}});
+        lists.stages.back().role.trained = false;
+        lists.tensors.push_back({false, {stage, 0, 0}, {1 - stage, 1, 0}, {}, {}, true, {}, "bf16", {}});
+    }
+    const auto list = [](std::int64_t stage) {  // needs the other's tensor before it makes its own
+        const auto mine = static_cast<std::size_t>(stage), other = 1 - mine;
+        return std::vector<emit::Action>{
+            emit::Message{Op::wait, other}, emit::Compute{TaskKind::forward, 0, {stage, 1, 0}, {}, {}, {}},
+            emit::Compute{TaskKind::forward, 0, {stage, 0, 0}, {}, {}, {}}, emit::Message{Op::send, mine, other, 0}};
+    };
+    const auto receive = [](std::size_t tensor) { return emit::Message{Op::receive, tensor, tensor, 0}; };
+    lists.ranks = {list(0), list(1)};
+    lists.ranks[0].insert(lists.ranks[0].begin(), receive(1));
+    lists.ranks[1].push_back(receive(0));
+    CHECK(emit::why_not_runnable(lists) ==
+          "the plan has a cycle: rank 0 waits for tensor 1 of rank 1, rank 1 waits for tensor 0 of rank 0");
 }

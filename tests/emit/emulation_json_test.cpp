@@ -65,10 +65,12 @@ TEST_CASE("emulation.json has the memory over time of the slowest replica alone"
 TEST_CASE("emulation.json says what was asked, and what the step is without the what-if") {
     SmallEmulation small;
     const auto base = small.emulation;
-    small.request.what_if.modules = {{"vit", 0.5}};
-    small.request.what_if.devices = {{1, {}, 2}};
+    small.change_setup([](emulator::Setup& setup) {
+        setup.what_if.modules = {{"vit", 0.5}};
+        setup.what_if.devices = {{1, {}, 2}};
+        setup.training.zero = 3;
+    });
     small.request.recompute = emulator::Recompute::full;
-    small.request.training.zero = 3;
     small.emulation.step -= Duration{1000};
     const auto json = emit::emulation_json(small.request, small.emulation, &base);
 
@@ -85,7 +87,7 @@ TEST_CASE("emulation.json says what was asked, and what the step is without the 
 
 TEST_CASE("equal emulations are equal JSON, however they were computed") {
     SmallEmulation once, again;
-    again.request.reuse = false;
+    again.change_setup([](emulator::Setup& setup) { setup.store.reset(); });
     again.emulation.reuse.hits = 1000;
     CHECK(emit::emulation_json(once.request, once.emulation, nullptr).dump() ==
           emit::emulation_json(again.request, again.emulation, nullptr).dump());

@@ -45,7 +45,7 @@ TEST_CASE("the table of an emulation says what a step takes and by which convent
     CHECK(has(text, "step 0.001000 s = makespan 0.000960 s + optimizer 0.000040 s\n"));
     CHECK(has(text, "MFU 50.0 %: 4e+12 model FLOPs (forward and backward, recomputation not counted) over 8 GPUs x "));
     CHECK(has(text, "9984000 tokens/s: 9984 tokens of 'llm' a step; 1000 kernels\n"));
-    CHECK(has(text, "assumed: replicas do not meet\n"));
+    CHECK(has(text, "assumed: the host launches kernels ahead: it is never waited for\n"));
     CHECK(!has(text, "what if"));
     CHECK(!has(text, "replica 0"));
 }
@@ -114,8 +114,10 @@ TEST_CASE("the table of an emulation adds up the critical path to the step") {
 TEST_CASE("a what-if stands beside the step as it is, with the difference") {
     SmallEmulation small;
     const auto base = small.emulation;
-    small.request.what_if.links = {{"tensor", 0.5}};
-    small.request.what_if.devices = {{3, 1, 1.25}};
+    small.change_setup([](emulator::Setup& setup) {
+        setup.what_if.links = {{"tensor", 0.5}};
+        setup.what_if.devices = {{3, 1, 1.25}};
+    });
     small.emulation.step = 950us;
     small.emulation.mfu = 0.5 / 0.95;
     const std::string text = emit::emulation_table(small.request, small.emulation, &base);

@@ -1,4 +1,4 @@
-#include "pipeweaver/emit/plan_files.hpp"
+#include "emit/plan/parts.hpp"
 #include "tests/support/temporary.hpp"
 
 #include <doctest/doctest.h>
@@ -54,6 +54,6 @@ TEST_CASE("a new plan keeps the files of torch that it wrote") {
     const std::vector<FileToWrite> written{{folder / "torch/schedule.csv", "new"}};
     write_files({{folder / "torch/padding.json", "old"}, {folder / "replica-000/solution.json", "another plan's"}});
     write_files(written);
-    emit::remove_older_torch(folder, written);
+    emit::remove_older_targets(folder, written);
     CHECK(names_below(folder) == std::vector<std::string>{"replica-000/solution.json", "torch/schedule.csv"});
 }

@@ -1,6 +1,6 @@
 #include "pipeweaver/emit/picture.hpp"
 
-#include "pipeweaver/emit/trace.hpp"
+#include "emit/targets/trace.hpp"
 #include "tests/support/shared.hpp"
 
 #include <doctest/doctest.h>

@@ -1,6 +1,6 @@
 #include "pipeweaver/emit/report.hpp"
 
-#include "emit/plan/not_applicable.hpp"
+#include "emit/plan/parts.hpp"
 #include "emit/report/report_parts.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
@@ -19,6 +19,7 @@ using namespace pipeweaver;
 using namespace pipeweaver::planner;
 using testing::between;
 using testing::count;
+using testing::planned;
 
 namespace {
 
@@ -45,11 +46,6 @@ Request small_request() {
     return request;
 }
 
-Plan planned(const Request& request) {
-    return make_plan(request, costdb::CostDatabase::embedded(request.cluster.device), in_order,
-                     [](double) { return search::KeepGoing{}; });
-}
-
 void check_bars(const std::string& figure, const schedule::Problem& problem, const schedule::Replay& replay) {
     CHECK(count(figure, "<rect class=\"bar ") == problem.tasks.size());
     CHECK(count(figure, "<g class=\"rank\"") == problem.ranks.size());
@@ -68,13 +64,13 @@ TEST_CASE("the report draws each task of the plan and of the best 1F1B chain onc
     const auto page = emit::report(request, plan);
 
     const auto& replica = plan.replicas.front();
-    check_bars(between(page, "<figure class=\"schedule\" id=\"plan\">", "</figure>"), replica.candidate.step.problem,
+    check_bars(between(page, "<figure class=\"schedule\" id=\"plan\">", "</figure>"), replica.cut.step.problem,
                replica.found.replay);
-    REQUIRE(plan.best_chain);
+    REQUIRE(plan.baselines.best_chain);
     check_bars(between(page, "<figure class=\"schedule\" id=\"chain\">", "</figure>"),
-               plan.best_chain->candidate.step.problem, plan.best_chain->replay);
-    CHECK(count(page, "class=\"time memory\"") == replica.candidate.step.problem.ranks.size());
-    CHECK(count(page, "class=\"limit\"") == replica.candidate.step.problem.ranks.size());
+               plan.baselines.best_chain->cut.step.problem, plan.baselines.best_chain->replay);
+    CHECK(count(page, "class=\"time memory\"") == replica.cut.step.problem.ranks.size());
+    CHECK(count(page, "class=\"limit\"") == replica.cut.step.problem.ranks.size());
 }
 
 TEST_CASE("the longest schedule of the report reaches the end of the time axis and no bar passes it") {
@@ -91,16 +87,16 @@ TEST_CASE("the longest schedule of the report reaches the end of the time axis a
 TEST_CASE("the best chain is the fastest 1f1b or interleaved that one chain of all modules has") {
     const auto plan = planned(small_request());
 
-    REQUIRE(plan.best_chain);
-    CHECK(plan.best_chain->candidate.partition.chains.size() == 1);
-    CHECK(plan.best_chain->replay.outcome == schedule::Outcome::completed);
-    CHECK(plan.best_chain->replay.makespan == plan.best_chain->baseline.makespan);
+    REQUIRE(plan.baselines.best_chain);
+    CHECK(plan.baselines.best_chain->cut.partition.chains.size() == 1);
+    CHECK(plan.baselines.best_chain->replay.outcome == schedule::Outcome::completed);
+    CHECK(plan.baselines.best_chain->replay.makespan == plan.baselines.best_chain->baseline.makespan);
     std::vector<Duration> chains;
-    for (const Baseline& one : plan.baselines)
+    for (const Baseline& one : plan.baselines.all)
         if (one.partition != "dip" && (one.policy == "1f1b" || one.policy == "interleaved"))
             chains.push_back(one.makespan);
     REQUIRE(!chains.empty());
-    CHECK(plan.best_chain->baseline.makespan == *std::min_element(chains.begin(), chains.end()));
+    CHECK(plan.baselines.best_chain->baseline.makespan == *std::min_element(chains.begin(), chains.end()));
 }
 
 TEST_CASE("every pair of partition and policy has its row, and those that do not apply are listed below") {
@@ -110,17 +106,17 @@ TEST_CASE("every pair of partition and policy has its row, and those that do not
     const auto table = between(page, "<table class=\"pairs\">", "</table>");
     const auto list = between(page, "<ul class=\"not\">", "</ul>");
 
-    CHECK(count(table, "<tr><td>") == plan.baselines.size());
+    CHECK(count(table, "<tr><td>") == plan.baselines.all.size());
     CHECK(count(table, "<tr class=\"best\">") == 1);
-    CHECK(plan.not_applicable.size() > 0);
-    CHECK(count(list, "<li>") <= plan.not_applicable.size());
-    for (const NotApplicable& pair : plan.not_applicable) {
+    CHECK(plan.baselines.not_applicable.size() > 0);
+    CHECK(count(list, "<li>") <= plan.baselines.not_applicable.size());
+    for (const NotApplicable& pair : plan.baselines.not_applicable) {
         CHECK(list.find("<li>" + pair.policy + " on ") != std::string::npos);
         CHECK(list.find(emit::report_parts::escape(pair.why)) != std::string::npos);
     }
 }
 
-TEST_CASE("pairs that do not apply for the same reason share a line, behind the table of those that do") {
+TEST_CASE("pairs that do not apply for the same reason share a line, after the table of those that do") {
     const std::vector<NotApplicable> pairs{{"dip", 2, "1f1b", "two stages"},
                                            {"megatron", 1, "interleaved", "one stage"},
                                            {"balanced", 2, "1f1b", "two stages"},
@@ -135,10 +131,10 @@ TEST_CASE("pairs that do not apply for the same reason share a line, behind the 
 
     const auto request = small_request();
     auto plan = planned(request);
-    plan.not_applicable = pairs;
+    plan.baselines.not_applicable = pairs;
     const auto text = emit::plan_table(request, plan);
     CHECK(count(text, "two stages") == 2);
-    CHECK(text.find("not applicable:") > text.find(plan.baselines.back().policy));
+    CHECK(text.find("not applicable:") > text.find(plan.baselines.all.back().policy));
 }
 
 TEST_CASE("the report says against whom the plan was replayed with wrong costs, its gain and its wins") {
@@ -175,10 +171,10 @@ TEST_CASE(
     auto request = small_request();
     request.split = planner::Split::never;  // of so small a model, wrong costs take a tenth of what a split gains
     const auto plan = planned(request);
-    REQUIRE(plan.best_chain);
+    REQUIRE(plan.baselines.best_chain);
     REQUIRE(plan.robustness);
     const auto& against = plan.robustness->against;
-    const auto& first = *std::min_element(plan.baselines.begin(), plan.baselines.end(),
+    const auto& first = *std::min_element(plan.baselines.all.begin(), plan.baselines.all.end(),
                                           [](const auto& a, const auto& b) { return a.step < b.step; });
     CHECK(against.front().partition == first.partition);
     CHECK(against.front().policy == first.policy);
@@ -192,7 +188,7 @@ TEST_CASE(
         REQUIRE(std::count_if(against.begin(), against.end(), named) == 1);
         const Gain& gain = *std::find_if(against.begin(), against.end(), named);
         const Baseline* fastest = nullptr;
-        for (const Baseline& one : plan.baselines)
+        for (const Baseline& one : plan.baselines.all)
             if (named(one) && (fastest == nullptr || one.makespan < fastest->makespan)) fastest = &one;
         REQUIRE(fastest != nullptr);
         CHECK(gain.chunks_per_rank == fastest->chunks_per_rank);
@@ -215,8 +211,10 @@ TEST_CASE("without a usual schedule the report says that nothing was replayed") 
 
 TEST_CASE("the report shows the layouts that were tried, and each replica with its schedule") {
     auto request = small_request();
-    request.cluster = testing::small_cluster(16);
-    request.layout.dp = 2;
+    testing::change_setup(request, [](emulator::Setup& setup) {
+        setup.cluster = testing::small_cluster(16);
+        setup.layout.dp = 2;
+    });
     LayoutChoice choice;
     choice.tried = {{{.tp = 2, .pp = 4, .dp = 2}, 6, std::chrono::seconds(3), "dip", "dual-queue"},
                     {{.tp = 4, .pp = 2, .dp = 2}, 6, std::chrono::seconds(6), "balanced", "1f1b"}};
@@ -273,8 +271,10 @@ TEST_CASE("equal plans give an equal report") {
 TEST_CASE("texts from files are escaped in the report") {
     auto request = small_request();
     request.batch = "<script>alert('{{title}}')</script>";
-    request.model.name = "a\"b & <c>";
-    request.model.source = "<b>bold</b>";
+    testing::change_setup(request, [](emulator::Setup& setup) {
+        setup.model.name = "a\"b & <c>";
+        setup.model.source = "<b>bold</b>";
+    });
     const auto page = emit::report(request, planned(request));
 
     CHECK(count(page, "<script>") == 1);
@@ -289,7 +289,7 @@ TEST_CASE("the parts of a rank's time fill the step") {
     const auto page = emit::report(request, plan);
 
     // What no operator class accounts for would be shown as waiting.
-    const auto& step = plan.replicas.front().candidate.step;
+    const auto& step = plan.replicas.front().cut.step;
     for (std::size_t i = 0; i < step.problem.tasks.size(); ++i)
         CHECK(step.cost[i].total() == step.problem.tasks[i].duration);
     for (std::size_t r = 0; r < 4; ++r) {
@@ -317,8 +317,10 @@ TEST_CASE("step, makespan, bound and gap of the table can be checked against eac
 
 TEST_CASE("with several replicas memory is each rank's fullest, and the slowest is pictured, by its number") {
     auto request = small_request();
-    request.cluster = testing::small_cluster(16);
-    request.layout.dp = 2;
+    testing::change_setup(request, [](emulator::Setup& setup) {
+        setup.cluster = testing::small_cluster(16);
+        setup.layout.dp = 2;
+    });
     auto plan = planned(request);
     REQUIRE(plan.replicas.size() == 2);
     plan.slowest = 1;

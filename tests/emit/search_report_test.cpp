@@ -1,6 +1,6 @@
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emit/report.hpp"
-#include "pipeweaver/search/bounds.hpp"
+#include "pipeweaver/search/search.hpp"
 #include "tests/search/random_problem.hpp"
 #include "tests/support/parts_of_text.hpp"
 

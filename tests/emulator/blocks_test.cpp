@@ -1,11 +1,13 @@
 // Blocks that are not all alike: windows, cross attention, two streams; by hand-worked numbers.
-#include "pipeweaver/emulator/pass_cost.hpp"
+#include "pipeweaver/costdb/database.hpp"
+#include "pipeweaver/emulator/layer_costs.hpp"
+#include "pipeweaver/emulator/price.hpp"
 #include "pipeweaver/emulator/step.hpp"
 #include "pipeweaver/workloads/activations.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
 #include "pipeweaver/workloads/counts.hpp"
 #include "tests/support/queries.hpp"
-#include "tests/support/small_model.hpp"
+#include "tests/support/small_workload.hpp"
 
 #include <doctest/doctest.h>
 
@@ -167,11 +169,9 @@ TEST_CASE("a diffusion transformer keeps gates, queries and the context's keys a
 }
 
 TEST_CASE("layers of a range are the sum of its blocks, each of its kind and context") {
-    const auto costs = costdb::CostDatabase::embedded("h100_sxm");
-    const auto cluster = testing::small_cluster(8);
-    workloads::Model model = testing::small_model();
-    model.modules[0].architecture = workloads::architecture("qwen2.5-vl-vit");
-    LayerCosts known(model, cluster, tp4, costs);
+    testing::SmallWorkload small(tp4);
+    small.model.modules[0].architecture = workloads::architecture("qwen2.5-vl-vit");
+    LayerCosts known(small);
     const PassShape shape{{4096}, {}};
     const auto windowed = known.layer(0, 6, shape, PassKind::forward).total();
     const auto full = known.layer(0, 7, shape, PassKind::forward).total();
@@ -179,8 +179,8 @@ TEST_CASE("layers of a range are the sum of its blocks, each of its kind and con
     CHECK(known.layer(0, 0, shape, PassKind::forward).total() == windowed);
     CHECK(known.layers({0, 0, 32}, shape, PassKind::forward).total() == 28 * windowed + 4 * full);
 
-    model.modules[0].architecture = workloads::architecture("dip-dit-5b");
-    LayerCosts reading(model, cluster, tp4, costs);
+    small.model.modules[0].architecture = workloads::architecture("dip-dit-5b");
+    LayerCosts reading(small);
     CHECK(reading.layer(0, 0, {{4096}, {512}}, PassKind::forward).total() >
           reading.layer(0, 0, {{4096}, {0}}, PassKind::forward).total());
 }

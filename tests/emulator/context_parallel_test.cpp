@@ -175,12 +175,12 @@ TEST_CASE("groups that fit a node stay inside it, others cross the network with 
 
 TEST_CASE("a step with context parallelism builds: parts travel, weights are whole") {
     testing::SmallWorkload setup;
-    const auto one = build_step(partition::step_input(setup.workload(), partition::megatron(setup.workload(), 1)));
+    const auto one = require_step(build_step(setup.input(setup.cut("megatron"))));
     for (const auto context : {ContextParallel::all_to_all, ContextParallel::ring}) {
         setup.layout.cp = 2;
         setup.layout.context = context;
         setup.cluster.gpus = 8;
-        const auto two = build_step(partition::step_input(setup.workload(), partition::megatron(setup.workload(), 1)));
+        const auto two = require_step(build_step(setup.input(setup.cut("megatron"))));
         REQUIRE(two.transfers.size() == one.transfers.size());
         for (std::size_t i = 0; i < two.transfers.size(); ++i) {
             CHECK(two.transfers[i].rows == one.transfers[i].rows);
@@ -195,9 +195,9 @@ TEST_CASE("all-to-alls keep the attention's output twice, a ring once") {
     testing::SmallWorkload setup;
     const auto held = [&](std::int64_t cp, ContextParallel context) {
         setup.layout = {.tp = 2, .pp = 2, .cp = cp, .context = context};
-        auto input = partition::step_input(setup.workload(), partition::megatron(setup.workload(), 1));
+        const auto input = setup.input(setup.cut("megatron"));
         // The last microbatches: one of 1024 + 2 * 64 positions, an even number.
-        const auto step = build_step(input);
+        const auto step = require_step(build_step(input));
         for (const Pair& pair : step.problem.pairs) {
             const Task& task = step.problem.tasks[index(pair.forward)];
             if (task.microbatch == 1 && task.rank == RankId{1}) return pair.modes.front().held;
@@ -206,9 +206,9 @@ TEST_CASE("all-to-alls keep the attention's output twice, a ring once") {
     };
     const Bytes one = held(1, ContextParallel::ring), in_ring = held(2, ContextParallel::ring);
     CHECK(2 * in_ring == one);
-    const auto input = partition::megatron(setup.workload(), 1);
+    const auto partition = setup.cut("megatron");
     std::int64_t layers = 0;
-    for (const StageLayers& stage : input.chains[0].stages)
+    for (const StageLayers& stage : partition.chains[0].stages)
         if (stage.rank == RankId{1})
             for (const LayerRange& part : stage.parts) layers += part.module == 1 ? part.count : 0;
     REQUIRE(layers > 0);

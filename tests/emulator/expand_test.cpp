@@ -1,11 +1,12 @@
-// Whole schedules, kernel by kernel, against tasks that last as long as their blocks.
-#include "pipeweaver/emulator/expand.hpp"
+// Whole schedules, kernel by kernel, against tasks as long as their kernels take alone.
+#include "emulator/emulate/expand.hpp"
 
-#include "pipeweaver/emulator/block.hpp"
 #include "tests/emulator/random_graph.hpp"
 #include "tests/support/random_problem.hpp"
 
 #include <doctest/doctest.h>
+
+#include <algorithm>
 
 using namespace pipeweaver;
 using namespace pipeweaver::schedule;
@@ -27,7 +28,30 @@ std::vector<const OperatorGraph*> pointers(const std::vector<OperatorGraph>& gra
     return result;
 }
 
-// A random schedule whose tasks are random graphs on two streams, and last and hold what their blocks do.
+// Until all streams are free again and all outputs there.
+Duration duration_alone(const OperatorGraph& graph) {
+    std::vector<std::int64_t> ends;
+    const auto after = replay(graph, StreamState(graph.streams() + graph.inputs(), 0), ends);
+    return Duration{*std::max_element(after.begin(), after.end())};
+}
+
+struct Memory {
+    Bytes held;  // when all have been launched
+    Bytes most;  // at any launch
+};
+
+// Launch after launch.
+Memory memory_of(const OperatorGraph& graph) {
+    Memory memory;
+    for (const Kernel& kernel : graph.kernels()) {
+        memory.held += kernel.acquire;
+        memory.most = std::max(memory.most, memory.held);
+        memory.held -= kernel.release;
+    }
+    return memory;
+}
+
+// A random schedule whose tasks are random graphs on two streams, and last and hold what these do alone.
 Case random_case(std::uint64_t seed) {
     const auto instance = pipeweaver::testing::random_instance(seed);
     const auto file = parse_problem("problem", instance.problem);
@@ -39,11 +63,11 @@ Case random_case(std::uint64_t seed) {
     for (Task& task : result.problem.tasks) {
         auto graph = random_graph(random, 2, 1, 1);
         // A task lasts at least a nanosecond, and gives back no more than was taken.
-        graph.launch(0, Duration{1}, {}, Bytes{std::max<std::int64_t>(0, -memory_of(graph).net.count)});
-        const auto block = block_of(graph);
-        task.duration = block.duration();
-        task.acquire = block.memory.peak;
-        task.release = block.memory.peak - block.memory.net;
+        graph.launch(0, Duration{1}, {}, Bytes{std::max<std::int64_t>(0, -memory_of(graph).held.count)});
+        const auto [held, most] = memory_of(graph);
+        task.duration = duration_alone(graph);
+        task.acquire = most;
+        task.release = most - held;
         result.graphs.push_back(std::move(graph));
     }
     return result;

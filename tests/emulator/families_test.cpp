@@ -1,14 +1,15 @@
 // Networks with experts, latent and factored attention: operators, parameters and memory worked by hand.
 #include "emulator/pricing/stage_memory.hpp"
 #include "emulator/step/step_parts.hpp"
-#include "pipeweaver/emulator/pass_cost.hpp"
+#include "pipeweaver/costdb/database.hpp"
+#include "pipeweaver/emulator/price.hpp"
 #include "pipeweaver/emulator/step.hpp"
 #include "pipeweaver/workloads/activations.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
 #include "pipeweaver/workloads/counts.hpp"
 #include "tests/support/operator_flops.hpp"
 #include "tests/support/queries.hpp"
-#include "tests/support/small_model.hpp"
+#include "tests/support/small_workload.hpp"
 
 #include <doctest/doctest.h>
 
@@ -88,15 +89,11 @@ Bytes message(const std::vector<Operator>& operators, std::string_view name) {
 
 // All layers of a language model on one chain of `layout.pp` stages; one microbatch of 4096 tokens.
 struct OneChain {
-    OneChain(const workloads::Architecture& network, const Layout& on, std::string_view device = "h100-sxm")
-        : cluster(workloads::find_cluster(std::string(device) + ":" + std::to_string(on.gpus()))),
-          costs(costdb::CostDatabase::embedded(cluster.device)) {
-        model.name = network.name;
-        model.modules = {{"llm", network, workloads::PassUnit::microbatch, {}, true}};
-        input.model = &model;
-        input.cluster = &cluster;
-        input.costs = &costs;
-        input.layout = on;
+    OneChain(const workloads::Architecture& network, const Layout& on)
+        : setup{{}, workloads::find_cluster("h100-sxm:" + std::to_string(on.gpus())), on, testing::small_costs()} {
+        setup.model.name = network.name;
+        setup.model.modules = {{"llm", network, workloads::PassUnit::microbatch, {}, true}};
+        input.setup = &setup;
         Chain chain{"llm", {}};
         for (std::int64_t r = 0; r < on.pp; ++r) {
             const std::int64_t first = network.layers * r / on.pp, last = network.layers * (r + 1) / on.pp;
@@ -106,9 +103,7 @@ struct OneChain {
         input.units = {{{Unit{{PassShape{{4096}}}, {}}}}};
     }
 
-    workloads::Model model;
-    workloads::Cluster cluster;
-    costdb::CostDatabase costs;
+    Setup setup;
     StepInput input;
 };
 
@@ -344,7 +339,7 @@ TEST_CASE("published networks with experts build steps of plausible length") {
         const Layout& layout = one.layout;
         CAPTURE(name);
         const OneChain run(workloads::architecture(name), layout);
-        const auto step = build_step(run.input);
+        const auto step = require_step(build_step(run.input));
         CHECK(step.problem.tasks.size() == 2 * static_cast<std::size_t>(layout.pp));
         Duration sum{};
         for (const Task& task : step.problem.tasks) sum += task.duration;

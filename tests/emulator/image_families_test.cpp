@@ -6,7 +6,7 @@
 #include "pipeweaver/workloads/catalogue.hpp"
 #include "tests/support/operator_flops.hpp"
 #include "tests/support/queries.hpp"
-#include "tests/support/small_model.hpp"
+#include "tests/support/small_workload.hpp"
 
 #include <doctest/doctest.h>
 
@@ -24,20 +24,15 @@ constexpr std::int64_t image_positions = 4 * 1601;
 const workloads::Architecture& llama() { return workloads::architecture("llama-3.2-11b-vision-llm"); }
 const workloads::Architecture& fm_head() { return workloads::architecture("nextstep-fm-head"); }
 
-struct Setup {
-    workloads::Model model;
-    workloads::Cluster cluster = testing::small_cluster(16);
-    costdb::CostDatabase costs = costdb::CostDatabase::embedded("h100_sxm");
-    std::vector<workloads::Microbatch> microbatches;
-    Layout layout;
-
-    StepInput input() const {
-        const partition::Workload workload{&model, &cluster, &costs, layout, &microbatches};
-        auto input = partition::step_input(workload, partition::dip(workload));
-        input.name = "step";
-        return input;
-    }
-};
+// The step of one microbatch of a model of the catalogue, on two ranks.
+StepProblem step_of(const std::string& model, const workloads::Microbatch& microbatch) {
+    testing::SmallWorkload setup({.tp = 8, .pp = 2});
+    setup.model = workloads::model(model);
+    setup.microbatches = {microbatch};
+    auto input = setup.input(setup.cut("dip"));
+    input.name = "step";
+    return require_step(build_step(input));
+}
 
 // Two samples of 1000 and 500 tokens, one image of 300 tokens in the second.
 workloads::Microbatch two_samples() {
@@ -97,11 +92,7 @@ TEST_CASE("an added cross-attention layer keeps no keys of its own positions but
 }
 
 TEST_CASE("images travel with the activations of a network that attends to them") {
-    Setup setup;
-    setup.model = workloads::model("llama-3.2-11b-vision-llm");
-    setup.layout = {.tp = 8, .pp = 2};
-    setup.microbatches = {two_samples()};
-    const auto step = build_step(setup.input());
+    const auto step = step_of("llama-3.2-11b-vision-llm", two_samples());
     REQUIRE(!step.transfers.empty());
     CHECK(step.transfers.front().rows == 1500 + image_positions + 300);
     CHECK(step.model_flops > 0);
@@ -152,13 +143,9 @@ TEST_CASE("a head's block keeps its condition and modulation beside both sides o
 }
 
 TEST_CASE("a head gets the tokens that it predicts, each as often as it passes them") {
-    Setup setup;
-    setup.model = workloads::model("nextstep-1-14b");
-    setup.layout = {.tp = 8, .pp = 2};
     workloads::Microbatch microbatch = two_samples();
     microbatch.items = {{7, 0, {workloads::Modality::image, 256, 1024, 0, true}, 500}};
-    setup.microbatches = {microbatch};
-    const auto step = build_step(setup.input());
+    const auto step = step_of("nextstep-1-14b", microbatch);
     std::size_t into_head = 0;
     for (const Transfer& transfer : step.transfers) {
         const Edge& edge = step.problem.edges[transfer.edge];

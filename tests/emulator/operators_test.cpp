@@ -1,6 +1,7 @@
 #include "pipeweaver/emulator/operators.hpp"
 
-#include "pipeweaver/emulator/pass_cost.hpp"
+#include "pipeweaver/costdb/database.hpp"
+#include "pipeweaver/emulator/price.hpp"
 #include "pipeweaver/workloads/counts.hpp"
 #include "tests/support/queries.hpp"
 #include "tests/support/small_model.hpp"

@@ -1,6 +1,7 @@
 // Variable lengths against a published measurement: what packing gains over padding.
 #include "pipeweaver/base/random.hpp"
-#include "pipeweaver/emulator/pass_cost.hpp"
+#include "pipeweaver/costdb/database.hpp"
+#include "pipeweaver/emulator/price.hpp"
 
 #include <doctest/doctest.h>
 

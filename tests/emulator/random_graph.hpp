@@ -2,8 +2,8 @@
 // fail.
 #pragma once
 
+#include "emulator/pricing/operator_graph.hpp"
 #include "pipeweaver/base/random.hpp"
-#include "pipeweaver/emulator/operator_graph.hpp"
 
 #include <functional>
 #include <vector>

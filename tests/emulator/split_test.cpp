@@ -23,12 +23,12 @@ Schedule order(const std::vector<std::uint32_t>& rank0, const std::vector<std::u
     return schedule;
 }
 
-struct Setup : testing::SmallWorkload {
+struct Small : testing::SmallWorkload {
     StepProblem step(bool frees = true) const {
-        auto input = partition::step_input(workload(), partition::dip(workload()));
+        auto input = SmallWorkload::input(cut("dip"));
         input.name = "small";
         input.input_gradient_frees = frees;
-        return build_step(input);
+        return require_step(build_step(input));
     }
 };
 
@@ -51,9 +51,9 @@ TEST_CASE(
 }
 
 TEST_CASE("I and W take as long as B in every mode, and W gives back what I kept") {
-    const auto whole = Setup().step();
+    const auto whole = Small().step();
     const auto choice = splittable(whole);
-    const auto split = split_backwards(whole, choice);
+    const auto split = require_step(split_backwards(whole, choice));
     std::size_t weights = 0;
     for (std::size_t k = 0; k < choice.size(); ++k) {
         const Pair &own = whole.problem.pairs[k], &pair = split.problem.pairs[k];
@@ -91,9 +91,9 @@ TEST_CASE("I and W take as long as B in every mode, and W gives back what I kept
 }
 
 TEST_CASE("between I and W a stage keeps its blocks' needs, and I takes what they are more than the activations") {
-    const Setup setup;
+    const Small setup;
     const auto whole = setup.step();
-    const auto split = split_backwards(whole, splittable(whole));
+    const auto split = require_step(split_backwards(whole, splittable(whole)));
     // The language model's last stage, with the head; 1024 + 2 * 64 tokens.
     const std::int64_t last = split.problem.stages.back().stage, n = *split.problem.stages.back().parts[0].layers;
     const auto pair = std::find_if(split.problem.pairs.begin(), split.problem.pairs.end(), [&](const Pair& p) {
@@ -116,14 +116,14 @@ TEST_CASE("between I and W a stage keeps its blocks' needs, and I takes what the
 }
 
 TEST_CASE("PyTorch's I frees nothing") {
-    const auto whole = Setup().step(false);
-    const auto split = split_backwards(whole, splittable(whole));
+    const auto whole = Small().step(false);
+    const auto split = require_step(split_backwards(whole, splittable(whole)));
     for (const Pair& pair : split.problem.pairs)
         if (pair.weight) CHECK(split.problem.tasks[index(pair.backward)].release == 0_B);
 }
 
 TEST_CASE("frozen modules have no weight gradient and stay whole") {
-    Setup setup;
+    Small setup;
     setup.model.modules[1].trainable = false;
     const auto whole = setup.step();
     const auto choice = splittable(whole);
@@ -137,7 +137,7 @@ TEST_CASE("a schedule takes as long with every W directly behind its I") {
     const auto whole = testing::two_stages();
     const auto known = order({0, 4, 3, 7}, {1, 2, 5, 6});
     CHECK(replay(whole.problem, known).makespan == Duration{9});
-    const auto split = split_backwards(whole, splittable(whole));
+    const auto split = require_step(split_backwards(whole, splittable(whole)));
     const auto same = with_weights(split.problem, known);
     CHECK(same == order({0, 4, 3, 7}, {1, 2, 8, 5, 6, 9}));
     // I ends before B would: rank 0's backwards begin at 3 and 6.
@@ -150,14 +150,14 @@ TEST_CASE("an I and its W are one again where that changes no start, and only th
     // Rank 0's second forward runs 1-4, so its backwards begin at 4 and 6 though the first I ends at 3: W 3-4 may be
     // part of B. The second I ends at 6, its W at 7: B would come too late.
     const auto whole = testing::two_stages(3);
-    const auto split = split_backwards(whole, splittable(whole));
+    const auto split = require_step(split_backwards(whole, splittable(whole)));
     const auto schedule = order({0, 4, 3, 7}, {1, 2, 8, 5, 6, 9});
     const auto before = replay(split.problem, schedule);
     CHECK(before.makespan == Duration{8});
     const auto keep = needed(split.problem, schedule, before);
     CHECK(keep == SplitChoice{false, false, true, false});
 
-    const auto kept = split_backwards(whole, keep);
+    const auto kept = require_step(split_backwards(whole, keep));
     const auto joined = merged(split.problem, schedule, kept.problem);
     CHECK(joined == order({0, 4, 3, 7}, {1, 2, 5, 6, 8}));
     CHECK(kept.problem.tasks[2].kind == TaskKind::backward);

@@ -16,12 +16,12 @@ using namespace pipeweaver::emulator;
 
 namespace {
 
-struct Setup : testing::SmallWorkload {
+struct Small : testing::SmallWorkload {
     // Units of two images at most, whatever the cost tables say.
     StepInput input() const {
-        auto partition = partition::dip(workload());
+        auto partition = cut("dip");
         partition.unit_items[0] = 2;
-        auto input = partition::step_input(workload(), partition);
+        auto input = SmallWorkload::input(partition);
         input.name = "small";
         return input;
     }
@@ -36,9 +36,9 @@ std::size_t tasks_of(const Problem& problem, const std::string& module, TaskKind
 }  // namespace
 
 TEST_CASE("each unit passes every stage of its chain, forward and backward") {
-    const Setup setup;
+    const Small setup;
     const auto input = setup.input();
-    const auto step = build_step(input);
+    const auto step = require_step(build_step(input));
     const auto stages = input.chains[0].stages.size();
 
     CHECK(tasks_of(step.problem, "vit", TaskKind::forward, 0) == 3 * stages);  // 5 images in units of 2, 2, 1
@@ -49,8 +49,8 @@ TEST_CASE("each unit passes every stage of its chain, forward and backward") {
 }
 
 TEST_CASE("the language model waits for all of its images, and their gradients for it") {
-    const Setup setup;
-    const auto step = build_step(setup.input());
+    const Small setup;
+    const auto step = require_step(build_step(setup.input()));
     const auto& problem = step.problem;
     std::size_t into_llm = 0, out_of_llm = 0;
     for (const Edge& edge : problem.edges) {
@@ -65,8 +65,8 @@ TEST_CASE("the language model waits for all of its images, and their gradients f
 }
 
 TEST_CASE("transfers carry the rows and bytes of the next module's input") {
-    const Setup setup;
-    const auto step = build_step(setup.input());
+    const Small setup;
+    const auto step = require_step(build_step(setup.input()));
     for (const Transfer& transfer : step.transfers) {
         const Task& from = step.problem.tasks[index(step.problem.edges[transfer.edge].from)];
         const Task& to = step.problem.tasks[index(step.problem.edges[transfer.edge].to)];
@@ -79,9 +79,9 @@ TEST_CASE("transfers carry the rows and bytes of the next module's input") {
 }
 
 TEST_CASE("a pair holds its blocks' activations, or their inputs where they are recomputed") {
-    const Setup setup;
+    const Small setup;
     const auto input = setup.input();
-    const auto step = build_step(input);
+    const auto step = require_step(build_step(input));
     const auto& llm = setup.model.modules[1].architecture;
     const auto first = std::find_if(step.problem.pairs.begin(), step.problem.pairs.end(), [&](const Pair& pair) {
         const Task& task = step.problem.tasks[index(pair.forward)];
@@ -107,8 +107,8 @@ TEST_CASE("activations of one layer are the documented sum") {
 }
 
 TEST_CASE("weights, gradients and optimizer state take 18 bytes a parameter on one replica") {
-    const Setup setup;
-    const auto step = build_step(setup.input());
+    const Small setup;
+    const auto step = require_step(build_step(setup.input()));
     std::int64_t parameters = 1024 * 2048;  // the projector
     for (const auto& module : setup.model.modules) parameters += workloads::matrix_parameters(module.architecture);
     Bytes sum;
@@ -117,9 +117,9 @@ TEST_CASE("weights, gradients and optimizer state take 18 bytes a parameter on o
 }
 
 TEST_CASE("a frozen encoder has no backward, and its forwards keep nothing") {
-    Setup setup;
+    Small setup;
     setup.model.modules[0].trainable = false;
-    const auto step = build_step(setup.input());
+    const auto step = require_step(build_step(setup.input()));
     for (const Task& task : step.problem.tasks) {
         if (task.module != "vit") continue;
         CHECK(task.kind == TaskKind::forward);
@@ -129,10 +129,10 @@ TEST_CASE("a frozen encoder has no backward, and its forwards keep nothing") {
 }
 
 TEST_CASE("a frozen module behind a trained one passes gradients on, at less than a full backward") {
-    Setup setup;
-    const auto trained = build_step(setup.input());
+    Small setup;
+    const auto trained = require_step(build_step(setup.input()));
     setup.model.modules[1].trainable = false;
-    const auto frozen = build_step(setup.input());
+    const auto frozen = require_step(build_step(setup.input()));
     REQUIRE(frozen.problem.tasks.size() == trained.problem.tasks.size());
     for (std::size_t i = 0; i < frozen.problem.tasks.size(); ++i)
         if (frozen.problem.tasks[i].module == "llm" && frozen.problem.tasks[i].kind == TaskKind::backward)
@@ -140,11 +140,11 @@ TEST_CASE("a frozen module behind a trained one passes gradients on, at less tha
 }
 
 TEST_CASE("a step can be built with its backwards split") {
-    const Setup setup;
+    const Small setup;
     auto input = setup.input();
-    const auto whole = build_step(input);
+    const auto whole = require_step(build_step(input));
     input.split_backward = true;
-    const auto step = build_step(input);
+    const auto step = require_step(build_step(input));
     std::size_t split = 0;
     for (std::size_t k = 0; k < step.problem.pairs.size(); ++k) {
         const Pair& pair = step.problem.pairs[k];
@@ -156,7 +156,7 @@ TEST_CASE("a step can be built with its backwards split") {
 }
 
 TEST_CASE("model FLOPs are three forwards of every trained module, and one of a frozen first one") {
-    Setup setup;
+    Small setup;
     const auto forward = [&](std::size_t m) {
         double sum = 0;
         const auto& network = setup.model.modules[m].architecture;
@@ -170,47 +170,69 @@ TEST_CASE("model FLOPs are three forwards of every trained module, and one of a 
         }
         return sum;
     };
-    CHECK(build_step(setup.input()).model_flops == doctest::Approx(3 * forward(0) + 3 * forward(1)));
+    CHECK(require_step(build_step(setup.input())).model_flops == doctest::Approx(3 * forward(0) + 3 * forward(1)));
     setup.model.modules[0].trainable = false;
-    CHECK(build_step(setup.input()).model_flops == doctest::Approx(forward(0) + 3 * forward(1)));
+    CHECK(require_step(build_step(setup.input())).model_flops == doctest::Approx(forward(0) + 3 * forward(1)));
 }
 
 TEST_CASE("replicas add a tail of gradient reduction to every rank, and a smaller optimizer step") {
-    Setup setup;
-    const auto alone = build_step(setup.input());
+    Small setup;
+    const auto alone = require_step(build_step(setup.input()));
     setup.layout.dp = 2;
     setup.cluster = testing::small_cluster(8);
-    const auto two = build_step(setup.input());
+    const auto two = require_step(build_step(setup.input()));
     for (const Rank& rank : alone.problem.ranks) CHECK(rank.tail == Duration{0});
     for (const Rank& rank : two.problem.ranks) CHECK(rank.tail > Duration{0});
     CHECK(two.optimizer < alone.optimizer);
 }
 
 TEST_CASE("tied embeddings are summed over the first and last rank, and held by both") {
-    Setup setup;
-    const auto untied = build_step(setup.input());
+    Small setup;
+    const auto untied = require_step(build_step(setup.input()));
     setup.model.modules[1].architecture.tied_embeddings = true;
-    const auto tied = build_step(setup.input());
+    const auto tied = require_step(build_step(setup.input()));
     CHECK(tied.problem.ranks.front().tail > Duration{0});
     CHECK(tied.problem.ranks.back().tail > Duration{0});
     CHECK(tied.memory.back().weights == untied.memory.back().weights);
 }
 
+TEST_CASE("utilization is of all GPUs' dense peak over the whole step") {
+    const Small setup;
+    const double peak = workloads::device(setup.cluster.device).bf16_flops;
+    const Layout layout{.tp = 2, .pp = 2, .dp = 1};
+    const double flops = 4 * peak / 2;  // what four GPUs do in half a second
+    CHECK(model_flops_utilization(flops, setup.cluster, layout, std::chrono::seconds(1)) == doctest::Approx(0.5));
+}
+
 TEST_CASE("a model that does not fit names the rank and what is short") {
-    Setup setup;
+    Small setup;
     setup.model.modules[1].architecture = testing::small_network(workloads::ModuleKind::language_model, 80, 16384);
-    try {
-        static_cast<void>(build_step(setup.input()));
-        FAIL("it was built");
-    } catch (const Error& error) {
-        CHECK(error.kind() == ErrorKind::limit);
-        CHECK(std::string(error.what()).find("rank 0: weights, gradients, optimizer state and buffers need") == 0);
-        CHECK(std::string(error.what()).find("GiB short") != std::string::npos);
-    }
+    const auto built = build_step(setup.input());
+    CHECK_FALSE(built.step);
+    REQUIRE(built.shortage);
+    CHECK(built.shortage->rank == RankId{0});
+    CHECK(built.shortage->held.total() - built.shortage->usable == built.shortage->short_by());
+    const auto text = built.shortage->text();
+    CHECK(text.find("rank 0: weights, gradients, optimizer state and buffers need") == 0);
+    CHECK(text.find("GiB short") != std::string::npos);
+    CHECK_THROWS_WITH_AS(static_cast<void>(require_step(built)), text.c_str(), Error);
+}
+
+TEST_CASE("a task that does not fit on top of its rank's static memory is a shortage too, and is named") {
+    const Small setup;
+    auto input = setup.input();
+    const auto step = require_step(build_step(input));
+    input.capacity = Bytes{1};
+    for (const StaticMemory& rank : step.memory) input.capacity = std::max(*input.capacity, rank.total() + Bytes{1});
+    const auto built = build_step(input);
+    REQUIRE(built.shortage);
+    CHECK(built.shortage->passes > Bytes{});
+    const auto place = fmt::format("does not fit rank {} even alone", index(built.shortage->rank));
+    CHECK(built.shortage->text().find(place) != std::string::npos);
 }
 
 TEST_CASE("a layout must use the cluster's GPUs and divide the model") {
-    const Setup setup;
+    const Small setup;
     CHECK_THROWS_WITH_AS(check({.tp = 2, .pp = 4, .dp = 1}, setup.cluster, setup.model),
                          "--tp 2 * --pp 4 * --dp 1 = 8 GPUs, the cluster 'h100-sxm' has 4", Error);
     CHECK_THROWS_WITH_AS(
@@ -231,7 +253,7 @@ TEST_CASE("a layout must use the cluster's GPUs and divide the model") {
 
 TEST_CASE("a language model sends a generator's unit the tokens that condition it, and every stage sends them on") {
     using namespace workloads;
-    Setup setup;
+    Small setup;
     auto dit = testing::small_network(ModuleKind::diffusion_transformer, 4, 1024);
     dit.cross_attention_dim = 512;
     const auto llm = testing::small_network(ModuleKind::language_model, 2, 2048);
@@ -239,15 +261,12 @@ TEST_CASE("a language model sends a generator's unit the tokens that condition i
                            {"dit", dit, PassUnit::items, {Modality::video}, true}};
     setup.model.edges = {{.from = 0, .to = 1, .projector_in = 2048, .projector_out = 512}};
     StepInput input;
-    input.model = &setup.model;
-    input.cluster = &setup.cluster;
-    input.costs = &setup.costs;
-    input.layout = setup.layout;
+    input.setup = &setup;
     input.chains = {{"llm", {{RankId{0}, {{0, 0, 2}}}}}, {"dit", {{RankId{0}, {{1, 0, 2}}}, {RankId{1}, {{1, 2, 2}}}}}};
     // Samples of 600 and 424 tokens; a clip of 2048 positions for the first.
     input.units = {{{{{{{600, 424}}, {}}, {}}}, {{{{}, {{2048}, {600}}}, {0}}}}};
 
-    const auto step = build_step(input);
+    const auto step = require_step(build_step(input));
 
     std::size_t into = 0, inside = 0;
     for (const Transfer& transfer : step.transfers) {

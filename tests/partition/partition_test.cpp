@@ -3,6 +3,7 @@
 #include "partition/cut.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/random.hpp"
+#include "pipeweaver/emulator/layer_costs.hpp"
 #include "tests/support/small_workload.hpp"
 
 #include <doctest/doctest.h>
@@ -40,9 +41,7 @@ std::int64_t best_cut(const std::vector<std::int64_t>& weights, std::size_t from
     return best;
 }
 
-testing::SmallWorkload on_four_ranks() {
-    return {.layout = {.tp = 1, .pp = 4, .dp = 1}, .microbatches = testing::small_batch({7, 0, 3, 12})};
-}
+testing::SmallWorkload on_four_ranks() { return testing::SmallWorkload({.tp = 1, .pp = 4, .dp = 1}, {7, 0, 3, 12}); }
 
 // Every layer of every module once, in order.
 void check_covers(const Partition& partition, const workloads::Model& model) {
@@ -75,7 +74,7 @@ TEST_CASE("a row is cut as evenly as can be, which trying every cut confirms") {
 
 TEST_CASE("dip gives each module its own chain over all ranks, uneven counts to the earlier chunks") {
     const auto setup = on_four_ranks();
-    const auto partition = dip(setup.workload());
+    const auto partition = setup.cut("dip");
     REQUIRE(partition.chains.size() == 2);
     check_covers(partition, setup.model);
     const auto& vit = partition.chains[0].stages;
@@ -86,8 +85,8 @@ TEST_CASE("dip gives each module its own chain over all ranks, uneven counts to 
 
 TEST_CASE("dip's sub-microbatch is the smallest with 95 % of the best efficiency") {
     const auto setup = on_four_ranks();
-    const auto partition = dip(setup.workload());
-    emulator::LayerCosts costs(setup.model, setup.cluster, {.tp = 1, .pp = 4, .dp = 1}, setup.costs);
+    const auto partition = setup.cut("dip");
+    emulator::LayerCosts costs(setup);
     const auto efficiency = [&](std::int64_t images) {
         const emulator::PassShape shape{std::vector<std::int64_t>(static_cast<std::size_t>(images), 256)};
         const auto time = costs.layer(0, 0, shape, emulator::PassKind::forward).total() +
@@ -104,18 +103,18 @@ TEST_CASE("dip's sub-microbatch is the smallest with 95 % of the best efficiency
 TEST_CASE("megatron cuts one chain of all layers, a stage may hold the end of one module and the start of the next") {
     const auto setup = on_four_ranks();
     for (const std::int64_t chunks : {1, 2, 3}) {
-        const auto partition = megatron(setup.workload(), chunks);
+        const auto partition = setup.cut("megatron", chunks);
         REQUIRE(partition.chains.size() == 1);
         CHECK(static_cast<std::int64_t>(partition.chains[0].stages.size()) == 4 * chunks);
         check_covers(partition, setup.model);
     }
-    CHECK_THROWS_WITH_AS(static_cast<void>(megatron(setup.workload(), 4)),
-                         "16 stages are more than the model's 14 layers", Error);
+    CHECK_THROWS_WITH_AS(static_cast<void>(setup.cut("megatron", 4)), "16 stages are more than the model's 14 layers",
+                         Error);
 }
 
 TEST_CASE("units slice a microbatch's items evenly and in order, each item once") {
     const auto setup = on_four_ranks();
-    auto partition = dip(setup.workload());
+    auto partition = setup.cut("dip");
     partition.unit_items[0] = 5;
     const auto all = units(partition, setup.model, setup.microbatches);
     const auto sizes = [&](std::size_t mb) {
@@ -137,7 +136,7 @@ TEST_CASE("units slice a microbatch's items evenly and in order, each item once"
 
 TEST_CASE("one chain keeps dip's stages in a row, and passes whole microbatches") {
     const auto setup = on_four_ranks();
-    const auto partition = dip(setup.workload());
+    const auto partition = setup.cut("dip");
     const auto row = in_one_chain(partition);
     check_covers(row, setup.model);
     CHECK(row.chains[0].stages.size() == partition.chains[0].stages.size() + partition.chains[1].stages.size());
@@ -171,7 +170,8 @@ TEST_CASE("a generator's items read the tokens of their own sample") {
                      {"dit", dit, PassUnit::items, {Modality::video}, true}};
     model.edges = {{0, 1}};
     const Item clip{.modality = Modality::video, .patches = 1344, .seconds = 1, .target = true};
-    const std::vector<Sample> samples{{"a", 100, 100, {clip, clip}}, {"b", 300, 300, {}}, {"c", 0, 0, {clip}}};
+    const std::vector<workloads::Sample> samples{
+        {"a", 100, 100, {clip, clip}}, {"b", 300, 300, {}}, {"c", 0, 0, {clip}}};
 
     const auto microbatches = pack(samples, model);
     REQUIRE(microbatches.size() == 1);

@@ -1,7 +1,7 @@
 #include "pipeweaver/partition/replicas.hpp"
 
 #include "pipeweaver/base/random.hpp"
-#include "tests/support/small_model.hpp"
+#include "tests/support/small_workload.hpp"
 
 #include <doctest/doctest.h>
 
@@ -123,19 +123,15 @@ TEST_CASE("thousands of microbatches of skewed costs are balanced to a thousandt
 }
 
 TEST_CASE("a microbatch costs what its passes through a single stage of all layers cost, more with more images") {
-    const auto model = testing::small_model();
-    const auto cluster = testing::small_cluster(4);
-    const auto costs = costdb::CostDatabase::embedded("h100_sxm");
-    const auto batch = testing::small_batch({0, 3, 12});
-    const Workload workload{&model, &cluster, &costs, {.tp = 1, .pp = 4, .dp = 1}, &batch};
-    const auto times = microbatch_costs(workload);
+    const testing::SmallWorkload setup({.tp = 1, .pp = 4, .dp = 1}, {0, 3, 12});
+    const auto times = microbatch_costs(setup, setup.microbatches);
 
     // One rank, one stage: the schedule problem's tasks are the passes.
-    const Workload alone{&model, &cluster, &costs, {.tp = 1, .pp = 1, .dp = 4}, &batch};
-    auto input = step_input(alone, megatron(alone, 1));
+    const testing::SmallWorkload alone({.tp = 1, .pp = 1, .dp = 4}, {0, 3, 12});
+    auto input = alone.input(alone.cut("megatron"));
     input.modes = {emulator::Recompute::none};
-    std::vector<Duration> sums(batch.size());
-    for (const auto& task : emulator::build_step(input).problem.tasks)
+    std::vector<Duration> sums(alone.microbatches.size());
+    for (const auto& task : emulator::require_step(build_step(input)).problem.tasks)
         sums[static_cast<std::size_t>(*task.microbatch)] += task.duration;
     CHECK(times == sums);
     CHECK(times[0] < times[1]);

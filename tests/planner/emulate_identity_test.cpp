@@ -2,15 +2,19 @@
 // kernel.
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/emulator/emulation.hpp"
+#include "pipeweaver/emulator/layer_store.hpp"
 #include "pipeweaver/emulator/split.hpp"
-#include "pipeweaver/partition/partition.hpp"
+#include "pipeweaver/emulator/what_if.hpp"
+#include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/search/policies.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
+#include "tests/support/small_workload.hpp"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -52,10 +56,13 @@ struct Setting {
         : model(workloads::model(name)),
           microbatches(workloads::pack(workloads::parse_batch("batch", samples_for(model, samples), model), model)) {}
 
-    StepInput input(const Layout& layout, const costdb::CostDatabase& costs, std::int64_t chunks = 1) {
-        cluster = workloads::find_cluster("h100-sxm:" + std::to_string(layout.gpus()));
-        const partition::Workload workload{&model, &cluster, &costs, layout, &microbatches};
-        auto result = partition::step_input(workload, partition::megatron(workload, chunks));
+    // Points to a setup that the next call replaces.
+    StepInput input(const Layout& layout, std::int64_t chunks = 1, const Training& training = {},
+                    const WhatIf& what_if = {}) {
+        const auto cluster = workloads::find_cluster("h100-sxm:" + std::to_string(layout.gpus()));
+        setup = Setup{model, cluster, layout, testing::small_costs(), training, what_if};
+        const auto partition = partition::partitioner("megatron").make(*setup, microbatches, chunks);
+        auto result = partition::step_input(*setup, partition, partition::units(partition, model, microbatches));
         result.name = model.name;
         result.capacity = Bytes{std::int64_t{1} << 50};
         return result;
@@ -63,7 +70,7 @@ struct Setting {
 
     workloads::Model model;
     std::vector<workloads::Microbatch> microbatches;
-    workloads::Cluster cluster;
+    std::optional<Setup> setup;
 };
 
 void check_identity(const StepInput& input, const StepProblem& step, const Schedule& schedule) {
@@ -87,12 +94,12 @@ void check_identity(const StepInput& input, const StepProblem& step, const Sched
     for (const RankMemory& rank : by_blocks.memory)
         CHECK(rank.peak == rank.fixed.total() + rank.activations + rank.transient);
     const auto replay = schedule::replay(step.problem, schedule);
-    if (input.training.bucket == Bytes{}) CHECK(by_blocks.makespan == replay.makespan);
+    if (input.setup->training.bucket == Bytes{}) CHECK(by_blocks.makespan == replay.makespan);
     for (std::size_t r = 0; r < by_blocks.memory.size(); ++r) CHECK(by_blocks.memory[r].peak == replay.peak[r]);
 }
 
 void check_identity(const StepInput& input, const std::string& policy = "1f1b") {
-    const auto step = build_step(input);
+    const auto step = require_step(build_step(input));
     const auto applied = search::apply_policy(policy, Replayer(step.problem));
     REQUIRE_MESSAGE(applied.schedule, applied.why_not);
     check_identity(input, step, *applied.schedule);
@@ -101,7 +108,6 @@ void check_identity(const StepInput& input, const std::string& policy = "1f1b") 
 }  // namespace
 
 TEST_CASE("every model of the catalogue takes the same time and memory by blocks and kernel by kernel") {
-    const auto costs = costdb::CostDatabase::embedded("h100_sxm");
     const std::vector<Layout> layouts{{.tp = 1, .pp = 2, .dp = 1}, {.tp = 4, .pp = 4, .dp = 2},
                                       {.tp = 8, .pp = 3, .dp = 4}, {.tp = 2, .pp = 1, .dp = 8},
                                       {.tp = 2, .pp = 2, .dp = 2}, {.tp = 1, .pp = 4, .dp = 2},
@@ -116,19 +122,18 @@ TEST_CASE("every model of the catalogue takes the same time and memory by blocks
         for (const Layout& layout : layouts) {
             if (tried == 4 || conflict(layout, setting.model)) continue;
             CAPTURE(layout.tp);
-            check_identity(setting.input(layout, costs));
+            check_identity(setting.input(layout));
             ++tried;
         }
         CHECK(tried >= 3);
         for (const Layout& layout : spread)
-            if (!conflict(layout, setting.model)) check_identity(setting.input(layout, costs));
+            if (!conflict(layout, setting.model)) check_identity(setting.input(layout));
         ++models;
     }
     CHECK(models == workloads::model_names().size());
 }
 
 TEST_CASE("reuse changes nothing under any way to train, cut or schedule") {
-    const auto costs = costdb::CostDatabase::embedded("h100_sxm");
     const Layout layout{.tp = 4, .pp = 2, .dp = 4};
     for (const std::string name : {"dip-vlm-s", "dip-t2v-s"}) {
         CAPTURE(name);
@@ -140,22 +145,19 @@ TEST_CASE("reuse changes nothing under any way to train, cut or schedule") {
             for (const Recompute recompute :
                  {Recompute::none, Recompute::half, Recompute::full, Recompute::selective, Recompute::offload}) {
                 CAPTURE(training.zero);
-                auto input = setting.input(layout, costs);
-                input.training = training;
+                auto input = setting.input(layout, 1, training);
                 input.modes = {recompute};
                 check_identity(input);
             }
-        check_identity(setting.input(layout, costs, 2), "interleaved");
+        check_identity(setting.input(layout, 2), "interleaved");
         const WhatIf what_if{.devices = {{.rank = 1, .replica = {}, .factor = 1.3}},
                              .links = {{"tensor", 2.0}, {"pipeline", 3.0}, {"data", 0.5}},
                              .operators = {{"attention", 0.7}},
                              .modules = {}};
-        auto changed = setting.input(layout, costs);
-        changed.what_if = &what_if;
-        check_identity(changed);
-        const auto split_input = setting.input(layout, costs);
-        const auto whole = build_step(split_input);
-        const auto split = split_backwards(whole, splittable(whole));
+        check_identity(setting.input(layout, 1, {}, what_if));
+        const auto split_input = setting.input(layout);
+        const auto whole = require_step(build_step(split_input));
+        const auto split = require_step(split_backwards(whole, splittable(whole)));
         const auto applied = search::apply_policy("zb-h1", Replayer(split.problem));
         REQUIRE(applied.schedule);
         check_identity(split_input, split, *applied.schedule);

@@ -3,7 +3,7 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/emulator/layout.hpp"
 #include "pipeweaver/planner/plan.hpp"
-#include "tests/support/small_model.hpp"
+#include "tests/support/small_request.hpp"
 
 #include <doctest/doctest.h>
 
@@ -15,19 +15,26 @@ using namespace pipeweaver::planner;
 
 namespace {
 
-struct Setup {
-    workloads::Model model = testing::small_model();  // 6 and 8 layers, 8 and 16 heads
-    workloads::Cluster cluster = testing::small_cluster(8);
-    costdb::CostDatabase costs = costdb::CostDatabase::embedded("h100_sxm");
+// Modules of 6 and 8 layers with 8 and 16 heads, on 8 GPUs.
+struct Small : testing::SmallWorkload {
+    Small() : SmallWorkload({.tp = 2, .pp = 4, .dp = 1}, {5, 0, 2, 9, 1, 4, 0, 7}) {}
     LayoutRequest request() const {
         LayoutRequest request;
-        request.model = &model;
-        request.cluster = &cluster;
-        request.microbatches = testing::small_batch({5, 0, 2, 9, 1, 4, 0, 7});
+        request.setup = this;
+        request.microbatches = microbatches;
         return request;
     }
     LayoutChoice choose(const LayoutRequest& request, const Executor& execute = in_order) const {
-        return choose_layout(request, costs, execute);
+        return choose_layout(request, execute);
+    }
+    // What the policies make of the batch in that layout: no round of a search.
+    Plan plan(const emulator::Layout& in, const std::vector<workloads::Microbatch>& batch) const {
+        Request whole;
+        whole.setup = std::make_shared<emulator::Setup>(with_layout(*this, in));
+        whole.microbatches = batch;
+        whole.samples.resize(batch.size());
+        whole.max_rounds = 0;
+        return testing::planned(whole);
     }
 };
 
@@ -37,7 +44,7 @@ std::size_t refused(const LayoutChoice& choice, std::string_view why) {
     return 0;
 }
 
-std::string error_of(const Setup& setup, const LayoutRequest& request) {
+std::string error_of(const Small& setup, const LayoutRequest& request) {
     try {
         static_cast<void>(setup.choose(request));
     } catch (const Error& error) {
@@ -54,7 +61,7 @@ auto as_tuple(const LayoutTried& one) {
 }  // namespace
 
 TEST_CASE("every layout of the GPUs is tried or refused with its reason, the fastest first") {
-    const Setup setup;
+    const Small setup;
     const auto choice = setup.choose(setup.request());
     // tp * pp divides 8 in ten ways; one of them has 8 ranks, more than the ViT's 6 layers.
     CHECK(choice.tried.size() == 9);
@@ -72,7 +79,7 @@ TEST_CASE("every layout of the GPUs is tried or refused with its reason, the fas
 }
 
 TEST_CASE("a layout's time is that of the plan's own baseline on it, with what follows all ranks") {
-    const Setup setup;
+    const Small setup;
     for (const std::int64_t dp : {1, 2, 4}) {
         auto request = setup.request();
         request.microbatches = testing::small_batch({5, 0, 2, 9, 1, 4, 0});  // which replicas cannot share evenly
@@ -82,25 +89,19 @@ TEST_CASE("a layout's time is that of the plan's own baseline on it, with what f
         REQUIRE(choice.tried.size() == 1);
         const auto& tried = choice.tried.front();
 
-        Request whole;
-        whole.model = setup.model;
-        whole.cluster = setup.cluster;
-        whole.layout = tried.layout;
-        whole.microbatches = request.microbatches;
-        whole.samples.resize(7);
-        whole.max_rounds = 0;
-        const auto plan = make_plan(whole, setup.costs, in_order, [](double) { return search::KeepGoing{}; });
-        const auto same = std::find_if(plan.baselines.begin(), plan.baselines.end(), [&](const Baseline& baseline) {
-            return baseline.partition == tried.partition && baseline.policy == tried.policy &&
-                   (baseline.chunks_per_rank == 1 || baseline.partition == "dip");
-        });
-        REQUIRE(same != plan.baselines.end());
+        const auto plan = setup.plan(tried.layout, request.microbatches);
+        const auto same =
+            std::find_if(plan.baselines.all.begin(), plan.baselines.all.end(), [&](const Baseline& baseline) {
+                return baseline.partition == tried.partition && baseline.policy == tried.policy &&
+                       (baseline.chunks_per_rank == 1 || baseline.partition == "dip");
+            });
+        REQUIRE(same != plan.baselines.all.end());
         CHECK(tried.step == same->step);
     }
 }
 
 TEST_CASE("every layout that is said to fit plans, where memory refuses others") {
-    Setup setup;
+    Small setup;
     setup.model.modules[1].architecture =
         testing::small_network(workloads::ModuleKind::language_model, 16, 8192);  // 18 B parameters
     setup.model.edges[0].projector_out = 8192;
@@ -110,20 +111,13 @@ TEST_CASE("every layout that is said to fit plans, where memory refuses others")
     for (const auto& tried : choice.tried) {
         CAPTURE(tried.layout.tp);
         CAPTURE(tried.layout.pp);
-        Request whole;
-        whole.model = setup.model;
-        whole.cluster = setup.cluster;
-        whole.layout = tried.layout;
-        whole.microbatches = setup.request().microbatches;
-        whole.samples.resize(8);
-        whole.max_rounds = 0;
-        const auto plan = make_plan(whole, setup.costs, in_order, [](double) { return search::KeepGoing{}; });
+        const auto plan = setup.plan(tried.layout, setup.microbatches);
         CHECK(plan.step <= tried.step + tried.step / 10);
     }
 }
 
 TEST_CASE("what is fixed stays, and what is fixed wrongly is refused") {
-    const Setup setup;
+    const Small setup;
     auto request = setup.request();
     request.pp = 2;
     for (const auto& one : setup.choose(request).tried) CHECK(one.layout.pp == 2);
@@ -141,7 +135,7 @@ TEST_CASE("what is fixed stays, and what is fixed wrongly is refused") {
 }
 
 TEST_CASE("tensor parallelism stays inside a node and divides the heads") {
-    Setup setup;
+    Small setup;
     setup.cluster.gpus = 12;
     setup.cluster.gpus_per_node = 6;
     // tp 4 and 12 do not divide a node of 6, tp 3 and 6 not the 8 heads: 2 + 1 and 3 + 2 layouts.
@@ -152,7 +146,7 @@ TEST_CASE("tensor parallelism stays inside a node and divides the heads") {
 }
 
 TEST_CASE("a batch that replicas share needs a microbatch for each of them; drawn ones do not") {
-    const Setup setup;
+    const Small setup;
     auto request = setup.request();
     request.microbatches = testing::small_batch({3, 1});
     const auto shared = setup.choose(request);
@@ -166,7 +160,7 @@ TEST_CASE("a batch that replicas share needs a microbatch for each of them; draw
 }
 
 TEST_CASE("the choice does not depend on who tried the layouts, or when") {
-    const Setup setup;
+    const Small setup;
     const auto backwards = [](std::size_t count, const std::function<void(std::size_t)>& job) {
         for (std::size_t i = count; i-- > 0;) job(i);
     };
@@ -180,7 +174,7 @@ TEST_CASE("the choice does not depend on who tried the layouts, or when") {
 }
 
 TEST_CASE("a model too large for the GPUs names the closest layout, its rank, what is short, and GPUs that fit it") {
-    Setup setup;
+    Small setup;
     setup.model.modules[1].architecture =
         testing::small_network(workloads::ModuleKind::language_model, 48, 8192);  // 52 B parameters
     setup.model.edges[0].projector_out = 8192;
@@ -198,7 +192,7 @@ TEST_CASE("a model too large for the GPUs names the closest layout, its rank, wh
 }
 
 TEST_CASE("where only the fixed numbers do not fit, a layout on the same GPUs is named") {
-    Setup setup;
+    Small setup;
     setup.model.modules[1].architecture =
         testing::small_network(workloads::ModuleKind::language_model, 24, 8192);  // 26 B parameters
     setup.model.edges[0].projector_out = 8192;
@@ -213,7 +207,7 @@ TEST_CASE("where only the fixed numbers do not fit, a layout on the same GPUs is
 }
 
 TEST_CASE("what is short is the weights' 6 bytes a parameter, 12 over the replicas, and one microbatch's activations") {
-    Setup setup;
+    Small setup;
     setup.cluster.gpus = 1;
     setup.model.modules[1].architecture = testing::small_network(workloads::ModuleKind::language_model, 24, 8192);
     setup.model.edges[0].projector_out = 8192;

@@ -17,8 +17,10 @@ namespace {
 /// Two ranks of one GPU each; the text of every microbatch is one sequence, and items of equal length.
 Request alone() {
     auto request = small_request(1, {2, 2, 2, 2});
-    request.cluster = small_cluster(2);
-    request.layout = {.tp = 1, .pp = 2, .dp = 1};
+    change_setup(request, [](emulator::Setup& setup) {
+        setup.cluster = small_cluster(2);
+        setup.layout = {.tp = 1, .pp = 2, .dp = 1};
+    });
     return request;
 }
 
@@ -53,7 +55,7 @@ TEST_CASE("a step asks for each operator once, as often as it runs") {
     auto request = alone();
     request.partition = "megatron";
 
-    const auto all = needs(request, costdb::CostDatabase::embedded("h100_sxm"));
+    const auto all = needs(request);
 
     // 4 microbatches of 1024 + 2 * 64 tokens pass 8 layers; two images of 256 patches pass 6.
     const costdb::Gemm down{.m = 1152, .n = 2048, .k = 8192};
@@ -81,20 +83,21 @@ TEST_CASE("a step asks for each operator once, as often as it runs") {
 TEST_CASE("a plan whose needs were all measured rests on measurements alone") {
     auto request = alone();
     request.partition = "megatron";  // cut by parameters: the costs do not move it
-    const auto costs = measured(needs(request, costdb::CostDatabase::embedded("h100_sxm")));
+    const auto costs = std::make_shared<const costdb::CostDatabase>(measured(needs(request)));
+    change_setup(request, [&](emulator::Setup& setup) { setup.costs = costs; });
 
-    const auto plan = make_plan(request, costs, in_order, [](double) { return search::KeepGoing{}; });
+    const auto plan = planned(request);
 
-    for (const Need& need : needs(request, costs))
+    for (const Need& need : needs(request))
         CHECK((need.question.index() == 3 || need.cost.basis == costdb::Basis::exact));
     CHECK(plan.shares.of(costdb::Basis::exact) == doctest::Approx(1));
 }
 
 TEST_CASE("needs are tables that an import takes once the latency is filled in") {
     auto request = alone();
-    request.layout = {.tp = 2, .pp = 1, .dp = 1};
+    change_setup(request, [](emulator::Setup& setup) { setup.layout = {.tp = 2, .pp = 1, .dp = 1}; });
 
-    const auto files = emit::needs_files(needs(request, costdb::CostDatabase::embedded("h100_sxm")), "n");
+    const auto files = emit::needs_files(needs(request), "n");
 
     std::map<std::string, std::string> tables;
     for (const auto& file : files) tables[file.path.filename().string()] = file.content;

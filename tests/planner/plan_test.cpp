@@ -13,14 +13,10 @@
 
 using namespace pipeweaver;
 using namespace pipeweaver::planner;
-using pipeweaver::testing::small_request;
+using testing::planned;
+using testing::small_request;
 
 namespace {
-
-Plan planned(const Request& request, const Executor& execute = in_order) {
-    return make_plan(request, costdb::CostDatabase::embedded(request.cluster.device), execute,
-                     [](double) { return search::KeepGoing{}; });
-}
 
 std::map<std::string, std::string> files_of(const Request& request, const Plan& plan) {
     std::map<std::string, std::string> files;
@@ -44,8 +40,8 @@ TEST_CASE("every schedule of a plan passes the independent verifier, and beats o
         check_verified(files, "plan/replica-000");
         if (dp == 2) check_verified(files, "plan/replica-001");
         check_verified(files, "plan/torch");
-        REQUIRE(plan.baselines.size() > 4);
-        for (const auto& baseline : plan.baselines) {
+        REQUIRE(plan.baselines.all.size() > 4);
+        for (const auto& baseline : plan.baselines.all) {
             CHECK(plan.makespan <= baseline.makespan);
             CHECK(baseline.bound <= baseline.makespan);
         }
@@ -90,7 +86,7 @@ TEST_CASE("a robust plan gives up at most a hundredth and never falls behind a b
         CHECK(plan.choice.smallest <= plan.makespan);
         CHECK(static_cast<double>(plan.makespan.count()) <= 1.01 * static_cast<double>(plan.choice.smallest.count()));
         CHECK(plan.choice.other == (plan.choice.over_smallest.wins + plan.choice.over_smallest.losses > 0));
-        for (const auto& baseline : plan.baselines) CHECK(plan.makespan <= baseline.makespan);
+        for (const auto& baseline : plan.baselines.all) CHECK(plan.makespan <= baseline.makespan);
         const auto files = files_of(request, plan);
         check_verified(files, "plan/replica-000");
         check_verified(files, "plan/torch");
@@ -112,7 +108,7 @@ TEST_CASE("replicas share the microbatches, and the slowest decides") {
     CHECK(plan.replicas[0].microbatches == std::vector<std::size_t>{0, 2, 4, 6});
     CHECK(plan.replicas[1].microbatches == std::vector<std::size_t>{1, 3, 5, 7});
     CHECK(plan.makespan == std::max(plan.replicas[0].found.replay.makespan, plan.replicas[1].found.replay.makespan));
-    CHECK(plan.replicas[0].candidate.partition.name == plan.replicas[1].candidate.partition.name);
+    CHECK(plan.replicas[0].cut.partition.name == plan.replicas[1].cut.partition.name);
 }
 
 TEST_CASE("the bound of a step is the largest of its replicas', for the plan and for each baseline") {
@@ -128,8 +124,8 @@ TEST_CASE("the bound of a step is the largest of its replicas', for the plan and
     }
     CHECK(plan.lower_bound == bound);
     CHECK(plan.replicas[plan.slowest].found.replay.makespan == makespan);
-    REQUIRE(!plan.baselines.empty());
-    for (const auto& baseline : plan.baselines) CHECK(baseline.bound == bound);
+    REQUIRE(!plan.baselines.all.empty());
+    for (const auto& baseline : plan.baselines.all) CHECK(baseline.bound == bound);
 }
 
 TEST_CASE("replicas that share by cost are faster than in turn, and every microbatch keeps its loss weight") {
@@ -167,8 +163,8 @@ TEST_CASE("only the partition that was asked for is planned on") {
         auto request = small_request();
         request.partition = name;
         const auto plan = planned(request);
-        CHECK(plan.replicas[0].candidate.partition.name == name);
-        for (const auto& baseline : plan.baselines) CHECK(baseline.partition == name);
+        CHECK(plan.replicas[0].cut.partition.name == name);
+        for (const auto& baseline : plan.baselines.all) CHECK(baseline.partition == name);
     }
 }
 
@@ -183,7 +179,9 @@ TEST_CASE("shares of the busy time sum to one") {
 
 TEST_CASE("a model that fits in no partition is refused with rank and bytes") {
     auto request = small_request();
-    request.model.modules[1].architecture = testing::small_network(workloads::ModuleKind::language_model, 96, 16384);
+    testing::change_setup(request, [](emulator::Setup& setup) {
+        setup.model.modules[1].architecture = testing::small_network(workloads::ModuleKind::language_model, 96, 16384);
+    });
     try {
         static_cast<void>(planned(request));
         FAIL("it was planned");
@@ -197,29 +195,29 @@ TEST_CASE("a batch without any image plans as a language model alone would") {
     auto request = small_request();
     request.microbatches = testing::small_batch({0, 0, 0, 0});
     const auto plan = planned(request);
-    for (const auto& task : plan.replicas[0].candidate.step.problem.tasks)
+    for (const auto& task : plan.replicas[0].cut.step.problem.tasks)
         CHECK(task.module.find("llm") != std::string::npos);
-    CHECK(plan.torch.found.schedule.has_value() != !plan.torch.why_not.empty());
+    CHECK(plan.target("torch-csv").found.schedule.has_value() != !plan.target("torch-csv").why_not.empty());
 }
 
 TEST_CASE("the schedule for PyTorch is never slower than a known one with the same padding") {
     const auto plan = planned(small_request());
-    REQUIRE(plan.torch.found.schedule);
+    REQUIRE(plan.target("torch-csv").found.schedule);
     for (const std::string_view policy : {"1f1b", "interleaved", "gpipe"}) {
         CAPTURE(policy);
-        const auto* best = plan.torch.best(policy);
+        const auto* best = plan.target("torch-csv").best(policy);
         REQUIRE(best != nullptr);
-        CHECK(plan.torch.found.replay.makespan <= best->makespan);
-        for (const auto& one : plan.torch.baselines)
+        CHECK(plan.target("torch-csv").found.replay.makespan <= best->makespan);
+        for (const auto& one : plan.target("torch-csv").baselines)
             if (one.policy == policy) CHECK(best->makespan <= one.makespan);
     }
-    CHECK(plan.torch.best("bigmac") == nullptr);
+    CHECK(plan.target("torch-csv").best("bigmac") == nullptr);
 }
 
 TEST_CASE("a step is a makespan and its own partition's optimizer") {
     const auto plan = planned(small_request());
-    const auto& won = plan.replicas.front().candidate.partition;
-    for (const auto& baseline : plan.baselines) {
+    const auto& won = plan.replicas.front().cut.partition;
+    for (const auto& baseline : plan.baselines.all) {
         CHECK(baseline.step > baseline.makespan);
         if (baseline.partition == won.name && baseline.chunks_per_rank == won.chunks_per_rank)
             CHECK(baseline.step - baseline.makespan == plan.step - plan.makespan);

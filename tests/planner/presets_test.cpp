@@ -3,6 +3,7 @@
 #include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/planner/plan.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
+#include "tests/support/small_request.hpp"
 #include "tests/support/verifier.hpp"
 
 #include <doctest/doctest.h>
@@ -12,25 +13,22 @@
 
 using namespace pipeweaver;
 using namespace pipeweaver::planner;
+using testing::planned;
 
 namespace {
 
 Request preset(const std::string& name, std::int64_t replicas, std::int64_t microbatches) {
     Request request;
-    request.model = workloads::model(name);
-    request.layout = {.tp = request.model.tp, .pp = request.model.pp, .dp = replicas};
-    request.cluster = workloads::find_cluster("h100-sxm:" + std::to_string(request.layout.gpus()));
-    auto drawn = workloads::draw_batch(name.starts_with("dip-vlm") ? "vlm-mix" : "t2v-mix", request.model, 1,
-                                       microbatches * replicas);
+    const auto model = workloads::model(name);
+    const emulator::Layout layout{.tp = model.tp, .pp = model.pp, .dp = replicas};
+    request.setup = std::make_shared<emulator::Setup>(emulator::Setup{
+        model, workloads::find_cluster("h100-sxm:" + std::to_string(layout.gpus())), layout, testing::small_costs()});
+    auto drawn =
+        workloads::draw_batch(name.starts_with("dip-vlm") ? "vlm-mix" : "t2v-mix", model, 1, microbatches * replicas);
     request.samples = std::move(drawn.samples);
     request.microbatches = std::move(drawn.microbatches);
     request.max_rounds = 2;
     return request;
-}
-
-Plan planned(const Request& request) {
-    const auto costs = costdb::CostDatabase::embedded(request.cluster.device);
-    return make_plan(request, costs, in_order, [](double) { return search::KeepGoing{}; });
 }
 
 void check_verified(const Request& request, const Plan& plan) {
@@ -47,14 +45,15 @@ TEST_CASE("the published set-ups plan in their own layouts, with schedules that 
     for (const std::string name : {"dip-vlm-s", "dip-vlm-m", "dip-vlm-l", "dip-t2v-s", "dip-t2v-l"}) {
         CAPTURE(name);
         const auto request = preset(name, 1, 4);
-        CHECK(request.layout.gpus() == request.model.tp * request.model.pp * request.model.dp);
+        const auto& model = request.setup->model;
+        CHECK(request.setup->layout.gpus() == model.tp * model.pp * model.dp);
         const auto plan = planned(request);
         check_verified(request, plan);
         CHECK(plan.lower_bound <= plan.makespan);
-        for (const auto& baseline : plan.baselines) CHECK(plan.makespan <= baseline.makespan);
+        for (const auto& baseline : plan.baselines.all) CHECK(plan.makespan <= baseline.makespan);
         // Every module trains: each has backward passes.
-        const auto& tasks = plan.replicas[0].candidate.step.problem.tasks;
-        for (const auto& module : request.model.modules)
+        const auto& tasks = plan.replicas[0].cut.step.problem.tasks;
+        for (const auto& module : model.modules)
             CHECK(std::any_of(tasks.begin(), tasks.end(), [&](const schedule::Task& task) {
                 const bool backward =
                     task.kind == schedule::TaskKind::backward || task.kind == schedule::TaskKind::input_gradient;

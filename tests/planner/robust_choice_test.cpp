@@ -1,6 +1,6 @@
 #include "pipeweaver/planner/robust_choice.hpp"
 
-#include "planner/selection.hpp"
+#include "planner/choose/selection.hpp"
 
 #include <doctest/doctest.h>
 
@@ -60,17 +60,17 @@ Four nearly_as_long() {
                 {10'000, OperatorClass::attention, 0.3}, exact);
 }
 
-search::Found found_by_search(const Four& four, std::vector<search::Known> near) {
+search::Found found_by_search(const Four& four, std::vector<search::FoundSchedule> near) {
     search::Found found;
     found.schedule = four.t_first;
     found.replay = replay(four.step.problem, four.t_first);
     found.strategy = "annealing";
     found.bound = found.replay.makespan - Duration{1};
-    found.near = std::move(near);
+    found.alternatives = std::move(near);
     return found;
 }
 
-search::Known g_first(const Four& four) {
+search::FoundSchedule g_first(const Four& four) {
     return {four.g_first, replay(four.step.problem, four.g_first).makespan, "groups"};
 }
 
@@ -178,10 +178,10 @@ TEST_CASE("replicas choose where that makes the step faster under wrong costs, a
     const Four sure = nearly_as_long(), longer = four(exact, exact, exact, exact);
     const auto with = [&](const Four& first) {
         Comparison compared(2, std::vector<Compared>(1));
-        compared[0][0].candidate.step = first.step;
+        compared[0][0].known.cut.step = first.step;
         compared[0][0].found =
-            found_by_search(first, &first == &sure ? std::vector{g_first(sure)} : std::vector<search::Known>{});
-        compared[1][0].candidate.step = sure.step;
+            found_by_search(first, &first == &sure ? std::vector{g_first(sure)} : std::vector<search::FoundSchedule>{});
+        compared[1][0].known.cut.step = sure.step;
         compared[1][0].found = found_by_search(sure, {g_first(sure)});
         const auto selected = select(compared, {0}, std::nullopt, choice_rule(true), 1, in_order);
         CHECK(compared[1][0].found.schedule == (selected.choice.other ? sure.g_first : sure.t_first));
@@ -202,7 +202,7 @@ TEST_CASE("replicas choose where that makes the step faster under wrong costs, a
 TEST_CASE("of two partitions with the same makespan the more robust one is taken") {
     const Four problem = equally_long();
     Comparison compared(1, std::vector<Compared>(3));
-    for (Compared& one : compared[0]) one.candidate.step = problem.step;
+    for (Compared& one : compared[0]) one.known.cut.step = problem.step;
     compared[0][0].found = found_by_search(problem, {});
     compared[0][2].found = compared[0][0].found;
     compared[0][2].found.schedule = problem.g_first;

@@ -1,11 +1,11 @@
-#include "planner/split_search.hpp"
+#include "planner/choose/split_search.hpp"
 
 #include "pipeweaver/base/json.hpp"
 #include "pipeweaver/emit/actions.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/emulator/split.hpp"
 #include "pipeweaver/planner/plan.hpp"
-#include "tests/support/small_model.hpp"
+#include "tests/support/small_request.hpp"
 #include "tests/support/two_stages.hpp"
 #include "tests/support/verifier.hpp"
 
@@ -17,31 +17,21 @@
 using namespace pipeweaver;
 using namespace pipeweaver::planner;
 using schedule::Pair;
+using testing::planned;
 
 namespace {
 
 Request request_of(Split split) {
-    Request request;
-    request.model = testing::small_model();
-    request.cluster = testing::small_cluster(8);
-    request.layout = {.tp = 2, .pp = 4, .dp = 1};
-    request.microbatches = testing::small_batch({5, 0, 2, 9, 1, 4});
-    request.samples.resize(request.microbatches.size());
-    request.max_rounds = 5;
+    Request request = testing::small_request(1, {5, 0, 2, 9, 1, 4});
     request.split = split;
     return request;
-}
-
-Plan planned(const Request& request) {
-    return make_plan(request, costdb::CostDatabase::embedded(request.cluster.device), in_order,
-                     [](double) { return search::KeepGoing{}; });
 }
 
 std::ptrdiff_t split_in(const schedule::Problem& problem) {
     return std::count_if(problem.pairs.begin(), problem.pairs.end(), [](const Pair& pair) { return pair.weight; });
 }
 
-const schedule::Problem& problem_of(const Plan& plan) { return plan.replicas.front().candidate.step.problem; }
+const schedule::Problem& problem_of(const Plan& plan) { return plan.replicas.front().cut.step.problem; }
 
 void check_verified(const Request& request, const Plan& plan) {
     std::map<std::string, std::string> files;
@@ -65,7 +55,7 @@ TEST_CASE("a plan splits backwards where it gains by that, and never loses by be
     CHECK(free.lower_bound <= whole.lower_bound);
     check_verified(never, whole);
     check_verified(automatic, free);
-    for (const auto& baseline : free.baselines) CHECK(free.makespan <= baseline.makespan);
+    for (const auto& baseline : free.baselines.all) CHECK(free.makespan <= baseline.makespan);
 }
 
 TEST_CASE("what is left split in a plan is split for a reason") {
@@ -83,29 +73,30 @@ TEST_CASE("what is left split in a plan is split for a reason") {
 TEST_CASE("zb-h1 is a baseline of chains with a stage on each rank, and says elsewhere why not") {
     const auto plan = planned(request_of(Split::automatic));
     std::size_t there = 0;
-    for (const auto& baseline : plan.baselines) {
+    for (const auto& baseline : plan.baselines.all) {
         if (baseline.policy != "zb-h1") continue;
         ++there;
         CHECK(baseline.chunks_per_rank == 1);
-        const auto chain = std::find_if(plan.baselines.begin(), plan.baselines.end(), [&](const Baseline& one) {
+        const auto chain = std::find_if(plan.baselines.all.begin(), plan.baselines.all.end(), [&](const Baseline& one) {
             return one.policy == "1f1b" && one.partition == baseline.partition && one.chunks_per_rank == 1;
         });
-        REQUIRE(chain != plan.baselines.end());
+        REQUIRE(chain != plan.baselines.all.end());
         CHECK(baseline.makespan < chain->makespan);
         CHECK(baseline.bound <= baseline.makespan);
     }
     CHECK(there == 2);  // megatron and balanced
-    for (const auto& refused : plan.not_applicable)
+    for (const auto& refused : plan.baselines.not_applicable)
         if (refused.policy == "zb-v") CHECK(refused.why.find("split") == std::string::npos);
-    for (const auto& refused : planned(request_of(Split::never)).not_applicable)
+    const auto whole = planned(request_of(Split::never));
+    for (const auto& refused : whole.baselines.not_applicable)
         if (refused.policy == "zb-h1") CHECK(refused.why == "no backward is split into I and W");
 }
 
 TEST_CASE("action lists have every I before its W, and no recomputation in W") {
     const auto plan = planned(request_of(Split::automatic));
     const auto& replica = plan.replicas.front();
-    const auto text = emit::actions(replica.candidate.step, *replica.found.schedule, replica.found.replay,
-                                    emulator::StepInput{}.modes, {});
+    const auto text = to_json(emit::derive_actions(replica.cut.step, *replica.found.schedule, replica.found.replay,
+                                                   emulator::StepInput{}.modes, {}));
     const auto document = JsonDocument("actions", text);
     std::ptrdiff_t inputs = 0, weights = 0;
     for (const auto& rank : document.root().at("actions").elements()) {
@@ -131,7 +122,7 @@ TEST_CASE("action lists have every I before its W, and no recomputation in W") {
 
 namespace {
 
-// The two stages with 10 bytes on rank 1: a forward holds 2, a backward takes 1 more in passing, I takes `transient`.
+// The two stages with 10 bytes on rank 1: a forward holds 2, a backward takes 1 more while it runs, I takes `transient`.
 emulator::StepProblem tight(std::int64_t transient) {
     auto step = testing::two_stages();
     step.problem.ranks[1].capacity = Bytes{10};
@@ -149,10 +140,10 @@ emulator::StepProblem tight(std::int64_t transient) {
 }
 
 Searched searched(const emulator::StepProblem& step, Split split) {
-    Known known;
+    Searchable known;
     known.whole = &step;
     known.split = split_step(step);
-    known.bound = bound_of_every_choice(step);
+    if (known.split) known.bound = bound_of_every_choice(step, *known.split);
     search::Options options;
     options.max_rounds = 3;
     return search_split(known, split, options, in_order, {});
@@ -161,7 +152,7 @@ Searched searched(const emulator::StepProblem& step, Split split) {
 }  // namespace
 
 TEST_CASE("backwards stay whole where an input gradient does not fit") {
-    // Whole: 9; split: 7 (worked out in emulator/split_test.cpp).
+    // Whole: 9; split: 7 (worked out in tests/emulator/split_test.cpp).
     const auto fits = searched(tight(3), Split::automatic);
     CHECK(fits.split);
     CHECK(fits.found.replay.makespan == Duration{7});
@@ -184,5 +175,5 @@ TEST_CASE("the bound of every choice is no more than any choice's makespan, and 
     const auto found = searched(step, Split::always).found;
     CHECK(found.bound == Duration{7});
     CHECK(found.stop_reason == schedule::StopReason::optimal);
-    CHECK(bound_of_every_choice(step).value <= found.bound);
+    CHECK(bound_of_every_choice(step, split_step(step).value()).value <= found.bound);
 }

@@ -134,5 +134,5 @@ def test_the_shared_tables_keep_their_bars(pipeweaver, shared, tmp_path):
                 if source["source"].startswith(name) and kind["experts"] == experts:
                     assert kind["step_time"]["mape_percent"] <= bar
     picture = tmp_path / "runs.svg"
-    subprocess.run([sys.executable, ROOT / "docs" / "draw_validate.py", picture, f"published={out}"], check=True)
+    subprocess.run([sys.executable, ROOT / "tools" / "draw_validate.py", picture, f"published={out}"], check=True)
     assert picture.read_text().count("<circle") > 80

@@ -46,6 +46,7 @@ TEST_CASE("a schedule that does not fit is an answer, and names the task and the
     CHECK(result.outcome == Outcome::out_of_memory);
     CHECK(result.stuck_at == backward1);
     CHECK(result.short_by == 1_B);
+    CHECK(why_it_fails(problem, result) == "rank 1: task 2 'B1' does not fit: 1 B short");
     CHECK(result.peak == std::vector{15_B, 15_B});
 }
 
@@ -58,6 +59,7 @@ TEST_CASE("an order against the edges is a deadlock") {
 
     CHECK(result.outcome == Outcome::deadlock);
     CHECK(result.stuck_at == backward0);
+    CHECK(why_it_fails(problem, result) == "deadlock: rank 0: task 3 'B0' waits for ever under this order");
 }
 
 TEST_CASE("giving back what was never taken is an underflow") {
@@ -66,6 +68,27 @@ TEST_CASE("giving back what was never taken is an underflow") {
     CHECK(result.outcome == Outcome::underflow);
     CHECK(result.stuck_at == backward0);
     CHECK(result.short_by == 8_B);
+    CHECK(why_it_fails(two_rank_problem(), result) == "rank 0: task 3 'B0' gives back 8 bytes more than were taken");
+}
+
+TEST_CASE("a problem's fingerprint is the SHA-256 of its own file, read again") {
+    auto problem = two_rank_problem();
+    problem.name = "t\"wo\" \xc3\xa9";
+    problem.stages = {{0, rank0, {{"m", 0, 4}, {"n", {}, {}}}}, {1, rank1, {{"m", 4, 4}}}};
+    problem.tasks[1].microbatch.reset();
+    problem.tasks[2].module.clear();
+    problem.ranks[0].capacity.reset();
+    problem.pairs = {
+        {forward0, backward0, {}, {{10us, 20us, 0us, 8_B, 0_B, 2_B, 0_B}, {11us, 29us, 0us, 1_B, 7_B, 9_B, 0_B}}}};
+    for (const bool split : {false, true}) {
+        if (split) {
+            problem.tasks.push_back({rank0, TaskKind::weight_gradient, 5us, 0_B, 3_B, "W0", 0, 0, 0, "m"});
+            problem.tasks[3].release = 7_B;
+            problem.edges.push_back({backward0, TaskId{4}, 0us});
+            problem.pairs = {{forward0, backward0, TaskId{4}, {{10us, 20us, 5us, 8_B, 0_B, 2_B, 3_B}}}};
+        }
+        CHECK(fingerprint(problem) == parse_problem("two", to_json(problem)).sha256);
+    }
 }
 
 TEST_CASE("a pair's mode replaces times and memory of its tasks") {

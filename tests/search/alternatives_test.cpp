@@ -19,10 +19,10 @@ Problem problem_with_choices(bool modes) {
     return random_problem({.ranks = 3, .microbatches = 7, .stages = 6, .modes = modes, .items = true}, 12);
 }
 
-Options options(std::uint64_t rounds, const NearWanted& near) {
+Options options(std::uint64_t rounds, const AlternativesWanted& wanted) {
     Options made;
     made.max_rounds = rounds;
-    made.near = near;
+    made.alternatives = wanted;
     return made;
 }
 
@@ -33,14 +33,14 @@ TEST_CASE("schedules near to the best differ, fit and are handed over by makespa
         const auto problem = problem_with_choices(modes);
         const Replayer replayer(problem);
         const std::string text = to_json(problem);
-        constexpr NearWanted wanted{6, 0.05};
+        constexpr AlternativesWanted wanted{6, 0.05};
         const auto found = solve(replayer, options(60, wanted), in_order);
         REQUIRE(found.schedule);
-        CHECK(!found.near.empty());
-        CHECK(found.near.size() <= wanted.most);
+        CHECK(!found.alternatives.empty());
+        CHECK(found.alternatives.size() <= wanted.most);
         std::set<std::string> all{signature(*found.schedule, Duration{0})};
         Duration last = found.replay.makespan;
-        for (const Known& known : found.near) {
+        for (const FoundSchedule& known : found.alternatives) {
             CHECK(known.makespan >= last);
             last = known.makespan;
             CHECK(static_cast<double>(known.makespan.count()) <=
@@ -64,16 +64,16 @@ TEST_CASE("handing over more schedules changes nothing of the search, and not by
     const Replayer replayer(problem);
     const auto alone = solve(replayer, options(50, {}), in_order);
     const auto expected = solve(replayer, options(50, {10, 0.03}), in_order);
-    CHECK(alone.near.empty());
+    CHECK(alone.alternatives.empty());
     CHECK(alone.schedule == expected.schedule);
     CHECK(alone.evaluations == expected.evaluations);
-    REQUIRE(expected.near.size() > 2);
+    REQUIRE(expected.alternatives.size() > 2);
     for (const int threads : {2, 16}) {
         const auto found = solve(replayer, options(50, {10, 0.03}), on_threads(threads));
-        REQUIRE(found.near.size() == expected.near.size());
-        for (std::size_t i = 0; i < found.near.size(); ++i) {
-            CHECK(found.near[i].schedule == expected.near[i].schedule);
-            CHECK(found.near[i].strategy == expected.near[i].strategy);
+        REQUIRE(found.alternatives.size() == expected.alternatives.size());
+        for (std::size_t i = 0; i < found.alternatives.size(); ++i) {
+            CHECK(found.alternatives[i].schedule == expected.alternatives[i].schedule);
+            CHECK(found.alternatives[i].strategy == expected.alternatives[i].strategy);
         }
     }
 }
@@ -88,8 +88,8 @@ TEST_CASE("near schedules keep a target's rules") {
             asked.rules.fixed_order[1].push_back(TaskId{static_cast<std::uint32_t>(i)});
     const auto found = solve(replayer, asked, in_order);
     REQUIRE(found.schedule);
-    REQUIRE(!found.near.empty());
-    for (const Known& known : found.near) {
+    REQUIRE(!found.alternatives.empty());
+    for (const FoundSchedule& known : found.alternatives) {
         std::vector<TaskId> forwards;
         for (const TaskId task : known.schedule.order[1])
             if (problem.tasks[index(task)].kind == TaskKind::forward) forwards.push_back(task);

@@ -87,7 +87,7 @@ TEST_CASE("whatever a bar rules out, memory refuses when asked") {
         const Replayer replayer(problem);
         const Flat flat(replayer);
         const auto costs = flat.costs(uniform_modes(flat).front());
-        SafeMemory memory(flat), asked(flat);
+        BankersMemory memory(flat), asked(flat);
         if (memory.prepare(costs)) continue;
         static_cast<void>(asked.prepare(costs));
         std::vector<std::uint32_t> missing(flat.tasks());
@@ -113,7 +113,7 @@ TEST_CASE("whatever a bar rules out, memory refuses when asked") {
                 const Want want = memory.want(i);
                 const Bar bar = memory.bar(flat.rank_of[i]);
                 const bool out =
-                    want.acquire > memory.room_left(flat.rank_of[i]) || (want.net >= bar.net && want.rest >= bar.rest);
+                    want.acquire > memory.room_left(flat.rank_of[i]) || (want.net >= bar.net && want.key >= bar.key);
                 if (out) REQUIRE_FALSE(asked.allows(i));
                 ruled_out += out && want.acquire <= memory.room_left(flat.rank_of[i]) ? 1 : 0;
                 left += out ? 0 : 1;
@@ -145,7 +145,7 @@ TEST_CASE("fitting now is not enough: a second microbatch that would starve the 
     }
     const Replayer replayer(problem);
     const Flat flat(replayer);
-    SafeMemory memory(flat);
+    BankersMemory memory(flat);
     REQUIRE_FALSE(memory.prepare(flat.costs({})));
 
     REQUIRE(memory.allows(0));
@@ -166,7 +166,7 @@ TEST_CASE("what cannot fit names the rank and the bytes") {
     const Replayer replayer(problem);
     const Flat flat(replayer);
 
-    const auto shortage = SafeMemory(flat).prepare(flat.costs({}));
+    const auto shortage = BankersMemory(flat).prepare(flat.costs({}));
 
     REQUIRE(shortage);
     CHECK(shortage->text(flat) == "rank 0: 3 B (3 bytes) short to run the tasks connected with task 0 'a' even alone");

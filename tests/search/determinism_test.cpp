@@ -86,7 +86,7 @@ std::vector<std::uint32_t> two_slots(const Problem& problem, const Executor& exe
     Dispatcher dispatcher(flat);
     REQUIRE_FALSE(dispatcher.prepare(flat.costs({})));
     dispatcher.run(Choice::list, flat.place);
-    std::vector<Walk> walks(2, Walk(flat));
+    std::vector<IncrementalSchedule> walks(2, IncrementalSchedule(flat));
     std::vector<Candidate> best(2);
     std::uint64_t counter = 0;
     for (std::size_t s = 0; s < 2; ++s) {

@@ -41,7 +41,7 @@ Problem one_machine(const std::vector<Work>& work) {
     return problem;
 }
 
-// The smallest makespan under windows of heads and rests: those of the best schedule must allow it.
+// The smallest makespan under windows of heads and tails: those of the best schedule must allow it.
 struct Optimum {
     std::int64_t makespan;
     std::vector<std::int64_t> start;
@@ -80,7 +80,7 @@ TEST_CASE("a task that cannot run before two others or between them follows both
         const auto problem = one_machine({{4, 3, 3}, {5, 3, 3}, {3, length, 1}});
         const Replayer replayer(problem);
         const Flat flat(replayer);
-        Tightened windows{flat.head, flat.rest};
+        Tightened windows{flat.head, flat.tail};
         std::uint64_t work = plenty;
 
         REQUIRE(tighten_for(flat, 14, windows, work));
@@ -96,7 +96,7 @@ TEST_CASE("a rank whose tasks do not fit into their windows refutes the limit") 
     const Replayer replayer(problem);
     const Flat flat(replayer);
     for (const std::int64_t limit : {12, 13}) {
-        Tightened windows{flat.head, flat.rest};
+        Tightened windows{flat.head, flat.tail};
         std::uint64_t work = plenty;
         CHECK(tighten_for(flat, limit, windows, work) == (limit == 13));
     }
@@ -131,12 +131,12 @@ TEST_CASE("windows for the optimum hold an optimal schedule, and nothing ends by
 
         for (std::uint32_t i = 0; i < flat.tasks(); ++i) {
             CHECK(windows.head[i] <= best->start[i]);
-            CHECK(best->start[i] + flat.shortest[i] + windows.rest[i] <= best->makespan);
-            if (windows.head[i] > base.head[i] || windows.rest[i] > base.rest[i]) ++raised;
+            CHECK(best->start[i] + flat.shortest[i] + windows.tail[i] <= best->makespan);
+            if (windows.head[i] > base.head[i] || windows.tail[i] > base.tail[i]) ++raised;
         }
         std::int64_t machine = 0;
         for (std::uint32_t i = 0; i < flat.tasks(); ++i)
-            machine = std::max(machine, flat.head[i] + flat.shortest[i] + flat.rest[i]);
+            machine = std::max(machine, flat.head[i] + flat.shortest[i] + flat.tail[i]);
         const std::int64_t bound = edge_finding_bound(flat, base, machine, plenty);
         CHECK(bound <= best->makespan);
         if (bound > machine) ++above;
@@ -155,5 +155,5 @@ TEST_CASE("without work left windows stay valid") {
     std::uint64_t work = 0;
     CHECK(tighten_for(flat, longest_makespan(flat), windows, work));
     CHECK(windows.head == base.head);
-    CHECK(windows.rest == base.rest);
+    CHECK(windows.tail == base.tail);
 }

@@ -24,7 +24,7 @@ struct Proof {
 Proof prove(const Problem& problem, const Executor& execute = in_order, const Rules& rules = {}) {
     const Replayer replayer(problem);
     const Flat flat(replayer, rules);
-    ExactSearch exact(flat, rules, Exact::longest(flat) + 1);
+    ExactSearch exact(flat, rules, longest_makespan(flat) + 1);
     Proof proof;
     while (exact.working() && !exact.proven())
         if (const auto found = exact.round(execute)) {
@@ -174,7 +174,7 @@ TEST_CASE("a schedule of the narrower problem has the rank as it was given") {
             const bool here = index(problem.tasks[index(problem.pairs[p].forward)].rank) == rank;
             CHECK(narrower->problem.pairs[p].modes.size() == (here ? 1 : problem.pairs[p].modes.size()));
         }
-        Exact exact(narrower->flat, Exact::longest(flat) + 1);
+        Exact exact(narrower->flat, longest_makespan(flat) + 1);
         std::optional<Candidate> found;
         while (exact.state() == Exact::State::working)
             if (auto one = exact.round(in_order)) found = std::move(one);
@@ -215,12 +215,12 @@ TEST_CASE("the variants keep a fixed order of tasks too") {
                 rules.fixed_order[index(problem.tasks[i].rank)].push_back(TaskId{i});
         const Replayer replayer(problem);
         const Flat flat(replayer, rules);
-        Exact whole(flat, Exact::longest(flat) + 1);
+        Exact whole(flat, longest_makespan(flat) + 1);
         while (whole.state() == Exact::State::working) (void)whole.round(in_order);
 
         const Proof proof = prove(problem, in_order, rules);
 
-        REQUIRE(proof.schedule.has_value() == (whole.makespan() <= Exact::longest(flat)));
+        REQUIRE(proof.schedule.has_value() == (whole.makespan() <= longest_makespan(flat)));
         if (!proof.schedule) continue;
         CHECK(proof.makespan == whole.makespan());
         CHECK(Replayer(problem).replay(*proof.schedule).makespan.count() == proof.makespan);

@@ -1,6 +1,7 @@
 #include "search/exact/exact.hpp"
 
 #include "pipeweaver/search/bounds.hpp"
+#include "pipeweaver/search/search.hpp"
 #include "tests/search/random_problem.hpp"
 #include "tests/support/shared.hpp"
 
@@ -28,7 +29,7 @@ Proof prove(const Problem& problem, const Executor& execute = in_order, ExactLim
             const Rules& rules = {}) {
     const Replayer replayer(problem);
     const Flat flat(replayer, rules);
-    Exact exact(flat, Exact::longest(flat) + 1, limits);
+    Exact exact(flat, longest_makespan(flat) + 1, limits);
     Proof proof;
     while (exact.state() == Exact::State::working)
         if (const auto found = exact.round(execute)) proof.schedule = as_schedule(flat, found->sequence, found->mode);

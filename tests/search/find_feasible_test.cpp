@@ -124,15 +124,16 @@ TEST_CASE("annealing towards memory keeps what the edges say, and knows when it 
             flat.room[r] /= part;
             smaller.ranks[r].capacity = smaller.ranks[r].base + Bytes{flat.room[r]};
         }
-        Fitting fitting(flat, flat.reading, std::vector<std::uint32_t>(problem.pairs.size(), 0));
+        FeasibleAnnealing annealing(flat, flat.reading, std::vector<std::uint32_t>(problem.pairs.size(), 0));
         Random random(3);
 
-        fitting.run(random, 300'000);
+        annealing.run(random, 300'000);
 
-        const auto outcome = schedule::replay(smaller, as_schedule(flat, fitting.sequence(), fitting.mode())).outcome;
-        CHECK(outcome == (fitting.fits() ? Outcome::completed : Outcome::out_of_memory));
-        steps += fitting.steps();
-        fitted += fitting.fits() ? 1 : 0;
+        const auto outcome =
+            schedule::replay(smaller, as_schedule(flat, annealing.sequence(), annealing.mode())).outcome;
+        CHECK(outcome == (annealing.fits() ? Outcome::completed : Outcome::out_of_memory));
+        steps += annealing.steps();
+        fitted += annealing.fits() ? 1 : 0;
         ++tries;
     }
     CHECK(steps > 10'000);

@@ -51,7 +51,7 @@ Problem long_and_short(std::int64_t capacity) {
     return problem;
 }
 
-// When the tasks start that were placed at once, the long microbatch first; the makespan behind them.
+// When the tasks start that were placed at once, the long microbatch first; the makespan after them.
 std::vector<std::int64_t> starts_and_makespan(std::int64_t capacity) {
     const auto problem = long_and_short(capacity);
     const Replayer replayer(problem);
@@ -95,7 +95,7 @@ TEST_CASE("schedules made of gaps fit, and take no longer than they say") {
         Random random(5, n);
         std::vector<std::int64_t> release;
         for (std::uint32_t i = 0; i < flat.tasks(); ++i)
-            release.push_back(static_cast<std::int64_t>(random.below(1 + static_cast<std::uint64_t>(flat.rest[i]))));
+            release.push_back(static_cast<std::int64_t>(random.below(1 + static_cast<std::uint64_t>(flat.tail[i]))));
         if (!gaps.run(order, release)) continue;
 
         const auto schedule = as_schedule(flat, gaps.sequence(), mode);
@@ -108,7 +108,7 @@ TEST_CASE("schedules made of gaps fit, and take no longer than they say") {
             for (const Arc& arc : flat.before[task]) start = std::max(start, end[arc.task] + arc.lag_ns);
             end[task] = start + costs[task].duration;
             clock[flat.rank_of[task]] = end[task];
-            makespan = std::max(makespan, end[task] + flat.tail[flat.rank_of[task]]);
+            makespan = std::max(makespan, end[task] + flat.rank_tail[flat.rank_of[task]]);
         }
         CHECK(makespan <= gaps.makespan());
         ++built;

@@ -52,8 +52,8 @@ TEST_CASE("a problem that keeps memory at its end is not reversed") {
     const Replayer whole(problem);
     CHECK(returns_all_memory(Flat(whole)));
     problem.tasks.back().release -= Bytes{1};
-    const Replayer rest(problem);
-    CHECK_FALSE(returns_all_memory(Flat(rest)));
+    const Replayer keeping(problem);
+    CHECK_FALSE(returns_all_memory(Flat(keeping)));
 }
 
 TEST_CASE("the group phase never gets worse from round to round, and its schedules run") {
@@ -64,8 +64,8 @@ TEST_CASE("the group phase never gets worse from round to round, and its schedul
         const Replayer replayer(problem);
         const Flat flat(replayer);
         const auto mode = uniform_modes(flat).back();
-        GroupPhase phase(flat, 4);
-        std::uint64_t first = phase.begin(mode, in_order);
+        GroupPhase phase(flat, 4, mode);
+        std::uint64_t first = phase.begin(in_order);
         std::vector<std::int64_t> last(4, INT64_MAX);
         for (int round = 0; round < 5; ++round, first += 4 * 6) {
             phase.round(1, first, 6, in_order);

@@ -1,5 +1,6 @@
 #include "pipeweaver/search/lower_memory.hpp"
 
+#include "pipeweaver/search/search.hpp"
 #include "tests/search/random_problem.hpp"
 
 #include <doctest/doctest.h>

@@ -217,7 +217,7 @@ TEST_CASE("a window of one microbatch runs them one after the other") {
 }
 
 TEST_CASE("looking ahead lets a rank wait for what is urgent") {
-    // Rank 0 may begin A, which takes 10, or wait 2 for B, behind which rank 1 has 20 to do.
+    // Rank 0 may begin A, which takes 10, or wait 2 for B, after which rank 1 has 20 to do.
     Problem problem;
     problem.name = "urgent";
     problem.ranks.resize(2);
@@ -227,7 +227,7 @@ TEST_CASE("looking ahead lets a rank wait for what is urgent") {
     add(0, 10, "A");
     add(1, 2, "before");
     add(0, 5, "B");
-    add(1, 20, "behind");
+    add(1, 20, "after");
     problem.edges = {{TaskId{1}, TaskId{2}, {}}, {TaskId{2}, TaskId{3}, {}}};
     validate(problem);
     const Replayer replayer(problem);

@@ -60,7 +60,7 @@ TEST_CASE("gpipe runs all forwards, then all backwards") {
     CHECK(result.replay.makespan == Duration{(3 + 1) * (1 + 2)});
 }
 
-TEST_CASE("1f1b warms up by the ranks behind, then alternates") {
+TEST_CASE("1f1b warms up by the ranks after it, then alternates") {
     const auto problem = chain(3, 3, 4);
     const Replayer replayer(problem);
 
@@ -73,7 +73,7 @@ TEST_CASE("1f1b warms up by the ranks behind, then alternates") {
     CHECK(result.replay.peak == std::vector{Bytes{3}, Bytes{2}, Bytes{1}});
 }
 
-TEST_CASE("1f1b runs a weight gradient right behind its input gradient") {
+TEST_CASE("1f1b runs a weight gradient right after its input gradient") {
     const auto problem = chain(2, 2, 2, true);
     const Replayer replayer(problem);
 
@@ -137,4 +137,32 @@ TEST_CASE("a policy takes the fastest uniform mode that fits") {
 
     CHECK(gpipe.schedule->mode == std::vector<std::uint32_t>{1, 1});  // two held at once: 2 + 2 > 3
     CHECK(one.schedule->mode == std::vector<std::uint32_t>{0, 0});
+}
+
+TEST_CASE("a policy's result reads as if a search had found it") {
+    const auto problem = chain(2, 2, 3);
+    const Replayer replayer(problem);
+    const auto bound = best_bound(replayer);
+    const auto result = apply_policy("gpipe", replayer);
+    REQUIRE(result.schedule);
+    const Found found = as_found("gpipe", result, bound);
+    CHECK(found.schedule == result.schedule);
+    CHECK(found.replay == result.replay);
+    CHECK(found.bound == bound.value);
+    CHECK(found.bound_name == bound.name);
+    CHECK(found.strategy == "gpipe");
+    REQUIRE(found.first);
+    CHECK(found.first->makespan == result.replay.makespan);
+    REQUIRE(found.history.size() == 1);
+    CHECK(found.history.front().best == result.replay.makespan);
+}
+
+TEST_CASE("a policy that does not apply is a search that found nothing") {
+    PolicyResult none;
+    none.why_not = "there is only one module";
+    const Found found = as_found("nesting", none, {"critical path", Duration{7}});
+    CHECK_FALSE(found.schedule);
+    CHECK(found.why_not == "the policy 'nesting' does not apply: there is only one module");
+    CHECK(found.bound == Duration{7});
+    CHECK(found.history.empty());
 }

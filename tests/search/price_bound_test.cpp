@@ -1,5 +1,6 @@
 #include "search/bounds/price_bound.hpp"
 
+#include "pipeweaver/schedule/gap.hpp"
 #include "pipeweaver/search/bounds.hpp"
 #include "search/bounds/root_bounds.hpp"
 #include "search/exact/exact.hpp"
@@ -54,7 +55,7 @@ std::optional<std::int64_t> optimum(const Flat& flat) {
 std::int64_t critical_path(const Flat& flat) {
     std::int64_t longest = 0;
     for (std::uint32_t i = 0; i < flat.tasks(); ++i)
-        longest = std::max(longest, flat.head[i] + flat.shortest[i] + flat.rest[i]);
+        longest = std::max(longest, flat.head[i] + flat.shortest[i] + flat.tail[i]);
     return longest;
 }
 

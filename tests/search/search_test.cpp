@@ -1,7 +1,7 @@
 #include "pipeweaver/search/search.hpp"
 
 #include "pipeweaver/base/error.hpp"
-#include "pipeweaver/search/bounds.hpp"
+#include "pipeweaver/schedule/gap.hpp"
 #include "pipeweaver/search/policies.hpp"
 #include "tests/search/random_problem.hpp"
 #include "tests/support/shared.hpp"

@@ -81,7 +81,7 @@ TEST_CASE("with moments of release no task starts before its own, and the schedu
             waits += start == release[task] ? 1 : 0;
             end[task] = start + flat.costs(mode)[task].duration;
             clock[flat.rank_of[task]] = end[task];
-            makespan = std::max(makespan, end[task] + flat.tail[flat.rank_of[task]]);
+            makespan = std::max(makespan, end[task] + flat.rank_tail[flat.rank_of[task]]);
         }
         CHECK(makespan == dispatcher.makespan());
         ++built;

@@ -1,4 +1,4 @@
-// FLOPs of operators: what their sizes say, beside what workloads/counts.hpp says of the layer.
+// FLOPs of operators: what their sizes say, beside what pipeweaver/workloads/counts.hpp says of the layer.
 #pragma once
 
 #include "pipeweaver/emulator/operators.hpp"

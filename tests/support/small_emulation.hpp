@@ -43,8 +43,10 @@ inline emulator::ReplicaEmulation small_replica(std::size_t ranks) {
 struct SmallEmulation {
     explicit SmallEmulation(std::int64_t dp = 1, std::int64_t pp = 4) {
         request.workload = small_request(dp);
-        request.workload.layout.pp = pp;
-        request.workload.cluster.gpus = 2 * pp * dp;
+        change_setup([&](emulator::Setup& setup) {
+            setup.layout.pp = pp;
+            setup.cluster.gpus = 2 * pp * dp;
+        });
         request.workload.batch = "by hand";
         emulation.partition.name = "megatron";
         emulation.partition.chains = {{"vit+llm", {{RankId{0}, {{0, 0, 6}, {1, 0, 2}}}, {RankId{1}, {{1, 2, 6}}}}}};
@@ -61,7 +63,11 @@ struct SmallEmulation {
         emulation.shares.by[0][0] = 0.75;
         emulation.shares.by[2][3] = 0.25;
         emulation.kernels = 1000 * static_cast<std::uint64_t>(dp);
-        emulation.assumed = {"replicas do not meet"};
+    }
+
+    template <class Change>
+    void change_setup(const Change& change) {
+        testing::change_setup(request.workload, change);
     }
 
     planner::EmulationRequest request;

@@ -2,9 +2,11 @@
 #pragma once
 
 #include "pipeweaver/planner/plan.hpp"
-#include "tests/support/small_model.hpp"
+#include "tests/support/small_workload.hpp"
 
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace pipeweaver::testing {
@@ -12,9 +14,7 @@ namespace pipeweaver::testing {
 /// On `dp` replicas of 4 ranks of 2 GPUs; a sample a microbatch, with so many images each.
 inline planner::Request small_request(std::int64_t dp = 1, const std::vector<int>& images = {5, 0, 2, 9, 1, 4, 0, 7}) {
     planner::Request request;
-    request.model = small_model();
-    request.cluster = small_cluster(8 * dp);
-    request.layout = {.tp = 2, .pp = 4, .dp = dp};
+    request.setup = std::make_shared<emulator::Setup>(small_setup({.tp = 2, .pp = 4, .dp = dp}));
     request.microbatches = small_batch(images);
     for (std::size_t i = 0; i < request.microbatches.size(); ++i) {
         workloads::Sample sample;
@@ -24,6 +24,21 @@ inline planner::Request small_request(std::int64_t dp = 1, const std::vector<int
     }
     request.max_rounds = 5;
     return request;
+}
+
+/// Gives the request another setup, changed by `change`, in which nothing is priced yet.
+template <class Change>
+void change_setup(planner::Request& request, const Change& change) {
+    auto setup = std::make_shared<emulator::Setup>(with_layout(*request.setup, request.setup->layout));
+    change(*setup);
+    request.setup = std::move(setup);
+}
+
+/// Planned until the request's rounds are through, however long that takes.
+inline planner::Plan planned(const planner::Request& request, const Executor& execute = in_order,
+                             const planner::Scope& scope = {}) {
+    return planner::make_plan(
+        request, execute, [](double) { return search::KeepGoing{}; }, scope);
 }
 
 }  // namespace pipeweaver::testing

@@ -16,6 +16,7 @@ inline emulator::StepProblem two_stages(std::int64_t slow = 1) {
     StepProblem step;
     step.problem.name = "two";
     step.problem.ranks.resize(2);
+    step.memory.resize(2);
     for (std::uint32_t m = 0; m < 2; ++m) {
         const auto add = [&](std::uint32_t rank, TaskKind kind, std::int64_t time) {
             Task task;
@@ -45,6 +46,7 @@ inline emulator::StepProblem two_stages(std::int64_t slow = 1) {
     step.recompute.resize(8);
     step.unit.resize(8);
     step.chain.resize(8);
+    step.memory.resize(2);
     return step;
 }
 

@@ -109,3 +109,13 @@ TEST_CASE("a cluster file is read strictly") {
     std::filesystem::remove(path);
     CHECK_THROWS_AS(find_cluster(path.string()), Error);
 }
+
+TEST_CASE("every device is of a generation but the CPU") {
+    for (const Device& one : devices()) {
+        CAPTURE(one.name);
+        CHECK((family_of(one.name) == Family::other) == (one.name == "cpu"));
+    }
+    CHECK(family_of("a100_pcie") == Family::ampere);
+    CHECK(family_of("h20_sxm") == Family::hopper);
+    CHECK(family_of("b200") == Family::blackwell);
+}

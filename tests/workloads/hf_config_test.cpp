@@ -2,10 +2,9 @@
 #include "pipeweaver/workloads/hf_config.hpp"
 
 #include "pipeweaver/base/error.hpp"
-#include "pipeweaver/planner/plan.hpp"
 #include "pipeweaver/workloads/counts.hpp"
 #include "tests/support/shared.hpp"
-#include "tests/support/small_model.hpp"
+#include "tests/support/small_request.hpp"
 #include "tests/support/temporary.hpp"
 
 #include <doctest/doctest.h>
@@ -143,18 +142,17 @@ TEST_CASE("public configurations plan without editing") {
                           Case{"qwen2.5-vl-72b", 8, 8}, Case{"internvl2.5-38b", 1, 16}}) {
         CAPTURE(c.name);
         planner::Request request;
-        request.model = public_model(c.name);
-        request.layout = {.tp = c.tp, .pp = c.pp, .dp = 1};
-        request.cluster = testing::small_cluster(c.tp * c.pp);
-        const bool sees = request.model.modules.size() > 1;
+        const emulator::Layout layout{.tp = c.tp, .pp = c.pp, .dp = 1};
+        request.setup = std::make_shared<emulator::Setup>(emulator::Setup{
+            public_model(c.name), testing::small_cluster(layout.gpus()), layout, testing::small_costs()});
+        const bool sees = request.setup->model.modules.size() > 1;
         request.microbatches = testing::small_batch(sees ? std::vector{5, 0, 2, 9} : std::vector{0, 0, 0, 0});
         for (std::size_t i = 0; i < 4; ++i)
             request.samples.push_back({std::string("s") + std::to_string(i), 1024, 1024, {}});
         request.max_rounds = 1;
-        const auto plan = planner::make_plan(request, costdb::CostDatabase::embedded("h100_sxm"), in_order,
-                                             [](double) { return search::KeepGoing{}; });
+        const auto plan = testing::planned(request);
         CHECK(plan.makespan >= plan.lower_bound);
         CHECK(plan.lower_bound > Duration{0});
-        for (const auto& baseline : plan.baselines) CHECK(plan.makespan <= baseline.makespan);
+        for (const auto& baseline : plan.baselines.all) CHECK(plan.makespan <= baseline.makespan);
     }
 }

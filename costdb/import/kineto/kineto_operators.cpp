@@ -1,5 +1,8 @@
 #include "costdb/import/kineto/kineto_operators.hpp"
 
+#include "costdb/tables/checks.hpp"
+#include "pipeweaver/base/text.hpp"
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -45,10 +48,8 @@ std::optional<Dtype> dtype_named(std::string_view name) {
     return found == names.end() ? std::nullopt : std::optional(found->second);
 }
 
-constexpr std::int64_t largest = std::int64_t{1} << 32;
-
 bool are_sizes(std::span<const std::int64_t> sizes) {
-    return std::all_of(sizes.begin(), sizes.end(), [](auto size) { return size >= 1 && size <= largest; });
+    return std::all_of(sizes.begin(), sizes.end(), [](auto size) { return size >= 1 && size <= largest_size; });
 }
 
 /// Inputs `first` and `first + 1` are the factors.
@@ -140,7 +141,7 @@ struct CollectiveWord {
     CollectiveKind kind;
     bool whole_is_output;
 };
-constexpr std::array<CollectiveWord, 12> collectives{{
+constexpr std::array<CollectiveWord, 12> traced_collectives{{
     {"allreduce", CollectiveKind::all_reduce, false},
     {"all_reduce", CollectiveKind::all_reduce, false},
     {"allreduce_coalesced", CollectiveKind::all_reduce, false},
@@ -157,10 +158,8 @@ constexpr std::array<CollectiveWord, 12> collectives{{
 
 bool is_even(std::string_view split) { return split.empty() || split == "[]"; }
 
-bool has(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
-
 bool has_any(std::string_view text, std::span<const std::string_view> parts) {
-    return std::any_of(parts.begin(), parts.end(), [&](auto part) { return has(text, part); });
+    return std::any_of(parts.begin(), parts.end(), [&](auto part) { return contains(text, part); });
 }
 
 }  // namespace
@@ -168,15 +167,15 @@ bool has_any(std::string_view text, std::span<const std::string_view> parts) {
 std::optional<OperatorShape> collective_of(const TraceEvent& event, std::int64_t gpus_per_node) {
     if (event.collective.empty()) return std::nullopt;
     constexpr auto which = OperatorClass::collective;
-    const auto* found = std::find_if(collectives.begin(), collectives.end(),
+    const auto* found = std::find_if(traced_collectives.begin(), traced_collectives.end(),
                                      [&](const auto& word) { return word.word == event.collective; });
-    if (found == collectives.end()) return listed(which, "no table holds " + event.collective);
+    if (found == traced_collectives.end()) return listed(which, "no table holds " + event.collective);
     const auto dtype = dtype_named(event.dtype);
     if (!dtype) return listed(which, "no table holds collectives of " + event.dtype);
     if (!is_even(event.in_split) || !is_even(event.out_split)) return listed(which, "its parts differ in size");
     const auto gpus = number(event.group_size);
     const auto elements = number(found->whole_is_output ? event.out_elements : event.in_elements);
-    if (gpus < 2 || gpus > largest || elements < 1 || elements > largest * 256)
+    if (gpus < 2 || gpus > largest_size || elements < 1 || elements > largest_size * 256)
         return listed(which, "its group or message is of no size that a table holds");
     OperatorShape shape;
     shape.which = which;
@@ -193,7 +192,7 @@ std::optional<OperatorShape> operator_of(const TraceEvent& op, std::int64_t gpus
     if (name == "aten::addmm" || name == "aten::_addmm_activation" || name == "aten::addmm_") return gemm_of(op, 1);
     if (name == "aten::bmm" || name == "aten::baddbmm" || name == "aten::baddbmm_")
         return listed(OperatorClass::gemm, "batched: the tables hold single products");
-    if (has(name, "convolution") || has(name, "aten::conv") || has(name, "_conv_"))
+    if (contains(name, "convolution") || contains(name, "aten::conv") || contains(name, "_conv_"))
         return listed(OperatorClass::convolution, "no table holds convolutions");
     for (const auto& signature : attentions)
         if (name == signature.name) return attention_of(op, signature);
@@ -212,8 +211,8 @@ OperatorClass class_of_kernel(std::string_view name) {
                                 "nchwToNhwc"sv, "nhwcToNchw"sv, "triton_"sv,       "reduce"sv, "dropout"sv,
                                 "copy"sv,       "transpose"sv,  "Tensor_kernel"sv, "rotary"sv, "swiglu"sv,
                                 "adam"sv,       "embedding"sv};
-    if (has(name, "nccl")) return OperatorClass::collective;
-    if (has(name, "at::native") && !has_any(name, attention)) return OperatorClass::memory_bound;
+    if (contains(name, "nccl")) return OperatorClass::collective;
+    if (contains(name, "at::native") && !has_any(name, attention)) return OperatorClass::memory_bound;
     if (has_any(name, attention)) return OperatorClass::attention;
     if (has_any(name, convolution)) return OperatorClass::convolution;
     if (has_any(name, gemm)) return OperatorClass::gemm;

@@ -3,6 +3,7 @@
 #include "costdb/import/kineto/kineto_operators.hpp"
 #include "costdb/import/kineto/kineto_reader.hpp"
 #include "costdb/import/kineto/kineto_tally.hpp"
+#include "costdb/tables/checks.hpp"
 #include "pipeweaver/base/csv.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/costdb/trace.hpp"
@@ -25,7 +26,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::int64_t operators_at_a_time = std::int64_t{1} << 19;
-constexpr std::int64_t longest_ns = 3'600'000'000'000;
 
 std::optional<std::int64_t> whole(std::string_view digits) {
     std::int64_t value = 0;
@@ -126,7 +126,7 @@ private:
             const bool is_copy = is_one_of(event.category, {"gpu_memcpy", "gpu_memset", "Memcpy", "Memset"});
             if (!is_copy && !is_one_of(event.category, {"kernel", "Kernel"})) return;
             const DeviceWork work{is_copy, time(event, "ts", event.start), time(event, "dur", event.duration)};
-            if (work.duration_ns < 0 || work.duration_ns > longest_ns)
+            if (work.duration_ns < 0 || work.duration_ns > longest_measured_ns)
                 refuse(event, "dur", event.duration, "0 to 3600000000");
             const auto own = collective_of(event, options_.gpus_per_node);
             auto* launch = own ? nullptr : launch_of(event);

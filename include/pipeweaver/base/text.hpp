@@ -27,6 +27,10 @@ namespace pipeweaver {
 /// Reads "50GB/s", "400Gb/s", "3.35TB/s". Throws Error{input}, also for 0.
 [[nodiscard]] Bandwidth parse_bandwidth(std::string_view text);
 
+[[nodiscard]] inline bool contains(std::string_view text, std::string_view part) {
+    return text.find(part) != std::string_view::npos;
+}
+
 /// The candidate most like `name` (Levenshtein distance, ties by order); nothing if all differ in more than half of
 /// their letters.
 [[nodiscard]] std::optional<std::string> nearest(std::string_view name, std::span<const std::string> candidates);

@@ -1,7 +1,7 @@
 // What operators cost: measured latencies, interpolated by documented methods, each answer with its basis and error.
 //
 // GEMM         ln(latency / base) is interpolated and multiplied back. base: 2 us + max(operations / peak, traffic /
-//              bandwidth); on Ampere waves of the best of six output tiles instead (costdb/base_cost.cpp).
+//              bandwidth); on Ampere waves of the best of six output tiles instead (tables/base_cost.cpp).
 //              A hole of the (m,n,k) grid: mean of the interpolations along ln m, ln n and ln k; an axis weighs
 //              1 / (miss + 0.02)^3, its miss being how far interpolation along it is off at the points around, and half
 //              where points lie on one side only. Off the grid: linear in ln n, ln k, ln m between the lines around it.
@@ -34,92 +34,22 @@
 // Units        Duration is whole nanoseconds, rounded once, here. error_percent: nine of ten answers of that kind lie
 //              within it; about 1.6 standard deviations of ln(answer / truth), times 100. Of interpolated answers it
 //              grows with the misses around the query; of exact ones it is the spread of the repetitions; never below
-//              2. Constants and procedure: costdb/calibration.cpp.
+//              2. Constants and procedure: tables/calibration.cpp.
 // Threads      a CostDatabase is immutable; any number of threads may ask it.
 // Determinism  equal database and query give equal answers.
 // Sources      notes in costdb/README.md, data in NOTICE.
 #pragma once
 
-#include "pipeweaver/base/units.hpp"
-#include "pipeweaver/costdb/kinds.hpp"
 #include "pipeweaver/costdb/measurements.hpp"
+#include "pipeweaver/costdb/operators.hpp"
 
-#include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace pipeweaver::costdb {
-
-struct Cost {
-    Duration duration{};  ///< >= 1 ns
-    Basis basis = Basis::modelled;
-    double error_percent = 0;
-};
-
-/// out[m,n] = a[m,k] b[k,n], `batch` times.
-struct Gemm {
-    Dtype dtype = Dtype::bf16;
-    std::int64_t m = 0, n = 0, k = 0;
-    std::int64_t batch = 1;
-    Pass pass = Pass::forward;
-};
-
-/// Flash attention over `batch` sequences of equal length. `pass` forward or backward.
-struct Attention {
-    Dtype dtype = Dtype::bf16;
-    std::int64_t batch = 1, seq_len = 0, q_heads = 0, kv_heads = 0, head_dim = 0;
-    bool causal = true;
-    Pass pass = Pass::forward;
-};
-
-/// Sequences in one pass of an attention that does not cross them (block-diagonal).
-struct PackedSequences {
-    std::span<const std::int64_t> lengths;
-    /// Cross attention: how many positions each attends to, of which causal ones are the last; empty: to itself.
-    std::span<const std::int64_t> keys{};
-    /// Most keys that a position sees; nothing: all.
-    std::optional<std::int64_t> window{};
-};
-
-/// `message` is the whole tensor: the gathered output, the reduced input; of an all_to_all what one GPU holds.
-struct Collective {
-    CollectiveKind kind = CollectiveKind::all_reduce;
-    Dtype dtype = Dtype::bf16;
-    std::int64_t gpus = 0, gpus_per_node = 8;
-    Bytes message;
-    Bandwidth network{};  ///< of a node, between nodes; 0: of the machine that was measured
-};
-
-/// One GPU to another. gpus_per_node 1: across nodes, 2 or more: inside a node.
-struct PointToPoint {
-    std::int64_t gpus_per_node = 1;
-    Bytes message;
-    Bandwidth network{};  ///< that this transfer has between nodes; 0: of the machine that was measured
-};
-
-/// A fused mixture-of-experts layer, forward.
-struct MixtureOfExperts {
-    Dtype dtype = Dtype::bf16;
-    std::int64_t tokens = 0, hidden = 0, ffn = 0, top_k = 0, experts = 0, moe_tp = 1, moe_ep = 1;
-    std::string routing = "balanced";
-};
-
-/// An operator bound by memory traffic: norms, activations, residuals, casts. `pass` forward or backward.
-struct Elementwise {
-    Bytes traffic;  ///< read and written, in this pass
-    ElementwiseKind kind = ElementwiseKind::other;
-    Pass pass = Pass::forward;
-};
-
-/// The batch of equal sequences that is asked for in place of these: of the same traffic and number of scores, as near
-/// as whole numbers come. `shape.batch` and `shape.seq_len` are ignored. Throws Error{input} for no lengths, and for
-/// causal keys that are fewer than the positions.
-[[nodiscard]] Attention equal_batch(const Attention& shape, const PackedSequences& packed);
 
 /// Devices that a database file, or if `path` is empty the embedded one, has points of; sorted. Throws as read() does.
 [[nodiscard]] std::vector<std::string> devices_with_points(const std::filesystem::path& path = {});
@@ -134,7 +64,7 @@ public:
     /// Reads a database file, gzip allowed. Throws Error{input} (damaged, newer version, device not in it), Error{io}.
     [[nodiscard]] static CostDatabase read(const std::filesystem::path& path, std::string_view device);
 
-    /// The points of a file, and behind them those of the embedded tables whose keys the file lacks. Throws as read().
+    /// The points of a file, and after them those of the embedded tables whose keys the file lacks. Throws as read().
     [[nodiscard]] static CostDatabase over_embedded(const std::filesystem::path& path, std::string_view device);
 
     /// A database of these points. Throws Error{input} for an unknown device. Pre: keys occur once, values are >= 1.

@@ -19,7 +19,7 @@
 //              Those without `layout`, `fraction_of_peak` or `gpus_per_node` may have spread_percent too: half the
 //              range that nine of ten repetitions lie in. Any table may have source,origin,licence, as `costdb export`
 //              writes them: then each point keeps its own.
-//              Output of nccl-tests, told by its header line: costdb/nccl_tests.hpp. PyTorch traces: trace.hpp.
+//              Output of nccl-tests, told by its header line: costdb/import/nccl_tests.hpp. PyTorch traces: trace.hpp.
 // Duplicates   equal keys within one table become one point with their median (the lower of two middle ones).
 // Outliers     points more than 2 times off the line (in logarithms) between their neighbours along m, seq_len or the
 //              message, worst first, each judged without those before it; and GEMMs faster than 1.05 of the device's

@@ -3,12 +3,10 @@
 // Linking      a kernel belongs to the operator (cpu_op) with its `External id`; not where that id is only the kernel's
 //              own `correlation`, as some profilers write it. An operator's time is the sum of its kernels' durations.
 // Mapped       aten::mm, addmm, _scaled_mm -> GEMM forward (m,n,k), whatever pass it was of; flash, memory-efficient
-// and
-//              cuDNN attention, forward and backward, equal lengths -> attention; NCCL kernels by their own arguments
-//              or those of record_param_comms -> collective. Shapes need record_shapes=True.
+//              and cuDNN attention, forward and backward, equal lengths -> attention; NCCL kernels by their own
+//              arguments or those of record_param_comms -> collective. Shapes need record_shapes=True.
 // Listed       everything else, with the reason: batched GEMMs, convolutions, memory-bound kernels (the trace does not
-// say
-//              their traffic), copies, unknown kernels.
+//              say their traffic), copies, unknown kernels.
 // Repetitions  of one shape: the lower of the two middle times, of more than 1023 evenly spaced ones; collectives: the
 //              shortest time, since a kernel that waits for other ranks runs as long as it waits. The spread is half of
 //              the range that nine of ten lie in.

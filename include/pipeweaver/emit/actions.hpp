@@ -1,5 +1,10 @@
-// actions.json ("pipeweaver-actions/1"): what each rank does, in order: compute, send, receive, wait, reduce. Complete
-// enough for an executor of another framework; docs/formats.md describes every field.
+// Action lists: what each rank does in one step, in order: compute, send, receive, wait, reduce. Complete enough for an
+// executor of another framework; as a file they are actions.json ("pipeweaver-actions/1", docs/formats.md).
+//
+//   rank 0   F(stage 0)  send 0        receive 1  wait 1  B(stage 0)  reduce {0}
+//                          |               ^
+//                          v               |
+//   rank 1   receive 0  wait 0  F(stage 1)  B(stage 1)  send 1  reduce {1}
 //
 // Order        One global order, by the replay's start times. When a task is appended to its rank's list, the sends of
 //              its results follow it there, and the receives are appended to the receivers' lists at that same moment;
@@ -11,8 +16,12 @@
 #include "pipeweaver/planner/plan.hpp"
 #include "pipeweaver/schedule/replay.hpp"
 
+#include <cstdint>
+#include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace pipeweaver::emit {
@@ -24,11 +33,76 @@ struct StageRole {
     bool gradient = true;             ///< a backward reaches it
     bool reads_batch = false;         ///< a module begins here: it takes raw data, its items or tokens
     std::vector<std::string> inputs;  ///< chains whose outputs it takes, in the model's order
-    std::vector<bool> parts_trained;
+    std::vector<bool> parts_trained;  ///< per part; none: all are
+
+    friend bool operator==(const StageRole&, const StageRole&) = default;
 };
 
-/// Rows of a task's output, one behind the last.
+/// Rows of a task's output, from the first to before the second.
 using Rows = std::pair<std::int64_t, std::int64_t>;
+
+/// One unit's pass through one stage.
+struct Pass {
+    std::int64_t stage = 0, microbatch = 0, item = 0;
+
+    friend auto operator<=>(const Pass&, const Pass&) = default;
+};
+
+/// A chunk of the model: where it is, what is in it, what it is given.
+struct ActionStage {
+    std::int64_t stage = 0;
+    std::size_t rank = 0;
+    std::vector<schedule::StagePart> parts;
+    StageRole role;  ///< parts_trained has an entry for each part
+};
+
+/// What one pass hands to another; its number is its index in ActionLists::tensors.
+struct ActionTensor {
+    bool gradient = false;  ///< else an activation
+    Pass from, to;
+    std::vector<std::int64_t> shape;     ///< rows, columns; empty: the plan does not know it
+    std::optional<std::size_t> reverse;  ///< of an activation its gradient, of a gradient its activation
+    bool by_item = false;                ///< an activation goes into a list of items; else it is the stage before's
+    std::vector<Rows> slices;            ///< of an activation: the rows it takes of the output; none: all
+    std::string dtype = "bf16";
+    std::optional<Bytes> per_gpu;  ///< none: not known
+};
+
+/// F, B, I or W of a pass.
+struct Compute {
+    schedule::TaskKind kind = schedule::TaskKind::forward;
+    std::size_t task = 0;  ///< of the schedule problem
+    Pass pass;
+    std::string module;                                         ///< its chain
+    emulator::Recompute recompute = emulator::Recompute::none;  ///< meaningless of W
+    std::optional<double> loss_weight;                          ///< a loss follows this forward, with that weight
+};
+
+struct Message {
+    enum class Op : std::uint8_t { send, receive, wait };
+
+    Op op = Op::send;
+    std::size_t tensor = 0;
+    std::size_t peer = 0;  ///< the other rank; this and the tag are meaningless of a wait
+    std::int64_t tag = 0;
+};
+
+/// The gradients of these stages are complete on this rank.
+struct Reduce {
+    std::vector<std::int64_t> stages;
+};
+
+using Action = std::variant<Compute, Message, Reduce>;
+
+/// One replica's step.
+struct ActionLists {
+    std::string problem;  ///< its name
+    std::size_t replica = 0, replicas = 1;
+    std::vector<std::int64_t> most_alive;  ///< per rank: see most_alive() below
+    std::vector<ActionStage> stages;
+    std::vector<ActionTensor> tensors;
+    std::vector<std::vector<Action>> ranks;  ///< per rank: its list
+};
 
 /// What a replica's action lists say beside the schedule.
 struct ReplicaData {
@@ -42,15 +116,37 @@ struct ReplicaData {
 /// several units, by their positions; of a step without loss tokens (generators), by the positions of all.
 [[nodiscard]] ReplicaData replica_data(const planner::Request& request, const planner::Plan& plan, std::size_t replica);
 
-/// Pre: `replay` is of `schedule` on `step.problem` and completed. `modes` names the pairs' modes.
-[[nodiscard]] std::string actions(const emulator::StepProblem& step, const schedule::Schedule& schedule,
-                                  const schedule::Replay& replay, const std::vector<emulator::Recompute>& modes,
-                                  const ReplicaData& data);
+/// The lists of a schedule. `modes` names the pairs' modes. Pre: `replay` is of `schedule` on `step.problem` and
+/// completed.
+[[nodiscard]] ActionLists derive_actions(const emulator::StepProblem& step, const schedule::Schedule& schedule,
+                                         const schedule::Replay& replay, const std::vector<emulator::Recompute>& modes,
+                                         const ReplicaData& data);
 
 /// The same for any solved problem whose tasks say stage and microbatch: an edge from forward to forward is a tensor of
-/// unknown shape, one from backward to backward its gradient. Throws Error{limit} where the problem does not say enough
-/// (its stages, a task's stage or microbatch) or has tasks X.
-[[nodiscard]] std::string actions(const schedule::Problem& problem, const schedule::Schedule& schedule);
+/// unknown shape, one from backward to backward its gradient. Throws Error{limit} why_no_actions().
+[[nodiscard]] ActionLists derive_actions(const schedule::Problem& problem, const schedule::Schedule& schedule);
+
+/// Why such lists cannot be derived: the problem does not say enough (its stages, a task's stage or microbatch) or has
+/// tasks X, or the schedule does not run; none: they can.
+[[nodiscard]] std::optional<std::string> why_no_actions(const schedule::Problem& problem,
+                                                        const schedule::Schedule& schedule);
+
+/// Why an executor could not run the lists; none: each runs to its end. References exist; every tensor between two
+/// ranks is sent once and received once, in one order on both sides; it is there when it is used; passes run once, F
+/// before its backward; each trained stage is reduced once, after its last backward; no ranks wait for each other in a cycle.
+/// What the PyTorch executor checks when it loads a plan (python/pipeweaver/torch/check.py), and the order of posting,
+/// which it can do without since it has tags. Time O(actions).
+[[nodiscard]] std::optional<std::string> why_not_runnable(const ActionLists& actions);
+
+/// As a file's content, keys in fixed order, an action a line, ends with a newline.
+[[nodiscard]] std::string to_json(const ActionLists& actions);
+
+/// Reads a file, gzip allowed. Throws Error{io}, Error{input} with file and place; whether the lists can run is
+/// why_not_runnable()'s answer.
+[[nodiscard]] ActionLists read_actions(const std::filesystem::path& path);
+
+/// The same from text already read; `name` stands for the file in errors.
+[[nodiscard]] ActionLists parse_actions(std::string name, std::string_view text);
 
 /// Per rank: the most forward passes whose activations are alive at once. Recomputed whole, a pass has none between its
 /// forward and its backward.

@@ -7,7 +7,7 @@
 namespace pipeweaver::emit {
 
 /// gemm.csv, attention.csv, elementwise.csv and collectives.csv in `folder`, a header in each, rows by falling share.
-/// Behind the columns of `costdb import`: `times` in a step, `share_percent` of the time of all, `estimate_us` and
+/// After the columns of `costdb import`: `times` in a step, `share_percent` of the time of all, `estimate_us` and
 /// `basis` as the database answers; of memory-bound work before them what its kernels work on (KernelShape).
 [[nodiscard]] std::vector<FileToWrite> needs_files(const std::vector<planner::Need>& needs,
                                                    const std::filesystem::path& folder);

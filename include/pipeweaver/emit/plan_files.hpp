@@ -17,15 +17,8 @@ namespace pipeweaver::emit {
 [[nodiscard]] std::vector<FileToWrite> plan_files(const planner::Request& request, const planner::Plan& plan,
                                                   const std::filesystem::path& folder);
 
-/// Removes what an older plan left in `folder` and this one did not write: its files in replica-NNN/ and torch/, and
-/// those folders if nothing else is in them. Other files stay. Throws Error{io}.
-void remove_older_plan(const std::filesystem::path& folder, const std::vector<FileToWrite>& written);
-
-/// The same for torch/ alone: a plan from stage times has no replicas.
-void remove_older_torch(const std::filesystem::path& folder, const std::vector<FileToWrite>& written);
-
 /// plan.json ("pipeweaver-plan/1").
-[[nodiscard]] std::string plan_json(const planner::Request& request, const planner::Plan& plan);
+[[nodiscard]] nlohmann::ordered_json plan_json(const planner::Request& request, const planner::Plan& plan);
 
 /// assignment.json ("pipeweaver-assignment/1"): which samples and items each microbatch and unit takes, with the
 /// weights that make the loss independent of the packing: a microbatch's loss tokens over the step's.

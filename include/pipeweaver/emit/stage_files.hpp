@@ -4,6 +4,8 @@
 #include "pipeweaver/base/files.hpp"
 #include "pipeweaver/planner/stage_plan.hpp"
 
+#include <nlohmann/json_fwd.hpp>
+
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -16,7 +18,7 @@ namespace pipeweaver::emit {
                                                    const std::filesystem::path& folder);
 
 /// The answer for machines, a JSON object; docs/your-own-stage-times.md names its keys.
-[[nodiscard]] std::string stage_json(const planner::StagePlan& plan);
+[[nodiscard]] nlohmann::ordered_json stage_json(const planner::StagePlan& plan);
 
 /// The answer for a person: the solution as solution_table() has it, every policy with time, bound and gap, and
 /// PyTorch's schedule.

@@ -1,27 +1,40 @@
-// Targets by name, from files: what `pipeweaver emit` does.
+// Targets that a schedule is emitted for: a table. A new one is a file of functions in emit/targets/ and a row in
+// targets.cpp; the plan's folder, `emit` and `list targets` go by the rows.
 #pragma once
 
 #include "pipeweaver/base/files.hpp"
+#include "pipeweaver/emit/actions.hpp"
 
 #include <filesystem>
+#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace pipeweaver::emit {
 
+/// A schedule as a target is handed it.
+struct ToEmit {
+    const schedule::Problem& problem;
+    const schedule::Schedule& schedule;
+    const ActionLists* actions = nullptr;  ///< null: none are known beyond what the two tell
+    std::filesystem::path folder{};        ///< where they lie, for errors
+};
+
 struct Target {
     std::string name;
     std::string about;
+    std::string of = "free";  ///< of planner::targets(): whose schedule it writes; "free": that of every replica
+
+    std::vector<std::string> files{};  ///< names of what write() writes
+
+    /// Why it cannot express the schedule, with rule and task; none: it can.
+    std::optional<std::string> (*check)(const ToEmit& from) = nullptr;
+
+    /// Its files below `out`. Pre: check() found nothing.
+    std::vector<FileToWrite> (*write)(const ToEmit& from, const std::filesystem::path& out) = nullptr;
 };
 
 /// torch-csv, torch-actions, chrome-trace.
 [[nodiscard]] const std::vector<Target>& targets();
-
-/// The target's files below `out`. `source` is a plan folder (torch-csv takes its torch/, the others its replicas) or a
-/// folder with problem.json[.gz] and solution.json. Throws Error{input} for an unknown target (the nearest is named) or
-/// damaged files, Error{io} for missing ones, Error{limit} with rule and task for what the target cannot express.
-[[nodiscard]] std::vector<FileToWrite> emit(const std::filesystem::path& source, std::string_view target,
-                                            const std::filesystem::path& out);
 
 }  // namespace pipeweaver::emit

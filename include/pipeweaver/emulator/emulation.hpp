@@ -1,14 +1,15 @@
 // One step of one replica, emulated: how long, where the time of every rank goes, what decides the step, and what every
 // rank holds when.
 //
-// Reuse        with it, blocks that are equal are evaluated once (block.hpp); without it, every kernel of every task is
-//              replayed on its own. Both give the same nanoseconds and bytes, which tests hold.
+// Reuse        with it, equal layers are priced once, a pass lasts what it was found to last when the step was built,
+//              and the schedule is replayed task by task; without it, every kernel of every task is priced and replayed
+//              on its own. Both give the same nanoseconds and bytes, which tests hold.
 // Bubble       of a rank: everything in the step that is neither its own kernels, nor what they wait for on the same
 //              GPU, nor what follows its last task. Transfers between ranks are part of it.
 // Threads      any number of calls at once.
 #pragma once
 
-#include "pipeweaver/emulator/step.hpp"
+#include "pipeweaver/emulator/step_problem.hpp"
 #include "pipeweaver/schedule/replay.hpp"
 
 #include <array>
@@ -24,7 +25,7 @@ struct RankTime {
     Duration compute{};                       ///< the compute stream runs kernels
     std::array<Duration, streams> exposed{};  ///< compute waits for another stream of its GPU, by which
     Duration bubble{};                        ///< for other ranks
-    Duration gradients{};                     ///< behind the last task: gradients, weights, tied embeddings
+    Duration gradients{};                     ///< after the last task: gradients, weights, tied embeddings
     Duration optimizer{};
 
     Duration total() const;
@@ -81,16 +82,19 @@ struct EmulationOptions {
 [[nodiscard]] ReplicaEmulation emulate(const StepInput& input, const StepProblem& step,
                                        const schedule::Schedule& schedule, const EmulationOptions& options = {});
 
+/// What steps of this setup approximate: a sentence each.
+[[nodiscard]] std::vector<std::string> approximations(const Setup& setup);
+
 /// A kernel as it ran.
 struct TracedKernel {
     Stream stream = Stream::compute;
     std::string_view name;                          ///< Operator::name
     std::string module;                             ///< empty: of none
-    std::optional<std::int64_t> microbatch, stage;  ///< nothing: behind the last task
+    std::optional<std::int64_t> microbatch, stage;  ///< none: after the last task
     Duration start{}, duration{};
 };
 
-/// The kernels of a rank, by start; what stands behind its last task is one. Pre: as emulate().
+/// The kernels of a rank, by start; what follows its last task is one. Pre: as emulate().
 [[nodiscard]] std::vector<TracedKernel> kernels_of(const StepInput& input, const StepProblem& step,
                                                    const schedule::Schedule& schedule, RankId rank);
 

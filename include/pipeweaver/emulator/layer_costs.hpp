@@ -1,72 +1,39 @@
 // What passes through the layers of a model cost, asked again and again while partitions are compared.
 #pragma once
 
-#include "pipeweaver/base/ids.hpp"
-#include "pipeweaver/emulator/layer_store.hpp"
+#include "pipeweaver/emulator/in_situ.hpp"
 #include "pipeweaver/emulator/pass_cost.hpp"
+#include "pipeweaver/emulator/setup.hpp"
+#include "pipeweaver/emulator/stages.hpp"
+#include "pipeweaver/emulator/training.hpp"
 #include "pipeweaver/emulator/what_if.hpp"
 #include "pipeweaver/workloads/cluster.hpp"
-#include "pipeweaver/workloads/counts.hpp"
 #include "pipeweaver/workloads/model.hpp"
 
 #include <cstdint>
+#include <deque>
 #include <map>
-#include <string_view>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 namespace pipeweaver::emulator {
 
-/// Consecutive layers of one module.
-struct LayerRange {
-    std::size_t module = 0;  ///< index into Model::modules
-    std::int64_t first = 0;
-    std::int64_t count = 0;
-};
-
-/// The layers of one stage, on one rank.
-struct StageLayers {
-    RankId rank{};
-    std::vector<LayerRange> parts;
-};
-
-/// What of a stage's activations is not kept for the backward. In the order of what they keep, `offload` apart.
-enum class Recompute : std::uint8_t {
-    none,
-    half,       ///< of half of the blocks only their input: they are computed again
-    full,       ///< of all blocks
-    selective,  ///< outputs of norms and activation functions, computed again (Megatron-LM's --recompute-modules
-                ///< layernorm, moe_act, ...)
-    offload     ///< all goes to the host's memory while the next block runs, and comes back a block ahead
-};
-/// "none", "half", "full", "selective" or "offload".
-[[nodiscard]] std::string_view name_of(Recompute recompute);
-
-/// Blocks of `count` that are recomputed, in part or whole.
-[[nodiscard]] std::int64_t recomputed_layers(std::int64_t count, Recompute recompute);
-
 struct AroundBlocks;
-
-/// Lists of operators that a pass runs through, `times` times one after the other.
-struct PassPiece {
-    std::vector<PricedOperators> lists;
-    std::size_t module = 0;  ///< whose layers they are
-    std::int64_t layer = 0;  ///< the first of them
-    std::int64_t times = 1;
-    bool blocks = true;           ///< false: embedding, output head or projector
-    std::int64_t parameters = 0;  ///< of one of them, on one GPU; those of experts left out
-};
 
 /// Remembers every answer. Equal blocks of a module under equal shapes are priced once, whatever layers, stages,
 /// microbatches and passes ask for them.
-/// Store        what others may have priced before; nothing: none.
 /// Threads      one at a time.
 class LayerCosts {
 public:
-    LayerCosts(const workloads::Model& model, const workloads::Cluster& cluster, const Layout& layout,
-               const costdb::CostDatabase& costs, const Training& training = {}, const WhatIf* what_if = nullptr,
-               std::int64_t replica = 0, LayerStore* store = nullptr);
+    /// As the setup trains, on one of its replicas; with the setup's store, or on its own. Pre: `setup` outlives it.
+    enum class Store { shared, own };
+    explicit LayerCosts(const Setup& setup, std::int64_t replica = 0, Store store = Store::shared);
+
+    /// As models are usually trained, whatever the setup says: what partitions and shares of replicas are judged by.
+    [[nodiscard]] static LayerCosts usual(const Setup& setup);
+
+    LayerCosts(const LayerCosts&) = delete;
+    LayerCosts& operator=(const LayerCosts&) = delete;
 
     /// Repeated block `layer` of the module, on a rank of the replica; blocks of one kind are priced once.
     const PassCost& layer(std::size_t module, std::int64_t layer, const PassShape& shape, PassKind pass,
@@ -107,6 +74,9 @@ private:
     void add_blocks(const LayerRange& part, const PassShape& shape, const Place& place, Recompute recompute,
                     std::vector<PassPiece>& pieces) const;
 
+    LayerCosts(const Setup& setup, const Training& training, const WhatIf* what_if, std::int64_t replica,
+               LayerStore* store);
+
     const workloads::Model& model_;
     const workloads::Cluster& cluster_;
     Layout layout_;
@@ -116,7 +86,28 @@ private:
     const WhatIf* what_if_;
     std::int64_t replica_;
     LayerStore* store_;
-    std::map<LayerKey, PassCost> known_;
+
+    // What is known under one shape; sequences in another order are the same one.
+    struct OfShape {
+        struct Asked {
+            std::size_t module = 0, what = 0;  // a kind of block, or what stands around the blocks
+            PassKind pass{};
+            double device = 1;
+
+            friend bool operator==(const Asked&, const Asked&) = default;
+        };
+        std::deque<std::pair<Asked, PassCost>> costs;  // of few passes: looked through from the front
+
+        // The place of what was asked, and whether it is new.
+        std::pair<PassCost*, bool> find(const Asked& asked);
+    };
+    OfShape& of(const PassShape& shape);
+    double device(RankId rank) const;
+
+    using Sequences = decltype(LayerKey::sequences);
+    std::map<Sequences, OfShape> known_;
+    std::map<Sequences, OfShape>::value_type* last_ = nullptr;  // that was asked for, under `last_shape_`
+    PassShape last_shape_;
 };
 
 /// What the pieces of a pass cost together.

@@ -2,9 +2,9 @@
 #pragma once
 
 #include "pipeweaver/emulator/pass_cost.hpp"
-#include "pipeweaver/emulator/store_statistics.hpp"
 #include "pipeweaver/workloads/counts.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -24,9 +24,19 @@ struct LayerKey {
     friend auto operator<=>(const LayerKey&, const LayerKey&) = default;
 };
 
+/// How often a store knew what it was asked for. Depends on threads and history: for people, not for results.
+struct StoreStatistics {
+    std::uint64_t hits = 0;
+    std::uint64_t misses = 0;  ///< lists of operators that were priced: two that miss the same at once price it twice
+    std::uint64_t evictions = 0;
+    std::size_t entries = 0, bytes = 0;  ///< now
+};
+
+/// Keys are compared in full, and equal keys have equal costs: what was priced before changes no result.
 /// Threads      any number may ask at once.
 /// Size         bounded; entries that were not asked for lately go first.
-/// Pre          all that ask have the same model, cluster, layout, costs, training and what-if.
+/// Pre          all that ask have the same model, cluster, layout, costs, training and what-if; partitions, replicas,
+///              targets and batches may differ.
 class LayerStore {
 public:
     static constexpr std::size_t default_bytes = std::size_t{256} << 20;
@@ -39,8 +49,8 @@ public:
     [[nodiscard]] StoreStatistics statistics() const;
 
 private:
-    struct Entries;
-    std::unique_ptr<Entries> entries_;
+    struct Shards;
+    std::unique_ptr<Shards> shards_;
 };
 
 }  // namespace pipeweaver::emulator

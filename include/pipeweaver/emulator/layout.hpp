@@ -20,10 +20,10 @@ enum class ContextParallel : std::uint8_t {
 /// split by tokens, as in Megatron-LM with `--sequence-parallel`. GPUs are numbered tensor parallel first, then context
 /// parallel ones, replicas, pipeline ranks (Megatron-LM's order).
 struct Layout {
-    std::int64_t tp = 1;  ///< tensor parallel GPUs behind one pipeline rank
+    std::int64_t tp = 1;  ///< tensor parallel GPUs of one pipeline rank
     std::int64_t pp = 1;  ///< pipeline ranks
     std::int64_t dp = 1;  ///< replicas
-    std::int64_t cp = 1;  ///< context parallel groups of tp GPUs behind one pipeline rank, each with a part of every
+    std::int64_t cp = 1;  ///< context parallel groups of tp GPUs of one pipeline rank, each with a part of every
                           ///< sequence
     std::int64_t ep = 1;  ///< GPUs that share out the experts of a layer, whole ones each; divides tp * cp * dp. Where
                           ///< it is more than tp * cp, replicas meet in every layer with experts
@@ -60,7 +60,7 @@ struct LayoutConflict {
 /// without experts. What --ep is where it is not given.
 [[nodiscard]] std::int64_t default_ep(const Layout& layout, const workloads::Model& model);
 
-/// "tp 8 x pp 4 x dp 1"; with "x cp 2" behind tp, and ", ep 8" at the end, where they are above 1.
+/// "tp 8 x pp 4 x dp 1"; with "x cp 2" after tp, and ", ep 8" at the end, where they are above 1.
 [[nodiscard]] std::string name_of(const Layout& layout);
 
 /// The same as options and their product: "--tp 8 * --pp 4 * --dp 1 = 32".
@@ -68,7 +68,7 @@ struct LayoutConflict {
 
 /// Why the model cannot be spread so: heads and feed-forward widths must be divisible by tp, heads by tp * cp where
 /// context parallelism exchanges them, experts and tp * cp * dp by ep, and every module needs a layer for each pipeline
-/// rank. Nothing: it can.
+/// rank. None: it can.
 [[nodiscard]] std::optional<LayoutConflict> conflict(const Layout& layout, const workloads::Model& model);
 
 /// Requires that the layout uses exactly the cluster's GPUs and that it divides the model, see `conflict`.

@@ -6,7 +6,7 @@
 //              memory-bound kernels as fitted to published H100 runs: forward 20 m h/t + 4 m (a+k) d/t + 2 m (F1+F)/t
 //              bytes, F1 = 2F if gated, else F; backward 1.6 times that.
 // Windows      A sequence of a windowed block is cut into windows of equal length and one that is left over.
-// Cross        Behind the self attention: query m x (a d/t) x h, keys and values M x (2 k d/t) x c, output m x h x (a
+// Cross        After the self attention: query m x (a d/t) x h, keys and values M x (2 k d/t) x c, output m x h x (a
 //              d/t); the context is gathered like an input. Traffic: half of a block's two norms and residuals, 10 m
 //              h/t + 4 (m a + M k) d/t. Without a known context the keys are left out.
 // MMDiT        Double stream: two plain blocks' GEMMs, over m and over M, around one attention over both. Single
@@ -35,7 +35,7 @@
 //              gradients over these is left out.
 // Context      With cp GPUs beside each tensor parallel one, m and M are a cp-th part, rounded up; lengths of attention
 // parallelism  stay whole. All-to-all (DeepSpeed-Ulysses, arXiv 2309.14509): in front of the attention every GPU gives
-//              queries, keys and values, 2 m (a + 2k) d/t bytes, and has a/(t cp) heads of whole sequences; behind it
+//              queries, keys and values, 2 m (a + 2k) d/t bytes, and has a/(t cp) heads of whole sequences; after it
 //              the output, 2 m a d/t, goes back; the backward exchanges the gradients likewise. Keys of fewer heads
 //              than t cp GPUs are copied first. Ring (arXiv 2310.01889): cp steps; beside each the next keys and values
 //              travel, 4 m k d/t bytes, in a backward also the gradients of those that were attended to, which go all
@@ -47,8 +47,10 @@
 //              embeddings but those of a head.
 #pragma once
 
-#include "pipeweaver/costdb/database.hpp"
+#include "pipeweaver/costdb/operators.hpp"
+#include "pipeweaver/emulator/experts.hpp"
 #include "pipeweaver/emulator/layout.hpp"
+#include "pipeweaver/emulator/packed_attention.hpp"
 
 #include <array>
 #include <string>
@@ -57,47 +59,22 @@
 
 namespace pipeweaver::emulator {
 
-/// Flash attention over packed sequences; `shape.batch` and `shape.seq_len` are not used.
-struct PackedAttention {
-    costdb::Attention shape;
-    std::vector<std::int64_t> lengths;
-    std::vector<std::int64_t> keys{};  ///< cross attention: what each sequence attends to; empty: to itself
-    std::int64_t value_dim = 0;        ///< of values narrower than keys, priced as padded to them; 0: as wide
-};
+/// The kinds of operators. To add one: a row here, and a file that says what it is asked by, its name (`op`) and its
+/// `cost(database)`, as experts.hpp does; the other four are the cost database's own. All else goes by this list: shares
+/// of the time by class, what-if factors, tables and files of them.
+using OperatorQuery =
+    std::variant<costdb::Gemm, PackedAttention, costdb::Collective, costdb::PointToPoint, costdb::Elementwise, Experts>;
+inline constexpr std::size_t operator_classes = std::variant_size_v<OperatorQuery>;
 
-/// The experts of a layer on one GPU: one of `gpus` equal parts of the fused layer over all tokens of an expert
-/// parallel group, routed evenly. `layer.tokens` are those of the group, `layer.experts` all experts; its moe_ep
-/// stays 1.
-///
-/// Why so        The rows an expert gets, which decide how well it runs, are those of the whole group, and under
-/// balanced
-///               routing every GPU has an equal part of rows and weights. The tables' moe_ep above 1 is something else:
-///               inference kernels that walk over the tokens of all GPUs and pick their own. With 128 experts, 16384
-///               tokens and moe_ep 128 one takes 1.7 ms, where 1/128 of the whole layer is 0.08 ms.
-/// Holds         the products, the activation in between, gathering the rows and summing the chosen. Not the router,
-/// the
-///               copies around the exchange, the exchange.
-/// Passes        measured forward alone. Input gradient as long as the forward, weight gradient 1.05 times that, both
-///               together for a backward: what GEMMs take (costdb/database.hpp).
-/// Plain         experts without a gate have two of the layer's three products: 2/3 of its time.
-struct Experts {
-    costdb::MixtureOfExperts layer;
-    std::int64_t gpus = 1;
-    bool gated = true;
-    costdb::Pass pass = costdb::Pass::forward;
-
-    double flops() const;  ///< of this GPU, in this pass
-};
-
+/// Places in that list, by name where someone asks for one.
 enum class OperatorClass : std::uint8_t { gemm, attention, collective, point_to_point, elementwise, experts };
-constexpr std::size_t operator_classes = 6;
 [[nodiscard]] std::string_view name_of(OperatorClass kind);
 
 /// What memory-bound kernels work on, on one GPU, so that someone can run them: the database knows their traffic alone.
 struct KernelShape {
     std::int64_t rows = 0, columns = 0;  ///< of what is normed and added, looked up, or compared with labels; of an
                                          ///< optimizer one row of all parameters
-    std::int64_t norms = 0;              ///< each with the addition to the residual behind it
+    std::int64_t norms = 0;              ///< each with the addition to the residual after it
     std::int64_t rotated = 0;            ///< values of queries and keys that get their positions
     std::int64_t up = 0, down = 0;       ///< values into and out of the activation function; gated: twice as many into
     std::int64_t vocab = 0;              ///< of an embedding
@@ -118,8 +95,7 @@ constexpr std::size_t streams = 6;
 /// Of a list of operators in launch order.
 struct Operator {
     std::string_view name;  ///< "qkv", "attention", ...; a literal
-    std::variant<costdb::Gemm, PackedAttention, costdb::Collective, costdb::PointToPoint, costdb::Elementwise, Experts>
-        query;
+    OperatorQuery query;
     KernelShape shape{};  ///< of memory-bound kernels
     Stream stream = Stream::compute;
     /// What it waits for: places in the same list, in front of its own. Empty: the one in front of it, wherever that
@@ -160,7 +136,7 @@ struct PassShape {
 [[nodiscard]] std::vector<Operator> head_operators(const workloads::Architecture& network, const PassShape& shape,
                                                    const Layout& layout, PassKind pass);
 
-/// The edge's projector of one or two linear layers, over `positions` behind the token reduction.
+/// The edge's projector of one or two linear layers, over `positions` after the token reduction.
 [[nodiscard]] std::vector<Operator> projector_operators(const workloads::ModelEdge& edge, std::int64_t positions,
                                                         const Layout& layout, PassKind pass);
 

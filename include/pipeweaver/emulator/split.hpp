@@ -3,14 +3,16 @@
 // Only I is waited for by the stage before; W fills what would be a bubble. P. Qi, X. Wan, G. Huang, M. Lin, "Zero
 // Bubble Pipeline Parallelism", ICLR 2024 (arXiv 2401.10241).
 //
-// Ids          I keeps the id of its B, all other tasks keep theirs; the W come behind them in the order of their
-// pairs. Times        I and W together take as long as B, so a schedule with W directly behind I takes as long as with
-// B. Memory       I takes more than B in passing (stage_memory.hpp), and what W needs is held until W ends. Not split
-// a backward whose input gradient nobody waits for (raw data, or only frozen modules before it): its B can
+//   whole     F F B B          split    F F I W I W      W fills a bubble    F I F I . W W
+//
+// Ids          I keeps the id of its B, all other tasks keep theirs; the W come after them in the order of their pairs.
+// Times        I and W together take as long as B, so a schedule with W directly after I takes as long as with B.
+// Memory       I takes more than B while it runs (stage_memory.hpp), and what W needs is held until W ends.
+// Not split    a backward whose input gradient nobody waits for (raw data, or only frozen modules before it): its B can
 //              wait as a W could. A backward without weight gradient (frozen modules).
 #pragma once
 
-#include "pipeweaver/emulator/step.hpp"
+#include "pipeweaver/emulator/step_problem.hpp"
 #include "pipeweaver/schedule/replay.hpp"
 
 #include <vector>
@@ -23,14 +25,14 @@ using SplitChoice = std::vector<bool>;
 /// Every pair whose backward can be split.
 [[nodiscard]] SplitChoice splittable(const StepProblem& step);
 
-/// Splits those backwards of `step` that are chosen. Pre: none is split yet; `choice` has an entry for each pair, true
-/// only where splittable() is.
-[[nodiscard]] StepProblem split_backwards(const StepProblem& step, const SplitChoice& choice);
+/// Splits those backwards of `step` that are chosen; an input gradient may take more memory than its whole backward, and
+/// so not fit its rank. Pre: none is split yet; `choice` has an entry for each pair, true only where splittable() is.
+[[nodiscard]] BuiltStep split_backwards(const StepProblem& step, const SplitChoice& choice);
 
-/// A schedule of `split` = split_backwards(whole, ...) for one of `whole`: each W directly behind its I.
+/// A schedule of `split` = split_backwards(whole, ...) for one of `whole`: each W directly after its I.
 [[nodiscard]] schedule::Schedule with_weights(const schedule::Problem& split, const schedule::Schedule& whole);
 
-/// Per task: an I whose W runs directly behind it, and nothing that waits for I starts before it could with B: it may
+/// Per task: an I whose W runs directly after it, and nothing that waits for I starts before it could with B: it may
 /// run as B without changing any start. Pre: `replay` is of `schedule` and completed.
 [[nodiscard]] std::vector<bool> joinable(const schedule::Problem& problem, const schedule::Schedule& schedule,
                                          const schedule::Replay& replay);

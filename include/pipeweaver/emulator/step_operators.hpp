@@ -5,7 +5,7 @@
 // the parts of a whole one: neither asks for other operators.
 #pragma once
 
-#include "pipeweaver/emulator/step.hpp"
+#include "pipeweaver/emulator/step_problem.hpp"
 
 #include <functional>
 

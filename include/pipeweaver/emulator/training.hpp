@@ -7,7 +7,7 @@
 
 namespace pipeweaver::emulator {
 
-/// The defaults are Megatron-LM's with its distributed optimizer: gradients are reduced behind a rank's last backward.
+/// The defaults are Megatron-LM's with its distributed optimizer: gradients are reduced after a rank's last backward.
 struct Training {
     /// What the copies of a weight share out among them (ZeRO, arXiv 1910.02054): 0 nothing, 1 the optimizer's state,
     /// 2 gradients too, 3 weights too. From 2 on gradients are reduced in every backward; with 3 a layer's weights are
@@ -15,7 +15,7 @@ struct Training {
     int zero = 1;
 
     /// Gradients are reduced in buckets of at least this size as soon as the last backward of their layers is through,
-    /// beside the backwards that are left. 0: in one piece behind the rank's last backward. Pre: 0 if zero >= 2.
+    /// beside the backwards that are left. 0: in one piece after the rank's last backward. Pre: 0 if zero >= 2.
     Bytes bucket{};
 
     /// Of the host for each kernel that it launches. 0: launches are never waited for.

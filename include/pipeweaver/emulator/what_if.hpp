@@ -18,10 +18,10 @@ namespace pipeweaver::emulator {
 
 /// Every factor is on time: 0.5 is twice as fast, 1 changes nothing. Factors that meet are multiplied.
 struct WhatIf {
-    /// A GPU that is slow or fast at all it runs: those behind one pipeline rank.
+    /// A GPU that is slow or fast at all it runs: those of one pipeline rank.
     struct Device {
         std::int64_t rank = 0;
-        std::optional<std::int64_t> replica;  ///< nothing: in all of them
+        std::optional<std::int64_t> replica;  ///< none: in all of them
         double factor = 1;
 
         friend bool operator==(const Device&, const Device&) = default;

@@ -1,17 +1,10 @@
-// How a model is cut into stages, and microbatches into the units that pass them.
-//
-// dip       DIP (arXiv 2504.14145, section on the modality-aware partitioner): each module is a chain of its own; a
-//           sub-microbatch is the smallest with 95 % of the best efficiency; a module that takes T_i gets
-//           floor(T_i / smallest T) segments of equally many layers on each rank. Uneven counts: earlier chunks get one
-//           layer more.
-// megatron  One chain of all modules, cut by parameters into ranks * chunks_per_rank stages (the largest stage as small
-// as
-//           possible), microbatches whole: what Megatron-LM's 1F1B and interleaved schedules run.
-// balanced  The same chain cut by the time that the sample's microbatches take: the best that a fixed chain can do on
-//           average, and what an engineer tunes a Megatron-LM layout to by hand.
+// How a model is cut into stages, and microbatches into the units that pass them. The ways to cut are in
+// partitioners.hpp.
 #pragma once
 
+#include "pipeweaver/emulator/setup.hpp"
 #include "pipeweaver/emulator/step.hpp"
+#include "pipeweaver/workloads/batch.hpp"
 
 #include <optional>
 #include <string>
@@ -20,30 +13,12 @@
 namespace pipeweaver::partition {
 
 struct Partition {
-    std::string name;
+    std::string name;                  ///< of its partitioner
     std::int64_t chunks_per_rank = 1;  ///< stages of a rank, the most of any
     std::vector<emulator::Chain> chains;
     std::vector<std::int64_t> unit_items;  ///< per chain: most items of a unit; 0: the whole microbatch at once
     std::vector<std::string> notes;        ///< what decided it, for the report
 };
-
-/// What a partition is judged by.
-struct Workload {
-    const workloads::Model* model = nullptr;
-    const workloads::Cluster* cluster = nullptr;
-    const costdb::CostDatabase* costs = nullptr;
-    emulator::Layout layout;
-    const std::vector<workloads::Microbatch>* microbatches = nullptr;  ///< a sample of real ones; not empty
-    emulator::LayerStore* store = nullptr;  ///< of costs that others priced under the default training; nothing: none
-};
-
-[[nodiscard]] Partition dip(const Workload& workload);
-
-/// Throws Error{input} if the model has fewer layers than stages.
-[[nodiscard]] Partition megatron(const Workload& workload, std::int64_t chunks_per_rank);
-
-/// Throws as megatron().
-[[nodiscard]] Partition balanced(const Workload& workload, std::int64_t chunks_per_rank);
 
 /// The chains of `partition` in a row, as one chain that whole microbatches pass: what a framework with a single row of
 /// stages can run of it. Segment k has the stages k * ranks ... k * ranks + ranks - 1.
@@ -54,9 +29,9 @@ struct Workload {
 [[nodiscard]] std::vector<std::vector<std::vector<emulator::Unit>>> units(
     const Partition& partition, const workloads::Model& model, const std::vector<workloads::Microbatch>& microbatches);
 
-/// What the step of the workload's microbatches, cut so, is built from; it points to what `workload` points to. The
-/// caller gives it a name.
-[[nodiscard]] emulator::StepInput step_input(const Workload& workload, const Partition& partition);
+/// What the step of these microbatches, cut so, is built from; it points to `setup`. The caller gives it a name.
+[[nodiscard]] emulator::StepInput step_input(const emulator::Setup& setup, const Partition& partition,
+                                             std::vector<std::vector<std::vector<emulator::Unit>>> units);
 
 /// Every microbatch made as large as the largest, for frameworks with fixed shapes.
 struct Padded {

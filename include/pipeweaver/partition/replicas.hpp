@@ -20,7 +20,9 @@ using Shares = std::vector<std::vector<std::size_t>>;
 
 /// Forward and backward of each microbatch through all modules, heads and projectors, without recomputation: the work
 /// that the ranks of one replica share.
-[[nodiscard]] std::vector<Duration> microbatch_costs(const Workload& workload, const Executor& execute = in_order);
+[[nodiscard]] std::vector<Duration> microbatch_costs(const emulator::Setup& setup,
+                                                     const std::vector<workloads::Microbatch>& microbatches,
+                                                     const Executor& execute = in_order);
 
 /// Microbatch i to replica i % replicas. Pre: replicas >= 1.
 [[nodiscard]] Shares in_turn(std::size_t microbatches, std::size_t replicas);

@@ -5,9 +5,8 @@
 #pragma once
 
 #include "pipeweaver/emulator/emulation.hpp"
-#include "pipeweaver/emulator/layer_store.hpp"
-#include "pipeweaver/emulator/what_if.hpp"
 #include "pipeweaver/planner/plan.hpp"
+#include "pipeweaver/schedule/solved.hpp"
 
 #include <filesystem>
 #include <optional>
@@ -17,16 +16,21 @@
 
 namespace pipeweaver::planner {
 
+/// A replica's schedule with its problem, as they were read.
+struct GivenSchedule {
+    std::filesystem::path from;  ///< the solution file
+    schedule::Solved solved;
+};
+
 struct EmulationRequest {
-    Request
-        workload;  ///< model, cluster, layout, microbatches, costs, partition (empty: megatron); no limit of searches
-    emulator::Training training;
-    std::optional<emulator::Recompute> recompute;   ///< of all stages; nothing: the least with which it fits the memory
-    std::string policy = "1f1b";                    ///< of search::policies(); where no schedule is given
-    std::int64_t chunks_per_rank = 1;               ///< of the partitions megatron and balanced
-    std::optional<std::filesystem::path> schedule;  ///< a plan folder, or a solution file for the only replica
-    emulator::WhatIf what_if;                       ///< Pre: fits the workload; see emulator::read_what_if()
-    bool reuse = true;                              ///< false: every kernel is replayed on its own, to the same result
+    /// Setup, microbatches, partition (empty: megatron); no limits of searches. A setup without a store replays every
+    /// kernel on its own, to the same result.
+    Request workload;
+    std::optional<emulator::Recompute> recompute;  ///< of all stages; none: the least with which it fits the memory
+    std::string policy = "1f1b";                   ///< of search::policies(); where no schedule is given
+    std::int64_t chunks_per_rank = 1;              ///< of the partitions megatron and balanced
+    std::string schedule;                          ///< the folder or file of `schedules`, for the report
+    std::vector<GivenSchedule> schedules;          ///< for every replica, in place of a policy; none: the policy
 };
 
 struct Emulation {
@@ -34,32 +38,24 @@ struct Emulation {
     std::string policy;                            ///< as asked; "schedule" where one was given
     std::optional<emulator::Recompute> recompute;  ///< of all stages; nothing: the given schedule says it of each pass
     std::vector<emulator::ReplicaEmulation> replicas;
-    std::size_t slowest = 0;           ///< the replica with the makespan
-    Duration makespan{};               ///< of that replica
-    Duration step{};                   ///< and the optimizer
-    double model_flops = 0;            ///< of all replicas, forward and backward, without recomputation
-    double mfu = 0;                    ///< model FLOPs / (GPUs * dense bf16 peak * step)
-    std::int64_t tokens = 0;           ///< of the backbone, in all replicas
-    double tokens_per_second = 0;      ///< of the whole cluster
-    TimeShares shares;                 ///< of the time of kernels, all replicas
-    std::uint64_t kernels = 0;         ///< of all replicas
-    std::vector<std::string> assumed;  ///< what was approximated, a sentence each
-    emulator::StoreStatistics reuse;   ///< measured
+    std::size_t slowest = 0;          ///< the replica with the makespan
+    Duration makespan{};              ///< of that replica
+    Duration step{};                  ///< and the optimizer
+    double model_flops = 0;           ///< of all replicas, forward and backward, without recomputation
+    double mfu = 0;                   ///< model FLOPs / (GPUs * dense bf16 peak * step)
+    std::int64_t tokens = 0;          ///< of the backbone, in all replicas
+    double tokens_per_second = 0;     ///< of the whole cluster
+    emulator::TimeShares shares;      ///< of the time of kernels, all replicas
+    std::uint64_t kernels = 0;        ///< of all replicas
+    emulator::StoreStatistics reuse;  ///< measured
 };
 
 /// Throws Error{limit} where it does not fit (rank, bytes short) or the policy does not apply (why), Error{input} for a
 /// schedule that was made for something else, for unknown policies and partitions, and what the modules below throw.
-[[nodiscard]] Emulation emulate(const EmulationRequest& request, const costdb::CostDatabase& costs,
-                                const Executor& execute);
-
-/// The same with costs of layers that earlier emulations priced. Pre: `store` has seen no other model, cluster, layout,
-/// costs, training or what-if.
-[[nodiscard]] Emulation emulate(const EmulationRequest& request, const costdb::CostDatabase& costs,
-                                const Executor& execute, emulator::LayerStore& store);
+[[nodiscard]] Emulation emulate(const EmulationRequest& request, const Executor& execute);
 
 /// The kernels of one rank of one replica, by start. Pre: both exist. Throws as emulate().
-[[nodiscard]] std::vector<emulator::TracedKernel> kernels_of(const EmulationRequest& request,
-                                                             const costdb::CostDatabase& costs, std::size_t replica,
+[[nodiscard]] std::vector<emulator::TracedKernel> kernels_of(const EmulationRequest& request, std::size_t replica,
                                                              std::int64_t rank);
 
 }  // namespace pipeweaver::planner

@@ -5,7 +5,8 @@
 #pragma once
 
 #include "pipeweaver/base/parallel.hpp"
-#include "pipeweaver/emulator/step.hpp"
+#include "pipeweaver/emulator/setup.hpp"
+#include "pipeweaver/workloads/batch.hpp"
 
 #include <optional>
 #include <string>
@@ -15,11 +16,10 @@
 namespace pipeweaver::planner {
 
 struct LayoutRequest {
-    const workloads::Model* model = nullptr;
-    const workloads::Cluster* cluster = nullptr;
-    std::optional<std::int64_t> tp, pp, dp;  ///< what is fixed; nothing: to be chosen
+    const emulator::Setup* setup = nullptr;  ///< its own layout does not count
+    std::optional<std::int64_t> tp, pp, dp;  ///< what is fixed; none: to be chosen
     std::int64_t cp = 1;                     ///< of every layout
-    std::optional<std::int64_t> ep;          ///< of every layout; nothing: emulator::default_ep
+    std::optional<std::int64_t> ep;          ///< of every layout; none: emulator::default_ep
     emulator::ContextParallel context = emulator::ContextParallel::all_to_all;
     std::vector<workloads::Microbatch> microbatches;
     bool for_each_replica = false;  ///< every replica runs so many microbatches of these sizes; else they share them
@@ -53,12 +53,10 @@ struct LayoutChoice {
 /// layer of every module for each rank; a microbatch for each replica. Partitions dip and balanced, policies
 /// dual-queue, 1f1b and gpipe. Throws Error{limit} where nothing fits: which layout comes closest, its rank, what is
 /// short, and what would fit; Error{input} where no layout agrees with the GPUs and the model. Pre: microbatches.
-[[nodiscard]] LayoutChoice choose_layout(const LayoutRequest& request, const costdb::CostDatabase& costs,
-                                         const Executor& execute);
+[[nodiscard]] LayoutChoice choose_layout(const LayoutRequest& request, const Executor& execute);
 
 /// What would fit where the request's layout does not: another layout on the same GPUs if there is one, else the fewest
 /// GPUs (doubling up to 64 times as many) on which there is. A part of a sentence.
-[[nodiscard]] std::string what_would_fit(const LayoutRequest& request, const costdb::CostDatabase& costs,
-                                         const Executor& execute);
+[[nodiscard]] std::string what_would_fit(const LayoutRequest& request, const Executor& execute);
 
 }  // namespace pipeweaver::planner

@@ -19,12 +19,12 @@ struct Need {
     emulator::KernelShape shape;  ///< of memory-bound work: the first that asked
     std::int64_t times = 0;       ///< in a step, the most of any partition
     double share = 0;             ///< of the operators' time, the mean over the partitions; all needs sum to 1
-    costdb::Cost cost;            ///< as `costs` answers it
+    costdb::Cost cost;            ///< as the setup's costs answer it
 };
 
 /// What the steps of all partitions that the request leaves open ask for, each question once, by falling share. Which
 /// partition a plan takes may change with the costs, so all count. Transfers and collectives count as if nothing hid
 /// them. Throws as make_plan(); a partition that does not fit is passed over unless none fits.
-[[nodiscard]] std::vector<Need> needs(const Request& request, const costdb::CostDatabase& costs);
+[[nodiscard]] std::vector<Need> needs(const Request& request, const Executor& execute = in_order);
 
 }  // namespace pipeweaver::planner

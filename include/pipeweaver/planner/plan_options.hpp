@@ -33,14 +33,11 @@ struct PlanOptions {
     /// Adds those below `workload`.
     void add_to(OptionTable& options);
 
-    bool for_torch() const { return target == "torch-csv"; }
-
     /// Throws as WorkloadOptions::request().
     Request request(const SearchLimits& limits, const Executor& execute) const;
 
     /// The plan of request(). As planner::make_plan(), and where nothing fits the error says what would.
-    Plan make_plan(const Request& request, const costdb::CostDatabase& costs, const Executor& execute,
-                   const Allowance& allowance) const;
+    Plan make_plan(const Request& request, const Executor& execute, const Allowance& allowance) const;
 };
 
 }  // namespace pipeweaver::planner

@@ -19,7 +19,7 @@ struct ChoiceRule {
     std::size_t work = 100'000;  ///< tasks of all of them together; fewer schedules of larger problems
 
     /// What a search of one of `problems` problems with so many tasks must hand over.
-    search::NearWanted near(std::size_t tasks, std::size_t problems) const;
+    search::AlternativesWanted near(std::size_t tasks, std::size_t problems) const;
 };
 
 /// What a plan keeps to by itself, and what `--robust` asks for.

@@ -14,8 +14,8 @@ struct SolveRequest {
     std::string strategy = "default";
     std::uint64_t seed = 1;
     std::optional<std::uint64_t> max_rounds;
-    bool for_torch = false;     ///< keep the rules of PyTorch's runtime
-    bool lower_memory = false;  ///< then the largest peak, at the makespan found
+    std::string target = "free";  ///< of targets(): whose rules to keep
+    bool lower_memory = false;    ///< then the largest peak, at the makespan found
     std::vector<schedule::Schedule> starts;
 };
 

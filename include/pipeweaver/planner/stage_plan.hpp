@@ -5,7 +5,6 @@
 
 #include "pipeweaver/planner/plan.hpp"
 #include "pipeweaver/schedule/stage_table.hpp"
-#include "pipeweaver/search/policies.hpp"
 
 #include <optional>
 #include <string>
@@ -21,12 +20,6 @@ struct StageRequest {
     std::optional<std::uint64_t> max_rounds;  ///< of each search
 };
 
-/// What a policy makes of the stages: a schedule, or why it does not apply.
-struct StagePolicy {
-    std::string policy;
-    search::PolicyResult result;
-};
-
 /// A schedule with the problem that it solves.
 struct StageSchedule {
     schedule::Problem problem;
@@ -34,9 +27,9 @@ struct StageSchedule {
 };
 
 struct StagePlan {
-    StageSchedule best;                 ///< always has a schedule
-    std::vector<StagePolicy> policies;  ///< all of them, on `best.problem`
-    StageSchedule torch;                ///< its problem is empty where the stages do not fit with PyTorch's buffers
+    StageSchedule best;               ///< always has a schedule
+    std::vector<PolicyRun> policies;  ///< all of them, on `best.problem`
+    StageSchedule torch;              ///< its problem is empty where the stages do not fit with PyTorch's buffers
 };
 
 /// Without `for_torch`, half of the budget goes to the schedule for PyTorch, and the plan starts from that; with it

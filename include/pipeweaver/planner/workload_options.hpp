@@ -9,15 +9,12 @@
 
 namespace pipeweaver::planner {
 
-/// A model of the catalogue, or a model file. Throws Error{input}, Error{io}.
-[[nodiscard]] workloads::Model find_model(const std::string& name);
-
 /// A user's database, as a plan names it; for an empty path nothing. Throws Error{io}.
 [[nodiscard]] std::optional<CostFile> find_costs(const std::string& path);
 
-/// What the operators of a request cost on its cluster: the one place that decides where costs come from. Throws
-/// Error{input} for a file that is no database or has nothing of the device, Error{io} also if it has changed.
-[[nodiscard]] costdb::CostDatabase costs_of(const Request& request);
+/// What operators cost on a cluster: the one place that decides where costs come from. Throws Error{input} for a file
+/// that is no database or has nothing of the device, Error{io} also if it has changed.
+[[nodiscard]] costdb::CostDatabase costs_of(const std::optional<CostFile>& file, const workloads::Cluster& cluster);
 
 /// --tp, --pp or --dp: a number, "auto", or left out.
 struct Degree {
@@ -40,13 +37,16 @@ struct WorkloadOptions {
     /// Error{io}, Error{limit} where no layout fits.
     Request request(std::uint64_t seed, const Executor& execute) const;
 
-    /// What of a layout is fixed, and the batch to judge others by.
-    LayoutRequest layout_request(const Request& request, std::uint64_t seed) const;
+    /// What of a layout is fixed, and the batch to judge others by: the one given, or one that is drawn. Pre: `setup`
+    /// outlives the answer.
+    LayoutRequest layout_request(const emulator::Setup& setup, const std::vector<workloads::Microbatch>& microbatches,
+                                 std::uint64_t seed) const;
 
 private:
-    emulator::Layout layout(const Request& request) const;
-    bool choose(const Request& request) const;
+    emulator::Layout layout(const emulator::Setup& setup) const;
+    bool choose(const emulator::Setup& setup) const;
     void fill(Request& request, std::uint64_t seed) const;
+    void check() const;
 };
 
 /// Adds `--costs`.

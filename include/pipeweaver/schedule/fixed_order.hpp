@@ -9,7 +9,7 @@
 
 namespace pipeweaver::schedule {
 
-/// A schedule as flat arrays, in an order in which every task comes behind all that it waits for. Only times are
+/// A schedule as flat arrays, in an order in which every task comes after all that it waits for. Only times are
 /// replayed: memory depends on the order alone.
 class FixedOrder {
 public:
@@ -19,8 +19,8 @@ public:
     /// Under the problem's own durations, per task.
     std::span<const std::int64_t> durations() const { return durations_; }
 
-    /// Makespan if task i lasts duration_ns[i]; `end_ns` is work space that may be used again. Equal to the replay of
-    /// a problem with these durations. Pre: one duration per task. Time O(tasks + edges).
+    /// Makespan if task i lasts duration_ns[i]; `end_ns` is a buffer that later calls may use again. Equal to the
+    /// replay of a problem with these durations. Pre: one duration per task. Time O(tasks + edges).
     Duration makespan(std::span<const std::int64_t> duration_ns, std::vector<std::int64_t>& end_ns) const;
 
 private:

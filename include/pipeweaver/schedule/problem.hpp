@@ -26,7 +26,7 @@ enum class TaskKind : std::uint8_t { forward, backward, input_gradient, weight_g
 [[nodiscard]] char letter(TaskKind kind);
 
 struct Rank {
-    std::optional<Bytes> capacity;  ///< nothing: unlimited
+    std::optional<Bytes> capacity;  ///< none: unlimited
     Bytes base;                     ///< held all the time: weights, optimizer state, allowances
     Duration tail{};                ///< what the rank must still do alone after its last task
 };
@@ -109,12 +109,28 @@ struct TaskCost {
 /// Gives the task this duration and memory.
 void apply(Task& task, const TaskCost& cost);
 
+/// A task that its rank cannot hold even alone, in its most frugal mode: no schedule of the problem can run.
+struct TaskShortage {
+    TaskId task{};
+    RankId rank{};
+    Bytes needed;  ///< by the task on top of the rank's base
+    [[nodiscard]] std::string text(const Problem& problem) const;
+};
+
+/// validate() with the one thing that is no mistake of the problem's maker as a value: the first task that does not
+/// fit its rank even alone.
+[[nodiscard]] std::optional<TaskShortage> check(const Problem& problem);
+
 /// Checks what no reader of a Problem should have to check again: references, durations >= 1 ns, pairs on one rank with
 /// a path of edges forward -> backward -> weight, mode 0 equal to the tasks' own fields, no cycle, and that no
 /// schedule's times or memory can overflow (the sum of all durations, lags and tails, and of all memory, fits 63 bits).
 /// Throws Error{input} naming the place ("tasks[3].rank: ..."), a cycle by its labels, or Error{limit} with rank and
 /// bytes where a task does not fit its rank even alone. Time O(tasks + edges + pairs * their reach).
 void validate(const Problem& problem);
+
+/// SHA-256 of the canonical bytes of to_json(problem) (sorted keys, no spaces): what a solution file calls
+/// problem_sha256. A file that spells out optional keys has another: ProblemFile::sha256.
+[[nodiscard]] std::string fingerprint(const Problem& problem);
 
 /// Reads and validates a problem file ("pipeweaver-problem/1"), gzip allowed.
 /// Throws Error{input}, Error{io} or, from validate(), Error{limit}; each names the file.

@@ -74,4 +74,8 @@ private:
 /// Replays one schedule of `problem`; see Replayer::replay.
 [[nodiscard]] Replay replay(const Problem& problem, const Schedule& schedule);
 
+/// Why a schedule cannot run, for a person: "rank 0: task 3 'F1' does not fit: 2 GiB short". Pre: the replay did not
+/// complete.
+[[nodiscard]] std::string why_it_fails(const Problem& problem, const Replay& replay);
+
 }  // namespace pipeweaver::schedule

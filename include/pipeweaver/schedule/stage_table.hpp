@@ -19,7 +19,7 @@ struct StageTimes {
     RankId rank{};
     Duration forward{1};
     Duration backward{1};            ///< with `weight`: of the input gradient alone
-    std::optional<Duration> weight;  ///< of the weight gradient; nothing: the backward is not split
+    std::optional<Duration> weight;  ///< of the weight gradient; none: the backward is not split
     Bytes activation;                ///< held from the forward to the end of the backward (with `weight`, of that)
     Bytes weights;                   ///< held all the time: weights, gradients, optimizer state
     Bytes send;                      ///< output to the next stage; its gradient comes back with the same size
@@ -44,8 +44,8 @@ struct StageTable {
 
 struct StageOptions {
     std::int64_t microbatches = 1;
-    std::optional<Bytes> capacity;  ///< of every rank; nothing: unlimited
-    std::optional<Bandwidth> link;  ///< between ranks; nothing: transfers take no time
+    std::optional<Bytes> capacity;  ///< of every rank; none: unlimited
+    std::optional<Bandwidth> link;  ///< between ranks; none: transfers take no time
 
     /// As PyTorch's runtime runs it: stage 0 has no input gradient (its I takes 1 ns, its W a full backward), and
     /// receive buffers for all microbatches are held all the time.

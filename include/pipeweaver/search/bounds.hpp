@@ -1,4 +1,4 @@
-// Lower bounds on the makespan: numbers that no schedule of a problem can beat, and the one formula for a gap.
+// Lower bounds on the makespan: numbers that no schedule of a problem can beat.
 #pragma once
 
 #include "pipeweaver/schedule/replay.hpp"
@@ -18,8 +18,5 @@ struct Bound {
 
 /// The largest of them.
 [[nodiscard]] Bound best_bound(const schedule::Replayer& replayer);
-
-/// (found - bound) / bound: 0 is proven best. Pre: bound > 0. The only place in the project that computes a gap.
-[[nodiscard]] double relative_gap(Duration found, Duration bound);
 
 }  // namespace pipeweaver::search

@@ -9,13 +9,12 @@
 
 namespace pipeweaver::search {
 
-/// Schedules of `next`, within memory, in which each task wishes the place that its like had in `schedule`; for
-/// Options::starts. The like of a task has its rank, stage, kind, module, microbatch and item; where the previous batch
-/// has fewer items or microbatches the nearest before it serves. Microbatches are matched by number, and also by work
-/// (the heaviest with the heaviest). Modes are taken from the like where all of them fit, else the fastest uniform ones
-/// that do.
-/// Empty where no safe order of microbatches is known, or no task has a like.
-/// Pre: `schedule` is a schedule of `previous` that runs. Time O((tasks + edges) log tasks).
+/// Schedules of `next`, within memory, for Options::starts: each task has as its priority the start that its
+/// counterpart had in `schedule`. The counterpart has the same rank, stage, kind, module, microbatch and item; where
+/// the previous batch has fewer items or microbatches, it is the nearest before. Microbatches are matched by number
+/// and, in other schedules, by work (the heaviest with the heaviest). Modes are the counterparts' where all of them
+/// fit, else the fastest uniform ones that do. Empty where no safe order of microbatches is known, or no task has a
+/// counterpart. Pre: `schedule` is a schedule of `previous` that runs. Time O((tasks + edges) log tasks).
 [[nodiscard]] std::vector<schedule::Schedule> carry_over(const schedule::Problem& previous,
                                                          const schedule::Schedule& schedule,
                                                          const schedule::Replayer& next);

@@ -1,19 +1,21 @@
 // A second objective: among schedules of the same makespan, one that needs less memory.
 #pragma once
 
-#include "pipeweaver/search/search.hpp"
+#include "pipeweaver/base/parallel.hpp"
+#include "pipeweaver/search/found.hpp"
+#include "pipeweaver/search/options.hpp"
 
 namespace pipeweaver::search {
 
-/// What is made small: the largest peak of a rank as a part of its capacity; where a rank has no capacity, the largest
-/// peak in bytes. Of several with the same, the smaller sum of peaks.
+/// What is made small: the largest peak of a rank as a fraction of its capacity; where a rank has no capacity, the
+/// largest peak in bytes. Among equal ones, the sum of peaks.
 [[nodiscard]] double largest_peak(const schedule::Problem& problem, const schedule::Replay& replay);
 
-/// Changes the schedule in `found` by annealing over single steps that leave its makespan as it is, or smaller, and its
-/// rules kept. The number of rounds depends on `found` alone (20, and one for every four that found it; 100 where that
-/// was optimal), so that (problem, options, found.rounds) decide the result. `keep_going` is asked between rounds only
-/// whether to stop for good: a time limit belongs to the search before, which should leave some of it. Pre:
-/// found.schedule, from solve() with the same options.
+/// Changes the schedule in `found` by annealing over single steps, none of which makes it longer or breaks its rules.
+/// The number of rounds depends on `found` alone (20, and one for every four that found it; 100 where that was
+/// optimal), so that (problem, options, found.rounds) decide the result. `keep_going` can only stop it for good; a time
+/// limit belongs to the search before, which should leave some of it. Pre: found.schedule, from solve() with the same
+/// options.
 void lower_memory(const schedule::Replayer& replayer, const Options& options, const Executor& execute, Found& found,
                   const KeepGoing& keep_going = {});
 

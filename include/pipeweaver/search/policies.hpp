@@ -1,7 +1,8 @@
-// Known schedules by name: for comparison, and as starts of the search.
+// Published schedules by name: for comparison, and for a search to begin with.
 #pragma once
 
-#include "pipeweaver/schedule/replay.hpp"
+#include "pipeweaver/search/bounds.hpp"
+#include "pipeweaver/search/found.hpp"
 
 #include <optional>
 #include <string>
@@ -29,5 +30,9 @@ struct Policy {
 /// Applies the policy. A problem with modes gets the fastest uniform mode that fits.
 /// Throws Error{input} for an unknown name, naming the nearest.
 [[nodiscard]] PolicyResult apply_policy(std::string_view name, const schedule::Replayer& replayer);
+
+/// What a policy says, as if a search had found it: with its schedule as the first and the only entry of the history,
+/// or with why the policy does not apply. `bound` is of the problem.
+[[nodiscard]] Found as_found(std::string_view policy, PolicyResult result, const Bound& bound);
 
 }  // namespace pipeweaver::search

@@ -11,7 +11,7 @@
 //              the feed-forward has a gate, latent attention, experts.
 // Refused      A row that lacks a figure the step depends on, contradicts itself, or is of a kind that no published run
 //              was fitted for. Never guessed: what is taken for granted is said in `reason`.
-// Source       formulas: docs/accuracy.md; fitted numbers: emulator/device_constants.cpp.
+// Source       formulas: docs/accuracy.md; fitted numbers: emulator/pricing/in_situ.cpp.
 #pragma once
 
 #include "pipeweaver/base/csv.hpp"

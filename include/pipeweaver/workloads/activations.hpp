@@ -1,8 +1,7 @@
 // Bytes that a training pass keeps for its backward: the one place that derives them.
 //
 // Notation     h hidden, F ffn, a heads, k kv_heads, d head_dim, t tensor parallel GPUs, m positions; bf16; flash
-// attention;
-//              sequence parallelism (what is not split by heads or columns is split by positions).
+//              attention; sequence parallelism (what is not split by heads or columns is split by positions).
 // Per layer    8 m h/t               inputs and outputs of the two norms
 //              + 2 m (a + 2k) d/t    q, k, v
 //              + 2 m a d/t           attention output, the projection's input
@@ -15,22 +14,22 @@
 //              MMDiT: m counts both streams; a single-stream block has one norm and one gate: 6 m h/t less.
 // Added cross  8 m h/t + 4 m a d/t + 6 m F/t (plain: 4 m F/t) + 4 M k d/t: queries alone are of the own positions
 // attention
-// Heads behind 14 m h/t + 4 m F/t    input, output of the norm, condition, shift, scale and gate, output in front of
+// Heads after  14 m h/t + 4 m F/t    input, output of the norm, condition, shift, scale and gate, output in front of
 // a backbone                         the gate; both sides of the activation
 //              + 2 m (c + i)/t       before the first block: the condition and what is predicted (head_input)
 //              Embedding, modulation vectors of a sample and what a framework saves beyond this (norm outputs before
 //              modulation) are not counted. Derived, not validated against measured runs.
 // Latent (MLA) instead of q, k, v and the attention output (r, c ranks, n, e, v sizes of a head's parts):
-//              + 2 m (2r + 2c + e)/t  compressed queries and keys in front of and behind their norms, and positions
+//              + 2 m (2r + 2c + e)/t  compressed queries and keys in front of and after their norms, and positions
 //              + 2 m a (2(n + e) + n + 2v)/t   queries, keys, unpacked keys and values, values, output
-// Factored     likewise: + 2 m 2s/t        compressed queries in front of and behind their norm
+// Factored     likewise: + 2 m 2s/t        compressed queries in front of and after their norm
 // (MFA)        + 4 m a d/t + 4 m k d       queries and output; the shared keys and values, whole on every GPU
 // Experts      instead of the feed-forward's (E experts, j of them chosen, of width f; G width of the shared ones):
 //              + 6 m G/t + 2 m j (h + 3f)/t + 8 m E/t   plain: 4 m G/t and 2 m j (h + 2f)/t
 //              A GPU gets as many copies as it sends (balanced routing): expert parallelism changes nothing.
 // Between I    a linear layer's weight gradient needs the layer's input and its output's gradient (table 1 of "Zero
 // and W        Bubble Pipeline Parallelism", arXiv 2401.10241: M_W = 32 s b h without tensor parallelism):
-//              4 m h/t + 2 m a d/t + 2 m F/t       inputs: of qkv, up (behind a norm), of the projection, of down
+//              4 m h/t + 2 m a d/t + 2 m F/t       inputs: of qkv, up (after a norm), of the projection, of down
 //              + 2 m (a + 2k) d/t + 2 m F1/t       gradients of qkv and up; F1 = 2F if gated, else F
 //              + 4 m h                             gradients of projection and down, gathered for the input gradient
 //                                                  and kept so: W gathers nothing that B would not gather

@@ -20,6 +20,9 @@ namespace pipeweaver::workloads {
 /// The model of that name. Throws Error{input} naming the nearest.
 [[nodiscard]] Model model(std::string_view name);
 
+/// A model as --model names it: of the catalogue, a model file, or hf:CONFIG.json. Throws Error{input}, Error{io}.
+[[nodiscard]] Model find_model(const std::string& name);
+
 /// A catalogue entry that cannot be used, and why.
 struct Refused {
     std::string name;

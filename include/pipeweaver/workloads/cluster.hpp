@@ -4,6 +4,7 @@
 #include "pipeweaver/base/json.hpp"
 #include "pipeweaver/base/units.hpp"
 
+#include <cstdint>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -11,6 +12,9 @@
 #include <vector>
 
 namespace pipeweaver::workloads {
+
+/// Generation of a device: what was not measured on it is taken from its like.
+enum class Family : std::uint8_t { ampere, hopper, blackwell, other };
 
 /// A GPU (or CPU) as its data sheet gives it.
 struct Device {
@@ -40,6 +44,9 @@ struct Cluster {
 
 /// The device of that name or alias. Throws Error{input} naming the nearest.
 [[nodiscard]] const Device& device(std::string_view name);
+
+/// Of a device's canonical name.
+[[nodiscard]] Family family_of(std::string_view device);
 
 /// "h100-sxm:32" (a cluster's name and GPU count) or a cluster file ("pipeweaver-cluster/1"; "file.json:64" overrides
 /// its count). Throws Error{input}, Error{io}.

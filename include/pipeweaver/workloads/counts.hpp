@@ -33,7 +33,7 @@ namespace pipeweaver::workloads {
 /// Parameters in matrices (no norms, biases, position embeddings; a tied embedding once), whole network.
 [[nodiscard]] std::int64_t matrix_parameters(const Architecture& architecture);
 
-/// All parameters: matrices, norms, biases (networks without gated feed-forward have one behind every matrix but the
+/// All parameters: matrices, norms, biases (networks without gated feed-forward have one after every matrix but the
 /// embeddings; others only where qkv_bias says so), position embeddings of vision encoders of fixed size.
 [[nodiscard]] std::int64_t all_parameters(const Architecture& architecture);
 
@@ -106,7 +106,7 @@ struct Context {
 /// Forward FLOPs of the output head (0 where absent; a tied head counts).
 [[nodiscard]] double head_flops(const Architecture& architecture, double tokens);
 
-/// Parameters of an edge's projector, and its forward FLOPs over `tokens` positions behind the reduction.
+/// Parameters of an edge's projector, and its forward FLOPs over `tokens` positions after the reduction.
 [[nodiscard]] std::int64_t projector_parameters(const ModelEdge& edge);
 [[nodiscard]] double projector_flops(const ModelEdge& edge, double tokens);
 

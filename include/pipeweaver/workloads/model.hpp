@@ -20,7 +20,7 @@ enum class ModuleKind {
     audio_encoder,          ///< Whisper-like
     text_encoder,           ///< T5-, CLIP-like; no output head
     diffusion_transformer,  ///< DiT with self and cross attention, or MMDiT
-    head                    ///< a small network behind a backbone
+    head                    ///< a small network after a backbone
 };
 
 /// "llm", "vit", "audio_encoder", "text_encoder", "dit" or "head": the spelling of the files.
@@ -41,7 +41,7 @@ struct Attention {
     std::int64_t window = 0;                ///< tokens (patches) a window holds; 0: no window
     std::vector<std::int64_t> full_layers;  ///< layers with full attention
     // latent
-    std::optional<std::int64_t> q_lora_rank;  ///< nothing: the query is one matrix
+    std::optional<std::int64_t> q_lora_rank;  ///< none: the query is one matrix
     std::int64_t kv_lora_rank = 0;
     std::int64_t qk_nope_head_dim = 0;
     std::int64_t qk_rope_head_dim = 0;
@@ -125,13 +125,13 @@ struct Module {
     friend bool operator==(const Module&, const Module&) = default;
 };
 
-/// Activations that go from one module to the next. Modules in front of the backbone read items, modules behind it
+/// Activations that go from one module to the next. Modules in front of the backbone read items, modules after it
 /// make them.
 struct ModelEdge {
     std::size_t from = 0;  ///< index into Model::modules
     std::size_t to = 0;
     std::int64_t token_reduction = 1;  ///< tokens (patches) of `from` that make one token of `to`
-    std::int64_t projector_in = 0;     ///< a linear projector in_width x out_width behind `from`; 0: none
+    std::int64_t projector_in = 0;     ///< a linear projector in_width x out_width after `from`; 0: none
     std::int64_t projector_out = 0;
     std::int64_t projector_hidden = 0;  ///< width between two linear layers (in x hidden, hidden x out); 0: one layer
 

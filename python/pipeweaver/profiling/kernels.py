@@ -145,7 +145,7 @@ class Kernels:
         return step
 
     def _passes(self, need: Need, inputs: Sequence[Tensor], forward: Callable[[], list[Tensor]]) -> Run:
-        """The forward, or the backward behind one."""
+        """The forward, or the backward after one."""
         if need.pass_ == "forward":
             return _without_graph(forward)
         for tensor in inputs:

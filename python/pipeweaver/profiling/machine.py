@@ -15,8 +15,8 @@ _flushed_bytes = 256 << 20  # more than the second-level cache of any GPU
 
 
 class CudaClock(CpuClock):
-    """Events of a GPU. Its caches are emptied before each repetition; meanwhile the kernels are queued behind, so the
-    time of launching them does not count as long as it is shorter."""
+    """Events of a GPU. Its caches are emptied before each repetition; the kernels are queued meanwhile, so the time of
+    launching them does not count as long as it is shorter."""
 
     def __init__(self, device: torch.device) -> None:
         self._device = device

@@ -8,7 +8,7 @@ from .actions import Actions, Compute, Message, Place, Reduce, Tensor
 
 def check(actions: Actions) -> None:
     """Raises PipeweaverError unless every list runs to its end: references exist, every send has its receive, every
-    tensor is there when it is used, no gradient comes behind its reduction, and no ranks wait for each other in a circle.
+    tensor is there when it is used, no gradient comes after its reduction, and no ranks wait for each other in a cycle.
     Time O(actions)."""
     _check_references(actions)
     _check_messages(actions)
@@ -74,7 +74,7 @@ def _check_messages(actions: Actions) -> None:
 
 
 def _check_reductions(actions: Actions) -> None:
-    """Each trained stage is reduced once on its rank, behind its last backward."""
+    """Each trained stage is reduced once on its rank, after its last backward."""
     reduced: set[int] = set()
     for rank, row in enumerate(actions.lists):
         for action in row:
@@ -116,7 +116,7 @@ class _Simulation:
                     moved = True
         stuck = [r for r in range(self.actions.ranks) if self.at[r] < len(self.actions.lists[r])]
         if stuck:
-            raise PipeweaverError(f"the plan has a cycle: {self._circle(stuck[0])}")
+            raise PipeweaverError(f"the plan has a cycle: {self._cycle(stuck[0])}")
         self._check_complete()
 
     def _advance(self, rank: int) -> bool:
@@ -164,7 +164,7 @@ class _Simulation:
                 raise PipeweaverError(f"{where} comes before tensor {tensor.tensor}, which it needs, is there")
         self.made.update(tensor.tensor for tensor in self.out_of.get((action.op == "F", action.place), []))
 
-    def _circle(self, rank: int) -> str:
+    def _cycle(self, rank: int) -> str:
         """The ranks that wait for each other, from `rank` on."""
         seen: list[int] = []
         words: list[str] = []

@@ -55,7 +55,7 @@ def half_recomputed(chunk: torch.nn.Module) -> Iterator[None]:
 class Pass:
     """Forward, then backward (B) or input gradient and weight gradient (I, W).
 
-    `run` gives the chunk's output, or the weighted loss behind it; `leaves` are its inputs from other passes, those
+    `run` gives the chunk's output, or the weighted loss that follows it; `leaves` are its inputs from other passes, those
     with requires_grad get gradients. `recompute` is none, half or full (run again in B or I)."""
 
     def __init__(self, chunk: torch.nn.Module, run: Callable[[], Tensor], leaves: Sequence[Tensor], recompute: str,

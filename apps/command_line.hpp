@@ -1,0 +1,98 @@
+// The command line: commands with their options and manual pages. The one place that knows CLI11 is command_line.cpp;
+// commands see a CLI::App as the name of a command that is being declared, and hand it on.
+//
+// Ownership    the variables that options and operands set must outlive the parsing.
+#pragma once
+
+#include "apps/manual.hpp"
+#include "pipeweaver/base/options.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace pipeweaver::apps {
+
+/// Declares a command below `parent`.
+CLI::App& add_subcommand(CLI::App& parent, const std::string& name, const std::string& about, Manual manual);
+
+/// The same of a command that does nothing without one of its own commands.
+CLI::App& add_group(CLI::App& parent, const std::string& name, const std::string& about, Manual manual);
+
+/// What to do when the command line has been parsed and names the command.
+void on_run(CLI::App& command, std::function<void()> run);
+
+/// Declares a command. A `Command` is made with its CLI::App, to register the options; its run() is called when the
+/// command line has been parsed.
+template <class Command>
+void add_command(CLI::App& parent, const std::string& name, const std::string& about, Manual manual) {
+    CLI::App& app = add_subcommand(parent, name, about, std::move(manual));
+    const auto command = std::make_shared<Command>(app);  // shared: a std::function can be copied
+    on_run(app, [command] { command->run(); });
+}
+
+/// Options that may also stand in a configuration file (`--config FILE`, YAML or JSON, an object with the flags' names
+/// as keys). What is on the command line wins.
+class Options : public OptionTable {
+public:
+    explicit Options(CLI::App& app) : app_(&app) {}
+
+    /// Adds `--config`.
+    void with_configuration();
+
+    /// The option that was added last must be on the command line.
+    void require();
+
+    /// Reads the configuration file if one is named, then applies every option given. Call once, after parsing.
+    void apply() const;
+
+private:
+    void added(const Entry& entry) override;
+
+    CLI::App* app_;
+    std::vector<CLI::Option*> flags_;  ///< of the entries
+    CLI::Option* configuration_ = nullptr;
+};
+
+// What the command line alone has: set as soon as it is parsed, without apply().
+
+/// An argument without a name; the kind is what --help shows.
+void add_operand(CLI::App& app, const std::string& name, std::string& value, const std::string& kind,
+                 const std::string& about);
+void add_required_operand(CLI::App& app, const std::string& name, std::string& value, const std::string& kind,
+                          const std::string& about);
+
+/// Any number of them.
+void add_operands(CLI::App& app, const std::string& name, std::vector<std::string>& values, const std::string& kind,
+                  const std::string& about);
+
+/// `--name`; one with an empty group is not listed.
+void add_flag(CLI::App& app, const std::string& name, bool& value, const std::string& about, const std::string& group);
+
+/// `--name N`, any whole number.
+void add_number(CLI::App& app, const std::string& name, std::int64_t& value, const std::string& about,
+                const std::string& group);
+
+/// The whole program to which the command belongs.
+[[nodiscard]] CommandShape program_of(const CLI::App& command);
+
+struct Program {
+    std::string about, version;
+    Manual manual;
+    std::vector<void (*)(CLI::App&)> commands;  ///< each adds one
+};
+
+/// Parses, and runs the command that is named; false: only help or the version was asked for, and printed. Throws
+/// Error{input} for a command line that is wrong, with the nearest known word, and what the command throws.
+[[nodiscard]] bool run_program(const Program& program, int argc, char** argv);
+
+}  // namespace pipeweaver::apps

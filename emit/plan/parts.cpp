@@ -1,0 +1,156 @@
+#include "emit/plan/parts.hpp"
+
+#include "emit/report/report_parts.hpp"
+#include "pipeweaver/base/text.hpp"
+#include "pipeweaver/emit/targets.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+namespace pipeweaver::emit {
+
+using namespace emulator;
+using namespace planner;
+using report_parts::percent;
+using Writer = nlohmann::ordered_json;
+
+Writer costs_json(const std::optional<CostFile>& costs) {
+    if (!costs) return nullptr;
+    return {{"file", costs->path}, {"sha256", costs->sha256}};
+}
+
+Writer partition_json(const partition::Partition& partition, const workloads::Model& model) {
+    Writer chains = Writer::array();
+    std::int64_t number = 0;
+    for (std::size_t c = 0; c < partition.chains.size(); ++c) {
+        Writer stages = Writer::array();
+        for (const StageLayers& stage : partition.chains[c].stages) {
+            Writer parts = Writer::array();
+            for (const LayerRange& part : stage.parts)
+                parts.push_back(
+                    {{"module", model.modules[part.module].name}, {"first_layer", part.first}, {"layers", part.count}});
+            stages.push_back({{"stage", number++}, {"rank", index(stage.rank)}, {"parts", std::move(parts)}});
+        }
+        chains.push_back({{"name", partition.chains[c].name},
+                          {"unit_items", partition.unit_items[c]},
+                          {"stages", std::move(stages)}});
+    }
+    return {{"name", partition.name},
+            {"chunks_per_rank", partition.chunks_per_rank},
+            {"notes", partition.notes},
+            {"chains", std::move(chains)}};
+}
+
+namespace {
+
+constexpr std::array bases{costdb::Basis::exact, costdb::Basis::interpolated, costdb::Basis::extrapolated,
+                           costdb::Basis::modelled};
+
+double of_class(const emulator::TimeShares& shares, std::size_t c) {
+    return std::accumulate(std::begin(shares.by[c]), std::end(shares.by[c]), 0.0);
+}
+
+}  // namespace
+
+std::string shares_text(const emulator::TimeShares& shares) {
+    std::string text = "busy time rests on costs that are";
+    for (const costdb::Basis b : bases) text += fmt::format(" {} {},", costdb::name_of(b), percent(shares.of(b)));
+    text.back() = '\n';
+    text += "and goes to";
+    for (std::size_t c = 0; c < operator_classes; ++c)
+        if (const double share = of_class(shares, c); share > 0)
+            text += fmt::format(" {} {},", name_of(static_cast<OperatorClass>(c)), percent(share));
+    text.back() = '\n';
+    return text;
+}
+
+Writer shares_json(const emulator::TimeShares& shares) {
+    Writer by_basis = Writer::object(), by_operator = Writer::object();
+    for (const costdb::Basis basis : bases) by_basis[std::string(costdb::name_of(basis))] = shares.of(basis);
+    for (std::size_t c = 0; c < operator_classes; ++c) {
+        const double sum = of_class(shares, c);
+        if (static_cast<OperatorClass>(c) == OperatorClass::experts && sum == 0) continue;  // the network has none
+        by_operator[std::string(name_of(static_cast<OperatorClass>(c)))] = sum;
+    }
+    return {{"by_basis", std::move(by_basis)}, {"by_operator", std::move(by_operator)}};
+}
+
+std::string choice_text(const RobustChoice& choice) {
+    if (choice.alternatives == 0) return {};
+    const std::string from = fmt::format("{} other schedule{} at most {:.3g} % longer", choice.alternatives,
+                                         choice.alternatives == 1 ? " was" : "s were", 100 * choice.rule.within);
+    if (!choice.other)
+        return fmt::format("{}; under wrong costs {}, so the shortest is the plan", from,
+                           choice.rule.by_median ? "none is clearly faster with a smaller median"
+                                                 : "none is clearly faster more often than slower");
+    const Gain& gain = choice.over_smallest;
+    return fmt::format(
+        "{}, and the plan is one of them: under wrong costs it is faster than the shortest ({}) in {} of {} replays "
+        "and slower in {}; the shortest takes p10 {:.4f}x, p50 {:.4f}x, p90 {:.4f}x of the plan's time",
+        from, human(choice.smallest), gain.wins, perturbed_replays, gain.losses, gain.p10, gain.p50, gain.p90);
+}
+
+Writer choice_json(const RobustChoice& choice) {
+    Writer json{{"rule", choice.rule.by_median ? "median" : "wins"},
+                {"within", choice.rule.within},
+                {"alternatives", choice.alternatives},
+                {"smallest_makespan_ns", choice.smallest.count()},
+                {"over_smallest", nullptr}};
+    const Gain& gain = choice.over_smallest;
+    if (choice.other)
+        json["over_smallest"] = {{"replays", perturbed_replays}, {"wins", gain.wins},    {"losses", gain.losses},
+                                 {"gain_p10", gain.p10},         {"gain_p50", gain.p50}, {"gain_p90", gain.p90}};
+    return json;
+}
+
+std::vector<std::string> not_applicable(const std::vector<NotApplicable>& pairs) {
+    struct Alike {
+        const NotApplicable* first;
+        std::string partitions;
+    };
+    std::vector<Alike> groups;
+    for (const NotApplicable& pair : pairs) {
+        const auto group = std::find_if(groups.begin(), groups.end(), [&](const Alike& one) {
+            return one.first->policy == pair.policy && one.first->chunks_per_rank == pair.chunks_per_rank &&
+                   one.first->why == pair.why;
+        });
+        if (group == groups.end())
+            groups.push_back({&pair, pair.partition});
+        else
+            group->partitions += ", " + pair.partition;
+    }
+    std::vector<std::string> lines;
+    lines.reserve(groups.size());
+    for (const Alike& one : groups)
+        lines.push_back(fmt::format("{} on {} with {} chunk{}: {}", one.first->policy, one.partitions,
+                                    one.first->chunks_per_rank, one.first->chunks_per_rank == 1 ? "" : "s",
+                                    one.first->why));
+    return lines;
+}
+
+std::vector<std::string> not_applicable(const std::vector<PolicyRun>& policies) {
+    std::vector<std::string> lines;
+    for (const PolicyRun& one : policies)
+        if (!one.result.schedule) lines.push_back(fmt::format("{}: {}", one.policy, one.result.why_not));
+    return lines;
+}
+
+std::string not_applicable_text(const std::vector<std::string>& lines) {
+    return lines.empty() ? "" : fmt::format("not applicable:\n  {}\n", fmt::join(lines, "\n  "));
+}
+
+void add_schedule(std::vector<FileToWrite>& files, const std::filesystem::path& folder, const std::string& of,
+                  const schedule::Problem& problem, const search::Found& found, const ActionLists* actions) {
+    files.push_back({folder / "problem.json.gz", to_json(problem)});
+    files.push_back({folder / "solution.json", to_json(search::solution(found, problem, fingerprint(problem)))});
+    for (const emit::Target& row : emit::targets())
+        if (row.of == of)
+            for (auto& file : row.write({problem, *found.schedule, actions, folder}, folder))
+                files.push_back(std::move(file));
+}
+
+}  // namespace pipeweaver::emit

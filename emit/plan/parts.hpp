@@ -1,0 +1,60 @@
+// What several answers have in common: what was asked, how a model is cut, where busy time goes, what the robust choice
+// gave up, which policies do not apply, and the files of a schedule.
+#pragma once
+
+#include "pipeweaver/base/files.hpp"
+#include "pipeweaver/emit/actions.hpp"
+#include "pipeweaver/planner/plan.hpp"
+#include "pipeweaver/planner/stage_plan.hpp"
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pipeweaver::emit {
+
+/// A user's database; null: the embedded one alone.
+[[nodiscard]] nlohmann::ordered_json costs_json(const std::optional<planner::CostFile>& costs);
+
+/// How a model is cut: chains with their stages, numbered through all of them.
+[[nodiscard]] nlohmann::ordered_json partition_json(const partition::Partition& partition,
+                                                    const workloads::Model& model);
+
+/// Where busy time goes and what its costs rest on: two lines.
+[[nodiscard]] std::string shares_text(const emulator::TimeShares& shares);
+
+/// The `share_of_time` of plan.json and emulation.json.
+[[nodiscard]] nlohmann::ordered_json shares_json(const emulator::TimeShares& shares);
+
+/// What the robust choice gave up and gained, a sentence; empty if there was nothing to choose from.
+[[nodiscard]] std::string choice_text(const planner::RobustChoice& choice);
+
+/// The `choice` of plan.json.
+[[nodiscard]] nlohmann::ordered_json choice_json(const planner::RobustChoice& choice);
+
+/// The policies that do not apply, alike ones in one line: "1f1b on dip, megatron with 2 chunks: why", in the order in
+/// which policies were tried.
+[[nodiscard]] std::vector<std::string> not_applicable(const std::vector<planner::NotApplicable>& pairs);
+
+/// "1f1b: why".
+[[nodiscard]] std::vector<std::string> not_applicable(const std::vector<planner::PolicyRun>& policies);
+
+/// The lines under a heading; empty without lines.
+[[nodiscard]] std::string not_applicable_text(const std::vector<std::string>& lines);
+
+/// Adds the files of a schedule below `folder`: problem.json.gz, solution.json (which names the problem's SHA-256), and
+/// what the rows of targets() for the planner's target `of` make of it. `actions` may be null. Pre: found.schedule.
+void add_schedule(std::vector<FileToWrite>& files, const std::filesystem::path& folder, const std::string& of,
+                  const schedule::Problem& problem, const search::Found& found, const ActionLists* actions = nullptr);
+
+/// Removes what an older plan left in `folder` and this one did not write: its files in replica-NNN/ and torch/, and
+/// those folders if nothing else is in them. Other files stay. Throws Error{io}.
+void remove_older_plan(const std::filesystem::path& folder, const std::vector<FileToWrite>& written);
+
+/// The same for the targets' folders alone: a plan from stage times has no replicas.
+void remove_older_targets(const std::filesystem::path& folder, const std::vector<FileToWrite>& written);
+
+}  // namespace pipeweaver::emit

@@ -1,0 +1,185 @@
+#include "pipeweaver/emit/plan_folder.hpp"
+
+#include "emit/plan/parts.hpp"
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/text.hpp"
+#include "pipeweaver/emit/plan_files.hpp"
+#include "pipeweaver/emit/stage_files.hpp"
+#include "pipeweaver/emit/targets.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace pipeweaver::emit {
+
+using namespace planner;
+namespace fs = std::filesystem;
+
+nlohmann::ordered_json run_json(const SearchLimits& limits, double seconds, const std::string& host) {
+    nlohmann::ordered_json json{
+        {"format", "pipeweaver-run/1"}, {"seconds", seconds},    {"threads", limits.thread_count()},
+        {"budget_ns", nullptr},         {"max_rounds", nullptr}, {"host", host}};
+    if (const auto limit = limits.time()) json["budget_ns"] = limit->count();
+    if (limits.max_rounds) json["max_rounds"] = *limits.max_rounds;
+    return json;
+}
+
+std::vector<FileToWrite> write_plan_folder(const Request& request, const Plan& plan, const fs::path& folder,
+                                           const nlohmann::ordered_json& run) {
+    auto files = plan_files(request, plan, folder);
+    files.push_back({folder / "run.json", run.dump(1) + "\n"});
+    write_files(files);
+    remove_older_plan(folder, files);
+    return files;
+}
+
+std::vector<FileToWrite> write_plan_folder(const StageRequest& request, const StagePlan& plan, const fs::path& folder,
+                                           const nlohmann::ordered_json& run) {
+    auto files = stage_files(request, plan, folder);
+    files.push_back({folder / "run.json", run.dump(1) + "\n"});
+    write_files(files);
+    remove_older_targets(folder, files);
+    return files;
+}
+
+namespace {
+
+// "replica-007", "replica-1234".
+bool is_replica(const std::string& name) {
+    constexpr std::string_view prefix = "replica-";
+    constexpr std::size_t least_digits = 3;
+    return name.starts_with(prefix) && name.size() >= prefix.size() + least_digits &&
+           name.find_first_not_of("0123456789", prefix.size()) == std::string::npos;
+}
+
+// What a plan writes of a schedule for the planner's target: the pair, padding, and the files of the rows that emit it.
+std::vector<std::string> files_of(const std::string& target) {
+    std::vector<std::string> names{"problem.json.gz", "solution.json"};
+    if (target != "free") names.emplace_back("padding.json");
+    for (const Target& row : targets())
+        if (row.of == target) names.insert(names.end(), row.files.begin(), row.files.end());
+    return names;
+}
+
+}  // namespace
+
+void remove_older_targets(const fs::path& folder, const std::vector<FileToWrite>& written) {
+    for (const planner::Target& one : planner::targets())
+        if (!one.folder.empty()) remove_files(folder / one.folder, files_of(one.name), written);
+}
+
+void remove_older_plan(const fs::path& folder, const std::vector<FileToWrite>& written) {
+    remove_older_targets(folder, written);
+    std::error_code error;
+    std::vector<fs::path> replicas;
+    for (auto entry = fs::directory_iterator(folder, error); !error && entry != fs::directory_iterator();
+         entry.increment(error))
+        if (is_replica(entry->path().filename().string())) replicas.push_back(folder / entry->path().filename());
+    if (error) fail(ErrorKind::io, "{}: cannot be read: {}", folder.string(), error.message());
+    for (const auto& replica : replicas) remove_files(replica, files_of("free"), written);
+}
+
+namespace {
+
+bool is_there(const fs::path& path) {
+    std::error_code ignored;
+    return fs::exists(path, ignored);
+}
+
+std::optional<JsonDocument> read_if_there(const fs::path& path, std::string_view format) {
+    if (!is_there(path)) return std::nullopt;
+    auto document = JsonDocument::read(path);
+    document.require_format(format, 1);
+    return document;
+}
+
+// The folders of the replicas, or the folder itself.
+std::vector<fs::path> replicas_in(const fs::path& folder) {
+    std::vector<fs::path> replicas;
+    for (int r = 0;; ++r) {
+        fs::path replica = folder / fmt::format("replica-{:03}", r);
+        std::error_code ignored;
+        if (!fs::is_directory(replica, ignored)) break;
+        replicas.push_back(std::move(replica));
+    }
+    if (replicas.empty()) replicas.push_back(folder);
+    return replicas;
+}
+
+}  // namespace
+
+SolvedFolder read_solved_folder(const fs::path& folder, bool actions) {
+    SolvedFolder one{folder, schedule::read_solved(folder / "solution.json"), {}};
+    if (actions && is_there(folder / "actions.json")) one.actions = read_actions(folder / "actions.json");
+    return one;
+}
+
+PlanFolder read_plan_folder(const fs::path& folder, const PlanParts& parts) {
+    PlanFolder all;
+    all.folder = folder;
+    all.plan = read_if_there(folder / "plan.json", "pipeweaver-plan");
+    if (all.plan) {
+        const Json partition = all.plan->root().at("partition");
+        all.partition = {partition.at("name").text(), partition.at("chunks_per_rank").integer(1)};
+    }
+    if (parts.assignment) all.assignment = read_if_there(folder / "assignment.json", "pipeweaver-assignment");
+    if (parts.replicas)
+        for (const fs::path& replica : replicas_in(folder))
+            all.replicas.push_back(read_solved_folder(replica, parts.actions));
+    for (const planner::Target& target : planner::targets()) {
+        std::error_code ignored;
+        if (parts.targets && !target.folder.empty() && fs::is_directory(folder / target.folder, ignored))
+            all.targets.emplace(target.name, read_solved_folder(folder / target.folder, false));
+    }
+    return all;
+}
+
+namespace {
+
+// The plan's own schedule for the target, or the one problem of a folder that is no plan's.
+SolvedFolder own_schedule(PlanFolder plan, const Target& target) {
+    if (const auto own = plan.targets.find(target.of); own != plan.targets.end()) return std::move(own->second);
+    const std::string& name = planner::target(target.of).folder;
+    std::error_code ignored;
+    if (plan.plan && !fs::exists(schedule::problem_in(plan.folder), ignored)) {
+        const auto why = plan.plan->root().at(name).find("why_not");
+        fail(ErrorKind::limit, "{}: the plan has no schedule for {}: {}", plan.folder.string(), target.name,
+             why ? why->text() : name + "/ is missing");
+    }
+    return read_solved_folder(plan.folder, false);
+}
+
+const Target& find_target(std::string_view name) {
+    std::vector<std::string> names;
+    for (const Target& one : targets()) {
+        if (one.name == name) return one;
+        names.push_back(one.name);
+    }
+    fail(ErrorKind::input, "--target: {}", unknown("target", name, names));
+}
+
+}  // namespace
+
+std::vector<FileToWrite> emit(const fs::path& source, std::string_view name, const fs::path& out) {
+    const Target& target = find_target(name);
+    const bool of_replicas = target.of == "free";
+    PlanFolder plan = read_plan_folder(source, {.assignment = false, .replicas = of_replicas, .targets = !of_replicas});
+    std::vector<SolvedFolder> schedules;
+    if (of_replicas)
+        schedules = std::move(plan.replicas);
+    else
+        schedules.push_back(own_schedule(std::move(plan), target));
+    std::vector<FileToWrite> files;
+    for (const SolvedFolder& one : schedules) {
+        const ToEmit from{one.solved.file.problem, one.solved.schedule, one.actions ? &*one.actions : nullptr,
+                          one.folder};
+        if (const auto why = target.check(from)) fail(ErrorKind::limit, "{}", *why);
+        // Files of several replicas keep their folders; those of a single problem lie at the top.
+        const bool alone = !of_replicas || one.folder == source;
+        for (auto& file : target.write(from, alone ? out : out / one.folder.filename()))
+            files.push_back(std::move(file));
+    }
+    return files;
+}
+
+}  // namespace pipeweaver::emit

@@ -1,0 +1,49 @@
+#include "pipeweaver/emulator/experts.hpp"
+
+#include "pipeweaver/costdb/database.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace pipeweaver::emulator {
+
+namespace {
+
+// Forward times, as multiples of it: input gradient, weight gradient.
+double forwards_of(costdb::Pass pass) {
+    constexpr double input = 1, weight = 1.05;
+    switch (pass) {
+        case costdb::Pass::forward:
+            return 1;
+        case costdb::Pass::backward_input:
+            return input;
+        case costdb::Pass::backward_weight:
+            return weight;
+        case costdb::Pass::backward:
+            return input + weight;
+    }
+    return 1;
+}
+
+}  // namespace
+
+costdb::Cost Experts::cost(const costdb::CostDatabase& costs) const {
+    costdb::Cost answer = costs.cost(layer);
+    const double times = forwards_of(pass) * (gated ? 1 : 2. / 3) / static_cast<double>(gpus);
+    const auto ns = std::llround(times * static_cast<double>(answer.duration.count()));
+    answer.duration = Duration{std::max<std::int64_t>(1, ns)};
+    // A part of a measured layer is like it, and a backward a measured forward by a ratio.
+    const auto best = gpus > 1 || !gated              ? costdb::Basis::extrapolated
+                      : pass != costdb::Pass::forward ? costdb::Basis::interpolated
+                                                      : costdb::Basis::exact;
+    answer.basis = std::max(answer.basis, best);
+    return answer;
+}
+
+double Experts::flops() const {
+    const double passes = pass == costdb::Pass::backward ? 2 : 1;
+    return passes * (gated ? 6 : 4) * static_cast<double>(layer.tokens * layer.top_k) / static_cast<double>(gpus) *
+           static_cast<double>(layer.hidden) * static_cast<double>(layer.ffn);
+}
+
+}  // namespace pipeweaver::emulator

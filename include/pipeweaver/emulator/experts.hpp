@@ -1,0 +1,39 @@
+// The experts of a mixture-of-experts layer as an operator of one GPU.
+#pragma once
+
+#include "pipeweaver/costdb/operators.hpp"
+
+#include <cstdint>
+#include <string_view>
+
+namespace pipeweaver::costdb {
+class CostDatabase;
+}
+
+namespace pipeweaver::emulator {
+
+/// The experts of a layer on one GPU: one of `gpus` equal parts of the fused layer over all tokens of an expert
+/// parallel group, routed evenly. `layer.tokens` are those of the group, `layer.experts` all experts; its moe_ep
+/// stays 1.
+///
+/// Why so        The rows an expert gets, which decide how well it runs, are those of the whole group, and under
+///               balanced routing every GPU has an equal part of rows and weights. The tables' moe_ep above 1 is something else:
+///               inference kernels that walk over the tokens of all GPUs and pick their own. With 128 experts, 16384
+///               tokens and moe_ep 128 one takes 1.7 ms, where 1/128 of the whole layer is 0.08 ms.
+/// Holds         the products, the activation in between, gathering the rows and summing the chosen. Not the router,
+///               the copies around the exchange, the exchange.
+/// Passes        measured forward alone. Input gradient as long as the forward, weight gradient 1.05 times that, both
+///               together for a backward: what GEMMs take (pipeweaver/costdb/database.hpp).
+/// Plain         experts without a gate have two of the layer's three products: 2/3 of its time.
+struct Experts {
+    static constexpr std::string_view op = "experts";
+    costdb::MixtureOfExperts layer;
+    std::int64_t gpus = 1;
+    bool gated = true;
+    costdb::Pass pass = costdb::Pass::forward;
+
+    double flops() const;  ///< of this GPU, in this pass
+    [[nodiscard]] costdb::Cost cost(const costdb::CostDatabase& costs) const;
+};
+
+}  // namespace pipeweaver::emulator

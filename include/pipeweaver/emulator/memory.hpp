@@ -1,0 +1,45 @@
+// What a rank holds all the time, and what a step is short of where it does not fit.
+#pragma once
+
+#include "pipeweaver/base/ids.hpp"
+#include "pipeweaver/base/units.hpp"
+#include "pipeweaver/workloads/cluster.hpp"
+
+#include <string>
+
+namespace pipeweaver::emulator {
+
+/// What a rank holds all the time.
+struct StaticMemory {
+    Bytes weights, gradients, optimizer;
+    Bytes workspace;  ///< gradients of one layer in bf16, kept by Transformer Engine
+    Bytes buffers;    ///< receive buffers
+    Bytes total() const { return weights + gradients + optimizer + workspace + buffers; }
+    friend bool operator==(const StaticMemory&, const StaticMemory&) = default;
+};
+
+/// A rank that cannot hold what a step needs there, under any schedule. An answer, not an error: whoever compares
+/// partitions or layouts meets many.
+struct MemoryShortage {
+    RankId rank{};
+    StaticMemory held;   ///< all the time
+    Bytes passes;        ///< on top of it, for passes that no schedule can do without; 0: `held` alone is too much
+    Bytes usable;        ///< of the device
+    std::string device;  ///< its name; empty where `task` says all
+    std::string task;    ///< the one that does not fit even alone, in words; empty: it is not about one task
+
+    Bytes needed() const { return held.total() + passes; }
+    Bytes short_by() const { return needed() - usable; }
+
+    /// Rank, bytes and what would help: what a user is told.
+    [[nodiscard]] std::string text() const;
+};
+
+/// Share of a device's memory that tensors may take; the rest is CUDA context, communication buffers and what the
+/// allocator reserves above what it gives out (2-8 % in published runs).
+constexpr double usable_memory = 0.92;
+
+/// That share of the cluster's device.
+[[nodiscard]] Bytes usable_bytes(const workloads::Cluster& cluster);
+
+}  // namespace pipeweaver::emulator

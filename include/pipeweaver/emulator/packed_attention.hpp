@@ -1,0 +1,29 @@
+// Attention as it runs in training: over sequences of different lengths, packed into one pass.
+#pragma once
+
+#include "pipeweaver/costdb/operators.hpp"
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace pipeweaver::costdb {
+class CostDatabase;
+}
+
+namespace pipeweaver::emulator {
+
+/// Flash attention over packed sequences; `shape.batch` and `shape.seq_len` are not used.
+struct PackedAttention {
+    static constexpr std::string_view op = "attention";
+    costdb::Attention shape;
+    std::vector<std::int64_t> lengths;
+    std::vector<std::int64_t> keys{};  ///< cross attention: what each sequence attends to; empty: to itself
+    std::int64_t value_dim = 0;        ///< of values narrower than keys, priced as padded to them; 0: as wide
+
+    /// The attention over equal sequences that the database is asked for in its place.
+    [[nodiscard]] costdb::Attention question() const;
+    [[nodiscard]] costdb::Cost cost(const costdb::CostDatabase& costs) const;
+};
+
+}  // namespace pipeweaver::emulator

@@ -1,0 +1,44 @@
+// What all steps of a job share: the model on its machine, how it is trained, and what its operators cost.
+//
+// Ownership    Made once for a job and handed on by reference; it owns the costs of layers that any of its candidates,
+//              replicas, targets and batches have asked for, so that each is priced once.
+// Threads      any number may price steps of one Setup at once.
+#pragma once
+
+#include "pipeweaver/costdb/database.hpp"
+#include "pipeweaver/emulator/layer_store.hpp"
+#include "pipeweaver/emulator/layout.hpp"
+#include "pipeweaver/emulator/training.hpp"
+#include "pipeweaver/emulator/what_if.hpp"
+#include "pipeweaver/workloads/cluster.hpp"
+#include "pipeweaver/workloads/model.hpp"
+
+#include <memory>
+
+namespace pipeweaver::emulator {
+
+struct Setup {
+    workloads::Model model;
+    workloads::Cluster cluster;
+    Layout layout;
+    std::shared_ptr<const costdb::CostDatabase> costs;  ///< shared: tables are large, and layouts to choose from many
+    Training training{};
+    WhatIf what_if{};
+    /// Of this setup's layers and of no other's; null: everything is priced anew.
+    std::unique_ptr<LayerStore> store = std::make_unique<LayerStore>();
+
+    /// As the model is usually trained: what partitions and shares of replicas are judged by.
+    bool is_usual() const { return training == Training{} && what_if.empty(); }
+};
+
+/// The same in another layout, with nothing priced yet.
+[[nodiscard]] inline Setup with_layout(const Setup& setup, const Layout& layout) {
+    return {setup.model, setup.cluster, layout, setup.costs, setup.training, setup.what_if};
+}
+
+/// The same trained otherwise, with nothing priced yet.
+[[nodiscard]] inline Setup with_training(const Setup& setup, const Training& training, WhatIf what_if = {}) {
+    return {setup.model, setup.cluster, setup.layout, setup.costs, training, std::move(what_if)};
+}
+
+}  // namespace pipeweaver::emulator

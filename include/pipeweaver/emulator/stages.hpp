@@ -1,0 +1,60 @@
+// What a model is cut into, and a batch: stages of layers in chains, and the units of work that pass them.
+//
+// A chain is a row of stages that a unit of work passes one after the other: a whole model for Megatron-like
+// partitions, one module for modality-aware ones. A unit is what one pass takes: a microbatch, or some of its items.
+//
+//   chain vit   rank 0: layers 0-15    rank 1: layers 16-31                     units: 2 images each
+//   chain llm   rank 0: layers 0-7     rank 1: layers 8-15    rank 0: 16-23 ... units: whole microbatches
+#pragma once
+
+#include "pipeweaver/base/ids.hpp"
+#include "pipeweaver/emulator/operators.hpp"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pipeweaver::emulator {
+
+/// Consecutive layers of one module.
+struct LayerRange {
+    std::size_t module = 0;  ///< index into Model::modules
+    std::int64_t first = 0;
+    std::int64_t count = 0;
+};
+
+/// The layers of one stage, on one rank.
+struct StageLayers {
+    RankId rank{};
+    std::vector<LayerRange> parts;
+};
+
+/// Stages that a unit passes in this order.
+struct Chain {
+    std::string name;                 ///< of its tasks' module field
+    std::vector<StageLayers> stages;  ///< numbered on from the chain before
+};
+
+/// What one pass through a chain takes.
+struct Unit {
+    std::vector<PassShape> shapes;   ///< per module of the model; no lengths: no work in that module
+    std::vector<std::size_t> items;  ///< indices into Microbatch::items
+};
+
+/// What of a stage's activations is not kept for the backward. In the order of what they keep, `offload` apart.
+enum class Recompute : std::uint8_t {
+    none,
+    half,       ///< of half of the blocks only their input: they are computed again
+    full,       ///< of all blocks
+    selective,  ///< outputs of norms and activation functions, computed again (Megatron-LM's --recompute-modules
+                ///< layernorm, moe_act, ...)
+    offload     ///< all goes to the host's memory while the next block runs, and comes back a block ahead
+};
+/// "none", "half", "full", "selective" or "offload".
+[[nodiscard]] std::string_view name_of(Recompute recompute);
+
+/// Blocks of `count` that are recomputed, in part or whole.
+[[nodiscard]] std::int64_t recomputed_layers(std::int64_t count, Recompute recompute);
+
+}  // namespace pipeweaver::emulator

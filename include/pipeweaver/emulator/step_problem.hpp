@@ -1,0 +1,77 @@
+// What a step's schedule problem is built from, and what is known of it beside the problem. Built by step.hpp.
+#pragma once
+
+#include "pipeweaver/emulator/memory.hpp"
+#include "pipeweaver/emulator/pass_cost.hpp"
+#include "pipeweaver/emulator/setup.hpp"
+#include "pipeweaver/emulator/stages.hpp"
+#include "pipeweaver/schedule/problem.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pipeweaver::emulator {
+
+/// Everything that a step's schedule problem is made of.
+struct StepInput {
+    std::string name;
+    const Setup* setup = nullptr;
+    std::int64_t replica = 0;                           ///< which one it is, for the setup's what-if
+    std::vector<Chain> chains;                          ///< in topological order of their modules
+    std::vector<std::vector<std::vector<Unit>>> units;  ///< per microbatch, per chain
+    std::vector<Recompute> modes{Recompute::none, Recompute::half, Recompute::full};
+    bool priced_split = true;          ///< false: no backward will be split, and StepProblem::split stays empty
+    bool split_backward = false;       ///< I and W in place of every B that can be split
+    bool input_gradient_frees = true;  ///< false: what a forward holds is held until W (PyTorch's runtime)
+    std::int64_t receive_buffers = 2;  ///< tensors that may wait on a rank, per direction and chain
+    std::optional<Bytes> capacity;     ///< of every rank; none: what is usable of the cluster's device
+};
+
+/// A tensor that goes from one task to another.
+struct Transfer {
+    std::size_t edge = 0;                         ///< index into Problem::edges
+    Bytes message;                                ///< per GPU
+    std::int64_t rows = 0;                        ///< positions
+    std::int64_t columns = 0;                     ///< width
+    std::optional<costdb::PointToPoint> asked{};  ///< what it was priced as; none: it stays on its rank
+};
+
+/// What a pair's backward can be split into; see split.hpp.
+struct SplitBackward {
+    std::vector<schedule::Mode> modes;  ///< in place of the pair's own; none: it is not worth splitting
+    PassCost input, weight;             ///< of I and W in mode 0
+};
+
+struct StepProblem {
+    schedule::Problem problem;
+    std::vector<PassCost> cost;        ///< per task, in mode 0
+    std::vector<PassCost> recompute;   ///< per task: a full forward of its layers again; zero for forwards, and where
+                                       ///< StepInput has one mode and no splits
+    std::vector<std::size_t> unit;     ///< per task: index into StepInput::units[microbatch][chain]
+    std::vector<std::size_t> chain;    ///< per task
+    std::vector<SplitBackward> split;  ///< per pair
+    std::vector<Transfer> transfers;
+    std::vector<StaticMemory> memory;  ///< per rank
+    double model_flops = 0;  ///< forward and backward of this replica, nothing counted twice for recomputation
+    Duration optimizer{};    ///< after all ranks have met
+};
+
+/// Model FLOPs utilisation: `model_flops` over what all GPUs of the layout could do in `step` at their dense bf16 peak.
+[[nodiscard]] double model_flops_utilization(double model_flops, const workloads::Cluster& cluster,
+                                             const Layout& layout, Duration step);
+
+/// A step, or what no schedule of it fits into.
+struct BuiltStep {
+    std::optional<StepProblem> step;
+    std::optional<MemoryShortage> shortage;  ///< exactly where there is no step
+};
+
+/// For a caller that cannot go on without the step. Throws Error{limit} with the text of the shortage.
+[[nodiscard]] StepProblem require_step(BuiltStep built);
+
+/// The step, unless one of its tasks does not fit its rank even alone. Throws Error{input} where the problem is none.
+[[nodiscard]] BuiltStep checked(StepProblem step);
+
+}  // namespace pipeweaver::emulator

@@ -1,0 +1,48 @@
+// The ways to cut a model, by name: a table, as search::policies() is one of orders. A new way is a file and a row.
+//
+// dip       DIP (arXiv 2504.14145, section on the modality-aware partitioner): each module is a chain of its own; a
+//           sub-microbatch is the smallest with 95 % of the best efficiency; a module that takes T_i gets
+//           floor(T_i / smallest T) segments of equally many layers on each rank. Uneven counts: earlier chunks get one
+//           layer more.
+// megatron  One chain of all modules, cut by parameters into ranks * chunks_per_rank stages (the largest stage as small
+//           as possible), microbatches whole: what Megatron-LM's 1F1B and interleaved schedules run.
+// balanced  The same chain cut by the time that the sample's microbatches take: the best that a fixed chain can do on
+//           average, and what an engineer tunes a Megatron-LM layout to by hand.
+#pragma once
+
+#include "pipeweaver/partition/partition.hpp"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pipeweaver::partition {
+
+/// Real microbatches that a partition is judged by; not empty.
+using Sample = std::vector<workloads::Microbatch>;
+
+struct Partitioner {
+    std::string name;
+    std::string about;                 ///< one line
+    std::vector<std::int64_t> chunks;  ///< per rank, that a plan tries; 0: the partitioner decides
+    bool one_chain = false;            ///< cuts all modules as one chain, which any framework with stages in a row runs
+
+    /// Throws Error{input} if the model has fewer layers than stages.
+    Partition (*make)(const emulator::Setup& setup, const Sample& sample, std::int64_t chunks_per_rank);
+};
+
+/// All partitioners, in the order of their introduction.
+[[nodiscard]] const std::vector<Partitioner>& partitioners();
+
+/// Their names, in that order.
+[[nodiscard]] std::vector<std::string> partitioner_names();
+
+/// The partitioner of that name. Throws Error{input} for an unknown one, naming the nearest.
+[[nodiscard]] const Partitioner& partitioner(std::string_view name);
+
+/// What a plan tries: with a name that partitioner alone, else all; the fewest chunks of each first. Cuts into more
+/// stages than the model has layers are left out.
+[[nodiscard]] std::vector<Partition> partitions(const emulator::Setup& setup, const Sample& sample,
+                                                std::string_view name = {});
+
+}  // namespace pipeweaver::partition

@@ -1,0 +1,57 @@
+// What a plan is asked for: a batch on a setup, and what may be chosen.
+#pragma once
+
+#include "pipeweaver/emulator/setup.hpp"
+#include "pipeweaver/partition/replicas.hpp"
+#include "pipeweaver/planner/layout.hpp"
+#include "pipeweaver/workloads/batch.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pipeweaver::planner {
+
+/// Tasks that a replica's problem may have; policies and bounds take minutes beyond.
+inline constexpr std::size_t most_tasks = 50'000;
+
+/// Which backwards may run as an input gradient, that others wait for, and a weight gradient, that may come later.
+enum class Split : std::uint8_t {
+    automatic,  ///< those that make the step shorter
+    never,
+    always  ///< all that can be; those whose parts run without a gap are whole again in the end
+};
+
+/// A database of a user's own measurements.
+struct CostFile {
+    std::string path;
+    std::string sha256;  ///< of its content, unzipped
+};
+
+struct Request {
+    std::shared_ptr<const emulator::Setup> setup;  ///< shared by the requests and plans of a job
+    std::optional<LayoutChoice> layout_choice;     ///< how the layout was chosen, for the report; none: it was given
+    std::vector<workloads::Sample> samples;
+    std::vector<workloads::Microbatch> microbatches;  ///< of all replicas
+    partition::Sharing sharing = partition::Sharing::balanced;
+    std::optional<CostFile> costs;  ///< of the operators; what it lacks, and none: the embedded tables
+    std::string batch;              ///< where the samples came from, for the report
+    std::uint64_t seed = 1;
+    std::optional<std::uint64_t> max_rounds;  ///< of each search
+    std::string partition;                    ///< of partition::partitioners(); empty: all are compared
+    Split split = Split::automatic;
+    std::string target = "free";  ///< of targets(): whose schedule is wanted; it gets half of the budget and must exist
+    bool robust = false;          ///< of the schedules found, the one that is fastest in most cases if costs are wrong
+};
+
+/// How much is wanted: sweeps and services need one partition in milliseconds.
+struct Scope {
+    bool targets = true;                             ///< a schedule for every other target of targets()
+    bool robustness = true;                          ///< replays under wrong costs
+    std::vector<partition::Partition> partitions{};  ///< these alone; none: those that the request leaves open
+    std::vector<std::string> policies{};  ///< to compare with and start from; none: all of search::policies()
+};
+
+}  // namespace pipeweaver::planner

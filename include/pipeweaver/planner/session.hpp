@@ -1,0 +1,45 @@
+// A job that runs: what it plans batch after batch with. The weights lie where they lie, so setup and partition stay;
+// first comes a plan without a search, ready soon, then the best that is found until the caller needs it.
+//
+// Threads      any number of batches at once.
+// Determinism  With `max_rounds` a plan is a function of the session and the batch.
+#pragma once
+
+#include "pipeweaver/planner/plan.hpp"
+
+#include <functional>
+#include <string>
+
+namespace pipeweaver::planner {
+
+/// Is handed a plan that runs, while a better one is searched for.
+using OnDraft = std::function<void(Plan)>;
+
+class Session {
+public:
+    /// Goes on from the plan of a job's first batch: its partition stays, and, where the request leaves it open,
+    /// whether backwards are split. (Trying both takes a fraction of the time that is known beforehand, and a running
+    /// job does not know how long a search may last.)
+    Session(const Request& first, const Plan& plan);
+
+    /// What is asked for another batch, whose name is for the report.
+    [[nodiscard]] Request request(std::string name, std::vector<workloads::Sample> samples) const;
+
+    const workloads::Model& model() const { return asked_.setup->model; }
+    const partition::Partition& partition() const { return partition_; }
+
+    /// The steps of a batch's replicas, priced and no more: a plan of it prices no layer again. Pre: as plan().
+    [[nodiscard]] std::vector<Cut> steps(const Request& batch, const Executor& execute) const;
+
+    /// The fastest policy's schedule, given to `draft`; then searches, replica after replica, the one that takes longest
+    /// first, for what `allowance` leaves each. Where a search is told to stop at once the draft's schedule stays. No
+    /// schedules for other targets and no replays under wrong costs. Pre: request() made `batch`. Throws as make_plan().
+    [[nodiscard]] Plan plan(const Request& batch, const Executor& execute, const Allowance& allowance,
+                            const OnDraft& draft = {}) const;
+
+private:
+    Request asked_;  ///< without a batch
+    partition::Partition partition_;
+};
+
+}  // namespace pipeweaver::planner

@@ -1,0 +1,35 @@
+// What a caller asks of a search.
+#pragma once
+
+#include "pipeweaver/schedule/solution.hpp"
+#include "pipeweaver/search/rules.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pipeweaver::search {
+
+/// Which schedules to hand over beside the best.
+struct AlternativesWanted {
+    std::size_t most = 0;  ///< so many at most; 0: none
+    double within = 0;     ///< how much longer than the best makespan theirs may be, as a fraction of it
+};
+
+struct Options {
+    std::string strategy = "default";
+    std::uint64_t seed = 1;
+    std::optional<std::uint64_t> max_rounds;  ///< the reproducible budget; none: until `keep_going` ends the search
+    Rules rules;
+    std::vector<schedule::Schedule> starts;  ///< schedules to begin with; those that do not run are ignored
+    AlternativesWanted alternatives;         ///< changes nothing of the search
+};
+
+/// Rounds of a search that has neither `max_rounds` nor `keep_going`.
+inline constexpr std::uint64_t default_rounds = 200;
+
+/// Problems of more tasks get the best of the initial schedules and no rounds: a round would take seconds.
+inline constexpr std::uint32_t most_tasks_in_rounds = 50'000;
+
+}  // namespace pipeweaver::search

@@ -1,0 +1,49 @@
+#include "pipeweaver/partition/partitioners.hpp"
+
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/text.hpp"
+
+#include <algorithm>
+
+namespace pipeweaver::partition {
+
+// Each in a file of its own.
+Partition dip(const emulator::Setup& setup, const Sample& sample, std::int64_t chunks_per_rank);
+Partition megatron(const emulator::Setup& setup, const Sample& sample, std::int64_t chunks_per_rank);
+Partition balanced(const emulator::Setup& setup, const Sample& sample, std::int64_t chunks_per_rank);
+
+const std::vector<Partitioner>& partitioners() {
+    static const std::vector<Partitioner> all{
+        {"dip", "each module a chain of its own, in segments of about equal time (DIP)", {0}, false, dip},
+        {"megatron", "one chain of all modules, cut by parameters", {1, 2}, true, megatron},
+        {"balanced", "one chain of all modules, cut by time", {1, 2}, true, balanced}};
+    return all;
+}
+
+std::vector<std::string> partitioner_names() {
+    std::vector<std::string> names;
+    for (const Partitioner& one : partitioners()) names.push_back(one.name);
+    return names;
+}
+
+const Partitioner& partitioner(std::string_view name) {
+    for (const Partitioner& one : partitioners())
+        if (one.name == name) return one;
+    fail(ErrorKind::input, "{}", unknown("partition", name, partitioner_names()));
+}
+
+std::vector<Partition> partitions(const emulator::Setup& setup, const Sample& sample, std::string_view name) {
+    std::int64_t layers = 0;
+    std::size_t most_chunks = 0;
+    for (const auto& module : setup.model.modules) layers += module.architecture.layers;
+    for (const Partitioner& one : partitioners()) most_chunks = std::max(most_chunks, one.chunks.size());
+    std::vector<Partition> all;
+    for (std::size_t k = 0; k < most_chunks; ++k)
+        for (const Partitioner& one : partitioners()) {
+            if (k >= one.chunks.size() || (!name.empty() && one.name != name)) continue;
+            if (one.chunks[k] * setup.layout.pp <= layers) all.push_back(one.make(setup, sample, one.chunks[k]));
+        }
+    return all;
+}
+
+}  // namespace pipeweaver::partition

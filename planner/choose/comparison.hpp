@@ -1,0 +1,49 @@
+// Every partition with every policy, on every replica: what a plan is compared with and searched from.
+#pragma once
+
+#include "planner/evaluate/evaluate.hpp"
+
+#include <optional>
+#include <vector>
+
+namespace pipeweaver::planner {
+
+/// One partition of one replica: what is known of it and, if it was searched, what was found.
+struct Compared {
+    Evaluation known;
+    search::Found found{};
+    std::optional<emulator::StepProblem> parts{};  ///< the step with split backwards, if `found` is of that
+
+    const partition::Partition& partition() const { return known.cut.partition; }
+    const emulator::StepProblem& searched() const { return parts ? *parts : known.cut.step; }
+};
+
+/// Per replica, per partition.
+using Comparison = std::vector<std::vector<Compared>>;
+
+/// Policies: as in EvaluationWanted. Of several errors, the first by replica, then partition, is thrown, whoever ran
+/// when; Error{input} where a replica is too large to plan.
+[[nodiscard]] Comparison compare(const Request& request, const std::vector<partition::Partition>& partitions,
+                                 const std::vector<Microbatches>& replicas, const std::vector<std::string>& policies,
+                                 const Executor& execute);
+
+/// A policy counts where it applies on every replica, with the time of the slowest; a bound of any replica is one of the
+/// step. The chain to picture the plan beside is left open. Pre: `policies` as compare() had them.
+[[nodiscard]] Baselines baselines_of(const Comparison& compared, const std::vector<std::string>& policies);
+
+/// What an engineer would run without a planner: 1f1b or interleaved, on a fixed chain before any other partition.
+/// With its schedule on this replica.
+[[nodiscard]] std::optional<BaselinePlan> best_chain(const std::vector<Compared>& replica,
+                                                     const std::vector<Baseline>& baselines);
+
+/// What the plan must stand up to: the fastest of all known schedules, the chain it is pictured beside, and the usual
+/// pairs, each with the chunks it is fastest with.
+[[nodiscard]] std::vector<Baseline> opponents(const Baselines& baselines);
+
+/// The plan (partition `best`) against those baselines, under costs that are wrong by their own error estimates; none
+/// without baselines.
+[[nodiscard]] std::optional<Robustness> robustness_of(const Comparison& compared, std::size_t best,
+                                                      const std::vector<Baseline>& against, std::uint64_t seed,
+                                                      const Executor& execute);
+
+}  // namespace pipeweaver::planner

@@ -1,0 +1,118 @@
+#include "planner/choose/split_search.hpp"
+
+#include <algorithm>
+
+namespace pipeweaver::planner {
+
+using namespace schedule;
+using namespace emulator;
+
+namespace {
+
+constexpr double first_share = 1.0 / 6;   // of a search both ways, for whole backwards
+constexpr double half_share = 1.0 / 2;    // after which split ones must be shorter
+constexpr std::uint64_t fair_rounds = 5;  // but not before so many: the first rounds on a large problem gain most
+
+search::Found search_in(const Problem& problem, search::Options options, std::vector<Schedule> starts,
+                        const Executor& execute, const search::KeepGoing& keep_going) {
+    options.starts = std::move(starts);
+    return search::solve(Replayer(problem), options, execute, keep_going);
+}
+
+// Whether I and what is kept for W never take memory that B would not: then all split is as good as any choice.
+bool takes_no_more(const StepProblem& whole) {
+    for (std::size_t k = 0; k < whole.split.size(); ++k)
+        for (std::size_t m = 0; m < whole.split[k].modes.size(); ++m) {
+            const Mode &split = whole.split[k].modes[m], &own = whole.problem.pairs[k].modes[m];
+            if (split.transient > own.transient || split.kept > own.held + own.transient) return false;
+        }
+    return true;
+}
+
+void set_bound(search::Found& found, const search::Bound& bound) {
+    found.bound = bound.value;
+    found.bound_name = bound.name;
+    for (search::Improvement& one : found.history) one.bound = bound.value;
+    if (!found.schedule) return;
+    if (found.replay.makespan == bound.value)
+        found.stop_reason = StopReason::optimal;
+    else if (found.stop_reason == StopReason::optimal)
+        found.stop_reason = StopReason::rounds;
+}
+
+}  // namespace
+
+Searchable searchable(const Evaluation& known, std::optional<StepProblem> split) {
+    Searchable all;
+    all.whole = &known.cut.step;
+    all.bound = known.bound;
+    all.split = std::move(split);
+    for (const PolicyRun& run : known.policies)
+        if (run.result.schedule) (run.on_split ? all.split_starts : all.starts).push_back(*run.result.schedule);
+    return all;
+}
+
+Limits limits(const Allowance& allowance, double share) {
+    return {allowance(share), allowance(first_share * share), allowance(half_share * share)};
+}
+
+namespace {
+
+bool ahead(const search::Found& one, const search::Found& other) {
+    return one.schedule && (!other.schedule || one.replay.makespan < other.replay.makespan);
+}
+
+// Of the split step; ends early where it is longer than `whole`, if that is given.
+search::Found search_parts(const Searchable& known, const search::Options& options, const Executor& execute,
+                           const Limits& limits, const std::optional<search::Found>& whole) {
+    auto starts = known.split_starts;
+    for (const Schedule& start : known.starts) starts.push_back(with_weights(known.split->problem, start));
+    auto keep_going = limits.all;
+    if (whole && whole->schedule && limits.half)
+        keep_going = [&](const search::Progress& progress) {
+            const bool longer = progress.rounds >= fair_rounds && progress.best >= whole->replay.makespan;
+            return longer ? limits.half(progress) : limits.all(progress);
+        };
+    return search_in(known.split->problem, options, std::move(starts), execute, keep_going);
+}
+
+}  // namespace
+
+Searched search_split(const Searchable& known, Split split, const search::Options& options, const Executor& execute,
+                      const Limits& limits) {
+    const Problem& problem = known.whole->problem;
+    const auto search_whole = [&](const search::KeepGoing& keep_going) {
+        return search_in(problem, options, known.starts, execute, keep_going);
+    };
+    if (split == Split::never || !known.split) return {search_whole(limits.all), false};
+    std::optional<search::Found> whole;
+    if (split == Split::automatic) whole = search_whole(limits.first);
+    auto parts = search_parts(known, options, execute, limits, whole);
+    const bool keep_whole = whole && !ahead(parts, *whole);
+    if (keep_whole && !options.max_rounds) {
+        auto again = search_whole(limits.all);
+        if (!ahead(*whole, again)) whole = std::move(again);
+    }
+    search::Bound bound = known.bound;
+    if (parts.bound > bound.value && takes_no_more(*known.whole)) bound = {parts.bound_name, parts.bound};
+    Searched result{keep_whole ? std::move(*whole) : std::move(parts), !keep_whole};
+    set_bound(result.found, bound);
+    return result;
+}
+
+StepProblem join_needless(const StepProblem& whole, const StepProblem& split, search::Found& found) {
+    SplitChoice keep = needed(split.problem, *found.schedule, found.replay);
+    if (found.first) {
+        const Schedule& first = found.first->schedule;
+        const SplitChoice more = needed(split.problem, first, replay(split.problem, first));
+        for (std::size_t k = 0; k < keep.size(); ++k) keep[k] = keep[k] || more[k];
+    }
+    StepProblem step = require_step(split_backwards(whole, keep));
+    found.schedule = merged(split.problem, *found.schedule, step.problem);
+    if (found.first) found.first->schedule = merged(split.problem, found.first->schedule, step.problem);
+    found.alternatives.clear();
+    found.replay = replay(step.problem, *found.schedule);
+    return step;
+}
+
+}  // namespace pipeweaver::planner

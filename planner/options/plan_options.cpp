@@ -1,0 +1,76 @@
+#include "pipeweaver/planner/plan_options.hpp"
+
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/text.hpp"
+#include "pipeweaver/partition/partitioners.hpp"
+
+#include <algorithm>
+#include <thread>
+
+namespace pipeweaver::planner {
+
+void SearchLimits::add_to(OptionTable& options) {
+    options.group("Limits of the search");
+    options.parsed("budget", "TIME",
+                   "time for all searches together, replicas and PyTorch included, like 1s or 300ms (default 1s)",
+                   [this](const std::string& text) { budget = parse_duration(text); });
+    options.integer("max-rounds", max_rounds, 0, 1'000'000'000, "rounds of each search: the reproducible budget");
+    options.integer("seed", seed, 0, 9'007'199'254'740'991, "seed of all random choices (default 1)");
+    options.integer("threads", threads, 1, 1024, "threads of the search (default: all cores); no result depends on it");
+}
+
+std::optional<std::uint64_t> SearchLimits::rounds() const {
+    return max_rounds ? std::optional(static_cast<std::uint64_t>(*max_rounds)) : std::nullopt;
+}
+
+std::optional<Duration> SearchLimits::time() const {
+    if (budget || max_rounds) return budget;
+    return std::chrono::seconds(1);
+}
+
+int SearchLimits::thread_count() const {
+    return threads > 0 ? static_cast<int>(threads)
+                       : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+}
+
+void add_partition(OptionTable& options, std::string& partition) {
+    options.choice("partition", partition, partition::partitioner_names(),
+                   "plan on this partition alone (default: the best of all)");
+}
+
+void PlanOptions::add_to(OptionTable& options) {
+    add_partition(options, partition);
+    options.choice("assignment", assignment, {"balanced", "in-turn"},
+                   "microbatches to replicas: by cost (default: balanced), or each every so many-th");
+    options.choice("target", target, target_options(),
+                   "what the schedule is for (default: torch-actions); torch-csv must then exist");
+    options.flag("robust", robust,
+                 "of the schedules found up to 1 % longer than the shortest, the one with the smallest median if "
+                 "costs are wrong by their own error estimates (without: one clearly better then, and at most 0.1 "
+                 "% longer)");
+    options.text("out", out, "DIR", "folder of the plan (required)");
+    add_split(options, split);
+}
+
+Request PlanOptions::request(const SearchLimits& limits, const Executor& execute) const {
+    Request request = workload.request(static_cast<std::uint64_t>(limits.seed), execute);
+    request.max_rounds = limits.rounds();
+    request.partition = partition;
+    request.sharing = assignment == "in-turn" ? partition::Sharing::in_turn : partition::Sharing::balanced;
+    request.robust = robust;
+    request.target = target_called(target);
+    request.split = split_of(split);
+    return request;
+}
+
+Plan PlanOptions::make_plan(const Request& request, const Executor& execute, const Allowance& allowance) const {
+    try {
+        return planner::make_plan(request, execute, allowance);
+    } catch (const Error& error) {
+        if (error.kind() != ErrorKind::limit || request.target != targets().front().name) throw;
+        const auto asked = workload.layout_request(*request.setup, request.microbatches, request.seed);
+        fail(ErrorKind::limit, "{}; {}", error.what(), what_would_fit(asked, execute));
+    }
+}
+
+}  // namespace pipeweaver::planner

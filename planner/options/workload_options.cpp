@@ -1,0 +1,180 @@
+#include "pipeweaver/planner/workload_options.hpp"
+
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/files.hpp"
+#include "pipeweaver/workloads/catalogue.hpp"
+
+namespace pipeweaver::planner {
+
+namespace {
+
+void add_degree(OptionTable& options, const std::string& name, Degree& degree, std::int64_t most,
+                const std::string& about) {
+    options.parsed(name, "auto|N", about, [name, &degree, most](const std::string& text) {
+        degree.automatic = text == "auto";
+        if (degree.automatic) return;
+        try {
+            degree.number = parse_integer("--" + name, text, 1, most);
+        } catch (const Error&) {
+            fail(ErrorKind::input, "--{}: is '{}', allowed are auto and whole numbers from 1 to {}", name, text, most);
+        }
+    });
+}
+
+}  // namespace
+
+std::optional<CostFile> find_costs(const std::string& path) {
+    if (path.empty()) return std::nullopt;
+    return CostFile{path, sha256(read_file(path))};
+}
+
+costdb::CostDatabase costs_of(const std::optional<CostFile>& file, const workloads::Cluster& cluster) {
+    if (!file) return costdb::CostDatabase::embedded(cluster.device);
+    auto costs = costdb::CostDatabase::over_embedded(file->path, cluster.device);
+    if (find_costs(file->path)->sha256 != file->sha256)
+        fail(ErrorKind::io, "{}: has changed while it was read", file->path);
+    return costs;
+}
+
+void add_costs(OptionTable& options, std::string& path) {
+    options.text("costs", path, "FILE",
+                 "operator costs from this file of `costdb import`; what it lacks: from the embedded tables");
+}
+
+void WorkloadOptions::add_to(OptionTable& options) {
+    options.group("Model, machine and batch");
+    options.text("model", model, "MODEL",
+                 "a model of `pipeweaver list models`, a model file (JSON or YAML), or hf:CONFIG.json (required)");
+    options.text("cluster", cluster, "CLUSTER",
+                 "NAME:GPUS of `pipeweaver list clusters`, or a cluster file (JSON or YAML) (required)");
+    add_degree(options, "tp", tp, 1024,
+               "tensor parallel GPUs, or auto (default: the model's published layout, else auto)");
+    add_degree(options, "pp", pp, 1024, "pipeline ranks, or auto (default: the model's published layout, else auto)");
+    add_degree(options, "dp", dp, 65536, "replicas, or auto (default: the GPUs that are left)");
+    options.integer("cp", cp, 1, 1024,
+                    "context parallel GPUs, each with a part of every sequence, beside each tensor parallel one "
+                    "(default 1)");
+    options.integer("ep", ep, 1, 65536,
+                    "GPUs that share out the experts of a layer (default: as many as divide tp * cp and the experts)");
+    options.choice("context", context, {"all-to-all", "ring"},
+                   "with --cp, attention to whole sequences: heads are exchanged for parts of them (default: "
+                   "all-to-all), or keys go round in a ring");
+    options.text("batch", batch, "FILE", "a batch file (.jsonl, one sample a line)");
+    options.text("dataset", dataset, "DATASET", "draw the batch from this data set of `pipeweaver list datasets`");
+    options.integer("microbatches", microbatches, 1, 100'000,
+                    "microbatches of each replica to draw with --dataset (default 16)");
+    add_costs(options, costs);
+}
+
+void add_split(OptionTable& options, std::string& split) {
+    options.choice("split", split, {"auto", "never", "always"},
+                   "split backwards into input and weight gradients: where it makes the step shorter (default: auto), "
+                   "never, or always");
+}
+
+Split split_of(const std::string& split) {
+    return split == "never" ? Split::never : split == "always" ? Split::always : Split::automatic;
+}
+
+namespace {
+
+// The option's number, or that of the published layout.
+std::optional<std::int64_t> number_of(const Degree& degree, std::int64_t published) {
+    if (degree.number || degree.automatic || published == 0) return degree.number;
+    return published;
+}
+
+emulator::ContextParallel context_of(const std::string& context) {
+    return context == "ring" ? emulator::ContextParallel::ring : emulator::ContextParallel::all_to_all;
+}
+
+}  // namespace
+
+// A layout is chosen where "auto" is said, or neither the options nor the published layout give one.
+bool WorkloadOptions::choose(const emulator::Setup& setup) const {
+    if (tp.automatic || pp.automatic || dp.automatic) return true;
+    const auto own_tp = number_of(tp, setup.model.tp), own_pp = number_of(pp, setup.model.pp);
+    if (!own_tp || !own_pp) return true;
+    const bool given = tp.number || pp.number || dp.number;
+    return !given && setup.cluster.gpus % (*own_tp * *own_pp * cp) != 0;
+}
+
+emulator::Layout WorkloadOptions::layout(const emulator::Setup& setup) const {
+    emulator::Layout layout;
+    layout.tp = *number_of(tp, setup.model.tp);
+    layout.pp = *number_of(pp, setup.model.pp);
+    layout.cp = cp;
+    layout.context = context_of(context);
+    const std::int64_t replica = layout.tp * layout.pp * layout.cp, gpus = setup.cluster.gpus;
+    if (gpus % replica != 0 && !dp.number)
+        fail(ErrorKind::input, "--tp {}{} * --pp {} = {} GPUs do not divide the cluster's {}", layout.tp,
+             cp > 1 ? fmt::format(" * --cp {}", cp) : "", layout.pp, replica, gpus);
+    layout.dp = dp.number.value_or(gpus / replica);
+    layout.ep = ep.value_or(emulator::default_ep(layout, setup.model));
+    return layout;
+}
+
+LayoutRequest WorkloadOptions::layout_request(const emulator::Setup& setup,
+                                              const std::vector<workloads::Microbatch>& microbatches_given,
+                                              std::uint64_t seed) const {
+    LayoutRequest asked;
+    asked.setup = &setup;
+    asked.tp = tp.number;
+    asked.pp = pp.number;
+    asked.dp = dp.number;
+    asked.cp = cp;
+    asked.ep = ep;
+    asked.context = context_of(context);
+    asked.for_each_replica = batch.empty();
+    asked.microbatches = batch.empty()
+                             ? workloads::draw_batch(dataset, setup.model, seed, microbatches.value_or(16)).microbatches
+                             : microbatches_given;
+    return asked;
+}
+
+// Samples and microbatches, once the layout is known; those of a file are there already.
+void WorkloadOptions::fill(Request& request, std::uint64_t seed) const {
+    if (!batch.empty()) return;
+    const emulator::Setup& setup = *request.setup;
+    request.batch = fmt::format("{} (seed {})", dataset, seed);
+    auto drawn = workloads::draw_batch(dataset, setup.model, seed, microbatches.value_or(16) * setup.layout.dp);
+    request.samples = std::move(drawn.samples);
+    request.microbatches = std::move(drawn.microbatches);
+}
+
+void WorkloadOptions::check() const {
+    if (model.empty()) fail(ErrorKind::input, "--model: is missing; `pipeweaver list models` names the known ones");
+    if (cluster.empty())
+        fail(ErrorKind::input, "--cluster: is missing; `pipeweaver list clusters` names the known ones");
+    if (batch.empty() == dataset.empty())
+        fail(ErrorKind::input, "--batch, --dataset: exactly one of the two is needed");
+    if (!batch.empty() && microbatches)
+        fail(ErrorKind::input, "--microbatches: goes with --dataset; a batch file is packed as it is");
+}
+
+Request WorkloadOptions::request(std::uint64_t seed, const Executor& execute) const {
+    check();
+    Request request;
+    request.seed = seed;
+    emulator::Setup setup{workloads::find_model(model), workloads::find_cluster(cluster), {}, nullptr};
+    request.costs = find_costs(costs);
+    if (!batch.empty()) {
+        request.batch = batch;
+        request.samples = batch_text ? workloads::parse_batch(batch, *batch_text, setup.model)
+                                     : workloads::read_batch(batch, setup.model);
+        request.microbatches = workloads::pack(request.samples, setup.model);
+    }
+    setup.costs = std::make_shared<const costdb::CostDatabase>(costs_of(request.costs, setup.cluster));
+    if (choose(setup)) {
+        request.layout_choice = choose_layout(layout_request(setup, request.microbatches, seed), execute);
+        setup.layout = request.layout_choice->layout();
+    } else {
+        setup.layout = layout(setup);
+        emulator::check(setup.layout, setup.cluster, setup.model);
+    }
+    request.setup = std::make_shared<const emulator::Setup>(std::move(setup));
+    fill(request, seed);
+    return request;
+}
+
+}  // namespace pipeweaver::planner

@@ -1,0 +1,15 @@
+// The schedule that a target with a fixed chain can run: fixed shapes, one recompute setting for the whole step.
+#pragma once
+
+#include "planner/choose/split_search.hpp"
+
+namespace pipeweaver::planner {
+
+/// Pads the microbatches, tries every partition as one chain with every recompute setting, and searches in the one on
+/// which a policy does best (ties to the earlier). `why_not` says so where none can be run or fits.
+[[nodiscard]] TargetPlan make_target_plan(const Request& request, const Target& target,
+                                          const std::vector<partition::Partition>& partitions,
+                                          const Microbatches& microbatches, const Executor& execute,
+                                          const Limits& limits);
+
+}  // namespace pipeweaver::planner

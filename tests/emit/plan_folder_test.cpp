@@ -1,0 +1,110 @@
+// A plan folder that was written is read back as it was planned, and emitted from without planning again.
+#include "pipeweaver/emit/plan_folder.hpp"
+
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/emit/plan_files.hpp"
+#include "pipeweaver/emit/targets.hpp"
+#include "tests/support/small_request.hpp"
+#include "tests/support/temporary.hpp"
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include <map>
+
+using namespace pipeweaver;
+namespace fs = std::filesystem;
+
+namespace {
+
+// Two replicas, planned once for all tests and written.
+struct Written {
+    Written()
+        : temporary("plan-folder"),
+          folder(temporary.path() / "plan"),
+          request(testing::small_request(2)),
+          plan(planner::make_plan(request, in_order, [](double) { return search::KeepGoing{}; })) {
+        for (const auto& file : emit::write_plan_folder(request, plan, folder, {{"format", "pipeweaver-run/1"}}))
+            files[file.path.lexically_relative(folder).string()] = file.content;
+    }
+    testing::TemporaryFolder temporary;
+    fs::path folder;
+    planner::Request request;
+    planner::Plan plan;
+    std::map<std::string, std::string> files;
+};
+
+const Written& written() {
+    static const Written one;
+    return one;
+}
+
+void check_emitted(std::string_view target, const std::map<std::string, std::string>& expected) {
+    const auto files = emit::emit(written().folder, target, "out");
+    REQUIRE(files.size() == expected.size());
+    for (const auto& file : files) {
+        CAPTURE(file.path.string());
+        CHECK(file.content == written().files.at(expected.at(file.path.lexically_relative("out").string())));
+    }
+}
+
+}  // namespace
+
+TEST_CASE("a plan folder gives back its partition, problems, schedules and action lists") {
+    const auto& plan = written().plan;
+    const auto read = emit::read_plan_folder(written().folder);
+    const auto& partition = plan.partition();
+    CHECK(read.partition == emit::PartitionName{partition.name, partition.chunks_per_rank});
+    CHECK(read.plan->root().at("makespan_ns").integer() == plan.makespan.count());
+    CHECK(read.assignment.has_value());
+    REQUIRE(read.replicas.size() == 2);
+    for (std::size_t r = 0; r < 2; ++r) {
+        const auto& [folder, solved, actions] = read.replicas[r];
+        CHECK(solved.file.sha256 == fingerprint(plan.replicas[r].cut.step.problem));
+        CHECK(solved.schedule == plan.replicas[r].found.schedule);
+        REQUIRE(actions);
+        CHECK(emit::why_not_runnable(*actions) == std::nullopt);
+        CHECK(to_json(*actions) == written().files.at("replica-00" + std::to_string(r) + "/actions.json"));
+    }
+    REQUIRE(read.targets.contains("torch-csv"));
+    CHECK(read.targets.at("torch-csv").solved.schedule == plan.target("torch-csv").found.schedule);
+}
+
+TEST_CASE("only the parts of a plan folder that are asked for are read") {
+    const auto read = emit::read_plan_folder(
+        written().folder, {.assignment = false, .replicas = true, .actions = false, .targets = false});
+    CHECK(!read.assignment);
+    CHECK(read.replicas.size() == 2);
+    CHECK(!read.replicas.front().actions);
+    CHECK(read.targets.empty());
+}
+
+TEST_CASE("what targets make of a plan folder is what the plan wrote") {
+    check_emitted("torch-csv", {{"schedule.csv", "torch/schedule.csv"}, {"schedule.json", "torch/schedule.json"}});
+    for (const auto& [target, name] : {std::pair("torch-actions", "actions.json"), {"chrome-trace", "trace.json.gz"}}) {
+        std::map<std::string, std::string> expected;
+        for (const std::string replica : {"replica-000/", "replica-001/"}) expected[replica + name] = replica + name;
+        check_emitted(target, expected);
+    }
+}
+
+TEST_CASE("damaged action lists are refused with the file and the tensor") {
+    const testing::TemporaryFolder temporary("damaged-plan");
+    fs::copy(written().folder / "replica-000", temporary.path(), fs::copy_options::recursive);
+    auto lists = emit::read_actions(temporary.path() / "actions.json");
+    for (auto& list : lists.ranks)
+        std::erase_if(list, [](const emit::Action& action) {
+            const auto* message = std::get_if<emit::Message>(&action);
+            return message != nullptr && message->op == emit::Message::Op::receive && message->tensor == 0;
+        });
+    const auto path = temporary.path() / "actions.json";
+    write_files({{path, to_json(lists)}});
+    try {
+        static_cast<void>(emit::emit(temporary.path(), "torch-actions", "out"));
+        FAIL("was emitted");
+    } catch (const Error& error) {
+        CHECK(error.kind() == ErrorKind::limit);
+        CHECK(std::string(error.what()).starts_with(path.string() + ": tensor 0 from rank "));
+        CHECK(std::string(error.what()).ends_with(" has no receive"));
+    }
+}

@@ -1,0 +1,65 @@
+#include "pipeweaver/partition/partitioners.hpp"
+
+#include "pipeweaver/base/error.hpp"
+#include "tests/support/small_workload.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+using namespace pipeweaver;
+using namespace pipeweaver::partition;
+
+namespace {
+
+using Names = std::vector<std::pair<std::string, std::int64_t>>;
+
+// Partitioner and chunks a rank; of dip, which takes no such number, 0.
+Names names_of(const std::vector<Partition>& partitions) {
+    Names names;
+    for (const Partition& one : partitions) names.emplace_back(one.name, one.name == "dip" ? 0 : one.chunks_per_rank);
+    return names;
+}
+
+}  // namespace
+
+TEST_CASE("partitioners are found by name, and an unknown one names the nearest") {
+    CHECK(partitioner_names() == std::vector<std::string>{"dip", "megatron", "balanced"});
+    for (const Partitioner& one : partitioners()) {
+        CHECK(&partitioner(one.name) == &one);
+        CHECK(!one.about.empty());
+        CHECK(!one.chunks.empty());
+    }
+    CHECK_THROWS_WITH_AS(static_cast<void>(partitioner("megatorn")),
+                         "unknown partition 'megatorn'; did you mean 'megatron'?", Error);
+}
+
+TEST_CASE("a partitioner's cuts bear its name, and are one chain exactly where it says so") {
+    const testing::SmallWorkload setup({.tp = 1, .pp = 4, .dp = 1}, {7, 0, 3, 12});
+    for (const Partitioner& one : partitioners())
+        for (const std::int64_t chunks : one.chunks) {
+            const auto partition = one.make(setup, setup.microbatches, chunks);
+            CHECK(partition.name == one.name);
+            CHECK((partition.chains.size() == 1) == one.one_chain);
+        }
+}
+
+TEST_CASE("a plan tries every partitioner with the fewest chunks first, or the named one alone") {
+    const testing::SmallWorkload setup({.tp = 1, .pp = 4, .dp = 1}, {7, 0, 3, 12});
+    CHECK(names_of(partitions(setup, setup.microbatches)) ==
+          Names{{"dip", 0}, {"megatron", 1}, {"balanced", 1}, {"megatron", 2}, {"balanced", 2}});
+    CHECK(names_of(partitions(setup, setup.microbatches, "dip")) == Names{{"dip", 0}});
+    CHECK(names_of(partitions(setup, setup.microbatches, "balanced")) == Names{{"balanced", 1}, {"balanced", 2}});
+}
+
+TEST_CASE("cuts into more stages than the model has layers are not tried") {
+    testing::SmallWorkload setup({.tp = 1, .pp = 3, .dp = 1}, {0, 0});
+    setup.model.modules.erase(setup.model.modules.begin());
+    setup.model.edges.clear();
+    setup.model.modules[0].architecture.layers = 5;
+    CHECK(names_of(partitions(setup, setup.microbatches)) == Names{{"dip", 0}, {"megatron", 1}, {"balanced", 1}});
+    setup.model.modules[0].architecture.layers = 6;
+    CHECK(partitions(setup, setup.microbatches).size() == 5);
+}

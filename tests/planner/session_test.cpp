@@ -1,0 +1,200 @@
+#include "pipeweaver/planner/session.hpp"
+
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/emit/plan_files.hpp"
+#include "tests/support/small_request.hpp"
+#include "tests/support/verifier.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+
+using namespace pipeweaver;
+using namespace pipeweaver::planner;
+using testing::planned;
+using testing::small_request;
+
+namespace {
+
+search::KeepGoing until_rounds(double) { return {}; }
+
+search::KeepGoing at_once(double) {
+    return [](const search::Progress&) { return std::optional(schedule::StopReason::stopped); };
+}
+
+partition::Partition dip_of(const Request& request) {
+    return partition::partitioner("dip").make(*request.setup, request.microbatches, 0);
+}
+
+// The first plan of a job, in partition dip: no more than a session needs of it.
+Plan first_plan(const Request& request) {
+    return planned(request, in_order, {.targets = false, .robustness = false, .partitions = {dip_of(request)}});
+}
+
+// A batch of the session's job, with a sample a microbatch and so many images each.
+Request next_batch(const Session& session, const std::vector<int>& images) {
+    auto made = small_request(1, images);
+    Request next = session.request("next", std::move(made.samples));
+    next.microbatches = std::move(made.microbatches);
+    return next;
+}
+
+void check_verified(const Request& request, const Plan& plan) {
+    std::map<std::string, std::string> files;
+    for (auto& file : emit::plan_files(request, plan, "p")) files[file.path.string()] = std::move(file.content);
+    for (std::size_t r = 0; r < plan.replicas.size(); ++r) {
+        const std::string folder = "p/replica-00" + std::to_string(r);
+        const auto verdict =
+            testing::verify(files.at(folder + "/problem.json.gz"), files.at(folder + "/solution.json"));
+        CHECK_MESSAGE(verdict.ok, verdict.violation);
+    }
+    CHECK(files.count("p/torch/schedule.csv") == 0);
+}
+
+}  // namespace
+
+TEST_CASE("a plan by policy takes as long as the plan's own baseline says") {
+    const auto request = small_request(2);
+    const auto full = planned(request);
+    REQUIRE(full.baselines.all.size() > 4);
+    for (const auto& policy : {"1f1b", "gpipe", "dual-queue"}) {
+        CAPTURE(policy);
+        auto fastest = Duration::max();
+        for (const Baseline& one : full.baselines.all)
+            if (one.policy == policy) fastest = std::min(fastest, one.makespan);
+        const auto plan = plan_by_policy(request, in_order, policy);
+        CHECK(plan.makespan == fastest);
+        CHECK(plan.replicas.front().found.strategy == policy);
+        CHECK(!plan.robustness);
+        check_verified(request, plan);
+    }
+    const auto any = plan_by_policy(request, in_order);
+    for (const Baseline& one : full.baselines.all) CHECK(any.makespan <= one.makespan);
+}
+
+TEST_CASE("a policy that is unknown or applies nowhere is refused with the reason") {
+    const auto request = small_request();
+    CHECK_THROWS_WITH_AS(static_cast<void>(plan_by_policy(request, in_order, "1f1c")),
+                         doctest::Contains("did you mean '1f1b'?"), Error);
+    CHECK_THROWS_WITH_AS(
+        static_cast<void>(plan_by_policy(request, in_order, "1f1b", {.partitions = {dip_of(request)}})),
+        doctest::Contains("the policy '1f1b' does not apply: dip: "), Error);
+}
+
+TEST_CASE("a scope leaves out of a plan what was not wanted") {
+    const auto request = small_request();
+    const auto whole = planned(request);
+    REQUIRE(whole.robustness);
+    REQUIRE(whole.target("torch-csv").found.schedule);
+
+    const auto small = planned(request, in_order, {.targets = false, .robustness = false});
+    CHECK(!small.robustness);
+    CHECK(!small.target("torch-csv").found.schedule);
+    CHECK(small.target("torch-csv").why_not == "not asked for");
+    CHECK(small.makespan == whole.makespan);
+    REQUIRE(small.baselines.all.size() == whole.baselines.all.size());
+    check_verified(request, small);
+
+    const auto partition = partition::partitioner("balanced").make(*request.setup, request.microbatches, 2);
+    const auto cut = planned(request, in_order, {.targets = false, .robustness = false, .partitions = {partition}});
+    CHECK(cut.partition().name == "balanced");
+    CHECK(cut.partition().chunks_per_rank == 2);
+    for (const Baseline& one : cut.baselines.all) CHECK((one.partition == "balanced" && one.chunks_per_rank == 2));
+
+    const auto chosen =
+        planned(request, in_order, {.targets = false, .robustness = false, .policies = {"1f1b", "gpipe"}});
+    for (const auto& name : {"1f1b", "gpipe"})
+        CHECK(std::any_of(chosen.baselines.all.begin(), chosen.baselines.all.end(),
+                          [&](const Baseline& one) { return one.policy == name; }));
+    for (const Baseline& one : chosen.baselines.all) CHECK((one.policy == "1f1b" || one.policy == "gpipe"));
+    for (const NotApplicable& one : chosen.baselines.not_applicable)
+        CHECK((one.policy == "1f1b" || one.policy == "gpipe"));
+}
+
+TEST_CASE("a job asks for its next batch as for its first one, on the same setup") {
+    auto first = small_request();
+    first.seed = 7;
+    first.sharing = partition::Sharing::in_turn;
+    const Session session(first, first_plan(first));
+    std::vector<workloads::Sample> samples(2);
+    samples[0] = {"a", 1024, 1024, {}};
+    samples[1] = {"b", 512, 512, {}};
+
+    const auto next = session.request("second", samples);
+    CHECK(next.batch == "second");
+    CHECK(next.setup == first.setup);
+    CHECK(next.seed == 7);
+    CHECK(next.sharing == partition::Sharing::in_turn);
+    CHECK(next.samples.size() == 2);
+    CHECK(next.microbatches.size() == workloads::pack(samples, session.model()).size());
+    CHECK(next.microbatches.front().tokens >= 1024);
+}
+
+TEST_CASE("plans of a running job keep its partition, and the search is never slower than the draft") {
+    const auto first = small_request(2);
+    const Session session(first, first_plan(first));
+    REQUIRE(session.partition().name == "dip");
+    // Of these batches alone, the partition would be another.
+    for (const std::vector<int>& images :
+         {std::vector<int>{5, 0, 2, 9, 1, 4, 0, 7}, {0, 0, 0, 0, 1, 0}, {9, 9, 9, 9}}) {
+        const auto request = next_batch(session, images);
+        std::optional<Plan> draft;
+        const auto keep = [&](Plan plan) { draft = std::move(plan); };
+        const auto plan = session.plan(request, in_order, until_rounds, keep);
+        REQUIRE(draft);
+        CHECK(plan.makespan <= draft->makespan);
+        CHECK(draft->lower_bound <= plan.makespan);
+        for (const Plan* one : {&plan, static_cast<const Plan*>(&*draft)}) {
+            check_verified(request, *one);
+            for (const ReplicaPlan& replica : one->replicas)
+                CHECK(replica.cut.step.problem.stages.size() ==
+                      session.partition().chains[0].stages.size() + session.partition().chains[1].stages.size());
+        }
+        const auto again = session.plan(request, on_own_threads(3), until_rounds);
+        CHECK(again.replicas.back().found.schedule == plan.replicas.back().found.schedule);
+    }
+}
+
+TEST_CASE("a plan that is wanted at once is the draft") {
+    const auto first = small_request(2);
+    const Session session(first, first_plan(first));
+    std::optional<Plan> draft;
+    const auto plan = session.plan(next_batch(session, {5, 0, 2, 9, 1, 4, 0, 7}), in_order, at_once,
+                                   [&](Plan made) { draft = std::move(made); });
+    REQUIRE(draft);
+    for (std::size_t r = 0; r < 2; ++r) CHECK(plan.replicas[r].found.schedule == draft->replicas[r].found.schedule);
+}
+
+TEST_CASE("a running job splits backwards where its first plan does, unless the request says it") {
+    for (const Split split : {Split::never, Split::always}) {
+        auto first = small_request();
+        first.split = split;
+        const auto plan = first_plan(first);
+        auto open = first;
+        open.split = Split::automatic;
+        const Session session(open, plan);
+        const auto next = next_batch(session, {5, 0, 2, 9, 1, 4, 0, 7});
+        CHECK(next.split == split);
+        check_verified(next, session.plan(next, in_order, until_rounds));
+
+        open.split = split == Split::never ? Split::always : Split::never;
+        CHECK(Session(open, plan).request("next", {}).split == open.split);
+    }
+}
+
+TEST_CASE("the next batch prices no layer that the first one priced") {
+    const auto first = small_request();
+    const Session session(first, first_plan(first));
+    const auto before = first.setup->store->statistics();
+    REQUIRE(before.misses > 0);
+
+    // The same microbatches in another order.
+    static_cast<void>(session.plan(next_batch(session, {7, 0, 4, 1, 9, 2, 0, 5}), in_order, until_rounds));
+    const auto same = first.setup->store->statistics();
+    CHECK(same.misses == before.misses);
+    CHECK(same.hits > before.hits);
+
+    static_cast<void>(session.plan(next_batch(session, {7, 0, 4, 1, 11, 2, 0, 5}), in_order, until_rounds));
+    CHECK(first.setup->store->statistics().misses > same.misses);
+}

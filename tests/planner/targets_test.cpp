@@ -1,0 +1,153 @@
+#include "pipeweaver/planner/targets.hpp"
+
+#include "emit/targets/torch_csv.hpp"
+#include "pipeweaver/base/error.hpp"
+#include "planner/targets/target_plan.hpp"
+#include "tests/support/small_request.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace pipeweaver;
+using namespace pipeweaver::schedule;
+using namespace pipeweaver::planner;
+
+namespace {
+
+// Two stages on two ranks, two microbatches; ids: stage * 8 + microbatch * 4 + (F 0, I 1, W 2 or B 1).
+Problem chain(bool split) {
+    Problem problem;
+    problem.name = "chain";
+    problem.ranks.resize(2);
+    const std::uint32_t per = split ? 3 : 2;
+    const auto id = [&](std::uint32_t stage, std::uint32_t mb, std::uint32_t part) {
+        return TaskId{(stage * 2 + mb) * per + part};
+    };
+    for (std::uint32_t s = 0; s < 2; ++s)
+        for (std::int64_t m = 0; m < 2; ++m) {
+            const auto add = [&](TaskKind kind) {
+                Task task;
+                task.rank = RankId{s};
+                task.kind = kind;
+                task.duration = Duration{10};
+                task.stage = s;
+                task.microbatch = m;
+                task.label = std::string(1, letter(kind)) + std::to_string(s) + std::to_string(m);
+                problem.tasks.push_back(task);
+            };
+            add(TaskKind::forward);
+            add(split ? TaskKind::input_gradient : TaskKind::backward);
+            if (split) add(TaskKind::weight_gradient);
+        }
+    for (std::uint32_t m = 0; m < 2; ++m) {
+        problem.edges.push_back({id(0, m, 0), id(1, m, 0), Duration{1}});
+        problem.edges.push_back({id(1, m, 0), id(1, m, 1), Duration{0}});
+        problem.edges.push_back({id(1, m, 1), id(0, m, 1), Duration{1}});
+        for (std::uint32_t s = 0; s < 2 && split; ++s) problem.edges.push_back({id(s, m, 1), id(s, m, 2), Duration{0}});
+    }
+    return problem;
+}
+
+const Target& torch() { return target("torch-csv"); }
+
+std::vector<TaskId> ids(std::initializer_list<std::uint32_t> numbers) {
+    std::vector<TaskId> all;
+    for (const auto n : numbers) all.push_back(TaskId{n});
+    return all;
+}
+
+}  // namespace
+
+TEST_CASE("a chain is expressible, with whole or split backwards") {
+    CHECK(torch().inexpressible(chain(false)) == std::nullopt);
+    CHECK(torch().inexpressible(chain(true)) == std::nullopt);
+}
+
+TEST_CASE("what PyTorch cannot run is refused with the rule and the task") {
+    const auto refused = [](auto change) {
+        auto problem = chain(false);
+        change(problem);
+        return torch().inexpressible(problem).value_or("expressible");
+    };
+    CHECK(refused([](Problem& p) { p.tasks[1].item = 2; }) ==
+          "task 1 'B00': PyTorch passes whole microbatches, this is sub-microbatch 2");
+    CHECK(refused([](Problem& p) { p.tasks[0].kind = TaskKind::other; }) ==
+          "task 0 'F00': PyTorch has no action of kind X");
+    CHECK(refused([](Problem& p) { p.tasks[0].stage.reset(); }) == "task 0 'F00': has no stage or microbatch");
+    CHECK(refused([](Problem& p) { p.tasks[2].microbatch = 0; }) ==
+          "task 2 'F01': is there twice for its stage and microbatch");
+    CHECK(refused([](Problem& p) { p.tasks[2].microbatch = 2; }) ==
+          "stage 0 has no F of microbatch 1: PyTorch runs every stage for every microbatch");
+    CHECK(refused([](Problem& p) { p.tasks.erase(p.tasks.begin() + 1); }) ==
+          "stage 0 has no backward of microbatch 0, as a frozen module before the first trained one: PyTorch runs a "
+          "backward of every stage");
+    CHECK(refused([](Problem& p) { p.tasks[1].kind = TaskKind::input_gradient; }) ==
+          "stage 0 needs one B, or one I and one W, of microbatch 0");
+    CHECK(refused([](Problem& p) { p.tasks[0].rank = RankId{1}; }) == "task 1 'B00': stage 0 is on two ranks");
+    CHECK(refused([](Problem& p) {
+              p.edges.push_back({TaskId{0}, TaskId{2}, Duration{0}});
+          }) == "task 0 'F00' -> task 2 'F01': PyTorch has one chain of stages and no other dependency");
+    CHECK(refused([](Problem& p) { p.edges.erase(p.edges.begin() + 2); }) ==
+          "stages 0 and 1 are not joined in both directions for microbatch 0: PyTorch sends activations from each "
+          "stage to "
+          "the next, and gradients back");
+    CHECK(refused([](Problem& p) { p.ranks.resize(3); }) == "rank 2 has no stage: PyTorch needs one on every rank");
+    CHECK(refused([](Problem& p) {
+              p.pairs = {{TaskId{0}, TaskId{1}, {}, {Mode{}, Mode{}}}};
+          }) == "task 0 'F00': has 2 memory modes; PyTorch cannot choose one for each microbatch");
+}
+
+TEST_CASE("the last stage's forwards must run in microbatch order, all others may not") {
+    const auto problem = chain(false);
+    const auto rules = torch().rules(problem);
+    CHECK(rules.fixed_order[0].empty());
+    CHECK(rules.fixed_order[1] == ids({4, 6}));
+    CHECK(torch().breaks(problem, {{ids({2, 0, 1, 3}), ids({4, 6, 5, 7})}, {}}) == std::nullopt);
+    CHECK(torch().breaks(problem, {{ids({0, 2, 1, 3}), ids({6, 4, 5, 7})}, {}}) ==
+          "task 6 'F11': the last stage's forwards must run in the order of the microbatches");
+}
+
+TEST_CASE("the CSV has a row a rank, and an I followed by its W is a B where nothing starts between the two") {
+    auto problem = chain(true);
+    // Rank 0's second forward ends at 50: its backward of microbatch 0 need not have waited for the W 31-41 of rank 1.
+    // That of microbatch 1 starts at 72, behind the I 61-71.
+    problem.tasks[3].duration = Duration{40};
+    const Schedule schedule{{ids({0, 3, 1, 4, 2, 5}), ids({6, 7, 8, 9, 10, 11})}, {}};
+    const auto files = emit::torch_csv(problem, schedule);
+    CHECK(files.csv == "0F0,0F1,0I0,0I1,0W0,0W1\n1F0,1B0,1F1,1I1,1W1\n");
+    CHECK(files.schedule.find("\"stage_to_rank\": [\n  0,\n  1\n ]") != std::string::npos);
+}
+
+TEST_CASE("an order against the rules is not written") {
+    CHECK_THROWS_WITH_AS(static_cast<void>(emit::torch_csv(chain(false), {{ids({0, 2, 1, 3}), ids({6, 4, 5, 7})}, {}})),
+                         "torch-csv: task 6 'F11': the last stage's forwards must run in the order of the microbatches",
+                         Error);
+}
+
+TEST_CASE("targets have names of their own, and what --target calls them leads back to them") {
+    const std::string free = targets().front().name;
+    CHECK(free == "free");
+    CHECK(target_called("") == free);
+    const auto options = target_options();
+    REQUIRE(options.size() == targets().size());
+    for (std::size_t i = 0; i < options.size(); ++i) {
+        CHECK(&target(targets()[i].name) == &targets()[i]);
+        CHECK(target_called(options[i]) == targets()[i].name);
+    }
+    CHECK(rules_of(target(free), chain(false)).fixed_order.empty());
+    auto split_in_two = chain(false);
+    split_in_two.tasks[1].item = 2;
+    CHECK_THROWS_WITH_AS(static_cast<void>(rules_of(torch(), split_in_two)),
+                         doctest::Contains("torch-csv: task 1 'B00': PyTorch passes whole microbatches"), Error);
+}
+
+TEST_CASE("a target with a fixed chain needs no rules of its own") {
+    Target plain = torch();
+    plain.inexpressible = nullptr;
+    plain.rules = nullptr;
+    plain.breaks = nullptr;
+    const auto request = testing::small_request();
+    const auto partitions = partition::partitions(*request.setup, request.microbatches, "megatron");
+    const auto plan = make_target_plan(request, plain, partitions, request.microbatches, in_order, {});
+    REQUIRE(plan.found.schedule);
+    for (const TargetBaseline& one : plan.baselines) CHECK(plan.found.replay.makespan <= one.makespan);
+}

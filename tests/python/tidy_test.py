@@ -1,0 +1,56 @@
+"""tools/tidy.py with a clang-tidy that only writes down what it is asked."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+CLANG_TIDY = """#!/bin/sh
+[ "$1" = --version ] && exec echo 1
+shift 3
+echo "$1" >> "$ASKED"
+! grep -q wrong "$1"
+"""
+NINJA = """#!/bin/sh
+printf 'a.o: #deps 2, deps mtime 1 (VALID)\\n    %s/a.cpp\\n    %s/a.hpp\\n\\n' "$PWD" "$PWD"
+"""
+
+
+@pytest.fixture
+def tidy(tmp_path, monkeypatch):
+    for name, text in {"clang-tidy": CLANG_TIDY, "ninja": NINJA}.items():
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    for name in ["a.cpp", "a.hpp", "b.cpp"]:
+        (tmp_path / name).write_text("fine")
+    commands = [{"command": f"c++ {name}", "file": str(tmp_path / name)} for name in ["a.cpp", "b.cpp"]]
+    (tmp_path / "compile_commands.json").write_text(json.dumps(commands))
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("ASKED", str(tmp_path / "asked"))
+
+    def run():
+        (tmp_path / "asked").write_text("")
+        done = subprocess.run([sys.executable, ROOT / "tools/tidy.py", tmp_path], cwd=tmp_path, capture_output=True)
+        return done.returncode, sorted(pathlib.Path(line).name for line in (tmp_path / "asked").read_text().splitlines())
+
+    return run
+
+
+def test_a_source_is_asked_of_again_once_it_or_a_header_has_changed(tidy, tmp_path):
+    assert tidy() == (0, ["a.cpp", "b.cpp"])
+    assert tidy() == (0, ["b.cpp"])  # of which nothing says what it includes
+    (tmp_path / "a.hpp").write_text("still fine")
+    assert tidy() == (0, ["a.cpp", "b.cpp"])
+    assert tidy() == (0, ["b.cpp"])
+
+
+def test_what_was_wrong_is_not_passed_over(tidy, tmp_path):
+    (tmp_path / "a.cpp").write_text("wrong")
+    assert tidy() == (1, ["a.cpp", "b.cpp"])
+    assert tidy() == (1, ["a.cpp", "b.cpp"])

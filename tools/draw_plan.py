@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+"""Draws a plan folder of `pipeweaver plan` as SVG: tools/draw_plan.py OUT_FOLDER PLAN_FOLDER
+
+Writes batch.svg (what each microbatch holds), partition.svg (how the modules are cut, by the plan and in the chain for
+PyTorch) and bound.svg (every schedule with its bound).
+"""
+
+import html
+import json
+import pathlib
+import sys
+
+from draw_schedules import COLORS
+
+WIDTH = 1000
+TEXT, STRONG = "#777", "#222"
+
+
+def rect(x, y, width, height, fill, more=""):
+    return f'<rect x="{x:.2f}" y="{y:.2f}" width="{width:.2f}" height="{height:.2f}" fill="{fill}" {more}/>'
+
+
+def text(x, y, words, more=""):
+    return f'<text x="{x:.2f}" y="{y:.2f}" {more}>{html.escape(str(words))}</text>'
+
+
+def legend(x, y, entries):
+    for fill, name in entries:
+        yield rect(x, y, 14, 14, fill)
+        yield text(x + 19, y + 12, name)
+        x += 34 + 7.4 * len(name)
+
+
+def write(path, height, parts):
+    style = f"text{{font:13px sans-serif;fill:{TEXT}}}"
+    path.write_text(f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}">'
+                    f"<style>{style}</style>{''.join(parts)}</svg>\n")
+
+
+def batch(path, assignment):
+    """Above: tokens of each microbatch, those of items and of text. Below: patches, cut into sub-microbatches."""
+    microbatches = assignment["replicas"][0]["microbatches"]
+    encoder = [[unit for unit in one["units"] if unit["module"] != "llm"] for one in microbatches]
+    items = [sum(item["tokens"] for unit in units for item in unit["items"]) for units in encoder]
+    patches = [[sum(item["rows"][1] - item["rows"][0] for item in unit["items"]) for unit in units] for units in encoder]
+    left, high, step = 110, 110, (WIDTH - 110) / len(microbatches)
+    tokens_scale = high / max(one["tokens"] for one in microbatches)
+    patches_scale = high / max(map(sum, patches))
+    top, below = 30, 30 + high + 40
+    parts = [text(left - 10, top + 14, "tokens", 'text-anchor="end"'),
+             text(left - 10, top + 32, "in the LLM", 'text-anchor="end"'),
+             text(left - 10, below + 14, "patches", 'text-anchor="end"'),
+             text(left - 10, below + 32, "in the ViT", 'text-anchor="end"')]
+    for m, one in enumerate(microbatches):
+        x, wide = left + m * step, step * 0.8
+        y = top + high - one["tokens"] * tokens_scale
+        parts.append(rect(x, y, wide, (one["tokens"] - items[m]) * tokens_scale, COLORS["llm", "F"]))
+        parts.append(rect(x, top + high - items[m] * tokens_scale, wide, items[m] * tokens_scale, COLORS["vit", "F"]))
+        parts.append(text(x + wide / 2, y - 4, one["tokens"], 'text-anchor="middle"'))
+        y = below + high
+        for unit in patches[m]:
+            y -= unit * patches_scale
+            parts.append(rect(x, y, wide, max(unit * patches_scale - 1.5, 1), COLORS["vit", "B"]))
+        parts.append(text(x + wide / 2, y - 4, sum(patches[m]), 'text-anchor="middle"'))
+        parts.append(text(x + wide / 2, below + high + 16, m, 'text-anchor="middle"'))
+    foot = below + high + 30
+    parts += legend(left, foot, [(COLORS["llm", "F"], "text tokens"), (COLORS["vit", "F"], "image tokens"),
+                                 (COLORS["vit", "B"], "patches, a block is a sub-microbatch")])
+    write(path, foot + 20, parts)
+
+
+def stage_box(x, y, wide, parts_of_stage):
+    """A stage; its modules side by side, as wide as they have layers."""
+    layers = sum(part["layers"] for part in parts_of_stage)
+    for part in parts_of_stage:
+        share = wide * part["layers"] / layers
+        yield rect(x, y, share - 1, 26, COLORS.get((part["module"], "F"), "#9a7fd1"))
+        name = f"{part['module']} {part['first_layer']}-{part['first_layer'] + part['layers'] - 1}"
+        if share > 44:
+            yield text(x + share / 2, y + 18, name, f'text-anchor="middle" style="fill:{STRONG}"')
+        x += share
+
+
+def partition(path, plan, torch):
+    """Rows of stages that a microbatch passes from left to right; a column is a rank."""
+    ranks = plan["asked"]["pp"]
+    chains = [(f"{chain['name']} segment", chain["stages"]) for chain in plan["partition"]["chains"]]
+    groups = [(f"{plan['partition']['name']}: a chain for each module", chains),
+              (f"{plan['torch']['partition']}: one chain for all", [("segment", torch["stages"])])]
+    left, wide = 110, (WIDTH - 110) / ranks
+    parts, y = [], 18
+    for r in range(ranks):
+        parts.append(text(left + (r + 0.5) * wide, y, f"rank {r}", 'text-anchor="middle"'))
+    for title, rows in groups:
+        y += 30
+        parts.append(text(left, y, title, 'style="font-weight:bold"'))
+        y += 8
+        for name, stages in rows:
+            for number, stage in enumerate(stages):
+                if number % ranks == 0:
+                    parts.append(text(left - 10, y + 18, f"{name} {number // ranks}", 'text-anchor="end"'))
+                parts += stage_box(left + stage["rank"] * wide + 2, y, wide - 6, stage["parts"])
+                if number % ranks == ranks - 1:
+                    y += 32
+    write(path, y + 8, parts)
+
+
+def bound(path, plan):
+    """Every schedule as a bar; the tick is the bound of its partition."""
+    rows = [(f"{one['partition']}, {one['policy']}, {one['chunks_per_rank']}", one["makespan_ns"], one["lower_bound_ns"])
+            for one in plan["baselines"]]
+    rows.sort(key=lambda row: row[1])
+    rows.insert(0, (f"{plan['partition']['name']}, plan, {plan['partition']['chunks_per_rank']}", plan["makespan_ns"],
+                    plan["lower_bound_ns"]))
+    left, high = 200, 18
+    scale = (WIDTH - left - 150) / max(row[1] for row in rows)
+    parts = []
+    for number, (name, time, least) in enumerate(rows):
+        y = 4 + number * (high + 4)
+        fill = COLORS["llm", "B"] if number == 0 else COLORS["vit", "F"]
+        parts.append(text(left - 8, y + 13, name, 'text-anchor="end"' + (' style="font-weight:bold"' if number == 0 else "")))
+        parts.append(rect(left, y, time * scale, high, fill))
+        parts.append(rect(left + least * scale - 1.5, y - 1, 3, high + 2, TEXT))
+        parts.append(text(left + time * scale + 6, y + 13, f"{time / 1e9:.2f} s, gap {100 * (time - least) / least:.1f} %"))
+    foot = 4 + len(rows) * (high + 4) + 8
+    parts += legend(left, foot, [(TEXT, "lower bound of this partition and packing")])
+    write(path, foot + 20, parts)
+
+
+def main():
+    out, folder = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+    plan = json.loads((folder / "plan.json").read_text())
+    batch(out / "batch.svg", json.loads((folder / "assignment.json").read_text()))
+    partition(out / "partition.svg", plan, json.loads((folder / "torch/schedule.json").read_text()))
+    bound(out / "bound.svg", plan)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,38 @@
+// A model by what a user calls it: a catalogue name, a model file, or a Hugging Face configuration.
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/json.hpp"
+#include "pipeweaver/workloads/catalogue.hpp"
+#include "pipeweaver/workloads/hf_config.hpp"
+
+#include <filesystem>
+#include <iterator>
+
+namespace pipeweaver::workloads {
+
+namespace {
+
+// "Qwen/Qwen2.5-VL-7B-Instruct" where no such file is.
+bool names_a_repository(const std::string& name) {
+    std::error_code ignored;
+    const std::filesystem::path path(name);
+    const bool two_parts = std::distance(path.begin(), path.end()) == 2 && path.is_relative();
+    return two_parts && !names_a_document(path.filename().string()) && !std::filesystem::exists(path, ignored) &&
+           !std::filesystem::exists(path.parent_path(), ignored);
+}
+
+}  // namespace
+
+Model find_model(const std::string& name) {
+    const bool configuration = name.starts_with("hf:");
+    const std::string file = configuration ? name.substr(3) : name;
+    if (names_a_repository(file))
+        fail(ErrorKind::input,
+             "--model: there is no file '{}', and nothing is downloaded: save the model's config.json and give "
+             "hf:FILE, or take a name of `pipeweaver list models`",
+             file);
+    if (configuration) return read_hf_model(file);
+    if (names_a_document(name)) return read_model(name);
+    return model(name);
+}
+
+}  // namespace pipeweaver::workloads

@@ -1,0 +1,23 @@
+#include "pipeweaver/workloads/module_roles.hpp"
+
+#include <algorithm>
+
+namespace pipeweaver::workloads {
+
+std::vector<bool> gradient_reaches(const Model& model) {
+    std::vector<bool> reached;
+    for (const auto& module : model.modules) reached.push_back(module.trainable);
+    for (std::size_t m = 0; m < model.modules.size(); ++m)  // modules are in topological order
+        for (const auto& edge : model.edges)
+            if (edge.from == m && reached[m]) reached[edge.to] = true;
+    return reached;
+}
+
+bool has_head(const Model& model, std::size_t module) {
+    const bool feeds = std::any_of(model.edges.begin(), model.edges.end(), [&](const auto& edge) {
+        return edge.from == module && model.modules[edge.to].architecture.kind != ModuleKind::head;
+    });
+    return !feeds && model.modules[module].architecture.kind == ModuleKind::language_model;
+}
+
+}  // namespace pipeweaver::workloads
