@@ -198,3 +198,20 @@ TEST_CASE("the next batch prices no layer that the first one priced") {
     static_cast<void>(session.plan(next_batch(session, {7, 0, 4, 1, 11, 2, 0, 5}), in_order, until_rounds));
     CHECK(first.setup->store->statistics().misses > same.misses);
 }
+
+TEST_CASE("the steps of a batch price all that its plan needs") {
+    const auto first = small_request(2);
+    const Session session(first, first_plan(first));
+    const auto batch = next_batch(session, {6, 0, 3, 8, 1, 4, 0, 10});
+    const auto steps = session.steps(batch, in_order);
+    const auto priced = first.setup->store->statistics();
+
+    const auto plan = session.plan(batch, on_threads(2), at_once);
+    CHECK(first.setup->store->statistics().misses == priced.misses);
+    REQUIRE(steps.size() == plan.replicas.size());
+    for (std::size_t r = 0; r < steps.size(); ++r) {
+        CHECK(steps[r].partition.name == plan.partition().name);
+        CHECK(steps[r].units.size() == plan.replicas[r].microbatches.size());
+        CHECK(steps[r].step.problem.name == plan.replicas[r].cut.step.problem.name);
+    }
+}
