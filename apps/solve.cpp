@@ -13,6 +13,7 @@
 #include "pipeweaver/planner/solve_problem.hpp"
 #include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/schedule/gap.hpp"
+#include "pipeweaver/schedule/solved.hpp"
 #include "pipeweaver/search/bounds.hpp"
 #include "pipeweaver/search/carry_over.hpp"
 #include "pipeweaver/search/policies.hpp"

@@ -4,8 +4,6 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/json.hpp"
 #include "pipeweaver/base/random.hpp"
-#include "pipeweaver/schedule/replay.hpp"
-#include "pipeweaver/schedule/solved.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -91,18 +89,6 @@ Schedule from_document(const JsonDocument& document, const ProblemFile& file) {
     return {read_order(root.at("order"), file.problem), read_modes(root, file.problem)};
 }
 
-template <class T, class Value>
-void check_list(const Json& root, std::string_view key, const std::vector<T>& true_values, Value value_of) {
-    const auto member = root.find(key);
-    if (!member || member->is_null()) return;
-    if (member->size() != true_values.size())
-        member->fail(fmt::format("has {} entries, the replay has {}", member->size(), true_values.size()));
-    for (std::size_t i = 0; i < true_values.size(); ++i)
-        if ((*member)[i].integer() != value_of(true_values[i]))
-            (*member)[i].fail(
-                fmt::format("is {}, the replay gives {}", (*member)[i].integer(), value_of(true_values[i])));
-}
-
 }  // namespace
 
 Schedule read_schedule(const std::filesystem::path& path, const ProblemFile& file) {
@@ -111,32 +97,6 @@ Schedule read_schedule(const std::filesystem::path& path, const ProblemFile& fil
 
 Schedule parse_schedule(std::string name, std::string_view text, const ProblemFile& file) {
     return from_document(JsonDocument(std::move(name), text), file);
-}
-
-std::filesystem::path problem_in(const std::filesystem::path& folder) {
-    std::error_code ignored;
-    std::filesystem::path plain = folder / "problem.json";
-    return std::filesystem::exists(plain, ignored) ? plain : folder / "problem.json.gz";
-}
-
-Solved read_solved(const std::filesystem::path& solution) {
-    Solved solved{read_problem(problem_in(solution.parent_path())), {}};
-    solved.schedule = read_schedule(solution, solved.file);
-    return solved;
-}
-
-void check_claims(const std::filesystem::path& path, const Schedule& schedule, const Replay& replay) {
-    const auto document = JsonDocument::read(path);
-    const Json root = document.root();
-    check_list(root, "start_ns", replay.start, [](Duration time) { return time.count(); });
-    check_list(root, "peak_bytes", replay.peak, [](Bytes size) { return size.count; });
-    const auto makespan = root.find("makespan_ns");
-    if (makespan && makespan->integer() != replay.makespan.count())
-        makespan->fail(fmt::format("is {}, the replay gives {}", makespan->integer(), replay.makespan.count()));
-    const auto bound = root.find("lower_bound_ns");
-    if (bound && !bound->is_null() && bound->integer() > replay.makespan.count())
-        bound->fail(fmt::format("is {}, above the makespan {}", bound->integer(), replay.makespan.count()));
-    require_text_if_present(root, "signature", signature(schedule, replay.makespan), "the replay gives");
 }
 
 std::string to_json(const Solution& solution) {

@@ -35,12 +35,7 @@ ALLOWED = {
 USERS = {"apps", "python", "tests", "tools"}
 
 # Finding -> reason. Of a circle the rooms, sorted, one blank between them; a part of it is tolerated too.
-TOLERATED = {
-    "planner/assemble planner/comparison planner/evaluate planner/layout planner/layout_trial planner/plan "
-    "planner/request planner/selection planner/split_search planner/target_plan":
-        "the words of a plan are still in its entry",
-    "schedule/replay schedule/solution schedule/solved": "the claims of a solution are still checked where it is read",
-}
+TOLERATED = {}
 
 
 class Tree:

@@ -4,6 +4,7 @@
 #include "pipeweaver/base/assert.hpp"
 #include "pipeweaver/emit/actions.hpp"
 #include "pipeweaver/emit/report.hpp"
+#include "pipeweaver/planner/targets.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

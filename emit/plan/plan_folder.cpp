@@ -6,6 +6,7 @@
 #include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/emit/stage_files.hpp"
 #include "pipeweaver/emit/targets.hpp"
+#include "pipeweaver/planner/targets.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

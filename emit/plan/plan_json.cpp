@@ -2,6 +2,7 @@
 #include "emit/plan/parts.hpp"
 #include "pipeweaver/emit/actions.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
+#include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/schedule/gap.hpp"
 
 #include <fmt/format.h>

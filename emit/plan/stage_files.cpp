@@ -4,6 +4,7 @@
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/emit/report.hpp"
+#include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/schedule/gap.hpp"
 
 #include <fmt/format.h>

@@ -6,7 +6,9 @@
 #pragma once
 
 #include "pipeweaver/base/parallel.hpp"
-#include "pipeweaver/planner/plan.hpp"
+#include "pipeweaver/planner/plan_parts.hpp"
+#include "pipeweaver/planner/request.hpp"
+#include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/search/bounds.hpp"
 
 #include <optional>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "pipeweaver/emulator/step.hpp"
-#include "pipeweaver/planner/layout.hpp"
+#include "pipeweaver/planner/layout_choice.hpp"
 
 #include <optional>
 

@@ -3,6 +3,8 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
+#include "pipeweaver/planner/layout.hpp"
+#include "pipeweaver/planner/targets.hpp"
 
 #include <algorithm>
 #include <thread>

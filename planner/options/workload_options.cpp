@@ -2,6 +2,7 @@
 
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
+#include "pipeweaver/planner/layout.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
 
 namespace pipeweaver::planner {

@@ -56,7 +56,7 @@ StepProblem chain_of_two(bool split) {
 std::string emitted(const StepProblem& step, const Schedule& schedule, const emit::ReplicaData& data = {}) {
     const auto lists = emit::derive_actions(step, schedule, replay(step.problem, schedule), modes, data);
     CHECK(emit::why_not_runnable(lists) == std::nullopt);
-    const auto text = to_json(lists);
+    auto text = to_json(lists);
     CHECK(to_json(emit::parse_actions("actions", text)) == text);
     return text;
 }

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "pipeweaver/emulator/step_operators.hpp"
-#include "pipeweaver/planner/plan.hpp"
+#include "pipeweaver/planner/request.hpp"
 
 #include <variant>
 #include <vector>

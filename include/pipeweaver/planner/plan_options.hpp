@@ -1,6 +1,7 @@
 // What `plan` may be asked for, by name: the same for the command line, its configuration file and the Python package.
 #pragma once
 
+#include "pipeweaver/planner/plan.hpp"
 #include "pipeweaver/planner/workload_options.hpp"
 
 namespace pipeweaver::planner {

@@ -3,7 +3,7 @@
 
 #include "pipeweaver/emulator/setup.hpp"
 #include "pipeweaver/partition/replicas.hpp"
-#include "pipeweaver/planner/layout.hpp"
+#include "pipeweaver/planner/layout_choice.hpp"
 #include "pipeweaver/workloads/batch.hpp"
 
 #include <cstdint>

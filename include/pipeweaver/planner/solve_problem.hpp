@@ -2,7 +2,7 @@
 // objective.
 #pragma once
 
-#include "pipeweaver/planner/plan.hpp"
+#include "pipeweaver/planner/plan_parts.hpp"
 
 #include <optional>
 #include <string>

@@ -3,7 +3,7 @@
 // Determinism  as planner::make_plan().
 #pragma once
 
-#include "pipeweaver/planner/plan.hpp"
+#include "pipeweaver/planner/plan_parts.hpp"
 #include "pipeweaver/schedule/stage_table.hpp"
 
 #include <optional>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "pipeweaver/base/options.hpp"
-#include "pipeweaver/planner/plan.hpp"
+#include "pipeweaver/planner/request.hpp"
 
 #include <optional>
 #include <string>

@@ -52,12 +52,6 @@ struct Solution {
 /// The same from text already read; `name` stands for the file in errors.
 [[nodiscard]] Schedule parse_schedule(std::string name, std::string_view text, const ProblemFile& file);
 
-struct Replay;
-
-/// Holds what the solution file claims (starts, makespan, peaks, signature, a bound not above the makespan) against the
-/// replay of its schedule. Claims that are absent are passed over. Throws Error{input} naming the first that is wrong.
-void check_claims(const std::filesystem::path& path, const Schedule& schedule, const Replay& replay);
-
 /// The solution as a file's content, keys in fixed order, ends with a newline.
 [[nodiscard]] std::string to_json(const Solution& solution);
 

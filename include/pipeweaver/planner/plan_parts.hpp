@@ -1,0 +1,132 @@
+// What a plan consists of: a schedule of every replica, the schedules it is compared with, those of other targets.
+#pragma once
+
+#include "pipeweaver/emulator/in_situ.hpp"
+#include "pipeweaver/emulator/time_shares.hpp"
+#include "pipeweaver/partition/partition.hpp"
+#include "pipeweaver/planner/robust_choice.hpp"
+#include "pipeweaver/planner/robustness.hpp"
+#include "pipeweaver/search/policies.hpp"
+#include "pipeweaver/search/search.hpp"
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pipeweaver::planner {
+
+/// Opens a search that may use `share` of the whole budget, and says when it must end.
+using Allowance = std::function<search::KeepGoing(double share)>;
+
+/// A partition of one replica's microbatches, and the step that they make.
+struct Cut {
+    partition::Partition partition;
+    std::vector<std::vector<std::vector<emulator::Unit>>> units;  ///< per microbatch, per chain
+    emulator::StepProblem step;
+};
+
+/// What a policy makes of a step.
+struct PolicyRun {
+    std::string policy;
+    bool on_split = false;  ///< of the step with split backwards
+    search::PolicyResult result{};
+
+    bool applies() const { return result.schedule.has_value(); }
+    Duration makespan() const { return result.replay.makespan; }
+};
+
+/// A policy on a partition, on every replica: the slowest decides, as it does for the plan.
+struct Baseline {
+    std::string partition;
+    std::int64_t chunks_per_rank = 1;
+    std::string policy;
+    Duration makespan{};
+    Duration bound{};  ///< the largest of the replicas' problems: no makespan of the partition is shorter
+    Duration step{};   ///< makespan and the optimizer, which takes longer where a rank has more parameters
+};
+
+struct NotApplicable {
+    std::string partition;
+    std::int64_t chunks_per_rank = 1;
+    std::string policy;
+    std::string why;
+};
+
+/// A baseline as it runs on the plan's slowest replica; its `replay` may be shorter than the `baseline`'s makespan,
+/// which is of the baseline's own slowest.
+struct BaselinePlan {
+    Baseline baseline;
+    Cut cut;
+    schedule::Schedule schedule;
+    schedule::Replay replay;
+};
+
+/// The known schedules that a plan is compared with.
+struct Baselines {
+    std::vector<Baseline> all;                  ///< every pair that applies on all replicas
+    std::vector<NotApplicable> not_applicable;  ///< the other pairs
+    std::optional<BaselinePlan> best_chain;     ///< the fastest 1f1b or interleaved, on one chain of all modules if
+                                                ///< there is one: what the plan is pictured beside
+};
+
+struct ReplicaPlan {
+    std::vector<std::size_t> microbatches;  ///< indices into Request::microbatches
+    Cut cut;                                ///< by the partition that won
+    search::Found found;                    ///< its schedule
+};
+
+/// A policy on a partition under a target's rules, with the recomputation that is fastest.
+struct TargetBaseline {
+    std::string partition;
+    std::int64_t chunks_per_rank = 1;
+    std::string policy;
+    emulator::Recompute recompute = emulator::Recompute::none;
+    Duration makespan{};
+};
+
+/// The schedule of replica 0 for a target with a fixed chain; see Target.
+struct TargetPlan {
+    std::string target;
+    Cut cut;
+    search::Found found;
+    RobustChoice choice;
+    partition::Padded padding;
+    emulator::Recompute recompute = emulator::Recompute::none;  ///< of every stage
+    std::string why_not;                                        ///< not empty: there is no such schedule, and why
+    std::vector<TargetBaseline> baselines;                      ///< what its users would take without a plan
+
+    /// The fastest of a policy; null if it applies nowhere.
+    const TargetBaseline* best(std::string_view policy) const;
+};
+
+/// How the microbatches were given to the replicas. A load is what partition::microbatch_costs adds up to.
+struct ReplicaLoads {
+    Duration largest{}, mean{};
+    Duration largest_in_turn{};  ///< if every replica took microbatches in turn
+};
+
+struct Plan {
+    std::vector<ReplicaPlan> replicas;  ///< all with the same partition
+    ReplicaLoads loads;
+    Duration makespan{};      ///< of the slowest replica
+    Duration lower_bound{};   ///< the largest of the replicas'
+    std::size_t slowest = 0;  ///< the replica with the makespan: the one that is pictured
+    Duration step{};          ///< makespan and what follows all ranks (optimizer)
+    double mfu = 0;           ///< model FLOPs / (GPUs * bf16 peak * step)
+    double model_flops = 0;   ///< of all replicas
+    emulator::TimeShares shares;
+    emulator::InSituFactors in_situ;  ///< that all costs hold
+    Baselines baselines;
+    std::vector<TargetPlan> targets;  ///< one for each target of targets() but "free"
+    RobustChoice choice;              ///< among what was found
+    /// Against the fastest baseline first, then the best chain, (megatron, 1f1b), (megatron, interleaved) and
+    /// (dip, dual-queue) as far as they apply, each once, with the chunks it is fastest with; none: none applies, or it
+    /// was not wanted.
+    std::optional<Robustness> robustness;
+
+    const partition::Partition& partition() const { return replicas.front().cut.partition; }
+    const TargetPlan& target(std::string_view name) const;  ///< Pre: not "free"
+};
+
+}  // namespace pipeweaver::planner
