@@ -28,14 +28,12 @@ std::string name_of_part(std::size_t part) {
     return std::string(names[part - operator_classes]);
 }
 
-// Experts came last and took the last colour.
+// The classes that came last share the last colour.
 constexpr std::size_t color_of_part(std::size_t part) {
-    constexpr auto experts = static_cast<std::size_t>(OperatorClass::experts);
-    if (part == experts) return waiting_color + 1;
-    return part < experts ? part : part - 1;
+    constexpr auto last = static_cast<std::size_t>(OperatorClass::experts);
+    if (part >= operator_classes) return waiting_color - (waiting - part);
+    return part < last ? part : waiting_color + 1;
 }
-
-static_assert(color_of_part(waiting) == waiting_color);
 
 using RankTime = std::array<Duration, parts>;
 
