@@ -40,7 +40,7 @@ class Emulator {
 public:
     Emulator(const EmulationRequest& request, const Executor& execute)
         : asked_(request), setup_(*request.workload.setup), execute_(execute), policy_(request.policy) {
-        require_policy(request.policy, "--policy: ");
+        needs_split_ = search::policy(request.policy, "--policy: ").needs_split || is_given();
         require_consistent(setup_.training);
         shared_ = share(request.workload, execute);
         if (is_given()) {
@@ -80,17 +80,17 @@ private:
         return {.name = problem_name(setup_, partition_, replica),
                 .menu = menus_[menu],
                 .replica = replica,
-                .priced_split = needs_split()};
+                .priced_split = needs_split_};
     }
 
     ReplicaSchedule scheduled_replica(std::size_t replica, std::size_t menu = 0) const {
-        if (needs_split()) require_serial();
+        if (needs_split_) require_serial();
         auto units = partition::units(partition_, setup_.model, shared_.microbatches[replica]);
         const auto step = wanted(replica, menu);
         const std::vector<std::string> policies(is_given() ? 0 : 1, policy_);
         auto known =
             evaluate(setup_, partition_, std::move(units), step,
-                     {.split = needs_split() && !is_given(), .keep_split = true, .bound = false, .policies = policies});
+                     {.split = needs_split_ && !is_given(), .keep_split = true, .bound = false, .policies = policies});
         ReplicaSchedule all{.input = step_input(setup_, partition_, std::move(known.cut.units), step)};
         if (known.shortage) {
             all.why_not = known.shortage->text();
@@ -113,13 +113,6 @@ private:
     }
 
     bool is_given() const { return !asked_.schedules.empty(); }
-
-    bool needs_split() const {
-        if (is_given()) return true;
-        const auto& all = search::policies();
-        return std::find_if(all.begin(), all.end(), [&](const auto& policy) { return policy.name == policy_; })
-            ->needs_split;
-    }
 
     void require_serial() const {
         const bool any = !is_given() || std::any_of(given_.begin(), given_.end(),
@@ -198,6 +191,7 @@ private:
     Shared shared_;
     partition::Partition partition_;
     std::string policy_;
+    bool needs_split_ = false;
     std::vector<std::vector<Recompute>> menus_;  // of memory modes, that are tried one after the other
     std::vector<MatchedSchedule> given_;         // per replica, if schedules are
 };

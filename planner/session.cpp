@@ -109,7 +109,7 @@ Split split_like(const Plan& plan) {
 }  // namespace
 
 Plan plan_by_policy(const Request& request, const Executor& execute, std::string_view policy, const Scope& scope) {
-    if (!policy.empty()) require_policy(policy);
+    if (!policy.empty()) static_cast<void>(search::policy(policy));
     const Prepared prepared(request, scope, execute);
     std::size_t best = 0;
     for (std::size_t p = 1; p < prepared.compared.front().size(); ++p)

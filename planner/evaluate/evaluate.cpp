@@ -1,7 +1,6 @@
 #include "planner/evaluate/evaluate.hpp"
 
 #include "pipeweaver/base/error.hpp"
-#include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emulator/split.hpp"
 #include "pipeweaver/search/policies.hpp"
 
@@ -98,13 +97,6 @@ std::vector<PolicyRun> runs_of(const std::optional<std::vector<std::string>>& wa
 }
 
 }  // namespace
-
-void require_policy(std::string_view policy, std::string_view option) {
-    std::vector<std::string> names;
-    for (const auto& known : search::policies()) names.push_back(known.name);
-    if (std::find(names.begin(), names.end(), policy) == names.end())
-        fail(ErrorKind::input, "{}{}", option, unknown("policy", policy, names));
-}
 
 std::vector<PolicyRun> apply_policies(const Problem& problem, const Executor& execute) {
     auto all = runs_of({}, false);

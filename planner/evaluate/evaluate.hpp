@@ -92,9 +92,6 @@ void judge(Evaluation& known, const EvaluationWanted& wanted, const Executor& ex
                                   const StepWanted& step, const EvaluationWanted& wanted,
                                   const Executor& execute = in_order);
 
-/// Throws Error{input} for a policy that search::policies() lacks, naming the nearest; `option` comes first.
-void require_policy(std::string_view policy, std::string_view option = {});
-
 /// All policies on a problem that no partition made, as it is.
 [[nodiscard]] std::vector<PolicyRun> apply_policies(const schedule::Problem& problem, const Executor& execute);
 

@@ -147,13 +147,18 @@ const std::vector<Policy>& policies() {
     return all;
 }
 
-PolicyResult apply_policy(std::string_view name, const schedule::Replayer& replayer) {
+const Policy& policy(std::string_view name, std::string_view option) {
     std::vector<std::string> names;
-    for (const Entry& entry : entries()) {
-        if (entry.policy.name == name) return entry.apply(Flat(replayer));
-        names.push_back(entry.policy.name);
+    for (const Policy& known : policies()) {
+        if (known.name == name) return known;
+        names.push_back(known.name);
     }
-    fail(ErrorKind::input, "{}", unknown("policy", name, names));
+    fail(ErrorKind::input, "{}{}", option, unknown("policy", name, names));
+}
+
+PolicyResult apply_policy(std::string_view name, const schedule::Replayer& replayer) {
+    const auto place = &policy(name) - policies().data();
+    return entries()[static_cast<std::size_t>(place)].apply(Flat(replayer));
 }
 
 Found as_found(std::string_view policy, PolicyResult result, const Bound& bound) {

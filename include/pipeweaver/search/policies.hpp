@@ -27,6 +27,9 @@ struct Policy {
 /// All policies, in the order of their introduction.
 [[nodiscard]] const std::vector<Policy>& policies();
 
+/// The policy of that name. Throws Error{input} for an unknown one, naming the nearest; `option` comes first.
+[[nodiscard]] const Policy& policy(std::string_view name, std::string_view option = {});
+
 /// Applies the policy. A problem with modes gets the fastest uniform mode that fits.
 /// Throws Error{input} for an unknown name, naming the nearest.
 [[nodiscard]] PolicyResult apply_policy(std::string_view name, const schedule::Replayer& replayer);
