@@ -83,7 +83,7 @@ struct Emulate {
     std::optional<planner::Emulation> without_what_if(planner::EmulationRequest request) const {
         const emulator::Setup& setup = *request.workload.setup;
         if (setup.what_if.empty()) return std::nullopt;
-        auto as_it_is = std::make_shared<emulator::Setup>(with_training(setup, setup.training));
+        auto as_it_is = std::make_shared<emulator::Setup>(with_recipe(setup, setup.recipe));
         if (!setup.store) as_it_is->store.reset();
         request.workload.setup = std::move(as_it_is);
         return planner::emulate(request, limits.executor());

@@ -4,6 +4,7 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emit/targets.hpp"
+#include "pipeweaver/emulator/recipe.hpp"
 #include "pipeweaver/planner/workload_options.hpp"
 #include "pipeweaver/search/policies.hpp"
 #include "pipeweaver/search/search.hpp"
@@ -76,6 +77,7 @@ const std::vector<Kind>& kinds() {
     static const std::vector<Kind> all{
         {"models", models},
         {"clusters", clusters},
+        {"recipes", [] { return named(emulator::recipes()); }},
         {"devices", devices},
         {"datasets", datasets},
         {"strategies", [] { return named(search::strategies()); }},
@@ -118,6 +120,10 @@ std::string shown(const std::string& name) {
         if (cluster.name == name) return to_json(cluster);
         known.push_back(cluster.name);
     }
+    for (const auto& recipe : emulator::recipes()) {
+        if (recipe.name == name) return to_json(recipe);
+        known.push_back(recipe.name);
+    }
     fail(ErrorKind::input, "show: {}", unknown("name", name, known));
 }
 
@@ -136,7 +142,7 @@ struct List {
 
 struct Show {
     explicit Show(CLI::App& app) {
-        add_required_operand(app, "name", name, "NAME", "a model, hf:CONFIG.json, or a cluster");
+        add_required_operand(app, "name", name, "NAME", "a model, hf:CONFIG.json, a cluster, or a recipe");
     }
 
     void run() const { fmt::print("{}", shown(name)); }

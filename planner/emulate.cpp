@@ -17,14 +17,12 @@ using namespace emulator;
 
 namespace {
 
-void require_consistent(const Training& training) {
-    if (training.zero >= 2 && training.bucket > Bytes{})
+void require_consistent(const Recipe& recipe) {
+    if (recipe.zero >= 2 && recipe.bucket > Bytes{})
         fail(ErrorKind::input,
-             "--bucket: goes with --zero 0 or 1; with {} gradients are reduced in every backward, layer by layer",
-             training.zero);
+             "--bucket: goes with --zero 0 and 1; with {} gradients are reduced in every backward, layer by layer",
+             recipe.zero);
 }
-
-bool is_serial(const Training& training) { return training.zero < 2 && training.launch == Duration{0}; }
 
 bool is_split(const SplitChoice& choice) { return std::find(choice.begin(), choice.end(), true) != choice.end(); }
 
@@ -41,7 +39,7 @@ public:
     Emulator(const EmulationRequest& request, const Executor& execute)
         : asked_(request), setup_(*request.workload.setup), execute_(execute), policy_(request.policy) {
         needs_split_ = search::policy(request.policy, "--policy: ").needs_split || is_given();
-        require_consistent(setup_.training);
+        require_consistent(setup_.recipe);
         shared_ = share(request.workload, execute);
         if (is_given()) {
             given_ = match(request.schedules, setup_, request.workload.microbatches, shared_.microbatches);
@@ -117,7 +115,7 @@ private:
     void require_serial() const {
         const bool any = !is_given() || std::any_of(given_.begin(), given_.end(),
                                                     [](const MatchedSchedule& given) { return is_split(given.split); });
-        if (any && !is_serial(setup_.training))
+        if (any && !setup_.recipe.is_serial())
             fail(ErrorKind::input,
                  "--zero, --launch: schedules with backwards split into input and weight gradients are emulated with "
                  "--zero 0 or 1 and without --launch");

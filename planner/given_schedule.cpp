@@ -43,9 +43,8 @@ MatchedSchedule match_one(const GivenSchedule& given, const Setup& setup, const 
 
 std::vector<MatchedSchedule> match(const std::vector<GivenSchedule>& given, const Setup& setup,
                                    const Microbatches& batch, const std::vector<Microbatches>& replicas) {
-    // Plans are made as models are usually trained.
     std::optional<Setup> usual;
-    if (!setup.is_usual()) usual = with_training(setup, {});
+    if (!setup.is_usual()) usual = with_recipe(setup, judging(setup.recipe));
     const Setup& planned = usual ? *usual : setup;
     const auto partitions = partition::partitions(planned, batch);
     std::vector<MatchedSchedule> matched;

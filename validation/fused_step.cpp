@@ -38,15 +38,16 @@ public:
 
 private:
     bool hides_communication() const { return run_.device == "h100_sxm"; }
+    double exposed() const { return fitted_.collectives * fitted_.inside_gemms; }
     bool eight_bit() const { return run_.dtype == costdb::Dtype::fp8; }
 
     double both_ns(const std::vector<Operator>& forward, const std::vector<Operator>& backward) const {
-        return operators_ns(costs_, forward, fitted_.compute, fitted_.collectives) +
-               operators_ns(costs_, backward, fitted_.compute, fitted_.collectives);
+        return operators_ns(costs_, forward, fitted_.compute, exposed()) +
+               operators_ns(costs_, backward, fitted_.compute, exposed());
     }
 
     double exposed_ns(CollectiveKind kind, std::int64_t gpus, double bytes) const {
-        return fitted_.collectives * collective_ns(costs_, kind, gpus, bytes);
+        return exposed() * collective_ns(costs_, kind, gpus, bytes);
     }
 
     // A microbatch, forward and backward.
@@ -58,8 +59,8 @@ private:
             time += experts ? latent_layer_ns(i) : plain;
         const PassShape shape{{m_}};
         const auto around = [&](auto operators) {
-            return both_ns(operators(network_, shape, run_.layout, PassKind::forward),
-                           operators(network_, shape, run_.layout, PassKind::backward));
+            return both_ns(operators(network_, shape, run_.layout, PassKind::forward, {}),
+                           operators(network_, shape, run_.layout, PassKind::backward, {}));
         };
         if (rank.embedding) time += around(embedding_operators);
         if (rank.head) time += around(head_operators);

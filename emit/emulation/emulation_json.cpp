@@ -26,12 +26,12 @@ Writer what_if_json(const WhatIf& what_if) {
             {"modules", what_if.modules}};
 }
 
-Writer training_json(const Training& training) {
-    return {{"zero", training.zero},
-            {"bucket_bytes", training.bucket.count},
-            {"launch_ns", training.launch.count()},
-            {"overlap_slowdown", training.overlap_slowdown},
-            {"host_link_bytes_per_s", training.host_link.bytes_per_second}};
+Writer recipe_json(const Recipe& recipe) {
+    return {{"zero", recipe.zero},
+            {"bucket_bytes", recipe.bucket.count},
+            {"launch_ns", recipe.launch.count()},
+            {"overlap_slowdown", recipe.overlap_slowdown},
+            {"host_link_bytes_per_s", recipe.host_link.bytes_per_second}};
 }
 
 // Of a given schedule neither partition nor policy is asked for.
@@ -54,7 +54,7 @@ Writer asked_json(const EmulationRequest& request) {
                 {"seed", workload.seed}};
     json["schedule"] = request.schedule.empty() ? Writer(nullptr) : Writer(request.schedule);
     json["recompute"] = request.recompute ? Writer(name_of(*request.recompute)) : Writer(nullptr);
-    json["training"] = training_json(request.workload.setup->training);
+    json["recipe"] = recipe_json(request.workload.setup->recipe);
     json["what_if"] = what_if_json(request.workload.setup->what_if);
     json["costs"] = costs_json(workload.costs);
     json["assumed"] = workload.setup->model.assumed;

@@ -24,13 +24,13 @@ std::string exact_seconds(Duration time) { return fmt::format("{:.6f} s", static
 
 std::string share(Duration part, Duration whole) { return percent(ratio(part, whole)); }
 
-std::string training_text(const EmulationRequest& request, const std::optional<Recompute>& recompute) {
-    const Training& training = request.workload.setup->training;
+std::string recipe_text(const EmulationRequest& request, const std::optional<Recompute>& recompute) {
+    const Recipe& recipe = request.workload.setup->recipe;
     std::string text = recompute ? fmt::format("recompute {}, ", name_of(*recompute)) : "";
-    text += fmt::format("ZeRO {}", training.zero);
-    if (training.bucket.count > 0) text += fmt::format(", gradients in buckets of {}", human(training.bucket));
-    if (training.launch.count() > 0) text += fmt::format(", {} of the host a kernel", human(training.launch));
-    if (training.overlap_slowdown > 1) text += fmt::format(", overlapped compute x{}", training.overlap_slowdown);
+    text += fmt::format("ZeRO {}", recipe.zero);
+    if (recipe.bucket.count > 0) text += fmt::format(", gradients in buckets of {}", human(recipe.bucket));
+    if (recipe.launch.count() > 0) text += fmt::format(", {} of the host a kernel", human(recipe.launch));
+    if (recipe.overlap_slowdown > 1) text += fmt::format(", overlapped compute x{}", recipe.overlap_slowdown);
     return text;
 }
 
@@ -42,7 +42,7 @@ std::string emulation_heading(const EmulationRequest& request, const Emulation& 
                        plural(workload.microbatches.size(), "microbatch"), emulation.partition.name,
                        plural(static_cast<std::size_t>(emulation.partition.chunks_per_rank), "chunk") + " a rank",
                        request.schedule.empty() ? emulation.policy : request.schedule,
-                       training_text(request, emulation.recompute));
+                       recipe_text(request, emulation.recompute));
 }
 
 std::string figures(const EmulationRequest& request, const Emulation& emulation) {

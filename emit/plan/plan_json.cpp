@@ -171,8 +171,10 @@ Writer plan_json(const Request& request, const Plan& plan) {
     json["partition"] = partition_json(plan.replicas.front().cut.partition, request.setup->model);
     json["share_of_time"] = shares_json(plan.shares);
     json["costs"] = costs_json(request.costs);
-    json["in_situ"] = {
-        {"compute", plan.in_situ.compute}, {"tp_exposed", plan.in_situ.tp_exposed}, {"source", plan.in_situ.source}};
+    json["in_situ"] = {{"compute", plan.in_situ.compute},
+                       {"collectives", plan.in_situ.collectives},
+                       {"inside_gemms", plan.in_situ.inside_gemms},
+                       {"source", plan.in_situ.source}};
     json["baselines"] = Writer::array();
     json["not_applicable"] = Writer::array();
     for (const Baseline& baseline : plan.baselines.all)

@@ -115,13 +115,18 @@ std::size_t fullest_replica(const Plan& plan, std::size_t rank) {
 // Bytes of optimizer state that a GPU holds for a trained parameter.
 std::string optimizer_bytes(const Request& request) {
     const auto& layout = request.setup->layout;
-    const auto bytes = [](std::int64_t copies) { return 12 / static_cast<double>(copies); };
-    auto text =
-        fmt::format("{:.3g} B optimizer (12 B / {})", bytes(layout.weight_copies()), layout.cp > 1 ? "(cp dp)" : "dp");
+    const emulator::Recipe& recipe = request.setup->recipe;
+    const std::int64_t each = recipe.state.optimizer;
+    const auto shared = [&](std::int64_t copies) { return recipe.zero >= 1 ? copies : 1; };
+    const auto bytes = [&](std::int64_t copies) {
+        return static_cast<double>(each) / static_cast<double>(shared(copies));
+    };
+    auto text = fmt::format("{:.3g} B optimizer", bytes(layout.weight_copies()));
+    if (recipe.zero >= 1) text += fmt::format(" ({} B / {})", each, layout.cp > 1 ? "(cp dp)" : "dp");
     const auto& modules = request.setup->model.modules;
     if (std::any_of(modules.begin(), modules.end(), [](const auto& m) { return m.architecture.moe.has_value(); }))
-        text += fmt::format(", of experts {:.3g} B (12 B / {} copies)", bytes(layout.expert_copies()),
-                            layout.expert_copies());
+        text += fmt::format(", of experts {:.3g} B ({} B / {} copies)", bytes(layout.expert_copies()), each,
+                            shared(layout.expert_copies()));
     return text;
 }
 

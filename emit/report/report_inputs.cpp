@@ -119,6 +119,15 @@ std::string costs_text(const std::optional<CostFile>& costs) {
                        costs->sha256.substr(0, 12));
 }
 
+std::string recipe_text(const emulator::Recipe& recipe) {
+    const auto overlap = recipe.execution.tensor_overlap;
+    return fmt::format("{}: tensor-parallel traffic hidden {}; ZeRO {}", recipe.name,
+                       overlap == emulator::TensorOverlap::none           ? "by nothing"
+                       : overlap == emulator::TensorOverlap::launch_order ? "by launch order"
+                                                                          : "inside products",
+                       recipe.zero);
+}
+
 std::string cluster_table(const Request& request, const emulator::InSituFactors& factors) {
     const auto& cluster = request.setup->cluster;
     const auto& device = workloads::device(cluster.device);
@@ -131,8 +140,8 @@ std::string cluster_table(const Request& request, const emulator::InSituFactors&
          fact("bf16 peak", fmt::format("{:.0f} TFLOP/s", device.bf16_flops * 1e-12)),
          fact("source of the device", device.source), fact("operator costs", costs_text(request.costs)),
          fact("kernels in a step over kernels alone", fmt::format("{:.3f}", factors.compute)),
-         fact("tensor-parallel communication not hidden", percent(factors.tp_exposed)),
-         fact("source of the two", factors.source)});
+         fact("traffic in a step over traffic alone", fmt::format("{:.3f}", factors.collectives)),
+         fact("source of the two", factors.source), fact("recipe", recipe_text(request.setup->recipe))});
 }
 
 std::string search_table(const Request& request, const Plan& plan) {

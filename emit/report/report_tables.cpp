@@ -47,6 +47,8 @@ std::vector<RankTime> rank_times(const Plan& plan) {
         RankTime& rank = ranks[index(step.problem.tasks[i].rank)];
         for (std::size_t c = 0; c < operator_classes; ++c)
             for (const auto& share : step.cost[i].shares[c]) rank[c] += share.time;
+        // Traffic beside compute takes no time of the rank.
+        rank[static_cast<std::size_t>(OperatorClass::collective)] -= step.cost[i].total() - step.cost[i].time;
         rank[recomputation] += costs[i].duration - step.problem.tasks[i].duration;
     }
     for (std::size_t r = 0; r < ranks.size(); ++r) {

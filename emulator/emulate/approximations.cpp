@@ -7,20 +7,23 @@
 namespace pipeweaver::emulator {
 
 std::vector<std::string> approximations(const Setup& setup) {
-    const Training& training = setup.training;
+    const Recipe& recipe = setup.recipe;
     const Layout& layout = setup.layout;
     std::vector<std::string> all;
     const auto in_situ = in_situ_factors(*setup.costs, setup.cluster.device);
-    all.push_back(
-        fmt::format("in a step, compute takes {:.3f} of its time alone and {:.2f} of tensor-parallel "
-                    "traffic is exposed ({})",
-                    in_situ.compute, in_situ.tp_exposed, in_situ.source));
-    if (training.launch == Duration{0}) all.emplace_back("the host launches kernels ahead: it is never waited for");
-    if (layout.weight_copies() > 1 && training.zero < 2 && training.bucket == Bytes{})
+    all.push_back(fmt::format("in a step, compute takes {:.3f} and traffic {:.2f} of its time alone ({})",
+                              in_situ.compute, in_situ.collectives, in_situ.source));
+    if (layout.tp > 1 && recipe.execution.tensor_overlap == TensorOverlap::inside_gemms)
+        all.push_back(
+            fmt::format("of tensor-parallel traffic {:.2f} is exposed, the rest runs inside products: as fitted "
+                        "to runs of constant lengths",
+                        in_situ.inside_gemms));
+    if (recipe.launch == Duration{0}) all.emplace_back("the host launches kernels ahead: it is never waited for");
+    if (layout.weight_copies() > 1 && recipe.zero < 2 && recipe.bucket == Bytes{})
         all.emplace_back("gradients are reduced in one piece behind a rank's last backward, beside nothing");
-    if (layout.weight_copies() > 1 && training.zero >= 2)
+    if (layout.weight_copies() > 1 && recipe.zero >= 2)
         all.emplace_back("what replicas exchange in a pass ends with the pass");
-    if (layout.dp > 1 && (training.zero >= 2 || layout.ep > layout.tp * layout.cp))
+    if (layout.dp > 1 && (recipe.zero >= 2 || layout.ep > layout.tp * layout.cp))
         all.emplace_back("replicas reach what they exchange inside the step at the same time: each is emulated alone");
     for (const auto& module : setup.model.modules)
         if (module.architecture.moe)

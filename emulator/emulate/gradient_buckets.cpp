@@ -35,7 +35,7 @@ std::vector<Ready> ready_gradients(const ScheduledStep& step, const StepTimes& t
 }
 
 // The largest pieces of gradients that are reduced as one; the last holds what is left.
-std::vector<Ready> buckets_of(const std::vector<Ready>& gradients, std::int64_t all_parameters, Bytes size) {
+std::vector<Ready> buckets_of(const std::vector<Ready>& gradients, std::int64_t all_parameters, const Recipe& recipe) {
     std::vector<Ready> buckets;
     Ready open;
     std::int64_t left = all_parameters;
@@ -43,7 +43,7 @@ std::vector<Ready> buckets_of(const std::vector<Ready>& gradients, std::int64_t 
         open.at = ready.at;
         open.parameters += std::min(ready.parameters, left);
         left -= std::min(ready.parameters, left);
-        if (4 * open.parameters < size.count) continue;
+        if (recipe.state.gradient * open.parameters < recipe.bucket.count) continue;
         buckets.push_back(open);
         open.parameters = 0;
     }
@@ -57,8 +57,8 @@ std::vector<Ready> buckets_of(const std::vector<Ready>& gradients, std::int64_t 
 std::int64_t end_of_gradients(const ScheduledStep& step, const StepTimes& times, RankId rank,
                               std::int64_t end_of_tasks) {
     const StepInput& input = step.input();
-    if (input.setup->training.bucket == Bytes{})
-        return end_of_tasks + step.step().problem.ranks[index(rank)].tail.count();
+    const Recipe& recipe = input.setup->recipe;
+    if (recipe.bucket == Bytes{}) return end_of_tasks + step.step().problem.ranks[index(rank)].tail.count();
     const RankParameters parameters = rank_parameters(input)[index(rank)];
     std::int64_t reduced = 0, rest = 0;
     for (const Operator& op : tail_of(input, parameters)) {
@@ -67,11 +67,10 @@ std::int64_t end_of_gradients(const ScheduledStep& step, const StepTimes& times,
             continue;
         }
         const auto& whole = std::get<costdb::Collective>(op.query);
-        for (const Ready& bucket :
-             buckets_of(ready_gradients(step, times, rank), parameters.trained, input.setup->training.bucket)) {
+        for (const Ready& bucket : buckets_of(ready_gradients(step, times, rank), parameters.trained, recipe)) {
             Operator part = op;
             costdb::Collective query = whole;
-            query.message = Bytes{4 * bucket.parameters};
+            query.message = Bytes{recipe.state.gradient * bucket.parameters};
             part.query = query;
             reduced = std::max(reduced, bucket.at) + time_of(input, part, rank).count();
         }

@@ -7,7 +7,7 @@ namespace pipeweaver::emulator {
 
 /// When all gradients of a rank are reduced and its weights gathered again. Buckets are filled in the order in which
 /// backwards end; each is reduced when it is full and the one before it is through. What is left after the last task
-/// (weights, tied embeddings) waits for both. Without Training::bucket: the rank's tail after its last task.
+/// (weights, tied embeddings) waits for both. Without Recipe::bucket: the rank's tail after its last task.
 [[nodiscard]] std::int64_t end_of_gradients(const ScheduledStep& step, const StepTimes& times, RankId rank,
                                             std::int64_t end_of_tasks);
 

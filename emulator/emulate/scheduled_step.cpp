@@ -33,8 +33,8 @@ bool makes_weight_gradients(const StepInput& input, const TaskPass& task) {
 }
 
 // Gives the difference to the longest operator: a split backward is a few nanoseconds off the sum of its parts.
-void fit(std::vector<PassPiece>& pieces, Duration wanted, const Training& training) {
-    const Duration rest = wanted - cost_of(pieces, training).time;
+void fit(std::vector<PassPiece>& pieces, Duration wanted, const Recipe& recipe) {
+    const Duration rest = wanted - cost_of(pieces, recipe).time;
     if (rest == Duration{0}) return;
     std::size_t place = 0, in_list = 0, in_row = 0;
     Duration longest{-1};
@@ -45,7 +45,7 @@ void fit(std::vector<PassPiece>& pieces, Duration wanted, const Training& traini
                     longest = pieces[p].lists[l].duration[i];
                     place = p, in_list = l, in_row = i;
                 }
-    PIPEWEAVER_ASSERT(is_closed(pieces, training) && longest + rest >= Duration{0});
+    PIPEWEAVER_ASSERT(is_closed(pieces, recipe) && longest + rest >= Duration{0});
     PassPiece one = pieces[place];
     one.times = 1;
     one.lists[in_list].duration[in_row] += rest;
@@ -92,7 +92,7 @@ ScheduledStep::ScheduledStep(const StepInput& input, const StepProblem& step, co
 }
 
 bool ScheduledStep::beside_data(std::size_t task) const {
-    return passes_[task].makes_last_gradients && input_.setup->training.bucket > Bytes{};
+    return passes_[task].makes_last_gradients && input_.setup->recipe.bucket > Bytes{};
 }
 
 std::vector<PassPiece> ScheduledStep::pieces(std::size_t task) const {
@@ -104,7 +104,7 @@ std::vector<PassPiece> ScheduledStep::pieces(std::size_t task) const {
         pieces.push_back({{{{Operator{"nothing", moment}}, {Duration{1}}, {}}}, 0, 0, 1, false, 0});
         pieces.front().lists.front().cost.time = Duration{1};
     } else if (!beside_data(task)) {
-        fit(pieces, costs_[task].duration, input_.setup->training);
+        fit(pieces, costs_[task].duration, input_.setup->recipe);
     }
     return pieces;
 }
@@ -174,8 +174,7 @@ TaskGraph task_graph(const ScheduledStep& step, std::size_t task, const std::vec
             for (std::size_t l = 0; l < piece.lists.size(); ++l) {
                 const PricedOperators& list = piece.lists[l];
                 const auto [take, give] = memory.next(piece, l == 0, l + 1 == piece.lists.size());
-                const auto kernels =
-                    list_graph(list.operators, list.duration, step.input().setup->training, take, give);
+                const auto kernels = list_graph(list.operators, list.duration, step.input().setup->recipe, take, give);
                 all.first_kernel.push_back(static_cast<std::uint32_t>(all.graph.kernels().size()));
                 all.operators.push_back(&list);
                 all.piece.push_back(&piece);

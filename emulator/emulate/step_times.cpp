@@ -25,7 +25,7 @@ std::vector<std::int64_t> ends_of_lists(const TaskGraph& task, std::span<const s
 void add_recomputation(const ScheduledStep& step, std::size_t task, PassCost& cost) {
     const TaskPass& pass = step.passes()[task];
     if (pass.pass == PassKind::forward || pass.recompute == step.input().modes.front()) return;
-    cost = cost_of(step.pieces(task), step.input().setup->training);
+    cost = cost_of(step.pieces(task), step.input().setup->recipe);
 }
 
 class ByPasses {
@@ -51,7 +51,7 @@ private:
         PassCost cost = step_.step().cost[task];
         std::int64_t duration = step_.costs()[task].duration.count();
         if (step_.beside_data(task)) {
-            cost = cost_of(step_.pieces(task), step_.input().setup->training);
+            cost = cost_of(step_.pieces(task), step_.input().setup->recipe);
             duration = cost.time.count();
         } else {
             add_recomputation(step_, task, cost);

@@ -17,9 +17,8 @@ void shared_experts(OperatorBuilder& layer, const workloads::Architecture& netwo
     const std::int64_t width = (network.moe->shared_ffn + layout.tp - 1) / layout.tp;
     if (width == 0) return;
     layer.over(m);
-    layer.tensor_parallel(network.hidden);
-    layer.gemm("shared up", (network.gated ? 2 : 1) * width, network.hidden);
-    layer.gemm("shared down", network.hidden, width);
+    layer.column_parallel("shared up", (network.gated ? 2 : 1) * width, network.hidden);
+    layer.row_parallel("shared down", network.hidden, width);
 }
 
 }  // namespace

@@ -27,9 +27,8 @@ void head_block(OperatorBuilder& layer, const Architecture& network, const Layou
                        .down = m * columns});
     layer.modulation_parallel(h, 3 * h / layout.tp);
     layer.gemm("modulation", 3 * h / layout.tp, h);
-    layer.tensor_parallel(h);
-    layer.gemm("up", columns, h);
-    layer.gemm("down", h, columns);
+    layer.column_parallel("up", columns, h);
+    layer.row_parallel("down", h, columns);
 }
 
 std::vector<Operator> head_inputs(const Architecture& network, const PassShape& shape, const Layout& layout,

@@ -90,8 +90,7 @@ void cross_attention(OperatorBuilder& layer, const Architecture& network, const 
     layer.elementwise(
         "cross attention norm", costdb::ElementwiseKind::norm_activation, 10 * m * w.hidden / layout.tp + 4 * rotated,
         1.6, {.rows = std::max<std::int64_t>(1, m / layout.tp), .columns = w.hidden, .norms = 1, .rotated = rotated});
-    layer.tensor_parallel(w.hidden);
-    layer.gemm("cross query", w.queries, w.hidden);
+    layer.column_parallel("cross query", w.queries, w.hidden);
     if (const PassShape readers = reading(shape); context > 0) {
         layer.over(context);
         layer.gather_context(network.cross_attention_dim);
@@ -99,7 +98,7 @@ void cross_attention(OperatorBuilder& layer, const Architecture& network, const 
         layer.attention(network, readers.lengths, readers.context);
         layer.over(m);
     }
-    layer.gemm("cross output", w.hidden, w.queries);
+    layer.row_parallel("cross output", w.hidden, w.queries);
 }
 
 // A block over one stream of positions, or (MMDiT) over two that attend jointly. Of kind `experts` its
@@ -120,8 +119,7 @@ void block(OperatorBuilder& layer, const Architecture& network, const Layout& la
             compressed_attention(layer, network, layout, m, attended);
             continue;
         }
-        layer.tensor_parallel(w.hidden);
-        layer.gemm("qkv", w.queries + 2 * w.keys, w.hidden);
+        layer.column_parallel("qkv", w.queries + 2 * w.keys, w.hidden);
     }
     if (!compressed) {
         if (kind == BlockKind::windowed)
@@ -130,16 +128,15 @@ void block(OperatorBuilder& layer, const Architecture& network, const Layout& la
             layer.attention(network, attended);
         for (const std::int64_t m : streams) {
             layer.over(m);
-            layer.gemm("attention output", w.hidden, w.queries);
+            layer.row_parallel("attention output", w.hidden, w.queries);
         }
     }
     if (workloads::has_cross_beside_self(network)) cross_attention(layer, network, layout, shape);
     if (experts) return expert_feed_forward(layer, network, layout, streams.front());
     for (const std::int64_t m : streams) {
         layer.over(m);
-        layer.tensor_parallel(w.hidden);
-        layer.gemm("up", w.up, w.hidden);
-        layer.gemm("down", w.hidden, w.down);
+        layer.column_parallel("up", w.up, w.hidden);
+        layer.row_parallel("down", w.hidden, w.down);
     }
 }
 
@@ -156,9 +153,8 @@ void cross_block(OperatorBuilder& layer, const Architecture& network, const Layo
                        .norms = 1,
                        .up = m * w.up,
                        .down = m * w.down});
-    layer.tensor_parallel(w.hidden);
-    layer.gemm("up", w.up, w.hidden);
-    layer.gemm("down", w.hidden, w.down);
+    layer.column_parallel("up", w.up, w.hidden);
+    layer.row_parallel("down", w.hidden, w.down);
 }
 
 void single_stream_block(OperatorBuilder& layer, const Architecture& network, const Layout& layout,
@@ -169,18 +165,17 @@ void single_stream_block(OperatorBuilder& layer, const Architecture& network, co
     layer.elementwise("norm and activations", costdb::ElementwiseKind::norm_activation,
                       norm_and_activation_traffic(network, layout, m, 1, network.ffn), 1.6,
                       norms_and_activation(network, layout, m, 1, network.ffn));
-    layer.tensor_parallel(w.hidden);
-    layer.gemm("qkv and up", w.queries + 2 * w.keys + w.up, w.hidden);
+    layer.column_parallel("qkv and up", w.queries + 2 * w.keys + w.up, w.hidden);
     layer.attention(network, joined(shape));
-    layer.gemm("output and down", w.hidden, w.queries + w.down);
+    layer.row_parallel("output and down", w.hidden, w.queries + w.down);
 }
 
 }  // namespace
 
 std::vector<Operator> layer_operators(const Architecture& network, const PassShape& shape, const Layout& layout,
-                                      PassKind pass, std::int64_t layer) {
+                                      PassKind pass, std::int64_t layer, const Execution& execution) {
     const std::int64_t m = padded(layout.part(shape.positions()));
-    OperatorBuilder operators(m, layout, pass);
+    OperatorBuilder operators(m, layout, pass, execution);
     if (network.kind == workloads::ModuleKind::head) {
         head_block(operators, network, layout, m);
         return operators.operators;

@@ -2,9 +2,11 @@
 #pragma once
 
 #include "pipeweaver/emulator/operators.hpp"
+#include "pipeweaver/emulator/recipe.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace pipeweaver::emulator {
 
@@ -44,15 +46,23 @@ inline std::int64_t own_positions(std::int64_t positions, const Layout& layout) 
 /// Collects the operators of one pass; knows which of them the pass has at all.
 class OperatorBuilder {
 public:
-    OperatorBuilder(std::int64_t positions, const Layout& layout, PassKind pass)
-        : m_(positions), layout_(layout), pass_(pass) {}
+    OperatorBuilder(std::int64_t positions, const Layout& layout, PassKind pass, const Execution& execution = {})
+        : m_(positions), layout_(layout), pass_(pass), execution_(execution) {}
 
     // The operators that follow work on so many positions.
     void over(std::int64_t positions) { m_ = positions; }
 
+    // Whole on every GPU, or of what one holds of the positions; such are not in fp8.
     void gemm(std::string_view name, std::int64_t n, std::int64_t k) {
-        add(name, costdb::Gemm{.dtype = costdb::Dtype::bf16, .m = m_, .n = n, .k = k, .pass = gemm_pass(pass_)});
+        product(name, n, k, costdb::Dtype::bf16, gemm_pass(pass_));
     }
+
+    // Weights split by columns: the inputs, of k columns, are gathered in front of the product. A backward gathers the
+    // inputs once more for the weight gradient and scatters the input gradient.
+    void column_parallel(std::string_view name, std::int64_t n, std::int64_t k);
+
+    // Weights split by rows: the outputs' sums are scattered, their gradients gathered.
+    void row_parallel(std::string_view name, std::int64_t n, std::int64_t k);
 
     // Every sequence attends to itself, or, with `keys`, to that many positions of another module.
     void attention(const workloads::Architecture& network, const std::vector<std::int64_t>& lengths,
@@ -83,9 +93,13 @@ public:
         operators.back().shape = shape;
     }
 
-    // Sequence parallelism around a pair of GEMMs: inputs are gathered, outputs scattered. The backward does the same
-    // with gradients, and gathers the inputs once more for the weight gradient.
-    void tensor_parallel(std::int64_t hidden) { tensor_parallel(hidden, hidden); }
+    // Summands of so many columns, one for each tensor parallel GPU, are summed: scattered, or, without sequence
+    // parallelism, whole on each.
+    void reduce(std::string_view name, std::int64_t columns);
+
+    // Around an attention whose down projections every GPU makes of its own positions: what they give is gathered,
+    // outputs scattered. The backward does the same with gradients, and gathers the inputs once more for the weight
+    // gradient. Nothing of it is beside a product.
     void tensor_parallel(std::int64_t in, std::int64_t out) {
         const bool forward = pass_ == PassKind::forward;
         if (forward || has_input_gradient(pass_)) {
@@ -146,6 +160,7 @@ public:
         Operator& op = operators.emplace_back();
         op.name = name;
         op.query = std::move(query);
+        op.after = std::exchange(joined_, {});
     }
 
     std::vector<Operator> operators;
@@ -168,9 +183,17 @@ private:
     void exchange(std::string_view name, std::int64_t bytes);
     void send(std::string_view name, std::int64_t bytes, std::vector<std::uint32_t> after);
 
+    void product(std::string_view name, std::int64_t n, std::int64_t k, costdb::Dtype dtype, costdb::Pass pass) {
+        add(name, costdb::Gemm{.dtype = dtype, .m = m_, .n = n, .k = k, .pass = pass});
+    }
+    void column_backward_in_launch_order(std::string_view name, std::int64_t n, std::int64_t k);
+    std::uint32_t last() const { return static_cast<std::uint32_t>(operators.size() - 1); }
+
     std::int64_t m_;
     const Layout& layout_;
     PassKind pass_;
+    Execution execution_;
+    std::vector<std::uint32_t> joined_{};  // what the next operator waits for; empty: the one in front of it
 };
 
 }  // namespace pipeweaver::emulator

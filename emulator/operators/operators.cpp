@@ -14,6 +14,11 @@ using workloads::Architecture;
 
 namespace {
 
+Execution in_bf16(Execution execution) {
+    execution.products = costdb::Dtype::bf16;
+    return execution;
+}
+
 template <class... Kinds>
 constexpr std::array<std::string_view, sizeof...(Kinds)> names_of(const std::variant<Kinds...>*) {
     return {Kinds::op...};
@@ -42,41 +47,43 @@ std::int64_t block_positions(const Architecture& network, const PassShape& shape
 }
 
 std::vector<Operator> embedding_operators(const Architecture& network, const PassShape& shape, const Layout& layout,
-                                          PassKind pass) {
+                                          PassKind pass, const Execution& execution) {
     if (pass == PassKind::input_gradient) return {};  // token ids have none
     const std::int64_t m = layout.part(shape.positions());
-    OperatorBuilder embedding(m, layout, pass == PassKind::weight_gradient ? PassKind::backward : pass);
+    OperatorBuilder embedding(m, layout, pass == PassKind::weight_gradient ? PassKind::backward : pass, execution);
     embedding.elementwise("embedding", costdb::ElementwiseKind::embedding, 4 * m * network.hidden, 2.0,
                           {.rows = m, .columns = network.hidden, .vocab = network.vocab});
-    embedding.collective("embedding sum",
-                         pass == PassKind::forward ? CollectiveKind::reduce_scatter : CollectiveKind::all_gather,
-                         network.hidden);
+    if (pass == PassKind::forward)
+        embedding.reduce("embedding sum", network.hidden);
+    else if (execution.sequence_parallel)
+        embedding.collective("embedding sum", CollectiveKind::all_gather, network.hidden);
     return embedding.operators;
 }
 
 std::vector<Operator> head_operators(const Architecture& network, const PassShape& shape, const Layout& layout,
-                                     PassKind pass) {
+                                     PassKind pass, const Execution& execution) {
     const std::int64_t columns = (network.vocab + layout.tp - 1) / layout.tp, m = layout.part(shape.positions());
-    OperatorBuilder head(m, layout, pass);
-    head.gemm("head", columns, network.hidden);
-    head.elementwise("cross entropy", costdb::ElementwiseKind::cross_entropy, 6 * m * columns, 2.0,
-                     {.rows = m, .columns = columns});
+    OperatorBuilder head(m, layout, pass, in_bf16(execution));
+    const auto loss = [&] {
+        head.elementwise("cross entropy", costdb::ElementwiseKind::cross_entropy, 6 * m * columns, 2.0,
+                         {.rows = m, .columns = columns});
+    };
+    if (pass != PassKind::forward) loss();
+    head.column_parallel("head", columns, network.hidden);
     if (pass == PassKind::forward) {
+        loss();
         // Maximum, sum of exponentials and the label's logit are reduced over the vocabulary's parts, in fp32.
-        head.collective("head gather", CollectiveKind::all_gather, network.hidden);
         for (int i = 0; i < 3; ++i) head.collective("loss sums", CollectiveKind::all_reduce, 1, 4);
-    } else if (has_input_gradient(pass)) {
-        head.collective("head scatter", CollectiveKind::reduce_scatter, network.hidden);
     }
     return head.operators;
 }
 
-Operator optimizer_update(std::int64_t parameters, std::int64_t replicas) {
-    constexpr std::int64_t bytes_each = 38;
+Operator optimizer_update(std::int64_t parameters, std::int64_t copies, const UpdateTraffic& update) {
+    const std::int64_t own = (parameters + copies - 1) / copies;
+    const Bytes traffic{std::max<std::int64_t>(1, update.updated * own + update.held * parameters)};
     return {"optimizer",
-            costdb::Elementwise{Bytes{std::max<std::int64_t>(1, bytes_each * parameters / replicas)},
-                                costdb::ElementwiseKind::optimizer},
-            {.rows = 1, .columns = std::max<std::int64_t>(1, parameters / replicas)}};
+            costdb::Elementwise{traffic, costdb::ElementwiseKind::optimizer},
+            {.rows = 1, .columns = std::max<std::int64_t>(1, own)}};
 }
 
 std::vector<Operator> projector_operators(const workloads::ModelEdge& edge, std::int64_t positions,

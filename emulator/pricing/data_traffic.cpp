@@ -35,18 +35,18 @@ void put_first(std::vector<Operator>& operators, Operator op) {
 }
 
 void add_data_traffic(std::vector<Operator>& operators, const OwnParameters& own, PassKind pass, bool trained,
-                      const Training& training, const workloads::Cluster& cluster) {
-    if (training.zero < 2 || own.copies == 1 || own.parameters == 0 || operators.empty()) return;
+                      const Recipe& recipe, const workloads::Cluster& cluster) {
+    if (recipe.zero < 2 || own.copies == 1 || own.parameters == 0 || operators.empty()) return;
     const bool gradients = trained && (pass == PassKind::backward || pass == PassKind::weight_gradient);
     if (gradients) {
         const auto last = static_cast<std::uint32_t>(operators.size() - 1);
         operators.push_back(among_copies(own.reduction(), CollectiveKind::reduce_scatter, own.copies, own.stride,
-                                         4 * own.parameters, cluster));
+                                         recipe.state.gradient * own.parameters, cluster));
         operators.back().after = {last};
     }
-    if (training.zero >= 3 && pass != PassKind::weight_gradient)
+    if (recipe.zero >= 3 && pass != PassKind::weight_gradient)
         put_first(operators, among_copies(own.gathering(), CollectiveKind::all_gather, own.copies, own.stride,
-                                          2 * own.parameters, cluster));
+                                          recipe.state.weight * own.parameters, cluster));
 }
 
 }  // namespace pipeweaver::emulator

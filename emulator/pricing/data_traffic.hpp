@@ -2,7 +2,7 @@
 #pragma once
 
 #include "pipeweaver/emulator/operators.hpp"
-#include "pipeweaver/emulator/training.hpp"
+#include "pipeweaver/emulator/recipe.hpp"
 #include "pipeweaver/workloads/cluster.hpp"
 
 #include <vector>
@@ -37,6 +37,6 @@ void put_first(std::vector<Operator>& operators, Operator op);
 /// What ZeRO adds to a pass of these layers: weights are gathered in front of it (stage 3), gradients reduced after
 /// it (from stage 2 on, where the pass makes them). Nothing for a single copy.
 void add_data_traffic(std::vector<Operator>& operators, const OwnParameters& own, PassKind pass, bool trained,
-                      const Training& training, const workloads::Cluster& cluster);
+                      const Recipe& recipe, const workloads::Cluster& cluster);
 
 }  // namespace pipeweaver::emulator

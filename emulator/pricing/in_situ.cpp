@@ -20,7 +20,7 @@ std::optional<FittedConstants> fitted_constants(std::string_view device) {
     // Two. Compute 1.125 with 0.25 is as good: the runs do not tell them apart.
     if (device == "h100_sxm")
         return FittedConstants{.compute = 1.075,
-                               .collectives = 0.35,
+                               .inside_gemms = 0.35,
                                .rows =
                                    "12 runs of MLPerf Training 4.1/5.0 and Megatron-Bridge, 8-2432 GPUs: mean error "
                                    "11.4 % -> 2.1 %"};
@@ -37,23 +37,28 @@ std::optional<FittedConstants> fitted_constants(std::string_view device) {
 }
 
 InSituFactors in_situ_factors(std::string_view device) {
-    if (const auto fitted = fitted_constants(device))
-        return {fitted->compute, fitted->collectives, std::string(fitted->rows)};
-    const auto like = [](std::string_view other, std::string_view source) {
-        const auto fitted = *fitted_constants(other);
-        return InSituFactors{fitted.compute, fitted.collectives, std::string(source)};
+    const auto factors_of = [](const FittedConstants& fitted, std::string_view source) {
+        // Runs with products in pieces are of H100 alone.
+        const double exposed =
+            fitted.inside_gemms < 1 ? fitted.inside_gemms : fitted_constants("h100_sxm")->inside_gemms;
+        return InSituFactors{fitted.compute, fitted.collectives, exposed, std::string(source)};
     };
+    if (const auto fitted = fitted_constants(device)) return factors_of(*fitted, fitted->rows);
     if (workloads::family_of(device) == Family::ampere)
-        return like("a100_sxm", "assumed as on A100-SXM: no runs of this device were at hand");
+        return factors_of(*fitted_constants("a100_sxm"), "assumed as on A100-SXM: no runs of this device were at hand");
     if (workloads::family_of(device) == Family::hopper)
-        return like("h100_sxm", "assumed as on H100: no runs of this device were at hand");
-    return {1.0, 1.0, "none fitted"};
+        return factors_of(*fitted_constants("h100_sxm"), "assumed as on H100: no runs of this device were at hand");
+    return factors_of({}, "none fitted");
 }
 
 InSituFactors in_situ_factors(const costdb::CostDatabase& costs, std::string_view device) {
-    const auto& own = costs.measurements().in_situ;
-    if (!own) return in_situ_factors(device);
-    return {static_cast<double>(own->compute_ppm) / 1e6, static_cast<double>(own->tp_exposed_ppm) / 1e6, own->note};
+    InSituFactors factors = in_situ_factors(device);
+    if (const auto& own = costs.measurements().in_situ) {
+        factors.compute = static_cast<double>(own->compute_ppm) / 1e6;
+        factors.collectives = static_cast<double>(own->tp_exposed_ppm) / 1e6;
+        factors.source = own->note;
+    }
+    return factors;
 }
 
 }  // namespace pipeweaver::emulator

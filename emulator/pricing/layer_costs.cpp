@@ -20,32 +20,32 @@ bool runs_backwards(PassKind pass) { return has_input_gradient(pass); }
 }  // namespace
 
 LayerCosts::LayerCosts(const Setup& setup, std::int64_t replica, Store store)
-    : LayerCosts(setup, setup.training, setup.what_if.empty() ? nullptr : &setup.what_if, replica,
+    : LayerCosts(setup, setup.recipe, setup.what_if.empty() ? nullptr : &setup.what_if, replica,
                  store == Store::shared ? setup.store.get() : nullptr) {}
 
 LayerCosts LayerCosts::usual(const Setup& setup) {
-    return {setup, Training{}, nullptr, 0, setup.is_usual() ? setup.store.get() : nullptr};
+    return {setup, judging(setup.recipe), nullptr, 0, setup.is_usual() ? setup.store.get() : nullptr};
 }
 
-LayerCosts::LayerCosts(const Setup& setup, const Training& training, const WhatIf* what_if, std::int64_t replica,
+LayerCosts::LayerCosts(const Setup& setup, const Recipe& recipe, const WhatIf* what_if, std::int64_t replica,
                        LayerStore* store)
     : model_(setup.model),
       cluster_(setup.cluster),
       layout_(setup.layout.on(setup.cluster)),
       costs_(*setup.costs),
       factors_(in_situ_factors(costs_, cluster_.device)),
-      training_(training),
+      recipe_(recipe),
       what_if_(what_if),
       replica_(replica),
       store_(store) {}
 
 PricedOperators LayerCosts::priced(std::vector<Operator> operators, const Place& place) const {
-    const bool in_every_pass = training_.zero >= 3 || (training_.zero == 2 && place.pass != PassKind::forward);
+    const bool in_every_pass = recipe_.zero >= 3 || (recipe_.zero == 2 && place.pass != PassKind::forward);
     const bool slow = (in_every_pass || place.beside_data) && layout_.weight_copies() > 1;
-    const double slowed = slow ? training_.overlap_slowdown : 1.0;
-    if (what_if_ == nullptr && slowed == 1.0) return price(std::move(operators), costs_, factors_, training_);
+    const double slowed = slow ? recipe_.overlap_slowdown : 1.0;
+    if (what_if_ == nullptr && slowed == 1.0) return price(std::move(operators), costs_, factors_, recipe_);
     const double factor = device(place.rank);
-    return price(std::move(operators), costs_, factors_, training_, [&](const Operator& op) {
+    return price(std::move(operators), costs_, factors_, recipe_, [&](const Operator& op) {
         const double changed = what_if_ == nullptr ? 1.0 : factor_of(*what_if_, op, model_.modules[place.module].name);
         return op.stream == Stream::compute ? factor * changed * slowed : factor * changed;
     });
@@ -53,10 +53,11 @@ PricedOperators LayerCosts::priced(std::vector<Operator> operators, const Place&
 
 PricedOperators LayerCosts::priced_layer(std::int64_t layer, const PassShape& shape, const Place& place) const {
     const auto& module = model_.modules[place.module];
-    auto operators = layer_operators(module.architecture, shape, layout_, place.pass, layer);
+    auto operators =
+        layer_operators(module.architecture, shape, layout_, place.pass, layer, recipe_.execution_of(module));
     for (const OwnParameters& own :
          {layer_weights(module.architecture, layer, layout_), layer_experts(module.architecture, layer, layout_)})
-        add_data_traffic(operators, own, place.pass, module.trainable, training_, cluster_);
+        add_data_traffic(operators, own, place.pass, module.trainable, recipe_, cluster_);
     return priced(std::move(operators), place);
 }
 
@@ -64,7 +65,9 @@ PricedOperators LayerCosts::priced_again(std::int64_t layer, const PassShape& sh
                                          Recompute recompute) const {
     place.pass = PassKind::forward;
     if (recompute != Recompute::selective) return priced_layer(layer, shape, place);
-    auto operators = layer_operators(model_.modules[place.module].architecture, shape, layout_, place.pass, layer);
+    const auto& module = model_.modules[place.module];
+    auto operators =
+        layer_operators(module.architecture, shape, layout_, place.pass, layer, recipe_.execution_of(module));
     std::erase_if(operators, [](const Operator& op) {
         const auto* memory_bound = std::get_if<costdb::Elementwise>(&op.query);
         return memory_bound == nullptr || memory_bound->kind != costdb::ElementwiseKind::norm_activation;
@@ -75,7 +78,7 @@ PricedOperators LayerCosts::priced_again(std::int64_t layer, const PassShape& sh
 
 PricedOperators LayerCosts::priced_around(AroundBlocks around, RankId rank, bool beside_data) const {
     const OwnParameters own{around.parameters, layout_.weight_copies(), layout_.tp};
-    add_data_traffic(around.operators, own, around.pass, model_.modules[around.module].trainable, training_, cluster_);
+    add_data_traffic(around.operators, own, around.pass, model_.modules[around.module].trainable, recipe_, cluster_);
     return priced(std::move(around.operators), {around.module, rank, around.pass, beside_data});
 }
 
@@ -129,7 +132,7 @@ PassCost LayerCosts::stage(const StageLayers& stage, const std::vector<PassShape
                            Recompute recompute) {
     PassCost sum;
     walk_stage(
-        model_, layout_, stage, shapes, pass,
+        model_, layout_, recipe_, stage, shapes, pass,
         [&](const LayerRange& part, PassKind here) { sum += layers(part, shapes[part.module], here, stage.rank); },
         [&](AroundBlocks around) {
             constexpr std::size_t after_kinds = 256;  // of blocks
@@ -140,8 +143,8 @@ PassCost LayerCosts::stage(const StageLayers& stage, const std::vector<PassShape
             sum += *cost;
         });
     if (runs_backwards(pass)) sum += blocks_forward(stage, shapes, recompute);
-    if (sum.kernels == 0 || (is_closed(training_) && recompute != Recompute::offload)) return sum;
-    return cost_of(pieces(stage, shapes, pass, recompute), training_);
+    if (sum.kernels == 0 || (recipe_.is_serial() && recompute != Recompute::offload)) return sum;
+    return cost_of(pieces(stage, shapes, pass, recompute), recipe_);
 }
 
 PassCost LayerCosts::blocks_forward(const StageLayers& stage, const std::vector<PassShape>& shapes,
@@ -207,7 +210,7 @@ std::vector<PassPiece> LayerCosts::pieces(const StageLayers& stage, const std::v
     std::vector<PassPiece> pieces;
     std::size_t blocks = 0;  // where those of the part begin
     walk_stage(
-        model_, layout_, stage, shapes, pass,
+        model_, layout_, recipe_, stage, shapes, pass,
         [&](const LayerRange& part, PassKind here) {
             blocks = pieces.size();
             add_blocks(part, shapes[part.module], {part.module, stage.rank, here, beside_data}, recompute, pieces);
@@ -223,11 +226,11 @@ std::vector<PassPiece> LayerCosts::pieces(const StageLayers& stage, const std::v
     return pieces;
 }
 
-PassCost cost_of(const std::vector<PassPiece>& pieces, const Training& training) {
+PassCost cost_of(const std::vector<PassPiece>& pieces, const Recipe& recipe) {
     PassCost sum;
     for (const PassPiece& piece : pieces)
         for (const PricedOperators& list : piece.lists) sum += piece.times * list.cost;
-    if (!is_closed(pieces, training) && !pieces.empty()) set_times(pass_graph(pieces, training), sum);
+    if (!is_closed(pieces, recipe) && !pieces.empty()) set_times(pass_graph(pieces, recipe), sum);
     return sum;
 }
 

@@ -17,10 +17,10 @@ bool runs_on(const Operator& op) { return op.stream == Stream::data || op.stream
 
 class ListBuilder {
 public:
-    ListBuilder(std::span<const Operator> operators, std::span<const Duration> durations, const Training& training)
+    ListBuilder(std::span<const Operator> operators, std::span<const Duration> durations, const Recipe& recipe)
         : operators_(operators),
           durations_(durations),
-          launch_(training.launch),
+          launch_(recipe.launch),
           out_{OperatorGraph(streams, 2), {}},
           waited_for_(operators.size(), false) {}
 
@@ -89,10 +89,10 @@ private:
 
 }  // namespace
 
-ListGraph list_graph(std::span<const Operator> operators, std::span<const Duration> durations, const Training& training,
+ListGraph list_graph(std::span<const Operator> operators, std::span<const Duration> durations, const Recipe& recipe,
                      Bytes acquire, Bytes release) {
     PIPEWEAVER_ASSERT(!operators.empty() && operators.size() == durations.size());
-    return ListBuilder(operators, durations, training).build(acquire, release);
+    return ListBuilder(operators, durations, recipe).build(acquire, release);
 }
 
 OperatorGraph empty_pass() {
@@ -102,22 +102,20 @@ OperatorGraph empty_pass() {
     return graph;
 }
 
-OperatorGraph pass_graph(const std::vector<PassPiece>& pieces, const Training& training) {
+OperatorGraph pass_graph(const std::vector<PassPiece>& pieces, const Recipe& recipe) {
     OperatorGraph graph = empty_pass();
     for (const PassPiece& piece : pieces) {
         std::vector<ListGraph> lists;
         for (const PricedOperators& list : piece.lists)
-            lists.push_back(list_graph(list.operators, list.duration, training));
+            lists.push_back(list_graph(list.operators, list.duration, recipe));
         for (std::int64_t i = 0; i < piece.times; ++i)
             for (const ListGraph& list : lists) graph.append(list.graph);
     }
     return graph;
 }
 
-bool is_closed(const Training& training) { return training.zero < 2 && training.launch == Duration{0}; }
-
-bool is_closed(const std::vector<PassPiece>& pieces, const Training& training) {
-    if (!is_closed(training)) return false;
+bool is_closed(const std::vector<PassPiece>& pieces, const Recipe& recipe) {
+    if (!recipe.is_serial()) return false;
     for (const PassPiece& piece : pieces)
         for (const PricedOperators& list : piece.lists)
             if (std::any_of(list.operators.begin(), list.operators.end(), runs_on)) return false;

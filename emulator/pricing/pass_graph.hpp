@@ -3,7 +3,7 @@
 
 #include "emulator/pricing/operator_graph.hpp"
 #include "pipeweaver/emulator/pass_cost.hpp"
-#include "pipeweaver/emulator/training.hpp"
+#include "pipeweaver/emulator/recipe.hpp"
 
 #include <array>
 #include <cstdint>
@@ -20,21 +20,19 @@ struct ListGraph {
     static constexpr std::uint32_t no_operator = UINT32_MAX;
 };
 
-/// The first kernel takes `acquire`, the last gives `release` back. With Training::launch every kernel waits for one of
+/// The first kernel takes `acquire`, the last gives `release` back. With Recipe::launch every kernel waits for one of
 /// that length on Stream::host. Pre: one duration per operator, at least one operator.
 [[nodiscard]] ListGraph list_graph(std::span<const Operator> operators, std::span<const Duration> durations,
-                                   const Training& training, Bytes acquire = {}, Bytes release = {});
+                                   const Recipe& recipe, Bytes acquire = {}, Bytes release = {});
 
 /// A graph without kernels that lists can be appended to.
 [[nodiscard]] OperatorGraph empty_pass();
 
 /// All pieces of a pass in a row.
-[[nodiscard]] OperatorGraph pass_graph(const std::vector<PassPiece>& pieces, const Training& training);
+[[nodiscard]] OperatorGraph pass_graph(const std::vector<PassPiece>& pieces, const Recipe& recipe);
 
-/// Whether a pass is the sum of its lists: nothing of a list runs on beside the next one. Without pieces: unless
-/// activations are copied to the host.
-[[nodiscard]] bool is_closed(const Training& training);
-[[nodiscard]] bool is_closed(const std::vector<PassPiece>& pieces, const Training& training);
+/// Whether a pass is the sum of its lists: nothing of a list runs on beside the next one.
+[[nodiscard]] bool is_closed(const std::vector<PassPiece>& pieces, const Recipe& recipe);
 
 /// Of the time from `begin` to `end` in which the graph's kernels ran, what compute waited for: at any time that it is
 /// idle, the first stream that is not counts. Pre: ends[i] of kernel i; some stream is busy at any time.

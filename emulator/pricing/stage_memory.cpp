@@ -221,23 +221,27 @@ std::vector<RankParameters> rank_parameters(const StepInput& input) {
 }
 
 std::vector<StaticMemory> static_memory(const StepInput& input) {
+    const StateBytes& each = input.setup->recipe.state;
     std::vector<StaticMemory> all;
     for (const RankParameters& rank : rank_parameters(input)) {
         StaticMemory memory;
         const auto part = [&](std::int64_t bytes, std::int64_t copies, int from_stage) {
-            const std::int64_t parts = input.setup->training.zero >= from_stage ? copies : 1;
+            const std::int64_t parts = input.setup->recipe.zero >= from_stage ? copies : 1;
             return Bytes{(bytes + parts - 1) / parts};
         };
         const std::int64_t copies = input.setup->layout.weight_copies(),
                            of_experts = input.setup->layout.expert_copies();
-        memory.weights = part(2 * (rank.trained + rank.frozen), copies, 3) + part(2 * rank.experts, of_experts, 3);
-        memory.gradients = part(4 * rank.trained, copies, 2) + part(4 * rank.experts, of_experts, 2);
-        memory.optimizer = part(12 * rank.trained, copies, 1) + part(12 * rank.experts, of_experts, 1);
+        memory.weights = part(each.weight * (rank.trained + rank.frozen), copies, 3) +
+                         part(each.weight * rank.experts, of_experts, 3);
+        memory.gradients =
+            part(each.gradient * rank.trained, copies, 2) + part(each.gradient * rank.experts, of_experts, 2);
+        memory.optimizer =
+            part(each.optimizer * rank.trained, copies, 1) + part(each.optimizer * rank.experts, of_experts, 1);
         memory.workspace = Bytes{2 * rank.largest_layers};
         // The weights of the layer that runs and of the one that is gathered ahead, and gradients before they are
         // reduced.
-        if (input.setup->training.zero >= 3) memory.workspace += Bytes{2 * 2 * rank.whole_layers};
-        if (input.setup->training.zero >= 2) memory.workspace += Bytes{4 * rank.whole_layers};
+        if (input.setup->recipe.zero >= 3) memory.workspace += Bytes{2 * each.weight * rank.whole_layers};
+        if (input.setup->recipe.zero >= 2) memory.workspace += Bytes{each.gradient * rank.whole_layers};
         all.push_back(memory);
     }
     return all;

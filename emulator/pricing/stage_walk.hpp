@@ -46,13 +46,14 @@ struct AroundBlocks {
 /// Calls `layers(range, pass)` for the blocks of each part that has work, then `others(AroundBlocks)` for its
 /// embedding, head and projectors.
 template <class Layers, class Others>
-void walk_stage(const workloads::Model& model, const Layout& layout, const StageLayers& stage,
+void walk_stage(const workloads::Model& model, const Layout& layout, const Recipe& recipe, const StageLayers& stage,
                 const std::vector<PassShape>& shapes, PassKind pass, const Layers& layers, const Others& others) {
     const auto gradient = gradient_reaches(model);
     for (const LayerRange& part : stage.parts) {
         const auto& module = model.modules[part.module];
         const auto& network = module.architecture;
         const PassShape& shape = shapes[part.module];
+        const Execution execution = recipe.execution_of(module);
         const auto here = pass_in(module, gradient[part.module], pass);
         if (shape.lengths.empty() || !here) continue;
         enum : std::size_t { embedding, inputs, outputs, loss, projector };  // of the module's first edge, and so on
@@ -64,13 +65,14 @@ void walk_stage(const workloads::Model& model, const Layout& layout, const Stage
         };
         layers(part, *here);
         if (part.first == 0 && network.vocab > 0)
-            around(embedding, embedding_operators(network, shape, layout, *here), embedding_parameters(network), true);
+            around(embedding, embedding_operators(network, shape, layout, *here, execution),
+                   embedding_parameters(network), true);
         const bool head = network.kind == workloads::ModuleKind::head;
         if (head && part.first == 0) around(inputs, head_inputs(network, shape, layout, *here), 0, true);
         if (part.first + part.count < network.layers) continue;
         if (head) around(outputs, head_outputs(network, shape, layout, *here), 0);
         if (has_head(model, part.module))
-            around(loss, head_operators(network, shape, layout, *here), head_parameters(network));
+            around(loss, head_operators(network, shape, layout, *here, execution), head_parameters(network));
         for (std::size_t e = 0; e < model.edges.size(); ++e)
             if (const auto& edge = model.edges[e]; edge.from == part.module && edge.projector_in > 0)
                 around(projector + e,

@@ -96,7 +96,7 @@ std::vector<std::string> operator_names(const workloads::Model& model, const Lay
     const auto shapes = any_shapes(model);
     for (const PassKind pass : {PassKind::forward, PassKind::backward})
         walk_stage(
-            model, layout, all, shapes, pass,
+            model, layout, Recipe{}, all, shapes, pass,
             [&](const LayerRange& part, PassKind here) {
                 walk_layers(model, part, [&](std::int64_t first, std::int64_t) {
                     add(layer_operators(model.modules[part.module].architecture, shapes[part.module], layout, here,

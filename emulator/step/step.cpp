@@ -82,7 +82,7 @@ private:
         Task task;
         task.rank = c.stages[stage].rank;
         task.kind = kind;
-        task.duration = std::max(Duration{1}, cost.time);
+        task.duration = lasting(cost.time);
         task.stage = first_stage_[chain] + static_cast<std::int64_t>(stage);
         task.microbatch = static_cast<std::int64_t>(mb);
         task.item = static_cast<std::int64_t>(unit);
@@ -97,6 +97,9 @@ private:
         return TaskId{static_cast<std::uint32_t>(out_.problem.tasks.size() - 1)};
     }
 
+    // A task lasts as long as its pass, and what the host needs for it.
+    Duration lasting(Duration pass) const { return std::max(Duration{1}, pass + in_.setup->recipe.action); }
+
     // What all passes of a unit through a stage cost.
     struct StageCosts {
         PassCost forward, backward, again;
@@ -104,26 +107,27 @@ private:
         SplitBackward split;
     };
 
-    // I and W together take as long as B.
+    // I and W together take at least as long as B: what hides traffic in B may be missing beside them.
     void add_modes(const StageLayers& stage, const Unit& unit, Recompute recompute, StageCosts& all) {
         const PassMemory memory = pass_memory(in_, stage, unit.shapes, recompute, true);
         Mode whole;
         const bool as_first = (recompute == Recompute::offload) == (in_.modes.front() == Recompute::offload);
         const auto forward =
             as_first ? all.forward.time : costs_.stage(stage, unit.shapes, PassKind::forward, recompute).time;
-        whole.forward = std::max(Duration{1}, forward);
+        whole.forward = lasting(forward);
         const auto backward = recompute == in_.modes.front()
                                   ? all.backward.time
                                   : costs_.stage(stage, unit.shapes, PassKind::backward, recompute).time;
-        whole.backward = std::max(Duration{1}, backward);
+        whole.backward = lasting(backward);
         whole.held = memory.held;
         whole.forward_transient = memory.forward_transient;
         whole.transient = memory.transient;
         all.modes.push_back(whole);
         if (!in_.priced_split) return;
         Mode split = whole;
-        split.weight = std::min(all.split.weight.time, whole.backward - Duration{1});
-        split.backward = whole.backward - split.weight;
+        split.weight = all.split.weight.time > Duration{0} ? lasting(all.split.weight.time) : Duration{0};
+        const auto input = costs_.stage(stage, unit.shapes, PassKind::input_gradient, recompute).time;
+        split.backward = std::max({lasting(input), whole.backward - split.weight, Duration{1}});
         split.transient = memory.input_transient;
         split.kept = in_.input_gradient_frees ? memory.kept : split.held + split.transient;
         all.split.modes.push_back(split);

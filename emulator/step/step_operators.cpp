@@ -15,11 +15,13 @@ void visit_pass(const StepInput& input, const StageLayers& stage, const Unit& un
                 const OperatorVisitor& visit) {
     const Layout layout = input.setup->layout.on(input.setup->cluster);
     walk_stage(
-        input.setup->model, layout, stage, unit.shapes, pass,
+        input.setup->model, layout, input.setup->recipe, stage, unit.shapes, pass,
         [&](const LayerRange& part, PassKind here) {
-            const auto& network = input.setup->model.modules[part.module].architecture;
+            const auto& module = input.setup->model.modules[part.module];
             walk_layers(input.setup->model, part, [&](std::int64_t first, std::int64_t alike) {
-                visit_all(layer_operators(network, unit.shapes[part.module], layout, here, first), alike, visit);
+                visit_all(layer_operators(module.architecture, unit.shapes[part.module], layout, here, first,
+                                          input.setup->recipe.execution_of(module)),
+                          alike, visit);
             });
         },
         [&](const AroundBlocks& around) { visit_all(around.operators, 1, visit); });

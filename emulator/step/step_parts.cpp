@@ -42,23 +42,30 @@ Duration sum_of(const StepInput& input, const std::vector<Operator>& operators, 
 }
 
 std::vector<Operator> optimizer_of(const StepInput& input, const RankParameters& rank) {
-    const auto copies = [&](std::int64_t of_weights) { return input.setup->training.zero >= 1 ? of_weights : 1; };
+    const auto copies = [&](std::int64_t of_weights) { return input.setup->recipe.zero >= 1 ? of_weights : 1; };
     std::vector<Operator> updates;
     if (rank.trained > 0)
-        updates.push_back(optimizer_update(rank.trained, copies(input.setup->layout.weight_copies())));
+        updates.push_back(
+            optimizer_update(rank.trained, copies(input.setup->layout.weight_copies()), input.setup->recipe.update));
     if (rank.experts > 0)
-        updates.push_back(optimizer_update(rank.experts, copies(input.setup->layout.expert_copies())));
+        updates.push_back(
+            optimizer_update(rank.experts, copies(input.setup->layout.expert_copies()), input.setup->recipe.update));
     return updates;
 }
 
 }  // namespace
 
 Duration time_of(const StepInput& input, const Operator& op, RankId rank) {
-    const Duration alone = ask(*input.setup->costs, op).duration;
-    if (input.setup->what_if.empty()) return alone;
-    const double factor =
-        factor_of(input.setup->what_if, op, {}) * device_factor(input.setup->what_if, input.replica, rank);
-    return Duration{std::llround(static_cast<double>(alone.count()) * factor)};
+    const Setup& setup = *input.setup;
+    double factor = 1;
+    // The update streams through memory whatever the clock: no fitted factor was needed for it.
+    if (op.stream != Stream::compute)
+        factor = in_situ_factor(op, in_situ_factors(*setup.costs, setup.cluster.device),
+                                setup.recipe.execution.tensor_overlap);
+    if (!setup.what_if.empty())
+        factor *= factor_of(setup.what_if, op, {}) * device_factor(setup.what_if, input.replica, rank);
+    const Duration alone = ask(*setup.costs, op).duration;
+    return factor == 1 ? alone : Duration{std::llround(static_cast<double>(alone.count()) * factor)};
 }
 
 // Gradients of a rank are reduced over the copies of its weights once its last backward ends (ZeRO from stage 2 on: in
@@ -72,16 +79,18 @@ std::vector<Operator> tail_of(const StepInput& input, const RankParameters& rank
         const auto add = [&](std::string_view name, CollectiveKind kind, std::int64_t bytes) {
             tail.push_back(among_copies(name, kind, own.copies, own.stride, bytes, input.setup->cluster));
         };
-        const int zero = input.setup->training.zero;
-        if (zero == 0) add(own.reduction(), CollectiveKind::all_reduce, 4 * own.parameters);
-        if (zero == 1) add(own.reduction(), CollectiveKind::reduce_scatter, 4 * own.parameters);
-        if (zero == 1 || zero == 2) add(own.gathering(), CollectiveKind::all_gather, 2 * own.parameters);
+        const Recipe& recipe = input.setup->recipe;
+        const std::int64_t gradients = recipe.state.gradient * own.parameters;
+        if (recipe.zero == 0) add(own.reduction(), CollectiveKind::all_reduce, gradients);
+        if (recipe.zero == 1) add(own.reduction(), CollectiveKind::reduce_scatter, gradients);
+        if ((recipe.zero == 1 || recipe.zero == 2) && !recipe.gathers_ahead)
+            add(own.gathering(), CollectiveKind::all_gather, recipe.state.weight * own.parameters);
     };
     synchronise({rank.trained, layout.weight_copies(), layout.tp});
     synchronise({rank.experts, layout.expert_copies(), layout.ep, true});
     if (rank.shares_embedding)
         tail.push_back(among_copies("tied embedding", CollectiveKind::all_reduce, 2, input.setup->cluster.gpus_per_node,
-                                    4 * rank.tied, input.setup->cluster));
+                                    input.setup->recipe.state.gradient * rank.tied, input.setup->cluster));
     return tail;
 }
 

@@ -19,12 +19,13 @@ search::Found search_in(const Problem& problem, search::Options options, std::ve
     return search::solve(Replayer(problem), options, execute, keep_going);
 }
 
-// Whether I and what is kept for W never take memory that B would not: then all split is as good as any choice.
+// Whether I and W never take time or memory that B would not: then all split is as good as any choice.
 bool takes_no_more(const StepProblem& whole) {
     for (std::size_t k = 0; k < whole.split.size(); ++k)
         for (std::size_t m = 0; m < whole.split[k].modes.size(); ++m) {
             const Mode &split = whole.split[k].modes[m], &own = whole.problem.pairs[k].modes[m];
             if (split.transient > own.transient || split.kept > own.held + own.transient) return false;
+            if (split.backward + split.weight > own.backward) return false;
         }
     return true;
 }

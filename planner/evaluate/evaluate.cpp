@@ -63,6 +63,9 @@ search::Bound bound_of_every_choice(const StepProblem& whole, const StepProblem&
             Mode& mode = pair.modes[m];
             mode.transient = whole.problem.pairs[k].modes[m].transient;
             mode.kept = std::min(mode.kept, mode.held + mode.transient);
+            const Duration together = whole.problem.pairs[k].modes[m].backward;
+            mode.weight = std::min(mode.weight, together - Duration{1});
+            mode.backward = std::min(mode.backward, together - mode.weight);
         }
         const auto costs = costs_in(pair, pair.modes.front());
         apply(least.tasks[index(pair.forward)], costs[0]);

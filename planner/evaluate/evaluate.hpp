@@ -50,9 +50,10 @@ void require_plannable(std::size_t microbatches, std::size_t tasks);
 /// problem would have too many tasks.
 [[nodiscard]] std::optional<emulator::StepProblem> split_step(const emulator::StepProblem& whole);
 
-/// A bound on the step whichever of its backwards are split: of all split, with no more memory than whole ones take.
-/// Why it holds: I and W together take as long as B, so a schedule with some backwards whole is one with all split and
-/// W directly after I, but for memory: I takes more transient memory than B. With that of B it keeps every limit.
+/// A bound on the step whichever of its backwards are split: of all split, with no more time and memory than whole ones
+/// take. Why it holds: with I and W shortened until they take as long as B together, a schedule with some backwards
+/// whole is one with all split and W directly after I, but for memory: I takes more transient memory than B. With that
+/// of B it keeps every limit.
 /// Pre: `split` = split_step(whole).
 [[nodiscard]] search::Bound bound_of_every_choice(const emulator::StepProblem& whole,
                                                   const emulator::StepProblem& split);

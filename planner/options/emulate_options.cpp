@@ -41,20 +41,36 @@ Bandwidth host_link_of(const std::string& text) {
     return link;
 }
 
-void add_training(OptionTable& options, emulator::Training& training) {
+using Overrides = std::vector<std::function<void(emulator::Recipe&)>>;
+
+// Puts `value` in place of what the recipe says.
+template <class Value>
+void put(Overrides& overrides, Value emulator::Recipe::*member, Value value) {
+    overrides.emplace_back([member, value](emulator::Recipe& recipe) { recipe.*member = value; });
+}
+
+void add_overrides(OptionTable& options, Overrides& overrides) {
+    using emulator::Recipe;
+    options.parsed("zero", "0|1|2|3",
+                   "what replicas share out: 0 nothing, 1 the optimizer's state, 2 gradients, 3 weights (default: the "
+                   "recipe's)",
+                   [&](const std::string& text) {
+                       put(overrides, &Recipe::zero, static_cast<int>(parse_integer("--zero", text, 0, 3)));
+                   });
     options.parsed(
-        "zero", "0|1|2|3",
-        "what replicas share out: 0 nothing, 1 the optimizer's state (default), 2 gradients, 3 weights",
-        [&](const std::string& text) { training.zero = static_cast<int>(parse_integer("--zero", text, 0, 3)); });
-    options.parsed("bucket", "SIZE",
-                   "reduce gradients in buckets of this size beside the last backwards (default: behind them)",
-                   [&](const std::string& text) { training.bucket = parse_bytes(text); });
-    options.parsed("launch", "TIME", "of the host for each kernel that it launches (default 0: never waited for)",
-                   [&](const std::string& text) { training.launch = launch_of(text); });
-    options.number("overlap-slowdown", training.overlap_slowdown, 1, 10,
-                   "time of compute kernels beside traffic of replicas, over their time alone (default 1)");
-    options.parsed("host-link", "SPEED", "between a GPU and its host, for offloading (default 50GB/s)",
-                   [&](const std::string& text) { training.host_link = host_link_of(text); });
+        "bucket", "SIZE",
+        "reduce gradients in buckets of this size beside the last backwards (default: the recipe's, or after "
+        "them)",
+        [&](const std::string& text) { put(overrides, &Recipe::bucket, parse_bytes(text)); });
+    options.parsed("launch", "TIME", "of the host for each kernel that it launches (default: the recipe's)",
+                   [&](const std::string& text) { put(overrides, &Recipe::launch, launch_of(text)); });
+    options.parsed("overlap-slowdown", "FACTOR",
+                   "time of compute kernels beside traffic of replicas, over their time alone (default: the recipe's)",
+                   [&](const std::string& text) {
+                       put(overrides, &Recipe::overlap_slowdown, parse_number("--overlap-slowdown", text, 1, 10));
+                   });
+    options.parsed("host-link", "SPEED", "between a GPU and its host, for offloading (default: the recipe's)",
+                   [&](const std::string& text) { put(overrides, &Recipe::host_link, host_link_of(text)); });
 }
 
 // Of a plan folder with replica-NNN/, or of the only replica's solution file.
@@ -85,7 +101,7 @@ void EmulateOptions::add_to(OptionTable& options) {
                  "a plan folder, or the solution file of the only replica, in place of a policy");
     options.choice("recompute", recompute, recompute_names(),
                    "what backwards compute again (default: the least with which the step fits the memory)");
-    add_training(options, training);
+    add_overrides(options, overrides);
     options.text("what-if", what_if, "FILE", "factors on devices, links, operators, modules (JSON or YAML)");
     options.flag("no-reuse", no_reuse, "replay every kernel on its own: slower, the same result");
 }
@@ -99,8 +115,6 @@ void EmulateOptions::check() const {
         fail(ErrorKind::io, "--schedule: there is no file or folder '{}'", schedule);
     if (chunks > 1 && partition == "dip")
         fail(ErrorKind::input, "--chunks: goes with partitions megatron and balanced; dip has its own");
-    if (training.bucket.count > 0 && training.zero >= 2)
-        fail(ErrorKind::input, "--bucket: goes with --zero 0 and 1; from 2 on gradients are reduced in every backward");
 }
 
 EmulationRequest EmulateOptions::request(std::uint64_t seed, const Executor& execute) const {
@@ -117,7 +131,9 @@ EmulationRequest EmulateOptions::request(std::uint64_t seed, const Executor& exe
     const emulator::Setup& usual = *request.workload.setup;
     emulator::WhatIf factors;
     if (!what_if.empty()) factors = emulator::read_what_if(what_if, usual.model, usual.layout);
-    auto setup = std::make_shared<emulator::Setup>(with_training(usual, training, std::move(factors)));
+    emulator::Recipe recipe = usual.recipe;
+    for (const auto& override_it : overrides) override_it(recipe);
+    auto setup = std::make_shared<emulator::Setup>(with_recipe(usual, recipe, std::move(factors)));
     if (no_reuse) setup->store.reset();
     request.workload.setup = std::move(setup);
     return request;

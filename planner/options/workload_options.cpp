@@ -60,6 +60,9 @@ void WorkloadOptions::add_to(OptionTable& options) {
     options.choice("context", context, {"all-to-all", "ring"},
                    "with --cp, attention to whole sequences: heads are exchanged for parts of them (default: "
                    "all-to-all), or keys go round in a ring");
+    options.text("recipe", recipe, "RECIPE",
+                 "how the framework trains: a recipe of `pipeweaver list recipes`, or a file (JSON or YAML) (default: "
+                 "megatron-core)");
     options.text("batch", batch, "FILE", "a batch file (.jsonl, one sample a line)");
     options.text("dataset", dataset, "DATASET", "draw the batch from this data set of `pipeweaver list datasets`");
     options.integer("microbatches", microbatches, 1, 100'000,
@@ -158,6 +161,8 @@ Request WorkloadOptions::request(std::uint64_t seed, const Executor& execute) co
     Request request;
     request.seed = seed;
     emulator::Setup setup{workloads::find_model(model), workloads::find_cluster(cluster), {}, nullptr};
+    if (!recipe.empty()) setup.recipe = emulator::find_recipe(recipe);
+    emulator::check(setup.recipe, setup.model, workloads::device(setup.cluster.device));
     request.costs = find_costs(costs);
     if (!batch.empty()) {
         request.batch = batch;

@@ -68,7 +68,7 @@ TEST_CASE("emulation.json says what was asked, and what the step is without the 
     small.change_setup([](emulator::Setup& setup) {
         setup.what_if.modules = {{"vit", 0.5}};
         setup.what_if.devices = {{1, {}, 2}};
-        setup.training.zero = 3;
+        setup.recipe.zero = 3;
     });
     small.request.recompute = emulator::Recompute::full;
     small.emulation.step -= Duration{1000};
@@ -77,7 +77,7 @@ TEST_CASE("emulation.json says what was asked, and what the step is without the 
     CHECK(json["asked"]["recompute"] == "full");
     CHECK(json["recompute"] == "none");
     CHECK(json["asked"]["schedule"].is_null());
-    CHECK(json["asked"]["training"]["zero"] == 3);
+    CHECK(json["asked"]["recipe"]["zero"] == 3);
     CHECK(json["asked"]["what_if"].dump() ==
           R"({"devices":[{"rank":1,"replica":null,"factor":2.0}],"links":{},"operators":{},"modules":{"vit":0.5}})");
     CHECK(json["step_ns"] == 999'000);

@@ -57,10 +57,10 @@ struct Setting {
           microbatches(workloads::pack(workloads::parse_batch("batch", samples_for(model, samples), model), model)) {}
 
     // Points to a setup that the next call replaces.
-    StepInput input(const Layout& layout, std::int64_t chunks = 1, const Training& training = {},
+    StepInput input(const Layout& layout, std::int64_t chunks = 1, const Recipe& recipe = {},
                     const WhatIf& what_if = {}) {
         const auto cluster = workloads::find_cluster("h100-sxm:" + std::to_string(layout.gpus()));
-        setup = Setup{model, cluster, layout, testing::small_costs(), training, what_if};
+        setup = Setup{model, cluster, layout, testing::small_costs(), recipe, what_if};
         const auto partition = partition::partitioner("megatron").make(*setup, microbatches, chunks);
         auto result = partition::step_input(*setup, partition, partition::units(partition, model, microbatches));
         result.name = model.name;
@@ -94,7 +94,7 @@ void check_identity(const StepInput& input, const StepProblem& step, const Sched
     for (const RankMemory& rank : by_blocks.memory)
         CHECK(rank.peak == rank.fixed.total() + rank.activations + rank.transient);
     const auto replay = schedule::replay(step.problem, schedule);
-    if (input.setup->training.bucket == Bytes{}) CHECK(by_blocks.makespan == replay.makespan);
+    if (input.setup->recipe.bucket == Bytes{}) CHECK(by_blocks.makespan == replay.makespan);
     for (std::size_t r = 0; r < by_blocks.memory.size(); ++r) CHECK(by_blocks.memory[r].peak == replay.peak[r]);
 }
 
@@ -138,14 +138,14 @@ TEST_CASE("reuse changes nothing under any way to train, cut or schedule") {
     for (const std::string name : {"dip-vlm-s", "dip-t2v-s"}) {
         CAPTURE(name);
         Setting setting(name, 20);
-        for (const Training& training :
-             {Training{.zero = 0}, Training{.zero = 2}, Training{.zero = 3, .overlap_slowdown = 1.1},
-              Training{.bucket = Bytes{200'000'000}, .overlap_slowdown = 1.05}, Training{.launch = Duration{30'000}},
-              Training{.zero = 3, .launch = Duration{200'000}}})
+        for (const Recipe& recipe :
+             {Recipe{.zero = 0}, Recipe{.zero = 2}, Recipe{.zero = 3, .overlap_slowdown = 1.1},
+              Recipe{.bucket = Bytes{200'000'000}, .overlap_slowdown = 1.05}, Recipe{.launch = Duration{30'000}},
+              Recipe{.zero = 3, .launch = Duration{200'000}}})
             for (const Recompute recompute :
                  {Recompute::none, Recompute::half, Recompute::full, Recompute::selective, Recompute::offload}) {
-                CAPTURE(training.zero);
-                auto input = setting.input(layout, 1, training);
+                CAPTURE(recipe.zero);
+                auto input = setting.input(layout, 1, recipe);
                 input.modes = {recompute};
                 check_identity(input);
             }

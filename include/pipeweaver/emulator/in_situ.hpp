@@ -1,8 +1,8 @@
 // How kernels in a training step compare to kernels alone: the numbers that were fitted to published training runs, all
 // there are, in one table.
 //
-// In situ      Kernels in a step run slower than alone (clocks, caches, neighbours), and tensor-parallel communication
-//              is partly hidden. Two factors per device say how much; each with the runs it was fitted on.
+// In situ      Kernels in a step run slower than alone (clocks, caches, neighbours). What hides traffic is the recipe's to
+//              say (recipe.hpp); where it is products in pieces, how much stays exposed is fitted, too.
 #pragma once
 
 #include <optional>
@@ -18,7 +18,8 @@ namespace pipeweaver::emulator {
 /// Fitted for one device. A factor of 1 and a time of 0 are not fitted.
 struct FittedConstants {
     double compute = 1;             ///< time in a step / time alone, of GEMMs, attention, memory-bound kernels
-    double collectives = 1;         ///< exposed time in a step / time alone, of collectives inside a layer
+    double collectives = 1;         ///< time in a step / time alone, of collectives
+    double inside_gemms = 1;        ///< of tensor-parallel traffic that is hidden inside GEMMs, what stays exposed
     double network_share = 1;       ///< of the network's nominal speed that collectives reach
     double host_us = 0;             ///< the host's own time for a pass of a layer
     double grouped_gemm_share = 1;  ///< of the peak that the experts' GEMMs reach
@@ -29,12 +30,11 @@ struct FittedConstants {
 /// None: no run of that device was at hand.
 [[nodiscard]] std::optional<FittedConstants> fitted_constants(std::string_view device);
 
-/// What all times of operators are multiplied with on a device.
+/// What times of operators alone are multiplied with on a device.
 struct InSituFactors {
-    double compute = 1;  ///< on GEMM, attention and memory-bound kernels
-    /// Exposed time of tensor-parallel communication over its time alone. What experts and context parallel groups
-    /// exchange is slowed down by it where it is above 1, but never hidden.
-    double tp_exposed = 1;
+    double compute = 1;       ///< GEMM, attention and memory-bound kernels
+    double collectives = 1;   ///< what GPUs exchange
+    double inside_gemms = 1;  ///< tensor-parallel traffic, under TensorOverlap::inside_gemms, besides
     std::string source;
 };
 [[nodiscard]] InSituFactors in_situ_factors(std::string_view device);

@@ -3,9 +3,9 @@
 
 #include "pipeweaver/emulator/in_situ.hpp"
 #include "pipeweaver/emulator/pass_cost.hpp"
+#include "pipeweaver/emulator/recipe.hpp"
 #include "pipeweaver/emulator/setup.hpp"
 #include "pipeweaver/emulator/stages.hpp"
-#include "pipeweaver/emulator/training.hpp"
 #include "pipeweaver/emulator/what_if.hpp"
 #include "pipeweaver/workloads/cluster.hpp"
 #include "pipeweaver/workloads/model.hpp"
@@ -54,7 +54,7 @@ public:
     /// The share of `stage` that recomputation runs again: its blocks' forward, or the memory-bound part of it.
     PassCost blocks_forward(const StageLayers& stage, const std::vector<PassShape>& shapes, Recompute recompute);
 
-    const Training& training() const { return training_; }
+    const Recipe& recipe() const { return recipe_; }
 
 private:
     // On which rank operators run, in what, and beside what.
@@ -74,7 +74,7 @@ private:
     void add_blocks(const LayerRange& part, const PassShape& shape, const Place& place, Recompute recompute,
                     std::vector<PassPiece>& pieces) const;
 
-    LayerCosts(const Setup& setup, const Training& training, const WhatIf* what_if, std::int64_t replica,
+    LayerCosts(const Setup& setup, const Recipe& recipe, const WhatIf* what_if, std::int64_t replica,
                LayerStore* store);
 
     const workloads::Model& model_;
@@ -82,7 +82,7 @@ private:
     Layout layout_;
     const costdb::CostDatabase& costs_;
     InSituFactors factors_;
-    Training training_;
+    Recipe recipe_;
     const WhatIf* what_if_;
     std::int64_t replica_;
     LayerStore* store_;
@@ -111,6 +111,6 @@ private:
 };
 
 /// What the pieces of a pass cost together.
-[[nodiscard]] PassCost cost_of(const std::vector<PassPiece>& pieces, const Training& training);
+[[nodiscard]] PassCost cost_of(const std::vector<PassPiece>& pieces, const Recipe& recipe);
 
 }  // namespace pipeweaver::emulator

@@ -51,6 +51,7 @@
 #include "pipeweaver/emulator/experts.hpp"
 #include "pipeweaver/emulator/layout.hpp"
 #include "pipeweaver/emulator/packed_attention.hpp"
+#include "pipeweaver/emulator/recipe.hpp"
 
 #include <array>
 #include <string>
@@ -126,22 +127,26 @@ struct PassShape {
 
 /// Repeated block `layer`, on one GPU of a rank.
 [[nodiscard]] std::vector<Operator> layer_operators(const workloads::Architecture& network, const PassShape& shape,
-                                                    const Layout& layout, PassKind pass, std::int64_t layer = 0);
+                                                    const Layout& layout, PassKind pass, std::int64_t layer = 0,
+                                                    const Execution& execution = {});
 
 /// Token embedding: a gather, and the scatter of its sums over tensor parallel ranks.
 [[nodiscard]] std::vector<Operator> embedding_operators(const workloads::Architecture& network, const PassShape& shape,
-                                                        const Layout& layout, PassKind pass);
+                                                        const Layout& layout, PassKind pass,
+                                                        const Execution& execution = {});
 
-/// Output head with vocabulary-parallel cross entropy.
+/// Output head with vocabulary-parallel cross entropy, in bf16.
 [[nodiscard]] std::vector<Operator> head_operators(const workloads::Architecture& network, const PassShape& shape,
-                                                   const Layout& layout, PassKind pass);
+                                                   const Layout& layout, PassKind pass,
+                                                   const Execution& execution = {});
 
 /// The edge's projector of one or two linear layers, over `positions` after the token reduction.
 [[nodiscard]] std::vector<Operator> projector_operators(const workloads::ModelEdge& edge, std::int64_t positions,
                                                         const Layout& layout, PassKind pass);
 
-/// Adam's update of a rank's trained parameters, divided over the replicas: 38 bytes each, read and written (gradient
-/// 4, fp32 weight, mean and variance 24, the weight again as bf16 6, the gradient cleared 4).
-[[nodiscard]] Operator optimizer_update(std::int64_t parameters, std::int64_t replicas);
+/// Adam's update of a rank's trained parameters, of which `copies` GPUs each update their part: of that, gradient 4,
+/// fp32 weight, mean and variance read and written 24, the weight as bf16 2, and what splits of buffers cost; of all
+/// parameters that a GPU holds, the gradient cleared 4 and its norm 4.
+[[nodiscard]] Operator optimizer_update(std::int64_t parameters, std::int64_t copies, const UpdateTraffic& update = {});
 
 }  // namespace pipeweaver::emulator

@@ -8,7 +8,7 @@
 #include "pipeweaver/costdb/database.hpp"
 #include "pipeweaver/emulator/layer_store.hpp"
 #include "pipeweaver/emulator/layout.hpp"
-#include "pipeweaver/emulator/training.hpp"
+#include "pipeweaver/emulator/recipe.hpp"
 #include "pipeweaver/emulator/what_if.hpp"
 #include "pipeweaver/workloads/cluster.hpp"
 #include "pipeweaver/workloads/model.hpp"
@@ -22,23 +22,23 @@ struct Setup {
     workloads::Cluster cluster;
     Layout layout;
     std::shared_ptr<const costdb::CostDatabase> costs;  ///< shared: tables are large, and layouts to choose from many
-    Training training{};
+    Recipe recipe{};
     WhatIf what_if{};
     /// Of this setup's layers and of no other's; null: everything is priced anew.
     std::unique_ptr<LayerStore> store = std::make_unique<LayerStore>();
 
-    /// As the model is usually trained: what partitions and shares of replicas are judged by.
-    bool is_usual() const { return training == Training{} && what_if.empty(); }
+    /// Whether it prices what partitions and shares of replicas are judged by.
+    bool is_usual() const { return recipe == judging(recipe) && what_if.empty(); }
 };
 
 /// The same in another layout, with nothing priced yet.
 [[nodiscard]] inline Setup with_layout(const Setup& setup, const Layout& layout) {
-    return {setup.model, setup.cluster, layout, setup.costs, setup.training, setup.what_if};
+    return {setup.model, setup.cluster, layout, setup.costs, setup.recipe, setup.what_if};
 }
 
 /// The same trained otherwise, with nothing priced yet.
-[[nodiscard]] inline Setup with_training(const Setup& setup, const Training& training, WhatIf what_if = {}) {
-    return {setup.model, setup.cluster, setup.layout, setup.costs, training, std::move(what_if)};
+[[nodiscard]] inline Setup with_recipe(const Setup& setup, const Recipe& recipe, WhatIf what_if = {}) {
+    return {setup.model, setup.cluster, setup.layout, setup.costs, recipe, std::move(what_if)};
 }
 
 }  // namespace pipeweaver::emulator

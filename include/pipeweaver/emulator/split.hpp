@@ -6,7 +6,8 @@
 //   whole     F F B B          split    F F I W I W      W fills a bubble    F I F I . W W
 //
 // Ids          I keeps the id of its B, all other tasks keep theirs; the W come after them in the order of their pairs.
-// Times        I and W together take as long as B, so a schedule with W directly after I takes as long as with B.
+// Times        I and W together take at least as long as B: traffic that B hides beside products may be exposed in them
+//              (recipe.hpp, TensorOverlap). B in place of an I with its W directly after it ends no later.
 // Memory       I takes more than B while it runs (stage_memory.hpp), and what W needs is held until W ends.
 // Not split    a backward whose input gradient nobody waits for (raw data, or only frozen modules before it): its B can
 //              wait as a W could. A backward without weight gradient (frozen modules).
@@ -33,7 +34,7 @@ using SplitChoice = std::vector<bool>;
 [[nodiscard]] schedule::Schedule with_weights(const schedule::Problem& split, const schedule::Schedule& whole);
 
 /// Per task: an I whose W runs directly after it, and nothing that waits for I starts before it could with B: it may
-/// run as B without changing any start. Pre: `replay` is of `schedule` and completed.
+/// run as B without any start being later. Pre: `replay` is of `schedule` and completed.
 [[nodiscard]] std::vector<bool> joinable(const schedule::Problem& problem, const schedule::Schedule& schedule,
                                          const schedule::Replay& replay);
 

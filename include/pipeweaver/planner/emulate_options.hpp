@@ -4,13 +4,16 @@
 #include "pipeweaver/planner/emulate.hpp"
 #include "pipeweaver/planner/workload_options.hpp"
 
+#include <functional>
+#include <vector>
+
 namespace pipeweaver::planner {
 
 struct EmulateOptions {
     WorkloadOptions workload;
     std::string partition, policy, schedule, recompute, what_if;
     std::int64_t chunks = 1;
-    emulator::Training training;
+    std::vector<std::function<void(emulator::Recipe&)>> overrides;  ///< of the recipe, in the order they were given
     bool no_reuse = false;
 
     /// Adds all of them, those of `workload` first.

@@ -23,7 +23,7 @@ struct Degree {
 };
 
 struct WorkloadOptions {
-    std::string model, cluster, batch, dataset, costs, context;
+    std::string model, cluster, batch, dataset, costs, context, recipe;
     Degree tp, pp, dp;
     std::int64_t cp = 1;
     std::optional<std::int64_t> ep;

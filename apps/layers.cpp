@@ -1,0 +1,101 @@
+// pipeweaver layers: what each layer takes on its own.
+#include "apps/command_line.hpp"
+#include "apps/commands.hpp"
+#include "apps/console.hpp"
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/text.hpp"
+#include "pipeweaver/emulator/layer_times.hpp"
+#include "pipeweaver/partition/partition.hpp"
+#include "pipeweaver/planner/workload_options.hpp"
+
+#include <nlohmann/json.hpp>
+
+namespace pipeweaver::apps {
+
+namespace {
+
+std::vector<emulator::LayerTime> layers_of(const planner::Request& request) {
+    std::vector<std::vector<emulator::PassShape>> shapes;
+    for (const auto& microbatch : request.microbatches) {
+        auto& of = shapes.emplace_back();
+        for (const auto& module : request.setup->model.modules)
+            of.push_back(partition::shape_in(module, microbatch, 0, microbatch.items.size()));
+    }
+    return emulator::layer_times(*request.setup, shapes);
+}
+
+bool takes_as_long(const emulator::LayerTime& one, const emulator::LayerTime& other) {
+    return one.module == other.module && one.forward == other.forward && one.backward == other.backward &&
+           one.exposed_traffic == other.exposed_traffic && one.kept == other.kept;
+}
+
+std::string table(const planner::Request& request, const std::vector<emulator::LayerTime>& layers) {
+    std::string text = fmt::format(
+        "{} on {} x {}, {}, recipe {}; the mean of {} microbatch{}, of a GPU\n", request.setup->model.name,
+        request.setup->cluster.gpus, request.setup->cluster.device, emulator::name_of(request.setup->layout),
+        request.setup->recipe.name, request.microbatches.size(), request.microbatches.size() == 1 ? "" : "es");
+    text += fmt::format("{:<12} {:>9} {:>10} {:>10} {:>16} {:>11}\n", "module", "layers", "forward", "backward",
+                        "exposed traffic", "kept");
+    for (std::size_t i = 0; i < layers.size();) {
+        std::size_t end = i + 1;
+        while (end < layers.size() && takes_as_long(layers[i], layers[end])) ++end;
+        const emulator::LayerTime& layer = layers[i];
+        const std::string which =
+            end == i + 1 ? fmt::format("{}", layer.layer) : fmt::format("{}-{}", layer.layer, layers[end - 1].layer);
+        text += fmt::format("{:<12} {:>9} {:>10} {:>10} {:>16} {:>11}\n", layer.module, which, human(layer.forward),
+                            human(layer.backward), human(layer.exposed_traffic), human(layer.kept));
+        i = end;
+    }
+    return text;
+}
+
+nlohmann::ordered_json as_json(const std::vector<emulator::LayerTime>& layers) {
+    auto rows = nlohmann::ordered_json::array();
+    for (const emulator::LayerTime& layer : layers)
+        rows.push_back({{"module", layer.module},
+                        {"layer", layer.layer},
+                        {"forward_ns", layer.forward.count()},
+                        {"backward_ns", layer.backward.count()},
+                        {"exposed_traffic_ns", layer.exposed_traffic.count()},
+                        {"kept_bytes", layer.kept.count}});
+    return {{"layers", std::move(rows)}};
+}
+
+struct Layers {
+    explicit Layers(CLI::App& app) : options(app) {
+        console.add_to(app);
+        workload.add_to(options);
+        options.with_configuration();
+        options.group("The answer");
+        options.integer("seed", limits.seed, 0, 9'007'199'254'740'991, "seed of the drawn batch (default 1)");
+    }
+
+    void run() {
+        options.apply();
+        const auto request = workload.request(static_cast<std::uint64_t>(limits.seed), limits.executor());
+        const auto layers = layers_of(request);
+        fmt::print("{}", console.json ? as_json(layers).dump() + "\n" : table(request, layers));
+    }
+
+    Options options;
+    Console console;
+    Limits limits;
+    planner::WorkloadOptions workload;
+};
+
+}  // namespace
+
+void add_layers(CLI::App& program) {
+    add_command<Layers>(
+        program, "layers", "what each layer of a model takes: forward, backward, exposed traffic, kept memory",
+        {.synopsis = "--model MODEL --cluster CLUSTER (--batch FILE | --dataset DATASET) [OPTION...]",
+         .description = "Prices every repeated block of a model on one GPU of its layout: what a profile of a training "
+                        "run can be held against. Embeddings, output heads and projectors are left out.",
+         .examples = {{"The layers of a vision-language model on eight GPUs a rank",
+                       "pipeweaver layers --model dip-vlm-m --cluster h800-sxm:32 --tp 8 --pp 4 --dataset vlm-mix "
+                       "--microbatches 1"}},
+         .files = {},
+         .see_also = {"pipeweaver emulate", "pipeweaver costdb needs", "docs/accuracy.md"}});
+}
+
+}  // namespace pipeweaver::apps

@@ -1,0 +1,53 @@
+// Products whose weights are split over the tensor parallel GPUs, and the traffic around them.
+#include "emulator/operators/operator_builder.hpp"
+
+namespace pipeweaver::emulator {
+
+using costdb::CollectiveKind;
+using costdb::Pass;
+
+void OperatorBuilder::reduce(std::string_view name, std::int64_t columns) {
+    collective(name, execution_.sequence_parallel ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce,
+               columns);
+}
+
+void OperatorBuilder::column_parallel(std::string_view name, std::int64_t n, std::int64_t k) {
+    const bool gathers = execution_.sequence_parallel;
+    if (pass_ == PassKind::backward && layout_.tp > 1 && execution_.tensor_overlap == TensorOverlap::launch_order)
+        return column_backward_in_launch_order(name, n, k);
+    if (pass_ == PassKind::forward && gathers) collective("gather", CollectiveKind::all_gather, k);
+    if (pass_ != PassKind::forward && pass_ != PassKind::input_gradient && gathers)
+        collective("gather for weights", CollectiveKind::all_gather, k);
+    product(name, n, k, execution_.products, gemm_pass(pass_));
+    if (has_input_gradient(pass_)) reduce("scatter", k);
+}
+
+// compute   input gradient   weight gradient
+// tensor    gather           scatter
+void OperatorBuilder::column_backward_in_launch_order(std::string_view name, std::int64_t n, std::int64_t k) {
+    const auto before = operators.empty() ? std::vector<std::uint32_t>{} : std::vector<std::uint32_t>{last()};
+    const auto waits = joined_.empty() ? before : joined_;
+    product(name, n, k, execution_.products, Pass::backward_input);
+    operators.back().after = waits;
+    const std::uint32_t input_gradient = last();
+    std::vector<std::uint32_t> for_weights{input_gradient};
+    if (execution_.sequence_parallel) {
+        joined_ = waits;
+        collective("gather for weights", CollectiveKind::all_gather, k);
+        for_weights.push_back(last());
+    }
+    joined_ = {input_gradient};
+    reduce("scatter", k);
+    const std::uint32_t scatter = last();
+    joined_ = for_weights;
+    product(name, n, k, execution_.products, Pass::backward_weight);
+    joined_ = {scatter, last()};
+}
+
+void OperatorBuilder::row_parallel(std::string_view name, std::int64_t n, std::int64_t k) {
+    if (has_input_gradient(pass_) && execution_.sequence_parallel) collective("gather", CollectiveKind::all_gather, n);
+    product(name, n, k, execution_.products, gemm_pass(pass_));
+    if (pass_ == PassKind::forward) reduce("scatter", n);
+}
+
+}  // namespace pipeweaver::emulator

@@ -1,0 +1,192 @@
+// Recipes as files, and what they may say.
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/text.hpp"
+#include "pipeweaver/emulator/recipe.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <array>
+#include <utility>
+
+namespace pipeweaver::emulator {
+
+using costdb::Dtype;
+
+namespace {
+
+constexpr std::array<std::pair<std::string_view, TensorOverlap>, 3> overlaps{
+    {{"none", TensorOverlap::none},
+     {"launch-order", TensorOverlap::launch_order},
+     {"inside-gemms", TensorOverlap::inside_gemms}}};
+
+constexpr std::int64_t most_bytes_each = 256;       // of a parameter's state or update
+constexpr std::int64_t longest_ns = 1'000'000'000;  // of the host, for anything
+constexpr std::int64_t slowest_link = 1'000'000;    // bytes per second
+constexpr std::int64_t largest_bucket = std::int64_t{1} << 50;
+
+void read_integer(const Json& object, std::string_view key, std::int64_t low, std::int64_t high, auto& value) {
+    if (const auto member = object.find(key))
+        value = static_cast<std::remove_reference_t<decltype(value)>>(member->integer(low, high));
+}
+
+void read_duration(const Json& object, std::string_view key, Duration& value) {
+    if (const auto member = object.find(key)) value = Duration{member->integer(0, longest_ns)};
+}
+
+void read_flag(const Json& object, std::string_view key, bool& value) {
+    if (const auto member = object.find(key)) value = member->boolean();
+}
+
+void read_text(const Json& object, std::string_view key, std::string& value) {
+    if (const auto member = object.find(key)) value = member->text();
+}
+
+Dtype dtype_of(const Json& json) { return json.one_of({"bf16", "fp8"}) == "fp8" ? Dtype::fp8 : Dtype::bf16; }
+std::string_view name_of_products(Dtype dtype) { return dtype == Dtype::fp8 ? "fp8" : "bf16"; }
+
+void read_tensor_parallel(const Json& json, Execution& execution) {
+    json.only_keys({"overlap", "sequence_parallel"});
+    read_flag(json, "sequence_parallel", execution.sequence_parallel);
+    const auto overlap = json.find("overlap");
+    if (!overlap) return;
+    const auto text = overlap->one_of({"none", "launch-order", "inside-gemms"});
+    for (const auto& [name, value] : overlaps)
+        if (name == text) execution.tensor_overlap = value;
+    if (execution.tensor_overlap == TensorOverlap::inside_gemms && !execution.sequence_parallel)
+        overlap->fail("is 'inside-gemms', which goes with sequence_parallel true alone");
+}
+
+void read_data_parallel(const Json& json, Recipe& recipe) {
+    json.only_keys({"zero", "bucket_bytes", "gathers_ahead", "overlap_slowdown"});
+    read_integer(json, "zero", 0, 3, recipe.zero);
+    read_integer(json, "bucket_bytes", 0, largest_bucket, recipe.bucket.count);
+    read_flag(json, "gathers_ahead", recipe.gathers_ahead);
+    if (const auto slowdown = json.find("overlap_slowdown")) recipe.overlap_slowdown = slowdown->number(1, 10);
+    if (recipe.zero >= 2 && recipe.bucket.count > 0)
+        json.at("bucket_bytes")
+            .fail(fmt::format("goes with zero 0 and 1; with {} gradients are reduced in every backward", recipe.zero));
+}
+
+void read_precision(const Json& json, Recipe& recipe) {
+    for (const auto& [module, value] : json.members())
+        if (module == "default")
+            recipe.execution.products = dtype_of(value);
+        else
+            recipe.precision[module] = dtype_of(value);
+}
+
+void read_state(const Json& json, StateBytes& state) {
+    json.only_keys({"weight", "gradient", "optimizer"});
+    read_integer(json, "weight", 1, most_bytes_each, state.weight);
+    read_integer(json, "gradient", 1, most_bytes_each, state.gradient);
+    read_integer(json, "optimizer", 0, most_bytes_each, state.optimizer);
+}
+
+void read_update(const Json& json, UpdateTraffic& update) {
+    json.only_keys({"updated", "held"});
+    read_integer(json, "updated", 1, most_bytes_each, update.updated);
+    read_integer(json, "held", 0, most_bytes_each, update.held);
+}
+
+void read_host(const Json& json, Recipe& recipe) {
+    json.only_keys({"launch_ns", "action_ns", "layer_ns", "link_bytes_per_s"});
+    read_duration(json, "launch_ns", recipe.launch);
+    read_duration(json, "action_ns", recipe.action);
+    read_duration(json, "layer_ns", recipe.layer);
+    read_integer(json, "link_bytes_per_s", slowest_link, Json::largest, recipe.host_link.bytes_per_second);
+}
+
+bool has_module(const workloads::Model& model, const std::string& name) {
+    for (const auto& module : model.modules)
+        if (module.name == name) return true;
+    return false;
+}
+
+}  // namespace
+
+Execution Recipe::execution_of(const workloads::Module& module) const {
+    Execution own = execution;
+    if (const auto found = precision.find(module.name); found != precision.end()) own.products = found->second;
+    return own;
+}
+
+Recipe judging(const Recipe& recipe) {
+    Recipe plain = recipe;
+    plain.zero = std::min(recipe.zero, 1);
+    plain.bucket = {};
+    plain.launch = {};
+    plain.overlap_slowdown = 1;
+    return plain;
+}
+
+Recipe parse_recipe(const JsonDocument& document) {
+    document.require_format("pipeweaver-recipe", 1);
+    const Json root = document.root();
+    root.only_keys({"format", "name", "about", "source", "extends", "attention", "tensor_parallel", "data_parallel",
+                    "precision", "state_bytes", "update_traffic", "host"});
+    Recipe recipe;
+    if (const auto extended = root.find("extends")) {
+        try {
+            recipe = find_recipe(extended->text());
+        } catch (const Error& error) {
+            extended->fail(error.what());
+        }
+    }
+    recipe.name = root.at("name").text();
+    read_text(root, "about", recipe.about);
+    read_text(root, "source", recipe.source);
+    if (const auto attention = root.find("attention"))
+        recipe.execution.fused_attention = attention->one_of({"fused", "unfused"}) == "fused";
+    if (const auto tensor = root.find("tensor_parallel")) read_tensor_parallel(*tensor, recipe.execution);
+    if (const auto data = root.find("data_parallel")) read_data_parallel(*data, recipe);
+    if (const auto precision = root.find("precision")) read_precision(*precision, recipe);
+    if (const auto state = root.find("state_bytes")) read_state(*state, recipe.state);
+    if (const auto update = root.find("update_traffic")) read_update(*update, recipe.update);
+    if (const auto host = root.find("host")) read_host(*host, recipe);
+    return recipe;
+}
+
+void check(const Recipe& recipe, const workloads::Model& model, const workloads::Device& device) {
+    std::vector<std::string> modules;
+    for (const auto& module : model.modules) modules.push_back(module.name);
+    for (const auto& [name, dtype] : recipe.precision)
+        if (!has_module(model, name))
+            fail(ErrorKind::input, "recipe {}: precision.{}: {}", recipe.name, name, unknown("module", name, modules));
+    for (const auto& module : model.modules)
+        if (recipe.execution_of(module).products == Dtype::fp8 && device.fp8_flops == 0)
+            fail(ErrorKind::input,
+                 "recipe {}: precision: module '{}' in fp8, which {} has no products of; allowed is bf16", recipe.name,
+                 module.name, device.name);
+}
+
+std::string to_json(const Recipe& recipe) {
+    using Writer = nlohmann::ordered_json;
+    Writer json{{"format", "pipeweaver-recipe/1"}, {"name", recipe.name}};
+    if (!recipe.about.empty()) json["about"] = recipe.about;
+    if (!recipe.source.empty()) json["source"] = recipe.source;
+    json["attention"] = recipe.execution.fused_attention ? "fused" : "unfused";
+    json["tensor_parallel"] = {{"overlap", name_of(recipe.execution.tensor_overlap)},
+                               {"sequence_parallel", recipe.execution.sequence_parallel}};
+    json["data_parallel"] = {{"zero", recipe.zero},
+                             {"bucket_bytes", recipe.bucket.count},
+                             {"gathers_ahead", recipe.gathers_ahead},
+                             {"overlap_slowdown", recipe.overlap_slowdown}};
+    json["precision"] = {{"default", name_of_products(recipe.execution.products)}};
+    for (const auto& [module, dtype] : recipe.precision) json["precision"][module] = name_of_products(dtype);
+    json["state_bytes"] = {
+        {"weight", recipe.state.weight}, {"gradient", recipe.state.gradient}, {"optimizer", recipe.state.optimizer}};
+    json["update_traffic"] = {{"updated", recipe.update.updated}, {"held", recipe.update.held}};
+    json["host"] = {{"launch_ns", recipe.launch.count()},
+                    {"action_ns", recipe.action.count()},
+                    {"layer_ns", recipe.layer.count()},
+                    {"link_bytes_per_s", recipe.host_link.bytes_per_second}};
+    return json.dump(2) + "\n";
+}
+
+std::string_view name_of(TensorOverlap overlap) {
+    for (const auto& [name, value] : overlaps)
+        if (value == overlap) return name;
+    return "";
+}
+
+}  // namespace pipeweaver::emulator

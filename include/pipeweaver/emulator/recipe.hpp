@@ -1,0 +1,125 @@
+// How a framework trains, as data: what runs in which precision, what hides what, what replicas share out, what the host
+// costs.
+//
+// Source       Megatron-LM (core/tensor_parallel/layers.py, core/distributed) and Transformer Engine for what is hidden;
+//              each recipe says where its numbers are from.
+// Format       "pipeweaver-recipe/1": docs/formats.md.
+#pragma once
+
+#include "pipeweaver/base/json.hpp"
+#include "pipeweaver/base/units.hpp"
+#include "pipeweaver/costdb/operators.hpp"
+#include "pipeweaver/workloads/cluster.hpp"
+#include "pipeweaver/workloads/model.hpp"
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pipeweaver::emulator {
+
+/// What hides the traffic of tensor parallelism.
+enum class TensorOverlap : std::uint8_t {
+    none,          ///< nothing
+    launch_order,  ///< the order of launches, in backwards of column-parallel products: the input is gathered beside
+                   ///< the input gradient's product, that gradient scattered beside the weight gradient's. Where a
+                   ///< backward is split, I has only the scatter and W only the gather, and nothing beside them.
+    inside_gemms   ///< products run in pieces beside the traffic (Transformer Engine's user buffers): for sequences of
+                   ///< constant length alone; a fitted fraction stays exposed
+};
+
+/// How the layers of a module are run.
+struct Execution {
+    costdb::Dtype products = costdb::Dtype::bf16;  ///< fp8: of blocks; embeddings and output heads stay bf16
+    bool fused_attention = true;                   ///< false: scores and their softmax go through memory
+    bool sequence_parallel = true;                 ///< false: tensor-parallel GPUs all hold every position
+    TensorOverlap tensor_overlap = TensorOverlap::launch_order;
+
+    friend bool operator==(const Execution&, const Execution&) = default;
+};
+
+/// Bytes of a parameter in a GPU's memory. What of it the copies of a weight share out: Recipe::zero.
+struct StateBytes {
+    std::int64_t weight = 2, gradient = 4, optimizer = 12;
+
+    friend bool operator==(const StateBytes&, const StateBytes&) = default;
+};
+
+/// Bytes of a parameter that the update reads and writes: of those that a GPU updates, and of all that it holds.
+struct UpdateTraffic {
+    std::int64_t updated = 34, held = 8;
+
+    friend bool operator==(const UpdateTraffic&, const UpdateTraffic&) = default;
+};
+
+/// The defaults are the recipe "megatron-core".
+struct Recipe {
+    std::string name = "megatron-core";
+    std::string about;  ///< one line
+    std::string source;
+
+    Execution execution{};
+    /// By module, in place of Execution::products.
+    std::map<std::string, costdb::Dtype> precision{};
+
+    /// What the copies of a weight share out among them (ZeRO, arXiv 1910.02054): 0 nothing, 1 the optimizer's state,
+    /// 2 gradients too, 3 weights too. From 2 on gradients are reduced in every backward; with 3 a layer's weights are
+    /// gathered before each of its passes, while the layer in front of it runs.
+    int zero = 1;
+
+    /// Gradients are reduced in buckets of at least this size as soon as the last backward of their layers is through,
+    /// beside the backwards that are left. 0: in one piece after the rank's last backward. Pre: 0 if zero >= 2.
+    Bytes bucket{};
+
+    /// Updated weights are gathered beside the first forwards of the next step, which wait for nothing.
+    bool gathers_ahead = false;
+
+    /// Time of compute kernels that run beside traffic of replicas, over their time alone.
+    double overlap_slowdown = 1;
+
+    StateBytes state{};
+    UpdateTraffic update{};
+
+    /// Of the host for each kernel that it launches. 0: launches are never waited for.
+    Duration launch{};
+
+    /// Of the host for each task of the schedule, in which its rank does nothing else.
+    Duration action{};
+
+    /// Of the host for a layer's forward; 1.3 times that for its backward. 0: layers wait for it never.
+    Duration layer{};
+
+    /// Between a GPU and its host's memory, for offloaded activations: PCIe 5.0 x16 at 80 %, assumed.
+    Bandwidth host_link{50'000'000'000};
+
+    /// How a module's layers are run.
+    Execution execution_of(const workloads::Module& module) const;
+
+    /// Whether passes are their layers one after the other: nothing of one reaches into another.
+    bool is_serial() const { return zero < 2 && launch == Duration{0}; }
+
+    friend bool operator==(const Recipe&, const Recipe&) = default;
+};
+
+/// The same without what reaches from pass to pass: what partitions and shares of replicas are judged by.
+[[nodiscard]] Recipe judging(const Recipe& recipe);
+
+/// The shipped ones.
+[[nodiscard]] const std::vector<Recipe>& recipes();
+
+/// A shipped recipe or a file (JSON or YAML). Throws Error{input} naming the nearest, for what is not as the format
+/// says or contradicts itself; Error{io}.
+[[nodiscard]] Recipe find_recipe(const std::string& name_or_path);
+[[nodiscard]] Recipe parse_recipe(const JsonDocument& document);
+
+/// Throws Error{input} for modules that the model lacks, and for a precision that the device has not.
+void check(const Recipe& recipe, const workloads::Model& model, const workloads::Device& device);
+
+/// The recipe as a file to edit.
+[[nodiscard]] std::string to_json(const Recipe& recipe);
+
+[[nodiscard]] std::string_view name_of(TensorOverlap overlap);
+
+}  // namespace pipeweaver::emulator
