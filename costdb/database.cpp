@@ -45,15 +45,24 @@ std::string links_of(const std::string& device) {
     return workloads::family_of(device) == Family::hopper && device != "h100_sxm" ? "h100_sxm" : "";
 }
 
+template <class Point>
+void lend(std::vector<Point> theirs, std::int64_t shift, std::vector<Point>& own, const std::string& lender,
+          std::string& from) {
+    if (!own.empty() || theirs.empty()) return;
+    for (Point& point : theirs) point.origin += shift;
+    own = std::move(theirs);
+    from = lender;
+}
+
 Measurements with_links(const std::string& name, std::string_view bytes, const std::string& device, bool check) {
     auto measured = read_store(name, bytes, device, check);
-    if (const auto donor = links_of(device); measured.point_to_point.empty() && !donor.empty()) {
-        auto theirs = read_store(name, bytes, donor, false);
-        for (auto& point : theirs.point_to_point) point.origin += static_cast<std::int64_t>(measured.origins.size());
-        measured.point_to_point = std::move(theirs.point_to_point);
-        measured.origins.insert(measured.origins.end(), theirs.origins.begin(), theirs.origins.end());
-        if (!measured.point_to_point.empty()) measured.links_of = donor;
-    }
+    const auto lender = links_of(device);
+    if (lender.empty() || (!measured.point_to_point.empty() && !measured.collective.empty())) return measured;
+    auto theirs = read_store(name, bytes, lender, false);
+    const auto shift = static_cast<std::int64_t>(measured.origins.size());
+    lend(std::move(theirs.point_to_point), shift, measured.point_to_point, lender, measured.links_of);
+    lend(std::move(theirs.collective), shift, measured.collective, lender, measured.collectives_of);
+    measured.origins.insert(measured.origins.end(), theirs.origins.begin(), theirs.origins.end());
     return measured;
 }
 
@@ -110,12 +119,15 @@ void add_lacking(std::vector<Point>& own, const std::vector<Point>& table, std::
 
 void add_lacking(Measurements& own, const Measurements& table) {
     const auto shift = static_cast<std::int64_t>(own.origins.size());
-    // Transfers that another device lent are no addition to measured ones.
+    // What another device lent is no addition to what was measured.
     const bool lent = !table.links_of.empty() && !own.point_to_point.empty();
+    const bool lent_collectives = !table.collectives_of.empty() && !own.collective.empty();
     if (own.point_to_point.empty()) own.links_of = table.links_of;
+    if (own.collective.empty()) own.collectives_of = table.collectives_of;
     for_each_table([&]<class Rows>(Rows) {
-        if (!lent || !std::is_same_v<Rows, PointToPointRows>)
-            add_lacking(own.*Rows::points, table.*Rows::points, shift);
+        if (lent && std::is_same_v<Rows, PointToPointRows>) return;
+        if (lent_collectives && std::is_same_v<Rows, CollectiveRows>) return;
+        add_lacking(own.*Rows::points, table.*Rows::points, shift);
     });
     own.origins.insert(own.origins.end(), table.origins.begin(), table.origins.end());
 }

@@ -93,6 +93,7 @@ CostDatabase only(const Measurements& from, std::vector<Point> Measurements::*po
     rest.device = from.device;
     rest.origins = from.origins;
     rest.links_of = from.links_of;
+    rest.collectives_of = from.collectives_of;
     rest.*points = from.*points;
     return CostDatabase::from(std::move(rest));
 }
@@ -135,6 +136,7 @@ std::vector<LeftOut> evaluate(const CostDatabase& database, const std::string& o
         case 1:
             return run(database, op, &Measurements::attention, options, execute);
         case 2:
+            if (!database.measurements().collectives_of.empty()) return {};  // another device's
             return run(database, op, &Measurements::collective, options, execute);
         case 3:
             if (!database.measurements().links_of.empty()) return {};  // another device's

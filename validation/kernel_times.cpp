@@ -71,7 +71,7 @@ double operators_ns(const CostDatabase& costs, std::span<const Operator> operato
             sum +=
                 collectives * collective_ns(costs, query->kind, query->gpus, static_cast<double>(query->message.count));
         else
-            sum += compute * static_cast<double>(price(std::span(&op, 1), costs, {}).total().count());
+            sum += compute * ns(ask(costs, op));
     return sum;
 }
 

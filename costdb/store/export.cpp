@@ -108,9 +108,10 @@ Exported export_table(const Measurements& points, const std::string& table) {
     Writer writer(points, exported_columns[which]);
     if (which == 0) writer.add(points.gemm, every_point);
     if (which == 1) writer.add(points.attention, every_point);
-    if (which == 2) writer.add(points.collective, of_a_node);
+    const bool own_collectives = points.collectives_of.empty();
+    if (which == 2 && own_collectives) writer.add(points.collective, of_a_node);
     if (which == 3) {
-        writer.add(points.collective, of_nodes);
+        if (own_collectives) writer.add(points.collective, of_nodes);
         if (points.links_of.empty()) writer.add(points.point_to_point, every_point);
     }
     if (which == 4) writer.add(points.moe, every_point);

@@ -28,8 +28,11 @@ std::vector<SourcedMeasurements> by_origin(const Measurements& points) {
             (sources[static_cast<std::size_t>(point.origin)].points.*Rows::points).push_back(point);
     });
     std::erase_if(sources, [](const auto& source) { return is_empty(source.points); });
-    for (auto& source : sources)  // borrowed links stay the other device's
+    for (auto& source : sources) {  // borrowed links stay the other device's
         if (!points.links_of.empty() && !source.points.point_to_point.empty()) source.points.device = points.links_of;
+        if (!points.collectives_of.empty() && !source.points.collective.empty())
+            source.points.device = points.collectives_of;
+    }
     if (sources.empty() && points.in_situ) {
         sources.push_back({"", points.in_situ->note, "", "", {}});
         sources.back().points.device = points.device;

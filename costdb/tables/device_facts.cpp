@@ -14,12 +14,12 @@ Family counted_as(const std::string& device) {
     return family == Family::other ? Family::hopper : family;
 }
 
-// Speed of a device's links inside a node: that of the shipped cluster made of it.
-double link_of(std::string_view device) {
+// The shipped cluster made of a device.
+const workloads::Cluster* cluster_of(std::string_view device) {
     const auto clusters = workloads::clusters();
     const auto found =
         std::find_if(clusters.begin(), clusters.end(), [&](const auto& c) { return c.device == device; });
-    return found == clusters.end() ? 0 : static_cast<double>(found->node_link.bytes_per_second) * 1e-6;
+    return found == clusters.end() ? nullptr : &*found;
 }
 
 }  // namespace
@@ -42,13 +42,17 @@ double DeviceFacts::peak(Dtype dtype) const {
 
 DeviceFacts facts_of(std::string_view name) {
     const workloads::Device& device = workloads::device(name);
+    const workloads::Cluster* cluster = cluster_of(device.name);
     return {device.name,
             counted_as(device.name),
             device.bf16_flops * 1e-6,
             device.fp8_flops * 1e-6,
             static_cast<double>(device.memory_bandwidth.bytes_per_second) * 1e-6,
             device.multiprocessors,
-            link_of(device.name)};
+            cluster == nullptr ? 0 : static_cast<double>(cluster->node_link.bytes_per_second) * 1e-6,
+            cluster == nullptr ? 0
+                               : static_cast<double>(cluster->network.bytes_per_second) * 1e-6 /
+                                     static_cast<double>(cluster->gpus_per_node)};
 }
 
 }  // namespace pipeweaver::costdb

@@ -19,7 +19,8 @@ struct DeviceFacts {
     double fp8_flops_per_us = 0;  ///< 0: not supported
     double bytes_per_us = 0;
     std::int64_t multiprocessors = 0;
-    double link_bytes_per_us = 0;  ///< one GPU to the others of its node, one direction
+    double link_bytes_per_us = 0;     ///< one GPU to the others of its node, one direction
+    double network_bytes_per_us = 0;  ///< a GPU's part of its node's, one direction
 
     /// Dense peak. Throws Error{input} for a dtype the device lacks. fp32 counts as TF32, half of bf16; int8 as twice.
     double peak(Dtype dtype) const;

@@ -15,6 +15,10 @@ namespace {
 constexpr double doubt_per_e = 0.01;
 constexpr double doubt_per_e_unsettled = 0.25;
 
+// Of a link's nominal speed what messages reach at most: 160 of H800's 200 GB/s (DeepSeek-V3, arXiv 2412.19437, section
+// 3.2.2), 360 of H100's 450 in large sweeps.
+constexpr double share_of_link = 0.8;
+
 }  // namespace
 
 Curve::Curve(std::vector<LinkPoint> points) : points_(std::move(points)) {
@@ -96,6 +100,13 @@ Curve Curve::without_outliers() const {
 }
 
 LinkTable::LinkTable(const Measurements& measured) : borrowed_(!measured.links_of.empty()) {
+    const auto measured_on = [&](const std::string& lender) {
+        return facts_of(lender.empty() ? measured.device : lender);
+    };
+    of_collectives_ = measured_on(measured.collectives_of).link_bytes_per_us;
+    const DeviceFacts of_transfers = measured_on(measured.links_of);
+    of_transfers_ = of_transfers.link_bytes_per_us;
+    of_network_ = of_transfers.network_bytes_per_us;
     std::map<Key, std::vector<LinkPoint>> parts;
     for (const auto& p : measured.collective)
         parts[{p.source, p.kind, p.dtype, p.gpus, p.gpus_per_node}].push_back(
@@ -145,14 +156,13 @@ Dtype dtype_as_wide(Dtype dtype) { return size_of(dtype) == 1 ? Dtype::int8 : Dt
 
 double steps_of(CollectiveKind kind) { return kind == CollectiveKind::all_reduce ? 2 : 1; }
 
-// Ring over `gpus` at a share of the link's speed. Constants: those with the least 90th percentile of errors over the
+// Ring over `gpus` at a share of the speed of a link, in bytes a microsecond. Constants: those with the least 90th percentile of errors over the
 // 16-bit sweeps of A100, H100 and H200.
-double ring_ns(const DeviceFacts& device, CollectiveKind kind, double gpus, double bytes) {
+double ring_ns(double link, CollectiveKind kind, double gpus, double bytes) {
     const double efficiency = kind == CollectiveKind::all_reduce ? 0.75 : 0.6;
     const double steps_us = steps_of(kind) * (gpus - 1);
     constexpr double fixed_us = 6;
-    return 1e3 *
-           (fixed_us + steps_us + steps_of(kind) * bytes * (gpus - 1) / gpus / (device.link_bytes_per_us * efficiency));
+    return 1e3 * (fixed_us + steps_us + steps_of(kind) * bytes * (gpus - 1) / gpus / (link * efficiency));
 }
 
 }  // namespace
@@ -174,7 +184,7 @@ Answer LinkTable::from_sweep(const DeviceFacts& device, const Collective& query)
     }
     if (curve == large && bytes < large->smallest()) {  // far below: as the ring's time falls
         const auto ring = [&](std::int64_t size) {
-            return ring_ns(device, query.kind, static_cast<double>(query.gpus), static_cast<double>(size));
+            return ring_ns(of_collectives_, query.kind, static_cast<double>(query.gpus), static_cast<double>(size));
         };
         const double ns = reading.ns * ring(bytes) / ring(large->smallest());
         return {ns, Basis::modelled, error_percent(Subject::collective, device.family, Region::modelled, false)};
@@ -182,7 +192,7 @@ Answer LinkTable::from_sweep(const DeviceFacts& device, const Collective& query)
     return answer_of(reading, Subject::collective, device);
 }
 
-Answer LinkTable::inside_node(const DeviceFacts& device, const Collective& query) const {
+Answer LinkTable::over_measured_link(const DeviceFacts& device, const Collective& query) const {
     if (query.gpus_per_node < 8)
         if (const auto* curve = find({LinkSource::nodes, query.kind, Dtype::fp16, query.gpus, query.gpus_per_node}))
             return answer_of(curve->at(query.message.count), Subject::collective_nodes, device);
@@ -202,8 +212,8 @@ Answer LinkTable::inside_node(const DeviceFacts& device, const Collective& query
     }
     // More GPUs than the tables: the ring of the larger number, scaled by what the ring says of the measured one.
     const auto bytes = static_cast<double>(query.message.count);
-    double ns = ring_ns(device, query.kind, static_cast<double>(query.gpus), bytes);
-    if (low.ns > 0) ns *= low.ns / ring_ns(device, query.kind, static_cast<double>(fewer.gpus), bytes);
+    double ns = ring_ns(of_collectives_, query.kind, static_cast<double>(query.gpus), bytes);
+    if (low.ns > 0) ns *= low.ns / ring_ns(of_collectives_, query.kind, static_cast<double>(fewer.gpus), bytes);
     return {ns, Basis::modelled, error_percent(Subject::collective, device.family, Region::modelled, false)};
 }
 
@@ -250,6 +260,37 @@ Answer LinkTable::across_nodes(const DeviceFacts& device, const Collective& quer
     return {ns, Basis::modelled, error_percent(Subject::collective_nodes, device.family, Region::modelled, false)};
 }
 
+namespace {
+
+// Bytes a microsecond.
+double speed_or(Bandwidth given, double otherwise) {
+    return given.bytes_per_second > 0 ? static_cast<double>(given.bytes_per_second) * 1e-6 : otherwise;
+}
+
+// What the bytes that leave each GPU take longer over the query's link than over the one that was measured. The rest of
+// a measured time, start-up and copies, stays.
+void move_over(Answer& answer, double wire_bytes, double measured_link, double link) {
+    if (link <= 0 || measured_link <= 0 || link == measured_link) return;
+    constexpr double least = 0.1;  // of the measured time
+    const double more_us = wire_bytes / share_of_link * (1 / link - 1 / measured_link);
+    answer.ns = std::max(answer.ns + 1e3 * more_us, least * answer.ns);
+    answer.basis = at_best(Basis::extrapolated, answer.basis);
+}
+
+double wire_bytes_of(const Collective& query) {
+    const auto gpus = static_cast<double>(query.gpus);
+    return steps_of(query.kind) * (gpus - 1) / gpus * static_cast<double>(query.message.count);
+}
+
+}  // namespace
+
+Answer LinkTable::inside_node(const DeviceFacts& device, const Collective& query) const {
+    Answer answer = over_measured_link(device, query);
+    const double own = speed_or(query.node_link, device.link_bytes_per_us);
+    if (query.gpus > 1) move_over(answer, wire_bytes_of(query), of_collectives_, own);
+    return answer;
+}
+
 Answer LinkTable::cost(const DeviceFacts& device, const Collective& query) const {
     return query.gpus <= query.gpus_per_node ? inside_node(device, query) : across_nodes(device, query);
 }
@@ -268,7 +309,7 @@ Answer LinkTable::transfer(const DeviceFacts& device, const PointToPoint& query)
                                                           : startup_inside_ns;
         const double speed = other_network              ? static_cast<double>(query.network.bytes_per_second) * 1e-9
                              : query.gpus_per_node == 1 ? network_bytes_per_ns
-                                                        : device.link_bytes_per_us * 0.67e-3;
+                                                        : speed_or(query.node_link, device.link_bytes_per_us) * 0.67e-3;
         return {startup + bytes / speed, Basis::modelled,
                 error_percent(Subject::point_to_point, device.family, Region::modelled, false)};
     }
@@ -278,6 +319,14 @@ Answer LinkTable::transfer(const DeviceFacts& device, const PointToPoint& query)
             error_percent(Subject::point_to_point, device.family, Region::like, false)};
 }
 
-Answer LinkTable::cost(const DeviceFacts& device, const PointToPoint& query) const { return transfer(device, query); }
+Answer LinkTable::cost(const DeviceFacts& device, const PointToPoint& query) const {
+    const bool across = query.gpus_per_node == 1;
+    if ((across ? across_ : inside_).empty()) return transfer(device, query);
+    Answer answer = transfer(device, {query.gpus_per_node, query.message, {}, {}});
+    const double link = across ? speed_or(query.network, device.network_bytes_per_us)
+                               : speed_or(query.node_link, device.link_bytes_per_us);
+    move_over(answer, static_cast<double>(query.message.count), across ? of_network_ : of_transfers_, link);
+    return answer;
+}
 
 }  // namespace pipeweaver::costdb

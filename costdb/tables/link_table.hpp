@@ -73,6 +73,7 @@ private:
     };
     const Curve* find(const Key& key) const;
     Answer inside_node(const DeviceFacts& device, const Collective& query) const;
+    Answer over_measured_link(const DeviceFacts& device, const Collective& query) const;
     Answer from_sweep(const DeviceFacts& device, const Collective& query) const;
     Answer across_nodes(const DeviceFacts& device, const Collective& query) const;
     Answer transfer(const DeviceFacts& device, const PointToPoint& query) const;
@@ -80,6 +81,9 @@ private:
     std::vector<std::pair<Key, Curve>> curves_;  // sorted by key
     Curve inside_, across_;                      // point to point
     bool borrowed_ = false;                      // the two are another device's
+    // Speeds that they were measured at, bytes a microsecond and GPU: links inside a node of the collectives and of the
+    // transfers, the network of these.
+    double of_collectives_ = 0, of_transfers_ = 0, of_network_ = 0;
 };
 
 }  // namespace pipeweaver::costdb

@@ -121,13 +121,17 @@ void OperatorBuilder::exchange(std::string_view name, std::int64_t bytes) {
                                  .gpus = layout_.cp,
                                  .gpus_per_node = inside ? node : in_node,
                                  .message = Bytes{bytes},
-                                 .network = {layout_.network.bytes_per_second * (inside ? node : in_node) / node}});
+                                 .network = {layout_.network.bytes_per_second * (inside ? node : in_node) / node},
+                                 .node_link = layout_.node_link});
     operators.back().stream = Stream::context;
 }
 
 void OperatorBuilder::send(std::string_view name, std::int64_t bytes, std::vector<std::uint32_t> after) {
     const bool inside = layout_.gpus_of_rank() <= layout_.gpus_per_node;
-    add(name, costdb::PointToPoint{.gpus_per_node = inside ? 2 : 1, .message = Bytes{bytes}});
+    add(name, costdb::PointToPoint{.gpus_per_node = inside ? 2 : 1,
+                                   .message = Bytes{bytes},
+                                   .network = layout_.network_of_gpu(),
+                                   .node_link = layout_.node_link});
     operators.back().stream = Stream::context;
     operators.back().after = std::move(after);
 }

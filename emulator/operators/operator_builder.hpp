@@ -130,7 +130,8 @@ public:
                                      .gpus = layout_.ep,
                                      .gpus_per_node = layout_.gpus_per_node,
                                      .message = message,
-                                     .network = layout_.network});
+                                     .network = layout_.network,
+                                     .node_link = layout_.node_link});
         operators.back().stream = Stream::context;
     }
 
@@ -151,7 +152,10 @@ public:
         add(name, costdb::Collective{.kind = kind,
                                      .dtype = costdb::Dtype::bf16,
                                      .gpus = layout_.tp,
-                                     .message = Bytes{m_ * columns * bytes_each}});
+                                     .gpus_per_node = layout_.gpus_per_node,
+                                     .message = Bytes{m_ * columns * bytes_each},
+                                     .network = layout_.network,
+                                     .node_link = layout_.node_link});
         operators.back().stream = Stream::tensor;
     }
 
@@ -186,6 +190,7 @@ private:
     void product(std::string_view name, std::int64_t n, std::int64_t k, costdb::Dtype dtype, costdb::Pass pass) {
         add(name, costdb::Gemm{.dtype = dtype, .m = m_, .n = n, .k = k, .pass = pass});
     }
+    void gather_for_weights(std::int64_t k);
     void column_backward_in_launch_order(std::string_view name, std::int64_t n, std::int64_t k);
     std::uint32_t last() const { return static_cast<std::uint32_t>(operators.size() - 1); }
 

@@ -16,10 +16,17 @@ void OperatorBuilder::column_parallel(std::string_view name, std::int64_t n, std
     if (pass_ == PassKind::backward && layout_.tp > 1 && execution_.tensor_overlap == TensorOverlap::launch_order)
         return column_backward_in_launch_order(name, n, k);
     if (pass_ == PassKind::forward && gathers) collective("gather", CollectiveKind::all_gather, k);
-    if (pass_ != PassKind::forward && pass_ != PassKind::input_gradient && gathers)
-        collective("gather for weights", CollectiveKind::all_gather, k);
+    if (pass_ != PassKind::forward && pass_ != PassKind::input_gradient && gathers) gather_for_weights(k);
     product(name, n, k, execution_.products, gemm_pass(pass_));
     if (has_input_gradient(pass_)) reduce("scatter", k);
+}
+
+// A pass of weight gradients alone waits for nothing but them: each is under way beside the product before.
+void OperatorBuilder::gather_for_weights(std::int64_t k) {
+    const bool ahead = pass_ == PassKind::weight_gradient && execution_.tensor_overlap == TensorOverlap::launch_order;
+    if (layout_.tp > 1 && ahead && operators.size() > 1) joined_ = {last() - 1};
+    collective("gather for weights", CollectiveKind::all_gather, k);
+    if (layout_.tp > 1 && ahead && operators.size() > 1) joined_ = {last() - 1, last()};
 }
 
 // compute   input gradient   weight gradient

@@ -278,8 +278,9 @@ private:
         std::optional<costdb::PointToPoint> sent;
         if (source != target) {
             const std::int64_t per_node = node_of(source) == node_of(target) ? 2 : 1;
-            lag = transfer_time(per_node, message);
-            sent = {per_node, std::max(message, Bytes{1})};
+            const Layout layout = in_.setup->layout.on(in_.setup->cluster);
+            sent = {per_node, std::max(message, Bytes{1}), layout.network_of_gpu(), layout.node_link};
+            lag = transfer_time(*sent);
             Bytes& largest = largest_message_[index(target)][buffer];
             largest = std::max(largest, message);
         }
@@ -294,11 +295,10 @@ private:
         return found == in_.setup->what_if.links.end() ? 1 : found->second;
     }
 
-    Duration transfer_time(std::int64_t per_node, Bytes message) {
-        const auto [place, added] = transfer_times_.try_emplace({per_node, message.count});
+    Duration transfer_time(const costdb::PointToPoint& sent) {
+        const auto [place, added] = transfer_times_.try_emplace({sent.gpus_per_node, sent.message.count});
         if (!added) return place->second;
-        const Duration alone =
-            in_.setup->costs->cost(costdb::PointToPoint{per_node, std::max(message, Bytes{1})}).duration;
+        const Duration alone = in_.setup->costs->cost(sent).duration;
         place->second = Duration{std::llround(static_cast<double>(alone.count()) * pipeline_factor())};
         return place->second;
     }

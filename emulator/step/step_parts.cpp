@@ -41,6 +41,16 @@ Duration sum_of(const StepInput& input, const std::vector<Operator>& operators, 
     return sum;
 }
 
+// With buckets, only the last is sure to be reduced after the last backward; whether those before it are through by then
+// is what emulating the schedule tells.
+std::vector<Operator> after_last_bucket(std::vector<Operator> tail, Bytes bucket) {
+    if (bucket == Bytes{}) return tail;
+    for (Operator& op : tail)
+        if (auto* query = std::get_if<costdb::Collective>(&op.query); query && op.name.starts_with("reduce gradients"))
+            query->message = std::min(query->message, bucket);
+    return tail;
+}
+
 std::vector<Operator> optimizer_of(const StepInput& input, const RankParameters& rank) {
     const auto copies = [&](std::int64_t of_weights) { return input.setup->recipe.zero >= 1 ? of_weights : 1; };
     std::vector<Operator> updates;
@@ -126,7 +136,8 @@ std::optional<MemoryShortage> add_ranks(const StepInput& input, const std::vecto
         if (memory.total() > capacity)
             return MemoryShortage{RankId{static_cast<std::uint32_t>(r)}, memory, {}, capacity,
                                   input.setup->cluster.device,           {}};
-        step.problem.ranks.push_back({capacity, memory.total(), sum_of(input, tail_of(input, parameters[r]), r)});
+        const auto tail = after_last_bucket(tail_of(input, parameters[r]), input.setup->recipe.bucket);
+        step.problem.ranks.push_back({capacity, memory.total(), sum_of(input, tail, r)});
         step.optimizer = std::max(step.optimizer, sum_of(input, optimizer_of(input, parameters[r]), r));
     }
     return std::nullopt;

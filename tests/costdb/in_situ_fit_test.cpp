@@ -82,7 +82,7 @@ TEST_CASE("the emulator takes the factors that a database holds") {
 
     const auto own = emulator::in_situ_factors(costs, "h200_sxm");
     CHECK(own.compute == 1.25);
-    CHECK(own.tp_exposed == 0.5);
+    CHECK(own.collectives == 0.5);
     CHECK(own.source == "fitted to 4 measured steps");
     CHECK(emulator::in_situ_factors(h200(), "h200_sxm").compute == emulator::in_situ_factors("h200_sxm").compute);
     // The rest of the database is as it was, with the links that H200 has from H100.

@@ -49,18 +49,19 @@ TEST_CASE("all of a layer but its attention works on a part of the positions") {
 TEST_CASE("an all-to-all gives each GPU whole sequences for its part of the heads, another one takes them back") {
     const auto forward = layer(exchanged);
 
-    REQUIRE(names(forward) == std::vector<std::string>{"norms and activations", "gather", "scatter", "qkv",
+    REQUIRE(names(forward) == std::vector<std::string>{"norms and activations", "gather", "qkv",
                                                        "exchange queries and keys", "attention", "exchange outputs",
-                                                       "attention output", "gather", "scatter", "up", "down"});
-    const auto& attention = std::get<PackedAttention>(forward[5].query);
+                                                       "attention output", "scatter", "gather", "up", "down",
+                                                       "scatter"});
+    const auto& attention = std::get<PackedAttention>(forward[4].query);
     CHECK(attention.lengths == std::vector<std::int64_t>{1024});
     CHECK((attention.shape.q_heads == 4 && attention.shape.kv_heads == 4 && attention.shape.causal));
-    const auto& in = std::get<costdb::Collective>(forward[4].query);
-    const auto& out = std::get<costdb::Collective>(forward[6].query);
+    const auto& in = std::get<costdb::Collective>(forward[3].query);
+    const auto& out = std::get<costdb::Collective>(forward[5].query);
     CHECK((in.kind == costdb::CollectiveKind::all_to_all && in.gpus == 2));
     CHECK(in.message == Bytes{2 * 512 * 3 * heads * dim / 2});
     CHECK(out.message == Bytes{2 * 512 * heads * dim / 2});
-    for (const std::size_t i : {4U, 6U}) CHECK((forward[i].stream == Stream::context && forward[i].after.empty()));
+    for (const std::size_t i : {3U, 5U}) CHECK((forward[i].stream == Stream::context && forward[i].after.empty()));
 }
 
 TEST_CASE("the backward exchanges gradients the other way, and weight gradients need none") {

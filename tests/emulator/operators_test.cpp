@@ -101,7 +101,7 @@ TEST_CASE("a price is the sum of its operators, split by class and basis") {
                           costdb::Collective{.kind = costdb::CollectiveKind::all_gather, .gpus = 8, .message = 16_MiB},
                           {},
                           Stream::tensor};
-    const InSituFactors factors{1.5, 0.5, ""};
+    const InSituFactors factors{1.5, 0.5, 1, ""};
     const auto alone = costs.cost(std::get<costdb::Gemm>(gemm.query));
     const auto message = costs.cost(std::get<costdb::Collective>(gather.query));
 

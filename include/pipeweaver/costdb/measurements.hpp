@@ -93,7 +93,8 @@ struct Measurements {
     std::vector<ElementwisePoint> elementwise;
     std::vector<MeasurementOrigin> origins;
     std::optional<InSitu> in_situ;
-    std::string links_of;  ///< device whose point-to-point times these are, where it is another; else empty
+    std::string links_of;        ///< device whose point-to-point times these are, where it is another; else empty
+    std::string collectives_of;  ///< the same of the collectives
 };
 
 }  // namespace pipeweaver::costdb

@@ -56,7 +56,8 @@ struct Collective {
     Dtype dtype = Dtype::bf16;
     std::int64_t gpus = 0, gpus_per_node = 8;
     Bytes message;
-    Bandwidth network{};  ///< of a node, between nodes; 0: of the machine that was measured
+    Bandwidth network{};    ///< of a node, between nodes; 0: of the machine that was measured
+    Bandwidth node_link{};  ///< of a GPU, inside a node, one direction; 0: of the device's shipped cluster
 };
 
 /// One GPU to another. gpus_per_node 1: across nodes, 2 or more: inside a node.
@@ -64,7 +65,8 @@ struct PointToPoint {
     static constexpr std::string_view op = "p2p";
     std::int64_t gpus_per_node = 1;
     Bytes message;
-    Bandwidth network{};  ///< that this transfer has between nodes; 0: of the machine that was measured
+    Bandwidth network{};    ///< that this transfer has between nodes; 0: of the machine that was measured
+    Bandwidth node_link{};  ///< as Collective's
 };
 
 /// A fused mixture-of-experts layer, forward.

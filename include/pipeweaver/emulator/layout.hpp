@@ -28,8 +28,9 @@ struct Layout {
     std::int64_t ep = 1;  ///< GPUs that share out the experts of a layer, whole ones each; divides tp * cp * dp. Where
                           ///< it is more than tp * cp, replicas meet in every layer with experts
     ContextParallel context = ContextParallel::all_to_all;
-    std::int64_t gpus_per_node = 8;  ///< of the cluster: what context and expert parallel groups send inside a node
+    std::int64_t gpus_per_node = 8;  ///< of the cluster: what groups of GPUs send inside a node
     Bandwidth network{};             ///< of a node, beyond it; 0: of the machine whose collectives were measured
+    Bandwidth node_link{};           ///< of a GPU, inside it; 0: as `network`
 
     std::int64_t gpus() const { return tp * cp * pp * dp; }
     std::int64_t gpus_of_rank() const { return tp * cp; }             ///< in one replica
@@ -41,8 +42,12 @@ struct Layout {
         Layout placed = *this;
         placed.gpus_per_node = cluster.gpus_per_node;
         placed.network = cluster.network;
+        placed.node_link = cluster.node_link;
         return placed;
     }
+
+    /// What a GPU has of its node's network if all of them send.
+    Bandwidth network_of_gpu() const { return {network.bytes_per_second / gpus_per_node}; }
 
     /// What a context parallel GPU has of so many positions, rounded up.
     std::int64_t part(std::int64_t positions) const { return (positions + cp - 1) / cp; }

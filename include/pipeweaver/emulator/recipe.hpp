@@ -57,8 +57,8 @@ struct UpdateTraffic {
 /// The defaults are the recipe "megatron-core".
 struct Recipe {
     std::string name = "megatron-core";
-    std::string about;  ///< one line
-    std::string source;
+    std::string about{};  ///< one line
+    std::string source{};
 
     Execution execution{};
     /// By module, in place of Execution::products.

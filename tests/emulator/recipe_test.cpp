@@ -1,0 +1,169 @@
+#include "pipeweaver/emulator/recipe.hpp"
+
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/emulator/layer_costs.hpp"
+#include "pipeweaver/emulator/layer_times.hpp"
+#include "pipeweaver/emulator/operators.hpp"
+#include "pipeweaver/emulator/price.hpp"
+#include "tests/support/small_workload.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+using namespace pipeweaver;
+using namespace pipeweaver::emulator;
+
+namespace {
+
+Recipe parsed(const std::string& members) {
+    return parse_recipe(JsonDocument("r.json", R"({"format":"pipeweaver-recipe/1","name":"mine")" + members + "}"));
+}
+
+std::vector<Operator> layer(PassKind pass, const Execution& execution, std::int64_t tp = 4) {
+    const auto network = testing::small_network(workloads::ModuleKind::language_model, 2, 2048);
+    return layer_operators(network, {{4096}}, {.tp = tp}, pass, 0, execution);
+}
+
+std::size_t place_of(const std::vector<Operator>& list, std::string_view name, costdb::Pass pass) {
+    const auto found = std::find_if(list.begin(), list.end(), [&](const Operator& op) {
+        const auto* gemm = std::get_if<costdb::Gemm>(&op.query);
+        return op.name == name && gemm != nullptr && gemm->pass == pass;
+    });
+    REQUIRE(found != list.end());
+    return static_cast<std::size_t>(found - list.begin());
+}
+
+// Time of a list under the embedded costs, and what its operators take one after the other.
+struct Times {
+    Duration time, sum;
+    explicit Times(const std::vector<Operator>& list) {
+        const auto cost = price(list, *testing::small_costs(), {});
+        time = cost.time;
+        sum = cost.total();
+    }
+};
+
+constexpr Execution in_launch_order{}, unhidden{.tensor_overlap = TensorOverlap::none};
+
+}  // namespace
+
+TEST_CASE("shipped recipes are found by name, and written as they are read") {
+    REQUIRE(recipes().size() == 4);
+    CHECK(find_recipe("megatron-core") == recipes().front());
+    Recipe standard = recipes().front();
+    standard.about = standard.source = "";
+    CHECK(standard == Recipe{});
+    for (const Recipe& recipe : recipes()) {
+        CHECK(!recipe.about.empty());
+        CHECK(!recipe.source.empty());
+        CHECK(parse_recipe(JsonDocument("again", to_json(recipe))) == recipe);
+    }
+    CHECK_THROWS_WITH_AS(static_cast<void>(find_recipe("megatron-cor")),
+                         "unknown recipe 'megatron-cor'; did you mean 'megatron-core'?", Error);
+}
+
+TEST_CASE("a recipe that extends another says only what differs") {
+    const auto mine = parsed(R"(,"extends":"megatron-2022","precision":{"default":"bf16","llm":"fp8"})");
+    CHECK(mine.name == "mine");
+    CHECK(mine.zero == 0);
+    CHECK(!mine.execution.fused_attention);
+    CHECK(mine.precision == std::map<std::string, costdb::Dtype>{{"llm", costdb::Dtype::fp8}});
+}
+
+TEST_CASE("a bad recipe is told in one line, with its key and what is allowed") {
+    const auto told = [](const std::string& members, const std::string& words) {
+        CHECK_THROWS_WITH_AS(static_cast<void>(parsed(members)), ("r.json: " + words).c_str(), Error);
+    };
+    told(R"(,"atention":"fused")", "unknown key 'atention'; did you mean 'attention'?");
+    told(R"(,"tensor_parallel":{"overlap":"launch order"})",
+         "tensor_parallel.overlap: is 'launch order', allowed are none, launch-order, inside-gemms (did you mean "
+         "'launch-order'?)");
+    told(R"(,"data_parallel":{"zero":2,"bucket_bytes":1000})",
+         "data_parallel.bucket_bytes: goes with zero 0 and 1; with 2 gradients are reduced in every backward");
+    told(R"(,"tensor_parallel":{"overlap":"inside-gemms","sequence_parallel":false})",
+         "tensor_parallel.overlap: is 'inside-gemms', which goes with sequence_parallel true alone");
+    told(R"(,"extends":"torch-fsdp")", "extends: unknown recipe 'torch-fsdp'; did you mean 'torch-fsdp2'?");
+}
+
+TEST_CASE("a recipe's modules must be the model's, and its precision the device's") {
+    const auto model = testing::small_model();
+    CHECK_THROWS_WITH_AS(check(parsed(R"(,"precision":{"lm":"fp8"})"), model, workloads::device("h100_sxm")),
+                         "recipe mine: precision.lm: unknown module 'lm'; did you mean 'llm'?", Error);
+    const auto eight_bit = parsed(R"(,"precision":{"llm":"fp8"})");
+    check(eight_bit, model, workloads::device("h100_sxm"));
+    CHECK_THROWS_WITH_AS(
+        check(eight_bit, model, workloads::device("a100_sxm")),
+        "recipe mine: precision: module 'llm' in fp8, which a100_sxm has no products of; allowed is bf16", Error);
+}
+
+TEST_CASE("by launch order a column-parallel backward gathers beside I's product and scatters beside W's") {
+    const auto list = layer(PassKind::backward, in_launch_order);
+    const auto input = static_cast<std::uint32_t>(place_of(list, "qkv", costdb::Pass::backward_input));
+    const auto weight = static_cast<std::uint32_t>(place_of(list, "qkv", costdb::Pass::backward_weight));
+    REQUIRE(weight == input + 3);
+    const Operator &gather = list[input + 1], &scatter = list[input + 2];
+    CHECK(gather.name == "gather for weights");
+    CHECK(scatter.name == "scatter");
+    CHECK(list[input].after == gather.after);  // both begin with what is in front of them
+    CHECK(list[weight].after == std::vector{input, input + 1});
+    CHECK(scatter.after == std::vector{input});
+    CHECK(list[weight + 1].after == std::vector{input + 2, weight});  // who comes next waits for both
+}
+
+TEST_CASE("each hidden collective costs what it is longer than the product beside it") {
+    const auto list = layer(PassKind::backward, in_launch_order);
+    const auto& costs = *testing::small_costs();
+    Duration expected{};
+    for (const Operator& op : list) expected += ask(costs, op).duration;
+    for (const auto* name : {"qkv", "up"}) {
+        const std::size_t input = place_of(list, name, costdb::Pass::backward_input);
+        const auto time = [&](std::size_t i) { return ask(costs, list[i]).duration; };
+        expected -= std::min(time(input), time(input + 1)) + std::min(time(input + 2), time(input + 3));
+    }
+    CHECK(Times(list).time == expected);
+    CHECK(Times(list).time < Times(layer(PassKind::backward, unhidden)).time);
+}
+
+TEST_CASE("forwards, and a single tensor parallel GPU, have nothing to hide") {
+    CHECK(Times(layer(PassKind::forward, in_launch_order)).time == Times(layer(PassKind::forward, unhidden)).time);
+    const Times alone(layer(PassKind::backward, in_launch_order, 1));
+    CHECK(alone.time == alone.sum);
+}
+
+TEST_CASE("of a split backward the scatters of I are exposed, and of W the first gather") {
+    const Times input(layer(PassKind::input_gradient, in_launch_order));
+    CHECK(input.time == input.sum);
+    const Times weight(layer(PassKind::weight_gradient, in_launch_order));
+    CHECK(weight.time < weight.sum);
+    const Times whole(layer(PassKind::backward, in_launch_order));
+    CHECK(input.time + weight.time > whole.time);
+}
+
+TEST_CASE("without sequence parallelism sums are whole on every GPU: one all-reduce where there were two exchanges") {
+    const Execution whole{.sequence_parallel = false, .tensor_overlap = TensorOverlap::none};
+    for (const PassKind pass : {PassKind::forward, PassKind::backward}) {
+        int all_reduces = 0;
+        for (const Operator& op : layer(pass, whole))
+            if (const auto* query = std::get_if<costdb::Collective>(&op.query)) {
+                CHECK(query->kind == costdb::CollectiveKind::all_reduce);
+                ++all_reduces;
+            }
+        CHECK(all_reduces == 2);
+    }
+}
+
+TEST_CASE("layer times are those of a layer alone, the mean over microbatches") {
+    testing::SmallWorkload setup({.tp = 2, .pp = 2, .dp = 1});
+    const std::vector<std::vector<PassShape>> shapes{{{{256, 256}}, {{1024}}}, {{}, {{512}}}};
+    const auto layers = layer_times(setup, shapes);
+    REQUIRE(layers.size() == static_cast<std::size_t>(setup.model.modules[0].architecture.layers +
+                                                      setup.model.modules[1].architecture.layers));
+    LayerCosts costs(setup);
+    const auto& forward = costs.layer(0, 0, shapes[0][0], PassKind::forward);
+    CHECK(layers.front().module == setup.model.modules[0].name);
+    CHECK(layers.front().forward == forward.time / 2);
+    CHECK(layers.front().exposed_traffic > Duration{0});
+    CHECK(layers.front().exposed_traffic < layers.front().forward + layers.front().backward);
+    CHECK(layers.front().kept > Bytes{});
+}
