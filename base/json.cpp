@@ -104,6 +104,12 @@ bool is_named(std::string_view file, std::initializer_list<std::string_view> ext
 
 }  // namespace
 
+bool is_a_document(std::string_view text) { return text.starts_with('{'); }
+
+JsonDocument JsonDocument::given(std::string name, const std::string& text) {
+    return is_a_document(text) ? JsonDocument(std::move(name), text) : read(text);
+}
+
 bool names_a_document(std::string_view text) {
     return text.find('/') != std::string_view::npos || is_named(text, {".json", ".yaml", ".yml"});
 }

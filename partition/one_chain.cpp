@@ -1,4 +1,5 @@
-// Partitions of all modules as one chain of stages: cut by parameters (megatron) or by time (balanced).
+// Partitions of all modules as one chain of stages: cut by parameters (megatron), by time (balanced) or by the number of
+// layers (uniform).
 #include "partition/cut.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/emulator/layer_costs.hpp"
@@ -54,6 +55,19 @@ Partition megatron(const Setup& setup, const Sample&, std::int64_t chunks_per_ra
         if (layer.first == 0) weight += embedding_parameters(network);
         if (layer.first + 1 == network.layers) weight += head_parameters(network);
         return weight;
+    });
+}
+
+Partition uniform(const Setup& setup, const Sample&, std::int64_t chunks_per_rank) {
+    std::int64_t layers = 0;
+    for (const Module& module : setup.model.modules) layers += module.architecture.layers;
+    const bool even = layers % (setup.layout.pp * chunks_per_rank) == 0;
+    return one_chain(setup, "uniform", chunks_per_rank, [&](const LayerRange& layer) -> std::int64_t {
+        if (even) return 1;
+        const bool first = layer.module == 0 && layer.first == 0,
+                   last_module = layer.module + 1 == setup.model.modules.size();
+        const bool last = last_module && layer.first + 1 == setup.model.modules[layer.module].architecture.layers;
+        return first || last ? 2 : 1;
     });
 }
 

@@ -11,12 +11,14 @@ namespace pipeweaver::partition {
 Partition dip(const emulator::Setup& setup, const Sample& sample, std::int64_t chunks_per_rank);
 Partition megatron(const emulator::Setup& setup, const Sample& sample, std::int64_t chunks_per_rank);
 Partition balanced(const emulator::Setup& setup, const Sample& sample, std::int64_t chunks_per_rank);
+Partition uniform(const emulator::Setup& setup, const Sample& sample, std::int64_t chunks_per_rank);
 
 const std::vector<Partitioner>& partitioners() {
     static const std::vector<Partitioner> all{
         {"dip", "each module a chain of its own, in segments of about equal time (DIP)", {0}, false, dip},
         {"megatron", "one chain of all modules, cut by parameters", {1, 2}, true, megatron},
-        {"balanced", "one chain of all modules, cut by time", {1, 2}, true, balanced}};
+        {"balanced", "one chain of all modules, cut by time", {1, 2}, true, balanced},
+        {"uniform", "one chain of all modules, as many layers in each stage", {}, true, uniform}};
     return all;
 }
 
@@ -36,12 +38,17 @@ std::vector<Partition> partitions(const emulator::Setup& setup, const Sample& sa
     std::int64_t layers = 0;
     std::size_t most_chunks = 0;
     for (const auto& module : setup.model.modules) layers += module.architecture.layers;
-    for (const Partitioner& one : partitioners()) most_chunks = std::max(most_chunks, one.chunks.size());
+    static const std::vector<std::int64_t> if_named{1, 2};
+    const auto chunks_of = [&](const Partitioner& one) -> const std::vector<std::int64_t>& {
+        return one.chunks.empty() && one.name == name ? if_named : one.chunks;
+    };
+    for (const Partitioner& one : partitioners()) most_chunks = std::max(most_chunks, chunks_of(one).size());
     std::vector<Partition> all;
     for (std::size_t k = 0; k < most_chunks; ++k)
         for (const Partitioner& one : partitioners()) {
-            if (k >= one.chunks.size() || (!name.empty() && one.name != name)) continue;
-            if (one.chunks[k] * setup.layout.pp <= layers) all.push_back(one.make(setup, sample, one.chunks[k]));
+            const auto& chunks = chunks_of(one);
+            if (k >= chunks.size() || (!name.empty() && one.name != name)) continue;
+            if (chunks[k] * setup.layout.pp <= layers) all.push_back(one.make(setup, sample, chunks[k]));
         }
     return all;
 }

@@ -34,6 +34,20 @@ struct ReplicaSchedule {
     std::string why_not{};  ///< not empty: it does not fit, or the policy does not apply
 };
 
+// Whether two replicas' microbatches are of the same sizes in the same order.
+bool are_alike(const Microbatches& one, const Microbatches& other) {
+    using ItemRef = workloads::Microbatch::ItemRef;
+    return std::equal(one.begin(), one.end(), other.begin(), other.end(), [](const auto& a, const auto& b) {
+        return a.lengths == b.lengths && std::equal(a.items.begin(), a.items.end(), b.items.begin(), b.items.end(),
+                                                    [](const ItemRef& x, const ItemRef& y) {
+                                                        return x.size == y.size && x.sample_tokens == y.sample_tokens;
+                                                    });
+    });
+}
+
+// Of a rank, with whatever it holds.
+constexpr Bytes boundless{std::int64_t{1} << 60};
+
 class Emulator {
 public:
     Emulator(const EmulationRequest& request, const Executor& execute)
@@ -78,6 +92,7 @@ private:
         return {.name = problem_name(setup_, partition_, replica),
                 .menu = menus_[menu],
                 .replica = replica,
+                .capacity = asked_.any_memory ? std::optional(boundless) : std::nullopt,
                 .priced_split = needs_split_};
     }
 
@@ -130,6 +145,19 @@ private:
         menus_.erase(menus_.begin(), menus_.begin() + first);
     }
 
+    // Per replica: the first whose step is the same.
+    std::vector<std::size_t> first_alike() const {
+        const auto& replicas = shared_.microbatches;
+        const bool may_differ = is_given() || !setup_.what_if.devices.empty();
+        std::vector<std::size_t> like(replicas.size());
+        for (std::size_t r = 0; r < replicas.size(); ++r) {
+            std::size_t first = may_differ ? r : 0;
+            while (first < r && (like[first] != first || !are_alike(replicas[first], replicas[r]))) ++first;
+            like[r] = first;
+        }
+        return like;
+    }
+
     // None, and why, where a replica does not fit.
     std::optional<Emulation> emulate_all(std::string& why_not) const {
         Emulation sum;
@@ -141,7 +169,9 @@ private:
         std::vector<double> flops(replicas);
         std::vector<TimeShares> shares(replicas);
         std::vector<std::string> refused(replicas);
+        const auto like = first_alike();
         run_jobs(execute_, replicas, [&](std::size_t r) {
+            if (like[r] != r) return;
             const ReplicaSchedule scheduled = scheduled_replica(r);
             refused[r] = scheduled.why_not;
             if (!refused[r].empty()) return;
@@ -150,15 +180,16 @@ private:
             add_shares(scheduled.step, scheduled.schedule, shares[r]);
         });
         for (std::size_t r = 0; r < replicas; ++r) {
-            if (!refused[r].empty()) {
-                why_not = refused[r];
+            if (!refused[like[r]].empty()) {
+                why_not = refused[like[r]];
                 return std::nullopt;
             }
+            sum.replicas[r] = sum.replicas[like[r]];
             const ReplicaEmulation& one = sum.replicas[r];
             if (one.step > sum.replicas[sum.slowest].step) sum.slowest = r;
             sum.kernels += one.kernels;
-            sum.model_flops += flops[r];
-            sum.shares += shares[r];
+            sum.model_flops += flops[like[r]];
+            sum.shares += shares[like[r]];
             for (const auto& microbatch : shared_.microbatches[r]) sum.tokens += microbatch.tokens;
         }
         sum.replicas[sum.slowest] = emulate_step(scheduled_replica(sum.slowest), true);

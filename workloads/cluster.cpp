@@ -101,7 +101,7 @@ std::int64_t parse_count(std::string_view text, std::string_view whole) {
 }
 
 Cluster read_cluster(std::string_view path) {
-    const auto document = JsonDocument::read(std::filesystem::path(path));
+    const auto document = JsonDocument::given("--cluster", std::string(path));
     document.require_format("pipeweaver-cluster", 1);
     return parse_cluster(document.root(), devices());
 }
@@ -143,11 +143,11 @@ Family family_of(std::string_view device) {
 
 Cluster find_cluster(std::string_view text) {
     // A ':' inside a file's path is no count: what follows a count holds no '/' and no '.'.
-    const std::size_t colon = text.rfind(':');
+    const std::size_t colon = is_a_document(text) ? std::string_view::npos : text.rfind(':');
     const std::string_view tail = colon == std::string_view::npos ? "" : text.substr(colon + 1);
     const bool counted = colon != std::string_view::npos && !names_a_document(tail);
     const std::string_view name = counted ? text.substr(0, colon) : text;
-    Cluster cluster = names_a_document(name) ? read_cluster(name) : cluster_named(name);
+    Cluster cluster = is_a_document(name) || names_a_document(name) ? read_cluster(name) : cluster_named(name);
     if (counted) cluster.gpus = parse_count(tail, text);
     if (cluster.gpus == 0)
         fail(ErrorKind::input, "cluster '{}': the number of GPUs is missing, write {}:32 for 32 of them", text, name);

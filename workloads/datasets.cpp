@@ -8,6 +8,7 @@
 #include "workloads/items.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 
 namespace pipeweaver::workloads {
@@ -161,15 +162,40 @@ std::uint64_t hash(std::string_view text) {
     return value;
 }
 
+constexpr std::string_view constant = "constant-";
+
+// Of "constant-4096".
+std::optional<std::int64_t> constant_length(std::string_view name, const Model& model) {
+    if (!name.starts_with(constant)) return std::nullopt;
+    const auto digits = name.substr(constant.size());
+    std::int64_t length = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), length);
+    if (error != std::errc{} || end != digits.data() + digits.size() || length < 1 || length > model.microbatch_tokens)
+        fail(ErrorKind::input,
+             "data set '{}': allowed are constant-1 to constant-{}, the tokens of every sample; a microbatch of '{}' "
+             "holds {}",
+             name, model.microbatch_tokens, model.name, model.microbatch_tokens);
+    return length;
+}
+
+Sample text_of(std::string id, std::int64_t tokens) {
+    Sample sample;
+    sample.id = std::move(id);
+    sample.text_tokens = sample.loss_tokens = tokens;
+    return sample;
+}
+
 }  // namespace
 
 std::vector<DatasetInfo> datasets() {
     std::vector<DatasetInfo> all;
     for (const auto& dataset : known_datasets()) all.push_back(dataset.info);
+    all.push_back({"constant-N", "every sample N tokens of text: constant-4096, ...", false});
     return all;
 }
 
 Sample draw(std::string_view name, const Model& model, std::uint64_t seed, std::uint64_t number) {
+    if (const auto length = constant_length(name, model)) return text_of(fmt::format("{}-{}", name, number), *length);
     const ItemRules rules(model);
     const Dataset* dataset = &find_dataset(name);
     check_readable(*dataset, model, rules);

@@ -1,4 +1,4 @@
-// A model by what a user calls it: a catalogue name, a model file, or a Hugging Face configuration.
+// A model by what a user calls it: a catalogue name, a model file, JSON itself, or a Hugging Face configuration.
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/json.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
@@ -23,6 +23,7 @@ bool names_a_repository(const std::string& name) {
 }  // namespace
 
 Model find_model(const std::string& name) {
+    if (is_a_document(name)) return parse_model(JsonDocument::given("--model", name));
     const bool configuration = name.starts_with("hf:");
     const std::string file = configuration ? name.substr(3) : name;
     if (names_a_repository(file))

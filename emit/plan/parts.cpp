@@ -73,7 +73,7 @@ Writer shares_json(const emulator::TimeShares& shares) {
     for (const costdb::Basis basis : bases) by_basis[std::string(costdb::name_of(basis))] = shares.of(basis);
     for (std::size_t c = 0; c < operator_classes; ++c) {
         const double sum = of_class(shares, c);
-        if (static_cast<OperatorClass>(c) == OperatorClass::experts && sum == 0) continue;  // the network has none
+        if (static_cast<OperatorClass>(c) >= OperatorClass::experts && sum == 0) continue;  // not every step has them
         by_operator[std::string(name_of(static_cast<OperatorClass>(c)))] = sum;
     }
     return {{"by_basis", std::move(by_basis)}, {"by_operator", std::move(by_operator)}};

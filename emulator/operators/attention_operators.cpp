@@ -41,7 +41,7 @@ PackedAttention OperatorBuilder::core(const AttentionHeads& heads, std::int64_t 
     shape.head_dim = heads.dim;
     shape.causal = heads.causal;
     shape.pass = pass_ == PassKind::forward ? costdb::Pass::forward : costdb::Pass::backward;
-    return {shape, {}, {}, heads.value_dim < heads.dim ? heads.value_dim : 0};
+    return {shape, {}, {}, heads.value_dim < heads.dim ? heads.value_dim : 0, execution_.fused_attention};
 }
 
 // The sequences are shared out whole.

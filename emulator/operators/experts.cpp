@@ -1,6 +1,7 @@
 #include "pipeweaver/emulator/experts.hpp"
 
 #include "pipeweaver/costdb/database.hpp"
+#include "pipeweaver/emulator/host_wait.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -38,6 +39,11 @@ costdb::Cost Experts::cost(const costdb::CostDatabase& costs) const {
                                                       : costdb::Basis::exact;
     answer.basis = std::max(answer.basis, best);
     return answer;
+}
+
+costdb::Cost HostWait::cost(const costdb::CostDatabase&) const {
+    constexpr double error_percent = 20;
+    return {wait, costdb::Basis::modelled, error_percent};
 }
 
 double Experts::flops() const {

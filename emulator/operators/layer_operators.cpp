@@ -34,13 +34,18 @@ std::int64_t attended_columns(const Architecture& network, const Layout& layout)
     return (network.heads + std::max(network.kv_heads, layout.tp)) * network.head_dim;
 }
 
-// With a feed-forward of width `ffn`.
+// With a feed-forward of width `ffn`. Megatron-LM's kernels beside unfused attention (vTrain's runs) keep dropout masks
+// and biases apart.
 std::int64_t norm_and_activation_traffic(const Architecture& network, const Layout& layout, std::int64_t m,
-                                         std::int64_t norms, std::int64_t ffn) {
+                                         std::int64_t norms, std::int64_t ffn, const Execution& execution) {
     const std::int64_t up = network.gated ? 2 * ffn : ffn;
-    return (10 * norms * m * network.hidden + 4 * m * attended_columns(network, layout) + 2 * m * (up + ffn)) /
-           layout.tp;
+    const std::int64_t of_norms = (execution.fused_attention ? 10 : 11) * norms * m * network.hidden;
+    const std::int64_t of_heads = (execution.fused_attention ? 4 : 6) * m * attended_columns(network, layout);
+    return of_norms / (execution.sequence_parallel ? layout.tp : 1) + (of_heads + 2 * m * (up + ffn)) / layout.tp;
 }
+
+// Traffic of a backward over that of the forward.
+double memory_bound_backward(const Execution& execution) { return execution.fused_attention ? 1.6 : 1.5; }
 
 KernelShape norms_and_activation(const Architecture& network, const Layout& layout, std::int64_t m, std::int64_t norms,
                                  std::int64_t ffn) {
@@ -113,8 +118,8 @@ void block(OperatorBuilder& layer, const Architecture& network, const Layout& la
     for (const std::int64_t m : streams) {
         layer.over(m);
         layer.elementwise("norms and activations", costdb::ElementwiseKind::norm_activation,
-                          norm_and_activation_traffic(network, layout, m, 2, ffn), 1.6,
-                          norms_and_activation(network, layout, m, 2, ffn));
+                          norm_and_activation_traffic(network, layout, m, 2, ffn, layer.execution()),
+                          memory_bound_backward(layer.execution()), norms_and_activation(network, layout, m, 2, ffn));
         if (compressed) {
             compressed_attention(layer, network, layout, m, attended);
             continue;
@@ -163,7 +168,8 @@ void single_stream_block(OperatorBuilder& layer, const Architecture& network, co
     const std::int64_t m = padded(layout.part(block_positions(network, shape)));
     layer.over(m);
     layer.elementwise("norm and activations", costdb::ElementwiseKind::norm_activation,
-                      norm_and_activation_traffic(network, layout, m, 1, network.ffn), 1.6,
+                      norm_and_activation_traffic(network, layout, m, 1, network.ffn, layer.execution()),
+                      memory_bound_backward(layer.execution()),
                       norms_and_activation(network, layout, m, 1, network.ffn));
     layer.column_parallel("qkv and up", w.queries + 2 * w.keys + w.up, w.hidden);
     layer.attention(network, joined(shape));
@@ -203,6 +209,7 @@ std::vector<Operator> layer_operators(const Architecture& network, const PassSha
         default:
             block(operators, network, layout, shape, {m}, shape.lengths);
     }
+    operators.casts();
     return operators.operators;
 }
 

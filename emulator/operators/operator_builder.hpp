@@ -61,6 +61,10 @@ public:
     // inputs once more for the weight gradient and scatters the input gradient.
     void column_parallel(std::string_view name, std::int64_t n, std::int64_t k);
 
+    // Of fp8 products so far: their inputs, weights and outputs are cast, and transposed for the backward: 3 bytes a
+    // value of the inputs that a GPU holds.
+    void casts();
+
     // Weights split by rows: the outputs' sums are scattered, their gradients gathered.
     void row_parallel(std::string_view name, std::int64_t n, std::int64_t k);
 
@@ -135,6 +139,8 @@ public:
         operators.back().stream = Stream::context;
     }
 
+    const Execution& execution() const { return execution_; }
+
     // A gemm's pass, for operators that have the same passes.
     costdb::Pass pass() const { return gemm_pass(pass_); }
 
@@ -198,6 +204,7 @@ private:
     const Layout& layout_;
     PassKind pass_;
     Execution execution_;
+    std::int64_t cast_values_ = 0;         // of the products' inputs that are this GPU's own
     std::vector<std::uint32_t> joined_{};  // what the next operator waits for; empty: the one in front of it
 };
 

@@ -1,13 +1,45 @@
 #include "pipeweaver/emulator/packed_attention.hpp"
 
 #include "pipeweaver/costdb/database.hpp"
+#include "pipeweaver/workloads/cluster.hpp"
+
+#include <algorithm>
+#include <cmath>
 
 namespace pipeweaver::emulator {
+
+namespace {
+
+double scores_of(const PackedAttention& attention) {
+    double scores = 0;
+    for (std::size_t i = 0; i < attention.lengths.size(); ++i)
+        scores += static_cast<double>(attention.lengths[i]) *
+                  static_cast<double>(attention.keys.empty() ? attention.lengths[i] : attention.keys[i]);
+    return scores * static_cast<double>(attention.shape.q_heads);
+}
+
+double traffic_ns(const costdb::CostDatabase& costs, double bytes) {
+    const costdb::Elementwise moved{.traffic = Bytes{std::max<std::int64_t>(1, std::llround(bytes))}};
+    return static_cast<double>(costs.cost(moved).duration.count());
+}
+
+costdb::Cost through_memory(const PackedAttention& attention, const costdb::CostDatabase& costs) {
+    constexpr double share_of_peak = 0.6, error_percent = 25;
+    const bool forward = attention.shape.pass == costdb::Pass::forward;
+    const double scores = scores_of(attention);
+    const double flops_per_ns = 1e-9 * share_of_peak * workloads::device(costs.device()).bf16_flops;
+    const double product = std::max(2 * scores * static_cast<double>(attention.shape.head_dim) / flops_per_ns,
+                                    traffic_ns(costs, 2 * scores));
+    const double ns = (forward ? 2 : 4) * product + traffic_ns(costs, (forward ? 9 : 12) * scores);
+    return {Duration{std::max<std::int64_t>(1, std::llround(ns))}, costdb::Basis::modelled, error_percent};
+}
+
+}  // namespace
 
 costdb::Attention PackedAttention::question() const { return costdb::equal_batch(shape, {lengths, keys}); }
 
 costdb::Cost PackedAttention::cost(const costdb::CostDatabase& costs) const {
-    return costs.packed_attention(shape, {lengths, keys});
+    return fused ? costs.packed_attention(shape, {lengths, keys}) : through_memory(*this, costs);
 }
 
 }  // namespace pipeweaver::emulator

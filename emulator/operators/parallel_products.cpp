@@ -11,7 +11,14 @@ void OperatorBuilder::reduce(std::string_view name, std::int64_t columns) {
                columns);
 }
 
+void OperatorBuilder::casts() {
+    if (execution_.products != costdb::Dtype::fp8 || cast_values_ == 0) return;
+    constexpr double backward_ratio = 1.6;
+    elementwise("casts", costdb::ElementwiseKind::other, 3 * cast_values_, backward_ratio, {});
+}
+
 void OperatorBuilder::column_parallel(std::string_view name, std::int64_t n, std::int64_t k) {
+    cast_values_ += m_ * k / (execution_.sequence_parallel ? layout_.tp : 1);
     const bool gathers = execution_.sequence_parallel;
     if (pass_ == PassKind::backward && layout_.tp > 1 && execution_.tensor_overlap == TensorOverlap::launch_order)
         return column_backward_in_launch_order(name, n, k);
@@ -52,6 +59,7 @@ void OperatorBuilder::column_backward_in_launch_order(std::string_view name, std
 }
 
 void OperatorBuilder::row_parallel(std::string_view name, std::int64_t n, std::int64_t k) {
+    cast_values_ += m_ * k;
     if (has_input_gradient(pass_) && execution_.sequence_parallel) collective("gather", CollectiveKind::all_gather, n);
     product(name, n, k, execution_.products, gemm_pass(pass_));
     if (pass_ == PassKind::forward) reduce("scatter", n);

@@ -9,6 +9,7 @@
 #include "pipeweaver/emulator/price.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace pipeweaver::emulator {
 
@@ -58,6 +59,38 @@ PricedOperators LayerCosts::priced_layer(std::int64_t layer, const PassShape& sh
     for (const OwnParameters& own :
          {layer_weights(module.architecture, layer, layout_), layer_experts(module.architecture, layer, layout_)})
         add_data_traffic(operators, own, place.pass, module.trainable, recipe_, cluster_);
+    return with_host(priced(std::move(operators), place), module.architecture, shape, place);
+}
+
+namespace {
+
+// Of a layer's forward; of what stands around the blocks, as many kernels are launched as in so many layers.
+double layers_of_host(PassKind pass) {
+    constexpr double backward = 1.3;
+    if (pass == PassKind::forward) return 1;
+    return pass == PassKind::backward ? backward : backward / 2;
+}
+
+// Where both take about as long, neither hides the other whole.
+double longer_of(double one, double other) { return std::sqrt(std::sqrt(std::pow(one, 4) + std::pow(other, 4))); }
+
+}  // namespace
+
+// Half a pass more where Megatron-LM's fused softmax does not take the shape: it needs a multiple of four sequences times
+// heads on a GPU.
+PricedOperators LayerCosts::with_host(PricedOperators list, const workloads::Architecture& network,
+                                      const PassShape& shape, const Place& place) const {
+    if (recipe_.layer == Duration{0} || list.operators.empty()) return list;
+    const auto squares = static_cast<std::int64_t>(shape.lengths.size()) * network.heads / layout_.tp;
+    const bool fallback = !recipe_.execution.fused_attention && squares % 4 != 0;
+    const double launched = layers_of_host(place.pass) + (fallback ? 0.5 : 0);
+    const auto own = static_cast<double>(list.cost.time.count());
+    const double host = launched * static_cast<double>(recipe_.layer.count());
+    Operator wait{"host", HostWait{Duration{std::llround(longer_of(own, host) - own)}}};
+    wait.stream = Stream::host;
+    for (std::uint32_t i = 0; i < list.operators.size(); ++i) wait.after.push_back(i);
+    auto operators = std::move(list.operators);
+    operators.push_back(std::move(wait));
     return priced(std::move(operators), place);
 }
 

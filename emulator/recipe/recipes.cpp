@@ -46,7 +46,8 @@ const std::vector<Recipe>& recipes() {
 }
 
 Recipe find_recipe(const std::string& name_or_path) {
-    if (names_a_document(name_or_path)) return parse_recipe(JsonDocument::read(name_or_path));
+    if (is_a_document(name_or_path) || names_a_document(name_or_path))
+        return parse_recipe(JsonDocument::given("--recipe", name_or_path));
     std::vector<std::string> names;
     for (const Recipe& recipe : recipes()) {
         if (recipe.name == name_or_path) return recipe;

@@ -103,6 +103,7 @@ void EmulateOptions::add_to(OptionTable& options) {
                    "what backwards compute again (default: the least with which the step fits the memory)");
     add_overrides(options, overrides);
     options.text("what-if", what_if, "FILE", "factors on devices, links, operators, modules (JSON or YAML)");
+    options.flag("any-memory", any_memory, "emulate even what does not fit the memory");
     options.flag("no-reuse", no_reuse, "replay every kernel on its own: slower, the same result");
 }
 
@@ -125,6 +126,7 @@ EmulationRequest EmulateOptions::request(std::uint64_t seed, const Executor& exe
     request.recompute = recompute_of(recompute);
     if (!policy.empty()) request.policy = policy;
     request.chunks_per_rank = chunks;
+    request.any_memory = any_memory;
     request.schedule = schedule;
     if (!schedule.empty())
         request.schedules = read_schedules(schedule, static_cast<std::size_t>(request.workload.setup->layout.dp));

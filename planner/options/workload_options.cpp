@@ -170,7 +170,8 @@ Request WorkloadOptions::request(std::uint64_t seed, const Executor& execute) co
                                      : workloads::read_batch(batch, setup.model);
         request.microbatches = workloads::pack(request.samples, setup.model);
     }
-    setup.costs = std::make_shared<const costdb::CostDatabase>(costs_of(request.costs, setup.cluster));
+    setup.costs = known_costs ? known_costs
+                              : std::make_shared<const costdb::CostDatabase>(costs_of(request.costs, setup.cluster));
     if (choose(setup)) {
         request.layout_choice = choose_layout(layout_request(setup, request.microbatches, seed), execute);
         setup.layout = request.layout_choice->layout();

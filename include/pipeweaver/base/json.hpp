@@ -87,6 +87,9 @@ public:
     /// read_file() and the two above.
     static JsonDocument read(const std::filesystem::path& path);
 
+    /// A document as a user gives it: a file as read() reads it, or JSON itself, `name` in errors.
+    static JsonDocument given(std::string name, const std::string& text);
+
     JsonDocument(JsonDocument&&) noexcept;
     JsonDocument& operator=(JsonDocument&&) noexcept;
     ~JsonDocument();
@@ -113,5 +116,8 @@ private:
 
 /// Whether `text` names a file rather than something known by name: it has a '/' or ends as JSON and YAML files do.
 [[nodiscard]] bool names_a_document(std::string_view text);
+
+/// Whether it is a JSON object itself: it begins with '{'.
+[[nodiscard]] bool is_a_document(std::string_view text);
 
 }  // namespace pipeweaver

@@ -49,6 +49,7 @@
 
 #include "pipeweaver/costdb/operators.hpp"
 #include "pipeweaver/emulator/experts.hpp"
+#include "pipeweaver/emulator/host_wait.hpp"
 #include "pipeweaver/emulator/layout.hpp"
 #include "pipeweaver/emulator/packed_attention.hpp"
 #include "pipeweaver/emulator/recipe.hpp"
@@ -61,14 +62,14 @@
 namespace pipeweaver::emulator {
 
 /// The kinds of operators. To add one: a row here, and a file that says what it is asked by, its name (`op`) and its
-/// `cost(database)`, as experts.hpp does; the other four are the cost database's own. All else goes by this list: shares
+/// `cost(database)`, as experts.hpp does; the others are the cost database's own. All else goes by this list: shares
 /// of the time by class, what-if factors, tables and files of them.
-using OperatorQuery =
-    std::variant<costdb::Gemm, PackedAttention, costdb::Collective, costdb::PointToPoint, costdb::Elementwise, Experts>;
+using OperatorQuery = std::variant<costdb::Gemm, PackedAttention, costdb::Collective, costdb::PointToPoint,
+                                   costdb::Elementwise, Experts, HostWait>;
 inline constexpr std::size_t operator_classes = std::variant_size_v<OperatorQuery>;
 
 /// Places in that list, by name where someone asks for one.
-enum class OperatorClass : std::uint8_t { gemm, attention, collective, point_to_point, elementwise, experts };
+enum class OperatorClass : std::uint8_t { gemm, attention, collective, point_to_point, elementwise, experts, host };
 [[nodiscard]] std::string_view name_of(OperatorClass kind);
 
 /// What memory-bound kernels work on, on one GPU, so that someone can run them: the database knows their traffic alone.

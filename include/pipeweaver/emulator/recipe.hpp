@@ -109,7 +109,7 @@ struct Recipe {
 /// The shipped ones.
 [[nodiscard]] const std::vector<Recipe>& recipes();
 
-/// A shipped recipe or a file (JSON or YAML). Throws Error{input} naming the nearest, for what is not as the format
+/// A shipped recipe, a file (JSON or YAML), or JSON itself. Throws Error{input} naming the nearest, for what is not as the format
 /// says or contradicts itself; Error{io}.
 [[nodiscard]] Recipe find_recipe(const std::string& name_or_path);
 [[nodiscard]] Recipe parse_recipe(const JsonDocument& document);

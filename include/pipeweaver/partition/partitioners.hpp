@@ -8,6 +8,9 @@
 //           as possible), microbatches whole: what Megatron-LM's 1F1B and interleaved schedules run.
 // balanced  The same chain cut by the time that the sample's microbatches take: the best that a fixed chain can do on
 //           average, and what an engineer tunes a Megatron-LM layout to by hand.
+// uniform   The same chain with as many layers in every stage, as Megatron-LM cuts it if nothing else is said; where they
+//           are not divisible, embedding and head count as a layer each (--account-for-embedding-in-pipeline-split, ...).
+//           No plan tries it: it is what frameworks do to a single network.
 #pragma once
 
 #include "pipeweaver/partition/partition.hpp"
@@ -23,9 +26,10 @@ using Sample = std::vector<workloads::Microbatch>;
 
 struct Partitioner {
     std::string name;
-    std::string about;                 ///< one line
-    std::vector<std::int64_t> chunks;  ///< per rank, that a plan tries; 0: the partitioner decides
-    bool one_chain = false;            ///< cuts all modules as one chain, which any framework with stages in a row runs
+    std::string about;  ///< one line
+    std::vector<std::int64_t>
+        chunks;              ///< per rank, that a plan tries; 0: the partitioner decides; none: no plan tries it
+    bool one_chain = false;  ///< cuts all modules as one chain, which any framework with stages in a row runs
 
     /// Throws Error{input} if the model has fewer layers than stages.
     Partition (*make)(const emulator::Setup& setup, const Sample& sample, std::int64_t chunks_per_rank);

@@ -14,7 +14,7 @@ struct EmulateOptions {
     std::string partition, policy, schedule, recompute, what_if;
     std::int64_t chunks = 1;
     std::vector<std::function<void(emulator::Recipe&)>> overrides;  ///< of the recipe, in the order they were given
-    bool no_reuse = false;
+    bool no_reuse = false, any_memory = false;
 
     /// Adds all of them, those of `workload` first.
     void add_to(OptionTable& options);

@@ -4,6 +4,7 @@
 #include "pipeweaver/base/options.hpp"
 #include "pipeweaver/planner/request.hpp"
 
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -28,6 +29,8 @@ struct WorkloadOptions {
     std::int64_t cp = 1;
     std::optional<std::int64_t> ep;
     std::optional<std::int64_t> microbatches;
+    /// What operators cost, read before; none: `costs` and the embedded tables are read. Of the cluster's device.
+    std::shared_ptr<const costdb::CostDatabase> known_costs;
     std::optional<std::string> batch_text;  ///< the batch itself, in place of a file; `batch` is what it is called
 
     void add_to(OptionTable& options);
