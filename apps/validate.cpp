@@ -23,10 +23,11 @@ using validation::Prediction;
 using validation::SourceErrors;
 
 std::vector<Prediction> predict_all(const std::vector<validation::PublishedRun>& runs) {
-    std::map<std::string, costdb::CostDatabase> known;
-    const auto costs = [&](const std::string& device) -> const costdb::CostDatabase& {
-        if (const auto found = known.find(device); found != known.end()) return found->second;
-        return known.emplace(device, costdb::CostDatabase::embedded(device)).first->second;
+    std::map<std::string, std::shared_ptr<const costdb::CostDatabase>> known;
+    const auto costs = [&](const std::string& device) {
+        auto& database = known[device];
+        if (!database) database = std::make_shared<const costdb::CostDatabase>(costdb::CostDatabase::embedded(device));
+        return database;
     };
     std::vector<Prediction> predictions;
     predictions.reserve(runs.size());
@@ -37,7 +38,7 @@ std::vector<Prediction> predict_all(const std::vector<validation::PublishedRun>&
 std::string predictions_csv(const CsvTable& table, const std::vector<Prediction>& predictions) {
     std::string csv;
     for (const auto& column : table.columns()) csv += csv_cell(column) + ',';
-    csv += "predicted_step_time_s,predicted_memory_gib,status,reason\n";
+    csv += "predicted_step_time_s,predicted_memory_gib,status,reason,command\n";
     const auto number = [](const std::optional<double>& value, int digits) {
         return value ? fmt::format("{:.{}f}", *value, digits) : std::string();
     };
@@ -45,8 +46,8 @@ std::string predictions_csv(const CsvTable& table, const std::vector<Prediction>
         for (std::size_t column = 0; column < table.columns().size(); ++column)
             csv += csv_cell(table.text(row, column)) + ',';
         const Prediction& one = predictions[row];
-        csv += fmt::format("{},{},{},{}\n", number(one.step_time_s, 9), number(one.memory_gib, 3),
-                           one.refused() ? "refused" : "predicted", csv_cell(one.reason));
+        csv += fmt::format("{},{},{},{},{}\n", number(one.step_time_s, 9), number(one.memory_gib, 3),
+                           one.refused() ? "refused" : "predicted", csv_cell(one.reason), csv_cell(one.command));
     }
     return csv;
 }

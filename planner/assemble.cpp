@@ -14,7 +14,7 @@ using namespace emulator;
 
 namespace {
 
-void require_sensible(const Request& request) {
+void require_sensible(const Request& request, std::size_t most) {
     const Setup& setup = *request.setup;
     check(setup.layout, setup.cluster, setup.model);
     const auto replicas = static_cast<std::size_t>(setup.layout.dp);
@@ -23,13 +23,13 @@ void require_sensible(const Request& request) {
              replicas, request.microbatches.size());
     // Every microbatch passes each rank at least once.
     const std::size_t most_of_one = (request.microbatches.size() + replicas - 1) / replicas;
-    require_plannable(most_of_one, 2 * most_of_one * static_cast<std::size_t>(setup.layout.pp));
+    require_plannable(most_of_one, 2 * most_of_one * static_cast<std::size_t>(setup.layout.pp), most);
 }
 
 }  // namespace
 
-Shared share(const Request& request, const Executor& execute) {
-    require_sensible(request);
+Shared share(const Request& request, const Executor& execute, std::size_t most) {
+    require_sensible(request, most);
     const std::int64_t dp = request.setup->layout.dp;
     const auto replicas = static_cast<std::size_t>(dp);
     const auto costs = partition::microbatch_costs(*request.setup, request.microbatches, execute);

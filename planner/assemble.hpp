@@ -12,8 +12,8 @@ struct Shared {
     std::vector<Microbatches> microbatches;  ///< of each replica
 };
 
-/// Throws Error{input} where the layout does not suit the request, or a replica is too large to plan.
-[[nodiscard]] Shared share(const Request& request, const Executor& execute);
+/// Throws Error{input} where the layout does not suit the request, or a replica has more tasks than `most`.
+[[nodiscard]] Shared share(const Request& request, const Executor& execute, std::size_t most = most_tasks);
 
 /// What the scope names, else what the request leaves open.
 [[nodiscard]] std::vector<partition::Partition> partitions_of(const Request& request, const Scope& scope);

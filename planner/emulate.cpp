@@ -34,6 +34,12 @@ struct ReplicaSchedule {
     std::string why_not{};  ///< not empty: it does not fit, or the policy does not apply
 };
 
+// Fixed orders take no longer a task, however many there are.
+std::size_t most_tasks_of(const std::string& policy) {
+    constexpr std::size_t most_in_order = 1'000'000;
+    return search::policy(policy).fixed_order ? most_in_order : most_tasks;
+}
+
 // Whether two replicas' microbatches are of the same sizes in the same order.
 bool are_alike(const Microbatches& one, const Microbatches& other) {
     using ItemRef = workloads::Microbatch::ItemRef;
@@ -54,7 +60,7 @@ public:
         : asked_(request), setup_(*request.workload.setup), execute_(execute), policy_(request.policy) {
         needs_split_ = search::policy(request.policy, "--policy: ").needs_split || is_given();
         require_consistent(setup_.recipe);
-        shared_ = share(request.workload, execute);
+        shared_ = share(request.workload, execute, most_tasks_of(request.policy));
         if (is_given()) {
             given_ = match(request.schedules, setup_, request.workload.microbatches, shared_.microbatches);
             partition_ = given_.front().partition;

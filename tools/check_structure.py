@@ -26,7 +26,7 @@ ALLOWED = {
     "costdb": {"base", "workloads"},
     "schedule": {"base"},
     "emulator": {"base", "workloads", "costdb", "schedule"},
-    "validation": {"base", "workloads", "costdb", "emulator"},
+    "validation": {"base", "workloads", "costdb", "emulator", "planner"},
     "partition": {"base", "workloads", "emulator"},
     "search": {"base", "schedule"},
     "planner": {"base", "workloads", "schedule", "emulator", "partition", "search"},

@@ -1,12 +1,23 @@
 #include "pipeweaver/base/error.hpp"
-#include "pipeweaver/emulator/in_situ.hpp"
-#include "validation/published_steps.hpp"
+#include "pipeweaver/base/parallel.hpp"
+#include "pipeweaver/validation/published_run.hpp"
+#include "validation/emulated_run.hpp"
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 namespace pipeweaver::validation {
 
-using namespace emulator;
+namespace {
+
+Bytes peak_of(const planner::Emulation& emulation) {
+    Bytes peak;
+    for (const auto& rank : emulation.replicas[emulation.slowest].memory) peak = std::max(peak, rank.peak);
+    return peak;
+}
+
+}  // namespace
 
 Prediction predict(const PublishedRun& row, const CostsOf& costs) {
     Prediction prediction;
@@ -18,18 +29,21 @@ Prediction predict(const PublishedRun& row, const CostsOf& costs) {
         return prediction;
     }
     auto& run = *resolved.run;
-    const StepCosts step{run, costs(run.device), *fitted_constants(run.device)};
+    auto options = emulated_run(run);
+    prediction.command = command_of(options);
+    options.workload.known_costs = costs(run.device);
     try {
-        prediction.step_time_s = 1e-9 * (run.device == "a100_sxm" ? unfused_step_ns(step) : fused_step_ns(step));
+        constexpr std::uint64_t seed = 1;  // constant lengths: nothing is drawn
+        const auto emulation = planner::emulate(options.request(seed, in_order), in_order);
+        prediction.step_time_s = 1e-9 * static_cast<double>(emulation.step.count());
+        if (run.device == "b200")
+            prediction.memory_gib = static_cast<double>(peak_of(emulation).count) / static_cast<double>((1_GiB).count);
+        else
+            run.assumed.emplace_back("no memory: known for 16-bit runs of b200 alone");
     } catch (const Error& error) {  // an operator larger than the cost database answers for
         prediction.reason = error.what();
         return prediction;
     }
-    std::string no_memory;
-    if (const auto bytes = peak_memory(run, no_memory))
-        prediction.memory_gib = static_cast<double>(bytes->count) / static_cast<double>((1_GiB).count);
-    else
-        run.assumed.push_back(no_memory);
     prediction.reason = fmt::format("{}", fmt::join(run.assumed, "; "));
     return prediction;
 }

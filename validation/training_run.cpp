@@ -88,7 +88,7 @@ Refusal degrees(const PublishedRun& row, TrainingRun& run) {
     for (Degree& degree : factors)
         if (!degree.value) degree.value = *row.gpus / product;
     run.layout = {*factors[0].value, *factors[1].value, *factors[2].value};
-    run.cp = *factors[3].value;
+    run.layout.cp = *factors[3].value;
     if (run.layout.pp > 1 && !row.vpp) run.assumed.emplace_back("vpp 1");
     run.virtual_stages = run.layout.pp > 1 ? row.vpp.value_or(1) : 1;
     return {};
@@ -142,8 +142,8 @@ Refusal divisible(const PublishedRun&, TrainingRun& run) {
         return fmt::format("heads {} are not divisible by kv_heads {}", network.heads, network.kv_heads);
     if (network.heads % tp != 0) return fmt::format("heads {} are not divisible by tp {}", network.heads, tp);
     if (network.ffn % tp != 0) return fmt::format("ffn {} is not divisible by tp {}", network.ffn, tp);
-    if (run.seq % (run.cp * (run.sequence_parallel ? tp : 1)) != 0)
-        return fmt::format("seq {} is not divisible among tp {} and cp {}", run.seq, tp, run.cp);
+    if (run.seq % (run.layout.cp * (run.sequence_parallel ? tp : 1)) != 0)
+        return fmt::format("seq {} is not divisible among tp {} and cp {}", run.seq, tp, run.layout.cp);
     const bool even = network.layers % (pp * run.virtual_stages) == 0;
     // Megatron of 2021-23 cuts into equal stages alone.
     if (!even && (run.device == "a100_sxm" || cut_layers(network.layers, pp, run.virtual_stages).empty()))
@@ -158,7 +158,7 @@ Refusal ampere_domain(const TrainingRun& run) {
     const auto& network = run.network;
     if (network.gated || network.moe || network.kv_heads != network.heads)
         return "a gated, grouped-query or expert network: the fitted A100 runs are of GPTs with unfused attention";
-    if (run.cp > 1) return "context parallelism: no A100 run with it was fitted";
+    if (run.layout.cp > 1) return "context parallelism: no A100 run with it was fitted";
     if (run.layout.tp > 8 && run.layout.tp % 8 != 0) return "tensor parallelism over parts of nodes";
     return {};
 }
@@ -171,11 +171,11 @@ Refusal experts_domain(const PublishedRun& row, TrainingRun& run) {
         return fmt::format(
             "'{}' has experts or latent attention: fitted runs of such are of DeepSeek-V2 and V3 on b200", row.model);
     if (!row.ep) return "unknown: ep";
-    run.ep = *row.ep;
-    if (run.layout.tp > 1 || run.cp > 1) return "experts with tp or cp above 1: no such run was fitted";
-    if (run.layout.dp % run.ep != 0 || network.moe->experts % run.ep != 0)
+    run.layout.ep = *row.ep;
+    if (run.layout.tp > 1 || run.layout.cp > 1) return "experts with tp or cp above 1: no such run was fitted";
+    if (run.layout.dp % run.layout.ep != 0 || network.moe->experts % run.layout.ep != 0)
         return fmt::format("dp {} and the {} experts must be divisible by ep {}", run.layout.dp, network.moe->experts,
-                           run.ep);
+                           run.layout.ep);
     return {};
 }
 
@@ -183,10 +183,11 @@ Refusal domain(const PublishedRun& row, TrainingRun& run) {
     if (auto why = experts_domain(row, run)) return why;
     if (run.device == "a100_sxm") return ampere_domain(run);
     if (run.layout.tp > 8) return "tensor parallelism over nodes: no such run was fitted";
-    if (run.device == "b200" && run.layout.gpus() * run.cp > 8)
+    if (run.device == "b200" && run.layout.gpus() > 8)
         return "more than a node of 8 GPUs: the fitted b200 runs are of one";
-    if (run.device == "b200" && run.network.heads % (run.layout.tp * run.cp) != 0)
-        return fmt::format("heads {} are not divisible by tp {} * cp {}", run.network.heads, run.layout.tp, run.cp);
+    if (run.device == "b200" && run.network.heads % (run.layout.tp * run.layout.cp) != 0)
+        return fmt::format("heads {} are not divisible by tp {} * cp {}", run.network.heads, run.layout.tp,
+                           run.layout.cp);
     return {};
 }
 
@@ -200,10 +201,6 @@ std::vector<std::int64_t> cut_layers(std::int64_t layers, std::int64_t ranks, st
     --cut.front();
     --cut.back();
     return cut;
-}
-
-std::vector<std::int64_t> TrainingRun::layers_of_ranks() const {
-    return cut_layers(network.layers, layout.pp, virtual_stages);
 }
 
 Resolved resolve(const PublishedRun& row) {

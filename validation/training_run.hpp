@@ -22,17 +22,13 @@ struct TrainingRun {
     workloads::Architecture network;  ///< vocabulary padded to whole tiles of 128 columns on every GPU
     std::int64_t seq = 0;
     emulator::Layout layout;
-    std::int64_t cp = 1, ep = 1, virtual_stages = 1;
+    std::int64_t virtual_stages = 1;
     std::int64_t micro_batch = 0, global_batch = 0;  ///< sequences
     Recomputation recomputation = Recomputation::none;
     bool sequence_parallel = true;
     std::vector<std::string> assumed;  ///< what the row does not say
 
-    /// Tokens of a microbatch on one GPU, before tensor parallelism.
-    std::int64_t positions() const { return micro_batch * seq / cp; }
     std::int64_t microbatches() const { return global_batch / (layout.dp * micro_batch); }
-    /// Layers of each pipeline rank, in order.
-    std::vector<std::int64_t> layers_of_ranks() const;
 };
 
 /// The run, or why it is refused.

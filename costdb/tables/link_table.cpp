@@ -3,6 +3,7 @@
 #include "costdb/tables/calibration.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 
@@ -156,13 +157,37 @@ Dtype dtype_as_wide(Dtype dtype) { return size_of(dtype) == 1 ? Dtype::int8 : Dt
 
 double steps_of(CollectiveKind kind) { return kind == CollectiveKind::all_reduce ? 2 : 1; }
 
-// Ring over `gpus` at a share of the speed of a link, in bytes a microsecond. Constants: those with the least 90th percentile of errors over the
-// 16-bit sweeps of A100, H100 and H200.
-double ring_ns(double link, CollectiveKind kind, double gpus, double bytes) {
-    const double efficiency = kind == CollectiveKind::all_reduce ? 0.75 : 0.6;
-    const double steps_us = steps_of(kind) * (gpus - 1);
-    constexpr double fixed_us = 6;
-    return 1e3 * (fixed_us + steps_us + steps_of(kind) * bytes * (gpus - 1) / gpus / (link * efficiency));
+// A collective as a ring: start-up, a step for each other GPU, and the bytes at a share of the link's speed.
+struct Ring {
+    CollectiveKind kind;
+    double efficiency, step_us, fixed_us;
+};
+
+// Those with the least 90th percentile of errors over the 16-bit sweeps of A100, H100 and H200.
+constexpr std::array<Ring, 4> usual_rings{{{CollectiveKind::all_reduce, 0.75, 2, 6},
+                                           {CollectiveKind::all_gather, 0.6, 1, 6},
+                                           {CollectiveKind::reduce_scatter, 0.6, 1, 6},
+                                           {CollectiveKind::all_to_all, 0.6, 1, 6}}};
+
+// SimuMax's system file of B200 (MooreThreads/SimuMax, Apache-2.0). Its all-to-alls of fewer GPUs start later.
+constexpr std::array<Ring, 4> b200_rings{{{CollectiveKind::all_reduce, 0.7424, 5.5183, 22.2316},
+                                          {CollectiveKind::all_gather, 0.6735, 9.1828, 23.1049},
+                                          {CollectiveKind::reduce_scatter, 0.6731, 8.0325, 25.5604},
+                                          {CollectiveKind::all_to_all, 0.5968, 7.3039, 0}}};
+
+double fixed_us_of(const Ring& ring, bool of_b200, std::int64_t gpus) {
+    if (!of_b200 || ring.kind != CollectiveKind::all_to_all) return ring.fixed_us;
+    return gpus == 2 ? 51.0578 : gpus == 4 ? 19.2102 : 0;
+}
+
+// `link` in bytes a microsecond.
+double ring_ns(const DeviceFacts& device, double link, CollectiveKind kind, std::int64_t gpus, double bytes) {
+    const bool of_b200 = device.name == "b200";
+    const auto& rings = of_b200 ? b200_rings : usual_rings;
+    const Ring& ring = *std::find_if(rings.begin(), rings.end(), [&](const Ring& one) { return one.kind == kind; });
+    const auto n = static_cast<double>(gpus);
+    return 1e3 * (fixed_us_of(ring, of_b200, gpus) + (n - 1) * ring.step_us +
+                  steps_of(kind) * bytes * (n - 1) / n / (link * ring.efficiency));
 }
 
 }  // namespace
@@ -184,7 +209,7 @@ Answer LinkTable::from_sweep(const DeviceFacts& device, const Collective& query)
     }
     if (curve == large && bytes < large->smallest()) {  // far below: as the ring's time falls
         const auto ring = [&](std::int64_t size) {
-            return ring_ns(of_collectives_, query.kind, static_cast<double>(query.gpus), static_cast<double>(size));
+            return ring_ns(device, of_collectives_, query.kind, query.gpus, static_cast<double>(size));
         };
         const double ns = reading.ns * ring(bytes) / ring(large->smallest());
         return {ns, Basis::modelled, error_percent(Subject::collective, device.family, Region::modelled, false)};
@@ -212,8 +237,8 @@ Answer LinkTable::over_measured_link(const DeviceFacts& device, const Collective
     }
     // More GPUs than the tables: the ring of the larger number, scaled by what the ring says of the measured one.
     const auto bytes = static_cast<double>(query.message.count);
-    double ns = ring_ns(of_collectives_, query.kind, static_cast<double>(query.gpus), bytes);
-    if (low.ns > 0) ns *= low.ns / ring_ns(of_collectives_, query.kind, static_cast<double>(fewer.gpus), bytes);
+    double ns = ring_ns(device, of_collectives_, query.kind, query.gpus, bytes);
+    if (low.ns > 0) ns *= low.ns / ring_ns(device, of_collectives_, query.kind, fewer.gpus, bytes);
     return {ns, Basis::modelled, error_percent(Subject::collective, device.family, Region::modelled, false)};
 }
 

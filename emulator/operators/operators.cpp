@@ -65,8 +65,10 @@ std::vector<Operator> head_operators(const Architecture& network, const PassShap
     const std::int64_t columns = (network.vocab + layout.tp - 1) / layout.tp, m = layout.part(shape.positions());
     OperatorBuilder head(m, layout, pass, in_bf16(execution));
     const auto loss = [&] {
-        head.elementwise("cross entropy", costdb::ElementwiseKind::cross_entropy, 6 * m * columns, 2.0,
-                         {.rows = m, .columns = columns});
+        // Beside unfused attention it is unfused, too, and works on fp32 logits: 32 bytes each in both passes.
+        const bool fused = execution.fused_attention;
+        head.elementwise("cross entropy", costdb::ElementwiseKind::cross_entropy, (fused ? 6 : 12) * m * columns,
+                         fused ? 2.0 : 5. / 3, {.rows = m, .columns = columns});
     };
     if (pass != PassKind::forward) loss();
     head.column_parallel("head", columns, network.hidden);

@@ -12,12 +12,14 @@ Operator among_copies(std::string_view name, CollectiveKind kind, std::int64_t c
                       std::int64_t bytes, const workloads::Cluster& cluster) {
     const std::int64_t per_node = std::clamp<std::int64_t>(cluster.gpus_per_node / stride, 1, copies);
     const Bandwidth share{cluster.network.bytes_per_second * per_node / cluster.gpus_per_node};
-    Operator op{name, costdb::Collective{.kind = kind,
-                                         .gpus = copies,
-                                         .gpus_per_node = per_node,
-                                         .message = {bytes},
-                                         .network = share,
-                                         .node_link = cluster.node_link}};
+    Operator op{name, costdb::Collective{
+                          .kind = kind,
+                          .dtype = kind == CollectiveKind::all_reduce ? costdb::Dtype::fp32 : costdb::Dtype::bf16,
+                          .gpus = copies,
+                          .gpus_per_node = per_node,
+                          .message = {bytes},
+                          .network = share,
+                          .node_link = cluster.node_link}};
     op.stream = Stream::data;
     return op;
 }

@@ -52,19 +52,9 @@ PricedOperators LayerCosts::priced(std::vector<Operator> operators, const Place&
     });
 }
 
-PricedOperators LayerCosts::priced_layer(std::int64_t layer, const PassShape& shape, const Place& place) const {
-    const auto& module = model_.modules[place.module];
-    auto operators =
-        layer_operators(module.architecture, shape, layout_, place.pass, layer, recipe_.execution_of(module));
-    for (const OwnParameters& own :
-         {layer_weights(module.architecture, layer, layout_), layer_experts(module.architecture, layer, layout_)})
-        add_data_traffic(operators, own, place.pass, module.trainable, recipe_, cluster_);
-    return with_host(priced(std::move(operators), place), module.architecture, shape, place);
-}
-
 namespace {
 
-// Of a layer's forward; of what stands around the blocks, as many kernels are launched as in so many layers.
+// Of a layer's forward.
 double layers_of_host(PassKind pass) {
     constexpr double backward = 1.3;
     if (pass == PassKind::forward) return 1;
@@ -76,23 +66,55 @@ double longer_of(double one, double other) { return std::sqrt(std::sqrt(std::pow
 
 }  // namespace
 
+PricedOperators LayerCosts::priced_layer(std::int64_t layer, const PassShape& shape, const Place& place) const {
+    const auto& module = model_.modules[place.module];
+    auto operators =
+        layer_operators(module.architecture, shape, layout_, place.pass, layer, recipe_.execution_of(module));
+    for (const OwnParameters& own :
+         {layer_weights(module.architecture, layer, layout_), layer_experts(module.architecture, layer, layout_)})
+        add_data_traffic(operators, own, place.pass, module.trainable, recipe_, cluster_);
+    double routing = 0;
+    if (workloads::is_moe_layer(module.architecture, layer))
+        if (const auto fitted = fitted_constants(cluster_.device)) routing = fitted->expert_layer_us;
+    return with_host(priced(std::move(operators), place), passes_of_host(module.architecture, shape, place), routing,
+                     place);
+}
+
 // Half a pass more where Megatron-LM's fused softmax does not take the shape: it needs a multiple of four sequences times
 // heads on a GPU.
-PricedOperators LayerCosts::with_host(PricedOperators list, const workloads::Architecture& network,
-                                      const PassShape& shape, const Place& place) const {
-    if (recipe_.layer == Duration{0} || list.operators.empty()) return list;
+double LayerCosts::passes_of_host(const workloads::Architecture& network, const PassShape& shape,
+                                  const Place& place) const {
     const auto squares = static_cast<std::int64_t>(shape.lengths.size()) * network.heads / layout_.tp;
     const bool fallback = !recipe_.execution.fused_attention && squares % 4 != 0;
-    const double launched = layers_of_host(place.pass) + (fallback ? 0.5 : 0);
+    return layers_of_host(place.pass) + (fallback ? 0.5 : 0);
+}
+
+// `passes`: launches, as so many forwards of a layer have; `routing_us`: of experts, forward and backward.
+PricedOperators LayerCosts::with_host(PricedOperators list, double passes, double routing_us,
+                                      const Place& place) const {
+    if ((recipe_.layer == Duration{0} && routing_us == 0) || list.operators.empty()) return list;
     const auto own = static_cast<double>(list.cost.time.count());
-    const double host = launched * static_cast<double>(recipe_.layer.count());
-    Operator wait{"host", HostWait{Duration{std::llround(longer_of(own, host) - own)}}};
+    const double launches = longer_of(own, passes * static_cast<double>(recipe_.layer.count())) - own;
+    const double routing = 1e3 * routing_us * layers_of_host(place.pass) / (1 + layers_of_host(PassKind::backward));
+    Operator wait{"host", HostWait{Duration{std::llround(launches + routing)}}};
     wait.stream = Stream::host;
     for (std::uint32_t i = 0; i < list.operators.size(); ++i) wait.after.push_back(i);
     auto operators = std::move(list.operators);
     operators.push_back(std::move(wait));
     return priced(std::move(operators), place);
 }
+
+namespace {
+
+// Under selective recomputation: norms and activation functions; where scores go through memory, they and their use
+// (Korthikanti et al., arXiv 2205.05198, section 5).
+bool runs_again(const Operator& op, bool fused_attention) {
+    if (!fused_attention) return op.kind() == OperatorClass::attention;
+    const auto* memory_bound = std::get_if<costdb::Elementwise>(&op.query);
+    return memory_bound != nullptr && memory_bound->kind == costdb::ElementwiseKind::norm_activation;
+}
+
+}  // namespace
 
 PricedOperators LayerCosts::priced_again(std::int64_t layer, const PassShape& shape, Place place,
                                          Recompute recompute) const {
@@ -101,10 +123,8 @@ PricedOperators LayerCosts::priced_again(std::int64_t layer, const PassShape& sh
     const auto& module = model_.modules[place.module];
     auto operators =
         layer_operators(module.architecture, shape, layout_, place.pass, layer, recipe_.execution_of(module));
-    std::erase_if(operators, [](const Operator& op) {
-        const auto* memory_bound = std::get_if<costdb::Elementwise>(&op.query);
-        return memory_bound == nullptr || memory_bound->kind != costdb::ElementwiseKind::norm_activation;
-    });
+    const bool fused = recipe_.execution.fused_attention;
+    std::erase_if(operators, [fused](const Operator& op) { return !runs_again(op, fused); });
     for (Operator& op : operators) op.after.clear();
     return priced(std::move(operators), place);
 }
@@ -112,7 +132,10 @@ PricedOperators LayerCosts::priced_again(std::int64_t layer, const PassShape& sh
 PricedOperators LayerCosts::priced_around(AroundBlocks around, RankId rank, bool beside_data) const {
     const OwnParameters own{around.parameters, layout_.weight_copies(), layout_.tp};
     add_data_traffic(around.operators, own, around.pass, model_.modules[around.module].trainable, recipe_, cluster_);
-    return priced(std::move(around.operators), {around.module, rank, around.pass, beside_data});
+    const Place place{around.module, rank, around.pass, beside_data};
+    auto list = priced(std::move(around.operators), place);
+    // As many kernels as two layers.
+    return around.loss ? with_host(std::move(list), 2 * layers_of_host(place.pass), 0, place) : list;
 }
 
 double LayerCosts::device(RankId rank) const {

@@ -41,6 +41,7 @@ struct AroundBlocks {
     PassKind pass = PassKind::forward;  ///< what the module does in it
     std::int64_t parameters = 0;        ///< of their weights, on one GPU
     bool in_front = false;
+    bool loss = false;  ///< the output head
 };
 
 /// Calls `layers(range, pass)` for the blocks of each part that has work, then `others(AroundBlocks)` for its
@@ -60,8 +61,8 @@ void walk_stage(const workloads::Model& model, const Layout& layout, const Recip
         const auto around = [&](std::size_t number, std::vector<Operator> operators, std::int64_t parameters,
                                 bool in_front = false) {
             if (!operators.empty())
-                others(
-                    AroundBlocks{std::move(operators), number, part.module, *here, parameters / layout.tp, in_front});
+                others(AroundBlocks{std::move(operators), number, part.module, *here, parameters / layout.tp, in_front,
+                                    number == loss});
         };
         layers(part, *here);
         if (part.first == 0 && network.vocab > 0)

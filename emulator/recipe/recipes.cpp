@@ -27,7 +27,7 @@ constexpr std::array shipped{
         "tensor_parallel": {"overlap": "none", "sequence_parallel": false},
         "data_parallel": {"zero": 0},
         "update_traffic": {"updated": 32, "held": 0},
-        "host": {"layer_ns": 925000}})",
+        "host": {"layer_ns": 975000}})",
     R"({"format": "pipeweaver-recipe/1", "name": "torch-fsdp2",
         "about": "PyTorch FSDP2: weights, gradients and optimizer's state shared out; weights gathered ahead layer by layer",
         "source": "torch.distributed.fsdp.fully_shard; torchtitan",

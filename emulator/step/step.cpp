@@ -298,7 +298,18 @@ private:
     Duration transfer_time(const costdb::PointToPoint& sent) {
         const auto [place, added] = transfer_times_.try_emplace({sent.gpus_per_node, sent.message.count});
         if (!added) return place->second;
-        const Duration alone = in_.setup->costs->cost(sent).duration;
+        Duration alone = in_.setup->costs->cost(sent).duration;
+        // Every tensor parallel GPU sends its part; without sequence parallelism each needs the whole.
+        const std::int64_t tp = in_.setup->layout.tp;
+        if (tp > 1 && !in_.setup->recipe.execution.sequence_parallel)
+            alone += in_.setup->costs
+                         ->cost(costdb::Collective{.kind = costdb::CollectiveKind::all_gather,
+                                                   .gpus = tp,
+                                                   .gpus_per_node = in_.setup->cluster.gpus_per_node,
+                                                   .message = tp * sent.message,
+                                                   .network = in_.setup->cluster.network,
+                                                   .node_link = sent.node_link})
+                         .duration;
         place->second = Duration{std::llround(static_cast<double>(alone.count()) * pipeline_factor())};
         return place->second;
     }

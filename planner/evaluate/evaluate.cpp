@@ -31,12 +31,12 @@ StepInput step_input(const Setup& setup, const Partition& partition, Units units
     return input;
 }
 
-void require_plannable(std::size_t microbatches, std::size_t tasks) {
-    if (tasks <= most_tasks) return;
+void require_plannable(std::size_t microbatches, std::size_t tasks, std::size_t most) {
+    if (tasks <= most) return;
     fail(ErrorKind::input,
          "a replica has {} microbatches of {} tasks or more, allowed are {} tasks: take a smaller batch, or more "
          "replicas (--dp)",
-         microbatches, tasks, most_tasks);
+         microbatches, tasks, most);
 }
 
 std::size_t count_tasks(const Partition& partition, const Units& units) {

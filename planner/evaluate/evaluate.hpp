@@ -41,7 +41,7 @@ using Units = std::vector<std::vector<std::vector<emulator::Unit>>>;  ///< per m
                                              Units units, const StepWanted& wanted);
 
 /// Throws Error{input} where a replica of so many microbatches has more tasks than can be planned in minutes.
-void require_plannable(std::size_t microbatches, std::size_t tasks);
+void require_plannable(std::size_t microbatches, std::size_t tasks, std::size_t most = most_tasks);
 
 /// Forwards and backwards of all units, counted before anything of that size is built.
 [[nodiscard]] std::size_t count_tasks(const partition::Partition& partition, const Units& units);

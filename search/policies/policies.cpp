@@ -118,16 +118,17 @@ struct Entry {
 
 const std::vector<Entry>& entries() {
     static const std::vector<Entry> all{
-        {{"gpipe", "all forwards, then all backwards"}, [](const Flat& f) { return run_fixed(f, gpipe_order(f)); }},
-        {{"1f1b", "one forward, one backward; one stage on each rank"},
+        {{"gpipe", "all forwards, then all backwards", false, true},
+         [](const Flat& f) { return run_fixed(f, gpipe_order(f)); }},
+        {{"1f1b", "one forward, one backward; one stage on each rank", false, true},
          [](const Flat& f) { return run_fixed(f, one_forward_one_backward_order(f)); }},
-        {{"interleaved", "one forward, one backward, with several stages on each rank in a loop"},
+        {{"interleaved", "one forward, one backward, with several stages on each rank in a loop", false, true},
          [](const Flat& f) { return run_fixed(f, interleaved_order(f)); }},
         {{"dual-queue", "DIP's stage interleaving: a queue of forwards and one of backwards on each rank, in turn"},
          run_dual_queue},
-        {{"zb-h1", "zero bubble with 1F1B's memory: weight gradients postponed; one stage on each rank", true},
+        {{"zb-h1", "zero bubble with 1F1B's memory: weight gradients postponed; one stage on each rank", true, true},
          [](const Flat& f) { return run_fixed(f, zb_h1_order(f)); }},
-        {{"zb-v", "zero bubble with two stages on each rank, placed like a V", true},
+        {{"zb-v", "zero bubble with two stages on each rank, placed like a V", true, true},
          [](const Flat& f) { return run_fixed(f, zb_v_order(f)); }},
         {{"bubble-filling", "Optimus-style: the largest module first, the others in its bubbles"}, run_bubble_filling},
         {{"nesting", "BigMac-style: all modules of a few microbatches at a time, whatever the batch"}, run_nesting},

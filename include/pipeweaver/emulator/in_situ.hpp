@@ -20,8 +20,6 @@ struct FittedConstants {
     double compute = 1;             ///< time in a step / time alone, of GEMMs, attention, memory-bound kernels
     double collectives = 1;         ///< time in a step / time alone, of collectives
     double inside_gemms = 1;        ///< of tensor-parallel traffic that is hidden inside GEMMs, what stays exposed
-    double network_share = 1;       ///< of the network's nominal speed that collectives reach
-    double host_us = 0;             ///< the host's own time for a pass of a layer
     double grouped_gemm_share = 1;  ///< of the peak that the experts' GEMMs reach
     double expert_layer_us = 0;     ///< of routing, for a layer with experts, a microbatch, forward and backward
     std::string_view rows;          ///< that they were fitted on, and the mean error before and after

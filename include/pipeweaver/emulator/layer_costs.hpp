@@ -66,8 +66,8 @@ private:
     };
     PricedOperators priced(std::vector<Operator> operators, const Place& place) const;
     PricedOperators priced_layer(std::int64_t layer, const PassShape& shape, const Place& place) const;
-    PricedOperators with_host(PricedOperators list, const workloads::Architecture& network, const PassShape& shape,
-                              const Place& place) const;
+    double passes_of_host(const workloads::Architecture& network, const PassShape& shape, const Place& place) const;
+    PricedOperators with_host(PricedOperators list, double passes, double routing_us, const Place& place) const;
     // What a block runs again in front of its backward.
     PricedOperators priced_again(std::int64_t layer, const PassShape& shape, Place place, Recompute recompute) const;
     PricedOperators with_copy(PricedOperators list, std::int64_t layer, const PassShape& shape,

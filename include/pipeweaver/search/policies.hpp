@@ -22,6 +22,7 @@ struct Policy {
     std::string name;          ///< "gpipe", "1f1b", ...
     std::string about;         ///< one line
     bool needs_split = false;  ///< applies only where backwards are split into I and W
+    bool fixed_order = false;  ///< an order that no time decides
 };
 
 /// All policies, in the order of their introduction.

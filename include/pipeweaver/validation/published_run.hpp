@@ -19,6 +19,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -45,13 +46,14 @@ struct Prediction {
     std::optional<double> memory_gib;   ///< peak allocated of the fullest GPU; nothing: not known for such runs
     std::string device;                 ///< canonical name, empty where unknown
     bool experts = false;               ///< a mixture of experts
+    std::string command{};              ///< of `pipeweaver emulate` that prints the same step; empty: refused
     std::string reason;                 ///< refused: why; else what was taken for granted, if anything
 
     bool refused() const { return !step_time_s; }
 };
 
-/// The costs of a device, by canonical name. The reference must stay valid.
-using CostsOf = std::function<const costdb::CostDatabase&(const std::string& device)>;
+/// The costs of a device, by canonical name.
+using CostsOf = std::function<std::shared_ptr<const costdb::CostDatabase>(const std::string& device)>;
 
 /// Predicts one run from its columns alone; measured values are not looked at. Throws what `costs` throws.
 [[nodiscard]] Prediction predict(const PublishedRun& run, const CostsOf& costs);

@@ -1,0 +1,115 @@
+#include "validation/emulated_run.hpp"
+
+#include "pipeweaver/emulator/recipe.hpp"
+#include "pipeweaver/workloads/cluster.hpp"
+#include "pipeweaver/workloads/model.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace pipeweaver::validation {
+
+namespace {
+
+std::string on_one_line(const std::string& json) { return nlohmann::ordered_json::parse(json).dump(); }
+
+// One network; a microbatch holds its sequences.
+std::string model_of(const TrainingRun& run) {
+    workloads::Model model;
+    model.name = run.network.name;
+    workloads::Module module;
+    module.name = "llm";
+    module.architecture = run.network;
+    module.modalities = {workloads::Modality::text};
+    model.modules.push_back(std::move(module));
+    model.microbatch_tokens = run.micro_batch * run.seq;
+    return on_one_line(workloads::to_json(model));
+}
+
+// vTrain's cluster has 800 Gb/s a node (arXiv 2312.12391), Megatron-LM's runs of 2021-22 were on Selene, whose nodes
+// have as much.
+std::string cluster_of(const TrainingRun& run) {
+    for (const workloads::Cluster& shipped : workloads::clusters()) {
+        if (shipped.device != run.device) continue;
+        workloads::Cluster cluster = shipped;
+        cluster.gpus = run.layout.gpus();
+        cluster.source = "";
+        if (run.device == "a100_sxm") cluster.network = Bandwidth{100'000'000'000};
+        return on_one_line(to_json(cluster));
+    }
+    return run.device;
+}
+
+emulator::Recipe recipe_of(const TrainingRun& run) {
+    emulator::Recipe recipe = emulator::find_recipe(run.device == "a100_sxm"   ? "megatron-2022"
+                                                    : run.device == "h100_sxm" ? "megatron-core-overlap"
+                                                                               : "megatron-core");
+    recipe.about = recipe.source = "";
+    recipe.execution.sequence_parallel = run.sequence_parallel;
+    recipe.execution.products = run.dtype;
+    // SimuMax measured with nothing overlapped.
+    if (run.device == "b200") recipe.execution.tensor_overlap = emulator::TensorOverlap::none;
+    return recipe;
+}
+
+std::string quoted(const std::string& text) {
+    const bool plain = text.find_first_of(" {}\"'") == std::string::npos;
+    if (plain) return text;
+    std::string whole = "'";
+    for (const char c : text) whole += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    return whole + "'";
+}
+
+}  // namespace
+
+planner::EmulateOptions emulated_run(const TrainingRun& run) {
+    planner::EmulateOptions options;
+    auto& workload = options.workload;
+    workload.model = model_of(run);
+    workload.cluster = cluster_of(run);
+    workload.recipe = on_one_line(to_json(recipe_of(run)));
+    workload.tp.number = run.layout.tp;
+    workload.pp.number = run.layout.pp;
+    workload.dp.number = run.layout.dp;
+    workload.cp = run.layout.cp;
+    if (run.network.moe) workload.ep = run.layout.ep;
+    if (run.layout.cp > 1 && run.device == "h100_sxm") workload.context = "ring";
+    workload.dataset = fmt::format("constant-{}", run.seq);
+    workload.microbatches = run.microbatches();
+    options.partition = "uniform";
+    options.chunks = run.virtual_stages;
+    options.policy = run.virtual_stages > 1 ? "interleaved" : "1f1b";
+    options.recompute = run.recomputation == Recomputation::full        ? "full"
+                        : run.recomputation == Recomputation::selective ? "selective"
+                                                                        : "none";
+    options.any_memory = true;
+    return options;
+}
+
+std::string command_of(const planner::EmulateOptions& options) {
+    const auto& workload = options.workload;
+    std::vector<std::pair<std::string_view, std::string>> all{{"model", workload.model},
+                                                              {"cluster", workload.cluster},
+                                                              {"recipe", workload.recipe},
+                                                              {"tp", std::to_string(*workload.tp.number)},
+                                                              {"pp", std::to_string(*workload.pp.number)},
+                                                              {"dp", std::to_string(*workload.dp.number)}};
+    if (workload.cp > 1) all.emplace_back("cp", std::to_string(workload.cp));
+    if (workload.ep) all.emplace_back("ep", std::to_string(*workload.ep));
+    if (!workload.context.empty()) all.emplace_back("context", workload.context);
+    all.emplace_back("dataset", workload.dataset);
+    all.emplace_back("microbatches", std::to_string(*workload.microbatches));
+    all.emplace_back("partition", options.partition);
+    all.emplace_back("chunks", std::to_string(options.chunks));
+    all.emplace_back("policy", options.policy);
+    all.emplace_back("recompute", options.recompute);
+    std::string command = "pipeweaver emulate";
+    for (const auto& [name, value] : all) command += fmt::format(" --{} {}", name, quoted(value));
+    return command + " --any-memory";
+}
+
+}  // namespace pipeweaver::validation
