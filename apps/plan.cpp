@@ -75,7 +75,7 @@ void add_plan(CLI::App& program) {
              "batch is packed, and in which order each rank runs its work within its memory. Prints the plan, what a "
              "better schedule could still gain, and the known schedules beside it; writes the folder DIR.\n"
              "With --robust it takes, of the schedules found up to 1 % longer than the shortest, the one whose median "
-             "makespan is smallest if costs are wrong by their own error estimates.\n"
+             "makespan is smallest if costs are wrong.\n"
              "With --max-rounds instead of a time the same result comes out again, on any number of threads.",
          .examples = {{"A known model on 32 GPUs, a batch drawn from a published mix",
                        "pipeweaver plan --model dip-vlm-m --cluster h100-sxm:32 --tp 8 --pp 4 --dataset vlm-mix "

@@ -66,7 +66,10 @@ Plan make_plan(const Request& request, const Executor& execute, const Allowance&
     const std::size_t best = selected.partition;
     baselines.best_chain = best_chain(compared[slowest_replica(compared, best)], baselines.all);
     std::optional<Robustness> robustness;
-    if (scope.robustness) robustness = robustness_of(compared, best, opponents(baselines), request.seed, execute);
+    if (scope.robustness) {
+        const Draws draws{.seed = request.seed, .memory = usable_bytes(request.setup->cluster)};
+        robustness = robustness_of(compared, best, opponents(baselines), draws, execute);
+    }
     std::vector<Compared> chosen;
     for (auto& replica : compared) chosen.push_back(std::move(replica[best]));
 

@@ -3,6 +3,7 @@
 #include "pipeweaver/base/assert.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 namespace pipeweaver::schedule {
@@ -34,12 +35,16 @@ FixedOrder::FixedOrder(const Replayer& replayer, const Schedule& schedule) {
     first_.push_back(static_cast<std::uint32_t>(before_.size()));
 }
 
-Duration FixedOrder::makespan(std::span<const std::int64_t> duration_ns, std::vector<std::int64_t>& end_ns) const {
+Duration FixedOrder::makespan(std::span<const std::int64_t> duration_ns, std::vector<std::int64_t>& end_ns,
+                              double lag_factor) const {
+    const auto lag = [&](const Replayer::Arc& arc) -> std::int64_t {
+        return arc.lag_ns == 0 ? 0 : std::llround(static_cast<double>(arc.lag_ns) * lag_factor);
+    };
     end_ns.resize(sequence_.size());
     for (std::size_t i = 0; i < sequence_.size(); ++i) {
         std::int64_t start = 0;
         for (std::uint32_t a = first_[i]; a < first_[i + 1]; ++a)
-            start = std::max(start, end_ns[before_[a].task] + before_[a].lag_ns);
+            start = std::max(start, end_ns[before_[a].task] + lag(before_[a]));
         end_ns[sequence_[i]] = start + duration_ns[sequence_[i]];
     }
     std::int64_t makespan = 0;

@@ -76,7 +76,7 @@ struct BenchPlan {
             fmt::print("| the best | of each batch | | {} | {} |\n", best.values.size(), text(best));
         if (sure.empty()) return;
         fmt::print(
-            "\nIf costs are wrong by their own error estimates, schedule over the plan's in {} replays of each "
+            "\nIf costs are wrong, schedule over the plan's in {} replays of each "
             "batch:\n\n",
             planner::perturbed_replays);
         fmt::print("| partition | schedule | batches | p10: geometric mean | p50 | p90 | the plan wins |\n");
@@ -188,7 +188,7 @@ void add_bench(CLI::App& program) {
          .description = "Draws batches with the seeds 1, 2, ..., plans each, and says how much longer every known "
                         "schedule takes on every partition: geometric mean, least and most, also of the best of each "
                         "batch. A second table says how often the plan still wins over the usual pairs, and by how "
-                        "much, if costs are wrong by their own error estimates.",
+                        "much, if costs are wrong.",
          .examples = {{"Three batches with a small budget",
                        "pipeweaver bench plan --model dip-vlm-s --cluster h100-sxm:16 --dataset vlm-mix "
                        "--microbatches 4 --batches 3 --budget 100ms"},

@@ -128,7 +128,11 @@ Writer target_json(const Plan& plan, const TargetPlan& own) {
 }
 
 Writer gain_json(const Gain& gain) {
-    return {{"wins", gain.wins}, {"gain_p10", gain.p10}, {"gain_p50", gain.p50}, {"gain_p90", gain.p90}};
+    return {{"wins", gain.wins},
+            {"losses", gain.losses},
+            {"gain_p10", gain.p10},
+            {"gain_p50", gain.p50},
+            {"gain_p90", gain.p90}};
 }
 
 // The first baseline's under `against` and beside it, then all.
@@ -144,7 +148,11 @@ Writer robustness_json(const std::optional<Robustness>& robustness) {
     Writer json{
         {"against",
          {{"partition", first.partition}, {"policy", first.policy}, {"chunks_per_rank", first.chunks_per_rank}}},
-        {"replays", robustness->replays}};
+        {"replays", robustness->replays},
+        {"makespan_p10_ns", robustness->p10.count()},
+        {"makespan_p50_ns", robustness->p50.count()},
+        {"makespan_p90_ns", robustness->p90.count()},
+        {"memory_exceeded", robustness->out_of_memory}};
     json.update(gain_json(first));
     json["baselines"] = std::move(baselines);
     return json;

@@ -162,17 +162,24 @@ std::string time_by_basis(const Plan& plan) {
 std::string robustness(const Plan& plan) {
     if (!plan.robustness)
         return "<p>No usual schedule applies on any partition: there is nothing to compare with.</p>\n";
-    std::string html = "<div class=\"wide\"><table><thead><tr><th>against</th>";
-    for (const std::string_view name : {"gain p10", "gain p50", "gain p90", "plan wins"})
+    const Robustness& robust = *plan.robustness;
+    std::string html = fmt::format(
+        "<p id=\"makespans\">The plan's makespan is {} in the median, {} at p10 and {} at p90. A rank holds more than "
+        "it "
+        "has in {} of {} replays.</p>\n",
+        human(robust.p50), human(robust.p10), human(robust.p90), robust.out_of_memory, robust.replays);
+    html += "<div class=\"wide\"><table><thead><tr><th>against</th>";
+    for (const std::string_view name : {"gain p10", "gain p50", "gain p90", "plan wins", "loses"})
         html += fmt::format("<th class=\"n\">{}</th>", name);
     html += "</tr></thead><tbody>\n";
-    for (const Gain& gain : plan.robustness->against) {
+    for (const Gain& gain : robust.against) {
         html += fmt::format("<tr><th scope=\"row\">{}</th>",
                             escape(fmt::format("{}, {}, {} a rank", gain.partition, gain.policy,
                                                plural(static_cast<std::size_t>(gain.chunks_per_rank), "chunk"))));
         for (const double percentile : {gain.p10, gain.p50, gain.p90})
             html += fmt::format("<td class=\"n\">{}</td>", times(percentile));
-        html += fmt::format("<td class=\"n\">{} of {}</td></tr>\n", gain.wins, plan.robustness->replays);
+        html += fmt::format("<td class=\"n\">{} of {}</td><td class=\"n\">{}</td></tr>\n", gain.wins, robust.replays,
+                            gain.losses);
     }
     html += "</tbody></table></div>\n";
     const std::string choice = choice_text(plan.choice);

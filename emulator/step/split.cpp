@@ -15,15 +15,16 @@ void set_letter(Task& task, TaskKind kind) {
     if (!task.label.empty()) task.label.back() = letter(kind);
 }
 
-TaskId add_weight(StepProblem& step, TaskId input, const PassCost& cost) {
+TaskId add_weight(StepProblem& step, TaskId input, const SplitBackward& split) {
     const std::size_t from = index(input);
     const TaskId weight{static_cast<std::uint32_t>(step.problem.tasks.size())};
     Task task = step.problem.tasks[from];
     set_letter(task, TaskKind::weight_gradient);
     step.problem.tasks.push_back(std::move(task));
     step.problem.edges.push_back({input, weight, Duration{0}});
-    step.cost.push_back(cost);
+    step.cost.push_back(split.weight);
     step.recompute.emplace_back();
+    step.mix.push_back(split.weight_mix);
     step.unit.push_back(step.unit[from]);
     step.chain.push_back(step.chain[from]);
     return weight;
@@ -55,7 +56,7 @@ BuiltStep split_backwards(const StepProblem& step, const SplitChoice& choice) {
         const std::size_t input = index(pair.backward);
         set_letter(result.problem.tasks[input], TaskKind::input_gradient);
         result.cost[input] = split.input;
-        pair.weight = add_weight(result, pair.backward, split.weight);
+        pair.weight = add_weight(result, pair.backward, split);
         pair.modes = split.modes;
         const auto costs = costs_in(pair, pair.modes.front());
         apply(result.problem.tasks[index(pair.forward)], costs[0]);

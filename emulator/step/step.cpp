@@ -34,6 +34,7 @@ public:
     BuiltStep build() {
         out_.problem.name = in_.name;
         out_.problem.source = fmt::format("pipeweaver plan: {} on {}", in_.setup->model.name, in_.setup->cluster.name);
+        for (std::size_t m = 0; m < in_.setup->model.modules.size(); ++m) out_.mixes.push_back({{m, 1.0}});
         add_stages();
         out_.memory = static_memory(in_);
         for (std::size_t mb = 0; mb < in_.units.size(); ++mb) add_microbatch(mb);
@@ -76,9 +77,19 @@ private:
                            [&](const LayerRange& part) { return gradient_[part.module]; });
     }
 
+    // What all passes of a unit through a stage cost.
+    struct StageCosts {
+        PassCost forward, backward, again;
+        std::uint32_t forward_mix = 0, backward_mix = 0;
+        std::vector<Mode> modes;
+        SplitBackward split;
+    };
+
     TaskId add_task(std::size_t mb, std::size_t chain, std::size_t unit, std::size_t stage, TaskKind kind,
-                    const PassCost& cost, const PassCost& again) {
+                    const StageCosts& costs) {
         const Chain& c = in_.chains[chain];
+        const bool forward = kind == TaskKind::forward;
+        const PassCost& cost = forward ? costs.forward : costs.backward;
         Task task;
         task.rank = c.stages[stage].rank;
         task.kind = kind;
@@ -90,7 +101,8 @@ private:
         task.label = fmt::format(FMT_COMPILE("m{}.{}{}.s{}.{}"), mb, c.name, unit, *task.stage, letter(kind));
         out_.problem.tasks.push_back(std::move(task));
         out_.cost.push_back(cost);
-        out_.recompute.push_back(again);
+        out_.recompute.push_back(forward ? PassCost{} : costs.again);
+        out_.mix.push_back(forward ? costs.forward_mix : costs.backward_mix);
         out_.unit.push_back(unit);
         out_.chain.push_back(chain);
         feeds_.push_back(false);
@@ -100,12 +112,23 @@ private:
     // A task lasts as long as its pass, and what the host needs for it.
     Duration lasting(Duration pass) const { return std::max(Duration{1}, pass + in_.setup->recipe.action); }
 
-    // What all passes of a unit through a stage cost.
-    struct StageCosts {
-        PassCost forward, backward, again;
-        std::vector<Mode> modes;
-        SplitBackward split;
-    };
+    // Which modules a pass works for: nearly every stage has layers of one alone.
+    std::uint32_t mix_of(const StageLayers& stage, const Unit& unit, PassKind pass) {
+        if (stage.parts.size() == 1) return static_cast<std::uint32_t>(stage.parts.front().module);
+        ModuleMix mix;
+        double whole = 0;
+        for (const LayerRange& part : stage.parts) {
+            const Duration time = costs_.stage({stage.rank, {part}}, unit.shapes, pass).time;
+            if (time == Duration{0}) continue;
+            mix.push_back({part.module, static_cast<double>(time.count())});
+            whole += mix.back().part;
+        }
+        if (mix.size() < 2)
+            return static_cast<std::uint32_t>(mix.empty() ? stage.parts.front().module : mix.front().module);
+        for (ModulePart& one : mix) one.part /= whole;
+        out_.mixes.push_back(std::move(mix));
+        return static_cast<std::uint32_t>(out_.mixes.size() - 1);
+    }
 
     // I and W together take at least as long as B: what hides traffic in B may be missing beside them.
     void add_modes(const StageLayers& stage, const Unit& unit, Recompute recompute, StageCosts& all) {
@@ -136,11 +159,16 @@ private:
     StageCosts stage_costs(const StageLayers& stage, const Unit& unit) {
         StageCosts all;
         all.forward = costs_.stage(stage, unit.shapes, PassKind::forward, in_.modes.front());
+        all.forward_mix = mix_of(stage, unit, PassKind::forward);
         if (!has_backward(stage)) return all;
+        all.backward_mix = mix_of(stage, unit, PassKind::backward);
         if (in_.modes.size() > 1 || in_.priced_split)
             all.again = costs_.blocks_forward(stage, unit.shapes, Recompute::full);
         all.backward = costs_.stage(stage, unit.shapes, PassKind::backward, in_.modes.front());
-        if (in_.priced_split) all.split.weight = costs_.stage(stage, unit.shapes, PassKind::weight_gradient);
+        if (in_.priced_split) {
+            all.split.weight = costs_.stage(stage, unit.shapes, PassKind::weight_gradient);
+            all.split.weight_mix = mix_of(stage, unit, PassKind::weight_gradient);
+        }
         for (const Recompute recompute : in_.modes) add_modes(stage, unit, recompute, all);
         if (!in_.priced_split) return all;
         all.split.input = costs_.stage(stage, unit.shapes, PassKind::input_gradient, in_.modes.front());
@@ -182,15 +210,14 @@ private:
         if (!works_on(stage, unit)) return pass;
         auto& costs = known[alike_[chain][stage_number]];
         if (!costs) costs = stage_costs(stage, unit);
-        pass.forward = add_task(mb, chain, unit_number, stage_number, TaskKind::forward, costs->forward, {});
+        pass.forward = add_task(mb, chain, unit_number, stage_number, TaskKind::forward, *costs);
         if (!has_backward(stage)) {
             const auto memory = pass_memory(in_, stage, unit.shapes, Recompute::none, false);
             Task& task = out_.problem.tasks[index(*pass.forward)];
             task.acquire = task.release = memory.forward_transient;
             return pass;
         }
-        pass.backward =
-            add_task(mb, chain, unit_number, stage_number, TaskKind::backward, costs->backward, costs->again);
+        pass.backward = add_task(mb, chain, unit_number, stage_number, TaskKind::backward, *costs);
         add_pair(*costs, pass);
         return pass;
     }
@@ -274,7 +301,7 @@ private:
     void connect(TaskId from, TaskId to, const Crossing& crossing, std::size_t buffer) {
         const RankId source = out_.problem.tasks[index(from)].rank, target = out_.problem.tasks[index(to)].rank;
         const Bytes message{2 * in_.setup->layout.part(crossing.rows) * crossing.columns / in_.setup->layout.tp};
-        Duration lag{};
+        Lag lag;
         std::optional<costdb::PointToPoint> sent;
         if (source != target) {
             const std::int64_t per_node = node_of(source) == node_of(target) ? 2 : 1;
@@ -285,8 +312,9 @@ private:
             largest = std::max(largest, message);
         }
         feeds_[index(from)] = true;
-        out_.transfers.push_back({out_.problem.edges.size(), message, crossing.rows, crossing.columns, sent});
-        out_.problem.edges.push_back({from, to, lag});
+        out_.transfers.push_back(
+            {out_.problem.edges.size(), message, crossing.rows, crossing.columns, sent, lag.error});
+        out_.problem.edges.push_back({from, to, lag.time});
     }
 
     double pipeline_factor() const {
@@ -295,14 +323,21 @@ private:
         return found == in_.setup->what_if.links.end() ? 1 : found->second;
     }
 
-    Duration transfer_time(const costdb::PointToPoint& sent) {
+    // Of a message; its error as Transfer::error.
+    struct Lag {
+        Duration time{};
+        double error = 0;
+    };
+
+    Lag transfer_time(const costdb::PointToPoint& sent) {
         const auto [place, added] = transfer_times_.try_emplace({sent.gpus_per_node, sent.message.count});
         if (!added) return place->second;
-        Duration alone = in_.setup->costs->cost(sent).duration;
+        const costdb::Cost alone = in_.setup->costs->cost(sent);
+        Duration whole = alone.duration;
         // Every tensor parallel GPU sends its part; without sequence parallelism each needs the whole.
         const std::int64_t tp = in_.setup->layout.tp;
         if (tp > 1 && !in_.setup->recipe.execution.sequence_parallel)
-            alone += in_.setup->costs
+            whole += in_.setup->costs
                          ->cost(costdb::Collective{.kind = costdb::CollectiveKind::all_gather,
                                                    .gpus = tp,
                                                    .gpus_per_node = in_.setup->cluster.gpus_per_node,
@@ -310,7 +345,8 @@ private:
                                                    .network = in_.setup->cluster.network,
                                                    .node_link = sent.node_link})
                          .duration;
-        place->second = Duration{std::llround(static_cast<double>(alone.count()) * pipeline_factor())};
+        place->second = {Duration{std::llround(static_cast<double>(whole.count()) * pipeline_factor())},
+                         alone.error_percent / 100};
         return place->second;
     }
 
@@ -391,7 +427,7 @@ private:
     std::vector<std::int64_t> first_stage_;            // per chain
     std::vector<std::vector<std::size_t>> alike_;      // per chain, stage: the first stage with the same costs
     std::vector<std::vector<Bytes>> largest_message_;  // per rank, per (chain, direction)
-    std::map<std::pair<std::int64_t, std::int64_t>, Duration> transfer_times_;
+    std::map<std::pair<std::int64_t, std::int64_t>, Lag> transfer_times_;
     StepProblem out_;
 };
 

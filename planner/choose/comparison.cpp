@@ -127,7 +127,7 @@ std::vector<Baseline> opponents(const Baselines& baselines) {
 }
 
 std::optional<Robustness> robustness_of(const Comparison& compared, std::size_t best,
-                                        const std::vector<Baseline>& against, std::uint64_t seed,
+                                        const std::vector<Baseline>& against, const Draws& draws,
                                         const Executor& execute) {
     if (against.empty()) return std::nullopt;
     std::vector<Scheduled> plan;
@@ -144,7 +144,7 @@ std::optional<Robustness> robustness_of(const Comparison& compared, std::size_t 
                 baselines[i].push_back({&step, &*run.result.schedule});
             }
     }
-    Robustness result = robustness(plan, baselines, seed, execute);
+    Robustness result = robustness(plan, baselines, draws, execute);
     for (std::size_t i = 0; i < against.size(); ++i) {
         result.against[i].partition = against[i].partition;
         result.against[i].chunks_per_rank = against[i].chunks_per_rank;

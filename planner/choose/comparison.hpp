@@ -40,10 +40,9 @@ using Comparison = std::vector<std::vector<Compared>>;
 /// pairs, each with the chunks it is fastest with.
 [[nodiscard]] std::vector<Baseline> opponents(const Baselines& baselines);
 
-/// The plan (partition `best`) against those baselines, under costs that are wrong by their own error estimates; none
-/// without baselines.
+/// The plan (partition `best`) against those baselines if costs are wrong; none without baselines.
 [[nodiscard]] std::optional<Robustness> robustness_of(const Comparison& compared, std::size_t best,
-                                                      const std::vector<Baseline>& against, std::uint64_t seed,
+                                                      const std::vector<Baseline>& against, const Draws& draws,
                                                       const Executor& execute);
 
 }  // namespace pipeweaver::planner

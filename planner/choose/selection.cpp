@@ -108,10 +108,11 @@ public:
         if (way.size() == 1) return 0;
         std::vector<Side> sides;
         for (std::size_t i = 0; i < way.size(); ++i) sides.push_back(side_of(ways_[way[i]], picks[i]));
-        const std::size_t taken = judge(sides, rule_.by_median, seed_, execute_).taken;
+        const std::size_t taken = judge(sides, rule_.by_median, {seed_}, execute_).taken;
         if (taken == 0) return 0;
         choice_.other = true;
-        choice_.over_smallest = robustness(sides[taken], {sides.data(), 1}, seed_, execute_).against.front();
+        const Draws draws{.seed = seed_, .paired = true};
+        choice_.over_smallest = robustness(sides[taken], {sides.data(), 1}, draws, execute_).against.front();
         for (std::size_t r = 0; r < picks[taken].size(); ++r) take(ways_[way[taken]][r], picks[taken][r]);
         return way[taken];
     }
@@ -128,7 +129,7 @@ private:
         for (const search::FoundSchedule& known : solved.found->alternatives)
             if (known.makespan <= longest) sides.push_back({{solved.step, &known.schedule}});
         choice_.alternatives += sides.size() - 1;
-        return sides.size() == 1 ? 0 : judge(sides, rule_.by_median, seed_, execute_).taken;
+        return sides.size() == 1 ? 0 : judge(sides, rule_.by_median, {seed_}, execute_).taken;
     }
 
     const std::vector<Way>& ways_;

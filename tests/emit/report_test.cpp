@@ -141,10 +141,15 @@ TEST_CASE("the report says against whom the plan was replayed with wrong costs, 
     const auto request = small_request();
     auto plan = planned(request);
     plan.robustness = Robustness{
+        .p10 = std::chrono::milliseconds(1900),
+        .p50 = std::chrono::milliseconds(2000),
+        .p90 = std::chrono::milliseconds(2200),
+        .out_of_memory = 3,
         .against = {{.partition = "chain<1>",
                      .chunks_per_rank = 2,
                      .policy = "interleaved",
                      .wins = 187,
+                     .losses = 12,
                      .p10 = 0.987,
                      .p50 = 1.125,
                      .p90 = 1.5},
@@ -154,14 +159,18 @@ TEST_CASE("the report says against whom the plan was replayed with wrong costs, 
     CHECK(count(section, "chain&lt;1&gt;, interleaved, 2 chunks a rank") == 1);
     CHECK(count(section,
                 "<td class=\"n\">0.987x</td><td class=\"n\">1.125x</td><td class=\"n\">1.500x</td>"
-                "<td class=\"n\">187 of 200</td>") == 1);
+                "<td class=\"n\">187 of 200</td><td class=\"n\">12</td>") == 1);
+    CHECK(count(section, "2.000 s in the median, 1.900 s at p10 and 2.200 s at p90") == 1);
+    CHECK(count(section, "in 3 of 200 replays") == 1);
     CHECK(count(section, "dip, dual-queue, 1 chunk a rank") == 1);
     CHECK(count(section, "<td class=\"n\">1.250x</td><td class=\"n\">1.500x</td><td class=\"n\">1.750x</td>") == 1);
 
     const auto text = emit::plan_table(request, plan);
-    CHECK(text.find("  chain<1>, interleaved, 2 chunks   p10 0.99x, p50 1.12x, p90 1.50x; the plan wins 187\n") !=
+    CHECK(text.find(
+              "  chain<1>, interleaved, 2 chunks   p10 0.99x, p50 1.12x, p90 1.50x; the plan wins 187, loses 12\n") !=
           std::string::npos);
-    CHECK(text.find("  dip, dual-queue, 1 chunk          p10 1.25x, p50 1.50x, p90 1.75x; the plan wins 200\n") !=
+    CHECK(text.find(
+              "  dip, dual-queue, 1 chunk          p10 1.25x, p50 1.50x, p90 1.75x; the plan wins 200, loses 0\n") !=
           std::string::npos);
 }
 

@@ -1,6 +1,7 @@
 #include "pipeweaver/emulator/step.hpp"
 
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/emulator/layer_costs.hpp"
 #include "pipeweaver/schedule/replay.hpp"
 #include "pipeweaver/workloads/activations.hpp"
 #include "pipeweaver/workloads/counts.hpp"
@@ -288,4 +289,33 @@ TEST_CASE("a language model sends a generator's unit the tokens that condition i
     const double expected = 2 * layer_flops(llm, 0, 1024, pairs) +
                             4 * layer_flops(dit, 0, 2048, 2048.0 * 2048, {.tokens = 600, .pairs = 2048.0 * 600});
     CHECK(step.model_flops == doctest::Approx(3 * expected));
+}
+
+TEST_CASE("every pass says whose modules' time it is, also where a stage has layers of two") {
+    const testing::SmallWorkload setup;
+    const auto partition = setup.cut("balanced");
+    const auto input = setup.input(partition);
+    const auto step = require_step(build_step(input));
+    REQUIRE(step.mix.size() == step.problem.tasks.size());
+    LayerCosts costs(setup);
+    std::size_t mixed = 0;
+    for (std::size_t i = 0; i < step.mix.size(); ++i) {
+        const Task& task = step.problem.tasks[i];
+        const auto& stage = input.chains[0].stages[static_cast<std::size_t>(*task.stage)];
+        const auto& shapes = input.units[static_cast<std::size_t>(*task.microbatch)][0][step.unit[i]].shapes;
+        const auto pass = task.kind == TaskKind::forward ? PassKind::forward : PassKind::backward;
+        double sum = 0;
+        for (const ModulePart& one : step.mixes[step.mix[i]]) {
+            const auto own = std::find_if(stage.parts.begin(), stage.parts.end(),
+                                          [&](const LayerRange& range) { return range.module == one.module; });
+            REQUIRE(own != stage.parts.end());
+            const auto time = static_cast<double>(costs.stage({stage.rank, {*own}}, shapes, pass).time.count());
+            CHECK(one.part == doctest::Approx(time / static_cast<double>(task.duration.count())).epsilon(1e-9));
+            sum += one.part;
+        }
+        CHECK(sum == doctest::Approx(1));
+        mixed += step.mixes[step.mix[i]].size() > 1 ? 1 : 0;
+    }
+    CHECK(mixed > 0);
+    CHECK(mixed < step.mix.size());
 }

@@ -28,6 +28,7 @@ struct Work {
 
 Four four(const Work& t, const Work& g, const Work& u, const Work& v) {
     Four made;
+    made.step.mixes = {{{0, 1}}};
     Problem& problem = made.step.problem;
     problem.name = "four";
     problem.ranks.resize(2);
@@ -42,12 +43,16 @@ Four four(const Work& t, const Work& g, const Work& u, const Work& v) {
                                                                static_cast<double>(work.ns) * work.error};
         made.step.cost.push_back(cost);
         made.step.recompute.emplace_back();
+        made.step.mix.push_back(0);
     }
     problem.edges = {{TaskId{0}, TaskId{2}, Duration{0}}, {TaskId{1}, TaskId{3}, Duration{0}}};
     made.t_first.order = {{TaskId{0}, TaskId{1}}, {TaskId{2}, TaskId{3}}};
     made.g_first.order = {{TaskId{1}, TaskId{0}}, {TaskId{3}, TaskId{2}}};
     return made;
 }
+
+// Only costs are wrong.
+Draws draws(std::uint64_t seed) { return {.seed = seed, .beyond = {0, 0, 0, 0, 0, 0}}; }
 
 constexpr Work exact{10'000, OperatorClass::elementwise, 0};
 
@@ -79,7 +84,7 @@ search::FoundSchedule g_first(const Four& four) {
 TEST_CASE("of two schedules of the same makespan the one that is never slower under wrong costs is taken") {
     const Four problem = equally_long();
     const std::vector<Side> sides{{{&problem.step, &problem.t_first}}, {{&problem.step, &problem.g_first}}};
-    const auto judged = judge(sides, false, 1);
+    const auto judged = judge(sides, false, draws(1));
     REQUIRE(judged.standings.size() == 2);
     CHECK(judged.standings[0].makespan == Duration{30'000});
     CHECK(judged.standings[1].makespan == Duration{30'000});
@@ -89,13 +94,14 @@ TEST_CASE("of two schedules of the same makespan the one that is never slower un
     CHECK(judged.standings[0].wins < 130);
     CHECK(judged.taken == 1);
     const std::vector<Side> turned{sides[1], sides[0]};
-    CHECK(judge(turned, false, 1).taken == 0);
+    CHECK(judge(turned, false, draws(1)).taken == 0);
 }
 
 TEST_CASE("the choice is the same on any executor, and a function of the seed") {
     const Four problem = nearly_as_long();
     const std::vector<Side> sides{{{&problem.step, &problem.t_first}}, {{&problem.step, &problem.g_first}}};
-    const auto one = judge(sides, true, 5), two = judge(sides, true, 5, on_threads(4)), other = judge(sides, true, 6);
+    const auto one = judge(sides, true, {5}), two = judge(sides, true, {5}, on_threads(4)),
+               other = judge(sides, true, {6});
     CHECK(one.taken == two.taken);
     for (std::size_t i = 0; i < 2; ++i) {
         CHECK(one.standings[i].wins == two.standings[i].wins);
@@ -107,8 +113,8 @@ TEST_CASE("the choice is the same on any executor, and a function of the seed") 
 TEST_CASE("a schedule that is no more often faster than slower does not take the place of the shortest") {
     const Four problem = equally_long();
     const std::vector<Side> same{{{&problem.step, &problem.g_first}}, {{&problem.step, &problem.g_first}}};
-    CHECK(judge(same, false, 1).taken == 0);
-    CHECK(judge(same, true, 1).taken == 0);
+    CHECK(judge(same, false, {1}).taken == 0);
+    CHECK(judge(same, true, {1}).taken == 0);
 }
 
 TEST_CASE("a plan takes the more robust of two equally long schedules and says what that gains") {
@@ -122,9 +128,8 @@ TEST_CASE("a plan takes the more robust of two equally long schedules and says w
     CHECK(found.replay.makespan == Duration{30'000});
     CHECK(found.replay.start == replay(problem.step.problem, problem.g_first).start);
     CHECK(found.strategy == "groups");
-    CHECK(choice.over_smallest.losses == 0);
-    CHECK(choice.over_smallest.wins > 70);
-    CHECK(choice.over_smallest.p10 >= 1);
+    CHECK(choice.over_smallest.wins > choice.over_smallest.losses);
+    CHECK(choice.over_smallest.losses > 0);
     CHECK(choice.over_smallest.p90 > 1.01);
 }
 

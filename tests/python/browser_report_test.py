@@ -151,7 +151,7 @@ def test_robustness_is_that_of_the_plan_file(browser, planned):
             for row in browser.find_elements(By.CSS_SELECTOR, "#robustness tbody tr")]
     assert rows == [[f"{one['partition']}, {one['policy']}, {one['chunks_per_rank']} chunks a rank".replace(
         " 1 chunks", " 1 chunk"), *(f"{one[key]:.3f}x" for key in ("gain_p10", "gain_p50", "gain_p90")),
-        f"{one['wins']} of {told['replays']}"] for one in told["baselines"]]
+        f"{one['wins']} of {told['replays']}", str(one["losses"])] for one in told["baselines"]]
     assert told["against"] == {key: told["baselines"][0][key] for key in told["against"]}
     named = [(one["partition"], one["policy"]) for one in told["baselines"]]
     assert {("megatron", "1f1b"), ("megatron", "interleaved"), ("dip", "dual-queue")} <= set(named)

@@ -40,6 +40,16 @@ def test_the_plan_is_never_above_a_baseline_and_never_below_its_bound(planned):
         assert rank["receive_buffers_needed_bytes"] <= rank["receive_buffers_bytes"]
 
 
+def test_a_plan_says_how_long_it_takes_where_costs_are_wrong_and_whether_it_still_fits(planned):
+    plan = json.loads((planned / "plan.json").read_text())
+    told = plan["robustness"]
+    assert told["makespan_p10_ns"] < told["makespan_p50_ns"] < told["makespan_p90_ns"]
+    assert told["makespan_p50_ns"] == pytest.approx(plan["makespan_ns"], rel=0.05)
+    assert 0 <= told["memory_exceeded"] <= told["replays"]
+    for one in told["baselines"]:
+        assert one["wins"] + one["losses"] <= told["replays"]
+
+
 def test_a_robust_plan_says_what_it_gave_up_and_gained(pipeweaver, planned, tmp_path):
     usual = json.loads((planned / "plan.json").read_text())
     assert (usual["choice"]["rule"], usual["choice"]["within"]) == ("wins", 0.001)

@@ -44,6 +44,7 @@ inline emulator::StepProblem two_stages(std::int64_t slow = 1) {
     }
     step.cost.resize(8);
     step.recompute.resize(8);
+    step.mix.resize(8);
     step.unit.resize(8);
     step.chain.resize(8);
     step.memory.resize(2);

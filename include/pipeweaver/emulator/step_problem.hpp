@@ -36,12 +36,23 @@ struct Transfer {
     std::int64_t rows = 0;                        ///< positions
     std::int64_t columns = 0;                     ///< width
     std::optional<costdb::PointToPoint> asked{};  ///< what it was priced as; none: it stays on its rank
+    double error = 0;                             ///< of its lag: nine of ten lie within, as a part of it
 };
+
+/// How much of a pass's time is one module's.
+struct ModulePart {
+    std::size_t module = 0;  ///< index into Model::modules
+    double part = 1;
+};
+
+/// The modules that a pass works for; their parts sum to 1.
+using ModuleMix = std::vector<ModulePart>;
 
 /// What a pair's backward can be split into; see split.hpp.
 struct SplitBackward {
     std::vector<schedule::Mode> modes;  ///< in place of the pair's own; none: it is not worth splitting
     PassCost input, weight;             ///< of I and W in mode 0
+    std::uint32_t weight_mix = 0;       ///< of W, as StepProblem::mix; I has that of its B
 };
 
 struct StepProblem {
@@ -49,6 +60,8 @@ struct StepProblem {
     std::vector<PassCost> cost;        ///< per task, in mode 0
     std::vector<PassCost> recompute;   ///< per task: a full forward of its layers again; zero for forwards, and where
                                        ///< StepInput has one mode and no splits
+    std::vector<ModuleMix> mixes;      ///< the first are each module alone, in the model's order
+    std::vector<std::uint32_t> mix;    ///< per task: index into `mixes`; also of what it recomputes
     std::vector<std::size_t> unit;     ///< per task: index into StepInput::units[microbatch][chain]
     std::vector<std::size_t> chain;    ///< per task
     std::vector<SplitBackward> split;  ///< per pair

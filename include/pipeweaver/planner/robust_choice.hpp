@@ -37,10 +37,11 @@ struct Judgement {
     std::vector<Standing> standings;  ///< one for each side
 };
 
-/// Compares the sides in draws 200 to 399. The first is only given up for a side that is clearly more often faster than
-/// it than slower: by two standard deviations of a fair coin's. Of several such the smallest median or the most wins
-/// decide; ties go to the smaller makespan, then to the earlier. Pre: at least one side.
-[[nodiscard]] Judgement judge(std::span<const Side> sides, bool by_median, std::uint64_t seed,
+/// Compares the sides in the draws that follow those of robustness(), as many, paired whatever `draws` says. The first
+/// is only given up for a side that is clearly more often faster than it than slower: by two standard deviations of a
+/// fair coin's. Of several such the smallest median or the most wins decide; ties go to the smaller makespan, then to
+/// the earlier. Pre: at least one side.
+[[nodiscard]] Judgement judge(std::span<const Side> sides, bool by_median, const Draws& draws,
                               const Executor& execute = in_order);
 
 /// What was taken, and what that gives up and gains.
@@ -49,7 +50,7 @@ struct RobustChoice {
     std::size_t alternatives = 0;  ///< schedules near enough to the smallest makespan, of all replicas and partitions
     bool other = false;            ///< another schedule was taken than that of the smallest makespan
     Duration smallest{};           ///< the smallest makespan found
-    Gain over_smallest;  ///< in draws 0 to 199, of the schedule of the smallest makespan; if another was taken
+    Gain over_smallest;  ///< in draws 0 to 199, paired, of the schedule of the smallest makespan; if another was taken
 };
 
 }  // namespace pipeweaver::planner

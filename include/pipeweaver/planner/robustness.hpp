@@ -1,18 +1,20 @@
-// Whether a plan still wins if the costs it was made from are wrong.
+// How long a plan takes, and whether it still wins and fits, if the costs it was made from are wrong.
 //
-// Method       Each replay draws one log-normal factor per operator class and basis and applies it to that share of
-//              every task, of the plan and of all baselines alike: exp(sigma * z), z standard normal. A cost's error is
-//              the half-width that holds nine of ten measurements, so sigma = error / 1.645, the mean over all
-//              schedules weighted by time. Orders, memory modes, lags and tails stay as they are.
+// Method       Each replay draws what may be off: for each module its operator classes by the errors of their costs,
+//              and all its passes together by the emulator's own; GPUs, single passes, transfers and activations by
+//              uncertainty.hpp. The same draw holds for the plan and all baselines, but each schedule has jitter and an
+//              error of its own; how: choose/wrong_costs.hpp. Orders, memory modes and tails stay as they are.
 // Determinism  random numbers by counter: a function of the arguments but for the executor.
 #pragma once
 
 #include "pipeweaver/base/parallel.hpp"
 #include "pipeweaver/emulator/step.hpp"
+#include "pipeweaver/emulator/uncertainty.hpp"
 #include "pipeweaver/schedule/solution.hpp"
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -49,12 +51,24 @@ struct Gain {
 
 struct Robustness {
     int replays = perturbed_replays;
-    std::vector<Gain> against;  ///< one for each baseline
+    Duration p10{}, p50{}, p90{};  ///< the plan's makespan, of its slowest replica; nearest rank
+    int out_of_memory = 0;         ///< replays in which some rank of the plan holds more than it has
+    std::vector<Gain> against;     ///< one for each baseline
 };
 
-/// Replays the plan and every baseline, all replicas of each, under `replays` common perturbations. Pre: replays >= 1.
+/// Which replays. Those of one seed are the same row of draws, whatever they are asked for.
+struct Draws {
+    std::uint64_t seed = 1;
+    int replays = perturbed_replays;  ///< >= 1
+    emulator::Uncertainty beyond{};   ///< what is drawn beside the errors of costs
+    /// Jitter and what is off of a schedule itself are the same for all sides, as if they had run at once: schedules of
+    /// one problem then differ by their orders alone. Else each has its own, as runs do that are compared.
+    bool paired = false;
+    std::optional<Bytes> memory{};  ///< what a rank may hold; none: its capacity, of which plans may keep some free
+};
+
+/// Replays the plan and every baseline, all replicas of each, under common draws.
 [[nodiscard]] Robustness robustness(std::span<const Scheduled> plan, std::span<const Side> baselines,
-                                    std::uint64_t seed, const Executor& execute = in_order,
-                                    int replays = perturbed_replays);
+                                    const Draws& draws, const Executor& execute = in_order);
 
 }  // namespace pipeweaver::planner

@@ -1,4 +1,4 @@
-// One schedule replayed many times with other durations: robustness asks what happens if the costs were wrong.
+// One schedule replayed many times with other durations and lags: robustness asks what happens if the costs were wrong.
 #pragma once
 
 #include "pipeweaver/schedule/replay.hpp"
@@ -19,9 +19,11 @@ public:
     /// Under the problem's own durations, per task.
     std::span<const std::int64_t> durations() const { return durations_; }
 
-    /// Makespan if task i lasts duration_ns[i]; `end_ns` is a buffer that later calls may use again. Equal to the
-    /// replay of a problem with these durations. Pre: one duration per task. Time O(tasks + edges).
-    Duration makespan(std::span<const std::int64_t> duration_ns, std::vector<std::int64_t>& end_ns) const;
+    /// Makespan if task i lasts duration_ns[i] and every lag is `lag_factor` times as long; tails stay. `end_ns` is a
+    /// buffer that later calls may use again. Equal to the replay of a problem with these durations and lags. Pre: one
+    /// duration per task; lag_factor >= 0. Time O(tasks + edges).
+    Duration makespan(std::span<const std::int64_t> duration_ns, std::vector<std::int64_t>& end_ns,
+                      double lag_factor = 1) const;
 
 private:
     std::vector<std::int64_t> durations_;
