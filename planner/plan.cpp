@@ -21,7 +21,7 @@ namespace {
 // Shares of the budget. The modality-aware partition has most to gain from a search.
 constexpr double targets_share = 0.3;            // of the other targets together
 constexpr double targets_share_if_wanted = 0.5;  // where one of them is what is wanted
-constexpr double peaks_share = 0.05;             // of lower peaks, without an effect on makespans
+constexpr double peaks_share = 0.02;             // of lower peaks; far more than they take unless replicas are many
 constexpr double main_part = 0.7;                // of what is left
 
 std::optional<Duration> fastest(const std::vector<Baseline>& baselines) {
@@ -70,7 +70,7 @@ Plan make_plan(const Request& request, const Executor& execute, const Allowance&
     const search::Options options{"default", request.seed, request.max_rounds, {}, {}, {}};
     const double for_one = peaks_share / static_cast<double>(compared.size());
     for (auto& replica : compared)
-        lower_peak(replica[best].searched(), replica[best].found, options, execute, allowance(for_one));
+        lower_peak(replica[best].searched(), replica[best].found, options, rule, execute, allowance(for_one));
     std::optional<Robustness> robustness;
     if (scope.robustness) robustness = robustness_of(compared, best, opponents(baselines), request.seed, execute);
     std::vector<Compared> chosen;

@@ -2,16 +2,17 @@
 #pragma once
 
 #include "pipeweaver/emulator/step.hpp"
-#include "pipeweaver/search/search.hpp"
+#include "pipeweaver/planner/robust_choice.hpp"
 
 namespace pipeweaver::planner {
 
-/// Makes the largest peak of `found` smaller, as a fraction of its rank's capacity, at the same makespan: takes the
-/// least full of the alternatives that are as fast, then a few rounds of annealing on it (search::lower_memory), as many
-/// whatever the search before it took, so that rounds decide the result and the makespan keeps the budget. `found` stays
-/// as it was where nothing is gained, where `keep_going` says so, and where the other schedule is clearly more often
-/// slower if costs are wrong (robust_choice.hpp), which matters more. Pre: found.schedule, of `step`.
+/// Makes the largest peak of `found` smaller, as a fraction of its rank's capacity, at the same makespan or a shorter
+/// one: takes the least full of the alternatives that are as fast, then a few rounds of annealing on it
+/// (search::lower_memory), a fixed number, so that rounds decide the result and the makespan keeps the budget. Lower
+/// peaks use up slack: `found` stays as it was where the other schedule's median under wrong costs (robust_choice.hpp)
+/// is longer by more than rule.within, or at all if the rule is by median; also where nothing is gained, and where
+/// `keep_going` says so. Pre: found.schedule, of `step`.
 void lower_peak(const emulator::StepProblem& step, search::Found& found, const search::Options& options,
-                const Executor& execute, const search::KeepGoing& keep_going);
+                const ChoiceRule& rule, const Executor& execute, const search::KeepGoing& keep_going);
 
 }  // namespace pipeweaver::planner

@@ -114,7 +114,7 @@ TargetPlan make_target_plan(const Request& request, const Target& target, const 
     if (plan.found.schedule) {
         const StepProblem& step = searched.split ? *known.split : *known.whole;
         plan.choice = choose(step, plan.found, fastest, rule, request.seed, execute);
-        lower_peak(step, plan.found, options, execute, limits.all);
+        lower_peak(step, plan.found, options, rule, execute, limits.all);
         plan.choice.smallest = std::min(plan.choice.smallest, plan.found.replay.makespan);
         if (searched.split) best->known.cut.step = join_needless(*known.whole, *known.split, plan.found);
     }
