@@ -128,9 +128,9 @@ TEST_CASE("who is refused for lack of memory is told of the headroom") {
 
 TEST_CASE("with activations up to 2 % larger than said no rank of a plan exceeds its memory") {
     // The tightest of the presets, and one of the others' kind; tools/bench_headroom.py asks all.
-    for (const auto& [name, cluster] : {std::pair("dip-vlm-l", "h100-sxm:64"), std::pair("dip-t2v-s", "h100-sxm:16")}) {
-        CAPTURE(name);
-        const auto request = asked(preset(name, cluster));
+    for (const auto& one : {preset("dip-vlm-l", "h100-sxm:64"), preset("dip-t2v-s", "h100-sxm:16")}) {
+        CAPTURE(one);
+        const auto request = asked(one);
         CHECK(overflows(request, planned(request), 1.02) == 0);
     }
     // The test can fail: this plan fills its GPUs.
