@@ -18,8 +18,8 @@ MatchedSchedule match_one(const GivenSchedule& given, const Setup& setup, const 
     const Problem& problem = given.solved.file.problem;
     const auto refuse = [&](const std::string& why) {
         fail(ErrorKind::input,
-             "{}: is of the problem '{}', {}: model, cluster, layout, batch, seed and costs must be "
-             "those of the plan",
+             "{}: is of the problem '{}', {}: model, cluster, layout, headroom, batch, seed and costs must "
+             "be those of the plan",
              given.from.string(), problem.name, why);
     };
     const auto found = std::find_if(partitions.begin(), partitions.end(), [&](const Partition& partition) {

@@ -5,6 +5,7 @@
 #include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/search/policies.hpp"
 #include "planner/assemble.hpp"
+#include "planner/choose/lower_peak.hpp"
 #include "planner/choose/selection.hpp"
 #include "planner/targets/target_plan.hpp"
 
@@ -20,6 +21,7 @@ namespace {
 // Shares of the budget. The modality-aware partition has most to gain from a search.
 constexpr double targets_share = 0.3;            // of the other targets together
 constexpr double targets_share_if_wanted = 0.5;  // where one of them is what is wanted
+constexpr double peaks_share = 0.02;             // of lower peaks; far more than they take unless replicas are many
 constexpr double main_part = 0.7;                // of what is left
 
 std::optional<Duration> fastest(const std::vector<Baseline>& baselines) {
@@ -57,7 +59,7 @@ Plan make_plan(const Request& request, const Executor& execute, const Allowance&
     const double for_targets = !scope.targets ? 0 : wants_target ? targets_share_if_wanted : targets_share;
     for (const std::size_t p : searched) {
         const double part = searched.size() == 1 ? 1 : p == searched.front() ? main_part : 1 - main_part;
-        const double share = (1 - for_targets) * part / static_cast<double>(shared.shares.size());
+        const double share = (1 - for_targets - peaks_share) * part / static_cast<double>(shared.shares.size());
         for (auto& replica : compared) search_in(replica[p], request, rule, execute, limits(allowance, share));
     }
 
@@ -65,6 +67,10 @@ Plan make_plan(const Request& request, const Executor& execute, const Allowance&
     const auto selected = select(compared, searched, fastest(baselines.all), rule, request.seed, execute);
     const std::size_t best = selected.partition;
     baselines.best_chain = best_chain(compared[slowest_replica(compared, best)], baselines.all);
+    const search::Options options{"default", request.seed, request.max_rounds, {}, {}, {}};
+    const double for_one = peaks_share / static_cast<double>(compared.size());
+    for (auto& replica : compared)
+        lower_peak(replica[best].searched(), replica[best].found, options, rule, execute, allowance(for_one));
     std::optional<Robustness> robustness;
     if (scope.robustness) {
         const Draws draws{.seed = request.seed, .memory = usable_bytes(request.setup->cluster)};
@@ -76,6 +82,7 @@ Plan make_plan(const Request& request, const Executor& execute, const Allowance&
     Plan plan = assemble(request, shared, std::move(chosen));
     plan.baselines = std::move(baselines);
     plan.choice = selected.choice;
+    plan.choice.smallest = std::min(plan.choice.smallest, plan.makespan);  // lower peaks may be shorter, too
     plan.robustness = std::move(robustness);
     plan.targets = scope.targets ? target_plans(request, partitions, shared.microbatches.front(), execute,
                                                 limits(allowance, for_targets))

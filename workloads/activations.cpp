@@ -25,7 +25,7 @@ Widths attention_widths(const Architecture& a) {
         return {2 * ranks + 2 * a.heads * (2 * head_size(t) + t.qk_nope_head_dim + 2 * t.v_head_dim)};
     }
     if (t.kind == AttentionKind::factored) return {4 * t.share_q_dim + 4 * queries, 4 * keys};
-    return {2 * (queries + 2 * keys) + 2 * queries};
+    return {2 * (queries + 2 * keys) + 2 * queries + (t.qk_norm ? 2 * (queries + keys) : 0)};
 }
 
 std::int64_t feed_forward_width(const Architecture& a, std::int64_t layer) {
@@ -35,24 +35,34 @@ std::int64_t feed_forward_width(const Architecture& a, std::int64_t layer) {
     return of_column * moe.shared_ffn + 2 * moe.top_k * (a.hidden + of_column / 2 * moe.expert_ffn) + 8 * moe.experts;
 }
 
+// Norms whose outputs are scaled and shifted by what the sample is conditioned on.
+std::int64_t modulated_norms(const Architecture& a, std::int64_t layer) {
+    if (a.kind == ModuleKind::head) return 1;
+    if (a.kind != ModuleKind::diffusion_transformer) return 0;
+    return block_kind(a, layer) == BlockKind::single_stream ? 1 : 2;
+}
+
 }  // namespace
 
 Bytes layer_activations(const Architecture& network, std::int64_t layer, std::int64_t positions, std::int64_t context,
                         std::int64_t tp) {
-    if (network.kind == ModuleKind::head) return {positions * (14 * network.hidden + 4 * network.ffn) / tp};
+    const std::int64_t modulated = 2 * modulated_norms(network, layer) * network.hidden;
+    if (network.kind == ModuleKind::head) return {positions * (14 * network.hidden + modulated + 4 * network.ffn) / tp};
     const std::int64_t queries = network.heads * network.head_dim, keys = network.kv_heads * network.head_dim;
     auto [widths, whole] = attention_widths(network);
-    widths += 8 * network.hidden + feed_forward_width(network, layer);
+    widths += 8 * network.hidden + modulated + feed_forward_width(network, layer);
     if (network.kind == ModuleKind::diffusion_transformer) widths += 4 * network.hidden;
     if (block_kind(network, layer) == BlockKind::single_stream) widths -= 6 * network.hidden;
+    const bool qk_norm = network.attention.qk_norm;
+    const std::int64_t keys_and_values = (qk_norm ? 6 : 4) * keys;  // of a context's position
     std::int64_t of_context = 0;
     if (has_cross_beside_self(network)) {
-        widths += 4 * network.hidden + 4 * queries;
-        of_context = 4 * keys;
+        widths += 4 * network.hidden + (qk_norm ? 6 : 4) * queries;
+        of_context = keys_and_values;
     }
     if (block_kind(network, layer) == BlockKind::cross) {
-        widths -= 4 * keys;
-        of_context = 4 * keys;
+        widths -= keys_and_values;
+        of_context = keys_and_values;
     }
     return {(positions * widths + context * of_context) / tp + positions * whole};
 }
@@ -129,7 +139,8 @@ WeightGradientNeeds weight_gradient_needs(const Architecture& network, std::int6
 Bytes recomputable_activations(const Architecture& network, std::int64_t layer, std::int64_t positions,
                                std::int64_t tp) {
     const bool one_norm = network.kind == ModuleKind::head || block_kind(network, layer) == BlockKind::single_stream;
-    const std::int64_t norms = (one_norm ? 1 : 2) + (has_cross_beside_self(network) ? 1 : 0);
+    const std::int64_t norms =
+        (one_norm ? 1 : 2) + (has_cross_beside_self(network) ? 1 : 0) + modulated_norms(network, layer);
     const std::int64_t activated = is_moe_layer(network, layer)
                                        ? network.moe->shared_ffn + network.moe->top_k * network.moe->expert_ffn
                                        : network.ffn;

@@ -56,6 +56,7 @@ Writer asked_json(const EmulationRequest& request) {
     json["recompute"] = request.recompute ? Writer(name_of(*request.recompute)) : Writer(nullptr);
     json["recipe"] = recipe_json(request.workload.setup->recipe);
     json["what_if"] = what_if_json(request.workload.setup->what_if);
+    json["headroom"] = workload.setup->headroom.fraction();
     json["costs"] = costs_json(workload.costs);
     json["assumed"] = workload.setup->model.assumed;
     return json;
@@ -146,7 +147,7 @@ Writer emulation_json(const EmulationRequest& request, const Emulation& emulatio
     json["share_of_time"] = shares_json(emulation.shares);
     json["assumed"] = emulator::approximations(*request.workload.setup);
     json["slowest_replica"] = emulation.slowest;
-    const Bytes capacity = usable_bytes(request.workload.setup->cluster);
+    const Bytes capacity = capacity_of(*request.workload.setup);
     Writer replicas = Writer::array();
     for (std::size_t r = 0; r < emulation.replicas.size(); ++r)
         replicas.push_back(replica_json(emulation.replicas[r], r, capacity, r == emulation.slowest));

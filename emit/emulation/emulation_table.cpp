@@ -180,8 +180,9 @@ std::string time_table(const Emulation& emulation, const Shown& shown) {
 
 std::string memory_table(const EmulationRequest& request, const Emulation& emulation, const Shown& shown) {
     const bool several = emulation.replicas.size() > 1;
-    std::string text = fmt::format("\nmemory of a GPU at its peak; {} is usable\n{}",
-                                   human(usable_bytes(request.workload.setup->cluster)), shown.remark);
+    std::string text =
+        fmt::format("\nmemory of a GPU at its peak; {} is usable{}\n{}", human(capacity_of(*request.workload.setup)),
+                    kept_free(request.workload.setup->headroom), shown.remark);
     text += fmt::format("{:<6} {:>11} {:>11} {:>11} {:>11} {:>11} {:>11} {:>11}{}\n", "rank", "peak", "weights",
                         "gradients", "optimizer", "buffers", "activations", "transient",
                         several ? "  fullest replica" : "");

@@ -133,8 +133,8 @@ std::string optimizer_bytes(const Request& request) {
 std::string memory(const Request& request, const Plan& plan) {
     const bool several = plan.replicas.size() > 1;
     std::string text =
-        fmt::format("\nmemory of a GPU; a trained parameter: 2 B weight, 4 B gradient, {}; a frozen one: 2 B\n",
-                    optimizer_bytes(request));
+        fmt::format("\nmemory of a GPU{}; a trained parameter: 2 B weight, 4 B gradient, {}; a frozen one: 2 B\n",
+                    kept_free(request.setup->headroom), optimizer_bytes(request));
     text += fmt::format("{:<6} {:>11} {:>11} {:>12} {:>12}{}\n", "rank", "peak", "of usable", "weights+opt",
                         "activations", several ? "  fullest replica" : "");
     for (std::size_t rank = 0; rank < plan.replicas.front().found.replay.peak.size(); ++rank) {

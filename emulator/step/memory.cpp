@@ -1,6 +1,7 @@
 #include "pipeweaver/emulator/memory.hpp"
 
 #include "pipeweaver/base/text.hpp"
+#include "pipeweaver/emulator/setup.hpp"
 
 #include <fmt/format.h>
 
@@ -13,12 +14,23 @@ Bytes usable_bytes(const workloads::Cluster& cluster) {
     return {static_cast<std::int64_t>(std::floor(usable_memory * static_cast<double>(device.count)))};
 }
 
+std::string kept_free(Headroom headroom) {
+    if (headroom == Headroom{}) return {};
+    return fmt::format(" with {:g} % kept free", 100 * headroom.fraction());
+}
+
+Bytes capacity_of(const Setup& setup) {
+    const Bytes usable = usable_bytes(setup.cluster);
+    constexpr std::int64_t whole = 1'000'000;
+    return {usable.count - (usable.count * setup.headroom.parts_per_million + whole - 1) / whole};
+}
+
 std::string MemoryShortage::text() const {
-    if (!task.empty()) return task;
+    if (!task.empty()) return task + kept_free(headroom);
     return fmt::format(
-        "rank {}: weights, gradients, optimizer state and buffers need {}, {} of a {} is usable: {} short; "
+        "rank {}: weights, gradients, optimizer state and buffers need {}, {} of a {} is usable{}: {} short; "
         "more pipeline ranks, tensor parallelism or replicas would fit more",
-        index(rank), human(needed()), human(usable), device, human(short_by()));
+        index(rank), human(needed()), human(usable), device, kept_free(headroom), human(short_by()));
 }
 
 }  // namespace pipeweaver::emulator

@@ -41,7 +41,9 @@ public:
         drop_useless_splits();
         if (auto shortage = add_ranks(in_, largest_message_, out_)) return {{}, std::move(shortage)};
         out_.model_flops = model_flops(in_);
-        return checked(std::move(out_));
+        BuiltStep built = checked(std::move(out_));
+        if (built.shortage && !in_.capacity) built.shortage->headroom = in_.setup->headroom;
+        return built;
     }
 
 private:

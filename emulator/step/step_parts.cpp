@@ -128,14 +128,19 @@ std::vector<Operator> ends_of_ranks(const StepInput& input) {
 
 std::optional<MemoryShortage> add_ranks(const StepInput& input, const std::vector<std::vector<Bytes>>& largest_message,
                                         StepProblem& step) {
-    const Bytes capacity = input.capacity.value_or(usable_bytes(input.setup->cluster));
+    const Bytes capacity = input.capacity.value_or(capacity_of(*input.setup));
     const auto parameters = rank_parameters(input);
     for (std::size_t r = 0; r < step.memory.size(); ++r) {
         StaticMemory& memory = step.memory[r];
         for (const Bytes message : largest_message[r]) memory.buffers += input.receive_buffers * message;
         if (memory.total() > capacity)
-            return MemoryShortage{RankId{static_cast<std::uint32_t>(r)}, memory, {}, capacity,
-                                  input.setup->cluster.device,           {}};
+            return MemoryShortage{.rank = RankId{static_cast<std::uint32_t>(r)},
+                                  .held = memory,
+                                  .passes = {},
+                                  .usable = capacity,
+                                  .device = input.setup->cluster.device,
+                                  .task = {},
+                                  .headroom = input.capacity ? Headroom{} : input.setup->headroom};
         const auto tail = after_last_bucket(tail_of(input, parameters[r]), input.setup->recipe.bucket);
         step.problem.ranks.push_back({capacity, memory.total(), sum_of(input, tail, r)});
         step.optimizer = std::max(step.optimizer, sum_of(input, optimizer_of(input, parameters[r]), r));

@@ -71,6 +71,7 @@ void take(const Solved& solved, std::size_t pick) {
     if (pick == 0) return;
     search::Found& found = *solved.found;
     search::FoundSchedule known = std::move(found.alternatives[pick - 1]);
+    found.alternatives.erase(found.alternatives.begin() + static_cast<std::ptrdiff_t>(pick - 1));
     found.schedule = std::move(known.schedule);
     found.replay = replay(solved.step->problem, *found.schedule);
     found.strategy = std::move(known.strategy);

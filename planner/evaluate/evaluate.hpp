@@ -30,7 +30,7 @@ struct StepWanted {
     const Target* target = &targets().front();
     std::vector<emulator::Recompute> menu = emulator::StepInput{}.modes;  ///< memory modes of every pass
     std::size_t replica = 0;
-    std::optional<Bytes> capacity{};  ///< of every rank; none: what is usable of the cluster's device
+    std::optional<Bytes> capacity{};  ///< of every rank; none: capacity_of(setup)
     bool priced_split = true;         ///< false: no backward will be split
 };
 

@@ -121,14 +121,45 @@ void judge(const LayoutRequest& request, Considered& candidate, bool every_repli
     if (!candidate.tried()) candidate.refused = memory;
 }
 
-// Judges the fastest by all of its replicas until the fastest has been.
+// Those with most positions of items, which is what microbatches of as many tokens differ in.
+std::vector<workloads::Microbatch> largest(std::vector<workloads::Microbatch> all, std::size_t count) {
+    const auto positions = [](const workloads::Microbatch& microbatch) {
+        std::int64_t sum = 0;
+        for (const auto& item : microbatch.items) sum += item.size.patches;
+        return sum;
+    };
+    std::stable_sort(all.begin(), all.end(), [&](const auto& a, const auto& b) { return positions(a) > positions(b); });
+    if (all.size() > count) all.resize(count);
+    return all;
+}
+
+// A drawn batch has other microbatches for each replica than those that all layouts were judged by: whether the largest
+// of them fit, as many as a replica has.
+bool holds_whole_batch(const LayoutRequest& request, Considered& candidate) {
+    const Layout& layout = candidate.layout;
+    if (layout.dp == 1 || !request.draw) return true;
+    LayoutRequest whole = request;
+    whole.microbatches = largest(request.draw(layout.dp), request.microbatches.size());
+    LayoutTrial trial = try_layout(whole, layout, false);
+    if (trial.tried) return true;
+    candidate.trial = std::move(trial);
+    candidate.refused = memory;
+    return false;
+}
+
+// Judges the fastest by all of its replicas, or by the whole batch, until the fastest has been.
 void settle_fastest(const LayoutRequest& request, std::vector<Considered>& all) {
     while (true) {
         Considered* fastest = nullptr;
         for (Considered& one : all)
             if (one.tried() && (fastest == nullptr || is_faster(*one.tried(), *fastest->tried()))) fastest = &one;
-        if (fastest == nullptr || fastest->trial.settled) return;
-        judge(request, *fastest, true);
+        if (fastest == nullptr) return;
+        if (request.for_each_replica) {
+            if (holds_whole_batch(request, *fastest)) return;
+        } else {
+            if (fastest->trial.settled) return;
+            judge(request, *fastest, true);
+        }
     }
 }
 
@@ -207,10 +238,10 @@ LayoutChoice choose_layout(const LayoutRequest& request, const Executor& execute
     if (all.empty()) fail(ErrorKind::input, "{}: the numbers given do not divide the GPUs", asked);
     if (const Considered* near = closest(all))
         fail(ErrorKind::limit,
-             "{}: no layout fits the memory; {} comes closest: rank {} is {} short of the {} usable of a {}; {}", asked,
-             emulator::name_of(near->layout), index(near->trial.shortage->rank),
-             human(near->trial.shortage->short_by()), human(usable_bytes(request.setup->cluster)),
-             request.setup->cluster.device, what_would_fit(request, execute));
+             "{}: no layout fits the memory; {} comes closest: rank {} is {} short of the {} usable of a {}{}; {}",
+             asked, emulator::name_of(near->layout), index(near->trial.shortage->rank),
+             human(near->trial.shortage->short_by()), human(capacity_of(*request.setup)), request.setup->cluster.device,
+             kept_free(request.setup->headroom), what_would_fit(request, execute));
     const bool short_of_memory =
         std::any_of(all.begin(), all.end(), [](const Considered& c) { return c.refused == memory; });
     fail(short_of_memory ? ErrorKind::limit : ErrorKind::input, "{}: no layout is possible: {}", asked, text(choice));

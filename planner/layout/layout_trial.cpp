@@ -69,14 +69,14 @@ MemoryShortage fullest_rank(const StepProblem& step, const std::vector<Bytes>& p
     const auto needed = [&](std::size_t rank) { return step.memory[rank].total() + passes[rank]; };
     for (std::size_t r = 1; r < passes.size(); ++r)
         if (needed(r) > needed(fullest)) fullest = r;
-    return {RankId{static_cast<std::uint32_t>(fullest)}, step.memory[fullest], passes[fullest], usable, {}, {}};
+    return {RankId{static_cast<std::uint32_t>(fullest)}, step.memory[fullest], passes[fullest], usable, {}, {}, {}};
 }
 
 // One layout: its partitions, their problems, and what the policies make of them.
 class Trial {
 public:
     Trial(const LayoutRequest& request, const Layout& layout)
-        : request_(request), setup_(with_layout(*request.setup, layout)), usable_(usable_bytes(setup_.cluster)) {}
+        : request_(request), setup_(with_layout(*request.setup, layout)), usable_(capacity_of(setup_)) {}
 
     LayoutTrial run(bool every_replica) {
         const auto dp = static_cast<std::size_t>(setup_.layout.dp);

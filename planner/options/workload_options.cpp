@@ -5,6 +5,9 @@
 #include "pipeweaver/planner/layout.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
 
+#include <charconv>
+#include <cmath>
+
 namespace pipeweaver::planner {
 
 namespace {
@@ -20,6 +23,19 @@ void add_degree(OptionTable& options, const std::string& name, Degree& degree, s
             fail(ErrorKind::input, "--{}: is '{}', allowed are auto and whole numbers from 1 to {}", name, text, most);
         }
     });
+}
+
+// "3%" or "0": a part without its unit would be read as per cent by one and as a fraction by another.
+emulator::Headroom headroom_of(const std::string& text) {
+    constexpr double most_percent = 50;
+    double percent = 0;
+    const char* const end = text.data() + text.size();
+    const auto [after, error] = std::from_chars(text.data(), end, percent, std::chars_format::fixed);
+    const std::string_view unit(after, end);
+    const bool has_unit = unit == "%" || (unit.empty() && percent == 0);
+    if (error != std::errc{} || !has_unit || !(percent >= 0 && percent <= most_percent))
+        fail(ErrorKind::input, "is '{}', allowed are 0 and percentages up to {}%, like 3%", text, most_percent);
+    return {std::llround(percent * 10'000)};
 }
 
 }  // namespace
@@ -67,6 +83,9 @@ void WorkloadOptions::add_to(OptionTable& options) {
     options.text("dataset", dataset, "DATASET", "draw the batch from this data set of `pipeweaver list datasets`");
     options.integer("microbatches", microbatches, 1, 100'000,
                     "microbatches of each replica to draw with --dataset (default 16)");
+    options.parsed("headroom", "PERCENT",
+                   "part of a GPU's usable memory that is kept free, like 3%; 0: none (default 3%)",
+                   [this](const std::string& text) { headroom = headroom_of(text); });
     add_costs(options, costs);
 }
 
@@ -133,6 +152,10 @@ LayoutRequest WorkloadOptions::layout_request(const emulator::Setup& setup,
     asked.microbatches = batch.empty()
                              ? workloads::draw_batch(dataset, setup.model, seed, microbatches.value_or(16)).microbatches
                              : microbatches_given;
+    if (batch.empty())
+        asked.draw = [this, seed, &model = setup.model](std::int64_t replicas) {
+            return workloads::draw_batch(dataset, model, seed, microbatches.value_or(16) * replicas).microbatches;
+        };
     return asked;
 }
 
@@ -163,6 +186,7 @@ Request WorkloadOptions::request(std::uint64_t seed, const Executor& execute) co
     emulator::Setup setup{workloads::find_model(model), workloads::find_cluster(cluster), {}, nullptr};
     if (!recipe.empty()) setup.recipe = emulator::find_recipe(recipe);
     emulator::check(setup.recipe, setup.model, workloads::device(setup.cluster.device));
+    setup.headroom = headroom;
     request.costs = find_costs(costs);
     if (!batch.empty()) {
         request.batch = batch;

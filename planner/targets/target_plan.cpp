@@ -1,5 +1,6 @@
 #include "planner/targets/target_plan.hpp"
 
+#include "planner/choose/lower_peak.hpp"
 #include "planner/choose/selection.hpp"
 
 #include <fmt/format.h>
@@ -113,6 +114,8 @@ TargetPlan make_target_plan(const Request& request, const Target& target, const 
     if (plan.found.schedule) {
         const StepProblem& step = searched.split ? *known.split : *known.whole;
         plan.choice = choose(step, plan.found, fastest, rule, request.seed, execute);
+        lower_peak(step, plan.found, options, rule, execute, limits.all);
+        plan.choice.smallest = std::min(plan.choice.smallest, plan.found.replay.makespan);
         if (searched.split) best->known.cut.step = join_needless(*known.whole, *known.split, plan.found);
     }
     plan.cut = std::move(best->known.cut);

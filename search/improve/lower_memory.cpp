@@ -152,7 +152,7 @@ double largest_peak(const schedule::Problem& problem, const schedule::Replay& re
 }
 
 void lower_memory(const schedule::Replayer& replayer, const Options& options, const Executor& execute, Found& found,
-                  const KeepGoing& keep_going) {
+                  const KeepGoing& keep_going, std::optional<std::uint64_t> most_rounds) {
     const Flat flat(replayer, options.rules);
     const Candidate begin = given_schedule(flat, *found.schedule);
     PIPEWEAVER_ASSERT(begin.valid());
@@ -163,7 +163,7 @@ void lower_memory(const schedule::Replayer& replayer, const Options& options, co
         all.push_back(std::make_unique<Slot>(flat, choices, units, found.replay.makespan.count()));
         all.back()->load(begin);
     }
-    const std::uint64_t rounds = rounds_for(found);
+    const std::uint64_t rounds = std::min(rounds_for(found), most_rounds.value_or(UINT64_MAX));
     const std::uint64_t each =
         std::max(tuning.memory.least_steps, tuning.memory.round_work / (flat.tasks() + tuning.memory.cost_of_step));
     for (std::uint64_t round = 0; round < rounds && flat.tasks() > 0; ++round) {

@@ -156,16 +156,35 @@ TEST_CASE("cross attention is priced with its keys, extrapolated at best") {
     CHECK(shares[static_cast<std::size_t>(costdb::Basis::interpolated)].time == Duration{0});
 }
 
-TEST_CASE("a diffusion transformer keeps gates, queries and the context's keys as well") {
+TEST_CASE("a diffusion transformer keeps what is modulated and gated, queries and the context's keys as well") {
     const auto dit = cross_dit();
     const std::int64_t h = 1024, f = 4096, m = 384, context = 128, tp = 4;
-    const std::int64_t plain = 8 * h + 6 * h + 2 * h + 4 * f, gates = 4 * h, cross = 4 * h + 4 * h;
+    const std::int64_t plain = 8 * h + 6 * h + 2 * h + 4 * f, gates = 4 * h + 4 * h, cross = 4 * h + 4 * h;
 
     CHECK(workloads::layer_activations(dit, 0, m, context, tp) ==
           Bytes{(m * (plain + gates + cross) + context * 4 * h) / tp});
     CHECK(workloads::context_input(dit, context, tp) == Bytes{2 * context * 512 / tp});
     CHECK(workloads::layer_activations(mmdit(), 0, m, 0, tp) == Bytes{m * (plain + gates) / tp});
-    CHECK(workloads::layer_activations(mmdit(), 3, m, 0, tp) == Bytes{m * (plain + gates - 6 * h) / tp});
+    CHECK(workloads::layer_activations(mmdit(), 3, m, 0, tp) == Bytes{m * (plain + gates - 8 * h) / tp});
+}
+
+TEST_CASE("norms of queries and keys keep their inputs") {
+    auto with = cross_dit();
+    with.attention.qk_norm = true;
+    const auto kept = [](const workloads::Architecture& network, std::int64_t m, std::int64_t context) {
+        return workloads::layer_activations(network, 0, m, context, 1);
+    };
+    const std::int64_t h = 1024, m = 384, context = 128;  // 2 m h each: queries, keys, queries of the cross attention
+
+    CHECK(kept(with, m, context) - kept(cross_dit(), m, context) == Bytes{m * 6 * h + context * 2 * h});
+}
+
+TEST_CASE("what selective recomputation leaves out are norms, before and after their modulation, and activations") {
+    const std::int64_t h = 1024, f = 4096, m = 384;
+
+    CHECK(workloads::recomputable_activations(cross_dit(), 0, m, 1) == Bytes{m * (10 * h + 2 * f)});
+    CHECK(workloads::recomputable_activations(mmdit(), 0, m, 1) == Bytes{m * (8 * h + 2 * f)});
+    CHECK(workloads::recomputable_activations(mmdit(), 3, m, 1) == Bytes{m * (4 * h + 2 * f)});
 }
 
 TEST_CASE("layers of a range are the sum of its blocks, each of its kind and context") {

@@ -137,7 +137,7 @@ TEST_CASE("what a head predicts and when are data: they get no gradient") {
 
 TEST_CASE("a head's block keeps its condition and modulation beside both sides of the activation") {
     const std::int64_t m = 1000, h = 1536, ffn = 1536;
-    CHECK(workloads::layer_activations(fm_head(), 0, m, 0, 2) == Bytes{m * (14 * h + 4 * ffn) / 2});
+    CHECK(workloads::layer_activations(fm_head(), 0, m, 0, 2) == Bytes{m * (16 * h + 4 * ffn) / 2});
     CHECK(workloads::head_input(fm_head(), m, 2) == Bytes{2 * m * (5120 + 64) / 2});
     CHECK(workloads::head_input(llama(), m, 2) == Bytes{});
 }

@@ -159,6 +159,29 @@ TEST_CASE("a batch that replicas share needs a microbatch for each of them; draw
     for (const auto& one : drawn.tried) CHECK(one.microbatches == static_cast<std::size_t>(2 * one.layout.dp));
 }
 
+TEST_CASE("a layout is not chosen that cannot hold the largest microbatch of what is drawn for all its replicas") {
+    const Small setup;
+    auto request = setup.request();
+    request.for_each_replica = true;
+    const auto with = [&](const std::vector<workloads::Microbatch>& others) {
+        request.draw = [&](std::int64_t replicas) {
+            auto all = request.microbatches;
+            for (std::int64_t r = 1; r < replicas; ++r) all.insert(all.end(), others.begin(), others.end());
+            return all;
+        };
+        return setup.choose(request);
+    };
+    auto large = testing::small_batch({1, 1, 1, 1, 1, 1, 1, 1});
+    large[3].items.front().size.patches = 30'000'000;
+
+    const auto alike = with(request.microbatches);
+    REQUIRE(alike.layout().dp > 1);
+    CHECK(as_tuple(alike.tried.front()) == as_tuple(with({}).tried.front()));
+    const auto other = with(large);
+    CHECK(other.layout().dp == 1);  // which has no other replicas
+    CHECK(refused(other, "does not fit the memory") > 0);
+}
+
 TEST_CASE("the choice does not depend on who tried the layouts, or when") {
     const Small setup;
     const auto backwards = [](std::size_t count, const std::function<void(std::size_t)>& job) {

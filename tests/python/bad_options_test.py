@@ -39,6 +39,9 @@ PLAN_FAULTS = [
     (["--tp", "auto", "--pp", "5"], 2, "--tp auto --pp 5 --dp auto on 32 GPUs: the numbers given do not divide the GPUs"),
     (["--cluster", "h100-sxm:8", "--tp", "auto", "--pp", "auto"], 4,
      "--tp auto --pp auto --dp auto on 8 GPUs: no layout fits the memory; tp 8 x pp 1 x dp 1 comes closest: rank 0 is "),
+    (["--headroom", "3"], 2, "--headroom: is '3', allowed are 0 and percentages up to 50%, like 3%"),
+    (["--headroom", "51%"], 2, "--headroom: is '51%', allowed are 0 and percentages up to 50%, like 3%"),
+    (["--headroom", "-1%"], 2, "--headroom: is '-1%', allowed are 0 and percentages up to 50%, like 3%"),
     (["--assignment", "in turn"], 2, "--assignment: is 'in turn', allowed are balanced, in-turn"),
     (["--target", "torch"], 2, "--target: is 'torch', allowed are torch-actions, torch-csv"),
 ]

@@ -18,15 +18,31 @@ struct StaticMemory {
     friend bool operator==(const StaticMemory&, const StaticMemory&) = default;
 };
 
+/// The part of the usable memory that is kept free, in parts per million. Formulas are a few per cent off, and what an
+/// allocator gives out is not what it takes where shapes vary: a plan that fills a GPU to the last byte fails on it.
+struct Headroom {
+    std::int64_t parts_per_million = 0;
+
+    double fraction() const { return static_cast<double>(parts_per_million) * 1e-6; }
+    friend bool operator==(const Headroom&, const Headroom&) = default;
+};
+
+/// What plans keep free unless told otherwise: with activations 2 % larger than said they still fit.
+constexpr Headroom usual_headroom{30'000};
+
+/// " with 3 % kept free", to follow an amount that is usable; without headroom nothing.
+[[nodiscard]] std::string kept_free(Headroom headroom);
+
 /// A rank that cannot hold what a step needs there, under any schedule. An answer, not an error: whoever compares
 /// partitions or layouts meets many.
 struct MemoryShortage {
     RankId rank{};
     StaticMemory held;   ///< all the time
     Bytes passes;        ///< on top of it, for passes that no schedule can do without; 0: `held` alone is too much
-    Bytes usable;        ///< of the device
+    Bytes usable;        ///< of the device, less the headroom
     std::string device;  ///< its name; empty where `task` says all
     std::string task;    ///< the one that does not fit even alone, in words; empty: it is not about one task
+    Headroom headroom{};
 
     Bytes needed() const { return held.total() + passes; }
     Bytes short_by() const { return needed() - usable; }

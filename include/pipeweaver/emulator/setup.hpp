@@ -8,6 +8,7 @@
 #include "pipeweaver/costdb/database.hpp"
 #include "pipeweaver/emulator/layer_store.hpp"
 #include "pipeweaver/emulator/layout.hpp"
+#include "pipeweaver/emulator/memory.hpp"
 #include "pipeweaver/emulator/recipe.hpp"
 #include "pipeweaver/emulator/what_if.hpp"
 #include "pipeweaver/workloads/cluster.hpp"
@@ -24,6 +25,7 @@ struct Setup {
     std::shared_ptr<const costdb::CostDatabase> costs;  ///< shared: tables are large, and layouts to choose from many
     Recipe recipe{};
     WhatIf what_if{};
+    Headroom headroom{};  ///< of every rank
     /// Of this setup's layers and of no other's; null: everything is priced anew.
     std::unique_ptr<LayerStore> store = std::make_unique<LayerStore>();
 
@@ -33,12 +35,16 @@ struct Setup {
 
 /// The same in another layout, with nothing priced yet.
 [[nodiscard]] inline Setup with_layout(const Setup& setup, const Layout& layout) {
-    return {setup.model, setup.cluster, layout, setup.costs, setup.recipe, setup.what_if};
+    return {setup.model, setup.cluster, layout, setup.costs, setup.recipe, setup.what_if, setup.headroom};
 }
 
 /// The same trained otherwise, with nothing priced yet.
 [[nodiscard]] inline Setup with_recipe(const Setup& setup, const Recipe& recipe, WhatIf what_if = {}) {
-    return {setup.model, setup.cluster, setup.layout, setup.costs, recipe, std::move(what_if)};
+    return {setup.model, setup.cluster, setup.layout, setup.costs, recipe, std::move(what_if), setup.headroom};
 }
+
+/// What passes and all that a rank holds may take together: the usable part of its device, less the headroom. The one
+/// function that says so.
+[[nodiscard]] Bytes capacity_of(const Setup& setup);
 
 }  // namespace pipeweaver::emulator

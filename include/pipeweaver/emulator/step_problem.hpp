@@ -26,7 +26,7 @@ struct StepInput {
     bool split_backward = false;       ///< I and W in place of every B that can be split
     bool input_gradient_frees = true;  ///< false: what a forward holds is held until W (PyTorch's runtime)
     std::int64_t receive_buffers = 2;  ///< tensors that may wait on a rank, per direction and chain
-    std::optional<Bytes> capacity;     ///< of every rank; none: what is usable of the cluster's device
+    std::optional<Bytes> capacity;     ///< of every rank; none: capacity_of(*setup)
 };
 
 /// A tensor that goes from one task to another.

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,6 +21,9 @@ struct LayoutRequest {
     emulator::ContextParallel context = emulator::ContextParallel::all_to_all;
     std::vector<workloads::Microbatch> microbatches;
     bool for_each_replica = false;  ///< every replica runs so many microbatches of these sizes; else they share them
+    /// Then: those of so many replicas together, of which the layout that is chosen must hold the largest; empty: only
+    /// `microbatches` must fit.
+    std::function<std::vector<workloads::Microbatch>(std::int64_t replicas)> draw{};
 };
 
 /// A layout that fits, by the fastest pair of partition and policy that was tried.

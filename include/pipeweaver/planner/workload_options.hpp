@@ -31,6 +31,7 @@ struct WorkloadOptions {
     std::optional<std::int64_t> microbatches;
     /// What operators cost, read before; none: `costs` and the embedded tables are read. Of the cluster's device.
     std::shared_ptr<const costdb::CostDatabase> known_costs;
+    emulator::Headroom headroom = emulator::usual_headroom;
     std::optional<std::string> batch_text;  ///< the batch itself, in place of a file; `batch` is what it is called
 
     void add_to(OptionTable& options);
@@ -41,7 +42,7 @@ struct WorkloadOptions {
     Request request(std::uint64_t seed, const Executor& execute) const;
 
     /// What of a layout is fixed, and the batch to judge others by: the one given, or one that is drawn. Pre: `setup`
-    /// outlives the answer.
+    /// and this outlive the answer.
     LayoutRequest layout_request(const emulator::Setup& setup, const std::vector<workloads::Microbatch>& microbatches,
                                  std::uint64_t seed) const;
 

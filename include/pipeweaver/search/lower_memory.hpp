@@ -14,9 +14,9 @@ namespace pipeweaver::search {
 /// Changes the schedule in `found` by annealing over single steps, none of which makes it longer or breaks its rules.
 /// The number of rounds depends on `found` alone (20, and one for every four that found it; 100 where that was
 /// optimal), so that (problem, options, found.rounds) decide the result. `keep_going` can only stop it for good; a time
-/// limit belongs to the search before, which should leave some of it. Pre: found.schedule, from solve() with the same
-/// options.
+/// limit belongs to the search before, which should leave some of it. `most_rounds`: fewer rounds where it says so. Pre:
+/// found.schedule, from solve() with the same options.
 void lower_memory(const schedule::Replayer& replayer, const Options& options, const Executor& execute, Found& found,
-                  const KeepGoing& keep_going = {});
+                  const KeepGoing& keep_going = {}, std::optional<std::uint64_t> most_rounds = {});
 
 }  // namespace pipeweaver::search

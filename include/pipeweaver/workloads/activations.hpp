@@ -6,19 +6,24 @@
 //              + 2 m (a + 2k) d/t    q, k, v
 //              + 2 m a d/t           attention output, the projection's input
 //              + 6 m F/t             gated: both halves of the up projection, and the activation;  plain: 4 m F/t
+//              + 2 m (a + k) d/t     where queries and keys have norms of their own (qk_norm): the norms' inputs
+//              Windows change nothing: a position has its query, key and value whatever it attends to.
 // Diffusion    + 4 m h/t             outputs of attention and feed-forward in front of their gates
-// transformers + 4 m h/t             cross attention: input and output of its norm
+// transformers + 4 m h/t             outputs of the two norms in front of scale and shift, whose gradients need them
+//              + 4 m h/t             cross attention: input and output of its norm
 //              + 4 m a d/t           its queries, and its output before the projection
 //              + 4 M k d/t           its keys and values; M positions of context, of width c
+//              + 2 m a d/t + 2 M k d/t   qk_norm: inputs of the norms of its queries and keys
 //              + 2 M c/t             the context itself, once for all blocks of a stage (context_input)
-//              MMDiT: m counts both streams; a single-stream block has one norm and one gate: 6 m h/t less.
+//              MMDiT: m counts both streams; a single-stream block has one norm and one gate: 8 m h/t less.
 // Added cross  8 m h/t + 4 m a d/t + 6 m F/t (plain: 4 m F/t) + 4 M k d/t: queries alone are of the own positions
 // attention
-// Heads after  14 m h/t + 4 m F/t    input, output of the norm, condition, shift, scale and gate, output in front of
-// a backbone                         the gate; both sides of the activation
+// Heads after  16 m h/t + 4 m F/t    input, output of the norm before and after its modulation, condition, shift, scale
+// a backbone                         and gate, output in front of the gate; both sides of the activation
 //              + 2 m (c + i)/t       before the first block: the condition and what is predicted (head_input)
-//              Embedding, modulation vectors of a sample and what a framework saves beyond this (norm outputs before
-//              modulation) are not counted. Derived, not validated against measured runs.
+//              Embedding, modulation vectors of a sample and statistics of rows are not counted. Blocks of ViT and
+//              diffusion transformers are line by line in docs/memory.md, held to what PyTorch saves for them by
+//              tests/python/activations_torch_test.py; no measured run confirms them.
 // Latent (MLA) instead of q, k, v and the attention output (r, c ranks, n, e, v sizes of a head's parts):
 //              + 2 m (2r + 2c + e)/t  compressed queries and keys in front of and after their norms, and positions
 //              + 2 m a (2(n + e) + n + 2v)/t   queries, keys, unpacked keys and values, values, output
@@ -65,7 +70,7 @@ namespace pipeweaver::workloads {
 [[nodiscard]] Bytes attention_outputs(const Architecture& network, std::int64_t positions, std::int64_t tp);
 
 /// Of these, outputs of norms and activation functions: what can be computed again from what is kept beside it at the
-/// cost of memory traffic alone. 2 m h/t a norm, 2 m F/t (experts: 2 m (G + j f)/t).
+/// cost of memory traffic alone. 2 m h/t a norm, twice that where it is modulated, 2 m F/t (experts: 2 m (G + j f)/t).
 [[nodiscard]] Bytes recomputable_activations(const Architecture& network, std::int64_t layer, std::int64_t positions,
                                              std::int64_t tp);
 

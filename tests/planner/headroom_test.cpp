@@ -1,0 +1,196 @@
+// What plans keep free of a GPU's memory, what that is good for, and the peak as their second objective.
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/random.hpp"
+#include "pipeweaver/emulator/memory.hpp"
+#include "pipeweaver/planner/layout.hpp"
+#include "pipeweaver/planner/plan_options.hpp"
+#include "pipeweaver/search/lower_memory.hpp"
+#include "planner/choose/lower_peak.hpp"
+#include "tests/support/small_request.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+
+using namespace pipeweaver;
+using namespace pipeweaver::emulator;
+using namespace pipeweaver::planner;
+using testing::planned;
+
+namespace {
+
+Request asked(const std::string& options) {
+    PlanOptions all;
+    OptionTable table;
+    all.workload.add_to(table);
+    all.add_to(table);
+    const JsonDocument document("asked", options);
+    table.configure(document.root());
+    SearchLimits limits;
+    limits.max_rounds = 2;
+    return all.request(limits, in_order);
+}
+
+Headroom headroom_of(const std::string& value) {
+    WorkloadOptions options;
+    OptionTable table;
+    options.add_to(table);
+    const JsonDocument document("asked", R"({"headroom":)" + value + "}");
+    table.configure(document.root());
+    return options.headroom;
+}
+
+std::string preset(const std::string& name, const std::string& cluster, const std::string& more = "") {
+    return fmt::format(R"({{"model":"{}","cluster":"{}","dataset":"{}","microbatches":8{}}})", name, cluster,
+                       name.starts_with("dip-vlm") ? "vlm-mix" : "t2v-mix", more);
+}
+
+Bytes larger(Bytes size, double factor) {
+    return {static_cast<std::int64_t>(std::ceil(factor * static_cast<double>(size.count)))};
+}
+
+// The problem with everything that passes hold larger by a factor of their own, from 1 to `most`.
+schedule::Problem with_larger_activations(schedule::Problem problem, double most, Random random) {
+    std::vector<char> is_paired(problem.tasks.size());
+    for (schedule::Pair& pair : problem.pairs) {
+        const double factor = 1 + (most - 1) * random.uniform();
+        for (schedule::Mode& mode : pair.modes)
+            for (Bytes* size : {&mode.held, &mode.forward_transient, &mode.transient, &mode.kept})
+                *size = larger(*size, factor);
+        const auto costs = costs_in(pair, pair.modes.front());
+        apply(problem.tasks[index(pair.forward)], costs[0]);
+        apply(problem.tasks[index(pair.backward)], costs[1]);
+        if (pair.weight) apply(problem.tasks[index(*pair.weight)], costs[2]);
+        for (const auto task : {pair.forward, pair.backward, pair.weight.value_or(pair.forward)})
+            is_paired[index(task)] = 1;
+    }
+    for (std::size_t i = 0; i < problem.tasks.size(); ++i) {
+        if (is_paired[i] != 0) continue;
+        schedule::Task& task = problem.tasks[i];
+        task.acquire = task.release = larger(task.acquire, 1 + (most - 1) * random.uniform());
+    }
+    return problem;
+}
+
+// In how many of 100 draws a rank of the plan needs more than the usable part of its device.
+int overflows(const Request& request, const Plan& plan, double most) {
+    int count = 0;
+    for (std::uint64_t draw = 0; draw < 100; ++draw) {
+        bool fits = true;
+        for (const ReplicaPlan& replica : plan.replicas) {
+            auto problem = with_larger_activations(replica.cut.step.problem, most, Random(7, draw));
+            for (schedule::Rank& rank : problem.ranks) rank.capacity = usable_bytes(request.setup->cluster);
+            fits = fits && replay(problem, *replica.found.schedule).outcome == schedule::Outcome::completed;
+        }
+        count += fits ? 0 : 1;
+    }
+    return count;
+}
+
+}  // namespace
+
+TEST_CASE("headroom is a percentage, or 0, and 3 % where nothing is said") {
+    CHECK(WorkloadOptions().headroom == Headroom{30'000});
+    CHECK(headroom_of("\"0\"") == Headroom{});
+    CHECK(headroom_of("0") == Headroom{});
+    CHECK(headroom_of("\"0%\"") == Headroom{});
+    CHECK(headroom_of("\"2.5%\"") == Headroom{25'000});
+    CHECK(headroom_of("\"50%\"") == Headroom{500'000});
+    for (const std::string bad :
+         {"3", "\"3\"", "\"50.1%\"", "\"-1%\"", "\"%\"", "\"3 %\"", "\"nan%\"", "\"3%%\"", "\"\""}) {
+        CAPTURE(bad);
+        CHECK_THROWS_WITH_AS(static_cast<void>(headroom_of(bad)),
+                             doctest::Contains("allowed are 0 and percentages up to 50%, like 3%"), Error);
+    }
+}
+
+TEST_CASE("a rank may take what is usable of its device less the headroom, in every way of changing a setup") {
+    Setup setup = testing::small_setup({.tp = 2, .pp = 2, .dp = 1});
+    const Bytes usable = usable_bytes(setup.cluster);
+    CHECK(capacity_of(setup) == usable);
+    setup.headroom = usual_headroom;
+    CHECK(capacity_of(setup) == Bytes{usable.count - (usable.count * 3 + 99) / 100});
+    CHECK(with_layout(setup, setup.layout).headroom == usual_headroom);
+    CHECK(with_recipe(setup, {.zero = 0}).headroom == usual_headroom);
+}
+
+TEST_CASE("who is refused for lack of memory is told of the headroom") {
+    MemoryShortage shortage;
+    shortage.usable = 70_GiB;
+    shortage.device = "h100_sxm";
+    shortage.held.weights = 71_GiB;
+    CHECK(shortage.text().find("70.00 GiB of a h100_sxm is usable: 1.00 GiB short") != std::string::npos);
+    shortage.headroom = Headroom{25'000};
+    CHECK(shortage.text().find("70.00 GiB of a h100_sxm is usable with 2.5 % kept free: 1.00 GiB short") !=
+          std::string::npos);
+}
+
+TEST_CASE("with activations up to 2 % larger than said no rank of a plan exceeds its memory") {
+    // The tightest of the presets, and one of the others' kind; tools/bench_headroom.py asks all.
+    for (const auto& one : {preset("dip-vlm-l", "h100-sxm:64"), preset("dip-t2v-s", "h100-sxm:16")}) {
+        CAPTURE(one);
+        const auto request = asked(one);
+        CHECK(overflows(request, planned(request), 1.02) == 0);
+    }
+    // The test can fail: this plan fills its GPUs.
+    const auto filled = asked(preset("dip-vlm-l", "h100-sxm:64", R"(,"headroom":0)"));
+    CHECK(overflows(filled, planned(filled), 1.02) > 90);
+}
+
+TEST_CASE("a layout must leave the headroom free, too") {
+    const auto choose = [](const std::string& headroom) {
+        return asked(preset("dip-vlm-m", "h100-sxm:32", R"(,"tp":"auto","headroom":")" + headroom + "\""));
+    };
+    const auto none = choose("0").layout_choice->tried.size(), half = choose("50%").layout_choice->tried.size();
+    CHECK(half < none);
+}
+
+TEST_CASE("of schedules as fast as each other a plan takes the one that leaves more memory free") {
+    // One rank whose order is free: the forwards first hold three bytes, a microbatch at a time holds one.
+    StepProblem step;
+    schedule::Problem& problem = step.problem;
+    problem.name = "free";
+    problem.ranks.resize(1);
+    for (std::uint32_t m = 0; m < 3; ++m) {
+        for (const bool backward : {false, true}) {
+            schedule::Task task;
+            (backward ? task.release : task.acquire) = Bytes{1};
+            problem.tasks.push_back(task);
+            step.cost.emplace_back();
+            step.recompute.emplace_back();
+        }
+        problem.edges.push_back({TaskId{2 * m}, TaskId{2 * m + 1}, {}});
+    }
+    const auto ids = [](const std::vector<std::uint32_t>& order) {
+        schedule::Schedule schedule{{{}}, {}};
+        for (const std::uint32_t id : order) schedule.order.front().push_back(TaskId{id});
+        return schedule;
+    };
+    search::Found found;
+    found.schedule = ids({0, 2, 4, 1, 3, 5});
+    found.replay = replay(problem, *found.schedule);
+    found.alternatives = {{ids({0, 1, 2, 4, 3, 5}), found.replay.makespan, "other"}};
+    const auto lowered = [&](std::optional<std::uint64_t> rounds, const search::KeepGoing& keep_going) {
+        search::Found result = found;
+        search::Options options;
+        options.max_rounds = rounds;
+        lower_peak(step, result, options, {}, in_order, keep_going);
+        CHECK(result.replay == replay(problem, *result.schedule));
+        CHECK(result.replay.makespan == found.replay.makespan);
+        return result.replay.peak.front();
+    };
+
+    CHECK(found.replay.peak.front() == Bytes{3});
+    CHECK(lowered({}, {}) == Bytes{1});
+    CHECK(lowered(0, {}) == Bytes{2});  // without a round of its own, the alternative
+    CHECK(lowered({}, [](const search::Progress&) { return std::optional(schedule::StopReason::budget); }) == Bytes{3});
+}
+
+TEST_CASE("lower peaks cost a plan no makespan, and are the same on any threads") {
+    auto request = testing::small_request();
+    const auto plan = planned(request), again = planned(request, on_threads(3));
+    CHECK(*plan.replicas[0].found.schedule == *again.replicas[0].found.schedule);
+    CHECK(plan.makespan <= plan.choice.smallest + plan.choice.smallest / 1000);
+    CHECK(plan.choice.smallest <= plan.makespan);
+}
