@@ -20,10 +20,11 @@ std::string on_one_line(const std::string& json) { return nlohmann::ordered_json
 // One network; a microbatch holds its sequences.
 std::string model_of(const TrainingRun& run) {
     workloads::Model model;
-    model.name = run.network.name;
+    model.name = run.network.name.empty() ? "network" : run.network.name;
     workloads::Module module;
     module.name = "llm";
     module.architecture = run.network;
+    module.architecture.name = model.name;
     module.modalities = {workloads::Modality::text};
     model.modules.push_back(std::move(module));
     model.microbatch_tokens = run.micro_batch * run.seq;

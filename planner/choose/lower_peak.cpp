@@ -49,7 +49,7 @@ void lower_peak(const StepProblem& step, search::Found& found, const search::Opt
     search::lower_memory(replayer, options, execute, lower, stops, rounds);
     if (search::largest_peak(problem, lower.replay) >= search::largest_peak(problem, found.replay)) return;
     const std::vector<Side> sides{{{&step, &*found.schedule}}, {{&step, &*lower.schedule}}};
-    const auto standings = judge(sides, rule.by_median, options.seed, execute).standings;
+    const auto standings = judge(sides, rule.by_median, {options.seed}, execute).standings;
     const double allowed = rule.by_median ? 0 : rule.within;
     const double longest = (1 + allowed) * static_cast<double>(standings[0].median.count());
     if (static_cast<double>(standings[1].median.count()) > longest) return;

@@ -346,10 +346,8 @@ TEST_CASE("a faster network between nodes makes what crosses it faster, and noth
 TEST_CASE("a link of another speed moves the bytes of each GPU at that speed, and leaves the start-up") {
     const auto gather = [](const CostDatabase& costs, std::int64_t bytes, std::int64_t link) {
         return costs
-            .cost(Collective{.kind = CollectiveKind::all_gather,
-                             .gpus = 8,
-                             .message = Bytes{bytes},
-                             .node_link = Bandwidth{link}})
+            .cost(Collective{
+                .kind = CollectiveKind::all_gather, .gpus = 8, .message = Bytes{bytes}, .node_link = Bandwidth{link}})
             .duration;
     };
     const std::int64_t own = 450'000'000'000, bytes = 64'000'000;
@@ -426,4 +424,15 @@ TEST_CASE("impossible queries are refused, each by name") {
     CHECK_THROWS_WITH_AS(static_cast<void>(h100().cost(MixtureOfExperts{
                              .tokens = 1, .hidden = 1, .ffn = 1, .top_k = 1, .experts = 8, .routing = "balancd"})),
                          "unknown routing 'balancd'; did you mean 'balanced'?", Error);
+}
+
+// SimuMax's figures for B200: 67,108,864 bytes among 8, 7/8 of them at 900 * 0.6735 GB/s = 96.87 us, 23.1049 us and 7
+// times 9.1828 us.
+TEST_CASE("collectives of B200 follow the constants that SimuMax measured") {
+    const auto b200 = CostDatabase::embedded("b200");
+    const auto ns = [&](CollectiveKind kind, std::int64_t gpus, std::int64_t bytes) {
+        return b200.cost(Collective{.kind = kind, .gpus = gpus, .message = Bytes{bytes}}).duration.count();
+    };
+    CHECK(ns(CollectiveKind::all_gather, 8, 67108864) == doctest::Approx(184257).epsilon(1e-4));
+    CHECK(ns(CollectiveKind::all_to_all, 2, 1) == doctest::Approx(51057.8 + 7303.9));
 }

@@ -114,3 +114,22 @@ TEST_CASE("a price is the sum of its operators, split by class and basis") {
           std::llround(1.5 * static_cast<double>(alone.duration.count())));
     CHECK((3 * cost).total() == 3 * cost.total());
 }
+
+// 12 heads over 2048 tokens: 50,331,648 scores. A product: 2 * S * 128 / (0.6 * 312 TFLOP/s) = 68.83 us, more than its
+// traffic. Softmax and the like: 9 S bytes at 0.8 * 2.039 TB/s = 277.7 us, backward 12 S = 370.3 us.
+TEST_CASE("attention that is not fused carries its scores through memory") {
+    const auto costs = costdb::CostDatabase::embedded("a100_sxm");
+    PackedAttention attention{{.q_heads = 12, .kv_heads = 12, .head_dim = 128}, {2048}, {}, 0, false};
+    const auto time = [&] { return static_cast<double>(attention.cost(costs).duration.count()); };
+    CHECK(time() == doctest::Approx(2 * 68827 + 277700).epsilon(0.001));
+    attention.shape.pass = costdb::Pass::backward;
+    CHECK(time() == doctest::Approx(4 * 68827 + 370266).epsilon(0.001));
+    attention.lengths = {1024, 1024};  // half of the scores
+    CHECK(time() == doctest::Approx((4 * 68827 + 370266) / 2.).epsilon(0.001));
+}
+
+TEST_CASE("an update moves its own part's bytes, and what a GPU holds of all") {
+    const auto bytes = [](const Operator& op) { return std::get<costdb::Elementwise>(op.query).traffic; };
+    CHECK(bytes(optimizer_update(1'700, 17)) == Bytes{34 * 100 + 8 * 1'700});
+    CHECK(bytes(optimizer_update(1'000, 1, {.updated = 32, .held = 0})) == Bytes{32'000});
+}

@@ -26,11 +26,10 @@ Names names_of(const std::vector<Partition>& partitions) {
 }  // namespace
 
 TEST_CASE("partitioners are found by name, and an unknown one names the nearest") {
-    CHECK(partitioner_names() == std::vector<std::string>{"dip", "megatron", "balanced"});
+    CHECK(partitioner_names() == std::vector<std::string>{"dip", "megatron", "balanced", "uniform"});
     for (const Partitioner& one : partitioners()) {
         CHECK(&partitioner(one.name) == &one);
         CHECK(!one.about.empty());
-        CHECK(!one.chunks.empty());
     }
     CHECK_THROWS_WITH_AS(static_cast<void>(partitioner("megatorn")),
                          "unknown partition 'megatorn'; did you mean 'megatron'?", Error);
@@ -52,6 +51,24 @@ TEST_CASE("a plan tries every partitioner with the fewest chunks first, or the n
           Names{{"dip", 0}, {"megatron", 1}, {"balanced", 1}, {"megatron", 2}, {"balanced", 2}});
     CHECK(names_of(partitions(setup, setup.microbatches, "dip")) == Names{{"dip", 0}});
     CHECK(names_of(partitions(setup, setup.microbatches, "balanced")) == Names{{"balanced", 1}, {"balanced", 2}});
+}
+
+TEST_CASE("uniform stages have as many layers, or embedding and head count as one each; only its name asks for it") {
+    testing::SmallWorkload setup({.tp = 1, .pp = 4, .dp = 1}, {0, 0});
+    setup.model.modules.erase(setup.model.modules.begin());
+    setup.model.edges.clear();
+    auto& layers = setup.model.modules.front().architecture.layers;
+    const auto cut = [&] {
+        std::vector<std::int64_t> counts;
+        const auto uniform = setup.cut("uniform");
+        for (const auto& stage : uniform.chains.front().stages) counts.push_back(stage.parts.front().count);
+        return counts;
+    };
+    layers = 12;
+    CHECK(cut() == std::vector<std::int64_t>{3, 3, 3, 3});
+    layers = 14;
+    CHECK(cut() == std::vector<std::int64_t>{3, 4, 4, 3});
+    CHECK(names_of(partitions(setup, setup.microbatches, "uniform")) == Names{{"uniform", 1}, {"uniform", 2}});
 }
 
 TEST_CASE("cuts into more stages than the model has layers are not tried") {

@@ -151,6 +151,7 @@ TEST_CASE("of schedules as fast as each other a plan takes the one that leaves m
     StepProblem step;
     schedule::Problem& problem = step.problem;
     problem.name = "free";
+    step.mixes = {{{0, 1.0}}};
     problem.ranks.resize(1);
     for (std::uint32_t m = 0; m < 3; ++m) {
         for (const bool backward : {false, true}) {
@@ -159,6 +160,7 @@ TEST_CASE("of schedules as fast as each other a plan takes the one that leaves m
             problem.tasks.push_back(task);
             step.cost.emplace_back();
             step.recompute.emplace_back();
+            step.mix.push_back(0);
         }
         problem.edges.push_back({TaskId{2 * m}, TaskId{2 * m + 1}, {}});
     }

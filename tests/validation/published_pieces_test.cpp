@@ -4,50 +4,17 @@
 #include "pipeweaver/workloads/catalogue.hpp"
 #include "pipeweaver/workloads/counts.hpp"
 #include "tests/validation/published_rows.hpp"
-#include "validation/expert_layers.hpp"
-#include "validation/kernel_times.hpp"
-#include "validation/optimizer.hpp"
-#include "validation/pipeline_time.hpp"
 #include "validation/run_network.hpp"
 #include "validation/training_run.hpp"
-#include "validation/unfused_attention.hpp"
 
 #include <doctest/doctest.h>
 
-#include <array>
 #include <cmath>
 
 using namespace pipeweaver;
 using namespace pipeweaver::validation;
 using namespace pipeweaver::validation::testing;
 using doctest::Approx;
-
-namespace {
-
-const costdb::CostDatabase& a100() {
-    static const auto costs = costdb::CostDatabase::embedded("a100_sxm");
-    return costs;
-}
-
-const costdb::CostDatabase& b200() {
-    static const auto costs = costdb::CostDatabase::embedded("b200");
-    return costs;
-}
-
-}  // namespace
-
-TEST_CASE("a pipeline takes all microbatches of its slowest rank and one of the others") {
-    const std::array<double, 3> ranks{10, 12, 10};
-    CHECK(pipeline_ns(ranks, 4, 1) == Approx(4 * 12 + 20));
-    CHECK(pipeline_ns(ranks, 4, 2) == Approx(4 * 12 + 10));
-    CHECK(pipeline_ns(ranks, 4, 2, 0.5) == Approx(4 * 12 + 10 + (4 + 3 - 1) * 2 * 0.5));
-}
-
-TEST_CASE("of two streams the longer one rules, and both count where they are alike") {
-    CHECK(longer_of(3, 0) == Approx(3));
-    CHECK(longer_of(10, 1) == Approx(10).epsilon(1e-4));
-    CHECK(longer_of(1, 1) == Approx(1.189207));
-}
 
 TEST_CASE("layers are cut evenly, or with embedding and head counted as layers") {
     CHECK(cut_layers(96, 8, 6) == std::vector<std::int64_t>(8, 12));
@@ -56,34 +23,15 @@ TEST_CASE("layers are cut evenly, or with embedding and head counted as layers")
     CHECK(cut_layers(9, 4, 1).empty());
 }
 
-// 12 heads over 2048 tokens: 50,331,648 scores. A product: 2 * S * 128 / (0.6 * 312 TFLOP/s) = 68.83 us, more than its
-// traffic. Softmax and the like: 9 S bytes at 0.8 * 2.039 TB/s = 277.7 us, backward 12 S = 370.3 us.
-TEST_CASE("attention that is not fused carries its scores through memory") {
-    const auto time = unfused_attention(a100(), 1, 12, 2048, 128);
-    CHECK(time.forward_ns == Approx(2 * 68827 + 277700).epsilon(0.001));
-    CHECK(time.backward_ns == Approx(4 * 68827 + 370266).epsilon(0.001));
-}
-
-// 16 replicas of TP 8: every GPU its own ring over 16 nodes, eight rings share 75 GB/s.
-TEST_CASE("gradients of replicas on many nodes take the network's time") {
-    CHECK(gradient_all_reduce_ns(a100(), 1e9, 16, 8, 75) == Approx(2 * 15. / 16 * 4e9 * 8 / 75));
-    CHECK(gradient_all_reduce_ns(a100(), 1e9, 1, 8, 75) == 0);
-    // Inside one node the network plays no part.
-    CHECK(gradient_all_reduce_ns(a100(), 1e8, 8, 1, 1) ==
-          Approx(collective_ns(a100(), costdb::CollectiveKind::all_reduce, 8, 4e8)));
-}
-
-TEST_CASE("a distributed optimizer updates its share and looks at all") {
-    CHECK(distributed_optimizer_ns(b200(), 1e9, 17) == Approx(traffic_ns(b200(), 10e9)));
-    CHECK(optimizer_ns(b200(), 1e9) == Approx(traffic_ns(b200(), 32e9)));
-}
-
-// SimuMax's figures for B200: 67,108,864 bytes among 8, 7/8 of them at 900 * 0.6735 GB/s = 96.87 us, 23.1049 us and 7
-// times 9.1828 us.
-TEST_CASE("collectives of B200 follow the constants that SimuMax measured") {
-    CHECK(collective_ns(b200(), costdb::CollectiveKind::all_gather, 8, 67108864) == Approx(184257).epsilon(1e-4));
-    CHECK(collective_ns(b200(), costdb::CollectiveKind::all_gather, 1, 67108864) == 0);
-    CHECK(collective_ns(b200(), costdb::CollectiveKind::all_to_all, 2, 1) == Approx(51057.8 + 7303.9));
+TEST_CASE("a row's command names the same step: model, cluster and recipe as JSON, in quotes of the shell") {
+    const auto one = predicted(gpt_39b());
+    CHECK(one.command.starts_with("pipeweaver emulate --model '{\"format\":\"pipeweaver-model/1\","));
+    CHECK(one.command.find(" --recipe '{\"format\":\"pipeweaver-recipe/1\",\"name\":\"megatron-2022\",") !=
+          std::string::npos);
+    CHECK(one.command.find("--partition uniform") != std::string::npos);
+    CHECK(one.command.ends_with(" --any-memory"));
+    PublishedRun unknown;
+    CHECK(predicted(unknown).command.empty());
 }
 
 TEST_CASE("a model's name finds its network by letters and digits") {
@@ -103,8 +51,6 @@ TEST_CASE("experts are counted apart from what every replica holds") {
     CHECK(workloads::layer_parameter_parts(network, 1).common(1) +
               workloads::layer_parameter_parts(network, 1).experts ==
           workloads::layer_parameters(network, 1));
-    CHECK(grouped_gemm_flops(network, 4096) == Approx(2. * 4096 * 6 * 3 * 5120 * 1536));
-    CHECK(dispatched_bytes(network, 4096) == Approx(2. * 4096 * 6 * 5120));
 }
 
 // 4 m h + 2 m (2*1536 + 2*512 + 64) + 2 m 128 (2*192 + 128 + 2*128) + 4 m h, and 6 m 12288 where dense; with experts

@@ -6,10 +6,11 @@
 namespace pipeweaver::validation::testing {
 
 Prediction predicted(const PublishedRun& run) {
-    static std::map<std::string, costdb::CostDatabase> known;
-    return predict(run, [](const std::string& device) -> const costdb::CostDatabase& {
-        if (const auto found = known.find(device); found != known.end()) return found->second;
-        return known.emplace(device, costdb::CostDatabase::embedded(device)).first->second;
+    static std::map<std::string, std::shared_ptr<const costdb::CostDatabase>> known;
+    return predict(run, [](const std::string& device) {
+        auto& costs = known[device];
+        if (!costs) costs = std::make_shared<const costdb::CostDatabase>(costdb::CostDatabase::embedded(device));
+        return costs;
     });
 }
 

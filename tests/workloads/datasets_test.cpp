@@ -161,9 +161,23 @@ TEST_CASE("an unknown data set is refused with the nearest name, one the model c
 
 TEST_CASE("every data set is called assumed and says what it was fitted to") {
     const auto all = datasets();
-    CHECK(all.size() == 9);
+    CHECK(all.size() == 10);
     for (const auto& dataset : all) {
-        CHECK(dataset.assumed);
+        CHECK(dataset.assumed == (dataset.name != "constant-N"));
         CHECK(!dataset.about.empty());
     }
+}
+
+TEST_CASE("constant lengths fill microbatches with samples of that many tokens, of text alone") {
+    auto model = workloads::model("llama3-8b");
+    model.microbatch_tokens = 4096;
+    const auto drawn = draw_batch("constant-1024", model, 1, 3);
+    CHECK(drawn.microbatches.size() == 3);
+    CHECK(drawn.samples.size() == 12);
+    for (const auto& microbatch : drawn.microbatches) CHECK(microbatch.lengths == std::vector<std::int64_t>(4, 1024));
+    CHECK_THROWS_WITH_AS(
+        static_cast<void>(draw("constant-8192", model, 1, 0)),
+        "data set 'constant-8192': allowed are constant-1 to constant-4096, the tokens of every sample; a "
+        "microbatch of 'llama3-8b' holds 4096",
+        Error);
 }
