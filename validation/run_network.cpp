@@ -106,6 +106,8 @@ RunNetwork network_of(const PublishedRun& row) {
         network.gated = network.ffn != 4 * network.hidden;
         found.assumed.push_back(network.gated ? "a gated feed-forward" : "a feed-forward without a gate");
     }
+    // GPTs share the table of their embedding with the head.
+    if (!named) network.tied_embeddings = !network.gated;
     if (found.refusal.empty()) found.network = std::move(network);
     return found;
 }

@@ -98,8 +98,11 @@ std::vector<Operator> tail_of(const StepInput& input, const RankParameters& rank
     };
     synchronise({rank.trained, layout.weight_copies(), layout.tp});
     synchronise({rank.experts, layout.expert_copies(), layout.ep, true});
+    // The first rank of the pipeline and the last: in one node where all ranks are.
+    const std::int64_t node = input.setup->cluster.gpus_per_node;
+    const std::int64_t apart = layout.gpus() <= node ? 1 : node;
     if (rank.shares_embedding)
-        tail.push_back(among_copies("tied embedding", CollectiveKind::all_reduce, 2, input.setup->cluster.gpus_per_node,
+        tail.push_back(among_copies("tied embedding", CollectiveKind::all_reduce, 2, apart,
                                     input.setup->recipe.state.gradient * rank.tied, input.setup->cluster));
     return tail;
 }

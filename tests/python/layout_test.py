@@ -74,7 +74,7 @@ def test_a_model_that_does_not_fit_says_rank_bytes_and_what_would_fit(pipeweaver
     assert status == 4
     assert line.startswith("pipeweaver: rank 0: weights, gradients, optimizer state and buffers need ")
     assert " GiB short; " in line
-    assert line.endswith("; 16 GPUs fit it as tp 8 x pp 2 x dp 1")
+    assert line.endswith("; 16 GPUs fit it as tp 4 x pp 4 x dp 1")
     assert pipeweaver(*rest, "h100-sxm:16", "--tp", "8", "--pp", "2", "--max-rounds", "1")
     status, line = pipeweaver.fails(*rest, "h100-sxm:16", "--tp", "4", "--pp", "1")
     assert status == 4 and " fits on these GPUs" in line

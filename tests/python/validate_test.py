@@ -36,11 +36,11 @@ def predicted(pipeweaver, tmp_path):
     return run
 
 
-def test_every_row_comes_back_in_order_with_four_columns_more(predicted):
+def test_every_row_comes_back_in_order_with_five_columns_more(predicted):
     given = rows(RUNS)
     answers = predicted(given)
     assert [{name: answer[name] for name in given[0]} for answer in answers] == given
-    assert list(answers[0])[-4:] == ["predicted_step_time_s", "predicted_memory_gib", "status", "reason"]
+    assert list(answers[0])[-5:] == ["predicted_step_time_s", "predicted_memory_gib", "status", "reason", "command"]
     assert [answer["status"] for answer in answers] == ["predicted"] * 3 + ["refused"]
     assert answers[3]["predicted_step_time_s"] == answers[3]["predicted_memory_gib"] == ""
     assert answers[3]["reason"] == "unknown: micro_batch"
@@ -66,7 +66,7 @@ def test_columns_may_stand_in_any_order(predicted):
 
 def test_the_architecture_comes_from_the_columns(predicted):
     given = rows(RUNS)[:3]
-    fewer = [dict(row, layers=layers) for row, layers in zip(given, ("24", "62", "6"))]
+    fewer = [dict(row, layers=layers) for row, layers in zip(given, ("24", "64", "6"))]
     renamed = [dict(row, model="") for row in given]
     base, half, nameless = predicted(given), predicted(fewer), predicted(renamed)
     for one, other, same in zip(base, half, nameless):

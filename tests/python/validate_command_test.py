@@ -1,0 +1,38 @@
+"""pipeweaver validate: every row's command is the emulation that predicted it."""
+
+import csv
+import json
+import shlex
+
+import pytest
+from conftest import ROOT
+
+
+def predictions(pipeweaver, runs, out):
+    pipeweaver("validate", runs, "--out", out)
+    with open(out, newline="", encoding="utf-8") as file:
+        return [row for row in csv.DictReader(file) if row["status"] == "predicted"]
+
+
+def check(pipeweaver, row):
+    program, *arguments = shlex.split(row["command"])
+    assert program == "pipeweaver"
+    step = json.loads(pipeweaver(*arguments, "--json", "--threads", "1"))
+    assert f"{step['step_ns'] * 1e-9:.9f}" == row["predicted_step_time_s"]
+    if row["predicted_memory_gib"]:
+        slowest = step["replicas"][step["slowest_replica"]]
+        peak = max(rank["memory"]["peak_bytes"] for rank in slowest["ranks"])
+        assert f"{peak / 2**30:.3f}" == row["predicted_memory_gib"]
+
+
+def test_the_command_of_a_row_prints_the_same_step(pipeweaver, tmp_path):
+    rows = predictions(pipeweaver, ROOT / "examples" / "runs.csv", tmp_path / "out.csv")
+    assert len(rows) == 3
+    for row in rows:
+        check(pipeweaver, row)
+
+
+@pytest.mark.parametrize("table, every", [("published_runs.csv", 7), ("vtrain_single_node_a100.csv", 31)])
+def test_commands_of_the_collected_rows_print_the_same_steps(pipeweaver, shared, tmp_path, table, every):
+    for row in predictions(pipeweaver, shared / "data" / "runs" / table, tmp_path / "out.csv")[::every]:
+        check(pipeweaver, row)
