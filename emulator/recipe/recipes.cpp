@@ -39,6 +39,7 @@ constexpr std::array shipped{
 const std::vector<Recipe>& recipes() {
     static const std::vector<Recipe> all = [] {
         std::vector<Recipe> read;
+        read.reserve(shipped.size());
         for (const char* text : shipped) read.push_back(parse_recipe(JsonDocument("shipped recipe", text)));
         return read;
     }();
