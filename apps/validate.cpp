@@ -56,7 +56,9 @@ std::string_view name_of(const SourceErrors& source) {
     return source.source.empty() ? "(no source)" : std::string_view(source.source);
 }
 
-std::string kind_of(const PredictedRows& kind) { return kind.device + (kind.experts ? ", experts" : ""); }
+std::string kind_of(const PredictedRows& kind) {
+    return kind.device + (kind.experts ? ", experts" : kind.multimodal ? ", multimodal" : "");
+}
 
 std::string figures(const Errors& errors) {
     if (errors.rows == 0) return fmt::format("{:>5} {:>39}", 0, "");
@@ -108,6 +110,7 @@ nlohmann::ordered_json to_json(const std::vector<PredictedRows>& kinds) {
     for (const PredictedRows& kind : kinds)
         list.push_back({{"device", kind.device},
                         {"experts", kind.experts},
+                        {"multimodal", kind.multimodal},
                         {"rows", kind.rows},
                         {"step_time", to_json(kind.step_time)},
                         {"memory", to_json(kind.memory)}});

@@ -70,18 +70,19 @@ std::string quoted(const std::string& text) {
 planner::EmulateOptions emulated_run(const TrainingRun& run) {
     planner::EmulateOptions options;
     auto& workload = options.workload;
-    workload.model = model_of(run);
+    const auto& networks = run.multimodal;
+    workload.model = networks ? on_one_line(to_json(networks->model)) : model_of(run);
     workload.cluster = cluster_of(run);
-    workload.recipe = on_one_line(to_json(recipe_of(run)));
+    workload.recipe = on_one_line(to_json(networks ? networks->recipe : recipe_of(run)));
     workload.tp.number = run.layout.tp;
     workload.pp.number = run.layout.pp;
     workload.dp.number = run.layout.dp;
     workload.cp = run.layout.cp;
     if (run.network.moe) workload.ep = run.layout.ep;
     if (run.layout.cp > 1 && run.device == "h100_sxm") workload.context = "ring";
-    workload.dataset = fmt::format("constant-{}", run.seq);
+    workload.dataset = networks ? networks->dataset : fmt::format("constant-{}", run.seq);
     workload.microbatches = run.microbatches();
-    options.partition = "uniform";
+    options.partition = networks ? "megatron" : "uniform";
     options.chunks = run.virtual_stages;
     options.policy = run.virtual_stages > 1 ? "interleaved" : "1f1b";
     options.recompute = run.recomputation == Recomputation::full        ? "full"

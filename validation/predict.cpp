@@ -24,6 +24,7 @@ Prediction predict(const PublishedRun& row, const CostsOf& costs) {
     auto resolved = resolve(row);
     prediction.device = resolved.device;
     prediction.experts = resolved.experts;
+    prediction.multimodal = resolved.multimodal;
     if (!resolved.run) {
         prediction.reason = std::move(resolved.refusal);
         return prediction;
@@ -35,8 +36,9 @@ Prediction predict(const PublishedRun& row, const CostsOf& costs) {
     try {
         constexpr std::uint64_t seed = 1;  // constant lengths: nothing is drawn
         const auto emulation = planner::emulate(options.request(seed, in_order), in_order);
+        prediction.model_flops = emulation.model_flops;
         prediction.step_time_s = 1e-9 * static_cast<double>(emulation.step.count());
-        if (run.device == "b200")
+        if (run.device == "b200" || run.multimodal)
             prediction.memory_gib = static_cast<double>(peak_of(emulation).count) / static_cast<double>((1_GiB).count);
         else
             run.assumed.emplace_back("no memory: known for 16-bit runs of b200 alone");

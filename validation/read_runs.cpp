@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <string_view>
 
@@ -51,8 +52,9 @@ struct MeasuredColumn {
     std::optional<double> PublishedRun::*cell;
     double scale;  // of the cell, to the member's unit
 };
-constexpr std::array<MeasuredColumn, 2> measured_columns{
-    {{"step_time_s", &PublishedRun::step_time_s, 1}, {"memory_gib", &PublishedRun::memory_gib, 1}}};
+constexpr std::array<MeasuredColumn, 3> measured_columns{{{"step_time_s", &PublishedRun::step_time_s, 1},
+                                                          {"memory_gib", &PublishedRun::memory_gib, 1},
+                                                          {"tflops_per_gpu", &PublishedRun::tflops_per_gpu, 1}}};
 
 // vTrain's table of single-node runs.
 constexpr std::array<CountColumn, 10> single_node_counts{{{"# GPUs", &PublishedRun::gpus, 1e7},
@@ -113,6 +115,18 @@ void read_single_node(const CsvTable& table, std::vector<PublishedRun>& runs) {
     }
 }
 
+// Of "..., max allocated 39.81 GiB".
+std::optional<double> memory_in(std::string_view note) {
+    constexpr std::string_view words = "max allocated ";
+    const auto place = note.find(words);
+    if (place == std::string_view::npos) return std::nullopt;
+    const auto rest = note.substr(place + words.size());
+    double gib = 0;
+    const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), gib);
+    const std::string_view unit(end, static_cast<std::size_t>(rest.data() + rest.size() - end));
+    return error == std::errc{} && gib > 0 && unit.starts_with(" GiB") ? std::optional(gib) : std::nullopt;
+}
+
 void read_text(const CsvTable& table, const TextColumn& wanted, std::vector<PublishedRun>& runs) {
     const auto column = wanted.required ? table.column(wanted.name) : table.find(wanted.name);
     if (!column) return;
@@ -134,9 +148,10 @@ std::vector<PublishedRun> read_published_runs(const CsvTable& table) {
     for (const TextColumn& column : texts) read_text(table, column, runs);
     read_counts(table, counts, runs);
     for (const MeasuredColumn& column : measured_columns) read_measured(table, column, runs);
-    for (const auto* ignored : {"tflops_per_gpu", "mfu"})
-        if (const auto column = table.find(ignored))
-            for (std::size_t row = 0; row < runs.size(); ++row) static_cast<void>(positive(table, row, *column));
+    if (const auto ignored = table.find("mfu"))
+        for (std::size_t row = 0; row < runs.size(); ++row) static_cast<void>(positive(table, row, *ignored));
+    for (PublishedRun& run : runs)
+        if (!run.memory_gib) run.memory_gib = memory_in(run.note);
     return runs;
 }
 

@@ -24,14 +24,20 @@ void add_error(const std::optional<double>& predicted, const std::optional<doubl
     if (predicted && measured) errors.push_back(*predicted / *measured - 1);
 }
 
+// Where TFLOP/s alone were measured, those of the model's FLOPs.
+std::optional<double> measured_step(const PublishedRun& run, const Prediction& prediction) {
+    if (run.step_time_s || !prediction.multimodal || !run.tflops_per_gpu || !run.gpus) return run.step_time_s;
+    return prediction.model_flops / (1e12 * *run.tflops_per_gpu * static_cast<double>(*run.gpus));
+}
+
 // Errors of one kind of rows, while they are collected.
 struct Kind {
     std::string device;
-    bool experts = false;
+    bool experts = false, multimodal = false;
     std::size_t rows = 0;
     std::vector<double> step_time{}, memory{};
 
-    PredictedRows done() const { return {device, experts, rows, errors_of(step_time), errors_of(memory)}; }
+    PredictedRows done() const { return {device, experts, multimodal, rows, errors_of(step_time), errors_of(memory)}; }
 };
 
 }  // namespace
@@ -75,11 +81,13 @@ std::vector<SourceErrors> errors_by_source(std::span<const PublishedRun> runs,
               }).rows;
             continue;
         }
-        auto& kind = find_or_add(kinds[static_cast<std::size_t>(&source - sources.data())],
-                                 Kind{.device = one.device, .experts = one.experts},
-                                 [&](const Kind& k) { return k.device == one.device && k.experts == one.experts; });
+        auto& kind = find_or_add(
+            kinds[static_cast<std::size_t>(&source - sources.data())],
+            Kind{.device = one.device, .experts = one.experts, .multimodal = one.multimodal}, [&](const Kind& k) {
+                return k.device == one.device && k.experts == one.experts && k.multimodal == one.multimodal;
+            });
         ++kind.rows;
-        add_error(one.step_time_s, runs[i].step_time_s, kind.step_time);
+        add_error(one.step_time_s, measured_step(runs[i], one), kind.step_time);
         add_error(one.memory_gib, runs[i].memory_gib, kind.memory);
     }
     for (std::size_t s = 0; s < sources.size(); ++s) {

@@ -29,7 +29,6 @@ std::string lower(std::string_view text) {
 Refusal kind_of_work(const PublishedRun& row, TrainingRun&) {
     const auto text = lower(row.source + ' ' + row.model + ' ' + row.note);
     if (contains(text, "lora")) return "adapters (LoRA) train other matrices than the columns tell";
-    if (contains(text, "multimodal")) return "a multimodal run: the columns hold one of its networks";
     return {};
 }
 
@@ -203,7 +202,61 @@ std::vector<std::int64_t> cut_layers(std::int64_t layers, std::int64_t ranks, st
     return cut;
 }
 
+namespace {
+
+Refusal devices_known(const PublishedRun& row, TrainingRun& run) {
+    // What is fitted of a device's generation serves for these: the table says how far off.
+    auto why = device_of(row, run);
+    return run.device.empty() ? why : Refusal{};
+}
+
+Refusal networks_of_run(const PublishedRun& row, TrainingRun& run) {
+    auto found = multimodal_run(row);
+    if (!found.run) return std::move(found.refusal);
+    run.multimodal = std::move(found.run);
+    run.assumed = run.multimodal->assumed;
+    return {};
+}
+
+Refusal degrees_of_networks(PublishedRun row, TrainingRun& run) {
+    if (!row.tp) row.tp = 1;
+    return degrees(row, run);
+}
+
+Refusal batch_of_networks(const PublishedRun& row, TrainingRun& run) {
+    if (!row.global_batch) return "unknown: global_batch";
+    const MultimodalRun& networks = *run.multimodal;
+    run.micro_batch = networks.samples / networks.lines;
+    run.global_batch = *row.global_batch;
+    if (run.global_batch % (run.layout.dp * run.micro_batch) != 0)
+        return fmt::format("global_batch {} is no whole number of microbatches: dp {} * micro_batch {}",
+                           run.global_batch, run.layout.dp, run.micro_batch);
+    if (run.layout.pp > 1) return "a pipeline of several networks: its cut is not stated";
+    return {};
+}
+
+Resolved resolve_multimodal(const PublishedRun& row) {
+    TrainingRun run;
+    Resolved resolved;
+    resolved.multimodal = true;
+    for (const auto step : {&devices_known, &networks_of_run}) {
+        if (auto why = step(row, run)) resolved.refusal = std::move(*why);
+        resolved.device = run.device;
+        if (!resolved.refusal.empty()) return resolved;
+    }
+    auto why = degrees_of_networks(row, run);
+    if (!why) why = batch_of_networks(row, run);
+    if (why)
+        resolved.refusal = std::move(*why);
+    else
+        resolved.run = std::move(run);
+    return resolved;
+}
+
+}  // namespace
+
 Resolved resolve(const PublishedRun& row) {
+    if (is_multimodal(row)) return resolve_multimodal(row);
     TrainingRun run;
     Resolved resolved;
     for (const auto step :

@@ -4,6 +4,7 @@
 #include "pipeweaver/emulator/layout.hpp"
 #include "pipeweaver/validation/published_run.hpp"
 #include "pipeweaver/workloads/model.hpp"
+#include "validation/multimodal_run.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -26,7 +27,8 @@ struct TrainingRun {
     std::int64_t micro_batch = 0, global_batch = 0;  ///< sequences
     Recomputation recomputation = Recomputation::none;
     bool sequence_parallel = true;
-    std::vector<std::string> assumed;  ///< what the row does not say
+    std::optional<MultimodalRun> multimodal;  ///< in place of network, seq and dtype
+    std::vector<std::string> assumed;         ///< what the row does not say
 
     std::int64_t microbatches() const { return global_batch / (layout.dp * micro_batch); }
 };
@@ -35,7 +37,7 @@ struct TrainingRun {
 struct Resolved {
     std::optional<TrainingRun> run;
     std::string device;  ///< as far as known
-    bool experts = false;
+    bool experts = false, multimodal = false;
     std::string refusal;  ///< empty where there is a run
 };
 [[nodiscard]] Resolved resolve(const PublishedRun& row);

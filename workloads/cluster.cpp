@@ -137,7 +137,7 @@ const Device& device(std::string_view name) {
 Family family_of(std::string_view device) {
     if (device.starts_with("a100")) return Family::ampere;
     if (device.starts_with("h")) return Family::hopper;
-    if (device.starts_with("b")) return Family::blackwell;
+    if (device.starts_with("b") || device.starts_with("gb")) return Family::blackwell;
     return Family::other;
 }
 

@@ -55,11 +55,16 @@ PUBLISHED_DIFFERS = {
 }
 
 
+# Norms of queries and keys that the facts do not name: InternViT's and Qwen3's configurations; the attention layers of
+# flux (src/flux/modules/layers.py), of Step1X-Edit, HunyuanVideo and Qwen-Image, which are built alike.
+QK_NORMED = ("internvit-6b", "qwen3-", "flux", "step1x-edit-dit", "hunyuanvideo", "qwen-image")
+
+
 def attention(e):
     a = e["attention"]
     kind = {"mla": "latent", "mfa": "factored", "windowed": "windowed"}.get(a["type"], "dense")
     out = {"kind": kind, "causal": a.get("causal", False)}
-    if a.get("qk_norm") or e["name"].startswith(("internvit-6b", "qwen3-")):
+    if a.get("qk_norm") or e["name"].startswith(QK_NORMED):
         out["qk_norm"] = True
     if kind == "windowed":
         out["window"] = (a["window_px"] // e["patch_size"]) ** 2

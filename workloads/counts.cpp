@@ -50,13 +50,6 @@ std::int64_t experts(const Architecture& a, std::int64_t count) {
     return a.hidden * a.moe->experts + count * feed_forward(a, a.moe->expert_ffn) + feed_forward(a, a.moe->shared_ffn);
 }
 
-// Matrices that are applied to the conditioning vector of a sample (in a head: of a position).
-std::int64_t modulation(const Architecture& a, std::int64_t layer) {
-    if (a.kind == ModuleKind::head) return 3 * a.hidden * a.hidden;
-    if (!a.mmdit) return 0;
-    return (is_single_stream(a, layer) ? 3 : 12) * a.hidden * a.hidden;
-}
-
 std::int64_t attention_biases(const Architecture& a, std::int64_t layer) {
     const std::int64_t qkv = (a.heads + 2 * a.kv_heads) * a.head_dim;
     if (!has_matrix_biases(a)) return a.qkv_bias ? qkv : 0;
@@ -68,7 +61,7 @@ std::int64_t attention_biases(const Architecture& a, std::int64_t layer) {
 std::int64_t feed_forward_biases(const Architecture& a, std::int64_t layer) {
     if (!has_matrix_biases(a)) return 0;
     const std::int64_t streams = a.mmdit && !is_single_stream(a, layer) ? 2 : 1;
-    return streams * (a.ffn + a.hidden) + modulation(a, layer) / a.hidden;
+    return streams * (a.ffn + a.hidden) + modulation_parameters(a, layer) / a.hidden;
 }
 
 std::int64_t layer_norms(const Architecture& a) {
@@ -105,6 +98,12 @@ bool is_windowed_layer(const Architecture& a, std::int64_t layer) {
 
 }  // namespace
 
+std::int64_t modulation_parameters(const Architecture& a, std::int64_t layer) {
+    if (a.kind == ModuleKind::head) return 3 * a.hidden * a.hidden;
+    if (!a.mmdit) return 0;
+    return (is_single_stream(a, layer) ? 3 : 12) * a.hidden * a.hidden;
+}
+
 bool has_cross_beside_self(const Architecture& a) { return a.cross_attention_dim > 0 && a.cross_attention_layers == 0; }
 
 bool is_moe_layer(const Architecture& a, std::int64_t layer) {
@@ -128,10 +127,10 @@ BlockKind block_kind(const Architecture& a, std::int64_t layer) {
 
 std::int64_t layer_parameters(const Architecture& a, std::int64_t layer) {
     PIPEWEAVER_ASSERT(layer >= 0 && layer < a.layers);
-    if (a.kind == ModuleKind::head) return feed_forward(a, a.ffn) + modulation(a, layer);
+    if (a.kind == ModuleKind::head) return feed_forward(a, a.ffn) + modulation_parameters(a, layer);
     if (a.mmdit) {
         const std::int64_t streams = is_single_stream(a, layer) ? 1 : 2;
-        return streams * (self_attention(a) + feed_forward(a, a.ffn)) + modulation(a, layer);
+        return streams * (self_attention(a) + feed_forward(a, a.ffn)) + modulation_parameters(a, layer);
     }
     std::int64_t sum = is_cross_layer(a, layer) ? cross_query(a) + cross_keys(a) : self_attention(a);
     if (has_cross_beside_self(a)) sum += cross_query(a) + cross_keys(a);
@@ -163,7 +162,7 @@ LayerParameterParts weight_shapes(const Architecture& a, bool dense, bool expert
 std::int64_t active_layer_parameters(const Architecture& a, std::int64_t layer) {
     const std::int64_t all = layer_parameters(a, layer);
     if (a.kind == ModuleKind::head) return all;
-    if (a.mmdit) return (all - modulation(a, layer)) / (is_single_stream(a, layer) ? 1 : 2);
+    if (a.mmdit) return (all - modulation_parameters(a, layer)) / (is_single_stream(a, layer) ? 1 : 2);
     std::int64_t active = all;
     if (is_cross_layer(a, layer) || has_cross_beside_self(a)) active -= cross_keys(a);
     if (is_moe_layer(a, layer)) active -= (a.moe->experts - a.moe->top_k) * feed_forward(a, a.moe->expert_ffn);

@@ -164,24 +164,74 @@ std::uint64_t hash(std::string_view text) {
 
 constexpr std::string_view constant = "constant-";
 
-// Of "constant-4096".
-std::optional<std::int64_t> constant_length(std::string_view name, const Model& model) {
-    if (!name.starts_with(constant)) return std::nullopt;
-    const auto digits = name.substr(constant.size());
-    std::int64_t length = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), length);
-    if (error != std::errc{} || end != digits.data() + digits.size() || length < 1 || length > model.microbatch_tokens)
-        fail(ErrorKind::input,
-             "data set '{}': allowed are constant-1 to constant-{}, the tokens of every sample; a microbatch of '{}' "
-             "holds {}",
-             name, model.microbatch_tokens, model.name, model.microbatch_tokens);
-    return length;
+// Of "constant-4096", "constant-40+1x336px", "constant-0+5.8s": tokens of text, images of so many pixels a side, a clip.
+struct ConstantSizes {
+    std::int64_t text = 0, images = 0, side = 0;
+    double seconds = 0;
+};
+
+template <class Number>
+bool take_number(std::string_view& text, Number& value) {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc{}) return false;
+    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+    return true;
 }
 
-Sample text_of(std::string id, std::int64_t tokens) {
+bool take(std::string_view& text, std::string_view word) {
+    if (!text.starts_with(word)) return false;
+    text.remove_prefix(word.size());
+    return true;
+}
+
+std::optional<ConstantSizes> sizes_in(std::string_view text) {
+    constexpr std::int64_t most_images = 100'000, most_side = 100'000;
+    ConstantSizes sizes;
+    if (!take_number(text, sizes.text) || sizes.text < 0) return std::nullopt;
+    if (std::string_view rest = text; take(rest, "+") && take_number(rest, sizes.images) && take(rest, "x") &&
+                                      take_number(rest, sizes.side) && take(rest, "px"))
+        text = rest;
+    else
+        sizes.images = 0;
+    if (std::string_view rest = text; take(rest, "+") && take_number(rest, sizes.seconds) && take(rest, "s"))
+        text = rest;
+    else
+        sizes.seconds = 0;
+    const bool has_images =
+        sizes.images >= 1 && sizes.images <= most_images && sizes.side >= 1 && sizes.side <= most_side;
+    const bool has_clip = sizes.seconds > 0 && sizes.seconds < 1e6;
+    const bool something = sizes.text > 0 || has_images || has_clip;
+    if (!text.empty() || !something || (sizes.images != 0 && !has_images)) return std::nullopt;
+    return sizes;
+}
+
+std::optional<Sample> constant_sample(std::string_view name, const Model& model) {
+    if (!name.starts_with(constant)) return std::nullopt;
+    const auto sizes = sizes_in(name.substr(constant.size()));
+    if (!sizes)
+        fail(ErrorKind::input,
+             "data set '{}': allowed are constant-4096 (tokens of text), constant-40+1x336px (and images of so many "
+             "pixels a side), constant-0+5.8s (and a clip of so many seconds)",
+             name);
+    const ItemRules rules(model);
+    const auto check_taken = [&](Modality modality) {
+        if (!rules.takes(modality, false) && !rules.takes(modality, true))
+            fail(ErrorKind::input, "data set '{}' has {} items, which the model '{}' neither reads nor makes", name,
+                 name_of(modality), model.name);
+        return as_target(rules, modality);
+    };
     Sample sample;
-    sample.id = std::move(id);
-    sample.text_tokens = sample.loss_tokens = tokens;
+    sample.text_tokens = sample.loss_tokens = sizes->text;
+    if (sizes->images > 0)
+        sample.items.assign(static_cast<std::size_t>(sizes->images),
+                            rules.image(sizes->side, sizes->side, check_taken(Modality::image)));
+    if (sizes->seconds > 0) sample.items.push_back(rules.video(sizes->seconds, check_taken(Modality::video)));
+    std::int64_t tokens = sample.text_tokens;
+    for (const Item& item : sample.items) tokens += item.tokens;
+    if (tokens > model.microbatch_tokens)
+        fail(ErrorKind::input,
+             "data set '{}': every sample has {} tokens, allowed are at most {}: a microbatch of '{}'", name, tokens,
+             model.microbatch_tokens, model.name);
     return sample;
 }
 
@@ -190,12 +240,18 @@ Sample text_of(std::string id, std::int64_t tokens) {
 std::vector<DatasetInfo> datasets() {
     std::vector<DatasetInfo> all;
     for (const auto& dataset : known_datasets()) all.push_back(dataset.info);
-    all.push_back({"constant-N", "every sample N tokens of text: constant-4096, ...", false});
+    all.push_back(
+        {"constant-SIZES",
+         "every sample alike: constant-4096 tokens of text, constant-40+1x336px with an image, constant-0+5.8s a clip",
+         false});
     return all;
 }
 
 Sample draw(std::string_view name, const Model& model, std::uint64_t seed, std::uint64_t number) {
-    if (const auto length = constant_length(name, model)) return text_of(fmt::format("{}-{}", name, number), *length);
+    if (auto sample = constant_sample(name, model)) {
+        sample->id = fmt::format("{}-{}", name, number);
+        return *sample;
+    }
     const ItemRules rules(model);
     const Dataset* dataset = &find_dataset(name);
     check_readable(*dataset, model, rules);

@@ -72,10 +72,11 @@ std::size_t module_index(const Json& json, const std::vector<Module>& modules) {
 }
 
 void parse_projector(const Json& json, ModelEdge& edge) {
-    json.only_keys({"in", "out", "hidden"});
+    json.only_keys({"in", "out", "hidden", "trainable"});
     edge.projector_in = json.at("in").integer(1, 10'000'000);
     edge.projector_out = json.at("out").integer(1, 10'000'000);
     edge.projector_hidden = integer_or(json, "hidden", 0, 1, 10'000'000);
+    if (const auto trainable = json.find("trainable")) edge.projector_trainable = trainable->boolean();
 }
 
 std::vector<ModelEdge> parse_edges(const Json& json, const std::vector<Module>& modules) {
@@ -112,9 +113,10 @@ void sort_modules(const Json& edges_json, Model& model) {
         sorted.push_back(model.modules[next]);
     }
     model.modules = std::move(sorted);
-    for (auto& edge : model.edges)
-        edge = {place[edge.from],  place[edge.to],     edge.token_reduction,
-                edge.projector_in, edge.projector_out, edge.projector_hidden};
+    for (auto& edge : model.edges) {
+        edge.from = place[edge.from];
+        edge.to = place[edge.to];
+    }
 }
 
 bool takes(const Model& model, Modality modality) {

@@ -29,6 +29,7 @@ Object edge_json(const Model& model, const ModelEdge& edge) {
     if (edge.projector_in == 0) return json;
     json["projector"] = {{"in", edge.projector_in}, {"out", edge.projector_out}};
     if (edge.projector_hidden > 0) json["projector"]["hidden"] = edge.projector_hidden;
+    if (edge.projector_trainable) json["projector"]["trainable"] = *edge.projector_trainable;
     return json;
 }
 

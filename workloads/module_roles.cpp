@@ -9,8 +9,17 @@ std::vector<bool> gradient_reaches(const Model& model) {
     for (const auto& module : model.modules) reached.push_back(module.trainable);
     for (std::size_t m = 0; m < model.modules.size(); ++m)  // modules are in topological order
         for (const auto& edge : model.edges)
-            if (edge.from == m && reached[m]) reached[edge.to] = true;
+            if (edge.from == m && (reached[m] || trains_projector(model, edge))) reached[edge.to] = true;
     return reached;
+}
+
+bool trains_projector(const Model& model, const ModelEdge& edge) {
+    return edge.projector_in > 0 && edge.projector_trainable.value_or(model.modules[edge.from].trainable);
+}
+
+bool trains_projector(const Model& model, std::size_t module) {
+    return std::any_of(model.edges.begin(), model.edges.end(),
+                       [&](const auto& edge) { return edge.from == module && trains_projector(model, edge); });
 }
 
 bool has_head(const Model& model, std::size_t module) {

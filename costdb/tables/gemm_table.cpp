@@ -92,9 +92,19 @@ Answer GemmTable::from_grid(const Grid& grid, const DeviceFacts& device, const G
             error_percent(subject_of(grid.dtype), device.family, region, is_big(shape_of(query)), estimate.doubt)};
 }
 
+constexpr double tf32_error_percent = 20;  // assumed: no TF32 product is measured
+
 Answer GemmTable::forward(const DeviceFacts& device, const Gemm& query) const {
     static_cast<void>(device.peak(query.dtype));  // refuses a missing dtype
     if (const auto* grid = find(measured_dtype(query.dtype), Pass::forward)) return from_grid(*grid, device, query);
+    if (query.dtype == Dtype::fp32 && find(Dtype::bf16, Pass::forward) != nullptr) {
+        // TF32: twice the bytes a value, half the values a cycle, as a bf16 product of twice the depth.
+        auto deeper = query;
+        deeper.dtype = Dtype::bf16;
+        deeper.k *= 2;
+        const auto answer = forward(device, deeper);
+        return {answer.ns, Basis::modelled, std::max(answer.error_percent, tf32_error_percent)};
+    }
     const double roofline_us = gemm_roofline_us(device, query.dtype, shape_of(query));
     return {1e3 * roofline_us * gemm_model_factor(query.dtype), Basis::modelled,
             error_percent(subject_of(query.dtype), device.family, Region::modelled, is_big(shape_of(query)))};

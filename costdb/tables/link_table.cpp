@@ -182,7 +182,7 @@ double fixed_us_of(const Ring& ring, bool of_b200, std::int64_t gpus) {
 
 // `link` in bytes a microsecond.
 double ring_ns(const DeviceFacts& device, double link, CollectiveKind kind, std::int64_t gpus, double bytes) {
-    const bool of_b200 = device.name == "b200";
+    const bool of_b200 = device.family == Family::blackwell;
     const auto& rings = of_b200 ? b200_rings : usual_rings;
     const Ring& ring = *std::find_if(rings.begin(), rings.end(), [&](const Ring& one) { return one.kind == kind; });
     const auto n = static_cast<double>(gpus);

@@ -37,8 +37,8 @@ std::vector<StageRole> roles(const std::vector<Chain>& chains, const workloads::
             if (first) role.inputs = inputs_of(chain, chains, model);
             for (const LayerRange& part : stage.parts) {
                 role.parts_trained.push_back(model.modules[part.module].trainable);
-                role.trained |= model.modules[part.module].trainable;
-                role.gradient |= reached[part.module];
+                role.trained |= trains(model, part);
+                role.gradient |= reached[part.module] || trains(model, part);
                 role.reads_batch |= part.first == 0;
             }
             roles.push_back(std::move(role));

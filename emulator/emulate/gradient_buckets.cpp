@@ -27,8 +27,7 @@ std::vector<Ready> ready_gradients(const ScheduledStep& step, const StepTimes& t
         for (const PassPiece& piece : step.pieces(index(task)))
             for (std::int64_t i = 0; i < piece.times; ++i) {
                 list += piece.lists.size();
-                if (step.input().setup->model.modules[piece.module].trainable)
-                    all.push_back({ends[list - 1], piece.parameters});
+                if (piece.trained) all.push_back({ends[list - 1], piece.parameters});
             }
     }
     return all;

@@ -28,7 +28,7 @@ PassKind pass_of(TaskKind kind) {
 bool makes_weight_gradients(const StepInput& input, const TaskPass& task) {
     if (task.pass != PassKind::backward && task.pass != PassKind::weight_gradient) return false;
     return std::any_of(task.stage->parts.begin(), task.stage->parts.end(), [&](const LayerRange& part) {
-        return input.setup->model.modules[part.module].trainable && !task.unit->shapes[part.module].lengths.empty();
+        return trains(input.setup->model, part) && !task.unit->shapes[part.module].lengths.empty();
     });
 }
 

@@ -64,17 +64,17 @@ void OperatorBuilder::attend_between_exchanges(const AttentionHeads& heads, cons
     const std::int64_t joined = m * heads.queries / tp * heads.value_dim;
     const bool forward = pass_ == PassKind::forward;
     if (forward)
-        exchange("exchange queries and keys", bf16_width * split);
+        exchange("exchange queries and keys", value_bytes() * split);
     else
-        exchange("exchange output gradients", bf16_width * joined);
+        exchange("exchange output gradients", value_bytes() * joined);
     auto attention = core(heads, parts);
     attention.lengths = lengths;
     attention.keys = keys;
     add(name_of_attention(keys), std::move(attention));
     if (forward)
-        exchange("exchange outputs", bf16_width * joined);
+        exchange("exchange outputs", value_bytes() * joined);
     else
-        exchange("exchange query and key gradients", bf16_width * split);
+        exchange("exchange query and key gradients", value_bytes() * split);
 }
 
 // Every GPU attends to the keys at hand and passes them on meanwhile; gradients of keys follow them all the way round.
@@ -82,7 +82,7 @@ void OperatorBuilder::attend_in_ring(const AttentionHeads& heads, const Lengths&
     PIPEWEAVER_ASSERT(!operators.empty());  // what makes queries and keys
     const std::int64_t of_keys = padded(layout_.part(sum_of(keys.empty() ? lengths : keys)));
     const std::int64_t key_heads = std::max(heads.keys, layout_.tp) / layout_.tp;
-    const std::int64_t bytes = bf16_width * of_keys * key_heads * (heads.dim + heads.value_dim);
+    const std::int64_t bytes = value_bytes() * of_keys * key_heads * (heads.dim + heads.value_dim);
     const auto last = [&] { return static_cast<std::uint32_t>(operators.size() - 1); };
     std::vector<std::uint32_t> waits{last()};  // of the step at hand: its keys, and the step in front of it
     for (std::int64_t step = 0; step < layout_.cp; ++step) {

@@ -27,7 +27,7 @@ void expert_feed_forward(OperatorBuilder& layer, const workloads::Architecture& 
                          std::int64_t m) {
     const auto& moe = *network.moe;
     const std::int64_t own = own_positions(m, layout), copies = own * moe.top_k;
-    const Bytes message{bf16_width * copies * network.hidden};
+    const Bytes message{layer.value_bytes() * copies * network.hidden};
     layer.over(own);
     layer.gemm("router", moe.experts, network.hidden);
     move_copies(layer, "permute", copies, network.hidden);

@@ -40,7 +40,8 @@ std::int64_t norm_and_activation_traffic(const Architecture& network, const Layo
                                          std::int64_t norms, std::int64_t ffn, const Execution& execution) {
     const std::int64_t up = network.gated ? 2 * ffn : ffn;
     const std::int64_t of_norms = (execution.fused_attention ? 10 : 11) * norms * m * network.hidden;
-    const std::int64_t of_heads = (execution.fused_attention ? 4 : 6) * m * attended_columns(network, layout);
+    const std::int64_t of_heads = ((execution.fused_attention ? 4 : 6) + (network.attention.qk_norm ? 4 : 0)) * m *
+                                  attended_columns(network, layout);
     return of_norms / (execution.sequence_parallel ? layout.tp : 1) + (of_heads + 2 * m * (up + ffn)) / layout.tp;
 }
 
@@ -106,6 +107,31 @@ void cross_attention(OperatorBuilder& layer, const Architecture& network, const 
     layer.row_parallel("cross output", w.hidden, w.queries);
 }
 
+// Of a diffusion transformer's block. Norms with shift and scale are one kernel, and so are gates with their residuals
+// (NeMo's AdaLN); their backward sums three gradients over the positions, for which 4 bytes a value are read again. MMDiT
+// makes the vectors by a product over the samples; others share them between blocks.
+void modulation(OperatorBuilder& layer, const Architecture& network, const Layout& layout, std::int64_t samples,
+                std::int64_t m, std::int64_t norms) {
+    if (network.kind != workloads::ModuleKind::diffusion_transformer) return;
+    if (network.mmdit) {
+        layer.over(samples);
+        layer.gemm("modulation", 3 * norms * network.hidden / layout.tp, network.hidden);
+        layer.over(m);
+    }
+    if (!has_input_gradient(layer.pass_kind())) return;
+    const std::int64_t read = 8 * norms * m * network.hidden / layout.tp;
+    layer.elementwise("modulation gradients", costdb::ElementwiseKind::norm_activation, read, 1,
+                      {.rows = std::max<std::int64_t>(1, m / layout.tp), .columns = network.hidden, .norms = norms});
+}
+
+// MMDiT's two streams are put one after the other for their attention, and taken apart again.
+void join_streams(OperatorBuilder& layer, const Widths& w, const std::vector<std::int64_t>& streams) {
+    if (streams.size() < 2) return;
+    std::int64_t m = 0;
+    for (const std::int64_t stream : streams) m += stream;
+    layer.elementwise("join streams", costdb::ElementwiseKind::other, 4 * m * (w.queries + 2 * w.keys), 1, {});
+}
+
 // A block over one stream of positions, or (MMDiT) over two that attend jointly. Of kind `experts` its
 // feed-forward is a mixture of them.
 void block(OperatorBuilder& layer, const Architecture& network, const Layout& layout, const PassShape& shape,
@@ -115,11 +141,13 @@ void block(OperatorBuilder& layer, const Architecture& network, const Layout& la
     const bool experts = kind == BlockKind::experts;
     const std::int64_t ffn = experts ? network.moe->shared_ffn : network.ffn;
     const bool compressed = has_compressed_attention(network);
+    const auto samples = static_cast<std::int64_t>(shape.lengths.size());
     for (const std::int64_t m : streams) {
         layer.over(m);
         layer.elementwise("norms and activations", costdb::ElementwiseKind::norm_activation,
                           norm_and_activation_traffic(network, layout, m, 2, ffn, layer.execution()),
                           memory_bound_backward(layer.execution()), norms_and_activation(network, layout, m, 2, ffn));
+        modulation(layer, network, layout, samples, m, 2);
         if (compressed) {
             compressed_attention(layer, network, layout, m, attended);
             continue;
@@ -127,6 +155,7 @@ void block(OperatorBuilder& layer, const Architecture& network, const Layout& la
         layer.column_parallel("qkv", w.queries + 2 * w.keys, w.hidden);
     }
     if (!compressed) {
+        join_streams(layer, w, streams);
         if (kind == BlockKind::windowed)
             layer.windowed_attention(network, attended);
         else
@@ -171,6 +200,7 @@ void single_stream_block(OperatorBuilder& layer, const Architecture& network, co
                       norm_and_activation_traffic(network, layout, m, 1, network.ffn, layer.execution()),
                       memory_bound_backward(layer.execution()),
                       norms_and_activation(network, layout, m, 1, network.ffn));
+    modulation(layer, network, layout, static_cast<std::int64_t>(shape.lengths.size()), m, 1);
     layer.column_parallel("qkv and up", w.queries + 2 * w.keys + w.up, w.hidden);
     layer.attention(network, joined(shape));
     layer.row_parallel("output and down", w.hidden, w.queries + w.down);
@@ -218,8 +248,11 @@ double layer_flops(const Architecture& network, std::int64_t layer, const PassSh
     for (std::size_t i = 0; i < shape.context.size(); ++i)
         context.pairs += static_cast<double>(shape.lengths[i]) * static_cast<double>(shape.context[i]);
     const auto attended = network.mmdit ? joined(shape) : shape.lengths;
-    return workloads::layer_flops(network, layer, static_cast<double>(block_positions(network, shape)),
-                                  workloads::attention_pairs(network, layer, attended), context);
+    const double of_samples = network.mmdit ? 2 * static_cast<double>(shape.lengths.size()) *
+                                                  static_cast<double>(modulation_parameters(network, layer))
+                                            : 0;
+    return of_samples + workloads::layer_flops(network, layer, static_cast<double>(block_positions(network, shape)),
+                                               workloads::attention_pairs(network, layer, attended), context);
 }
 
 }  // namespace pipeweaver::emulator

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 namespace pipeweaver::emulator {
@@ -54,7 +55,8 @@ public:
 
     // Whole on every GPU, or of what one holds of the positions; such are not in fp8.
     void gemm(std::string_view name, std::int64_t n, std::int64_t k) {
-        product(name, n, k, costdb::Dtype::bf16, gemm_pass(pass_));
+        const bool fp32 = execution_.products == costdb::Dtype::fp32;
+        product(name, n, k, fp32 ? costdb::Dtype::fp32 : costdb::Dtype::bf16, gemm_pass(pass_));
     }
 
     // Weights split by columns: the inputs, of k columns, are gathered in front of the product. A backward gathers the
@@ -91,7 +93,8 @@ public:
                      const KernelShape& shape) {
         if (pass_ == PassKind::weight_gradient) return;
         const bool forward = pass_ == PassKind::forward;
-        const double traffic = (forward ? 1.0 : backward_ratio) * static_cast<double>(bytes);
+        const double traffic = (forward ? 1.0 : backward_ratio) * static_cast<double>(bytes) *
+                               static_cast<double>(execution_.value_bytes()) / bf16_width;
         add(name, costdb::Elementwise{Bytes{static_cast<std::int64_t>(std::llround(traffic))}, kind,
                                       forward ? costdb::Pass::forward : costdb::Pass::backward});
         operators.back().shape = shape;
@@ -140,6 +143,9 @@ public:
     }
 
     const Execution& execution() const { return execution_; }
+    std::int64_t value_bytes() const { return execution_.value_bytes(); }
+
+    PassKind pass_kind() const { return pass_; }
 
     // A gemm's pass, for operators that have the same passes.
     costdb::Pass pass() const { return gemm_pass(pass_); }
@@ -153,13 +159,13 @@ public:
     }
 
     void collective(std::string_view name, costdb::CollectiveKind kind, std::int64_t columns,
-                    std::int64_t bytes_each = bf16_width) {
+                    std::optional<std::int64_t> bytes_each = {}) {
         if (layout_.tp == 1) return;
         add(name, costdb::Collective{.kind = kind,
                                      .dtype = costdb::Dtype::bf16,
                                      .gpus = layout_.tp,
                                      .gpus_per_node = layout_.gpus_per_node,
-                                     .message = Bytes{m_ * columns * bytes_each},
+                                     .message = Bytes{m_ * columns * bytes_each.value_or(value_bytes())},
                                      .network = layout_.network,
                                      .node_link = layout_.node_link});
         operators.back().stream = Stream::tensor;

@@ -39,6 +39,16 @@ void put_first(std::vector<Operator>& operators, Operator op) {
     operators.insert(operators.begin(), std::move(op));
 }
 
+void add_accumulation(std::vector<Operator>& operators, std::int64_t parameters, PassKind pass, bool trained,
+                      const Recipe& recipe) {
+    const bool gradients = trained && (pass == PassKind::backward || pass == PassKind::weight_gradient);
+    if (recipe.fused_accumulation || !gradients || parameters == 0 || operators.empty()) return;
+    const Bytes traffic{(2 + 2 * recipe.state.gradient) * parameters};
+    operators.push_back(
+        {"accumulate gradients", costdb::Elementwise{traffic, costdb::ElementwiseKind::other, costdb::Pass::backward}});
+    operators.back().after = {static_cast<std::uint32_t>(operators.size() - 2)};
+}
+
 void add_data_traffic(std::vector<Operator>& operators, const OwnParameters& own, PassKind pass, bool trained,
                       const Recipe& recipe, const workloads::Cluster& cluster) {
     if (recipe.zero < 2 || own.copies == 1 || own.parameters == 0 || operators.empty()) return;

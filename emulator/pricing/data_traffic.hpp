@@ -34,6 +34,10 @@ struct OwnParameters {
 /// Puts an operator in front of a list, to be fetched ahead; what the list waited for in its own places moves on.
 void put_first(std::vector<Operator>& operators, Operator op);
 
+/// Where a weight's gradient is not added up by its product: 2 bytes of it are read, and the sum read and written.
+void add_accumulation(std::vector<Operator>& operators, std::int64_t parameters, PassKind pass, bool trained,
+                      const Recipe& recipe);
+
 /// What ZeRO adds to a pass of these layers: weights are gathered in front of it (stage 3), gradients reduced after
 /// it (from stage 2 on, where the pass makes them). Nothing for a single copy.
 void add_data_traffic(std::vector<Operator>& operators, const OwnParameters& own, PassKind pass, bool trained,

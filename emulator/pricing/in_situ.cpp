@@ -43,6 +43,8 @@ InSituFactors in_situ_factors(std::string_view device) {
         return factors_of(*fitted_constants("a100_sxm"), "assumed as on A100-SXM: no runs of this device were at hand");
     if (workloads::family_of(device) == Family::hopper)
         return factors_of(*fitted_constants("h100_sxm"), "assumed as on H100: no runs of this device were at hand");
+    if (workloads::family_of(device) == Family::blackwell)
+        return factors_of(*fitted_constants("b200"), "assumed as on B200: no runs of this device were at hand");
     return factors_of({}, "none fitted");
 }
 

@@ -71,8 +71,10 @@ PricedOperators LayerCosts::priced_layer(std::int64_t layer, const PassShape& sh
     auto operators =
         layer_operators(module.architecture, shape, layout_, place.pass, layer, recipe_.execution_of(module));
     for (const OwnParameters& own :
-         {layer_weights(module.architecture, layer, layout_), layer_experts(module.architecture, layer, layout_)})
+         {layer_weights(module.architecture, layer, layout_), layer_experts(module.architecture, layer, layout_)}) {
+        add_accumulation(operators, own.parameters, place.pass, module.trainable, recipe_);
         add_data_traffic(operators, own, place.pass, module.trainable, recipe_, cluster_);
+    }
     double routing = 0;
     if (workloads::is_moe_layer(module.architecture, layer))
         if (const auto fitted = fitted_constants(cluster_.device)) routing = fitted->expert_layer_us;
@@ -131,7 +133,8 @@ PricedOperators LayerCosts::priced_again(std::int64_t layer, const PassShape& sh
 
 PricedOperators LayerCosts::priced_around(AroundBlocks around, RankId rank, bool beside_data) const {
     const OwnParameters own{around.parameters, layout_.weight_copies(), layout_.tp};
-    add_data_traffic(around.operators, own, around.pass, model_.modules[around.module].trainable, recipe_, cluster_);
+    add_accumulation(around.operators, around.parameters, around.pass, around.trained, recipe_);
+    add_data_traffic(around.operators, own, around.pass, around.trained, recipe_, cluster_);
     const Place place{around.module, rank, around.pass, beside_data};
     auto list = priced(std::move(around.operators), place);
     // As many kernels as two layers.
@@ -206,10 +209,11 @@ PassCost LayerCosts::stage(const StageLayers& stage, const std::vector<PassShape
 PassCost LayerCosts::blocks_forward(const StageLayers& stage, const std::vector<PassShape>& shapes,
                                     Recompute recompute) {
     PassCost sum;
+    const auto gradient = workloads::gradient_reaches(model_);
     for (const LayerRange& part : stage.parts) {
         const PassShape& shape = shapes[part.module];
         const LayerRange again{part.module, part.first, recomputed_layers(part.count, recompute)};
-        if (shape.lengths.empty() || again.count == 0) continue;
+        if (shape.lengths.empty() || again.count == 0 || !gradient[part.module]) continue;
         if (recompute != Recompute::selective) {
             sum += layers(again, shape, PassKind::forward, stage.rank);
             continue;
@@ -230,6 +234,7 @@ void LayerCosts::add_blocks(const LayerRange& part, const PassShape& shape, cons
         if (count == 0) return;
         PassPiece piece{{}, part.module, first, count, true, 0};
         piece.parameters = layer_weights(network, first, layout_).parameters;
+        piece.trained = model_.modules[place.module].trainable;
         if (twice) piece.lists.push_back(priced_again(first, shape, place, recompute));
         auto list = priced_layer(first, shape, place);
         if (recompute == Recompute::offload) list = with_copy(std::move(list), first, shape, place);
@@ -275,8 +280,9 @@ std::vector<PassPiece> LayerCosts::pieces(const StageLayers& stage, const std::v
             const auto place = around.in_front ? pieces.begin() + static_cast<std::ptrdiff_t>(blocks) : pieces.end();
             const std::size_t module = around.module;
             const std::int64_t parameters = around.parameters;
+            const bool trained = around.trained;
             auto priced = priced_around(std::move(around), stage.rank, beside_data);
-            pieces.insert(place, {{std::move(priced)}, module, 0, 1, false, parameters});
+            pieces.insert(place, {{std::move(priced)}, module, 0, 1, false, parameters, trained});
         });
     if (pass != PassKind::forward) std::reverse(pieces.begin(), pieces.end());
     return pieces;

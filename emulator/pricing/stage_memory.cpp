@@ -15,6 +15,11 @@ using namespace workloads;
 
 namespace {
 
+// Bytes of a value over those of bf16, for which activations are counted.
+std::int64_t wide(const Setup& setup, const Module& module) {
+    return setup.recipe.execution_of(module).value_bytes() / 2;
+}
+
 // What a block, or what stands around the blocks, holds before I has passed it, while I is at it, and after.
 struct Held {
     Bytes before, at, after;
@@ -33,7 +38,7 @@ WeightGradientNeeds needs_around(const StepInput& input, const LayerRange& part,
         needs.gradients += head_activations(network, m, tp);
     }
     for (const ModelEdge& edge : input.setup->model.edges) {
-        if (edge.from != part.module || edge.projector_in == 0) continue;
+        if (edge.from != part.module || edge.projector_in == 0 || !trains_projector(input.setup->model, edge)) continue;
         const std::int64_t rows = 2 * input.setup->layout.part(shape.positions() / edge.token_reduction);
         needs.inputs += Bytes{rows * (edge.projector_in + edge.projector_hidden / tp)};
         needs.gradients += Bytes{rows * (edge.projector_out + edge.projector_hidden / tp)};
@@ -69,30 +74,43 @@ Bytes block_activations(const Architecture& network, std::int64_t layer, const P
 PassMemory pass_memory(const StepInput& input, const StageLayers& stage, const std::vector<PassShape>& shapes,
                        Recompute recompute, bool gradient) {
     PassMemory memory;
-    Bytes largest_block, workspace, absent;
+    Bytes largest_block, workspace, absent, passing;
     std::vector<Held> blocks;
     bool again_somewhere = false;
+    const auto reached = gradient_reaches(input.setup->model);
     for (const LayerRange& part : stage.parts) {
         const Module& module = input.setup->model.modules[part.module];
         const Architecture& network = module.architecture;
         const std::int64_t m = input.setup->layout.part(block_positions(network, shapes[part.module]));
         const std::int64_t context = input.setup->layout.part(shapes[part.module].context_positions());
-        const std::int64_t tp = input.setup->layout.tp;
+        const std::int64_t tp = input.setup->layout.tp, width = wide(*input.setup, module);
         if (m == 0) continue;
-        const Bytes input_bytes = layer_input(network, m, tp), context_bytes = context_input(network, context, tp);
+        if (!reached[part.module]) {
+            // One block after the other: only the one at work holds anything. A trained projector keeps its inputs.
+            for (std::int64_t i = part.first; i < part.first + part.count; ++i)
+                passing =
+                    std::max(passing, width * block_activations(network, i, shapes[part.module], input.setup->layout));
+            memory.held_by_block.resize(memory.held_by_block.size() + static_cast<std::size_t>(part.count));
+            const Bytes inputs = width * needs_around(input, part, shapes[part.module]).inputs;
+            if (trains(input.setup->model, part)) blocks.push_back({inputs, inputs, {}});
+            continue;
+        }
+        const Bytes input_bytes = width * layer_input(network, m, tp),
+                    context_bytes = width * context_input(network, context, tp);
         const std::int64_t again = recomputed_layers(part.count, recompute);
         // PyTorch's I frees nothing.
         const auto after = [&](const Held& held, const WeightGradientNeeds& needs) {
             if (!module.trainable) return Bytes{};
             return needs.gradients + (input.input_gradient_frees ? needs.inputs : held.before);
         };
-        const Bytes outside = input_bytes + context_bytes + (part.first == 0 ? head_input(network, m, tp) : Bytes{});
+        const Bytes outside =
+            input_bytes + context_bytes + (part.first == 0 ? width * head_input(network, m, tp) : Bytes{});
         Held around{outside, outside, {}};
         again_somewhere = again_somewhere || again > 0;
         if (part.first + part.count == network.layers && has_head(input.setup->model, part.module)) {
-            around.before += head_activations(network, m, tp);
+            around.before += width * head_activations(network, m, tp);
             around.at = around.before;
-            workspace = std::max(workspace, head_backward_workspace(network, m));
+            workspace = std::max(workspace, width * head_backward_workspace(network, m));
         }
         Bytes block, recomputable;
         WeightGradientNeeds needs;
@@ -102,10 +120,13 @@ PassMemory pass_memory(const StepInput& input, const StageLayers& stage, const s
             const std::pair kind(block_kind(network, layer), is_moe_layer(network, layer));
             if (known != kind) {
                 known = kind;
-                block = block_activations(network, layer, shapes[part.module], input.setup->layout);
+                block = width * block_activations(network, layer, shapes[part.module], input.setup->layout);
                 needs = weight_gradient_needs(network, layer, m, context, tp);
-                workspace = std::max(workspace, layer_backward_workspace(network, layer, m, tp));
-                recomputable = recomputable_activations(network, layer, m, tp);
+                needs = {width * needs.inputs, width * needs.gradients};
+                workspace = std::max(workspace, width * layer_backward_workspace(network, layer, m, tp));
+                recomputable = width * recomputable_activations(network, layer, m, tp);
+                // Of frozen weights no gradients need what norms and activation functions gave.
+                if (!module.trainable) block -= std::exchange(recomputable, Bytes{});
             }
             Held held{i < again ? input_bytes : block, block, {}};
             if (recompute == Recompute::selective) held.before = block - recomputable;
@@ -117,13 +138,12 @@ PassMemory pass_memory(const StepInput& input, const StageLayers& stage, const s
             largest_block = std::max(largest_block, block);
         }
         auto beside = needs_around(input, part, shapes[part.module]);
-        beside.inputs += context_bytes;
+        beside = {width * beside.inputs + context_bytes, width * beside.gradients};
         around.after = after(around, beside);
         blocks.push_back(around);
     }
     if (!gradient) {
-        // One block after the other: only the one at work holds anything.
-        memory.forward_transient = largest_block;
+        memory.forward_transient = std::max(largest_block, passing);
         return memory;
     }
     for (const Held& block : blocks) {
@@ -133,7 +153,7 @@ PassMemory pass_memory(const StepInput& input, const StageLayers& stage, const s
     // What a block did not keep is there while its own forward and backward run; what is copied, a block longer.
     if (recompute == Recompute::offload) absent = 2 * absent;
     if (again_somewhere && recompute != Recompute::selective) absent = largest_block;
-    memory.forward_transient = absent;
+    memory.forward_transient = std::max(absent, passing);
     memory.transient = workspace + absent;
     memory.input_transient = std::max(memory.transient, workspace + most_above(blocks));
     return memory;
@@ -189,7 +209,9 @@ void add_part(const StepInput& input, const LayerRange& part, RankParameters& ra
     }
     if (last)
         for (const auto& edge : input.setup->model.edges)
-            if (edge.from == part.module) own += projector_parameters(edge) / tp;
+            if (edge.from == part.module)
+                (trains_projector(input.setup->model, edge) ? rank.trained : rank.frozen) +=
+                    projector_parameters(edge) / tp;
     if (!module.trainable) {
         rank.frozen += own + experts;
         return;

@@ -33,6 +33,16 @@ inline std::optional<PassKind> pass_in(const workloads::Module& module, bool gra
     return pass;
 }
 
+/// The same of a projector, which may be trained after a frozen module and the other way round.
+inline std::optional<PassKind> pass_in_projector(bool trained, bool gradient, PassKind pass) {
+    if (pass == PassKind::forward) return pass;
+    const bool input = gradient && pass != PassKind::weight_gradient;
+    const bool weight = trained && pass != PassKind::input_gradient;
+    if (input && weight) return PassKind::backward;
+    if (input) return PassKind::input_gradient;
+    return weight ? std::optional(PassKind::weight_gradient) : std::nullopt;
+}
+
 /// What stands in front of a module's blocks or after them.
 struct AroundBlocks {
     std::vector<Operator> operators;
@@ -42,6 +52,7 @@ struct AroundBlocks {
     std::int64_t parameters = 0;        ///< of their weights, on one GPU
     bool in_front = false;
     bool loss = false;  ///< the output head
+    bool trained = true;
 };
 
 /// Calls `layers(range, pass)` for the blocks of each part that has work, then `others(AroundBlocks)` for its
@@ -56,13 +67,33 @@ void walk_stage(const workloads::Model& model, const Layout& layout, const Recip
         const PassShape& shape = shapes[part.module];
         const Execution execution = recipe.execution_of(module);
         const auto here = pass_in(module, gradient[part.module], pass);
-        if (shape.lengths.empty() || !here) continue;
+        if (shape.lengths.empty()) continue;
         enum : std::size_t { embedding, inputs, outputs, loss, projector };  // of the module's first edge, and so on
+        const auto add = [&](std::size_t number, std::vector<Operator> operators, std::int64_t parameters, PassKind own,
+                             bool trained, bool in_front) {
+            if (!operators.empty())
+                others(AroundBlocks{std::move(operators), number, part.module, own, parameters / layout.tp, in_front,
+                                    number == loss, trained});
+        };
+        const bool last = part.first + part.count == network.layers;
+        const auto projectors = [&] {
+            for (std::size_t e = 0; e < model.edges.size() && last; ++e) {
+                const auto& edge = model.edges[e];
+                if (edge.from != part.module || edge.projector_in == 0) continue;
+                const bool trained = workloads::trains_projector(model, edge);
+                if (const auto own = pass_in_projector(trained, gradient[part.module], pass))
+                    add(projector + e,
+                        projector_operators(edge, shape.positions() / edge.token_reduction, layout, *own, execution),
+                        projector_parameters(edge), *own, trained, false);
+            }
+        };
+        if (!here) {
+            projectors();
+            continue;
+        }
         const auto around = [&](std::size_t number, std::vector<Operator> operators, std::int64_t parameters,
                                 bool in_front = false) {
-            if (!operators.empty())
-                others(AroundBlocks{std::move(operators), number, part.module, *here, parameters / layout.tp, in_front,
-                                    number == loss});
+            add(number, std::move(operators), parameters, *here, module.trainable, in_front);
         };
         layers(part, *here);
         if (part.first == 0 && network.vocab > 0)
@@ -70,15 +101,11 @@ void walk_stage(const workloads::Model& model, const Layout& layout, const Recip
                    embedding_parameters(network), true);
         const bool head = network.kind == workloads::ModuleKind::head;
         if (head && part.first == 0) around(inputs, head_inputs(network, shape, layout, *here), 0, true);
-        if (part.first + part.count < network.layers) continue;
+        if (!last) continue;
         if (head) around(outputs, head_outputs(network, shape, layout, *here), 0);
         if (has_head(model, part.module))
             around(loss, head_operators(network, shape, layout, *here, execution), head_parameters(network));
-        for (std::size_t e = 0; e < model.edges.size(); ++e)
-            if (const auto& edge = model.edges[e]; edge.from == part.module && edge.projector_in > 0)
-                around(projector + e,
-                       projector_operators(edge, shape.positions() / edge.token_reduction, layout, *here),
-                       projector_parameters(edge));
+        projectors();
     }
 }
 

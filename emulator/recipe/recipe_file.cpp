@@ -41,8 +41,10 @@ void read_text(const Json& object, std::string_view key, std::string& value) {
     if (const auto member = object.find(key)) value = member->text();
 }
 
-Dtype dtype_of(const Json& json) { return json.one_of({"bf16", "fp8"}) == "fp8" ? Dtype::fp8 : Dtype::bf16; }
-std::string_view name_of_products(Dtype dtype) { return dtype == Dtype::fp8 ? "fp8" : "bf16"; }
+Dtype dtype_of(const Json& json) {
+    const auto name = json.one_of({"bf16", "fp8", "fp32"});
+    return name == "fp8" ? Dtype::fp8 : name == "fp32" ? Dtype::fp32 : Dtype::bf16;
+}
 
 void read_tensor_parallel(const Json& json, Execution& execution) {
     json.only_keys({"overlap", "sequence_parallel"});
@@ -123,7 +125,7 @@ Recipe parse_recipe(const JsonDocument& document) {
     document.require_format("pipeweaver-recipe", 1);
     const Json root = document.root();
     root.only_keys({"format", "name", "about", "source", "extends", "attention", "tensor_parallel", "data_parallel",
-                    "precision", "state_bytes", "update_traffic", "host"});
+                    "precision", "gradient_accumulation", "state_bytes", "update_traffic", "host"});
     Recipe recipe;
     if (const auto extended = root.find("extends")) {
         try {
@@ -140,6 +142,8 @@ Recipe parse_recipe(const JsonDocument& document) {
     if (const auto tensor = root.find("tensor_parallel")) read_tensor_parallel(*tensor, recipe.execution);
     if (const auto data = root.find("data_parallel")) read_data_parallel(*data, recipe);
     if (const auto precision = root.find("precision")) read_precision(*precision, recipe);
+    if (const auto accumulation = root.find("gradient_accumulation"))
+        recipe.fused_accumulation = accumulation->one_of({"fused", "separate"}) == "fused";
     if (const auto state = root.find("state_bytes")) read_state(*state, recipe.state);
     if (const auto update = root.find("update_traffic")) read_update(*update, recipe.update);
     if (const auto host = root.find("host")) read_host(*host, recipe);
@@ -171,8 +175,9 @@ std::string to_json(const Recipe& recipe) {
                              {"bucket_bytes", recipe.bucket.count},
                              {"gathers_ahead", recipe.gathers_ahead},
                              {"overlap_slowdown", recipe.overlap_slowdown}};
-    json["precision"] = {{"default", name_of_products(recipe.execution.products)}};
-    for (const auto& [module, dtype] : recipe.precision) json["precision"][module] = name_of_products(dtype);
+    json["precision"] = {{"default", costdb::name_of(recipe.execution.products)}};
+    for (const auto& [module, dtype] : recipe.precision) json["precision"][module] = costdb::name_of(dtype);
+    json["gradient_accumulation"] = recipe.fused_accumulation ? "fused" : "separate";
     json["state_bytes"] = {
         {"weight", recipe.state.weight}, {"gradient", recipe.state.gradient}, {"optimizer", recipe.state.optimizer}};
     json["update_traffic"] = {{"updated", recipe.update.updated}, {"held", recipe.update.held}};

@@ -1,8 +1,16 @@
 #include "pipeweaver/emulator/stages.hpp"
 
+#include "pipeweaver/workloads/module_roles.hpp"
+
 #include <array>
 
 namespace pipeweaver::emulator {
+
+bool trains(const workloads::Model& model, const LayerRange& part) {
+    const auto& module = model.modules[part.module];
+    const bool last = part.first + part.count == module.architecture.layers;
+    return module.trainable || (last && workloads::trains_projector(model, part.module));
+}
 
 std::int64_t recomputed_layers(std::int64_t count, Recompute recompute) {
     switch (recompute) {

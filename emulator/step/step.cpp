@@ -48,10 +48,12 @@ public:
 
 private:
     struct Crossing {
-        std::int64_t rows, columns;
+        std::int64_t rows, columns, value_bytes;
     };
 
     const workloads::Module& module(std::size_t m) const { return in_.setup->model.modules[m]; }
+
+    std::int64_t value_bytes(std::size_t m) const { return in_.setup->recipe.execution_of(module(m)).value_bytes(); }
 
     void add_stages() {
         std::int64_t number = 0;
@@ -75,8 +77,9 @@ private:
     }
 
     bool has_backward(const StageLayers& stage) const {
-        return std::any_of(stage.parts.begin(), stage.parts.end(),
-                           [&](const LayerRange& part) { return gradient_[part.module]; });
+        return std::any_of(stage.parts.begin(), stage.parts.end(), [&](const LayerRange& part) {
+            return gradient_[part.module] || trains(in_.setup->model, part);
+        });
     }
 
     // What all passes of a unit through a stage cost.
@@ -261,16 +264,18 @@ private:
     Crossing inside_chain(const LayerRange& part, const Unit& unit) const {
         const auto& network = module(part.module).architecture;
         const PassShape& shape = unit.shapes[part.module];
+        const std::int64_t bytes = value_bytes(part.module);
         if (part.first + part.count < network.layers) {
             // A head's condition is of every position, and as wide as they are.
-            if (network.kind == workloads::ModuleKind::head) return {2 * shape.positions(), network.hidden};
+            if (network.kind == workloads::ModuleKind::head) return {2 * shape.positions(), network.hidden, bytes};
             // Every block of a generator reads the context: it travels with the activations.
             const std::int64_t context = shape.context_positions() * network.cross_attention_dim;
-            return {block_positions(network, shape) + (context + network.hidden - 1) / network.hidden, network.hidden};
+            return {block_positions(network, shape) + (context + network.hidden - 1) / network.hidden, network.hidden,
+                    bytes};
         }
         for (const auto& edge : in_.setup->model.edges)
             if (edge.from == part.module) return between(edge, unit, unit);
-        return {shape.positions(), network.hidden};
+        return {shape.positions(), network.hidden, bytes};
     }
 
     // What a unit of `edge.from` sends to one of `edge.to`: to a generator, the tokens that it is conditioned on, to a
@@ -283,7 +288,7 @@ private:
         const std::int64_t wanted = reader.kind == workloads::ModuleKind::head
                                         ? to.shapes[edge.to].positions() / reader.repeats
                                         : to.shapes[edge.to].context_positions();
-        return {wanted > 0 ? std::min(rows, wanted) : rows, columns};
+        return {wanted > 0 ? std::min(rows, wanted) : rows, columns, value_bytes(edge.from)};
     }
 
     // The last part of a stage in which the unit has work.
@@ -302,7 +307,8 @@ private:
 
     void connect(TaskId from, TaskId to, const Crossing& crossing, std::size_t buffer) {
         const RankId source = out_.problem.tasks[index(from)].rank, target = out_.problem.tasks[index(to)].rank;
-        const Bytes message{2 * in_.setup->layout.part(crossing.rows) * crossing.columns / in_.setup->layout.tp};
+        const Bytes message{crossing.value_bytes * in_.setup->layout.part(crossing.rows) * crossing.columns /
+                            in_.setup->layout.tp};
         Lag lag;
         std::optional<costdb::PointToPoint> sent;
         if (source != target) {

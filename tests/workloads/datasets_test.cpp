@@ -163,7 +163,7 @@ TEST_CASE("every data set is called assumed and says what it was fitted to") {
     const auto all = datasets();
     CHECK(all.size() == 10);
     for (const auto& dataset : all) {
-        CHECK(dataset.assumed == (dataset.name != "constant-N"));
+        CHECK(dataset.assumed == (dataset.name != "constant-SIZES"));
         CHECK(!dataset.about.empty());
     }
 }
@@ -177,7 +177,24 @@ TEST_CASE("constant lengths fill microbatches with samples of that many tokens, 
     for (const auto& microbatch : drawn.microbatches) CHECK(microbatch.lengths == std::vector<std::int64_t>(4, 1024));
     CHECK_THROWS_WITH_AS(
         static_cast<void>(draw("constant-8192", model, 1, 0)),
-        "data set 'constant-8192': allowed are constant-1 to constant-4096, the tokens of every sample; a "
-        "microbatch of 'llama3-8b' holds 4096",
+        "data set 'constant-8192': every sample has 8192 tokens, allowed are at most 4096: a microbatch of 'llama3-8b'",
         Error);
+    for (const auto* wrong : {"constant-", "constant-0", "constant-5x", "constant-5+x3px", "constant-5+0x3px",
+                              "constant-5+1s2", "constant--5", "constant-1+2s+1x3px"})
+        CHECK_THROWS_WITH_AS(static_cast<void>(draw(wrong, model, 1, 0)),
+                             doctest::Contains("allowed are constant-4096"), Error);
+    CHECK_THROWS_WITH_AS(
+        static_cast<void>(draw("constant-8+1x28px", model, 1, 0)),
+        "data set 'constant-8+1x28px' has image items, which the model 'llama3-8b' neither reads nor makes", Error);
+}
+
+TEST_CASE("constant images and clips are as large as the model's rules make them") {
+    const Sample image = draw("constant-40+2x728px", workloads::model("dip-vlm-s"), 1, 0);
+    CHECK(image.text_tokens == 40);
+    REQUIRE(image.items.size() == 2);
+    CHECK(image.items.front().patches == 52 * 52);
+    const Sample clip = draw("constant-0+5.8125s", workloads::model("wan2.1-t2v-14b"), 1, 0);
+    REQUIRE(clip.items.size() == 1);
+    // 93 frames of 256 x 448 pixels: 1 + 92 / 4 latent frames of 16 x 28 positions.
+    CHECK(clip.items.front().patches == 24 * 16 * 28);
 }

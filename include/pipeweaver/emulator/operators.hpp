@@ -43,8 +43,8 @@
 //              of a sequence of s a step works out s^2 / (2 cp^2) scores on every GPU: the causal square of its own
 //              s/cp, then squares of s/cp x s/(2 cp). Without causality (s/cp)^2. Left out: merging the steps' outputs.
 //              Windows lie whole on one GPU in a ring, which then sends nothing.
-// Left out     modulation of a diffusion transformer from the time step, a vector for each sample; patch and time
-//              embeddings but those of a head.
+// Left out     patch and time embeddings but those of a head; in a diffusion transformer, what makes the vectors that all
+//              blocks share.
 #pragma once
 
 #include "pipeweaver/costdb/operators.hpp"
@@ -143,7 +143,8 @@ struct PassShape {
 
 /// The edge's projector of one or two linear layers, over `positions` after the token reduction.
 [[nodiscard]] std::vector<Operator> projector_operators(const workloads::ModelEdge& edge, std::int64_t positions,
-                                                        const Layout& layout, PassKind pass);
+                                                        const Layout& layout, PassKind pass,
+                                                        const Execution& execution = {});
 
 /// Adam's update of a rank's trained parameters, of which `copies` GPUs each update their part: of that, gradient 4,
 /// fp32 weight, mean and variance read and written 24, the weight as bf16 2, and what splits of buffers cost; of all

@@ -43,6 +43,7 @@ struct PassPiece {
     std::int64_t times = 1;
     bool blocks = true;           ///< false: embedding, output head or projector
     std::int64_t parameters = 0;  ///< of one of them, on one GPU; those of experts left out
+    bool trained = true;
 };
 
 }  // namespace pipeweaver::emulator

@@ -32,10 +32,14 @@ enum class TensorOverlap : std::uint8_t {
 
 /// How the layers of a module are run.
 struct Execution {
-    costdb::Dtype products = costdb::Dtype::bf16;  ///< fp8: of blocks; embeddings and output heads stay bf16
+    costdb::Dtype products = costdb::Dtype::bf16;  ///< fp8: of blocks; embeddings and output heads stay bf16.
+                                                   ///< fp32: activations too; products are in TF32
     bool fused_attention = true;                   ///< false: scores and their softmax go through memory
     bool sequence_parallel = true;                 ///< false: tensor-parallel GPUs all hold every position
     TensorOverlap tensor_overlap = TensorOverlap::launch_order;
+
+    /// Of an activation, in bytes.
+    std::int64_t value_bytes() const { return products == costdb::Dtype::fp32 ? 4 : 2; }
 
     friend bool operator==(const Execution&, const Execution&) = default;
 };
@@ -81,6 +85,10 @@ struct Recipe {
 
     StateBytes state{};
     UpdateTraffic update{};
+
+    /// Whether a weight's gradient is added up where its product ends (Megatron-LM's gradient accumulation fusion). Else
+    /// it is written in 16 bits and added by a kernel of its own.
+    bool fused_accumulation = true;
 
     /// Of the host for each kernel that it launches. 0: launches are never waited for.
     Duration launch{};

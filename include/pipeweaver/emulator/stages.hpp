@@ -36,6 +36,9 @@ struct Chain {
     std::vector<StageLayers> stages;  ///< numbered on from the chain before
 };
 
+/// Whether weights of the part are trained: its layers', or those of a projector after the module's last.
+[[nodiscard]] bool trains(const workloads::Model& model, const LayerRange& part);
+
 /// What one pass through a chain takes.
 struct Unit {
     std::vector<PassShape> shapes;   ///< per module of the model; no lengths: no work in that module

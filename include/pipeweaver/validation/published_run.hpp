@@ -11,6 +11,9 @@
 //              the feed-forward has a gate, latent attention, experts.
 // Refused      A row that lacks a figure the step depends on, contradicts itself, or is of a kind that no published run
 //              was fitted for. Never guessed: what is taken for granted is said in `reason`.
+// Multimodal   Rows whose note says so: FLUX.1 (MLPerf's), LLaVA-1.5-7B (Megatron-LM's MIMO), Wan 2.1 14B
+//              (Megatron-Bridge's); what the columns do not hold is known by name (validation/multimodal_run.cpp). Where
+//              TFLOP/s alone were measured, they stand for a step of the model's own FLOPs.
 // Source       formulas: docs/accuracy.md; fitted numbers: emulator/pricing/in_situ.cpp.
 #pragma once
 
@@ -33,7 +36,8 @@ struct PublishedRun {
     std::string source, model, gpu, recompute, dtype, note;
     Count layers, hidden, ffn, heads, kv_heads, vocab, seq;
     Count gpus, tp, pp, vpp, dp, cp, ep, micro_batch, global_batch;
-    std::optional<double> step_time_s, memory_gib;  ///< measured; memory: peak allocated of the fullest GPU
+    /// Measured. memory: peak allocated of the fullest GPU, in a note `max allocated N GiB` where the column is empty.
+    std::optional<double> step_time_s, memory_gib, tflops_per_gpu;
 };
 
 /// The rows of the table, in order. Throws Error{input} for a missing column, a column that predict adds, and a cell
@@ -46,6 +50,8 @@ struct Prediction {
     std::optional<double> memory_gib;   ///< peak allocated of the fullest GPU; nothing: not known for such runs
     std::string device;                 ///< canonical name, empty where unknown
     bool experts = false;               ///< a mixture of experts
+    bool multimodal = false;            ///< of several networks, or of a generator
+    double model_flops = 0;             ///< of a step on all GPUs, nothing counted twice for recomputation
     std::string command{};              ///< of `pipeweaver emulate` that prints the same step; empty: refused
     std::string reason;                 ///< refused: why; else what was taken for granted, if anything
 

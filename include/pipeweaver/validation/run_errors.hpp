@@ -33,6 +33,7 @@ struct RefusedRows {
 struct PredictedRows {
     std::string device;
     bool experts = false;  ///< a mixture of experts
+    bool multimodal = false;
     std::size_t rows = 0;
     Errors step_time{}, memory{};
 };

@@ -106,6 +106,9 @@ struct Context {
 /// Forward FLOPs of the output head (0 where absent; a tied head counts).
 [[nodiscard]] double head_flops(const Architecture& architecture, double tokens);
 
+/// Of block `layer`, matrices that are applied to the conditioning vector of a sample (in a head: of a position).
+[[nodiscard]] std::int64_t modulation_parameters(const Architecture& network, std::int64_t layer);
+
 /// Parameters of an edge's projector, and its forward FLOPs over `tokens` positions after the reduction.
 [[nodiscard]] std::int64_t projector_parameters(const ModelEdge& edge);
 [[nodiscard]] double projector_flops(const ModelEdge& edge, double tokens);
