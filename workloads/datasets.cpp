@@ -188,21 +188,23 @@ std::optional<ConstantSizes> sizes_in(std::string_view text) {
     constexpr std::int64_t most_images = 100'000, most_side = 100'000;
     ConstantSizes sizes;
     if (!take_number(text, sizes.text) || sizes.text < 0) return std::nullopt;
+    const auto in = [](auto value, auto low, auto high) { return value >= low && value <= high; };
+    bool possible = true;
     if (std::string_view rest = text; take(rest, "+") && take_number(rest, sizes.images) && take(rest, "x") &&
-                                      take_number(rest, sizes.side) && take(rest, "px"))
+                                      take_number(rest, sizes.side) && take(rest, "px")) {
         text = rest;
-    else
+        possible = in(sizes.images, 1, most_images) && in(sizes.side, 1, most_side);
+    } else {
         sizes.images = 0;
-    if (std::string_view rest = text; take(rest, "+") && take_number(rest, sizes.seconds) && take(rest, "s"))
+    }
+    if (std::string_view rest = text; take(rest, "+") && take_number(rest, sizes.seconds) && take(rest, "s")) {
         text = rest;
-    else
+        possible = possible && in(sizes.seconds, 1e-3, 1e6);
+    } else {
         sizes.seconds = 0;
-    const bool has_images =
-        sizes.images >= 1 && sizes.images <= most_images && sizes.side >= 1 && sizes.side <= most_side;
-    const bool has_clip = sizes.seconds > 0 && sizes.seconds < 1e6;
-    const bool something = sizes.text > 0 || has_images || has_clip;
-    if (!text.empty() || !something || (sizes.images != 0 && !has_images)) return std::nullopt;
-    return sizes;
+    }
+    const bool something = sizes.text > 0 || sizes.images > 0 || sizes.seconds > 0;
+    return text.empty() && something && possible ? std::optional(sizes) : std::nullopt;
 }
 
 std::optional<Sample> constant_sample(std::string_view name, const Model& model) {
