@@ -1,5 +1,6 @@
 #include "pipeweaver/planner/emulate.hpp"
 
+#include "pipeweaver/base/assert.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emulator/split.hpp"
@@ -16,13 +17,6 @@ using namespace schedule;
 using namespace emulator;
 
 namespace {
-
-void require_consistent(const Recipe& recipe) {
-    if (recipe.zero >= 2 && recipe.bucket > Bytes{})
-        fail(ErrorKind::input,
-             "--bucket: goes with --zero 0 and 1; with {} gradients are reduced in every backward, layer by layer",
-             recipe.zero);
-}
 
 bool is_split(const SplitChoice& choice) { return std::find(choice.begin(), choice.end(), true) != choice.end(); }
 
@@ -59,7 +53,7 @@ public:
     Emulator(const EmulationRequest& request, const Executor& execute)
         : asked_(request), setup_(*request.workload.setup), execute_(execute), policy_(request.policy) {
         needs_split_ = search::policy(request.policy, "--policy: ").needs_split || is_given();
-        require_consistent(setup_.recipe);
+        PIPEWEAVER_ASSERT(setup_.recipe.zero < 2 || setup_.recipe.bucket == Bytes{});
         shared_ = share(request.workload, execute, most_tasks_of(request.policy));
         if (is_given()) {
             given_ = match(request.schedules, setup_, request.workload.microbatches, shared_.microbatches);

@@ -18,7 +18,7 @@ MatchedSchedule match_one(const GivenSchedule& given, const Setup& setup, const 
     const Problem& problem = given.solved.file.problem;
     const auto refuse = [&](const std::string& why) {
         fail(ErrorKind::input,
-             "{}: is of the problem '{}', {}: model, cluster, layout, headroom, batch, seed and costs must "
+             "{}: is of the problem '{}', {}: model, cluster, layout, recipe, headroom, batch, seed and costs must "
              "be those of the plan",
              given.from.string(), problem.name, why);
     };
@@ -29,7 +29,8 @@ MatchedSchedule match_one(const GivenSchedule& given, const Setup& setup, const 
     MatchedSchedule matched{*found, {}, given.solved.schedule};
     auto known = build(setup, *found, partition::units(*found, setup.model, microbatches), {.name = problem.name});
     if (known.shortage) fail(ErrorKind::limit, "{}", known.shortage->text());
-    const auto can = splittable(known.cut.step);
+    auto can = splittable(known.cut.step);
+    if (can.empty()) can.resize(known.cut.step.problem.pairs.size());  // the recipe splits no backwards
     for (const Pair& pair : problem.pairs) matched.split.push_back(pair.weight.has_value());
     if (matched.split.size() != can.size()) refuse("whose tasks are others");
     for (std::size_t k = 0; k < can.size(); ++k)
@@ -39,18 +40,30 @@ MatchedSchedule match_one(const GivenSchedule& given, const Setup& setup, const 
     return matched;
 }
 
-}  // namespace
-
-std::vector<MatchedSchedule> match(const std::vector<GivenSchedule>& given, const Setup& setup,
-                                   const Microbatches& batch, const std::vector<Microbatches>& replicas) {
-    std::optional<Setup> usual;
-    if (!setup.is_usual()) usual = with_recipe(setup, judging(setup.recipe));
-    const Setup& planned = usual ? *usual : setup;
+// Of a plan that was made under `planned`.
+std::vector<MatchedSchedule> match_all(const std::vector<GivenSchedule>& given, const Setup& planned,
+                                       const Microbatches& batch, const std::vector<Microbatches>& replicas) {
     const auto partitions = partition::partitions(planned, batch);
     std::vector<MatchedSchedule> matched;
     for (std::size_t r = 0; r < replicas.size(); ++r)
         matched.push_back(match_one(given[r], planned, partitions, replicas[r], r));
     return matched;
+}
+
+}  // namespace
+
+std::vector<MatchedSchedule> match(const std::vector<GivenSchedule>& given, const Setup& setup,
+                                   const Microbatches& batch, const std::vector<Microbatches>& replicas) {
+    const Recipe& own = setup.recipe;
+    if (setup.is_usual()) return match_all(given, setup, batch, replicas);
+    if (own != judging(own)) {
+        try {
+            return match_all(given, with_recipe(setup, own), batch, replicas);
+        } catch (const Error&) {
+            // Planned otherwise, and now emulated with more than that.
+        }
+    }
+    return match_all(given, with_recipe(setup, judging(own)), batch, replicas);
 }
 
 }  // namespace pipeweaver::planner

@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""Measured steps of the executor against what was emulated. Two tables:
+"""Measured steps of the executor against what was emulated. Three tables:
 
     tools/bench_executor.py --sleep      stages that sleep for their nominal times, 4 and 8 ranks
     tools/bench_executor.py --real       a small ViT and LLM in float32, 2 ranks with a thread each
+    tools/bench_executor.py --split      a backward in one part and in two, on one thread
 
-One workload, images and text, cut in three ways: one chain of a stage per rank (1f1b), one of two (interleaved), and ViT
-and LLM as chains of their own with sub-microbatches, searched. Needs PyTorch and the program (build/release/bin/pipeweaver
-or PIPEWEAVER_BIN). The machine should do nothing else.
+The workload of the first two, images and text, is cut in three ways: one chain of a stage per rank (1f1b), one of two
+(interleaved), and ViT and LLM as chains of their own with sub-microbatches, searched. What an action costs (the recipe's
+host.action_ns) is measured in the same run on another workload, equal microbatches through a chain, and is part of every
+task that is emulated with --sleep. Needs PyTorch and the program (build/release/bin/pipeweaver or PIPEWEAVER_BIN). The
+machine should do nothing else.
 """
 
 import argparse
@@ -30,7 +33,7 @@ sys.path.insert(0, str(ROOT / "tests/python"))
 import torch  # noqa: E402
 import torch.distributed as dist  # noqa: E402
 
-from executor_package import Executor, read_actions  # noqa: E402
+from executor_package import Executor, Pass, read_actions  # noqa: E402
 
 BINARY = os.environ.get("PIPEWEAVER_BIN", str(ROOT / "build/release/bin/pipeweaver"))
 WIDTH = {"vit": 256, "llm": 512}
@@ -75,14 +78,15 @@ def units_of(cut, images):
     return units
 
 
-def problem_of(cut, images, duration):
-    """The schedule problem; duration(stage, images of the unit) -> seconds of (forward, backward)."""
+def problem_of(cut, images, duration, action=0.0):
+    """The schedule problem; duration(stage, images of the unit) -> seconds of (forward, backward), to which comes `action`
+    in every task."""
     tasks, edges, at = [], [], {}
 
     def add(kind, stage, mb, item, seconds):
         rank, chain, _ = cut.stages[stage]
         at[kind, stage, mb, item] = len(tasks)
-        tasks.append({"id": len(tasks), "rank": rank, "kind": kind, "duration_ns": max(1, round(seconds * 1e9)),
+        tasks.append({"id": len(tasks), "rank": rank, "kind": kind, "duration_ns": max(1, round((seconds + action) * 1e9)),
                       "acquire_bytes": 0, "release_bytes": 0, "label": f"{kind}{stage}.{mb}.{item}", "stage": stage,
                       "microbatch": mb, "item": item, "module": chain})
 
@@ -273,15 +277,15 @@ class Case:
     split: object
 
 
-def sleep_case(cut, images, duration, folder):
-    problem = problem_of(cut, images, duration)
+def sleep_case(cut, images, duration, folder, action=0.0):
+    problem = problem_of(cut, images, duration, action)
     path, predicted = scheduled(cut, problem, folder)
     actions = with_shapes(read_actions(path), lambda place: (1, 2))
     return Case(cut, problem, actions, predicted, lambda: sleeping_chunks(cut, images, duration),
                 lambda batch, unit: torch.tensor([[unit.microbatch, unit.item]], dtype=torch.float32))
 
 
-def sleep_cases(ranks, seed, folder):
+def sleep_cases(ranks, seed, folder, action):
     """A drawn batch under each cut, with times of a layer by which every pass of ViT or LLM alone takes 20 ms or more."""
     draw = random.Random(seed)
     images = [draw.choice([0, 3, 4, 6, 8]) for _ in range(8)]
@@ -296,26 +300,52 @@ def sleep_cases(ranks, seed, folder):
             forward = part["vit"] * cost("vit", count) + part["llm"] * cost("llm", 1)
             return forward, 2 * forward
 
-        yield sleep_case(cut, images, duration, folder / f"{ranks}-{seed}-{cut.name}")
+        yield sleep_case(cut, images, duration, folder / f"{ranks}-{seed}-{cut.name}", action)
+
+
+@dataclass
+class Overhead:
+    """Seconds of an action: all of it, and what of that is inside the task, beyond the time for which it was to sleep."""
+
+    action: float
+    inside: float
+
+
+def overhead(ranks, rounds, folder):
+    """Of 16 equal microbatches through a chain: a step is (16 + ranks - 1) forwards and backwards long."""
+    microbatches, passes = 16, (0.010, 0.020)
+    cut = Cut("equal", ranks, [(r, "all", {"vit": 0, "llm": 1}) for r in range(ranks)], ["--policy", "1f1b"])
+    case = sleep_case(cut, [0] * microbatches, lambda stage, count: passes, folder / f"{ranks}-equal")
+    found = []
+    for seconds, ran in measured([case], rounds)[0]:
+        beyond = [ran[task["id"]] - task["duration_ns"] * 1e-9 for task in case.problem["tasks"]]
+        found.append(((seconds - case.predicted) / (2 * (microbatches + ranks - 1)), statistics.mean(beyond)))
+    return Overhead(*(statistics.median(one) for one in zip(*found)))
 
 
 def sleep_table(rounds, ranks_asked, folder):
     print("stages that sleep; seconds of a step, median of", rounds, "steps; gain: how much shorter the searched step is")
-    print(f"{'ranks':<6}{'batch':<7}{'schedule':<13}{'emulated':>10}{'measured':>10}{'error':>8}"
-          f"{'emulated gain':>15}{'measured gain':>15}")
-    errors, differences = [], []
+    header = (f"{'ranks':<6}{'batch':<7}{'schedule':<13}{'emulated':>10}{'measured':>10}{'error':>8}"
+              f"{'emulated gain':>15}{'measured gain':>15}")
+    worst, differences, known = (0.0, ""), [], {}
     for ranks, seed in [(4, 1), (4, 2), (8, 3)]:
         if ranks not in ranks_asked:
             continue
-        cases = list(sleep_cases(ranks, seed, folder))
+        if ranks not in known:
+            known[ranks] = overhead(ranks, rounds, folder)
+            print(f"an action on {ranks} ranks: {1e3 * known[ranks].action:.3f} ms, measured on equal microbatches through a "
+                  f"chain; {1e3 * known[ranks].inside:.3f} of it in the task beyond its sleep, the rest messages\n{header}",
+                  flush=True)
+        cases = list(sleep_cases(ranks, seed, folder, known[ranks].action))
         steps = [statistics.median(seconds for seconds, _ in one) for one in measured(cases, rounds)]
         for case, step in zip(cases, steps):
             gains = [1 - cases[-1].predicted / case.predicted, 1 - steps[-1] / step]
-            errors.append(abs(case.predicted / step - 1))
+            error = case.predicted / step - 1
+            worst = max(worst, (abs(error), f"{ranks} ranks, batch {seed}, {case.cut.name}, {error:.2%}"))
             differences.append(abs(gains[0] - gains[1]))
             print(f"{ranks:<6}{seed:<7}{case.cut.name:<13}{case.predicted:>10.3f}{step:>10.3f}"
-                  f"{case.predicted / step - 1:>8.1%}{gains[0]:>15.1%}{gains[1]:>15.1%}", flush=True)
-    print(f"{len(errors)} plans: errors of at most {max(errors):.1%}, gains at most {100 * max(differences):.1f} points apart")
+                  f"{error:>8.2%}{gains[0]:>15.1%}{gains[1]:>15.1%}", flush=True)
+    print(f"{len(differences)} plans, gains at most {100 * max(differences):.1f} points apart; the worst error: {worst[1]}")
 
 
 def calibrated(cut, images):
@@ -378,6 +408,44 @@ def real_table(rounds, folder):
     print(order_text(cases, steps))
 
 
+class NormedBlock(torch.nn.Module):
+    def __init__(self, width, norm):
+        super().__init__()
+        self.norm = torch.nn.LayerNorm(width) if norm else torch.nn.Identity()
+        self.block = Block(width)
+
+    def forward(self, x):
+        return self.block(self.norm(x))
+
+
+def backward_times(chunk, x, split):
+    """Seconds of B, or of I and of W."""
+    leaf = x.clone().requires_grad_()
+    one = Pass(chunk, lambda: chunk(leaf), [leaf], "none", split, True)
+    gradient = torch.ones_like(one.forward())
+    times = [time.perf_counter()]
+    for part in (one.input_gradient, one.weight_gradient) if split else (one.backward,):
+        part(*[gradient] if part != one.weight_gradient else [])
+        times.append(time.perf_counter())
+    return [after - before for before, after in zip(times, times[1:])]
+
+
+def split_table(rounds):
+    torch.set_num_threads(1)
+    print(f"backwards of 8 blocks in float32 on one thread, milliseconds, median of {rounds} by turns")
+    print(f"{'rows':<6}{'width':<7}{'norms':<7}{'B':>9}{'I':>9}{'W':>9}{'I and W over B':>16}{'ms a block':>12}")
+    for rows, width in [(16, 64), (512, 256), (256, 512)]:
+        for norms in (False, True):
+            torch.manual_seed(0)
+            chunk = torch.nn.Sequential(*(NormedBlock(width, norms) for _ in range(8)))
+            x, found = torch.randn(rows, width), []
+            for _ in range(rounds + 1):
+                found.append([*backward_times(chunk, x, False), *backward_times(chunk, x, True)])
+            b, i, w = (1e3 * statistics.median(one) for one in zip(*found[1:]))
+            print(f"{rows:<6}{width:<7}{'yes' if norms else 'no':<7}{b:>9.2f}{i:>9.2f}{w:>9.2f}{(i + w) / b - 1:>16.1%}"
+                  f"{(i + w - b) / 8:>12.3f}", flush=True)
+
+
 def order_text(cases, steps):
     """Whether pairs that differ by more than 10 % when measured are in the emulated order."""
     median = [statistics.median(seconds for seconds, _ in one) for one in steps]
@@ -391,14 +459,18 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sleep", action="store_true")
     parser.add_argument("--real", action="store_true")
+    parser.add_argument("--split", action="store_true")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--ranks", type=int, nargs="+", default=[4, 8], help="of the stages that sleep")
     options = parser.parse_args()
+    every = not (options.sleep or options.real or options.split)
     with tempfile.TemporaryDirectory() as folder:
-        if options.sleep or not options.real:
+        if options.sleep or every:
             sleep_table(options.rounds, options.ranks, pathlib.Path(folder))
-        if options.real or not options.sleep:
+        if options.real or every:
             real_table(options.rounds, pathlib.Path(folder))
+        if options.split or every:
+            split_table(4 * options.rounds)
 
 
 if __name__ == "__main__":

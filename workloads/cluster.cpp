@@ -56,8 +56,8 @@ Cluster parse_cluster(const Json& json, std::span<const Device> devices) {
     cluster.device = json.at("device").text();
     cluster.gpus_per_node = json.at("gpus_per_node").integer(1, 10'000);
     cluster.gpus = integer_or(json, "gpus", 0, 1, most_gpus);
-    cluster.node_link.bytes_per_second = json.at("node_link_bytes_per_s").integer(1, most_speed);
-    cluster.network.bytes_per_second = json.at("network_bytes_per_s").integer(1, most_speed);
+    cluster.node_link.bytes_per_second = integer_or(json, "node_link_bytes_per_s", 0, 1, most_speed);
+    cluster.network.bytes_per_second = integer_or(json, "network_bytes_per_s", 0, 1, most_speed);
     cluster.price_per_gpu_hour = number_or(json, "price_per_gpu_hour", 0, 0, 1e6);
     cluster.source = text_or(json, "source");
     std::vector<std::string> names;
@@ -115,6 +115,20 @@ Cluster cluster_named(std::string_view name) {
     fail(ErrorKind::input, "{}", unknown_name("cluster", name, names));
 }
 
+// Any layout of more than one GPU exchanges something.
+void require_links(const Cluster& cluster, std::string_view given) {
+    if (cluster.gpus > cluster.gpus_per_node && cluster.network.bytes_per_second == 0)
+        fail(
+            ErrorKind::input,
+            "{}: network_bytes_per_s: is missing; {} GPUs in nodes of {} need it, allowed without are {} GPUs or fewer",
+            given, cluster.gpus, cluster.gpus_per_node, cluster.gpus_per_node);
+    if (std::min(cluster.gpus, cluster.gpus_per_node) > 1 && cluster.node_link.bytes_per_second == 0)
+        fail(ErrorKind::input,
+             "{}: node_link_bytes_per_s: is missing; {} GPUs in nodes of {} need it, allowed without are nodes of one "
+             "GPU",
+             given, cluster.gpus, cluster.gpus_per_node);
+}
+
 }  // namespace
 
 std::span<const Device> devices() { return known().devices; }
@@ -151,6 +165,7 @@ Cluster find_cluster(std::string_view text) {
     if (counted) cluster.gpus = parse_count(tail, text);
     if (cluster.gpus == 0)
         fail(ErrorKind::input, "cluster '{}': the number of GPUs is missing, write {}:32 for 32 of them", text, name);
+    require_links(cluster, is_a_document(name) ? "--cluster" : name);
     return cluster;
 }
 
@@ -160,8 +175,8 @@ std::string to_json(const Cluster& cluster) {
                                 {"device", cluster.device},
                                 {"gpus_per_node", cluster.gpus_per_node}};
     if (cluster.gpus > 0) json["gpus"] = cluster.gpus;
-    json["node_link_bytes_per_s"] = cluster.node_link.bytes_per_second;
-    json["network_bytes_per_s"] = cluster.network.bytes_per_second;
+    if (cluster.node_link > Bandwidth{}) json["node_link_bytes_per_s"] = cluster.node_link.bytes_per_second;
+    if (cluster.network > Bandwidth{}) json["network_bytes_per_s"] = cluster.network.bytes_per_second;
     if (cluster.price_per_gpu_hour > 0) json["price_per_gpu_hour"] = cluster.price_per_gpu_hour;
     if (!cluster.source.empty()) json["source"] = cluster.source;
     return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";

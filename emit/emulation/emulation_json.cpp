@@ -27,9 +27,11 @@ Writer what_if_json(const WhatIf& what_if) {
 }
 
 Writer recipe_json(const Recipe& recipe) {
-    return {{"zero", recipe.zero},
+    return {{"name", recipe.name},
+            {"zero", recipe.zero},
             {"bucket_bytes", recipe.bucket.count},
             {"launch_ns", recipe.launch.count()},
+            {"action_ns", recipe.action.count()},
             {"overlap_slowdown", recipe.overlap_slowdown},
             {"host_link_bytes_per_s", recipe.host_link.bytes_per_second}};
 }

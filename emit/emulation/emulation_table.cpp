@@ -27,9 +27,10 @@ std::string share(Duration part, Duration whole) { return percent(ratio(part, wh
 std::string recipe_text(const EmulationRequest& request, const std::optional<Recompute>& recompute) {
     const Recipe& recipe = request.workload.setup->recipe;
     std::string text = recompute ? fmt::format("recompute {}, ", name_of(*recompute)) : "";
-    text += fmt::format("ZeRO {}", recipe.zero);
+    text += fmt::format("recipe {}, ZeRO {}", recipe.name, recipe.zero);
     if (recipe.bucket.count > 0) text += fmt::format(", gradients in buckets of {}", human(recipe.bucket));
     if (recipe.launch.count() > 0) text += fmt::format(", {} of the host a kernel", human(recipe.launch));
+    if (recipe.action.count() > 0) text += fmt::format(", {} of the host a task", human(recipe.action));
     if (recipe.overlap_slowdown > 1) text += fmt::format(", overlapped compute x{}", recipe.overlap_slowdown);
     return text;
 }

@@ -41,6 +41,7 @@ Writer request_json(const Request& request) {
     json["seed"] = request.seed;
     constexpr std::array<std::string_view, 3> splits{"auto", "never", "always"};
     json["split"] = splits[static_cast<std::size_t>(request.split)];
+    json["recipe"] = Writer::parse(to_json(request.setup->recipe));
     json["headroom"] = request.setup->headroom.fraction();
     json["partition"] = request.partition.empty() ? Writer(nullptr) : Writer(request.partition);
     json["assumed"] = request.setup->model.assumed;

@@ -32,7 +32,7 @@ bool makes_weight_gradients(const StepInput& input, const TaskPass& task) {
     });
 }
 
-// Gives the difference to the longest operator: a split backward is a few nanoseconds off the sum of its parts.
+// Gives the difference to the longest operator that is not the host's: a split backward is a few nanoseconds off the sum of its parts.
 void fit(std::vector<PassPiece>& pieces, Duration wanted, const Recipe& recipe) {
     const Duration rest = wanted - cost_of(pieces, recipe).time;
     if (rest == Duration{0}) return;
@@ -41,7 +41,8 @@ void fit(std::vector<PassPiece>& pieces, Duration wanted, const Recipe& recipe) 
     for (std::size_t p = 0; p < pieces.size(); ++p)
         for (std::size_t l = 0; l < pieces[p].lists.size(); ++l)
             for (std::size_t i = 0; i < pieces[p].lists[l].duration.size(); ++i)
-                if (pieces[p].lists[l].duration[i] > longest) {
+                if (pieces[p].lists[l].duration[i] > longest &&
+                    pieces[p].lists[l].operators[i].stream != Stream::host) {
                     longest = pieces[p].lists[l].duration[i];
                     place = p, in_list = l, in_row = i;
                 }
@@ -97,7 +98,7 @@ bool ScheduledStep::beside_data(std::size_t task) const {
 
 std::vector<PassPiece> ScheduledStep::pieces(std::size_t task) const {
     const TaskPass& pass = passes_[task];
-    auto pieces = layers_.pieces(*pass.stage, pass.unit->shapes, pass.pass, pass.recompute, beside_data(task));
+    auto pieces = layers_.task_pieces(*pass.stage, pass.unit->shapes, pass.pass, pass.recompute, beside_data(task));
     if (pieces.empty()) {
         // Nothing to do takes a nanosecond.
         const auto moment = costdb::Elementwise{Bytes{1}};

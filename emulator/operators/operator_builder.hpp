@@ -91,7 +91,7 @@ public:
     // Memory-bound kernels, given their forward traffic; the backward's is `backward_ratio` times that.
     void elementwise(std::string_view name, costdb::ElementwiseKind kind, std::int64_t bytes, double backward_ratio,
                      const KernelShape& shape) {
-        if (pass_ == PassKind::weight_gradient) return;
+        if (pass_ == PassKind::weight_gradient) return norms_again(shape);
         const bool forward = pass_ == PassKind::forward;
         const double traffic = (forward ? 1.0 : backward_ratio) * static_cast<double>(bytes) *
                                static_cast<double>(execution_.value_bytes()) / bf16_width;
@@ -203,6 +203,7 @@ private:
         add(name, costdb::Gemm{.dtype = dtype, .m = m_, .n = n, .k = k, .pass = pass});
     }
     void gather_for_weights(std::int64_t k);
+    void norms_again(const KernelShape& shape);
     void column_backward_in_launch_order(std::string_view name, std::int64_t n, std::int64_t k);
     std::uint32_t last() const { return static_cast<std::uint32_t>(operators.size() - 1); }
 

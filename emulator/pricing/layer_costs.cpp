@@ -288,6 +288,28 @@ std::vector<PassPiece> LayerCosts::pieces(const StageLayers& stage, const std::v
     return pieces;
 }
 
+PassPiece LayerCosts::action_of(const StageLayers& stage) const {
+    Operator action{"action", HostWait{recipe_.action}};
+    action.stream = Stream::host;
+    return {{price({std::move(action)}, costs_, factors_, recipe_)}, stage.parts.front().module, 0, 1, false, 0};
+}
+
+PassCost LayerCosts::task(const StageLayers& stage, const std::vector<PassShape>& shapes, PassKind pass,
+                          Recompute recompute) {
+    PassCost sum = this->stage(stage, shapes, pass, recompute);
+    if (recipe_.action == Duration{0}) return sum;
+    if (!recipe_.is_serial() || recompute == Recompute::offload)
+        return cost_of(task_pieces(stage, shapes, pass, recompute), recipe_);
+    return sum += action_of(stage).lists.front().cost;
+}
+
+std::vector<PassPiece> LayerCosts::task_pieces(const StageLayers& stage, const std::vector<PassShape>& shapes,
+                                               PassKind pass, Recompute recompute, bool beside_data) const {
+    auto all = pieces(stage, shapes, pass, recompute, beside_data);
+    if (recipe_.action > Duration{0}) all.insert(all.begin(), action_of(stage));
+    return all;
+}
+
 PassCost cost_of(const std::vector<PassPiece>& pieces, const Recipe& recipe) {
     PassCost sum;
     for (const PassPiece& piece : pieces)

@@ -57,7 +57,7 @@ private:
     void launch(std::size_t i, Bytes acquire, Bytes release) {
         const auto at = static_cast<std::uint32_t>(i);
         auto waits = waits_of(i);
-        if (launch_ > Duration{0}) {
+        if (launch_ > Duration{0} && operators_[i].stream != Stream::host) {
             waits.push_back(out_.graph.launch(number(Stream::host), launch_, {}, acquire));
             out_.operator_of.push_back(at);
             acquire = {};

@@ -49,13 +49,23 @@ Dtype dtype_of(const Json& json) {
 void read_tensor_parallel(const Json& json, Execution& execution) {
     json.only_keys({"overlap", "sequence_parallel"});
     read_flag(json, "sequence_parallel", execution.sequence_parallel);
-    const auto overlap = json.find("overlap");
-    if (!overlap) return;
-    const auto text = overlap->one_of({"none", "launch-order", "inside-gemms"});
-    for (const auto& [name, value] : overlaps)
-        if (name == text) execution.tensor_overlap = value;
-    if (execution.tensor_overlap == TensorOverlap::inside_gemms && !execution.sequence_parallel)
+    if (const auto overlap = json.find("overlap")) {
+        const auto text = overlap->one_of({"none", "launch-order", "inside-gemms"});
+        for (const auto& [name, value] : overlaps)
+            if (name == text) execution.tensor_overlap = value;
+    }
+    if (execution.tensor_overlap != TensorOverlap::inside_gemms || execution.sequence_parallel) return;
+    if (const auto overlap = json.find("overlap"))
         overlap->fail("is 'inside-gemms', which goes with sequence_parallel true alone");
+    json.at("sequence_parallel")
+        .fail(
+            "is false, and the recipe that is extended has overlap 'inside-gemms', which goes with "
+            "true alone");
+}
+
+void read_split_backward(const Json& json, Execution& execution) {
+    json.only_keys({"norms_again"});
+    read_flag(json, "norms_again", execution.norms_again);
 }
 
 void read_data_parallel(const Json& json, Recipe& recipe) {
@@ -64,9 +74,14 @@ void read_data_parallel(const Json& json, Recipe& recipe) {
     read_integer(json, "bucket_bytes", 0, largest_bucket, recipe.bucket.count);
     read_flag(json, "gathers_ahead", recipe.gathers_ahead);
     if (const auto slowdown = json.find("overlap_slowdown")) recipe.overlap_slowdown = slowdown->number(1, 10);
-    if (recipe.zero >= 2 && recipe.bucket.count > 0)
-        json.at("bucket_bytes")
-            .fail(fmt::format("goes with zero 0 and 1; with {} gradients are reduced in every backward", recipe.zero));
+    if (recipe.zero < 2 || recipe.bucket.count == 0) return;
+    if (const auto bucket = json.find("bucket_bytes"))
+        bucket->fail(
+            fmt::format("goes with zero 0 and 1; with {} gradients are reduced in every backward", recipe.zero));
+    json.at("zero").fail(
+        fmt::format("is {}, and the recipe that is extended reduces gradients in buckets, which goes with 0 and 1; or "
+                    "say bucket_bytes 0",
+                    recipe.zero));
 }
 
 void read_precision(const Json& json, Recipe& recipe) {
@@ -116,7 +131,7 @@ Recipe judging(const Recipe& recipe) {
     Recipe plain = recipe;
     plain.zero = std::min(recipe.zero, 1);
     plain.bucket = {};
-    plain.launch = {};
+    plain.launch = plain.action = {};
     plain.overlap_slowdown = 1;
     return plain;
 }
@@ -125,7 +140,7 @@ Recipe parse_recipe(const JsonDocument& document) {
     document.require_format("pipeweaver-recipe", 1);
     const Json root = document.root();
     root.only_keys({"format", "name", "about", "source", "extends", "attention", "tensor_parallel", "data_parallel",
-                    "precision", "gradient_accumulation", "state_bytes", "update_traffic", "host"});
+                    "split_backward", "precision", "gradient_accumulation", "state_bytes", "update_traffic", "host"});
     Recipe recipe;
     if (const auto extended = root.find("extends")) {
         try {
@@ -141,6 +156,7 @@ Recipe parse_recipe(const JsonDocument& document) {
         recipe.execution.fused_attention = attention->one_of({"fused", "unfused"}) == "fused";
     if (const auto tensor = root.find("tensor_parallel")) read_tensor_parallel(*tensor, recipe.execution);
     if (const auto data = root.find("data_parallel")) read_data_parallel(*data, recipe);
+    if (const auto split = root.find("split_backward")) read_split_backward(*split, recipe.execution);
     if (const auto precision = root.find("precision")) read_precision(*precision, recipe);
     if (const auto accumulation = root.find("gradient_accumulation"))
         recipe.fused_accumulation = accumulation->one_of({"fused", "separate"}) == "fused";
@@ -175,6 +191,7 @@ std::string to_json(const Recipe& recipe) {
                              {"bucket_bytes", recipe.bucket.count},
                              {"gathers_ahead", recipe.gathers_ahead},
                              {"overlap_slowdown", recipe.overlap_slowdown}};
+    json["split_backward"] = {{"norms_again", recipe.execution.norms_again}};
     json["precision"] = {{"default", costdb::name_of(recipe.execution.products)}};
     for (const auto& [module, dtype] : recipe.precision) json["precision"][module] = costdb::name_of(dtype);
     json["gradient_accumulation"] = recipe.fused_accumulation ? "fused" : "separate";

@@ -114,8 +114,7 @@ private:
         return TaskId{static_cast<std::uint32_t>(out_.problem.tasks.size() - 1)};
     }
 
-    // A task lasts as long as its pass, and what the host needs for it.
-    Duration lasting(Duration pass) const { return std::max(Duration{1}, pass + in_.setup->recipe.action); }
+    static Duration lasting(Duration pass) { return std::max(Duration{1}, pass); }
 
     // Which modules a pass works for: nearly every stage has layers of one alone.
     std::uint32_t mix_of(const StageLayers& stage, const Unit& unit, PassKind pass) {
@@ -135,17 +134,18 @@ private:
         return static_cast<std::uint32_t>(out_.mixes.size() - 1);
     }
 
-    // I and W together take at least as long as B: what hides traffic in B may be missing beside them.
+    // I and W together take at least as long as B, and the host's work for one task more: what hides traffic in B may be
+    // missing beside them.
     void add_modes(const StageLayers& stage, const Unit& unit, Recompute recompute, StageCosts& all) {
         const PassMemory memory = pass_memory(in_, stage, unit.shapes, recompute, true);
         Mode whole;
         const bool as_first = (recompute == Recompute::offload) == (in_.modes.front() == Recompute::offload);
         const auto forward =
-            as_first ? all.forward.time : costs_.stage(stage, unit.shapes, PassKind::forward, recompute).time;
+            as_first ? all.forward.time : costs_.task(stage, unit.shapes, PassKind::forward, recompute).time;
         whole.forward = lasting(forward);
         const auto backward = recompute == in_.modes.front()
                                   ? all.backward.time
-                                  : costs_.stage(stage, unit.shapes, PassKind::backward, recompute).time;
+                                  : costs_.task(stage, unit.shapes, PassKind::backward, recompute).time;
         whole.backward = lasting(backward);
         whole.held = memory.held;
         whole.forward_transient = memory.forward_transient;
@@ -153,9 +153,10 @@ private:
         all.modes.push_back(whole);
         if (!in_.priced_split) return;
         Mode split = whole;
-        split.weight = all.split.weight.time > Duration{0} ? lasting(all.split.weight.time) : Duration{0};
-        const auto input = costs_.stage(stage, unit.shapes, PassKind::input_gradient, recompute).time;
-        split.backward = std::max({lasting(input), whole.backward - split.weight, Duration{1}});
+        split.weight = all.split.weight.time;
+        const auto input = costs_.task(stage, unit.shapes, PassKind::input_gradient, recompute).time;
+        const Duration own_work = whole.backward - split.weight + in_.setup->recipe.action;
+        split.backward = lasting(std::max(input, own_work));
         split.transient = memory.input_transient;
         split.kept = in_.input_gradient_frees ? memory.kept : split.held + split.transient;
         all.split.modes.push_back(split);
@@ -163,20 +164,21 @@ private:
 
     StageCosts stage_costs(const StageLayers& stage, const Unit& unit) {
         StageCosts all;
-        all.forward = costs_.stage(stage, unit.shapes, PassKind::forward, in_.modes.front());
+        all.forward = costs_.task(stage, unit.shapes, PassKind::forward, in_.modes.front());
         all.forward_mix = mix_of(stage, unit, PassKind::forward);
         if (!has_backward(stage)) return all;
         all.backward_mix = mix_of(stage, unit, PassKind::backward);
         if (in_.modes.size() > 1 || in_.priced_split)
             all.again = costs_.blocks_forward(stage, unit.shapes, Recompute::full);
-        all.backward = costs_.stage(stage, unit.shapes, PassKind::backward, in_.modes.front());
+        all.backward = costs_.task(stage, unit.shapes, PassKind::backward, in_.modes.front());
         if (in_.priced_split) {
-            all.split.weight = costs_.stage(stage, unit.shapes, PassKind::weight_gradient);
+            all.split.weight = costs_.task(stage, unit.shapes, PassKind::weight_gradient);
+            if (all.split.weight.time == in_.setup->recipe.action) all.split.weight = {};  // no weight is trained
             all.split.weight_mix = mix_of(stage, unit, PassKind::weight_gradient);
         }
         for (const Recompute recompute : in_.modes) add_modes(stage, unit, recompute, all);
         if (!in_.priced_split) return all;
-        all.split.input = costs_.stage(stage, unit.shapes, PassKind::input_gradient, in_.modes.front());
+        all.split.input = costs_.task(stage, unit.shapes, PassKind::input_gradient, in_.modes.front());
         take_up(all.split.input, all.split.modes.front().backward);
         return all;
     }

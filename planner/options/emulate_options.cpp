@@ -1,7 +1,6 @@
 #include "pipeweaver/planner/emulate_options.hpp"
 
 #include "pipeweaver/base/error.hpp"
-#include "pipeweaver/base/text.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
 
 #include <array>
@@ -26,51 +25,6 @@ std::optional<Recompute> recompute_of(const std::string& name) {
     for (const Recompute one : recomputes)
         if (name == name_of(one)) return one;
     return std::nullopt;
-}
-
-// Of many kernels the sum must still be a time.
-Duration launch_of(const std::string& text) {
-    const Duration launch = parse_duration(text);
-    if (launch > std::chrono::seconds(1)) fail(ErrorKind::input, "is '{}', allowed are times up to 1s", text);
-    return launch;
-}
-
-Bandwidth host_link_of(const std::string& text) {
-    const Bandwidth link = parse_bandwidth(text);
-    if (link < Bandwidth{1'000'000}) fail(ErrorKind::input, "is '{}', allowed are speeds from 1MB/s", text);
-    return link;
-}
-
-using Overrides = std::vector<std::function<void(emulator::Recipe&)>>;
-
-// Puts `value` in place of what the recipe says.
-template <class Value>
-void put(Overrides& overrides, Value emulator::Recipe::*member, Value value) {
-    overrides.emplace_back([member, value](emulator::Recipe& recipe) { recipe.*member = value; });
-}
-
-void add_overrides(OptionTable& options, Overrides& overrides) {
-    using emulator::Recipe;
-    options.parsed("zero", "0|1|2|3",
-                   "what replicas share out: 0 nothing, 1 the optimizer's state, 2 gradients, 3 weights (default: the "
-                   "recipe's)",
-                   [&](const std::string& text) {
-                       put(overrides, &Recipe::zero, static_cast<int>(parse_integer("--zero", text, 0, 3)));
-                   });
-    options.parsed(
-        "bucket", "SIZE",
-        "reduce gradients in buckets of this size beside the last backwards (default: the recipe's, or after "
-        "them)",
-        [&](const std::string& text) { put(overrides, &Recipe::bucket, parse_bytes(text)); });
-    options.parsed("launch", "TIME", "of the host for each kernel that it launches (default: the recipe's)",
-                   [&](const std::string& text) { put(overrides, &Recipe::launch, launch_of(text)); });
-    options.parsed("overlap-slowdown", "FACTOR",
-                   "time of compute kernels beside traffic of replicas, over their time alone (default: the recipe's)",
-                   [&](const std::string& text) {
-                       put(overrides, &Recipe::overlap_slowdown, parse_number("--overlap-slowdown", text, 1, 10));
-                   });
-    options.parsed("host-link", "SPEED", "between a GPU and its host, for offloading (default: the recipe's)",
-                   [&](const std::string& text) { put(overrides, &Recipe::host_link, host_link_of(text)); });
 }
 
 // Of a plan folder with replica-NNN/, or of the only replica's solution file.
@@ -101,7 +55,6 @@ void EmulateOptions::add_to(OptionTable& options) {
                  "a plan folder, or the solution file of the only replica, in place of a policy");
     options.choice("recompute", recompute, recompute_names(),
                    "what backwards compute again (default: the least with which the step fits the memory)");
-    add_overrides(options, overrides);
     options.text("what-if", what_if, "FILE", "factors on devices, links, operators, modules (JSON or YAML)");
     options.flag("any-memory", any_memory, "emulate even what does not fit the memory");
     options.flag("no-reuse", no_reuse, "replay every kernel on its own: slower, the same result");
@@ -133,9 +86,7 @@ EmulationRequest EmulateOptions::request(std::uint64_t seed, const Executor& exe
     const emulator::Setup& usual = *request.workload.setup;
     emulator::WhatIf factors;
     if (!what_if.empty()) factors = emulator::read_what_if(what_if, usual.model, usual.layout);
-    emulator::Recipe recipe = usual.recipe;
-    for (const auto& override_it : overrides) override_it(recipe);
-    auto setup = std::make_shared<emulator::Setup>(with_recipe(usual, recipe, std::move(factors)));
+    auto setup = std::make_shared<emulator::Setup>(with_recipe(usual, usual.recipe, std::move(factors)));
     if (no_reuse) setup->store.reset();
     request.workload.setup = std::move(setup);
     return request;

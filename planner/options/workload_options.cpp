@@ -2,6 +2,7 @@
 
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
+#include "pipeweaver/base/text.hpp"
 #include "pipeweaver/planner/layout.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
 
@@ -38,7 +39,65 @@ emulator::Headroom headroom_of(const std::string& text) {
     return {std::llround(percent * 10'000)};
 }
 
+// Of many kernels or tasks the sum must still be a time.
+Duration host_time_of(const std::string& text) {
+    const Duration time = parse_duration(text);
+    if (time > std::chrono::seconds(1)) fail(ErrorKind::input, "is '{}', allowed are times up to 1s", text);
+    return time;
+}
+
+Bandwidth host_link_of(const std::string& text) {
+    const Bandwidth link = parse_bandwidth(text);
+    if (link < Bandwidth{1'000'000}) fail(ErrorKind::input, "is '{}', allowed are speeds from 1MB/s", text);
+    return link;
+}
+
+template <class Value>
+void put(const std::optional<Value>& given, Value& value) {
+    if (given) value = *given;
+}
+
 }  // namespace
+
+void RecipeOverrides::add_to(OptionTable& options) {
+    options.parsed("zero", "0|1|2|3",
+                   "what replicas share out: 0 nothing, 1 the optimizer's state, 2 gradients, 3 weights (default: the "
+                   "recipe's)",
+                   [this](const std::string& text) { zero = static_cast<int>(parse_integer("--zero", text, 0, 3)); });
+    options.parsed("bucket", "SIZE",
+                   "reduce gradients in buckets of this size beside the last backwards; 0B: in one piece after them "
+                   "(default: the recipe's)",
+                   [this](const std::string& text) { bucket = parse_bytes(text); });
+    options.parsed("launch", "TIME", "of the host for each kernel that it launches (default: the recipe's)",
+                   [this](const std::string& text) { launch = host_time_of(text); });
+    options.parsed("action", "TIME", "of the host for each task of the schedule (default: the recipe's)",
+                   [this](const std::string& text) { action = host_time_of(text); });
+    options.parsed(
+        "overlap-slowdown", "FACTOR",
+        "time of compute kernels beside traffic of replicas, over their time alone (default: the recipe's)",
+        [this](const std::string& text) { overlap_slowdown = parse_number("--overlap-slowdown", text, 1, 10); });
+    options.parsed("host-link", "SPEED", "between a GPU and its host, for offloading (default: the recipe's)",
+                   [this](const std::string& text) { host_link = host_link_of(text); });
+}
+
+emulator::Recipe RecipeOverrides::over(emulator::Recipe recipe) const {
+    const bool own_buckets = recipe.bucket > Bytes{};
+    put(zero, recipe.zero);
+    put(bucket, recipe.bucket);
+    put(launch, recipe.launch);
+    put(action, recipe.action);
+    put(overlap_slowdown, recipe.overlap_slowdown);
+    put(host_link, recipe.host_link);
+    if (recipe.zero < 2 || recipe.bucket == Bytes{}) return recipe;
+    if (own_buckets && !bucket)
+        fail(ErrorKind::input,
+             "--zero: is {}, but the recipe {} reduces gradients in buckets, which goes with 0 and 1; or say --bucket "
+             "0B",
+             recipe.zero, recipe.name);
+    fail(ErrorKind::input,
+         "--bucket: goes with --zero 0 and 1; with {} gradients are reduced in every backward, layer by layer",
+         recipe.zero);
+}
 
 std::optional<CostFile> find_costs(const std::string& path) {
     if (path.empty()) return std::nullopt;
@@ -76,9 +135,6 @@ void WorkloadOptions::add_to(OptionTable& options) {
     options.choice("context", context, {"all-to-all", "ring"},
                    "with --cp, attention to whole sequences: heads are exchanged for parts of them (default: "
                    "all-to-all), or keys go round in a ring");
-    options.text("recipe", recipe, "RECIPE",
-                 "how the framework trains: a recipe of `pipeweaver list recipes`, or a file (JSON or YAML) (default: "
-                 "megatron-core)");
     options.text("batch", batch, "FILE", "a batch file (.jsonl, one sample a line)");
     options.text("dataset", dataset, "DATASET", "draw the batch from this data set of `pipeweaver list datasets`");
     options.integer("microbatches", microbatches, 1, 100'000,
@@ -87,6 +143,10 @@ void WorkloadOptions::add_to(OptionTable& options) {
                    "part of a GPU's usable memory that is kept free, like 3%; 0: none (default 3%)",
                    [this](const std::string& text) { headroom = headroom_of(text); });
     add_costs(options, costs);
+    options.group("How the framework trains");
+    options.text("recipe", recipe, "RECIPE",
+                 "a recipe of `pipeweaver list recipes`, or a file (JSON or YAML) (default: megatron-core)");
+    overrides.add_to(options);
 }
 
 void add_split(OptionTable& options, std::string& split) {
@@ -185,6 +245,7 @@ Request WorkloadOptions::request(std::uint64_t seed, const Executor& execute) co
     request.seed = seed;
     emulator::Setup setup{workloads::find_model(model), workloads::find_cluster(cluster), {}, nullptr};
     if (!recipe.empty()) setup.recipe = emulator::find_recipe(recipe);
+    setup.recipe = overrides.over(std::move(setup.recipe));
     emulator::check(setup.recipe, setup.model, workloads::device(setup.cluster.device));
     setup.headroom = headroom;
     request.costs = find_costs(costs);

@@ -39,9 +39,9 @@ std::string without_spaces(std::string text) {
 TEST_CASE("the table of an emulation says what a step takes and by which convention") {
     const std::string text = table_of(SmallEmulation());
 
-    CHECK(
-        text.starts_with("small on 8 x h100_sxm, tp 2 x pp 4 x dp 1; by hand: 8 samples in 8 microbatches\n"
-                         "partition megatron, 1 chunk a rank, schedule 1f1b, recompute none, ZeRO 1\n"));
+    CHECK(text.starts_with(
+        "small on 8 x h100_sxm, tp 2 x pp 4 x dp 1; by hand: 8 samples in 8 microbatches\n"
+        "partition megatron, 1 chunk a rank, schedule 1f1b, recompute none, recipe megatron-core, ZeRO 1\n"));
     CHECK(has(text, "step 0.001000 s = makespan 0.000960 s + optimizer 0.000040 s\n"));
     CHECK(has(text, "MFU 50.0 %: 4e+12 model FLOPs (forward and backward, recomputation not counted) over 8 GPUs x "));
     CHECK(has(text, "9984000 tokens/s: 9984 tokens of 'llm' a step; 1000 kernels\n"));

@@ -113,8 +113,9 @@ TEST_CASE("operators of every kind of block have the FLOPs that the counts say")
     const double h = 1024;
     CHECK(layer_flops(cross_dit(), 0, {{128, 256}, {64, 192}}) ==
           2 * 384 * (4 * h * h + 2 * h * h + 8 * h * h) + 4 * h * 81'920 + 2 * 256 * 2 * h * 512 + 4 * h * 57'344);
-    // Both streams: 512 positions, 320 x 320 + 192 x 192 pairs.
-    CHECK(layer_flops(mmdit(), 0, {{256, 128}, {64, 64}}) == 2 * 512 * 12 * h * h + 4 * h * 139'264);
+    // Both streams: 512 positions, 320 x 320 + 192 x 192 pairs; two samples' vectors of 6 h for each stream.
+    CHECK(layer_flops(mmdit(), 0, {{256, 128}, {64, 64}}) ==
+          2 * 512 * 12 * h * h + 4 * h * 139'264 + 2 * 2 * 12 * h * h);
 }
 
 TEST_CASE("windowed blocks attend inside windows, the others to all") {
@@ -131,14 +132,17 @@ TEST_CASE("windowed blocks attend inside windows, the others to all") {
 TEST_CASE("a double-stream block has matrices for each stream, a single-stream block one pair for both") {
     const PassShape shape{{256}, {100}};  // the text is padded to 128
     const auto both = queries<costdb::Gemm>(layer_operators(mmdit(), shape, tp4, PassKind::forward, 0));
-    REQUIRE(both.size() == 8);
-    CHECK(is(both[0], 256, 3 * 1024 / 4, 1024));
-    CHECK(is(both[1], 128, 3 * 1024 / 4, 1024));
-    CHECK(is(both[7], 128, 1024, 4096 / 4));
+    REQUIRE(both.size() == 10);
+    CHECK(is(both[0], 1, 6 * 1024 / 4, 1024));
+    CHECK(is(both[1], 256, 3 * 1024 / 4, 1024));
+    CHECK(is(both[2], 1, 6 * 1024 / 4, 1024));
+    CHECK(is(both[3], 128, 3 * 1024 / 4, 1024));
+    CHECK(is(both[9], 128, 1024, 4096 / 4));
     const auto one = queries<costdb::Gemm>(layer_operators(mmdit(), shape, tp4, PassKind::forward, 3));
-    REQUIRE(one.size() == 2);
-    CHECK(is(one[0], 384, (3 * 1024 + 4096) / 4, 1024));
-    CHECK(is(one[1], 384, 1024, (1024 + 4096) / 4));
+    REQUIRE(one.size() == 3);
+    CHECK(is(one[0], 1, 3 * 1024 / 4, 1024));
+    CHECK(is(one[1], 384, (3 * 1024 + 4096) / 4, 1024));
+    CHECK(is(one[2], 384, 1024, (1024 + 4096) / 4));
     CHECK(queries<PackedAttention>(layer_operators(mmdit(), shape, tp4, PassKind::forward, 3))[0].lengths ==
           std::vector<std::int64_t>{356});
 }

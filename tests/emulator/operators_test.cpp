@@ -65,7 +65,10 @@ TEST_CASE("memory-bound traffic is the documented sum, and 1.6 times that backwa
 
     CHECK(traffic(layer_operators(network, shape, tp4, PassKind::forward)) == Bytes{forward});
     CHECK(traffic(layer_operators(network, shape, tp4, PassKind::backward)) == Bytes{forward * 16 / 10});
-    CHECK(traffic(layer_operators(network, shape, tp4, PassKind::weight_gradient)) == 0_B);
+    // Of W what its two norms read again: inputs and gradients.
+    CHECK(traffic(layer_operators(network, shape, tp4, PassKind::weight_gradient)) == Bytes{2 * 4 * m * h / t});
+    const Execution once{.norms_again = false};
+    CHECK(traffic(layer_operators(network, shape, tp4, PassKind::weight_gradient, 0, once)) == 0_B);
 }
 
 TEST_CASE("sequence parallelism gathers and scatters twice forward, and gathers inputs again for weight gradients") {

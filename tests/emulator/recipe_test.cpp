@@ -68,6 +68,9 @@ TEST_CASE("a recipe that extends another says only what differs") {
     CHECK(mine.name == "mine");
     CHECK(mine.zero == 0);
     CHECK(!mine.execution.fused_attention);
+    CHECK(mine.execution.norms_again);
+    CHECK(!parsed(R"(,"split_backward":{"norms_again":false})").execution.norms_again);
+    CHECK(parsed(R"(,"extends":"megatron-core-overlap","data_parallel":{"zero":2,"bucket_bytes":0})").zero == 2);
     CHECK(mine.precision == std::map<std::string, costdb::Dtype>{{"llm", costdb::Dtype::fp8}});
 }
 
@@ -83,6 +86,18 @@ TEST_CASE("a bad recipe is told in one line, with its key and what is allowed") 
          "data_parallel.bucket_bytes: goes with zero 0 and 1; with 2 gradients are reduced in every backward");
     told(R"(,"tensor_parallel":{"overlap":"inside-gemms","sequence_parallel":false})",
          "tensor_parallel.overlap: is 'inside-gemms', which goes with sequence_parallel true alone");
+    told(
+        R"(,"extends":"megatron-core-overlap","data_parallel":{"zero":2})",
+        "data_parallel.zero: is 2, and the recipe that is extended reduces gradients in buckets, which goes with 0 and "
+        "1; or say bucket_bytes 0");
+    told(R"(,"extends":"megatron-core-overlap","tensor_parallel":{"sequence_parallel":false})",
+         "tensor_parallel.sequence_parallel: is false, and the recipe that is extended has overlap 'inside-gemms', "
+         "which "
+         "goes with true alone");
+    told(R"(,"host":{"action":5})", "host: unknown key 'action'; did you mean 'action_ns'?");
+    told(R"(,"host":{"action_ns":-1})", "host.action_ns: is -1, allowed are whole numbers from 0 to 1000000000");
+    told(R"(,"split_backward":{"norms_agian":true})",
+         "split_backward: unknown key 'norms_agian'; did you mean 'norms_again'?");
     told(R"(,"extends":"torch-fsdp")", "extends: unknown recipe 'torch-fsdp'; did you mean 'torch-fsdp2'?");
 }
 

@@ -50,9 +50,10 @@ TEST_CASE(
     CHECK(needs.gradients == Bytes{100 * (6 * 2048 + 4 * 8192) / 2 + 100 * 4 * 2048});
 }
 
-TEST_CASE("without tensor parallelism I and W take as long as B, but for roundings; with it no less") {
+TEST_CASE("without tensor parallelism I and W take as long as B, but for roundings and norms; with it no less") {
     for (const std::int64_t tp : {1, 2}) {
         Small setup;
+        setup.recipe.execution.norms_again = false;
         setup.layout.tp = tp;
         const auto whole = setup.step();
         for (std::size_t k = 0; k < whole.split.size(); ++k)

@@ -141,7 +141,9 @@ TEST_CASE("reuse changes nothing under any way to train, cut or schedule") {
         for (const Recipe& recipe :
              {Recipe{.zero = 0}, Recipe{.zero = 2}, Recipe{.zero = 3, .overlap_slowdown = 1.1},
               Recipe{.bucket = Bytes{200'000'000}, .overlap_slowdown = 1.05}, Recipe{.launch = Duration{30'000}},
-              Recipe{.zero = 3, .launch = Duration{200'000}}})
+              Recipe{.zero = 3, .launch = Duration{200'000}}, Recipe{.action = Duration{300'000}},
+              Recipe{.bucket = Bytes{200'000'000}, .action = Duration{300'000}},
+              Recipe{.zero = 2, .launch = Duration{30'000}, .action = Duration{300'000}}})
             for (const Recompute recompute :
                  {Recompute::none, Recompute::half, Recompute::full, Recompute::selective, Recompute::offload}) {
                 CAPTURE(recipe.zero);
@@ -155,11 +157,13 @@ TEST_CASE("reuse changes nothing under any way to train, cut or schedule") {
                              .operators = {{"attention", 0.7}},
                              .modules = {}};
         check_identity(setting.input(layout, 1, {}, what_if));
-        const auto split_input = setting.input(layout);
-        const auto whole = require_step(build_step(split_input));
-        const auto split = require_step(split_backwards(whole, splittable(whole)));
-        const auto applied = search::apply_policy("zb-h1", Replayer(split.problem));
-        REQUIRE(applied.schedule);
-        check_identity(split_input, split, *applied.schedule);
+        for (const Recipe& recipe : {Recipe{}, Recipe{.action = Duration{300'000}}}) {
+            const auto split_input = setting.input(layout, 1, recipe);
+            const auto whole = require_step(build_step(split_input));
+            const auto split = require_step(split_backwards(whole, splittable(whole)));
+            const auto applied = search::apply_policy("zb-h1", Replayer(split.problem));
+            REQUIRE(applied.schedule);
+            check_identity(split_input, split, *applied.schedule);
+        }
     }
 }

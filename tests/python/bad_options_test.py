@@ -5,6 +5,32 @@ import json
 import pytest
 from cli_shared import BATCH, PLAN, small_problem
 
+def recipe(**members):
+    return json.dumps({"format": "pipeweaver-recipe/1", "name": "mine", **members})
+
+
+NO_NETWORK = json.dumps({"format": "pipeweaver-cluster/1", "name": "mine", "device": "h100_sxm", "gpus_per_node": 8, "gpus": 32,
+                         "node_link_bytes_per_s": 450_000_000_000})
+NO_NODE_LINK = json.dumps({"format": "pipeweaver-cluster/1", "name": "mine", "device": "h100_sxm", "gpus_per_node": 8,
+                           "gpus": 32, "network_bytes_per_s": 400_000_000_000})
+
+# Of every command that takes a recipe and a cluster.
+RECIPE_FAULTS = [
+    (["--recipe", "megatron-cor"], "unknown recipe 'megatron-cor'; did you mean 'megatron-core'?"),
+    (["--recipe", recipe(data_paralel={})], "--recipe: unknown key 'data_paralel'; did you mean 'data_parallel'?"),
+    (["--recipe", recipe(host={"action": 1})], "--recipe: host: unknown key 'action'; did you mean 'action_ns'?"),
+    (["--recipe", recipe(data_parallel={"zero": 2, "bucket_bytes": 1000})],
+     "--recipe: data_parallel.bucket_bytes: goes with zero 0 and 1; with 2 gradients are reduced in every backward"),
+    (["--recipe", recipe(precision={"lm": "fp8"})], "recipe mine: precision.lm: unknown module 'lm'; did you mean 'llm'?"),
+    (["--cluster", "a100-sxm:32", "--recipe", recipe(precision={"default": "fp8"})],
+     "in fp8, which a100_sxm has no products of; allowed is bf16"),
+    (["--zero", "2", "--bucket", "40MB"], "--bucket: goes with --zero 0 and 1"),
+    (["--zero", "4"], "--zero: is '4', allowed are whole numbers from 0 to 3"),
+    (["--action", "2s"], "--action: is '2s', allowed are times up to 1s"),
+    (["--cluster", NO_NETWORK], "--cluster: network_bytes_per_s: is missing; 32 GPUs in nodes of 8 need it, allowed "),
+    (["--cluster", NO_NODE_LINK], "--cluster: node_link_bytes_per_s: is missing; 32 GPUs in nodes of 8 need it, allowed "),
+]
+
 PLAN_FAULTS = [
     (["--model", "dip-vlm-n"], 2, "unknown model 'dip-vlm-n'; did you mean 'dip-vlm-"),
     (["--cluster", "h100-sx:32"], 2, "unknown cluster 'h100-sx'; did you mean 'h100-sxm'?"),
@@ -59,6 +85,32 @@ def test_a_bad_option_is_one_line_and_nothing_is_written(pipeweaver, tmp_path, c
     assert got == status
     assert words in line
     assert not (tmp_path / "plan").exists()
+
+
+@pytest.mark.parametrize("command", [["plan"], ["emulate"], ["layers"], ["costdb", "needs"]], ids=" ".join)
+@pytest.mark.parametrize("change, words", RECIPE_FAULTS, ids=[words for _, words in RECIPE_FAULTS])
+def test_a_recipe_that_cannot_be_is_one_line_of_every_command(pipeweaver, tmp_path, command, change, words):
+    arguments = [*command, *PLAN[1:], *BATCH]
+    for name, value in zip(change[::2], change[1::2]):
+        if name in arguments:
+            arguments[arguments.index(name) + 1] = value
+        else:
+            arguments += [name, value]
+    out = [] if command == ["layers"] else ["--out", tmp_path / "out"]
+    status, line = pipeweaver.fails(*arguments, *out)
+    assert status == 2
+    assert words in line
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_file_is_named_with_the_key_that_is_wrong_in_it(pipeweaver, tmp_path):
+    (tmp_path / "r.yaml").write_text("format: pipeweaver-recipe/1\nname: mine\ndata_parallel: {zreo: 2}\n")
+    status, line = pipeweaver.fails(*PLAN, *BATCH, "--recipe", tmp_path / "r.yaml", "--out", tmp_path / "plan")
+    assert (status, line) == (2, f"pipeweaver: {tmp_path}/r.yaml:3: data_parallel: unknown key 'zreo'; did you mean 'zero'?")
+    (tmp_path / "c.json").write_text(NO_NETWORK)
+    status, line = pipeweaver.fails("emulate", "--model", "dip-vlm-m", "--cluster", tmp_path / "c.json", *BATCH)
+    assert status == 2
+    assert line.startswith(f"pipeweaver: {tmp_path}/c.json: network_bytes_per_s: is missing; 32 GPUs in nodes of 8 need it")
 
 
 def test_an_unknown_command_names_the_nearest(pipeweaver):

@@ -189,6 +189,11 @@ FAULTS = [
     (["--recompute", "some"], 2, "--recompute: is 'some', allowed are none, "),
     (["--zero", "4"], 2, "--zero: is '4', allowed are whole numbers from 0 to 3"),
     (["--zero", "2", "--bucket", "40MB"], 2, "--bucket: goes with --zero 0 and 1"),
+    (["--recipe", "torch-fsdp2", "--bucket", "40MB"], 2, "--bucket: goes with --zero 0 and 1; with 3 gradients are "),
+    (["--recipe", "megatron-core-overlap", "--zero", "2"], 2,
+     "--zero: is 2, but the recipe megatron-core-overlap reduces gradients in buckets, which goes with 0 and 1; or say --bucket 0B"),
+    (["--action", "300"], 2, "--action: '300' is not a time"),
+    (["--action", "2s"], 2, "--action: is '2s', allowed are times up to 1s"),
     (["--bucket", "40"], 2, "--bucket: '40' is not a size"),
     (["--launch", "5"], 2, "--launch: '5' is not a time"),
     (["--launch", "2s"], 2, "--launch: is '2s', allowed are times up to 1s"),
@@ -213,6 +218,16 @@ def test_a_bad_option_is_one_line_and_nothing_is_written(pipeweaver, tmp_path, c
     assert got == status, line
     assert words in line
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("trained", [["--action", "300us"], ["--zero", "0"], ["--recipe", "torch-fsdp2"],
+                                     ["--recipe", "megatron-core", "--launch", "5us"]], ids=" ".join)
+def test_a_plan_takes_what_it_said_with_the_recipe_that_it_was_made_with(pipeweaver, tmp_path, trained):
+    out = tmp_path / "plan"
+    pipeweaver(*PLAN, *BATCH, *trained, "--max-rounds", "3", "--threads", "1", "--out", out)
+    plan = json.loads((out / "plan.json").read_text())
+    step = json.loads(pipeweaver("emulate", *PLAN[1:], *BATCH, *trained, "--schedule", out, "--json"))
+    assert step["step_ns"] == plan["step_ns"]
 
 
 def test_a_trace_needs_a_folder_and_a_schedule_nothing_beside_it(pipeweaver, planned):

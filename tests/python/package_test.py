@@ -75,6 +75,22 @@ def test_the_examples_of_the_page_run(tmp_path, monkeypatch):
     names["planner"].close()
 
 
+@pytest.mark.parametrize("trained", [{"recipe": "megatron-core-overlap", "bucket": "0B"}, {"action": "300us", "zero": 0}])
+def test_a_configuration_says_how_the_framework_trains(command, tmp_path, trained):
+    config = {**CONFIG, **DRAWN, **trained, "max_rounds": 3}
+    plan = pipeweaver.plan(config)
+    command("plan", *flags(config), "--threads", "1", "--out", tmp_path / "plan")
+    assert plan.summary["step_ns"] == json.loads((tmp_path / "plan/plan.json").read_text())["step_ns"]
+    assert plan.summary["step_ns"] != pipeweaver.plan({**CONFIG, **DRAWN, "max_rounds": 3}).summary["step_ns"]
+
+
+def test_what_a_recipe_cannot_be_is_said_as_by_the_command():
+    with pytest.raises(pipeweaver.InputError, match="unknown recipe 'megatron-cor'; did you mean 'megatron-core'"):
+        pipeweaver.Planner({**CONFIG, **DRAWN, "recipe": "megatron-cor"})
+    with pytest.raises(pipeweaver.InputError, match="--bucket: goes with --zero 0 and 1"):
+        pipeweaver.plan({**CONFIG, **DRAWN, "zero": 2, "bucket": "40MB"})
+
+
 @pytest.fixture(scope="session")
 def planned():
     return pipeweaver.plan({**CONFIG, **DRAWN, "max_rounds": 10})

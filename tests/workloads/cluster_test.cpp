@@ -110,6 +110,27 @@ TEST_CASE("a cluster file is read strictly") {
     CHECK_THROWS_AS(find_cluster(path.string()), Error);
 }
 
+TEST_CASE("a cluster without a link serves as many GPUs as do without it") {
+    const std::string start = R"({"format":"pipeweaver-cluster/1","name":"mine","device":"H100","gpus_per_node":8,)";
+    const auto path = written(start + R"("node_link_bytes_per_s":450000000000})");
+    CHECK(find_cluster(path.string() + ":8").network == Bandwidth{});
+    CHECK_THROWS_WITH_AS(find_cluster(path.string() + ":16"),
+                         (path.string() + ": network_bytes_per_s: is missing; 16 GPUs in nodes of 8 need it, allowed "
+                                          "without are 8 GPUs or fewer")
+                             .c_str(),
+                         Error);
+    written(start + R"("network_bytes_per_s":400000000000})");
+    CHECK(find_cluster(path.string() + ":1").node_link == Bandwidth{});
+    CHECK_THROWS_WITH_AS(find_cluster(path.string() + ":2"),
+                         (path.string() + ": node_link_bytes_per_s: is missing; 2 GPUs in nodes of 8 need it, allowed "
+                                          "without are nodes of one GPU")
+                             .c_str(),
+                         Error);
+    written(to_json(find_cluster(path.string() + ":1")));
+    CHECK(find_cluster(path.string()).node_link == Bandwidth{});
+    std::filesystem::remove(path);
+}
+
 TEST_CASE("every device is of a generation but the CPU") {
     for (const Device& one : devices()) {
         CAPTURE(one.name);

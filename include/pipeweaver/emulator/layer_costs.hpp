@@ -51,6 +51,12 @@ public:
     std::vector<PassPiece> pieces(const StageLayers& stage, const std::vector<PassShape>& shapes, PassKind pass,
                                   Recompute recompute = Recompute::none, bool beside_data = false) const;
 
+    /// What a task of the schedule runs: the host's own work for it (Recipe::action), then the pass of its stage.
+    PassCost task(const StageLayers& stage, const std::vector<PassShape>& shapes, PassKind pass,
+                  Recompute recompute = Recompute::none);
+    std::vector<PassPiece> task_pieces(const StageLayers& stage, const std::vector<PassShape>& shapes, PassKind pass,
+                                       Recompute recompute = Recompute::none, bool beside_data = false) const;
+
     /// The share of `stage` that recomputation runs again: its blocks' forward, or the memory-bound part of it.
     PassCost blocks_forward(const StageLayers& stage, const std::vector<PassShape>& shapes, Recompute recompute);
 
@@ -72,6 +78,7 @@ private:
     PricedOperators priced_again(std::int64_t layer, const PassShape& shape, Place place, Recompute recompute) const;
     PricedOperators with_copy(PricedOperators list, std::int64_t layer, const PassShape& shape,
                               const Place& place) const;
+    PassPiece action_of(const StageLayers& stage) const;
     PricedOperators priced_around(AroundBlocks around, RankId rank, bool beside_data = false) const;
     void add_blocks(const LayerRange& part, const PassShape& shape, const Place& place, Recompute recompute,
                     std::vector<PassPiece>& pieces) const;

@@ -4,7 +4,7 @@
 //              pass, M positions of its context, c the context's width.
 // Source       Megatron-LM's dense transformer layer with tensor and sequence parallelism; the traffic of its
 //              memory-bound kernels as fitted to published H100 runs: forward 20 m h/t + 4 m (a+k) d/t + 2 m (F1+F)/t
-//              bytes, F1 = 2F if gated, else F; backward 1.6 times that.
+//              bytes, F1 = 2F if gated, else F; backward 1.6 times that. W alone: 4 m h/t a norm (Execution::norms_again).
 // Windows      A sequence of a windowed block is cut into windows of equal length and one that is left over.
 // Cross        After the self attention: query m x (a d/t) x h, keys and values M x (2 k d/t) x c, output m x h x (a
 //              d/t); the context is gathered like an input. Traffic: half of a block's two norms and residuals, 10 m

@@ -37,6 +37,10 @@ struct Execution {
     bool fused_attention = true;                   ///< false: scores and their softmax go through memory
     bool sequence_parallel = true;                 ///< false: tensor-parallel GPUs all hold every position
     TensorOverlap tensor_overlap = TensorOverlap::launch_order;
+    /// Where a backward is split, W reads what norms read in I once more, for the gradients of their own weights: as
+    /// PyTorch's torch.distributed.pipelining does, whose W runs the backward of every operator that has weights. False:
+    /// I makes them, and W has products alone (Transformer Engine's delayed weight gradients).
+    bool norms_again = true;
 
     /// Of an activation, in bytes.
     std::int64_t value_bytes() const { return products == costdb::Dtype::fp32 ? 4 : 2; }

@@ -4,8 +4,7 @@
 #include "pipeweaver/planner/emulate.hpp"
 #include "pipeweaver/planner/workload_options.hpp"
 
-#include <functional>
-#include <vector>
+#include <string>
 
 namespace pipeweaver::planner {
 
@@ -13,7 +12,6 @@ struct EmulateOptions {
     WorkloadOptions workload;
     std::string partition, policy, schedule, recompute, what_if;
     std::int64_t chunks = 1;
-    std::vector<std::function<void(emulator::Recipe&)>> overrides;  ///< of the recipe, in the order they were given
     bool no_reuse = false, any_memory = false;
 
     /// Adds all of them, those of `workload` first.

@@ -23,8 +23,23 @@ struct Degree {
     bool automatic = false;
 };
 
+/// What is given in place of the recipe's own values.
+struct RecipeOverrides {
+    std::optional<int> zero;
+    std::optional<Bytes> bucket;
+    std::optional<Duration> launch, action;
+    std::optional<double> overlap_slowdown;
+    std::optional<Bandwidth> host_link;
+
+    void add_to(OptionTable& options);
+
+    /// The recipe with them. Throws Error{input} where it then contradicts itself.
+    emulator::Recipe over(emulator::Recipe recipe) const;
+};
+
 struct WorkloadOptions {
     std::string model, cluster, batch, dataset, costs, context, recipe;
+    RecipeOverrides overrides;
     Degree tp, pp, dp;
     std::int64_t cp = 1;
     std::optional<std::int64_t> ep;

@@ -33,8 +33,8 @@ struct Cluster {
     std::string device;  ///< Device::name
     std::int64_t gpus_per_node = 8;
     std::int64_t gpus = 0;          ///< 0: not said
-    Bandwidth node_link;            ///< per GPU, inside a node, one direction
-    Bandwidth network;              ///< per node, between nodes, one direction
+    Bandwidth node_link;            ///< per GPU, inside a node, one direction; 0: none
+    Bandwidth network;              ///< per node, between nodes, one direction; 0: none
     double price_per_gpu_hour = 0;  ///< USD; 0: not said
     std::string source;
 };
@@ -49,7 +49,7 @@ struct Cluster {
 [[nodiscard]] Family family_of(std::string_view device);
 
 /// "h100-sxm:32" (a cluster's name and GPU count) or a cluster file ("pipeweaver-cluster/1"; "file.json:64" overrides
-/// its count). Throws Error{input}, Error{io}.
+/// its count). Throws Error{input}, also for a link that so many GPUs need and the file lacks; Error{io}.
 [[nodiscard]] Cluster find_cluster(std::string_view text);
 
 /// The cluster as a file to edit.

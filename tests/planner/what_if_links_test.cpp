@@ -1,0 +1,67 @@
+// Factors on links are monotone: a step is never shorter where a link is slower.
+#include "pipeweaver/base/parallel.hpp"
+#include "pipeweaver/base/random.hpp"
+#include "pipeweaver/planner/emulate_options.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+using namespace pipeweaver;
+using namespace pipeweaver::planner;
+
+namespace {
+
+EmulationRequest request_of(const std::string& model, const std::string& dataset, const std::string& recompute) {
+    EmulateOptions options;
+    options.workload.model = model;
+    options.workload.cluster = "h100-sxm:16";
+    options.workload.dataset = dataset;
+    options.workload.microbatches = 3;
+    options.workload.tp.number = options.workload.pp.number = options.workload.dp.number = options.workload.cp = 2;
+    options.partition = "balanced";
+    options.recompute = recompute;
+    options.any_memory = true;
+    return options.request(1, in_order);
+}
+
+Duration step_with(EmulationRequest request, const std::string& link, double factor) {
+    const emulator::Setup& usual = *request.workload.setup;
+    request.workload.setup = std::make_shared<emulator::Setup>(
+        with_recipe(usual, usual.recipe,
+                    emulator::WhatIf{.devices = {}, .links = {{link, factor}}, .operators = {}, .modules = {}}));
+    return emulate(request, in_order).step;
+}
+
+// From a quarter to four times, in order.
+std::vector<double> drawn_factors(std::uint64_t task, std::size_t count) {
+    Random random(16, task);
+    std::vector<double> factors{0.25, 4};
+    while (factors.size() < count) factors.push_back(std::exp2(4 * random.uniform() - 2));
+    std::sort(factors.begin(), factors.end());
+    return factors;
+}
+
+}  // namespace
+
+TEST_CASE("a step never falls when a factor slows a link, and takes longer when it slows it sixteen times") {
+    const std::map<std::string, std::string> presets{{"dip-vlm-s", "vlm-mix"}, {"dip-t2v-s", "t2v-mix"}};
+    std::uint64_t task = 0;
+    for (const auto& [model, dataset] : presets)
+        for (const std::string& link : emulator::link_names()) {
+            CAPTURE(model);
+            CAPTURE(link);
+            const auto request = request_of(model, dataset, link == "copy" ? "offload" : "none");
+            Duration before{};
+            std::vector<Duration> steps;
+            for (const double factor : drawn_factors(++task, 6)) {
+                CAPTURE(factor);
+                steps.push_back(step_with(request, link, factor));
+                CHECK(steps.back() >= before);
+                before = steps.back();
+            }
+            CHECK(steps.back() > steps.front());
+        }
+}
