@@ -31,6 +31,7 @@ struct ReplicaSchedule {
     StepInput input;
     StepProblem step{};
     Schedule schedule{};
+    PortWaits waits{};      ///< that the step's lags have
     std::string why_not{};  ///< not empty: it does not fit, or the policy does not apply
 };
 
@@ -123,6 +124,7 @@ private:
         else
             all.why_not = fmt::format("--policy {}: replica {}, partition {}: {}", policy_, replica, partition_.name,
                                       applied.why_not);
+        if (all.why_not.empty()) all.waits = set_lags(all.step, all.schedule);
         return all;
     }
 
