@@ -174,6 +174,7 @@ private:
         if (!is_given()) sum.recompute = menus_.front().front();
         const std::size_t replicas = shared_.microbatches.size();
         sum.replicas.resize(replicas);
+        sum.waits.resize(replicas);
         std::vector<double> flops(replicas);
         std::vector<TimeShares> shares(replicas);
         std::vector<std::string> refused(replicas);
@@ -184,6 +185,7 @@ private:
             refused[r] = scheduled.why_not;
             if (!refused[r].empty()) return;
             sum.replicas[r] = emulate_step(scheduled, false);
+            sum.waits[r] = scheduled.waits;
             flops[r] = scheduled.step.model_flops;
             add_shares(scheduled.step, scheduled.schedule, shares[r]);
         });
@@ -193,6 +195,7 @@ private:
                 return std::nullopt;
             }
             sum.replicas[r] = sum.replicas[like[r]];
+            sum.waits[r] = sum.waits[like[r]];
             const ReplicaEmulation& one = sum.replicas[r];
             if (one.step > sum.replicas[sum.slowest].step) sum.slowest = r;
             sum.kernels += one.kernels;

@@ -15,23 +15,48 @@ void drop_proof(search::Found& found) {
         found.stop_reason = StopReason::rounds;
 }
 
-void put_on_ports(const StepProblem& step, search::Found& found) {
-    if (!found.schedule) return;
-    found.replay = replay_on_ports(step, *found.schedule).replay;
-    for (search::FoundSchedule& one : found.alternatives)
-        one.makespan = replay_on_ports(step, one.schedule).replay.makespan;
-    const auto shorter = [](const search::FoundSchedule& a, const search::FoundSchedule& b) {
-        return a.makespan < b.makespan;
+void take(const StepProblem& step, search::Found& found, Schedule schedule, std::string strategy) {
+    found.replay = replay_on_ports(step, schedule).replay;
+    found.schedule = std::move(schedule);
+    found.strategy = std::move(strategy);
+}
+
+// The schedule changes places with the first alternative where that is shorter.
+void put_alternatives_on_ports(const StepProblem& step, search::Found& found) {
+    auto& all = found.alternatives;
+    const auto sort = [&] {
+        std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.makespan < b.makespan; });
     };
-    std::stable_sort(found.alternatives.begin(), found.alternatives.end(), shorter);
-    if (!found.alternatives.empty() && found.alternatives.front().makespan < found.replay.makespan) {
-        search::FoundSchedule first{std::move(*found.schedule), found.replay.makespan, std::move(found.strategy)};
-        std::swap(first, found.alternatives.front());
-        found.replay = replay_on_ports(step, first.schedule).replay;
-        found.schedule = std::move(first.schedule);
-        found.strategy = std::move(first.strategy);
-        std::stable_sort(found.alternatives.begin(), found.alternatives.end(), shorter);
+    for (search::FoundSchedule& one : all) one.makespan = replay_on_ports(step, one.schedule).replay.makespan;
+    sort();
+    if (all.empty() || all.front().makespan >= found.replay.makespan) return;
+    search::FoundSchedule shortest{std::move(*found.schedule), found.replay.makespan, std::move(found.strategy)};
+    std::swap(shortest, all.front());
+    take(step, found, std::move(shortest.schedule), std::move(shortest.strategy));
+    sort();
+}
+
+// What the search left behind may be shorter where transfers wait.
+void compare_with_starts(const StepProblem& step, search::Found& found, const std::vector<Schedule>& starts) {
+    const Replayer alone(step.problem);
+    const Schedule* shortest = nullptr;
+    Duration makespan = found.replay.makespan;
+    for (const Schedule& start : starts) {
+        if (alone.replay(start).outcome != Outcome::completed) continue;
+        const Duration time = replay_on_ports(step, start).replay.makespan;
+        if (time >= makespan) continue;
+        shortest = &start;
+        makespan = time;
     }
+    if (shortest != nullptr) take(step, found, *shortest, "start");
+}
+
+void put_on_ports(const StepProblem& step, search::Found& found, const std::vector<Schedule>& starts) {
+    if (!found.schedule) return;
+    PortReplay on_ports = replay_on_ports(step, *found.schedule);
+    found.replay = std::move(on_ports.replay);
+    put_alternatives_on_ports(step, found);
+    if (on_ports.waits.waited > 0) compare_with_starts(step, found, starts);
     drop_proof(found);
 }
 
@@ -44,7 +69,7 @@ bool loses_much(Duration makespan, Duration lost) {
 search::Found search_on_ports(const StepProblem& step, const search::Options& options, const Executor& execute,
                               const search::KeepGoing& keep_going) {
     auto found = search::solve(Replayer(step.problem), options, execute, keep_going);
-    put_on_ports(step, found);
+    put_on_ports(step, found, options.starts);
     return found;
 }
 
@@ -57,7 +82,7 @@ search::Found search_again(const StepProblem& step, search::Found found, search:
     options.starts.push_back(*found.schedule);
     const Problem longer = with_lags(step.problem, on_ports.lags);
     auto again = search::solve(Replayer(longer), options, execute, keep_going);
-    put_on_ports(step, again);
+    put_on_ports(step, again, options.starts);
     if (!again.schedule || again.replay.makespan >= found.replay.makespan) return found;
     again.bound = found.bound;
     again.bound_name = found.bound_name;
