@@ -174,7 +174,6 @@ private:
         if (!is_given()) sum.recompute = menus_.front().front();
         const std::size_t replicas = shared_.microbatches.size();
         sum.replicas.resize(replicas);
-        sum.waits.resize(replicas);
         std::vector<double> flops(replicas);
         std::vector<TimeShares> shares(replicas);
         std::vector<std::string> refused(replicas);
@@ -185,7 +184,6 @@ private:
             refused[r] = scheduled.why_not;
             if (!refused[r].empty()) return;
             sum.replicas[r] = emulate_step(scheduled, false);
-            sum.waits[r] = scheduled.waits;
             flops[r] = scheduled.step.model_flops;
             add_shares(scheduled.step, scheduled.schedule, shares[r]);
         });
@@ -195,7 +193,6 @@ private:
                 return std::nullopt;
             }
             sum.replicas[r] = sum.replicas[like[r]];
-            sum.waits[r] = sum.waits[like[r]];
             const ReplicaEmulation& one = sum.replicas[r];
             if (one.step > sum.replicas[sum.slowest].step) sum.slowest = r;
             sum.kernels += one.kernels;
@@ -211,8 +208,10 @@ private:
     }
 
     ReplicaEmulation emulate_step(const ReplicaSchedule& scheduled, bool critical_path) const {
-        return emulator::emulate(scheduled.input, scheduled.step, scheduled.schedule,
-                                 {setup_.store != nullptr, critical_path});
+        auto emulated = emulator::emulate(scheduled.input, scheduled.step, scheduled.schedule,
+                                          {setup_.store != nullptr, critical_path});
+        emulated.waits = scheduled.waits;
+        return emulated;
     }
 
     void set_rates(Emulation& sum) const {

@@ -151,7 +151,7 @@ Writer emulation_json(const EmulationRequest& request, const Emulation& emulatio
     Writer replicas = Writer::array();
     for (std::size_t r = 0; r < emulation.replicas.size(); ++r) {
         replicas.push_back(replica_json(emulation.replicas[r], r, capacity, r == emulation.slowest));
-        add_waits(replicas.back(), emulation.waits[r]);
+        add_waits(replicas.back(), emulation.replicas[r].waits);
     }
     json["replicas"] = std::move(replicas);
     return json;

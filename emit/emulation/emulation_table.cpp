@@ -48,7 +48,7 @@ std::string emulation_heading(const EmulationRequest& request, const Emulation& 
 std::string figures(const EmulationRequest& request, const Emulation& emulation) {
     const planner::Request& workload = request.workload;
     const double peak = workloads::device(workload.setup->cluster.device).bf16_flops;
-    const std::string waits = waits_text(emulation.waits[emulation.slowest]);
+    const std::string waits = waits_text(emulation.replicas[emulation.slowest].waits);
     return fmt::format(
         "step {} = makespan {} + optimizer {}\n"
         "MFU {}: {:.4g} model FLOPs (forward and backward, recomputation not counted) over {} GPUs x {:.4g} TFLOP/s "

@@ -186,12 +186,13 @@ private:
     std::size_t waited_ = 0;
 };
 
-// If every transfer went at once.
+// If every transfer went at once; those that need no port always do.
 std::vector<Duration> lags_alone(const StepProblem& step) {
     std::vector<Duration> lags;
     lags.reserve(step.problem.edges.size());
     for (const Edge& edge : step.problem.edges) lags.push_back(edge.lag);
-    for (const Transfer& transfer : step.transfers) lags[transfer.edge] = transfer.lag;
+    for (const Transfer& transfer : step.transfers)
+        if (transfer.wire > Duration{0}) lags[transfer.edge] = transfer.lag;
     return lags;
 }
 

@@ -135,8 +135,8 @@ TEST_CASE("a step is emulated with its waits, and so is a plan's schedule that i
     EmulationRequest asked;
     asked.workload = request;
     const Emulation emulation = emulate(asked, in_order);
-    CHECK(emulation.waits.front().waited > 0);
-    CHECK(emulation.waits.front().lost > Duration{});
+    CHECK(emulation.replicas.front().waits.waited > 0);
+    CHECK(emulation.replicas.front().waits.lost > Duration{});
 
     const Plan plan = planned(request);
     const ReplicaPlan& replica = plan.replicas.front();
@@ -144,5 +144,5 @@ TEST_CASE("a step is emulated with its waits, and so is a plan's schedule that i
     asked.schedules = {{"p", {problem, *replica.found.schedule}}};
     const Emulation given = emulate(asked, in_order);
     CHECK(given.makespan == plan.makespan);
-    CHECK(given.waits.front() == replica.waits);
+    CHECK(given.replicas.front().waits == replica.waits);
 }

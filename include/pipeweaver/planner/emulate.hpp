@@ -39,7 +39,6 @@ struct Emulation {
     std::string policy;                            ///< as asked; "schedule" where one was given
     std::optional<emulator::Recompute> recompute;  ///< of all stages; nothing: the given schedule says it of each pass
     std::vector<emulator::ReplicaEmulation> replicas;
-    std::vector<emulator::PortWaits> waits;  ///< of transfers, per replica
     std::size_t slowest = 0;          ///< the replica with the makespan
     Duration makespan{};              ///< of that replica
     Duration step{};                  ///< and the optimizer
