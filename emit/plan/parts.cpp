@@ -81,8 +81,8 @@ Writer shares_json(const emulator::TimeShares& shares) {
 
 std::string waits_text(const PortWaits& waits) {
     if (waits.waited == 0) return {};
-    return fmt::format("{} of {} transfers between ranks wait for a port, which makes the makespan {} longer",
-                       waits.waited, waits.transfers, human(waits.lost));
+    return fmt::format("{} of {} transfers between ranks wait for a port, which makes the makespan {}", waits.waited,
+                       waits.transfers, waits.lost > Duration{0} ? human(waits.lost) + " longer" : "no longer");
 }
 
 void add_waits(Writer& json, const PortWaits& waits) {
