@@ -27,7 +27,7 @@ namespace pipeweaver::emulator {
 struct PortWaits {
     std::size_t transfers = 0;  ///< that cross from one rank to another
     std::size_t waited = 0;     ///< of them
-    Duration lost{};  ///< how much longer the makespan is than if every transfer went at once
+    Duration lost{};            ///< how much longer the makespan is than if every transfer went at once
 
     friend bool operator==(const PortWaits&, const PortWaits&) = default;
 };
