@@ -76,6 +76,7 @@ Plan assemble(const Request& request, const Shared& shared, std::vector<Compared
         replica.found = std::move(chosen[r].found);
         if (const auto& split = chosen[r].parts)
             replica.cut.step = join_needless(replica.cut.step, *split, replica.found);
+        replica.waits = set_lags(replica.cut.step, *replica.found.schedule);
         if (r == 0 || replica.found.replay.makespan > plan.makespan) plan.slowest = r;
         plan.makespan = std::max(plan.makespan, replica.found.replay.makespan);
         plan.lower_bound = std::max(plan.lower_bound, replica.found.bound);

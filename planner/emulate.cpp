@@ -25,6 +25,7 @@ struct ReplicaSchedule {
     StepInput input;
     StepProblem step{};
     Schedule schedule{};
+    PortWaits waits{};      ///< that the step's lags have
     std::string why_not{};  ///< not empty: it does not fit, or the policy does not apply
 };
 
@@ -117,6 +118,7 @@ private:
         else
             all.why_not = fmt::format("--policy {}: replica {}, partition {}: {}", policy_, replica, partition_.name,
                                       applied.why_not);
+        if (all.why_not.empty()) all.waits = set_lags(all.step, all.schedule);
         return all;
     }
 
@@ -200,8 +202,10 @@ private:
     }
 
     ReplicaEmulation emulate_step(const ReplicaSchedule& scheduled, bool critical_path) const {
-        return emulator::emulate(scheduled.input, scheduled.step, scheduled.schedule,
-                                 {setup_.store != nullptr, critical_path});
+        auto emulated = emulator::emulate(scheduled.input, scheduled.step, scheduled.schedule,
+                                          {setup_.store != nullptr, critical_path});
+        emulated.waits = scheduled.waits;
+        return emulated;
     }
 
     void set_rates(Emulation& sum) const {

@@ -27,7 +27,7 @@ const PolicyRun* run_of(const Compared& compared, std::string_view policy) {
 void take(Compared& compared, const PolicyRun& run) {
     if (run.on_split) compared.parts = split_step(compared.known.cut.step);
     search::PolicyResult result = run.result;
-    result.replay = replay(compared.searched().problem, *result.schedule);
+    result.replay = replay_on_ports(compared.searched(), *result.schedule).replay;
     compared.found = search::as_found(run.policy, std::move(result), compared.known.bound);
 }
 

@@ -15,25 +15,27 @@ namespace {
 std::uint32_t number(TaskId task) { return static_cast<std::uint32_t>(task); }
 
 // Arcs grouped by one end: first[i] .. first[i + 1] are those of task i.
-void group(std::size_t tasks, const std::vector<Edge>& edges, bool by_target, std::vector<std::uint32_t>& first,
-           std::vector<Replayer::Arc>& arcs) {
+void group(std::size_t tasks, const std::vector<Edge>& edges, std::span<const Duration> lags, bool by_target,
+           std::vector<std::uint32_t>& first, std::vector<Replayer::Arc>& arcs) {
     first.assign(tasks + 1, 0);
     for (const Edge& edge : edges) ++first[index(by_target ? edge.to : edge.from) + 1];
     for (std::size_t i = 0; i < tasks; ++i) first[i + 1] += first[i];
     arcs.resize(edges.size());
     auto next = first;
-    for (const Edge& edge : edges) {
+    for (std::size_t e = 0; e < edges.size(); ++e) {
+        const Edge& edge = edges[e];
         const std::size_t here = index(by_target ? edge.to : edge.from);
-        arcs[next[here]++] = {number(by_target ? edge.from : edge.to), edge.lag.count()};
+        const Duration lag = lags.empty() ? edge.lag : lags[e];
+        arcs[next[here]++] = {number(by_target ? edge.from : edge.to), lag.count()};
     }
 }
 
 }  // namespace
 
-Replayer::Replayer(const Problem& problem)
+Replayer::Replayer(const Problem& problem, std::span<const Duration> lags)
     : problem_(&problem), pair_of_(problem.tasks.size(), unpaired), role_(problem.tasks.size()) {
-    group(problem.tasks.size(), problem.edges, false, first_, arcs_);
-    group(problem.tasks.size(), problem.edges, true, back_first_, back_arcs_);
+    group(problem.tasks.size(), problem.edges, lags, false, first_, arcs_);
+    group(problem.tasks.size(), problem.edges, lags, true, back_first_, back_arcs_);
     for (std::size_t k = 0; k < problem.pairs.size(); ++k) {
         const Pair& pair = problem.pairs[k];
         const auto enter = [&](TaskId task, std::uint8_t role) {

@@ -151,8 +151,10 @@ Writer emulation_json(const EmulationRequest& request, const Emulation& emulatio
     json["slowest_replica"] = emulation.slowest;
     const Bytes capacity = capacity_of(*request.workload.setup);
     Writer replicas = Writer::array();
-    for (std::size_t r = 0; r < emulation.replicas.size(); ++r)
+    for (std::size_t r = 0; r < emulation.replicas.size(); ++r) {
         replicas.push_back(replica_json(emulation.replicas[r], r, capacity, r == emulation.slowest));
+        add_waits(replicas.back(), emulation.replicas[r].waits);
+    }
     json["replicas"] = std::move(replicas);
     return json;
 }

@@ -49,15 +49,17 @@ std::string emulation_heading(const EmulationRequest& request, const Emulation& 
 std::string figures(const EmulationRequest& request, const Emulation& emulation) {
     const planner::Request& workload = request.workload;
     const double peak = workloads::device(workload.setup->cluster.device).bf16_flops;
+    const std::string waits = waits_text(emulation.replicas[emulation.slowest].waits);
     return fmt::format(
         "step {} = makespan {} + optimizer {}\n"
         "MFU {}: {:.4g} model FLOPs (forward and backward, recomputation not counted) over {} GPUs x {:.4g} TFLOP/s "
         "(dense bf16) x step\n"
-        "{:.0f} tokens/s: {} tokens of '{}' a step; {} kernels\n",
+        "{:.0f} tokens/s: {} tokens of '{}' a step; {} kernels\n{}",
         exact_seconds(emulation.step), exact_seconds(emulation.makespan),
         exact_seconds(emulation.step - emulation.makespan), percent(emulation.mfu), emulation.model_flops,
         workload.setup->layout.gpus(), peak * 1e-12, emulation.tokens_per_second, emulation.tokens,
-        workload.setup->model.modules[workload.setup->model.backbone()].name, emulation.kernels);
+        workload.setup->model.modules[workload.setup->model.backbone()].name, emulation.kernels,
+        waits.empty() ? waits : waits + "\n");
 }
 
 std::string factors_text(const WhatIf& what_if) {

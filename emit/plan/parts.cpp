@@ -79,6 +79,17 @@ Writer shares_json(const emulator::TimeShares& shares) {
     return {{"by_basis", std::move(by_basis)}, {"by_operator", std::move(by_operator)}};
 }
 
+std::string waits_text(const PortWaits& waits) {
+    if (waits.waited == 0) return {};
+    return fmt::format("{} of {} transfers between ranks wait for a port, which makes the makespan {}", waits.waited,
+                       waits.transfers, waits.lost > Duration{0} ? human(waits.lost) + " longer" : "no longer");
+}
+
+void add_waits(Writer& json, const PortWaits& waits) {
+    if (waits.waited == 0) return;
+    json["port_waits"] = {{"transfers", waits.transfers}, {"waited", waits.waited}, {"lost_ns", waits.lost.count()}};
+}
+
 std::string choice_text(const RobustChoice& choice) {
     if (choice.alternatives == 0) return {};
     const std::string from = fmt::format("{} other schedule{} at most {:.3g} % longer", choice.alternatives,

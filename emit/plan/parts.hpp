@@ -1,5 +1,5 @@
-// What several answers have in common: what was asked, how a model is cut, where busy time goes, what the robust choice
-// gave up, which policies do not apply, and the files of a schedule.
+// What several answers have in common: what was asked, how a model is cut, where busy time goes, what transfers wait, what
+// the robust choice gave up, which policies do not apply, and the files of a schedule.
 #pragma once
 
 #include "pipeweaver/base/files.hpp"
@@ -28,6 +28,12 @@ namespace pipeweaver::emit {
 
 /// The `share_of_time` of plan.json and emulation.json.
 [[nodiscard]] nlohmann::ordered_json shares_json(const emulator::TimeShares& shares);
+
+/// What transfers wait for ports, half a sentence; empty where none waits.
+[[nodiscard]] std::string waits_text(const emulator::PortWaits& waits);
+
+/// Adds `port_waits`, where some transfer waits.
+void add_waits(nlohmann::ordered_json& json, const emulator::PortWaits& waits);
 
 /// What the robust choice gave up and gained, a sentence; empty if there was nothing to choose from.
 [[nodiscard]] std::string choice_text(const planner::RobustChoice& choice);

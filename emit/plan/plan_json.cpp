@@ -93,18 +93,20 @@ std::int64_t split_backwards(const Problem& problem) {
 
 Writer replica_json(const ReplicaPlan& replica, std::size_t number) {
     const auto& found = replica.found;
-    return {{"replica", number},
-            {"makespan_ns", found.replay.makespan.count()},
-            {"lower_bound_ns", found.bound.count()},
-            {"gap", schedule::relative_gap(found.replay.makespan, found.bound)},
-            {"bound", found.bound_name},
-            {"strategy", found.strategy},
-            {"stop_reason", name_of(found.stop_reason)},
-            {"rounds", found.rounds},
-            {"signature", signature(*found.schedule, found.replay.makespan)},
-            {"backwards", replica.cut.step.problem.pairs.size()},
-            {"split_backwards", split_backwards(replica.cut.step.problem)},
-            {"memory", memory_json(replica)}};
+    Writer json{{"replica", number},
+                {"makespan_ns", found.replay.makespan.count()},
+                {"lower_bound_ns", found.bound.count()},
+                {"gap", schedule::relative_gap(found.replay.makespan, found.bound)},
+                {"bound", found.bound_name},
+                {"strategy", found.strategy},
+                {"stop_reason", name_of(found.stop_reason)},
+                {"rounds", found.rounds},
+                {"signature", signature(*found.schedule, found.replay.makespan)},
+                {"backwards", replica.cut.step.problem.pairs.size()},
+                {"split_backwards", split_backwards(replica.cut.step.problem)},
+                {"memory", memory_json(replica)}};
+    add_waits(json, replica.waits);
+    return json;
 }
 
 Writer target_json(const Plan& plan, const TargetPlan& own) {
@@ -116,17 +118,19 @@ Writer target_json(const Plan& plan, const TargetPlan& own) {
                              {"makespan_ns", one.makespan.count()},
                              {"chunks_per_rank", one.chunks_per_rank},
                              {"recompute", name_of(one.recompute)}});
-    return {{"replica", 0},
-            {"partition", own.cut.partition.name},
-            {"chunks_per_rank", own.cut.partition.chunks_per_rank},
-            {"recompute", name_of(own.recompute)},
-            {"split_backwards", split_backwards(own.cut.step.problem)},
-            {"makespan_ns", own.found.replay.makespan.count()},
-            {"lower_bound_ns", own.found.bound.count()},
-            {"over_free_plan",
-             schedule::relative_gap(own.found.replay.makespan, plan.replicas.front().found.replay.makespan)},
-            {"baselines", std::move(baselines)},
-            {"choice", choice_json(own.choice)}};
+    Writer json{{"replica", 0},
+                {"partition", own.cut.partition.name},
+                {"chunks_per_rank", own.cut.partition.chunks_per_rank},
+                {"recompute", name_of(own.recompute)},
+                {"split_backwards", split_backwards(own.cut.step.problem)},
+                {"makespan_ns", own.found.replay.makespan.count()},
+                {"lower_bound_ns", own.found.bound.count()},
+                {"over_free_plan",
+                 schedule::relative_gap(own.found.replay.makespan, plan.replicas.front().found.replay.makespan)},
+                {"baselines", std::move(baselines)},
+                {"choice", choice_json(own.choice)}};
+    add_waits(json, own.waits);
+    return json;
 }
 
 Writer gain_json(const Gain& gain) {

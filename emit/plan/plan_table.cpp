@@ -60,6 +60,17 @@ std::string split(const Plan& plan) {
         all);
 }
 
+// Of all replicas; what is lost is the slowest's.
+std::string waits(const Plan& plan) {
+    PortWaits all{.lost = plan.replicas[plan.slowest].waits.lost};
+    for (const ReplicaPlan& replica : plan.replicas) {
+        all.transfers += replica.waits.transfers;
+        all.waited += replica.waits.waited;
+    }
+    const std::string text = waits_text(all);
+    return text.empty() ? text : text + "\n";
+}
+
 std::string schedules(const Plan& plan) {
     const ReplicaPlan& replica = plan.replicas.front();
     std::string text = fmt::format("\n{:<12} {:<14} {:>6} {:>10} {:>10} {:>8} {:>10} {:>8}\n", "partition", "schedule",
@@ -204,7 +215,7 @@ std::string torch_text(const Plan& plan) {
 
 std::string plan_table(const Request& request, const Plan& plan) {
     const ReplicaPlan& replica = plan.replicas[plan.slowest];
-    std::string text = plan_heading(request, plan) + split(plan) + replicas_text(request, plan) +
+    std::string text = plan_heading(request, plan) + split(plan) + waits(plan) + replicas_text(request, plan) +
                        layouts(request.layout_choice) + schedules(plan) + memory(request, plan) + "\n" +
                        shares_text(plan.shares) + robustness_text(plan) + choice(plan.choice);
     for (const std::string& note : replica.cut.partition.notes) text += fmt::format("{}\n", note);

@@ -1,5 +1,6 @@
 #include "pipeweaver/emit/report.hpp"
 
+#include "emit/plan/parts.hpp"
 #include "emit/report/report_parts.hpp"
 #include "pipeweaver/base/text.hpp"
 
@@ -93,6 +94,14 @@ std::string which_chain(const Plan& plan) {
         human(plan.baselines.best_chain->replay.makespan), human(plan.baselines.best_chain->baseline.makespan));
 }
 
+// The search does not know them.
+std::string waits(const ReplicaPlan& replica) {
+    const std::string text = waits_text(replica.waits);
+    if (text.empty()) return {};
+    return fmt::format("<p>Searches take transfers as if each went at once; {}: {}.</p>\n", escape(text),
+                       escape(human(replica.found.replay.makespan)));
+}
+
 }  // namespace
 
 std::string report(const Request& request, const Plan& plan) {
@@ -112,7 +121,7 @@ std::string report(const Request& request, const Plan& plan) {
                 {"schedules", schedule_pictures(pictures, horizon)},
                 {"memory", memory_pictures(pictures.front(), horizon)},
                 {"pairs", pair_table(plan)},
-                {"progress", progress(plan.replicas[plan.slowest].found)},
+                {"progress", progress(plan.replicas[plan.slowest].found) + waits(plan.replicas[plan.slowest])},
                 {"ranks", time_of_ranks(plan)},
                 {"basis", time_by_basis(plan)},
                 {"robustness", robustness(plan)},

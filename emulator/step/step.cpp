@@ -323,7 +323,7 @@ private:
         }
         feeds_[index(from)] = true;
         out_.transfers.push_back(
-            {out_.problem.edges.size(), message, crossing.rows, crossing.columns, sent, lag.error});
+            {out_.problem.edges.size(), message, crossing.rows, crossing.columns, sent, lag.error, lag.time, lag.wire});
         out_.problem.edges.push_back({from, to, lag.time});
     }
 
@@ -333,10 +333,11 @@ private:
         return found == in_.setup->what_if.links.end() ? 1 : found->second;
     }
 
-    // Of a message; its error as Transfer::error.
+    // Of a message; its error and wire as Transfer's.
     struct Lag {
         Duration time{};
         double error = 0;
+        Duration wire{};
     };
 
     Lag transfer_time(const costdb::PointToPoint& sent) {
@@ -355,8 +356,13 @@ private:
                                                    .network = in_.setup->cluster.network,
                                                    .node_link = sent.node_link})
                          .duration;
-        place->second = {Duration{std::llround(static_cast<double>(whole.count()) * pipeline_factor())},
-                         alone.error_percent / 100};
+        costdb::PointToPoint startup = sent;
+        startup.message = Bytes{1};
+        const Duration wire = std::max(Duration{0}, alone.duration - in_.setup->costs->cost(startup).duration);
+        const auto by_factor = [&](Duration time) {
+            return Duration{std::llround(static_cast<double>(time.count()) * pipeline_factor())};
+        };
+        place->second = {by_factor(whole), alone.error_percent / 100, by_factor(wire)};
         return place->second;
     }
 

@@ -102,7 +102,10 @@ std::optional<BaselinePlan> best_chain(const std::vector<Compared>& replica, con
         }
     if (!best) return std::nullopt;
     const Schedule& schedule = *of->known.run(best->policy)->result.schedule;
-    return BaselinePlan{*best, of->known.cut, schedule, replay(of->known.cut.step.problem, schedule)};
+    BaselinePlan plan{*best, of->known.cut, schedule, {}};
+    set_lags(plan.cut.step, schedule);
+    plan.replay = replay(plan.cut.step.problem, schedule);
+    return plan;
 }
 
 std::vector<Baseline> opponents(const Baselines& baselines) {

@@ -1,5 +1,6 @@
 #include "planner/choose/lower_peak.hpp"
 
+#include "pipeweaver/emulator/ports.hpp"
 #include "pipeweaver/search/lower_memory.hpp"
 
 #include <algorithm>
@@ -16,16 +17,16 @@ namespace {
 constexpr std::uint64_t most_rounds = 8;
 
 // The least full of what was found with this makespan.
-search::Found least_full(const Replayer& replayer, const search::Found& found) {
+search::Found least_full(const StepProblem& step, const search::Found& found) {
     search::Found least;
     least.schedule = found.schedule;
     least.replay = found.replay;
     least.strategy = found.strategy;
     least.rounds = found.rounds;
-    const Problem& problem = replayer.problem();
+    const Problem& problem = step.problem;
     for (const search::FoundSchedule& known : found.alternatives) {
         if (known.makespan != found.replay.makespan) continue;
-        Replay replay = replayer.replay(known.schedule);
+        Replay replay = replay_on_ports(step, known.schedule).replay;
         if (search::largest_peak(problem, replay) >= search::largest_peak(problem, least.replay)) continue;
         least.schedule = known.schedule;
         least.replay = std::move(replay);
@@ -43,10 +44,12 @@ void lower_peak(const StepProblem& step, search::Found& found, const search::Opt
     };
     if (stops({})) return;
     const Problem& problem = step.problem;
-    const Replayer replayer(problem);
-    search::Found lower = least_full(replayer, found);
+    search::Found lower = least_full(step, found);
+    const Problem with_waits = with_lags(problem, replay_on_ports(step, *lower.schedule).lags);
     const std::uint64_t rounds = std::min(most_rounds, options.max_rounds.value_or(most_rounds));
-    search::lower_memory(replayer, options, execute, lower, stops, rounds);
+    search::lower_memory(Replayer(with_waits), options, execute, lower, stops, rounds);
+    lower.replay = replay_on_ports(step, *lower.schedule).replay;  // in another order others wait
+    if (lower.replay.makespan > found.replay.makespan) return;
     if (search::largest_peak(problem, lower.replay) >= search::largest_peak(problem, found.replay)) return;
     const std::vector<Side> sides{{{&step, &*found.schedule}}, {{&step, &*lower.schedule}}};
     const auto standings = judge(sides, rule.by_median, {options.seed}, execute).standings;

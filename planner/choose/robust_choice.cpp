@@ -1,5 +1,6 @@
 #include "pipeweaver/planner/robust_choice.hpp"
 
+#include "pipeweaver/emulator/ports.hpp"
 #include "planner/choose/wrong_costs.hpp"
 
 #include <algorithm>
@@ -19,7 +20,7 @@ int wins(const Makespans& makespans, std::size_t side) {
 Duration makespan(const Side& side) {
     Duration most{};
     for (const Scheduled& one : side)
-        most = std::max(most, schedule::replay(one.step->problem, *one.schedule).makespan);
+        most = std::max(most, emulator::replay_on_ports(*one.step, *one.schedule).replay.makespan);
     return most;
 }
 

@@ -73,7 +73,7 @@ void take(const Solved& solved, std::size_t pick) {
     search::FoundSchedule known = std::move(found.alternatives[pick - 1]);
     found.alternatives.erase(found.alternatives.begin() + static_cast<std::ptrdiff_t>(pick - 1));
     found.schedule = std::move(known.schedule);
-    found.replay = replay(solved.step->problem, *found.schedule);
+    found.replay = replay_on_ports(*solved.step, *found.schedule).replay;
     found.strategy = std::move(known.strategy);
     if (found.stop_reason == StopReason::optimal && !proven(solved)) found.stop_reason = StopReason::stopped;
 }

@@ -1,5 +1,7 @@
 #include "planner/choose/split_search.hpp"
 
+#include "planner/choose/port_search.hpp"
+
 #include <algorithm>
 
 namespace pipeweaver::planner {
@@ -11,12 +13,12 @@ namespace {
 
 constexpr double first_share = 1.0 / 6;   // of a search both ways, for whole backwards
 constexpr double half_share = 1.0 / 2;    // after which split ones must be shorter
+constexpr double early_share = 2.0 / 3;   // where another search is likely, which gets the rest
 constexpr std::uint64_t fair_rounds = 5;  // but not before so many: the first rounds on a large problem gain most
 
-search::Found search_in(const Problem& problem, search::Options options, std::vector<Schedule> starts,
-                        const Executor& execute, const search::KeepGoing& keep_going) {
+search::Options with_starts(search::Options options, std::vector<Schedule> starts) {
     options.starts = std::move(starts);
-    return search::solve(Replayer(problem), options, execute, keep_going);
+    return options;
 }
 
 // Whether I and W never take time or memory that B would not: then all split is as good as any choice.
@@ -48,13 +50,16 @@ Searchable searchable(const Evaluation& known, std::optional<StepProblem> split)
     all.whole = &known.cut.step;
     all.bound = known.bound;
     all.split = std::move(split);
+    if (const PolicyRun* fastest = known.fastest())
+        all.is_crowded = loses_much(fastest->makespan(), fastest->waits.lost);
     for (const PolicyRun& run : known.policies)
         if (run.result.schedule) (run.on_split ? all.split_starts : all.starts).push_back(*run.result.schedule);
     return all;
 }
 
 Limits limits(const Allowance& allowance, double share) {
-    return {allowance(share), allowance(first_share * share), allowance(half_share * share)};
+    return {allowance(share), allowance(first_share * share), allowance(half_share * share),
+            allowance(early_share * share)};
 }
 
 namespace {
@@ -63,56 +68,82 @@ bool ahead(const search::Found& one, const search::Found& other) {
     return one.schedule && (!other.schedule || one.replay.makespan < other.replay.makespan);
 }
 
+// For the split step.
+std::vector<Schedule> starts_of_parts(const Searchable& known) {
+    auto starts = known.split_starts;
+    for (const Schedule& start : known.starts) starts.push_back(with_weights(known.split->problem, start));
+    return starts;
+}
+
 // Of the split step; ends early where it is longer than `whole`, if that is given.
 search::Found search_parts(const Searchable& known, const search::Options& options, const Executor& execute,
                            const Limits& limits, const std::optional<search::Found>& whole) {
-    auto starts = known.split_starts;
-    for (const Schedule& start : known.starts) starts.push_back(with_weights(known.split->problem, start));
     auto keep_going = limits.all;
     if (whole && whole->schedule && limits.half)
         keep_going = [&](const search::Progress& progress) {
             const bool longer = progress.rounds >= fair_rounds && progress.best >= whole->replay.makespan;
             return longer ? limits.half(progress) : limits.all(progress);
         };
-    return search_in(known.split->problem, options, std::move(starts), execute, keep_going);
+    return search_on_ports(*known.split, options, execute, keep_going);
 }
 
 }  // namespace
 
 Searched search_split(const Searchable& known, Split split, const search::Options& options, const Executor& execute,
                       const Limits& limits) {
-    const Problem& problem = known.whole->problem;
+    const auto of_whole = with_starts(options, known.starts);
+    Limits first = limits;
+    if (known.is_crowded) first.all = limits.early;
     const auto search_whole = [&](const search::KeepGoing& keep_going) {
-        return search_in(problem, options, known.starts, execute, keep_going);
+        return search_on_ports(*known.whole, of_whole, execute, keep_going);
     };
-    if (split == Split::never || !known.split) return {search_whole(limits.all), false};
+    if (split == Split::never || !known.split)
+        return {search_again(*known.whole, search_whole(first.all), of_whole, execute, limits.all), false};
+    const auto of_parts = with_starts(options, starts_of_parts(known));
     std::optional<search::Found> whole;
     if (split == Split::automatic) whole = search_whole(limits.first);
-    auto parts = search_parts(known, options, execute, limits, whole);
+    auto parts = search_parts(known, of_parts, execute, first, whole);
     const bool keep_whole = whole && !ahead(parts, *whole);
     if (keep_whole && !options.max_rounds) {
-        auto again = search_whole(limits.all);
+        auto again = search_whole(first.all);
         if (!ahead(*whole, again)) whole = std::move(again);
     }
     search::Bound bound = known.bound;
     if (parts.bound > bound.value && takes_no_more(*known.whole)) bound = {parts.bound_name, parts.bound};
     Searched result{keep_whole ? std::move(*whole) : std::move(parts), !keep_whole};
+    result.found = search_again(result.split ? *known.split : *known.whole, std::move(result.found),
+                                result.split ? of_parts : of_whole, execute, limits.all);
     set_bound(result.found, bound);
     return result;
 }
 
+namespace {
+
+// The choice of backwards to split that a schedule of all split ones needs, and what the search began with.
+SplitChoice needed_by(const Problem& split, const search::Found& found) {
+    SplitChoice keep = needed(split, *found.schedule, found.replay);
+    if (!found.first) return keep;
+    const Schedule& first = found.first->schedule;
+    const SplitChoice more = needed(split, first, replay(split, first));
+    for (std::size_t k = 0; k < keep.size(); ++k) keep[k] = keep[k] || more[k];
+    return keep;
+}
+
+}  // namespace
+
 StepProblem join_needless(const StepProblem& whole, const StepProblem& split, search::Found& found) {
-    SplitChoice keep = needed(split.problem, *found.schedule, found.replay);
-    if (found.first) {
-        const Schedule& first = found.first->schedule;
-        const SplitChoice more = needed(split.problem, first, replay(split.problem, first));
-        for (std::size_t k = 0; k < keep.size(); ++k) keep[k] = keep[k] || more[k];
+    const Problem with_waits = with_lags(split.problem, replay_on_ports(split, *found.schedule).lags);
+    StepProblem step = require_step(split_backwards(whole, needed_by(with_waits, found)));
+    Replay joined = replay_on_ports(step, merged(split.problem, *found.schedule, step.problem)).replay;
+    if (joined.makespan > found.replay.makespan) {
+        // What a whole backward sends later has met other transfers at its port.
+        step = split;
+        joined = std::move(found.replay);
     }
-    StepProblem step = require_step(split_backwards(whole, keep));
     found.schedule = merged(split.problem, *found.schedule, step.problem);
     if (found.first) found.first->schedule = merged(split.problem, found.first->schedule, step.problem);
     found.alternatives.clear();
-    found.replay = replay(step.problem, *found.schedule);
+    found.replay = std::move(joined);
     return step;
 }
 

@@ -13,6 +13,7 @@ struct Searchable {
     std::vector<schedule::Schedule> starts;           ///< of the step
     std::optional<emulator::StepProblem> split = {};  ///< split_step()
     std::vector<schedule::Schedule> split_starts = {};
+    bool is_crowded = false;  ///< the fastest policy loses much to ports (port_search.hpp): a search will, too
 };
 
 /// With the schedules of all policies that apply as starts; `split`: split_step(), or none.
@@ -23,21 +24,24 @@ struct Searched {
     bool split = false;  ///< whether `found` is of Searchable::split
 };
 
-/// When a search both ways must end, when its first part must, and when the second must be ahead of the first.
+/// When a search both ways must end, when its first part must, when the second must be ahead of the first, and when they
+/// must end where another search is likely.
 struct Limits {
-    search::KeepGoing all, first, half;
+    search::KeepGoing all, first, half, early;
 };
 [[nodiscard]] Limits limits(const Allowance& allowance, double share);
 
 /// Automatic: a sixth of the time for whole backwards, the rest for split ones, which win nearly always. Where they are
 /// not shorter at half of the time and after a few rounds (memory is scarce: I takes more than B), whole backwards get
 /// the rest. The faster is taken, whole ones in a tie. The searches know nothing of each other, so that each is a
-/// function of the step and its rounds. The bound of what is found holds for every choice of backwards to split.
+/// function of the step and its rounds. All of that is with shared ports, and what loses much to them is searched once
+/// more (port_search.hpp), for which a third of the time is kept where policies lose much. The bound of what is found holds for every choice of backwards to split.
 [[nodiscard]] Searched search_split(const Searchable& known, Split split, const search::Options& options,
                                     const Executor& execute, const Limits& limits);
 
 /// A step with split backwards and its schedule, those backwards whole again that can be without changing any start, in
-/// what was found and in what the search began with. Changes both, not their makespans, and forgets the near ones. Pre:
+/// what was found and in what the search began with. Changes both, and forgets the near ones; no makespan becomes longer:
+/// where whole backwards would make transfers meet at a port, all stay split. Pre:
 /// found.schedule is of `split`, split_step(whole).
 [[nodiscard]] emulator::StepProblem join_needless(const emulator::StepProblem& whole,
                                                   const emulator::StepProblem& split, search::Found& found);

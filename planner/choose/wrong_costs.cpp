@@ -1,5 +1,6 @@
 #include "planner/choose/wrong_costs.hpp"
 
+#include "pipeweaver/emulator/ports.hpp"
 #include "pipeweaver/schedule/memory.hpp"
 
 #include <algorithm>
@@ -135,8 +136,18 @@ Random Factors::stream(Source source, std::uint64_t of) const {
     return Random(seed_, mix(mix(number_) ^ static_cast<std::uint64_t>(source)) ^ of);
 }
 
+namespace {
+
+// Transfers that wait for a port wait as much longer as transfers take longer.
+FixedOrder on_ports(const Scheduled& scheduled) {
+    const auto lags = replay_on_ports(*scheduled.step, *scheduled.schedule).lags;
+    return {Replayer(scheduled.step->problem, lags), *scheduled.schedule};
+}
+
+}  // namespace
+
 UncertainSchedule::UncertainSchedule(const Scheduled& scheduled)
-    : order_(Replayer(scheduled.step->problem), *scheduled.schedule), ranks_(scheduled.step->problem.ranks.size()) {
+    : order_(on_ports(scheduled)), ranks_(scheduled.step->problem.ranks.size()) {
     const StepProblem& step = *scheduled.step;
     const auto again = recomputation(step, *scheduled.schedule);
     for (std::size_t task = 0; task < again.size(); ++task) {

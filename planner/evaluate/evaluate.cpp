@@ -133,6 +133,10 @@ void judge(Evaluation& known, const EvaluationWanted& wanted, const Executor& ex
     };
     const auto apply_policy = [&](PolicyRun& run) {
         run.result = search::apply_policy(run.policy, run.on_split ? of_split : of_whole);
+        if (!run.applies()) return;
+        PortReplay on_ports = replay_on_ports(run.on_split ? *known.split : whole, *run.result.schedule);
+        run.result.replay = std::move(on_ports.replay);
+        run.waits = on_ports.waits;
         // Starts follow from the schedule; kept for all replicas and policies they would be most of the memory.
         std::vector<Duration>().swap(run.result.replay.start);
     };

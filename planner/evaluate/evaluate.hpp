@@ -2,6 +2,10 @@
 // split where that may pay, the makespan is bounded, and policies are applied. Plans, targets, trials of layouts, needs,
 // emulations and given schedules all come through here.
 //
+// Ports        Policies decide as if every transfer went at once, and so do searches; what they decided is replayed on
+//              shared ports (emulator/ports.hpp), here and wherever else the planner replays a schedule. The steps keep
+//              the lags of transfers that go at once until a schedule is final (set_lags()).
+//
 // Determinism  A function of the arguments: not of the executor, and not of what the setup's store knows.
 #pragma once
 

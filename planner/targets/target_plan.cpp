@@ -117,6 +117,7 @@ TargetPlan make_target_plan(const Request& request, const Target& target, const 
         lower_peak(step, plan.found, options, rule, execute, limits.all);
         plan.choice.smallest = std::min(plan.choice.smallest, plan.found.replay.makespan);
         if (searched.split) best->known.cut.step = join_needless(*known.whole, *known.split, plan.found);
+        plan.waits = set_lags(best->known.cut.step, *plan.found.schedule);
     }
     plan.cut = std::move(best->known.cut);
     return plan;

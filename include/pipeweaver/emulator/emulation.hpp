@@ -9,6 +9,7 @@
 // Threads      any number of calls at once.
 #pragma once
 
+#include "pipeweaver/emulator/ports.hpp"
 #include "pipeweaver/emulator/step_problem.hpp"
 #include "pipeweaver/schedule/replay.hpp"
 
@@ -68,6 +69,7 @@ struct ReplicaEmulation {
     std::vector<RankMemory> memory;
     std::vector<CriticalPart> critical;  ///< longest first; together the step; see EmulationOptions
     std::uint64_t kernels = 0;           ///< that were accounted for
+    PortWaits waits{};                   ///< in the step's lags, as set_lags() said them; the caller's to fill in
 
     friend bool operator==(const ReplicaEmulation&, const ReplicaEmulation&) = default;
 };

@@ -37,6 +37,8 @@ struct Transfer {
     std::int64_t columns = 0;                     ///< width
     std::optional<costdb::PointToPoint> asked{};  ///< what it was priced as; none: it stays on its rank
     double error = 0;                             ///< of its lag: nine of ten lie within, as a part of it
+    Duration lag{};   ///< until it has arrived, if it goes at once; its edge's may be longer
+    Duration wire{};  ///< of it, how long it holds its ports (ports.hpp): all but the start-up
 };
 
 /// How much of a pass's time is one module's.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "pipeweaver/emulator/in_situ.hpp"
+#include "pipeweaver/emulator/ports.hpp"
 #include "pipeweaver/emulator/time_shares.hpp"
 #include "pipeweaver/partition/partition.hpp"
 #include "pipeweaver/planner/robust_choice.hpp"
@@ -31,6 +32,7 @@ struct PolicyRun {
     std::string policy;
     bool on_split = false;  ///< of the step with split backwards
     search::PolicyResult result{};
+    emulator::PortWaits waits{};  ///< that `result.replay` has; of a problem that no partition made, none
 
     bool applies() const { return result.schedule.has_value(); }
     Duration makespan() const { return result.replay.makespan; }
@@ -72,8 +74,9 @@ struct Baselines {
 
 struct ReplicaPlan {
     std::vector<std::size_t> microbatches;  ///< indices into Request::microbatches
-    Cut cut;                                ///< by the partition that won
+    Cut cut;                                ///< by the partition that won; lags are those that the schedule leads to
     search::Found found;                    ///< its schedule
+    emulator::PortWaits waits{};            ///< of its transfers
 };
 
 /// A policy on a partition under a target's rules, with the recomputation that is fastest.
@@ -88,8 +91,9 @@ struct TargetBaseline {
 /// The schedule of replica 0 for a target with a fixed chain; see Target.
 struct TargetPlan {
     std::string target;
-    Cut cut;
+    Cut cut;  ///< as ReplicaPlan's
     search::Found found;
+    emulator::PortWaits waits{};
     RobustChoice choice;
     partition::Padded padding;
     emulator::Recompute recompute = emulator::Recompute::none;  ///< of every stage

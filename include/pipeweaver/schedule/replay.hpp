@@ -33,7 +33,8 @@ struct Replay {
 /// A problem as flat arrays, made once and replayed many times. Keeps a reference: the problem must outlive it.
 class Replayer {
 public:
-    explicit Replayer(const Problem& problem);
+    /// `lags`: one for each edge, in place of the problem's own; empty: the problem's own.
+    explicit Replayer(const Problem& problem, std::span<const Duration> lags = {});
 
     const Problem& problem() const { return *problem_; }
 
