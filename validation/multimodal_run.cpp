@@ -6,17 +6,10 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <cctype>
 
 namespace pipeweaver::validation {
 
 namespace {
-
-std::string lower(std::string_view text) {
-    std::string small;
-    for (const char c : text) small += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    return small;
-}
 
 // Of a row without tensor parallelism and global batch there is none.
 std::optional<std::int64_t> samples_of_microbatch(const PublishedRun& row) {
@@ -115,17 +108,17 @@ struct Known {
     std::string_view in_name;
     MultimodalRow (*run)(const PublishedRun&);
 };
-constexpr std::array<Known, 3> known{{{"flux.1", flux}, {"llava-1.5-7b", llava}, {"wan 2.1 14b", wan}}};
+constexpr std::array<Known, 3> known_runs{{{"flux.1", flux}, {"llava-1.5-7b", llava}, {"wan 2.1 14b", wan}}};
 
 }  // namespace
 
 bool is_multimodal(const PublishedRun& row) {
-    return contains(lower(row.source + ' ' + row.model + ' ' + row.note), "multimodal");
+    return contains(in_lower_case(row.source + ' ' + row.model + ' ' + row.note), "multimodal");
 }
 
 MultimodalRow multimodal_run(const PublishedRun& row) {
-    const auto name = lower(row.model);
-    for (const Known& one : known)
+    const auto name = in_lower_case(row.model);
+    for (const Known& one : known_runs)
         if (contains(name, one.in_name)) return one.run(row);
     if (contains(name, "unet")) return {std::nullopt, "a U-Net, which is no stack of equal blocks"};
     return {std::nullopt, "a multimodal run: the columns hold one of its networks"};

@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 
 namespace pipeweaver::validation {
 
@@ -20,14 +19,8 @@ namespace {
 
 using Refusal = std::optional<std::string>;  // why; nothing: go on
 
-std::string lower(std::string_view text) {
-    std::string small;
-    for (const char c : text) small += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    return small;
-}
-
 Refusal kind_of_work(const PublishedRun& row, TrainingRun&) {
-    const auto text = lower(row.source + ' ' + row.model + ' ' + row.note);
+    const auto text = in_lower_case(row.source + ' ' + row.model + ' ' + row.note);
     if (contains(text, "lora")) return "adapters (LoRA) train other matrices than the columns tell";
     return {};
 }
@@ -44,7 +37,7 @@ Refusal device_of(const PublishedRun& row, TrainingRun& run) {
 }
 
 Refusal dtype_of(const PublishedRun& row, TrainingRun& run) {
-    const auto name = lower(row.dtype);
+    const auto name = in_lower_case(row.dtype);
     if (name.empty()) return "unknown: dtype";
     const bool eight_bit = name.starts_with("fp8") || name.starts_with("float8");
     if (!eight_bit && name != "bf16" && name != "fp16")
@@ -111,7 +104,7 @@ Refusal batch_of(const PublishedRun& row, TrainingRun& run) {
 }
 
 Refusal recomputation_of(const PublishedRun& row, TrainingRun& run) {
-    const auto text = lower(row.recompute);
+    const auto text = in_lower_case(row.recompute);
     run.sequence_parallel = run.device != "a100_sxm" || contains(text, "seq-parallel");
     if (text == "full")
         run.recomputation = Recomputation::full;

@@ -31,6 +31,14 @@ namespace pipeweaver {
     return text.find(part) != std::string_view::npos;
 }
 
+/// Of ASCII letters.
+[[nodiscard]] inline std::string in_lower_case(std::string_view text) {
+    std::string small(text);
+    for (char& c : small)
+        if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    return small;
+}
+
 /// The candidate most like `name` (Levenshtein distance, ties by order); nothing if all differ in more than half of
 /// their letters.
 [[nodiscard]] std::optional<std::string> nearest(std::string_view name, std::span<const std::string> candidates);
