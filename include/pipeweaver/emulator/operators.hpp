@@ -4,14 +4,25 @@
 //              pass, M positions of its context, c the context's width.
 // Source       Megatron-LM's dense transformer layer with tensor and sequence parallelism; the traffic of its
 //              memory-bound kernels as fitted to published H100 runs: forward 20 m h/t + 4 m (a+k) d/t + 2 m (F1+F)/t
-//              bytes, F1 = 2F if gated, else F; backward 1.6 times that. W alone: 4 m h/t a norm (Execution::norms_again).
+//              bytes, F1 = 2F if gated, else F; backward 1.6 times that. W alone: 4 m h/t a norm
+//              (Execution::norms_again). Norms of queries and keys (qk_norm) read and write them once more: 4 m (a+k)
+//              d/t more. With unfused attention 22 m h/t + 6 m (a+k) d/t + 2 m (F1+F)/t, and 1.5 times that backward.
+//              In fp32 twice as many bytes.
+// Gradients    A weight's product adds to its gradient. Where it does not (Recipe::fused_accumulation), every layer's
+//              backward ends with a kernel that reads 2 bytes a parameter, and reads and writes the gradient; it is
+//              added where passes are priced, as is what replicas exchange.
 // Windows      A sequence of a windowed block is cut into windows of equal length and one that is left over.
 // Cross        After the self attention: query m x (a d/t) x h, keys and values M x (2 k d/t) x c, output m x h x (a
 //              d/t); the context is gathered like an input. Traffic: half of a block's two norms and residuals, 10 m
 //              h/t + 4 (m a + M k) d/t. Without a known context the keys are left out.
-// MMDiT        Double stream: two plain blocks' GEMMs, over m and over M, around one attention over both. Single
-//              stream: (m + M) x ((a + 2k) d + F1)/t x h and (m + M) x h x (a d + F)/t (Flux, SD3), with half the norm
-//              traffic and one pair of collectives.
+// Modulation   Of a diffusion transformer's norms, by shift and scale, and of its residuals, by a gate: part of their
+//              kernels (NeMo's AdaLN). The backward sums three gradients over the positions: 8 m h/t bytes read again
+//              a norm. In MMDiT a product over the samples makes the vectors: s x 3n h/t x h, for s samples and the n
+//              norms of a stream.
+// MMDiT        Double stream: two plain blocks' GEMMs, over m and over M, around one attention over both, for which the
+//              queries, keys and values of both are copied into one: 4 (m + M) (a + 2k) d/t bytes in each direction.
+//              Single stream: (m + M) x ((a + 2k) d + F1)/t x h and (m + M) x h x (a d + F)/t (Flux, SD3), with half
+//              the norm traffic and one pair of collectives.
 // Added cross  (Llama 3.2 vision) the block's cross attention in place of its self attention, then the feed-forward
 // attention    with 10 m h/t + 2 m (F1+F)/t of traffic.
 // Head         (SimpleMLPAdaLN) modulation m x 3h/t x h from a condition that is gathered, exchanged for parts of the
@@ -43,8 +54,8 @@
 //              of a sequence of s a step works out s^2 / (2 cp^2) scores on every GPU: the causal square of its own
 //              s/cp, then squares of s/cp x s/(2 cp). Without causality (s/cp)^2. Left out: merging the steps' outputs.
 //              Windows lie whole on one GPU in a ring, which then sends nothing.
-// Left out     patch and time embeddings but those of a head; in a diffusion transformer, what makes the vectors that all
-//              blocks share.
+// Left out     patch and time embeddings but those of a head; in a diffusion transformer, what makes the vectors that
+//              all blocks share.
 #pragma once
 
 #include "pipeweaver/costdb/operators.hpp"

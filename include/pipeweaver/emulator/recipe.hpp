@@ -33,7 +33,8 @@ enum class TensorOverlap : std::uint8_t {
 /// How the layers of a module are run.
 struct Execution {
     costdb::Dtype products = costdb::Dtype::bf16;  ///< fp8: of blocks; embeddings and output heads stay bf16.
-                                                   ///< fp32: activations too; products are in TF32
+                                                   ///< fp32: activations too, twice the bytes; products are in
+                                                   ///< TF32. StateBytes do not follow.
     bool fused_attention = true;                   ///< false: scores and their softmax go through memory
     bool sequence_parallel = true;                 ///< false: tensor-parallel GPUs all hold every position
     TensorOverlap tensor_overlap = TensorOverlap::launch_order;
@@ -91,7 +92,8 @@ struct Recipe {
     UpdateTraffic update{};
 
     /// Whether a weight's gradient is added up where its product ends (Megatron-LM's gradient accumulation fusion). Else
-    /// it is written in 16 bits and added by a kernel of its own.
+    /// it is written in 16 bits and added by a kernel of its own: 2 + 2 x StateBytes::gradient bytes a parameter in
+    /// every backward.
     bool fused_accumulation = true;
 
     /// Of the host for each kernel that it launches. 0: launches are never waited for.

@@ -66,8 +66,10 @@ struct DatasetInfo {
 /// Sample number `number` of the data set; its id is "DATASET-NUMBER". Items are inputs where the model reads their
 /// modality, else targets. Documents longer than a microbatch are cut, as training pipelines do: text gives way to
 /// items, and items that do not fit even without text are left out, from the end. Images have a size only where the
-/// model's rule is native resolution: 512 x 512 pixels then, assumed. Throws Error{input} for an unknown data set,
-/// naming the nearest, or one whose items the model cannot read.
+/// model's rule is native resolution: 512 x 512 pixels then, assumed. Of a data set "constant-SIZES" every sample is
+/// alike: "constant-4096" tokens of text, "constant-40+1x336px" with an image of 336 x 336 pixels, "constant-0+5.8s" a
+/// clip; such a sample is not cut, and refused where it is larger than a microbatch. Throws Error{input} for an unknown
+/// data set, naming the nearest, or one whose items the model cannot read.
 [[nodiscard]] Sample draw(std::string_view dataset, const Model& model, std::uint64_t seed, std::uint64_t number);
 
 /// A slice of a microbatch's items in the order of its samples.

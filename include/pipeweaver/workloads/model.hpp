@@ -134,7 +134,7 @@ struct ModelEdge {
     std::int64_t projector_in = 0;     ///< a linear projector in_width x out_width after `from`; 0: none
     std::int64_t projector_out = 0;
     std::int64_t projector_hidden = 0;  ///< width between two linear layers (in x hidden, hidden x out); 0: one layer
-    std::optional<bool> projector_trainable{};  ///< none: as `from` (LLaVA trains it between frozen modules)
+    std::optional<bool> projector_trainable{};  ///< none: as `from`. LLaVA trains it between frozen modules
 
     friend bool operator==(const ModelEdge&, const ModelEdge&) = default;
 };
