@@ -16,6 +16,21 @@ constexpr double half_share = 1.0 / 2;    // after which split ones must be shor
 constexpr double early_share = 2.0 / 3;   // where another search is likely, which gets the rest
 constexpr std::uint64_t fair_rounds = 5;  // but not before so many: the first rounds on a large problem gain most
 
+// By how much all I and W may be longer than the backwards that they are parts of for a search of split ones to be worth
+// its time: where traffic has nothing beside it in either (tensor parallelism), they lose more than their order can win.
+constexpr double worth_splitting = 1.03;
+
+double longer_in_parts(const StepProblem& whole) {
+    double parts = 0, together = 0;
+    for (std::size_t k = 0; k < whole.split.size(); ++k) {
+        if (whole.split[k].modes.empty()) continue;
+        const Mode& split = whole.split[k].modes.front();
+        parts += static_cast<double>((split.backward + split.weight).count());
+        together += static_cast<double>(whole.problem.pairs[k].modes.front().backward.count());
+    }
+    return together > 0 ? parts / together : 1;
+}
+
 search::Options with_starts(search::Options options, std::vector<Schedule> starts) {
     options.starts = std::move(starts);
     return options;
@@ -100,6 +115,11 @@ Searched search_split(const Searchable& known, Split split, const search::Option
     if (split == Split::never || !known.split)
         return {search_again(*known.whole, search_whole(first.all), of_whole, execute, limits.all), false};
     const auto of_parts = with_starts(options, starts_of_parts(known));
+    if (split == Split::automatic && longer_in_parts(*known.whole) > worth_splitting) {
+        Searched result{search_again(*known.whole, search_whole(first.all), of_whole, execute, limits.all), false};
+        set_bound(result.found, known.bound);
+        return result;
+    }
     std::optional<search::Found> whole;
     if (split == Split::automatic) whole = search_whole(limits.first);
     auto parts = search_parts(known, of_parts, execute, first, whole);

@@ -31,8 +31,8 @@ struct Limits {
 };
 [[nodiscard]] Limits limits(const Allowance& allowance, double share);
 
-/// Automatic: a sixth of the time for whole backwards, the rest for split ones, which win nearly always. Where they are
-/// not shorter at half of the time and after a few rounds (memory is scarce: I takes more than B), whole backwards get
+/// Automatic: only whole backwards where all I and W together take more than 3 % longer. Else a sixth of the time for whole
+/// ones, the rest for split ones, which then win nearly always. Where they are not shorter at half of the time and after a few rounds (memory is scarce: I takes more than B), whole backwards get
 /// the rest. The faster is taken, whole ones in a tie. The searches know nothing of each other, so that each is a
 /// function of the step and its rounds. All of that is with shared ports, and what loses much to them is searched once
 /// more (port_search.hpp), for which a third of the time is kept where policies lose much. The bound of what is found holds for every choice of backwards to split.
