@@ -65,8 +65,10 @@ Searchable searchable(const Evaluation& known, std::optional<StepProblem> split)
     all.whole = &known.cut.step;
     all.bound = known.bound;
     all.split = std::move(split);
-    if (const PolicyRun* fastest = known.fastest())
+    if (const PolicyRun* fastest = known.fastest()) {
         all.is_crowded = loses_much(fastest->makespan(), fastest->waits.lost);
+        all.fastest_is_split = fastest->on_split;
+    }
     for (const PolicyRun& run : known.policies)
         if (run.result.schedule) (run.on_split ? all.split_starts : all.starts).push_back(*run.result.schedule);
     return all;
@@ -115,7 +117,7 @@ Searched search_split(const Searchable& known, Split split, const search::Option
     if (split == Split::never || !known.split)
         return {search_again(*known.whole, search_whole(first.all), of_whole, execute, limits.all), false};
     const auto of_parts = with_starts(options, starts_of_parts(known));
-    if (split == Split::automatic && longer_in_parts(*known.whole) > worth_splitting) {
+    if (split == Split::automatic && !known.fastest_is_split && longer_in_parts(*known.whole) > worth_splitting) {
         Searched result{search_again(*known.whole, search_whole(first.all), of_whole, execute, limits.all), false};
         set_bound(result.found, known.bound);
         return result;

@@ -13,7 +13,8 @@ struct Searchable {
     std::vector<schedule::Schedule> starts;           ///< of the step
     std::optional<emulator::StepProblem> split = {};  ///< split_step()
     std::vector<schedule::Schedule> split_starts = {};
-    bool is_crowded = false;  ///< the fastest policy loses much to ports (port_search.hpp): a search will, too
+    bool fastest_is_split = false;  ///< of the policies
+    bool is_crowded = false;        ///< the fastest policy loses much to ports (port_search.hpp): a search will, too
 };
 
 /// With the schedules of all policies that apply as starts; `split`: split_step(), or none.
@@ -31,11 +32,13 @@ struct Limits {
 };
 [[nodiscard]] Limits limits(const Allowance& allowance, double share);
 
-/// Automatic: only whole backwards where all I and W together take more than 3 % longer. Else a sixth of the time for whole
-/// ones, the rest for split ones, which then win nearly always. Where they are not shorter at half of the time and after a few rounds (memory is scarce: I takes more than B), whole backwards get
+/// Automatic: only whole backwards where all I and W together take more than 3 % longer, unless the fastest policy splits
+/// some. Else a sixth of the time for whole ones, the rest for split ones, which then win nearly always. Where they are
+/// not shorter at half of the time and after a few rounds (memory is scarce: I takes more than B), whole backwards get
 /// the rest. The faster is taken, whole ones in a tie. The searches know nothing of each other, so that each is a
 /// function of the step and its rounds. All of that is with shared ports, and what loses much to them is searched once
-/// more (port_search.hpp), for which a third of the time is kept where policies lose much. The bound of what is found holds for every choice of backwards to split.
+/// more (port_search.hpp), for which a third of the time is kept where policies lose much. The bound of what is found
+/// holds for every choice of backwards to split.
 [[nodiscard]] Searched search_split(const Searchable& known, Split split, const search::Options& options,
                                     const Executor& execute, const Limits& limits);
 

@@ -22,6 +22,7 @@ namespace {
 Request slow_request(std::int64_t part, std::int64_t dp = 1) {
     Request request = testing::small_request(dp, {5, 0, 2, 9, 1, 4, 12, 7});
     testing::change_setup(request, [&](emulator::Setup& setup) {
+        setup.recipe.execution.tensor_overlap = emulator::TensorOverlap::inside_gemms;
         setup.cluster.gpus_per_node = setup.layout.gpus_of_rank();
         setup.cluster.network = Bandwidth{setup.cluster.network.bytes_per_second / part};
     });
