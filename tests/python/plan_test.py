@@ -147,7 +147,7 @@ def test_a_smaller_plan_leaves_no_replica_of_the_larger_behind(pipeweaver, tmp_p
 
 def test_one_ratio_of_the_schedule_for_pytorch_stands_everywhere(pipeweaver, tmp_path):
     rest = ["plan", "--model", "dip-vlm-m", "--cluster", "h100-sxm:64", "--tp", "8", "--pp", "4", *BATCH, "--max-rounds", "3",
-            "--seed", "4", "--out", tmp_path / "plan"]  # of this seed the slowest replica's bound is not the largest
+            "--seed", "3", "--out", tmp_path / "plan"]  # of this seed the slowest replica's bound is not the largest
     table = pipeweaver(*rest)
     plan = json.loads((tmp_path / "plan/plan.json").read_text())
     torch, replica = plan["torch"], plan["replicas"][0]
