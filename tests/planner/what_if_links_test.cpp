@@ -49,11 +49,11 @@ std::vector<double> drawn_factors(std::uint64_t task, std::size_t count) {
 TEST_CASE("a step never falls when a factor slows a link, and takes longer when it slows it sixteen times") {
     const std::map<std::string, std::string> presets{{"dip-vlm-s", "vlm-mix"}, {"dip-t2v-s", "t2v-mix"}};
     std::uint64_t task = 0;
-    for (const auto& [model, dataset] : presets)
+    for (const auto& preset : presets)
         for (const std::string& link : emulator::link_names()) {
-            CAPTURE(model);
+            CAPTURE(preset.first);
             CAPTURE(link);
-            const auto request = request_of(model, dataset, link == "copy" ? "offload" : "none");
+            const auto request = request_of(preset.first, preset.second, link == "copy" ? "offload" : "none");
             Duration before{};
             std::vector<Duration> steps;
             for (const double factor : drawn_factors(++task, 6)) {
