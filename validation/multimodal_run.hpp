@@ -23,12 +23,16 @@ struct MultimodalRun {
     std::vector<std::string> assumed;
 };
 
-/// Whether the row is of this kind; the refusal says why such a row is none that is known.
+/// The run, or why it is refused.
 struct MultimodalRow {
     std::optional<MultimodalRun> run;
     std::string refusal;
 };
+
+/// Whether source, model or note of the row say so.
 [[nodiscard]] bool is_multimodal(const PublishedRun& row);
+
+/// By the model's name: what is known of such runs beside the columns. Pre: is_multimodal(row).
 [[nodiscard]] MultimodalRow multimodal_run(const PublishedRun& row);
 
 }  // namespace pipeweaver::validation
