@@ -15,7 +15,7 @@ void OperatorBuilder::reduce(std::string_view name, std::int64_t columns) {
 void OperatorBuilder::norms_again(const KernelShape& shape) {
     if (!execution_.norms_again || shape.norms == 0) return;
     const std::int64_t copies = execution_.sequence_parallel ? 1 : layout_.tp;
-    add("norms again", costdb::Elementwise{Bytes{2 * bf16_width * shape.norms * shape.rows * copies * shape.columns},
+    add("norms again", costdb::Elementwise{Bytes{2 * value_bytes() * shape.norms * shape.rows * copies * shape.columns},
                                            costdb::ElementwiseKind::norm_activation, costdb::Pass::backward});
     operators.back().shape = {.rows = shape.rows, .columns = shape.columns, .norms = shape.norms};
 }

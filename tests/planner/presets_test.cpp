@@ -99,8 +99,8 @@ TEST_CASE("a plan whose encoders take 10 % longer is as long as robustness said"
     }
 }
 
-// Half a minute, and prints all figures: pipeweaver_tests -ns -tc='*ten presets*'
-TEST_CASE("of ten presets and batches eight are as long as robustness said" * doctest::skip()) {
+// All figures: pipeweaver_tests -tc='*ten presets*'
+TEST_CASE("of ten presets and batches eight are as long as robustness said") {
     int inside = 0;
     for (const std::string name : {"dip-vlm-s", "dip-vlm-m", "dip-vlm-l", "dip-t2v-s", "dip-t2v-l"})
         for (const std::uint64_t seed : {1U, 2U}) {
