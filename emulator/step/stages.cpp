@@ -49,6 +49,7 @@ std::optional<Recompute> recompute_named(std::string_view name) {
 
 std::vector<std::string> recompute_names() {
     std::vector<std::string> names;
+    names.reserve(named.size() + 1);
     for (const auto& [name, setting] : named) names.emplace_back(name);
     names.push_back(fmt::format("{}N", before_number));
     return names;

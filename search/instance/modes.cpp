@@ -47,6 +47,7 @@ std::vector<std::vector<std::uint32_t>> uniform_modes(const Flat& flat) {
     const auto& pairs = flat.problem().pairs;
     if (pairs.empty()) return {{}};
     std::vector<const Pair*> all;
+    all.reserve(pairs.size());
     for (const Pair& pair : pairs) all.push_back(&pair);
     std::vector<std::vector<std::uint32_t>> choices;
     for (const std::uint32_t j : modes_by_time(all)) {

@@ -25,7 +25,7 @@ struct Drawn : testing::SmallWorkload {
         model.modules[random.below(2)].trainable = random.below(3) > 0;
         recipe.zero = static_cast<int>(random.below(4));
         const std::vector<std::string> cutters{"megatron", "balanced", "dip"};
-        const std::string cutter = cutters[random.below(3)];
+        const std::string& cutter = cutters[random.below(3)];
         partition = cut(cutter, cutter == "dip" ? 1 : 1 + static_cast<std::int64_t>(random.below(2)));
     }
 

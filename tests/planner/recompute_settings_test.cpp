@@ -21,6 +21,7 @@ namespace {
 
 std::vector<std::string> names(const std::vector<Recompute>& settings) {
     std::vector<std::string> all;
+    all.reserve(settings.size());
     for (const Recompute setting : settings) all.push_back(name_of(setting));
     return all;
 }
