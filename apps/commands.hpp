@@ -15,6 +15,7 @@ void add_emulate(CLI::App& program);
 void add_completion(CLI::App& program);
 void add_costdb(CLI::App& program);
 void add_bench(CLI::App& program);
+void add_bench_plan(CLI::App& bench);
 void add_bench_replay(CLI::App& bench);
 void add_bench_search(CLI::App& bench);
 void add_bench_costdb(CLI::App& bench);
@@ -23,6 +24,7 @@ void add_bench_draft(CLI::App& bench);
 void add_bench_emulator(CLI::App& bench);
 void add_layers(CLI::App& program);
 void add_list(CLI::App& program);
+void add_partition(CLI::App& program);
 void add_show(CLI::App& program);
 void add_validate(CLI::App& program);
 

@@ -6,6 +6,16 @@ namespace pipeweaver::partition {
 
 using namespace emulator;
 
+std::int64_t most_stages_of_a_rank(const Partition& partition) {
+    std::vector<std::int64_t> stages;
+    for (const Chain& chain : partition.chains)
+        for (const StageLayers& stage : chain.stages) {
+            stages.resize(std::max(stages.size(), index(stage.rank) + 1));
+            ++stages[index(stage.rank)];
+        }
+    return *std::max_element(stages.begin(), stages.end());
+}
+
 Partition in_one_chain(const Partition& partition) {
     Partition one{partition.name, 0, {Chain{}}, {0}, partition.notes};
     Chain& row = one.chains.front();
@@ -13,11 +23,7 @@ Partition in_one_chain(const Partition& partition) {
         row.name += (row.name.empty() ? "" : "+") + chain.name;
         row.stages.insert(row.stages.end(), chain.stages.begin(), chain.stages.end());
     }
-    std::vector<std::int64_t> chunks;
-    for (const StageLayers& stage : row.stages) {
-        chunks.resize(std::max(chunks.size(), index(stage.rank) + 1));
-        one.chunks_per_rank = std::max(one.chunks_per_rank, ++chunks[index(stage.rank)]);
-    }
+    one.chunks_per_rank = most_stages_of_a_rank(one);
     return one;
 }
 

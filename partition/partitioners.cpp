@@ -9,6 +9,7 @@ namespace pipeweaver::partition {
 
 // Each in a file of its own.
 Partition dip(const emulator::Setup& setup, const Sample& sample, std::int64_t chunks_per_rank);
+Partition modules(const emulator::Setup& setup, const Sample& sample, std::int64_t chunks_per_rank);
 Partition megatron(const emulator::Setup& setup, const Sample& sample, std::int64_t chunks_per_rank);
 Partition balanced(const emulator::Setup& setup, const Sample& sample, std::int64_t chunks_per_rank);
 Partition uniform(const emulator::Setup& setup, const Sample& sample, std::int64_t chunks_per_rank);
@@ -16,6 +17,11 @@ Partition uniform(const emulator::Setup& setup, const Sample& sample, std::int64
 const std::vector<Partitioner>& partitioners() {
     static const std::vector<Partitioner> all{
         {"dip", "each module a chain of its own, in segments of about equal time (DIP)", {0}, false, dip},
+        {"modules",
+         "each module a chain of its own, units and segments chosen on the job's sample",
+         {},
+         false,
+         modules},
         {"megatron", "one chain of all modules, cut by parameters", {1, 2}, true, megatron},
         {"balanced", "one chain of all modules, cut by time", {1, 2}, true, balanced},
         {"uniform", "one chain of all modules, as many layers in each stage", {}, true, uniform}};
@@ -50,6 +56,21 @@ std::vector<Partition> partitions(const emulator::Setup& setup, const Sample& sa
             if (k >= chunks.size() || (!name.empty() && one.name != name)) continue;
             if (chunks[k] * setup.layout.pp <= layers) all.push_back(one.make(setup, sample, chunks[k]));
         }
+    return all;
+}
+
+std::vector<Partition> candidates(const emulator::Setup& setup, const Sample& sample, std::string_view name) {
+    constexpr std::string_view own = "modules";
+    std::vector<Partition> all;
+    std::int64_t layers = 0;
+    for (const auto& module : setup.model.modules) layers += module.architecture.layers;
+    if (name.empty() || name == "dip") all.push_back(dip(setup, sample, 0));
+    if (name.empty() || name == own)
+        for (Partition& one : per_module_candidates(setup, sample)) all.push_back(std::move(one));
+    if (name == own || name == "dip") return all;
+    const Partitioner& chain = partitioner(name.empty() ? "balanced" : name);
+    for (const std::int64_t chunks : {1, 2, 4, 8})
+        if (chunks * setup.layout.pp <= layers) all.push_back(chain.make(setup, sample, chunks));
     return all;
 }
 

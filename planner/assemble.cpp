@@ -3,6 +3,7 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
 #include "planner/choose/split_search.hpp"
+#include "planner/job/sample.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -51,7 +52,8 @@ Shared share(const Request& request, const Executor& execute, std::size_t most) 
 
 std::vector<partition::Partition> partitions_of(const Request& request, const Scope& scope) {
     if (!scope.partitions.empty()) return scope.partitions;
-    return partition::partitions(*request.setup, request.microbatches, request.partition);
+    if (request.fixed) return {request.fixed->partition};
+    return partition::partitions(*request.setup, cut_on(request), request.partition);
 }
 
 std::vector<TargetPlan> no_target_plans(const std::string& why) {

@@ -3,10 +3,12 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
+#include "pipeweaver/planner/partition_choice.hpp"
 #include "pipeweaver/search/policies.hpp"
 #include "planner/assemble.hpp"
 #include "planner/choose/lower_peak.hpp"
 #include "planner/choose/selection.hpp"
+#include "planner/job/sample.hpp"
 #include "planner/targets/target_plan.hpp"
 
 #include <algorithm>
@@ -30,6 +32,14 @@ std::optional<Duration> fastest(const std::vector<Baseline>& baselines) {
     return time;
 }
 
+// What a target with a fixed chain may run: the plan's partition in a row, and what its users would cut.
+std::vector<Partition> target_chains(const Request& request, std::vector<Partition> partitions) {
+    if (request.fixed || !request.partition.empty()) return partitions;
+    for (Partition& one : partition::partitions(*request.setup, cut_on(request)))
+        if (one.chains.size() == 1) partitions.push_back(std::move(one));
+    return partitions;
+}
+
 std::vector<TargetPlan> target_plans(const Request& request, const std::vector<Partition>& partitions,
                                      const Microbatches& microbatches, const Executor& execute, const Limits& limits) {
     std::vector<TargetPlan> plans;
@@ -42,6 +52,23 @@ std::vector<TargetPlan> target_plans(const Request& request, const std::vector<P
     return plans;
 }
 
+// The opponents' rows go first. Returns the one to picture and to stand up to, on the slowest replica of the plan and as
+// many others as opponents are judged on.
+std::optional<OpponentRun> add_opponents(const Opponents& opponents, const Request& request, const Shared& shared,
+                                         std::size_t slowest, Baselines& baselines, const Executor& execute) {
+    if (opponents.ways.empty()) return std::nullopt;
+    Baselines theirs = run_opponents(opponents, request, execute);
+    std::vector<Microbatches> replicas{shared.microbatches[slowest]};
+    for (std::size_t r = 0; r < shared.microbatches.size() && replicas.size() < most_replicas_judged; ++r)
+        if (r != slowest) replicas.push_back(shared.microbatches[r]);
+    auto run = pipelined_opponent(opponents, theirs, replicas);
+    if (run) baselines.best_chain = pictured(*run, 0);
+    baselines.all.insert(baselines.all.begin(), theirs.all.begin(), theirs.all.end());
+    baselines.not_applicable.insert(baselines.not_applicable.begin(), theirs.not_applicable.begin(),
+                                    theirs.not_applicable.end());
+    return run;
+}
+
 }  // namespace
 
 const TargetPlan& Plan::target(std::string_view name) const {
@@ -50,7 +77,8 @@ const TargetPlan& Plan::target(std::string_view name) const {
 
 Plan make_plan(const Request& request, const Executor& execute, const Allowance& allowance, const Scope& scope) {
     const Shared shared = share(request, execute);
-    const auto partitions = partitions_of(request, scope);
+    const auto choice = scope.partitions.empty() ? choose_partition(request, quick_choice, execute) : PartitionChoice{};
+    const auto partitions = scope.partitions.empty() ? std::vector{choice.partition} : scope.partitions;
     auto compared = compare(request, partitions, shared.microbatches, scope.policies, execute);
 
     const auto searched = worth_searching(compared);
@@ -64,28 +92,33 @@ Plan make_plan(const Request& request, const Executor& execute, const Allowance&
     }
 
     Baselines baselines = baselines_of(compared, scope.policies);
+    Opponents opponents;
+    if (scope.opponents)
+        opponents = scope.known_opponents ? *scope.known_opponents : choose_opponents(request, execute);
     const auto selected = select(compared, searched, fastest(baselines.all), rule, request.seed, execute);
     const std::size_t best = selected.partition;
-    baselines.best_chain = best_chain(compared[slowest_replica(compared, best)], baselines.all);
     const search::Options options{"default", request.seed, request.max_rounds, {}, {}, {}};
     const double for_one = peaks_share / static_cast<double>(compared.size());
     for (auto& replica : compared)
         lower_peak(replica[best].searched(), replica[best].found, options, rule, execute, allowance(for_one));
+    const auto opponent =
+        add_opponents(opponents, request, shared, slowest_replica(compared, best), baselines, execute);
     std::optional<Robustness> robustness;
     if (scope.robustness) {
         const Draws draws{.seed = request.seed, .memory = usable_bytes(request.setup->cluster)};
-        robustness = robustness_of(compared, best, opponents(baselines), draws, execute);
+        robustness = robustness_of(compared, best, opponent, fastest_policy(baselines), draws, execute);
     }
     std::vector<Compared> chosen;
     for (auto& replica : compared) chosen.push_back(std::move(replica[best]));
 
     Plan plan = assemble(request, shared, std::move(chosen));
+    plan.partition_choice = choice;
     plan.baselines = std::move(baselines);
     plan.choice = selected.choice;
     plan.choice.smallest = std::min(plan.choice.smallest, plan.makespan);  // lower peaks may be shorter, too
     plan.robustness = std::move(robustness);
-    plan.targets = scope.targets ? target_plans(request, partitions, shared.microbatches.front(), execute,
-                                                limits(allowance, for_targets))
+    plan.targets = scope.targets ? target_plans(request, target_chains(request, partitions),
+                                                shared.microbatches.front(), execute, limits(allowance, for_targets))
                                  : no_target_plans("not asked for");
     return plan;
 }

@@ -74,7 +74,6 @@ struct Prepared {
     Plan plan(const Request& request, std::vector<Compared> chosen) const {
         Plan plan = assemble(request, shared, std::move(chosen));
         plan.baselines = baselines;
-        plan.baselines.best_chain = best_chain(compared[plan.slowest], baselines.all);
         plan.choice.smallest = plan.makespan;
         plan.targets = no_target_plans(no_target_schedule);
         return plan;

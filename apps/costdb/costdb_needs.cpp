@@ -4,6 +4,7 @@
 #include "apps/costdb/costdb_commands.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/emit/needs_files.hpp"
+#include "pipeweaver/planner/job_options.hpp"
 
 namespace pipeweaver::apps {
 
@@ -14,7 +15,7 @@ struct CostdbNeeds {
         workload.add_to(options);
         options.group("The needs");
         options.with_configuration();
-        planner::add_partition(options, partition);
+        job.add_to(options);
         options.integer("seed", limits.seed, 0, 9'007'199'254'740'991, "seed of the drawn batch (default 1)");
         options.text("out", out, "DIR", "folder of the tables (required)");
     }
@@ -23,7 +24,7 @@ struct CostdbNeeds {
         options.apply();
         if (out.empty()) fail(ErrorKind::input, "--out: is missing, a folder for the tables is needed");
         auto request = workload.request(static_cast<std::uint64_t>(limits.seed), limits.executor());
-        request.partition = partition;
+        job.fill(request, workload);
         const auto needs = planner::needs(request, limits.executor());
         write_files(emit::needs_files(needs, out));
         fmt::print("{} operators of {} on {} x {}: {}\n", needs.size(), request.setup->model.name,
@@ -45,7 +46,8 @@ struct CostdbNeeds {
     Options options;
     Limits limits;
     planner::WorkloadOptions workload;
-    std::string partition, out;
+    planner::JobOptions job;
+    std::string out;
 };
 
 }  // namespace

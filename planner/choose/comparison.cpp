@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <deque>
-#include <tuple>
 
 namespace pipeweaver::planner {
 
@@ -86,72 +85,52 @@ Baselines baselines_of(const Comparison& compared, const std::vector<std::string
     return result;
 }
 
-std::optional<BaselinePlan> best_chain(const std::vector<Compared>& replica, const std::vector<Baseline>& baselines) {
-    const Compared* of = nullptr;
-    const Baseline* best = nullptr;
-    const auto rank = [](const Compared& c, const Baseline& b) {
-        return std::tuple(c.partition().chains.size() > 1, b.makespan);
-    };
-    for (const Compared& compared : replica)
-        for (const Baseline& one : baselines) {
-            if (!is_of(one, compared.partition())) continue;
-            if (one.policy != "1f1b" && one.policy != "interleaved") continue;
-            if (best && rank(compared, one) >= rank(*of, *best)) continue;
-            of = &compared;
-            best = &one;
-        }
-    if (!best) return std::nullopt;
-    const Schedule& schedule = *of->known.run(best->policy)->result.schedule;
-    BaselinePlan plan{*best, of->known.cut, schedule, {}};
-    set_lags(plan.cut.step, schedule);
-    plan.replay = replay(plan.cut.step.problem, schedule);
+const Baseline* fastest_policy(const Baselines& baselines) {
+    const Baseline* fastest = nullptr;
+    for (const Baseline& one : baselines.all)
+        if (!one.is_opponent && (fastest == nullptr || one.step < fastest->step)) fastest = &one;
+    return fastest;
+}
+
+std::optional<BaselinePlan> pictured(const OpponentRun& run, std::size_t replica) {
+    BaselinePlan plan{run.baseline, run.cuts[replica], run.schedules[replica], {}};
+    set_lags(plan.cut.step, plan.schedule);
+    plan.replay = replay(plan.cut.step.problem, plan.schedule);
     return plan;
 }
 
-std::vector<Baseline> opponents(const Baselines& baselines) {
-    std::vector<Baseline> all;
-    const auto add = [&](const Baseline& baseline) {
-        for (const Baseline& one : all)
-            if (one.partition == baseline.partition && one.policy == baseline.policy) return;
-        all.push_back(baseline);
-    };
-    const auto fastest_of_all = std::min_element(baselines.all.begin(), baselines.all.end(),
-                                                 [](const Baseline& a, const Baseline& b) { return a.step < b.step; });
-    if (fastest_of_all != baselines.all.end()) add(*fastest_of_all);
-    if (baselines.best_chain) add(baselines.best_chain->baseline);
-    for (const auto& [partition, policy] : usual_pairs) {
-        const Baseline* fastest = nullptr;
-        for (const Baseline& one : baselines.all)
-            if (one.partition == partition && one.policy == policy && (!fastest || one.makespan < fastest->makespan))
-                fastest = &one;
-        if (fastest) add(*fastest);
-    }
-    return all;
-}
-
 std::optional<Robustness> robustness_of(const Comparison& compared, std::size_t best,
-                                        const std::vector<Baseline>& against, const Draws& draws,
-                                        const Executor& execute) {
-    if (against.empty()) return std::nullopt;
+                                        const std::optional<OpponentRun>& opponent, const Baseline* policy,
+                                        const Draws& draws, const Executor& execute) {
+    if (!opponent && policy == nullptr) return std::nullopt;
     std::vector<Scheduled> plan;
-    std::vector<std::vector<Scheduled>> baselines(against.size());
-    std::deque<StepProblem> splits;  // that baselines are of
-    for (const auto& replica : compared) {
-        plan.push_back({&replica[best].searched(), &*replica[best].found.schedule});
-        for (std::size_t i = 0; i < against.size(); ++i)
+    std::vector<const Baseline*> against;
+    std::vector<Side> sides;
+    std::deque<StepProblem> splits;  // that policies are of
+    for (const auto& replica : compared) plan.push_back({&replica[best].searched(), &*replica[best].found.schedule});
+    if (opponent) {
+        against.push_back(&opponent->baseline);
+        Side& side = sides.emplace_back();
+        for (std::size_t r = 0; r < opponent->cuts.size(); ++r)
+            side.push_back({&opponent->cuts[r].step, &opponent->schedules[r]});
+    }
+    if (policy != nullptr) {
+        against.push_back(policy);
+        Side& side = sides.emplace_back();
+        for (const auto& replica : compared)
             for (const Compared& one : replica) {
-                if (!is_of(against[i], one.partition())) continue;
-                const PolicyRun& run = *one.known.run(against[i].policy);
+                if (!is_of(*policy, one.partition())) continue;
+                const PolicyRun& run = *one.known.run(policy->policy);
                 const StepProblem& whole = one.known.cut.step;
                 const StepProblem& step = run.on_split ? splits.emplace_back(*split_step(whole)) : whole;
-                baselines[i].push_back({&step, &*run.result.schedule});
+                side.push_back({&step, &*run.result.schedule});
             }
     }
-    Robustness result = robustness(plan, baselines, draws, execute);
+    Robustness result = robustness(plan, sides, draws, execute);
     for (std::size_t i = 0; i < against.size(); ++i) {
-        result.against[i].partition = against[i].partition;
-        result.against[i].chunks_per_rank = against[i].chunks_per_rank;
-        result.against[i].policy = against[i].policy;
+        result.against[i].partition = against[i]->partition;
+        result.against[i].chunks_per_rank = against[i]->chunks_per_rank;
+        result.against[i].policy = against[i]->policy;
     }
     return result;
 }

@@ -1,6 +1,7 @@
 // Every partition with every policy, on every replica: what a plan is compared with and searched from.
 #pragma once
 
+#include "pipeweaver/planner/opponents.hpp"
 #include "planner/evaluate/evaluate.hpp"
 
 #include <optional>
@@ -31,18 +32,17 @@ using Comparison = std::vector<std::vector<Compared>>;
 /// step. The chain to picture the plan beside is left open. Pre: `policies` as compare() had them.
 [[nodiscard]] Baselines baselines_of(const Comparison& compared, const std::vector<std::string>& policies);
 
-/// What an engineer would run without a planner: 1f1b or interleaved, on a fixed chain before any other partition.
-/// With its schedule on this replica.
-[[nodiscard]] std::optional<BaselinePlan> best_chain(const std::vector<Compared>& replica,
-                                                     const std::vector<Baseline>& baselines);
+/// Of the policies on the plan's partition; null: there is none. Pre: `baselines` outlives the answer.
+[[nodiscard]] const Baseline* fastest_policy(const Baselines& baselines);
 
-/// What the plan must stand up to: the fastest of all known schedules, the chain it is pictured beside, and the usual
-/// pairs, each with the chunks it is fastest with.
-[[nodiscard]] std::vector<Baseline> opponents(const Baselines& baselines);
+/// The opponent as it runs on one of its replicas, with the lags of its transfers.
+[[nodiscard]] std::optional<BaselinePlan> pictured(const OpponentRun& run, std::size_t replica);
 
-/// The plan (partition `best`) against those baselines if costs are wrong; none without baselines.
+/// The plan (partition `best`) against an opponent and a policy on its own partition if costs are wrong; none without
+/// either.
 [[nodiscard]] std::optional<Robustness> robustness_of(const Comparison& compared, std::size_t best,
-                                                      const std::vector<Baseline>& against, const Draws& draws,
+                                                      const std::optional<OpponentRun>& opponent,
+                                                      const Baseline* policy, const Draws& draws,
                                                       const Executor& execute);
 
 }  // namespace pipeweaver::planner

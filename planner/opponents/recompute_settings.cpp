@@ -55,7 +55,8 @@ public:
           settings_(settings),
           replayer_(step.problem),
           has_order_(search::policy(policy).fixed_order) {
-        for (const Pair& pair : step.problem.pairs) PIPEWEAVER_ASSERT(pair.modes.size() == settings.size());
+        for ([[maybe_unused]] const Pair& pair : step.problem.pairs)
+            PIPEWEAVER_ASSERT(pair.modes.size() == settings.size());
         if (has_order_) order_ = search::fixed_order(policy, replayer_);
         why_not_ = order_.why_not;
     }

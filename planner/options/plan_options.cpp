@@ -2,7 +2,6 @@
 
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
-#include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/planner/layout.hpp"
 #include "pipeweaver/planner/targets.hpp"
 
@@ -35,13 +34,8 @@ int SearchLimits::thread_count() const {
                        : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
 }
 
-void add_partition(OptionTable& options, std::string& partition) {
-    options.choice("partition", partition, partition::partitioner_names(),
-                   "plan on this partition alone (default: the best of all)");
-}
-
 void PlanOptions::add_to(OptionTable& options) {
-    add_partition(options, partition);
+    job.add_to(options);
     options.choice("assignment", assignment, {"balanced", "in-turn"},
                    "microbatches to replicas: by cost (default: balanced), or each every so many-th");
     options.choice("target", target, target_options(),
@@ -57,7 +51,7 @@ void PlanOptions::add_to(OptionTable& options) {
 Request PlanOptions::request(const SearchLimits& limits, const Executor& execute) const {
     Request request = workload.request(static_cast<std::uint64_t>(limits.seed), execute);
     request.max_rounds = limits.rounds();
-    request.partition = partition;
+    job.fill(request, workload);
     request.sharing = assignment == "in-turn" ? partition::Sharing::in_turn : partition::Sharing::balanced;
     request.robust = robust;
     request.target = target_called(target);

@@ -219,11 +219,40 @@ LayoutRequest WorkloadOptions::layout_request(const emulator::Setup& setup,
     return asked;
 }
 
+// The options that ask for the same model, machine, batch and recipe, without layout, ZeRO and buckets.
+std::string WorkloadOptions::words() const {
+    std::string text;
+    const auto add = [&](std::string_view option, const std::string& value) {
+        if (value.empty()) return;
+        const bool plain = value.find_first_of(" '\"\\$&|;<>()*?#") == std::string::npos;
+        text += fmt::format("{}--{} {}", text.empty() ? "" : " ", option, plain ? value : "'" + value + "'");
+    };
+    const auto time = [](const std::optional<Duration>& value) {
+        return value ? fmt::format("{}ns", value->count()) : std::string();
+    };
+    add("model", model);
+    add("cluster", cluster);
+    if (cp > 1) add("cp", std::to_string(cp));
+    add("context", context);
+    add("batch", batch);
+    add("dataset", dataset);
+    add("costs", costs);
+    add("recipe", recipe);
+    add("launch", time(overrides.launch));
+    add("action", time(overrides.action));
+    if (overrides.overlap_slowdown) add("overlap-slowdown", fmt::format("{}", *overrides.overlap_slowdown));
+    if (overrides.host_link) add("host-link", fmt::format("{}B/s", overrides.host_link->bytes_per_second));
+    if (headroom != emulator::usual_headroom)
+        add("headroom", fmt::format("{}%", static_cast<double>(headroom.parts_per_million) / 10'000));
+    return text;
+}
+
 // Samples and microbatches, once the layout is known; those of a file are there already.
 void WorkloadOptions::fill(Request& request, std::uint64_t seed) const {
     if (!batch.empty()) return;
     const emulator::Setup& setup = *request.setup;
     request.batch = fmt::format("{} (seed {})", dataset, seed);
+    request.drawn_microbatches = microbatches.value_or(16);
     auto drawn = workloads::draw_batch(dataset, setup.model, seed, microbatches.value_or(16) * setup.layout.dp);
     request.samples = std::move(drawn.samples);
     request.microbatches = std::move(drawn.microbatches);
@@ -243,6 +272,7 @@ Request WorkloadOptions::request(std::uint64_t seed, const Executor& execute) co
     check();
     Request request;
     request.seed = seed;
+    if (!batch_text && !known_costs) request.words = words();
     emulator::Setup setup{workloads::find_model(model), workloads::find_cluster(cluster), {}, nullptr};
     if (!recipe.empty()) setup.recipe = emulator::find_recipe(recipe);
     setup.recipe = overrides.over(std::move(setup.recipe));

@@ -20,6 +20,9 @@ struct Partition {
     std::vector<std::string> notes;        ///< what decided it, for the report
 };
 
+/// What Partition::chunks_per_rank says. Pre: there are stages.
+[[nodiscard]] std::int64_t most_stages_of_a_rank(const Partition& partition);
+
 /// The chains of `partition` in a row, as one chain that whole microbatches pass: what a framework with a single row of
 /// stages can run of it. Segment k has the stages k * ranks ... k * ranks + ranks - 1.
 [[nodiscard]] Partition in_one_chain(const Partition& partition);

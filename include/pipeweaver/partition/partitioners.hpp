@@ -4,6 +4,8 @@
 //           sub-microbatch is the smallest with 95 % of the best efficiency; a module that takes T_i gets
 //           floor(T_i / smallest T) segments of equally many layers on each rank. Uneven counts: earlier chunks get one
 //           layer more.
+// modules   As dip, but with unit sizes and segments of which a job chooses the best on its sample; by itself the first
+//           of per_module_candidates().
 // megatron  One chain of all modules, cut by parameters into ranks * chunks_per_rank stages (the largest stage as small
 //           as possible), microbatches whole: what Megatron-LM's 1F1B and interleaved schedules run.
 // balanced  The same chain cut by the time that the sample's microbatches take: the best that a fixed chain can do on
@@ -47,6 +49,16 @@ struct Partitioner {
 /// What a plan tries: with a name that partitioner alone, else all; the fewest chunks of each first. Cuts into more
 /// stages than the model has layers are left out.
 [[nodiscard]] std::vector<Partition> partitions(const emulator::Setup& setup, const Sample& sample,
+                                                std::string_view name = {});
+
+/// Partitions "modules" that a job is offered beside `dip`: each module a chain of its own, too, in units of the size
+/// that dip takes or a part of it, and in one to four times as many segments, in the modules' proportions. Equal ones are
+/// there once.
+[[nodiscard]] std::vector<Partition> per_module_candidates(const emulator::Setup& setup, const Sample& sample);
+
+/// What a job chooses from: with a name the partitions of that partitioner alone ("modules": those above), else dip, the
+/// above, and balanced with 1, 2, 4 and 8 chunks. Cuts into more stages than the model has layers are left out.
+[[nodiscard]] std::vector<Partition> candidates(const emulator::Setup& setup, const Sample& sample,
                                                 std::string_view name = {});
 
 }  // namespace pipeweaver::partition

@@ -1,6 +1,7 @@
 // What `plan` may be asked for, by name: the same for the command line, its configuration file and the Python package.
 #pragma once
 
+#include "pipeweaver/planner/job_options.hpp"
 #include "pipeweaver/planner/plan.hpp"
 #include "pipeweaver/planner/workload_options.hpp"
 
@@ -23,12 +24,10 @@ struct SearchLimits {
     int thread_count() const;
 };
 
-/// Adds `--partition`.
-void add_partition(OptionTable& options, std::string& partition);
-
 struct PlanOptions {
     WorkloadOptions workload;
-    std::string partition, assignment, target, split, out;
+    JobOptions job;
+    std::string assignment, target, split, out;
     bool robust = false;
 
     /// Adds those below `workload`.

@@ -5,6 +5,7 @@
 #include "pipeweaver/emulator/ports.hpp"
 #include "pipeweaver/emulator/time_shares.hpp"
 #include "pipeweaver/partition/partition.hpp"
+#include "pipeweaver/planner/partition_choice.hpp"
 #include "pipeweaver/planner/robust_choice.hpp"
 #include "pipeweaver/planner/robustness.hpp"
 #include "pipeweaver/search/policies.hpp"
@@ -44,8 +45,11 @@ struct Baseline {
     std::int64_t chunks_per_rank = 1;
     std::string policy;
     Duration makespan{};
-    Duration bound{};  ///< the largest of the replicas' problems: no makespan of the partition is shorter
+    Duration bound{};  ///< the largest of the replicas' problems: no makespan of the partition is shorter; 0: not asked
     Duration step{};   ///< makespan and the optimizer, which takes longer where a rank has more parameters
+    bool is_opponent = false;  ///< what engineers run (opponents.hpp); else a policy on the plan's partition
+    std::string recompute{};   ///< of an opponent
+    std::string command{};     ///< of an opponent: the `pipeweaver emulate` that prints its step; empty: there is none
 };
 
 struct NotApplicable {
@@ -66,10 +70,11 @@ struct BaselinePlan {
 
 /// The known schedules that a plan is compared with.
 struct Baselines {
-    std::vector<Baseline> all;                  ///< every pair that applies on all replicas
+    /// Every one that applies on all replicas: opponents, the job's first, then policies on the plan's partition.
+    std::vector<Baseline> all;
     std::vector<NotApplicable> not_applicable;  ///< the other pairs
-    std::optional<BaselinePlan> best_chain;     ///< the fastest 1f1b or interleaved, on one chain of all modules if
-                                                ///< there is one: what the plan is pictured beside
+    /// The fastest opponent on the plan's own ranks: what the plan is pictured beside.
+    std::optional<BaselinePlan> best_chain;
 };
 
 struct ReplicaPlan {
@@ -120,13 +125,13 @@ struct Plan {
     double mfu = 0;           ///< model FLOPs / (GPUs * bf16 peak * step)
     double model_flops = 0;   ///< of all replicas
     emulator::TimeShares shares;
-    emulator::InSituFactors in_situ;  ///< that all costs hold
+    emulator::InSituFactors in_situ;   ///< that all costs hold
+    PartitionChoice partition_choice;  ///< what the partition was chosen on, and from
     Baselines baselines;
     std::vector<TargetPlan> targets;  ///< one for each target of targets() but "free"
     RobustChoice choice;              ///< among what was found
-    /// Against the fastest baseline first, then the best chain, (megatron, 1f1b), (megatron, interleaved) and
-    /// (dip, dual-queue) as far as they apply, each once, with the chunks it is fastest with; none: none applies, or it
-    /// was not wanted.
+    /// Against the opponent that is pictured first, then the fastest policy on the plan's partition; none: there is
+    /// neither, or it was not wanted.
     std::optional<Robustness> robustness;
 
     const partition::Partition& partition() const { return replicas.front().cut.partition; }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "pipeweaver/emulator/setup.hpp"
+#include "pipeweaver/partition/partition_file.hpp"
 #include "pipeweaver/partition/replicas.hpp"
 #include "pipeweaver/planner/layout_choice.hpp"
 #include "pipeweaver/workloads/batch.hpp"
@@ -30,17 +31,27 @@ struct CostFile {
     std::string sha256;  ///< of its content, unzipped
 };
 
+/// Batches that stand for those of a job: what its partition and its opponents are chosen on.
+struct JobSample {
+    partition::ChosenOn name;
+    std::vector<std::vector<workloads::Microbatch>> batches;  ///< each of one replica; none: the batch that is planned
+};
+
 struct Request {
     std::shared_ptr<const emulator::Setup> setup;  ///< shared by the requests and plans of a job
     std::optional<LayoutChoice> layout_choice;     ///< how the layout was chosen, for the report; none: it was given
     std::vector<workloads::Sample> samples;
     std::vector<workloads::Microbatch> microbatches;  ///< of all replicas
     partition::Sharing sharing = partition::Sharing::balanced;
-    std::optional<CostFile> costs;  ///< of the operators; what it lacks, and none: the embedded tables
-    std::string batch;              ///< where the samples came from, for the report
+    std::optional<CostFile> costs;        ///< of the operators; what it lacks, and none: the embedded tables
+    std::string words;                    ///< options that ask for the same but for the layout; empty: none do
+    std::int64_t drawn_microbatches = 0;  ///< of each replica, of a batch that is drawn
+    std::string batch;                    ///< where the samples came from, for the report
     std::uint64_t seed = 1;
     std::optional<std::uint64_t> max_rounds;  ///< of each search
-    std::string partition;                    ///< of partition::partitioners(); empty: all are compared
+    JobSample sample;
+    std::string partition;  ///< of partition::partitioners(), to choose from alone; empty: from all
+    std::optional<partition::PartitionFile> fixed;  ///< the job's partition; none: it is chosen on the sample
     Split split = Split::automatic;
     std::string target = "free";  ///< of targets(): whose schedule is wanted; it gets half of the budget and must exist
     bool robust = false;          ///< of the schedules found, the one that is fastest in most cases if costs are wrong
@@ -48,9 +59,11 @@ struct Request {
 
 /// How much is wanted: sweeps and services need one partition in milliseconds.
 struct Scope {
-    bool targets = true;                             ///< a schedule for every other target of targets()
-    bool robustness = true;                          ///< replays under wrong costs
-    std::vector<partition::Partition> partitions{};  ///< these alone; none: those that the request leaves open
+    bool targets = true;                                ///< a schedule for every other target of targets()
+    bool robustness = true;                             ///< replays under wrong costs
+    bool opponents = true;                              ///< what engineers run beside it
+    const struct Opponents* known_opponents = nullptr;  ///< of the job, chosen before; null: chosen here
+    std::vector<partition::Partition> partitions{};     ///< these alone; none: those that the request leaves open
     std::vector<std::string> policies{};  ///< to compare with and start from; none: all of search::policies()
 };
 

@@ -12,13 +12,10 @@
 #include "pipeweaver/emulator/uncertainty.hpp"
 #include "pipeweaver/schedule/solution.hpp"
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 namespace pipeweaver::planner {
@@ -33,10 +30,6 @@ struct Scheduled {
 using Side = std::vector<Scheduled>;
 
 inline constexpr int perturbed_replays = 200;
-
-/// (partition, policy) that people run without a planner, or with the published one.
-inline constexpr std::array<std::pair<std::string_view, std::string_view>, 3> usual_pairs{
-    {{"megatron", "1f1b"}, {"megatron", "interleaved"}, {"dip", "dual-queue"}}};
 
 /// The plan against one baseline. Gain: the baseline's makespan over the plan's, each of its slowest replica, in one
 /// replay.

@@ -62,6 +62,7 @@ struct WorkloadOptions {
                                  std::uint64_t seed) const;
 
 private:
+    std::string words() const;
     emulator::Layout layout(const emulator::Setup& setup) const;
     bool choose(const emulator::Setup& setup) const;
     void fill(Request& request, std::uint64_t seed) const;

@@ -1,0 +1,82 @@
+// pipeweaver partition: the partition of a job, chosen once on a sample of its batches.
+#include "apps/command_line.hpp"
+#include "apps/commands.hpp"
+#include "apps/console.hpp"
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/files.hpp"
+#include "pipeweaver/base/text.hpp"
+#include "pipeweaver/emit/partition_table.hpp"
+#include "pipeweaver/planner/job_options.hpp"
+
+#include <nlohmann/json.hpp>
+
+namespace pipeweaver::apps {
+
+namespace {
+
+struct PartitionCommand {
+    explicit PartitionCommand(CLI::App& app) : options(app) {
+        console.add_to(app);
+        workload.add_to(options);
+        options.group("The partition");
+        options.with_configuration();
+        job.add_to(options);
+        options.parsed("partition-budget", "TIME",
+                       "end the searches after this time, the best candidates first (default: all are searched, to the "
+                       "same result on any machine)",
+                       [this](const std::string& text) { budget = parse_duration(text); });
+        options.integer("seed", limits.seed, 0, 9'007'199'254'740'991, "seed of random choices (default 1)");
+        options.integer("threads", limits.threads, 1, 1024, "threads (default: all cores); no result depends on it");
+        options.text("out", out, "FILE", "the partition file to write, for --partition (required)");
+        options.text("picture", picture, "FILE", "an SVG of its chunks beside those of the other partitions");
+    }
+
+    void run() {
+        const Stopwatch start;
+        options.apply();
+        if (out.empty()) fail(ErrorKind::input, "--out: is missing, a file for the partition is needed");
+        auto request = workload.request(static_cast<std::uint64_t>(limits.seed), limits.executor());
+        job.fill(request, workload);
+        std::function<bool()> keep_going;
+        if (budget) keep_going = [&] { return start.seconds() < static_cast<double>(budget->count()) * 1e-9; };
+        const auto choice = planner::choose_partition(request, planner::thorough_choice, limits.executor(), keep_going);
+        std::vector<FileToWrite> files{{out, partition::to_json({choice.partition, choice.chosen_on}, *request.setup)}};
+        if (!picture.empty()) files.push_back({picture, emit::partition_picture(request, choice)});
+        write_files(files);
+        if (console.json)
+            fmt::print("{}\n", emit::partition_answer(request, choice).dump());
+        else
+            fmt::print("{}", emit::partition_table(request, choice));
+    }
+
+    Options options;
+    Console console;
+    Limits limits;
+    planner::WorkloadOptions workload;
+    planner::JobOptions job;
+    std::optional<Duration> budget;
+    std::string out, picture;
+};
+
+}  // namespace
+
+void add_partition(CLI::App& program) {
+    add_command<PartitionCommand>(
+        program, "partition", "choose the partition of a job on a sample of its batches",
+        {.synopsis = "--model MODEL --cluster CLUSTER (--dataset DATASET | --batch FILE) --out FILE [OPTION...]",
+         .description =
+             "Chooses how a job's modules are cut into chunks, and into how large units their items: what stays for "
+             "months, whatever the batches. Candidates are judged on sample batches by policies, the best of them by "
+             "searches; of those within 0.5 % the one with the fewest chunks is taken. Plans, emulations and the "
+             "Python package take the file with --partition.",
+         .examples = {{"On five drawn batches",
+                       "pipeweaver partition --model dip-vlm-s --cluster h100-sxm:16 --dataset vlm-mix "
+                       "--microbatches 4 --sample 101-105 --out partition.json"},
+                      {"For one batch, with a picture",
+                       "pipeweaver partition --model dip-vlm-s --cluster h100-sxm:16 --dataset vlm-mix "
+                       "--microbatches 4 --sample batch --out partition.json --picture partition.svg"}},
+         .files = {{"FILE", "the partition (pipeweaver-partition/1)"}},
+         .see_also = {"pipeweaver plan", "pipeweaver emulate", "docs/formats.md"}});
+}
+
+}  // namespace pipeweaver::apps

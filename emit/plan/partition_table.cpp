@@ -1,0 +1,211 @@
+#include "pipeweaver/emit/partition_table.hpp"
+
+#include "emit/plan/parts.hpp"
+#include "emit/report/report_parts.hpp"
+#include "pipeweaver/base/text.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+namespace pipeweaver::emit {
+
+using namespace planner;
+using emulator::StageLayers;
+using partition::Partition;
+using Writer = nlohmann::ordered_json;
+
+namespace {
+
+constexpr std::size_t most_shown = 12;
+
+// "vit 8, llm whole": what a unit of each chain is.
+std::string units_text(const Partition& partition) {
+    std::string text;
+    for (std::size_t c = 0; c < partition.chains.size(); ++c)
+        text += fmt::format("{}{} {}", c == 0 ? "" : ", ", partition.chains[c].name,
+                            partition.unit_items[c] == 0 ? "whole" : std::to_string(partition.unit_items[c]));
+    return text;
+}
+
+Duration longest(const std::vector<Duration>& times) { return *std::max_element(times.begin(), times.end()); }
+
+Duration mean_of(const std::vector<Duration>& times) {
+    return std::accumulate(times.begin(), times.end(), Duration{}) / static_cast<std::int64_t>(times.size());
+}
+
+// "38.1 GiB", or that it is too much.
+std::string fixed_text(const PartitionLoads& loads) {
+    if (loads.fixed.empty()) return "too much";
+    return human(*std::max_element(loads.fixed.begin(), loads.fixed.end()));
+}
+
+std::string candidates_text(const Request& request, const PartitionChoice& choice) {
+    if (choice.tried.empty()) return {};
+    std::string text = fmt::format("{:<12} {:>6}  {:<24} {:>10}  {:<22} {:>14} {:>10}\n", "partition", "chunks",
+                                   "units", "step", "judged by", "longest/mean", "fixed");
+    for (std::size_t i = 0; i < std::min(choice.tried.size(), most_shown); ++i) {
+        const PartitionTried& one = choice.tried[i];
+        const PartitionLoads loads = loads_of(request, one.partition);
+        const auto times = loads.rank_times();
+        const auto by = !one.why_not.empty() ? one.why_not
+                                             : fmt::format("{} of {} batch{}", one.searched ? "searches" : "policies",
+                                                           one.batches, one.batches == 1 ? "" : "es");
+        text += fmt::format("{:<12} {:>6}  {:<24} {:>10}  {:<22} {:>14.3f} {:>10}\n", one.partition.name,
+                            one.partition.chunks_per_rank, units_text(one.partition),
+                            one.why_not.empty() ? human(one.step) : "-", by,
+                            static_cast<double>(longest(times).count()) / static_cast<double>(mean_of(times).count()),
+                            fixed_text(loads));
+    }
+    if (choice.tried.size() > most_shown) text += fmt::format("and {} more\n", choice.tried.size() - most_shown);
+    return text + "\n";
+}
+
+std::string part_text(const workloads::Model& model, const emulator::LayerRange& part) {
+    return fmt::format("{} {}-{}", model.modules[part.module].name, part.first, part.first + part.count - 1);
+}
+
+std::string stage_text(const workloads::Model& model, const StageLayers& stage) {
+    std::string text;
+    for (const auto& part : stage.parts) text += (text.empty() ? "" : " + ") + part_text(model, part);
+    return text;
+}
+
+// A rank's chunks as a bar: a letter of its module for each part of the longest rank's time.
+std::string bar(const Request& request, const PartitionLoads& loads, std::size_t rank, Duration whole) {
+    constexpr double width = 60;
+    std::string text;
+    double end = 0;
+    for (const StageLoad& one : loads.stages) {
+        if (index(one.stage.rank) != rank) continue;
+        end += width * static_cast<double>(one.time.count()) / static_cast<double>(whole.count());
+        const auto to = std::max<std::size_t>(static_cast<std::size_t>(end + 0.5), text.size() + 1);
+        const auto& name = request.setup->model.modules[one.stage.parts.front().module].name;
+        std::string cell(to - text.size(), name.front());
+        cell.back() = '|';
+        text += cell;
+    }
+    return text;
+}
+
+std::string chunks_text(const Request& request, const PartitionChoice& choice) {
+    const PartitionLoads loads = loads_of(request, choice.partition);
+    const auto times = loads.rank_times();
+    std::string text =
+        "chunks of each rank, as long as a microbatch keeps it busy (forward and backward, the sample's mean)\n";
+    for (std::size_t r = 0; r < times.size(); ++r)
+        text += fmt::format("{:>4} {:<62} {:>9}{}\n", r, bar(request, loads, r, longest(times)), human(times[r]),
+                            loads.fixed.empty()
+                                ? std::string()
+                                : fmt::format("  {} of {} fixed", human(loads.fixed[r]), human(loads.usable)));
+    text += "\n";
+    for (std::size_t s = 0; s < loads.stages.size(); ++s)
+        text += fmt::format("stage {:<4} rank {:<3} {:<32} {:>10}\n", s, index(loads.stages[s].stage.rank),
+                            stage_text(request.setup->model, loads.stages[s].stage), human(loads.stages[s].time));
+    return text;
+}
+
+}  // namespace
+
+std::string partition_table(const Request& request, const PartitionChoice& choice) {
+    std::string text =
+        fmt::format("{} on {} x {}, {}; chosen on {}\ntaken: {} with {} chunk{} a rank{}\n\n",
+                    request.setup->model.name, request.setup->cluster.gpus, request.setup->cluster.device,
+                    name_of(request.setup->layout), choice.chosen_on.text(), choice.partition.name,
+                    choice.partition.chunks_per_rank, choice.partition.chunks_per_rank == 1 ? "" : "s",
+                    choice.cut_short ? "; the budget ended before all searches were through" : "");
+    text += candidates_text(request, choice) + chunks_text(request, choice);
+    for (const std::string& note : choice.partition.notes) text += note + "\n";
+    return text;
+}
+
+Writer partition_answer(const Request& request, const PartitionChoice& choice) {
+    const PartitionLoads loads = loads_of(request, choice.partition);
+    Writer json{{"partition", partition_json(choice.partition, request.setup->model)},
+              {"chosen_on", choice.chosen_on.text()},
+              {"cut_short", choice.cut_short},
+              {"usable_bytes", loads.usable.count},
+              {"stage_ns", Writer::array()},
+              {"fixed_bytes", Writer::array()},
+              {"tried", Writer::array()}};
+    for (const StageLoad& one : loads.stages) json["stage_ns"].push_back(one.time.count());
+    for (const Bytes& one : loads.fixed) json["fixed_bytes"].push_back(one.count);
+    for (const PartitionTried& one : choice.tried) {
+        Writer entry{{"partition", one.partition.name},
+                   {"chunks_per_rank", one.partition.chunks_per_rank},
+                   {"unit_items", one.partition.unit_items}};
+        if (one.why_not.empty()) {
+            entry["step_ns"] = one.step.count();
+            entry["searched"] = one.searched;
+            entry["batches"] = one.batches;
+        } else {
+            entry["why_not"] = one.why_not;
+        }
+        json["tried"].push_back(std::move(entry));
+    }
+    return json;
+}
+
+namespace {
+
+constexpr int left = 60, row_height = 22, bar_height = 18, width = 900;
+
+// One partition, from `y` on; returns where the next begins.
+int draw(const Request& request, const Partition& partition, const std::string& title, Duration longest_rank, int y,
+         std::string& svg) {
+    constexpr std::array colours{"#4c78a8", "#f58518", "#54a24b", "#e45756", "#72b7b2", "#b279a2"};
+    const PartitionLoads loads = loads_of(request, partition);
+    svg += fmt::format("<text x=\"4\" y=\"{}\" font-weight=\"bold\">{}</text>\n", y + 14, title);
+    y += row_height;
+    const auto times = loads.rank_times();
+    for (std::size_t r = 0; r < times.size(); ++r, y += row_height) {
+        svg += fmt::format("<text x=\"4\" y=\"{}\">rank {}</text>\n", y + 14, r);
+        double x = left;
+        for (const StageLoad& one : loads.stages) {
+            if (index(one.stage.rank) != r) continue;
+            const double wide = (width - left - 160) * static_cast<double>(one.time.count()) /
+                                static_cast<double>(longest_rank.count());
+            svg += fmt::format(
+                "<rect x=\"{:.1f}\" y=\"{}\" width=\"{:.1f}\" height=\"{}\" fill=\"{}\" stroke=\"white\"><title>{}: "
+                "{}</title></rect>\n",
+                x, y, wide, bar_height, colours[one.stage.parts.front().module % colours.size()],
+                stage_text(request.setup->model, one.stage), human(one.time));
+            x += wide;
+        }
+        svg += fmt::format("<text x=\"{:.1f}\" y=\"{}\">{}{}</text>\n", x + 6, y + 14, human(times[r]),
+                           loads.fixed.empty() ? std::string() : ", " + human(loads.fixed[r]));
+    }
+    return y + row_height / 2;
+}
+
+}  // namespace
+
+std::string partition_picture(const Request& request, const PartitionChoice& choice) {
+    std::vector<std::pair<std::string, const Partition*>> shown{
+        {choice.partition.name + " (taken)", &choice.partition}};
+    std::vector<std::string> kinds{choice.partition.name};
+    for (const PartitionTried& one : choice.tried) {
+        if (!one.why_not.empty() || std::find(kinds.begin(), kinds.end(), one.partition.name) != kinds.end()) continue;
+        kinds.push_back(one.partition.name);
+        shown.emplace_back(one.partition.name, &one.partition);
+    }
+    Duration longest_rank{1};
+    for (const auto& [title, partition] : shown)
+        longest_rank = std::max(longest_rank, longest(loads_of(request, *partition).rank_times()));
+    std::string body;
+    int y = 8;
+    for (const auto& [title, partition] : shown)
+        y = draw(
+            request, *partition,
+            fmt::format("{}, {} chunks a rank: time of a microbatch, fixed memory", title, partition->chunks_per_rank),
+            longest_rank, y, body);
+    return fmt::format(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" role=\"img\" font-family=\"sans-serif\" "
+        "font-size=\"12\"><title>Partitions of {}</title>\n{}</svg>\n",
+        width, y, request.setup->model.name, body);
+}
+
+}  // namespace pipeweaver::emit

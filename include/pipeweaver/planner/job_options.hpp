@@ -1,0 +1,28 @@
+// Options that say what partition a job has, and what it is chosen on: the same for every command that cuts a model.
+#pragma once
+
+#include "pipeweaver/planner/workload_options.hpp"
+
+#include <string>
+
+namespace pipeweaver::planner {
+
+struct JobOptions {
+    std::string partition;  ///< a name, or a partition file
+    std::string sample;     ///< seeds, batch files, or "batch"
+
+    void add_to(OptionTable& options);
+
+    /// Fills in what the request says of the job: the partition, fixed by a file or to be chosen, and the sample that it
+    /// is chosen on. Nothing said: of a data set five drawn batches of other seeds, of a batch file that file.
+    /// Throws Error{input}, Error{io}. Pre: workload.request() made `request`.
+    void fill(Request& request, const WorkloadOptions& workload) const;
+
+    /// The sample that `text` names, else as fill().
+    [[nodiscard]] JobSample read_sample(const Request& request, const WorkloadOptions& workload) const;
+};
+
+/// Seeds like "101-105,108". Throws Error{input}.
+[[nodiscard]] std::vector<std::uint64_t> parse_seeds(const std::string& text);
+
+}  // namespace pipeweaver::planner

@@ -1,0 +1,44 @@
+// One order for all batches of a job: what a plan that is made once does to the batches that come after it.
+//
+// Method       Every batch of the sample is searched; each of the schedules found is carried over to the other batches
+//              (search/carry_over.hpp: every task takes its place, a batch of another size the nearest before), and the
+//              one that is fastest over all of them is the job's order. Generous: modes that do not fit give way to
+//              those that do, and microbatches may be matched by work.
+// Determinism  With `max_rounds` a function of the request.
+#pragma once
+
+#include "pipeweaver/planner/plan_parts.hpp"
+#include "pipeweaver/planner/request.hpp"
+
+#include <optional>
+#include <vector>
+
+namespace pipeweaver::planner {
+
+class StaticOrder {
+public:
+    /// Searches the batches of the request's sample on the partition, each for `share` of the budget, by the request's
+    /// rounds. Throws Error{limit} where none has a schedule that fits.
+    StaticOrder(const Request& request, const partition::Partition& partition, const Executor& execute,
+                const Allowance& allowance);
+
+    /// The order found for the first batch alone, of those that are given.
+    static StaticOrder of_first(const Request& request, const partition::Partition& partition, const Executor& execute,
+                                const Allowance& allowance);
+
+    /// The step of a batch in that order, of its slowest replica; none: it cannot be carried over.
+    [[nodiscard]] std::optional<Duration> step(const Request& batch, const Executor& execute) const;
+
+private:
+    StaticOrder() = default;
+    std::optional<Duration> step_of(const emulator::Setup& setup, const schedule::Problem& order,
+                                    const schedule::Schedule& schedule, bool split,
+                                    const std::vector<workloads::Microbatch>& batch) const;
+
+    partition::Partition partition_;
+    schedule::Problem problem_;  ///< that `schedule_` is of
+    schedule::Schedule schedule_;
+    bool split_ = false;  ///< whether its backwards are
+};
+
+}  // namespace pipeweaver::planner

@@ -1,0 +1,164 @@
+#include "pipeweaver/partition/partitioners.hpp"
+#include "pipeweaver/planner/partition_choice.hpp"
+#include "planner/job/sample.hpp"
+#include "planner/job/search_one.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+
+namespace pipeweaver::planner {
+
+using namespace emulator;
+using partition::Partition;
+
+namespace {
+
+constexpr std::size_t on_all_batches = 8;      // candidates that policies judge on the whole sample
+constexpr double as_good = 1.005;              // of two that are, the one with fewer chunks is taken
+constexpr std::size_t most_microbatches = 24;  // microbatches of a batch
+
+// What judges a candidate before any search: the policy that a framework runs on a chain, and the dual queue.
+const std::vector<std::string> judges{"1f1b", "interleaved", "dual-queue"};
+
+Duration mean_of(const std::vector<Duration>& times) {
+    return std::accumulate(times.begin(), times.end(), Duration{}) / static_cast<std::int64_t>(times.size());
+}
+
+class PartitionJudge {
+public:
+    PartitionJudge(const Request& request, const ChoiceEffort& effort, const Executor& execute,
+                   const std::function<bool()>& keep_going)
+        : request_(request), effort_(effort), execute_(execute), keep_going_(keep_going) {
+        for (Microbatches batch : batches_of(request)) {
+            batch.resize(std::min(batch.size(), most_microbatches));
+            batches_.push_back(std::move(batch));
+        }
+    }
+
+    PartitionChoice run(std::vector<Partition> candidates) {
+        for (Partition& one : candidates) choice_.tried.push_back({.partition = std::move(one)});
+        if (choice_.tried.size() > 1) {
+            judge_by_policies(0, choice_.tried.size(), 1);
+            judge_by_policies(0, on_all_batches, batches_.size());
+            search();
+        }
+        choice_.partition = taken().partition;
+        choice_.chosen_on = request_.sample.name;
+        if (choice_.tried.size() == 1) choice_.tried.clear();
+        return std::move(choice_);
+    }
+
+private:
+    using Time = std::optional<Duration>;
+
+    // Judges places `first` to `last` on so many batches; then sorts all.
+    void judge_by_policies(std::size_t first, std::size_t last, std::size_t batches) {
+        judge(first, last, batches, false);
+    }
+
+    void judge(std::size_t first, std::size_t last, std::size_t batches, bool searched) {
+        last = std::min(last, choice_.tried.size());
+        std::vector<Time> time((last - first) * batches);
+        run_jobs(execute_, time.size(), [&](std::size_t job) {
+            PartitionTried& one = choice_.tried[first + job / batches];
+            const Microbatches& batch = batches_[job % batches];
+            if (!one.why_not.empty()) return;
+            time[job] = searched ? searched_step(one.partition, batch) : policy_step(one.partition, batch);
+        });
+        for (std::size_t c = first; c < last; ++c) {
+            PartitionTried& one = choice_.tried[c];
+            std::vector<Duration> of_all;
+            for (std::size_t b = 0; b < batches; ++b)
+                if (const Time known = time[(c - first) * batches + b]) of_all.push_back(*known);
+            if (of_all.size() < batches) {
+                if (one.why_not.empty()) one.why_not = "does not fit";
+                continue;
+            }
+            one.step = mean_of(of_all);
+            one.batches = batches;
+            one.searched = searched;
+        }
+        sort();
+    }
+
+    void sort() {
+        const auto rank = [](const PartitionTried& one) {
+            return std::tuple(!one.why_not.empty(), !one.searched, -static_cast<std::int64_t>(one.batches), one.step);
+        };
+        std::stable_sort(choice_.tried.begin(), choice_.tried.end(),
+                         [&](const PartitionTried& a, const PartitionTried& b) { return rank(a) < rank(b); });
+    }
+
+    Evaluation evaluated(const Partition& partition, const Microbatches& batch, const EvaluationWanted& wanted) const {
+        return evaluate(*request_.setup, partition, partition::units(partition, request_.setup->model, batch),
+                        {.name = "choice"}, wanted);
+    }
+
+    Time policy_step(const Partition& partition, const Microbatches& batch) const {
+        const auto known = evaluated(partition, batch, {.split = false, .bound = false, .policies = judges});
+        if (known.shortage || known.fastest() == nullptr) return std::nullopt;
+        return known.fastest()->makespan() + known.cut.step.optimizer;
+    }
+
+    Time searched_step(const Partition& partition, const Microbatches& batch) const {
+        const Compared compared = search_one(request_, partition, batch, judges, effort_.rounds, {}, in_order);
+        if (!compared.found.schedule) return std::nullopt;
+        return compared.found.replay.makespan + compared.known.cut.step.optimizer;
+    }
+
+    // As many batches as the effort allows, each finalist on all of them.
+    void search() {
+        std::size_t finalists = 0;
+        while (finalists < std::min(effort_.finalists, choice_.tried.size()) &&
+               choice_.tried[finalists].why_not.empty())
+            ++finalists;
+        const Partition& first = choice_.tried.front().partition;
+        const std::size_t tasks = count_tasks(first, partition::units(first, request_.setup->model, batches_.front()));
+        finalists = std::min(finalists, effort_.most_tasks / std::max<std::size_t>(tasks, 1));
+        if (finalists < 2) return;
+        const std::size_t batches = std::clamp<std::size_t>(effort_.most_tasks / (finalists * tasks), 1,
+                                                            std::min(effort_.batches, batches_.size()));
+        // Finalist by finalist where a caller may end it: what was searched is then comparable.
+        if (!keep_going_) {
+            judge(0, finalists, batches, true);
+            return;
+        }
+        for (std::size_t f = 0; f < finalists; ++f) {
+            choice_.cut_short = !keep_going_();
+            if (choice_.cut_short) return;
+            // The next that policies like best stands behind those that were searched.
+            judge(f, f + 1, batches, true);
+        }
+    }
+
+    const PartitionTried& taken() const {
+        const PartitionTried* best = &choice_.tried.front();
+        for (const PartitionTried& one : choice_.tried) {
+            const PartitionTried& first = choice_.tried.front();
+            if (!one.why_not.empty() || one.searched != first.searched || one.batches != first.batches) break;
+            const bool near =
+                static_cast<double>(one.step.count()) <= as_good * static_cast<double>(first.step.count());
+            if (near && one.partition.chunks_per_rank < best->partition.chunks_per_rank) best = &one;
+        }
+        return *best;
+    }
+
+    const Request& request_;
+    const ChoiceEffort& effort_;
+    const Executor& execute_;
+    const std::function<bool()>& keep_going_;
+    std::vector<Microbatches> batches_;
+    PartitionChoice choice_;
+};
+
+}  // namespace
+
+PartitionChoice choose_partition(const Request& request, const ChoiceEffort& effort, const Executor& execute,
+                                 const std::function<bool()>& keep_going) {
+    if (request.fixed) return {request.fixed->partition, request.fixed->chosen_on, {}, false};
+    return PartitionJudge(request, effort, execute, keep_going)
+        .run(partition::candidates(*request.setup, cut_on(request), request.partition));
+}
+
+}  // namespace pipeweaver::planner

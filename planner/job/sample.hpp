@@ -1,0 +1,25 @@
+// The sample of a job: batches that partition and opponent are chosen on.
+#pragma once
+
+#include "planner/evaluate/evaluate.hpp"
+
+namespace pipeweaver::planner {
+
+/// The sample's batches, each of one replica; where there is none, every so many-th microbatch of the batch at hand.
+[[nodiscard]] inline std::vector<Microbatches> batches_of(const Request& request) {
+    if (!request.sample.batches.empty()) return request.sample.batches;
+    std::vector<Microbatches> own(1);
+    for (std::size_t i = 0; i < request.microbatches.size(); i += static_cast<std::size_t>(request.setup->layout.dp))
+        own.front().push_back(request.microbatches[i]);
+    return own;
+}
+
+/// All that a partition is cut by: the sample's microbatches, or those at hand.
+[[nodiscard]] inline Microbatches cut_on(const Request& request) {
+    if (request.sample.batches.empty()) return request.microbatches;
+    Microbatches all;
+    for (const Microbatches& batch : request.sample.batches) all.insert(all.end(), batch.begin(), batch.end());
+    return all;
+}
+
+}  // namespace pipeweaver::planner

@@ -1,0 +1,95 @@
+#include "pipeweaver/planner/static_order.hpp"
+
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/search/carry_over.hpp"
+#include "planner/assemble.hpp"
+#include "planner/job/sample.hpp"
+#include "planner/job/search_one.hpp"
+
+#include <algorithm>
+
+namespace pipeweaver::planner {
+
+using namespace schedule;
+using namespace emulator;
+
+namespace {
+
+struct Order {
+    Problem problem;
+    Schedule schedule;
+    bool split = false;
+    Duration makespan{};
+};
+
+std::optional<Order> order_of(const Request& request, const partition::Partition& partition, const Microbatches& batch,
+                              const Executor& execute, const Limits& limits) {
+    const Compared found = search_one(request, partition, batch, {"dual-queue"}, request.max_rounds, limits, execute);
+    if (!found.found.schedule) return std::nullopt;
+    return Order{found.searched().problem, *found.found.schedule, found.parts.has_value(), found.found.replay.makespan};
+}
+
+}  // namespace
+
+StaticOrder::StaticOrder(const Request& request, const partition::Partition& partition, const Executor& execute,
+                         const Allowance& allowance) {
+    partition_ = partition;
+    const auto batches = batches_of(request);
+    std::optional<Duration> best;
+    for (const Microbatches& batch : batches) {
+        const double share = 1.0 / static_cast<double>(batches.size());
+        auto order = order_of(request, partition, batch, execute, limits(allowance, share));
+        if (!order) continue;
+        Duration sum{};
+        for (const Microbatches& other : batches) {
+            const auto step = &other == &batch
+                                  ? std::optional(order->makespan)
+                                  : step_of(*request.setup, order->problem, order->schedule, order->split, other);
+            sum += step.value_or(10 * order->makespan);
+        }
+        if (best && sum >= *best) continue;
+        best = sum;
+        problem_ = std::move(order->problem);
+        schedule_ = std::move(order->schedule);
+        split_ = order->split;
+    }
+    if (!best) fail(ErrorKind::limit, "{}: no batch of the sample has a schedule that fits", partition.name);
+}
+
+StaticOrder StaticOrder::of_first(const Request& request, const partition::Partition& partition,
+                                  const Executor& execute, const Allowance& allowance) {
+    Request first = request;
+    first.sample.batches = {batches_of(request).front()};
+    return {first, partition, execute, allowance};
+}
+
+std::optional<Duration> StaticOrder::step_of(const Setup& setup, const Problem& order, const Schedule& schedule,
+                                             bool split, const std::vector<workloads::Microbatch>& batch) const {
+    auto known = build(setup, partition_, partition::units(partition_, setup.model, batch), {.name = "static"});
+    if (known.shortage) return std::nullopt;
+    auto parts = split ? split_step(known.cut.step) : std::nullopt;
+    if (split && !parts) return std::nullopt;
+    const StepProblem& step = split ? *parts : known.cut.step;
+    std::optional<Duration> best;
+    for (const Schedule& carried : search::carry_over(order, schedule, Replayer(step.problem))) {
+        const Duration makespan = replay_on_ports(step, carried).replay.makespan + step.optimizer;
+        best = std::min(best.value_or(makespan), makespan);
+    }
+    return best;
+}
+
+std::optional<Duration> StaticOrder::step(const Request& batch, const Executor& execute) const {
+    const Shared shared = share(batch, execute);
+    std::vector<std::optional<Duration>> steps(shared.microbatches.size());
+    run_jobs(execute, steps.size(), [&](std::size_t r) {
+        steps[r] = step_of(*batch.setup, problem_, schedule_, split_, shared.microbatches[r]);
+    });
+    Duration slowest{};
+    for (const auto& one : steps) {
+        if (!one) return std::nullopt;
+        slowest = std::max(slowest, *one);
+    }
+    return slowest;
+}
+
+}  // namespace pipeweaver::planner

@@ -1,0 +1,382 @@
+#include "pipeweaver/planner/opponents.hpp"
+
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/partition/partitioners.hpp"
+#include "planner/assemble.hpp"
+#include "planner/job/sample.hpp"
+#include "planner/opponents/recompute_settings.hpp"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <tuple>
+
+namespace pipeweaver::planner {
+
+using namespace emulator;
+using partition::Partition;
+
+namespace {
+
+constexpr std::array<std::int64_t, 4> chunk_counts{1, 2, 4, 8};
+constexpr std::array<std::string_view, 4> chains{"first-stage", "balanced", "megatron", "three-phase"};
+constexpr std::size_t judged_on_all = 8;  // ways, by the sample's first batch
+
+// A step of one replica as a way runs it.
+struct Ran {
+    std::string recompute;
+    Duration makespan{}, step{};
+    std::string why_not;
+};
+
+// ZeRO-3 gathers weights beside every pass, which is replayed kernel by kernel for every setting: what its users have is
+// few (torchtitan: none, selective by operator, every fourth, third or second layer, full).
+std::vector<Recompute> settings_of(const OpponentWay& way) {
+    auto all = usual_settings(*way.setup, way.partition);
+    if (way.setup->recipe.is_serial()) return all;
+    const auto layers = static_cast<std::int64_t>(all.size()) - 2;
+    return {Recompute::none,
+            Recompute::selective,
+            Recompute::blocks(std::max<std::int64_t>(1, layers / 4)),
+            Recompute::blocks(std::max<std::int64_t>(1, layers / 3)),
+            Recompute::blocks(std::max<std::int64_t>(1, layers / 2)),
+            Recompute::full};
+}
+
+// The replicas' steps of a batch, cut as a way cuts them and built with every setting: any policy can be run on them.
+class BuiltSteps {
+public:
+    BuiltSteps(const OpponentWay& way, const std::vector<Microbatches>& replicas) : settings_(settings_of(way)) {
+        for (const Microbatches& microbatches : replicas) {
+            auto units = partition::units(way.partition, way.setup->model, microbatches);
+            require_plannable(microbatches.size(), count_tasks(way.partition, units));
+            known_.push_back(build(*way.setup, way.partition, std::move(units),
+                                   {.name = "opponent", .menu = settings_, .priced_split = false}));
+            if (known_.back().shortage) break;
+        }
+    }
+
+    // With the setting of that name; without one, or where it does not fit, with the fastest that does.
+    std::optional<SettingRun> scheduled(std::size_t replica, std::string_view policy, const std::string& recompute,
+                                        std::string& why_not) const {
+        std::optional<SettingRun> found;
+        const Evaluation& known = known_[replica];
+        if (known.shortage) {
+            why_not = known.shortage->text();
+            return found;
+        }
+        if (!recompute.empty()) found = run_setting(known.cut.step, policy, settings_, recompute);
+        if (!found) found = fastest_setting(known.cut.step, policy, settings_, why_not);
+        return found;
+    }
+
+    // The slowest replica.
+    Ran run(std::string_view policy, const std::string& recompute) const {
+        Ran slowest;
+        for (std::size_t r = 0; r < known_.size(); ++r) {
+            Ran ran;
+            const auto found = scheduled(r, policy, recompute, ran.why_not);
+            if (!found) return ran;
+            ran = {found->recompute, found->makespan, found->makespan + known_[r].cut.step.optimizer, {}};
+            if (ran.step > slowest.step) slowest = std::move(ran);
+        }
+        return slowest;
+    }
+
+    Cut take_cut(std::size_t replica) { return std::move(known_[replica].cut); }
+
+private:
+    std::vector<Recompute> settings_;
+    std::vector<Evaluation> known_;
+};
+
+// How a replica's microbatches are shared out where a way has more replicas on the same GPUs.
+std::vector<Microbatches> groups_of(const Setup& setup, const Microbatches& all, std::size_t groups) {
+    if (groups == 1) return {all};
+    const auto shares = partition::balance(partition::microbatch_costs(setup, all), groups);
+    std::vector<Microbatches> parts;
+    for (const auto& share : shares) {
+        parts.emplace_back();
+        for (const std::size_t i : share) parts.back().push_back(all[i]);
+    }
+    return parts;
+}
+
+// Ways that differ by their policy alone stand side by side: first and end of each such row.
+std::vector<std::pair<std::size_t, std::size_t>> same_cuts(const std::vector<OpponentWay>& ways) {
+    std::vector<std::pair<std::size_t, std::size_t>> rows;
+    for (std::size_t w = 0; w < ways.size(); ++w) {
+        const bool same = w > 0 && ways[w].setup == ways[w - 1].setup && ways[w].name == ways[w - 1].name &&
+                          ways[w].partition.chunks_per_rank == ways[w - 1].partition.chunks_per_rank;
+        if (same)
+            rows.back().second = w + 1;
+        else
+            rows.emplace_back(w, w + 1);
+    }
+    return rows;
+}
+
+class Judge {
+public:
+    Judge(const Request& request, const Executor& execute)
+        : request_(request), setup_(*request.setup), execute_(execute), batches_(batches_of(request)) {}
+
+    Opponents run() {
+        add_chains();
+        add_without_pipeline();
+        judge_first_batch();
+        judge_all_batches();
+        return std::move(result_);
+    }
+
+private:
+    void add(std::string_view name, const std::shared_ptr<const Setup>& setup, const Partition& partition) {
+        const bool one = partition.chunks_per_rank == 1;
+        for (const std::string_view policy :
+             {std::string_view(one ? "1f1b" : "interleaved"), std::string_view("gpipe")})
+            if (setup->layout.pp > 1 || policy == "1f1b")
+                result_.ways.push_back({std::string(name), setup, partition, std::string(policy), {}, 0, {}});
+    }
+
+    void add_chains() {
+        const auto sample = cut_on(request_);
+        std::int64_t layers = 0;
+        for (const auto& module : setup_.model.modules) layers += module.architecture.layers;
+        for (const std::string_view name : chains)
+            for (const std::int64_t chunks : chunk_counts) {
+                if (setup_.layout.pp == 1 || chunks * setup_.layout.pp > layers) continue;
+                try {
+                    add(name, request_.setup, partition::partitioner(name).make(setup_, sample, chunks));
+                } catch (const Error& error) {
+                    if (error.kind() == ErrorKind::io) throw;
+                    result_.not_applicable.push_back({std::string(name), chunks, "1f1b", error.what()});
+                }
+            }
+    }
+
+    // Every tp inside a node that divides the model, with replicas on the GPUs that are left.
+    void add_without_pipeline() {
+        const auto& layout = setup_.layout;
+        const std::int64_t gpus = layout.gpus() / layout.cp;
+        for (std::int64_t tp = 1; tp <= std::min(setup_.cluster.gpus_per_node, gpus); tp *= 2)
+            for (const int zero : {1, 3}) {
+                Layout flat = layout;
+                flat.tp = tp;
+                flat.pp = 1;
+                if (gpus % tp != 0) continue;
+                flat.dp = gpus / tp;
+                flat.ep = default_ep(flat, setup_.model);
+                if (conflict(flat, setup_.model)) continue;
+                if (layout.pp == 1 && tp == layout.tp && zero == setup_.recipe.zero) continue;  // the plan's own
+                Recipe recipe = setup_.recipe;
+                recipe.zero = zero;
+                if (zero >= 2) recipe.bucket = {};
+                auto setup = std::make_shared<Setup>(with_recipe(with_layout(setup_, flat), recipe));
+                const auto whole = partition::partitioner("megatron").make(*setup, batches_.front(), 1);
+                add("no-pipeline", setup, whole);
+            }
+    }
+
+    // How many replicas of the way run on the GPUs of one of the plan's.
+    std::size_t groups(const OpponentWay& way) const {
+        return static_cast<std::size_t>(way.setup->layout.dp / setup_.layout.dp);
+    }
+
+    // None, and why, where the way has too many replicas for the batch.
+    std::optional<BuiltSteps> built(const OpponentWay& way, const Microbatches& batch, std::string& why_not) const {
+        const std::size_t replicas = groups(way);
+        if (batch.size() >= replicas) return BuiltSteps(way, groups_of(*way.setup, batch, replicas));
+        why_not = fmt::format("{} microbatches are fewer than its {} replicas", batch.size(), replicas);
+        return std::nullopt;
+    }
+
+    void judge_first_batch() {
+        const auto cuts = same_cuts(result_.ways);
+        std::vector<std::string> refused(result_.ways.size());
+        run_jobs(execute_, cuts.size(), [&](std::size_t c) {
+            std::string why_not;
+            const auto steps = built(result_.ways[cuts[c].first], batches_.front(), why_not);
+            for (std::size_t w = cuts[c].first; w < cuts[c].second; ++w) {
+                OpponentWay& way = result_.ways[w];
+                const Ran ran = steps ? steps->run(way.policy, {}) : Ran{{}, {}, {}, why_not};
+                refused[w] = ran.why_not;
+                way.recompute = ran.recompute;
+                way.step = ran.step;
+                way.batches = 1;
+            }
+        });
+        std::vector<OpponentWay> running;
+        for (std::size_t w = 0; w < refused.size(); ++w) {
+            OpponentWay& way = result_.ways[w];
+            if (refused[w].empty())
+                running.push_back(std::move(way));
+            else
+                result_.not_applicable.push_back({label(way), way.partition.chunks_per_rank, way.policy, refused[w]});
+        }
+        result_.ways = std::move(running);
+        sort();
+    }
+
+    // The fastest with one recomputation for all batches: of those that are fastest for one of them, the fastest that
+    // fits all.
+    void judge_all_batches() {
+        const std::size_t count = std::min(judged_on_all, result_.ways.size());
+        run_jobs(execute_, batches_.size() == 1 ? 0 : count,
+                 [&](std::size_t w) { judge_all_batches(result_.ways[w]); });
+        sort();
+    }
+
+    void judge_all_batches(OpponentWay& way) const {
+        std::vector<BuiltSteps> steps;
+        std::string why_not;
+        for (const Microbatches& batch : batches_) {
+            auto built_steps = built(way, batch, why_not);
+            if (!built_steps) return;
+            steps.push_back(std::move(*built_steps));
+        }
+        std::vector<std::string> settings{way.recompute};
+        for (const BuiltSteps& batch : steps) {
+            const Ran ran = batch.run(way.policy, way.recompute);
+            if (std::find(settings.begin(), settings.end(), ran.recompute) == settings.end() && ran.why_not.empty())
+                settings.push_back(ran.recompute);
+        }
+        std::optional<std::pair<bool, Duration>> best;
+        for (const std::string& setting : settings) {
+            bool fits = true;
+            Duration sum{};
+            for (const BuiltSteps& batch : steps) {
+                const Ran ran = batch.run(way.policy, setting);
+                fits = fits && ran.recompute == setting;
+                sum += ran.step;
+            }
+            const std::pair judged(!fits, sum);
+            if (best && judged >= *best) continue;
+            best = judged;
+            way.recompute = setting;
+            way.step = sum / static_cast<std::int64_t>(batches_.size());
+        }
+        way.batches = batches_.size();
+    }
+
+    void sort() {
+        std::stable_sort(result_.ways.begin(), result_.ways.end(), [](const OpponentWay& a, const OpponentWay& b) {
+            return std::tuple(b.batches, a.step) < std::tuple(a.batches, b.step);
+        });
+    }
+
+public:
+    // Partition and, without a pipeline, what takes its place.
+    static std::string label(const OpponentWay& way) {
+        if (way.name != "no-pipeline") return way.name;
+        return fmt::format("{} tp {}{}", way.name, way.setup->layout.tp,
+                           way.setup->recipe.zero >= 3 ? fmt::format(" zero {}", way.setup->recipe.zero) : "");
+    }
+
+private:
+    const Request& request_;
+    const Setup& setup_;
+    const Executor& execute_;
+    std::vector<Microbatches> batches_;
+    Opponents result_;
+};
+
+// The way's replicas, the most loaded ones of many.
+std::vector<Microbatches> judged_replicas(const OpponentWay& way, const Request& request, const Executor& execute) {
+    Request own = request;
+    own.setup = way.setup;
+    Shared shared = share(own, execute);
+    const auto costs = partition::microbatch_costs(*way.setup, request.microbatches, execute);
+    const auto loads = partition::loads(shared.shares, costs);
+    std::vector<std::size_t> order(loads.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return loads[a] > loads[b]; });
+    const std::size_t groups = static_cast<std::size_t>(way.setup->layout.dp / request.setup->layout.dp);
+    order.resize(std::min(order.size(), most_replicas_judged * groups));
+    std::vector<Microbatches> all;
+    for (const std::size_t r : order) all.push_back(std::move(shared.microbatches[r]));
+    return all;
+}
+
+}  // namespace
+
+Opponents choose_opponents(const Request& request, const Executor& execute) { return Judge(request, execute).run(); }
+
+Baselines run_opponents(const Opponents& opponents, const Request& request, const Executor& execute) {
+    const auto& ways = opponents.ways;
+    std::vector<Ran> ran(ways.size());
+    run_jobs(execute, ways.size(), [&](std::size_t w) {
+        const OpponentWay& way = ways[w];
+        if (request.microbatches.size() < static_cast<std::size_t>(way.setup->layout.dp)) {
+            ran[w].why_not = "the batch has fewer microbatches than its replicas";
+            return;
+        }
+        ran[w] = BuiltSteps(way, judged_replicas(way, request, in_order)).run(way.policy, way.recompute);
+    });
+    Baselines result;
+    result.not_applicable = opponents.not_applicable;
+    for (std::size_t w = 0; w < ways.size(); ++w) {
+        const OpponentWay& way = ways[w];
+        const std::string label = Judge::label(way);
+        if (!ran[w].why_not.empty()) {
+            result.not_applicable.push_back({label, way.partition.chunks_per_rank, way.policy, ran[w].why_not});
+            continue;
+        }
+        Baseline baseline{label, way.partition.chunks_per_rank, way.policy};
+        baseline.makespan = ran[w].makespan;
+        baseline.step = ran[w].step;
+        baseline.recompute = ran[w].recompute;
+        baseline.command = command_of(way, ran[w].recompute, request);
+        baseline.is_opponent = true;
+        result.all.push_back(std::move(baseline));
+    }
+    return result;
+}
+
+std::optional<OpponentRun> pipelined_opponent(const Opponents& opponents, const Baselines& baselines,
+                                              const std::vector<Microbatches>& replicas) {
+    const OpponentWay* best = nullptr;
+    OpponentRun run;
+    for (const Baseline& one : baselines.all) {
+        if (!one.is_opponent || (best && one.step >= run.baseline.step)) continue;
+        for (const OpponentWay& way : opponents.ways)
+            if (way.name == one.partition && way.partition.chunks_per_rank == one.chunks_per_rank &&
+                way.policy == one.policy) {
+                best = &way;
+                run.baseline = one;
+            }
+    }
+    if (!best) return std::nullopt;
+    BuiltSteps steps(*best, replicas);
+    std::string why_not;
+    for (std::size_t r = 0; r < replicas.size(); ++r) {
+        auto found = steps.scheduled(r, best->policy, run.baseline.recompute, why_not);
+        if (!found) return std::nullopt;
+        run.cuts.push_back(steps.take_cut(r));
+        run.schedules.push_back(std::move(found->schedule));
+    }
+    return run;
+}
+
+std::string command_of(const OpponentWay& way, const std::string& recompute, const Request& request) {
+    if (request.words.empty()) return {};
+    const Layout& layout = way.setup->layout;
+    std::string text =
+        fmt::format("pipeweaver emulate {} --tp {} --pp {} --dp {}", request.words, layout.tp, layout.pp, layout.dp);
+    if (request.drawn_microbatches > 0) {
+        const std::int64_t all = request.drawn_microbatches * request.setup->layout.dp;
+        if (all % layout.dp != 0) return {};
+        text += fmt::format(" --microbatches {} --seed {}", all / layout.dp, request.seed);
+    }
+    text += fmt::format(" --zero {}", way.setup->recipe.zero);
+    if (request.setup->recipe.bucket > Bytes{}) text += fmt::format(" --bucket {}B", way.setup->recipe.bucket.count);
+    if (way.name == "no-pipeline") {
+        text += " --partition megatron";
+    } else {
+        const std::string sample = request.sample.name.option();
+        text += fmt::format(" --partition {} --chunks {}{}", way.name, way.partition.chunks_per_rank,
+                            sample.empty() ? sample : " --sample " + sample);
+    }
+    return text + fmt::format(" --policy {} --recompute {}", way.policy, recompute);
+}
+
+}  // namespace pipeweaver::planner

@@ -1,0 +1,124 @@
+#include "pipeweaver/planner/job_options.hpp"
+
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/text.hpp"
+#include "pipeweaver/partition/partitioners.hpp"
+
+#include <algorithm>
+#include <filesystem>
+
+namespace pipeweaver::planner {
+
+namespace {
+
+constexpr std::uint64_t first_default_seed = 101, default_seeds = 5, most_seeds = 100;
+
+std::vector<std::string> parts_of(const std::string& text) {
+    std::vector<std::string> parts;
+    for (std::size_t begin = 0; begin <= text.size();) {
+        const std::size_t end = std::min(text.find(',', begin), text.size());
+        parts.push_back(text.substr(begin, end - begin));
+        begin = end + 1;
+    }
+    return parts;
+}
+
+bool is_of_seeds(const std::string& part) {
+    return !part.empty() && part.find_first_not_of("0123456789-") == std::string::npos;
+}
+
+std::uint64_t seed_of(const std::string& text) {
+    return static_cast<std::uint64_t>(parse_integer("--sample", text, 0, 9'007'199'254'740'991));
+}
+
+// Five seeds that are not the batch's own.
+std::vector<std::uint64_t> other_seeds(std::uint64_t own) {
+    const bool taken = own >= first_default_seed && own < first_default_seed + default_seeds;
+    std::vector<std::uint64_t> seeds;
+    for (std::uint64_t i = 0; i < default_seeds; ++i)
+        seeds.push_back(first_default_seed + i + (taken ? default_seeds : 0));
+    return seeds;
+}
+
+// One replica's share, if the replicas take microbatches in turn.
+std::vector<workloads::Microbatch> share_of_one(const std::vector<workloads::Microbatch>& all, std::int64_t replicas) {
+    std::vector<workloads::Microbatch> share;
+    for (std::size_t i = 0; i < all.size(); i += static_cast<std::size_t>(replicas)) share.push_back(all[i]);
+    return share;
+}
+
+// A sample that says nothing of a module would leave its units to chance.
+void require_all_modules(const JobSample& sample, const workloads::Model& model) {
+    for (const auto& module : model.modules) {
+        const bool any = std::any_of(sample.batches.begin(), sample.batches.end(), [&](const auto& batch) {
+            return std::any_of(batch.begin(), batch.end(), [&](const auto& microbatch) {
+                return !partition::shape_in(module, microbatch, 0, microbatch.items.size()).lengths.empty();
+            });
+        });
+        if (!any)
+            fail(ErrorKind::input,
+                 "--sample: {} has no items of module '{}'; allowed are batches with items of every module",
+                 sample.name.text(), module.name);
+    }
+}
+
+}  // namespace
+
+std::vector<std::uint64_t> parse_seeds(const std::string& text) {
+    std::vector<std::uint64_t> seeds;
+    for (const std::string& part : parts_of(text)) {
+        const std::size_t dash = part.find('-');
+        const std::uint64_t first = seed_of(part.substr(0, dash));
+        const std::uint64_t last = dash == std::string::npos ? first : seed_of(part.substr(dash + 1));
+        if (last < first || last - first >= most_seeds || seeds.size() + (last - first) >= most_seeds)
+            fail(ErrorKind::input, "--sample: '{}' is not 1 to {} seeds, the smaller first, like 101-105", part,
+                 most_seeds);
+        for (std::uint64_t seed = first; seed <= last; ++seed) seeds.push_back(seed);
+    }
+    return seeds;
+}
+
+void JobOptions::add_to(OptionTable& options) {
+    options.text("partition", partition, "PARTITION",
+                 "a partition of `pipeweaver list partitions`, or a file of `pipeweaver partition` (default: the best "
+                 "on the sample)");
+    options.text("sample", sample, "SEEDS|FILES|batch",
+                 "what partition and opponent are chosen on: seeds of --dataset like 101-105, batch files separated by "
+                 "commas, or the batch itself (default: five other seeds; with --batch: batch)");
+}
+
+JobSample JobOptions::read_sample(const Request& request, const WorkloadOptions& workload) const {
+    JobSample read;
+    if (sample == "batch" || (sample.empty() && workload.dataset.empty())) return read;
+    const auto& model = request.setup->model;
+    const std::string text = sample.empty() ? std::string() : parts_of(sample).front();
+    if (sample.empty() || is_of_seeds(text)) {
+        if (workload.dataset.empty())
+            fail(ErrorKind::input, "--sample: seeds go with --dataset; with --batch name batch files, or batch");
+        read.name.dataset = workload.dataset;
+        read.name.seeds = sample.empty() ? other_seeds(request.seed) : parse_seeds(sample);
+        read.name.microbatches = workload.microbatches.value_or(16);
+        for (const std::uint64_t seed : read.name.seeds)
+            read.batches.push_back(
+                workloads::draw_batch(workload.dataset, model, seed, read.name.microbatches).microbatches);
+    } else {
+        read.name.files = parts_of(sample);
+        for (const std::string& file : read.name.files)
+            read.batches.push_back(
+                share_of_one(workloads::pack(workloads::read_batch(file, model), model), request.setup->layout.dp));
+    }
+    if (!sample.empty()) require_all_modules(read, model);
+    return read;
+}
+
+void JobOptions::fill(Request& request, const WorkloadOptions& workload) const {
+    if (names_a_document(partition)) {
+        request.fixed = partition::read_partition(partition, *request.setup);
+    } else if (!partition.empty()) {
+        static_cast<void>(partition::partitioner(partition));
+        request.partition = partition;
+    }
+    request.sample = read_sample(request, workload);
+}
+
+}  // namespace pipeweaver::planner
