@@ -81,7 +81,7 @@ Chain chain_of(const Model& model, std::size_t m, std::int64_t ranks, std::int64
 Partition dip(const Setup& setup, const Sample& sample, std::int64_t) {
     const Model& model = setup.model;
     LayerCosts costs = LayerCosts::usual(setup);
-    Partition partition{"dip", 0, {}, {}, {}};
+    Partition partition{"dip", 0, {}, {}, {}, {}};
     std::vector<Duration> time;
     for (std::size_t m = 0; m < model.modules.size(); ++m) {
         std::int64_t items = 0;

@@ -12,13 +12,21 @@ Partition dip(const emulator::Setup& setup, const Sample& sample, std::int64_t c
 Partition megatron(const emulator::Setup& setup, const Sample& sample, std::int64_t chunks_per_rank);
 Partition balanced(const emulator::Setup& setup, const Sample& sample, std::int64_t chunks_per_rank);
 Partition uniform(const emulator::Setup& setup, const Sample& sample, std::int64_t chunks_per_rank);
+Partition first_stage(const emulator::Setup& setup, const Sample& sample, std::int64_t chunks_per_rank);
+Partition three_phase(const emulator::Setup& setup, const Sample& sample, std::int64_t chunks_per_rank);
 
 const std::vector<Partitioner>& partitioners() {
     static const std::vector<Partitioner> all{
         {"dip", "each module a chain of its own, in segments of about equal time (DIP)", {0}, false, dip},
         {"megatron", "one chain of all modules, cut by parameters", {1, 2}, true, megatron},
-        {"balanced", "one chain of all modules, cut by time", {1, 2}, true, balanced},
-        {"uniform", "one chain of all modules, as many layers in each stage", {}, true, uniform}};
+        {"balanced", "one chain of all modules, cut by time and, where it must, memory", {1, 2}, true, balanced},
+        {"uniform", "one chain of all modules, as many layers in each stage", {}, true, uniform},
+        {"first-stage", "one chain: encoders whole on the first stage, generators on the last", {}, true, first_stage},
+        {"three-phase",
+         "encoders data parallel over all GPUs, then the pipeline, then their backward",
+         {},
+         false,
+         three_phase}};
     return all;
 }
 

@@ -48,8 +48,7 @@ void EmulateOptions::add_to(OptionTable& options) {
     options.group("The step");
     options.choice("partition", partition, partition::partitioner_names(),
                    "how the model is cut (default: megatron, one chain cut by parameters)");
-    options.integer("chunks", chunks, 1, 1024,
-                    "virtual stages of a rank in partitions megatron and balanced (default 1)");
+    options.integer("chunks", chunks, 1, 1024, "virtual stages of a rank in all partitions but dip (default 1)");
     options.text("policy", policy, "POLICY", "the schedule, of `pipeweaver list policies` (default: 1f1b)");
     options.text("schedule", schedule, "PATH",
                  "a plan folder, or the solution file of the only replica, in place of a policy");
@@ -68,7 +67,7 @@ void EmulateOptions::check() const {
     if (std::error_code ignored; !schedule.empty() && !std::filesystem::exists(schedule, ignored))
         fail(ErrorKind::io, "--schedule: there is no file or folder '{}'", schedule);
     if (chunks > 1 && partition == "dip")
-        fail(ErrorKind::input, "--chunks: goes with partitions megatron and balanced; dip has its own");
+        fail(ErrorKind::input, "--chunks: goes with all partitions but dip, which has its own");
 }
 
 EmulationRequest EmulateOptions::request(std::uint64_t seed, const Executor& execute) const {
