@@ -200,7 +200,7 @@ FAULTS = [
     (["--host-link", "1KB/s"], 2, "--host-link: is '1KB/s', allowed are speeds from 1MB/s"),
     (["--overlap-slowdown", "0.5"], 2, "--overlap-slowdown: is '0.5', allowed are numbers from 1 to 10"),
     (["--chunks", "0"], 2, "--chunks: is '0', allowed are whole numbers from 1 to 1024"),
-    (["--chunks", "2", "--partition", "dip"], 2, "--chunks: goes with partitions megatron and balanced"),
+    (["--chunks", "2", "--partition", "dip"], 2, "--chunks: goes with all partitions but dip"),
     (["--trace", "4"], 2, "--trace: is '4', allowed are whole numbers from 0 to 3"),
     (["--trace", "0,,1"], 2, "--trace: is '', allowed are whole numbers from 0 to 3"),
     (["--repeat", "0"], 2, "--repeat: is '0'"),

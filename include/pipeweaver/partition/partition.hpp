@@ -16,8 +16,8 @@ struct Partition {
     std::string name;                  ///< of its partitioner
     std::int64_t chunks_per_rank = 1;  ///< stages of a rank, the most of any
     std::vector<emulator::Chain> chains;
-    std::vector<std::int64_t> unit_items;      ///< per chain: most items of a unit; 0: the whole microbatch at once
-    std::vector<std::string> notes;            ///< what decided it, for the report
+    std::vector<std::int64_t> unit_items;        ///< per chain: most items of a unit; 0: the whole microbatch at once
+    std::vector<std::string> notes;              ///< what decided it, for the report
     std::vector<emulator::DealtModule> dealt{};  ///< modules that no chain has; the rest of the step waits for them
 };
 
