@@ -56,7 +56,13 @@ std::vector<Partition> partitions(const emulator::Setup& setup, const Sample& sa
         for (const Partitioner& one : partitioners()) {
             const auto& chunks = chunks_of(one);
             if (k >= chunks.size() || (!name.empty() && one.name != name)) continue;
-            if (chunks[k] * setup.layout.pp <= layers) all.push_back(one.make(setup, sample, chunks[k]));
+            if (chunks[k] * setup.layout.pp > layers) continue;
+            all.push_back(one.make(setup, sample, chunks[k]));
+            if (!all.back().dealt.empty())
+                fail(ErrorKind::input,
+                     "--partition {}: emulate takes it, plan does not: what comes before and after the chain is not "
+                     "searched",
+                     one.name);
         }
     return all;
 }
