@@ -24,7 +24,7 @@ std::int64_t sum_of(const std::vector<std::int64_t>& times) {
 // alone is the longest part, the others are cut evenly without it.
 std::vector<std::size_t> cut_between(const std::vector<std::int64_t>& weights, std::size_t parts, bool front,
                                      bool back) {
-    const auto ends = cut_evenly(weights, parts);
+    auto ends = cut_evenly(weights, parts);
     if (parts == 1) return ends;
     if (front && ends.front() == 1) {
         const std::vector<std::int64_t> others(weights.begin() + 1, weights.end());

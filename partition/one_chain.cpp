@@ -81,6 +81,7 @@ template <class WeightOf>
 Partition cut_by(const Setup& setup, std::string name, std::int64_t chunks_per_rank, WeightOf weight_of) {
     const auto layers = layers_of(setup.model, modules_between(0, setup.model.modules.size()));
     std::vector<std::int64_t> weights;
+    weights.reserve(layers.size());
     for (const LayerRange& layer : layers) weights.push_back(weight_of(layer));
     const std::size_t stages = stages_of(setup, chunks_per_rank, layers.size());
     return one_chain(setup, std::move(name), chunks_per_rank, layers, cut_evenly(weights, stages));

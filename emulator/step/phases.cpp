@@ -168,8 +168,8 @@ private:
     Longest longest(RankId rank, const std::vector<Items>& gpus, PassKind pass, Recompute recompute) {
         Longest found;
         for (const Items& items : gpus) {
-            PassCost cost = costs_.cost(rank, items, pass, recompute);
-            if (found.items == nullptr || cost.time > found.cost.time) found = {&items, std::move(cost)};
+            const PassCost cost = costs_.cost(rank, items, pass, recompute);
+            if (found.items == nullptr || cost.time > found.cost.time) found = {&items, cost};
         }
         return found;
     }
