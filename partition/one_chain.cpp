@@ -1,53 +1,96 @@
-// Partitions of all modules as one chain of stages: cut by parameters (megatron), by time (balanced) or by the number of
-// layers (uniform).
+// Partitions of all modules as one chain of stages: cut by parameters (megatron), by time and memory (balanced) or by the
+// number of layers (uniform).
+#include "partition/one_chain.hpp"
+
 #include "partition/cut.hpp"
+#include "partition/rank_memory.hpp"
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emulator/layer_costs.hpp"
-#include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/workloads/counts.hpp"
+
+#include <numeric>
+#include <utility>
 
 namespace pipeweaver::partition {
 
 using namespace emulator;
 using namespace workloads;
 
-namespace {
-
-// All modules as one chain of ranks * chunks_per_rank stages, layers weighed by `weight_of`.
-template <class WeightOf>
-Partition one_chain(const Setup& setup, std::string name, std::int64_t chunks_per_rank, WeightOf weight_of) {
-    const Model& model = setup.model;
-    std::vector<std::int64_t> weights;
+std::vector<LayerRange> layers_of(const Model& model, const std::vector<std::size_t>& modules) {
     std::vector<LayerRange> layers;
-    for (std::size_t m = 0; m < model.modules.size(); ++m)
-        for (std::int64_t i = 0; i < model.modules[m].architecture.layers; ++i) {
-            layers.push_back({m, i, 1});
-            weights.push_back(weight_of(layers.back()));
+    for (const std::size_t m : modules)
+        for (std::int64_t i = 0; i < model.modules[m].architecture.layers; ++i) layers.push_back({m, i, 1});
+    return layers;
+}
+
+std::vector<std::size_t> modules_between(std::size_t begin, std::size_t end) {
+    std::vector<std::size_t> modules(end - begin);
+    std::iota(modules.begin(), modules.end(), begin);
+    return modules;
+}
+
+std::vector<std::int64_t> times_of(const Setup& setup, const Sample& sample, const std::vector<LayerRange>& layers) {
+    LayerCosts costs = LayerCosts::usual(setup);
+    std::vector<std::int64_t> times;
+    for (const LayerRange& layer : layers) {
+        Duration sum{};
+        for (const Microbatch& microbatch : sample) {
+            std::vector<PassShape> shapes(setup.model.modules.size());
+            shapes[layer.module] = shape_in(setup.model.modules[layer.module], microbatch, 0, microbatch.items.size());
+            const StageLayers stage{RankId{0}, {layer}};
+            sum += costs.stage(stage, shapes, PassKind::forward).time +
+                   costs.stage(stage, shapes, PassKind::backward).time;
         }
-    const std::int64_t stages = setup.layout.pp * chunks_per_rank;
-    if (stages > static_cast<std::int64_t>(layers.size()))
-        fail(ErrorKind::input, "{} stages are more than the model's {} layers", stages, layers.size());
+        times.push_back(sum.count());
+    }
+    return times;
+}
+
+Partition one_chain(const Setup& setup, std::string name, std::int64_t chunks_per_rank,
+                    const std::vector<LayerRange>& layers, const std::vector<std::size_t>& ends) {
     Chain chain;
-    for (const Module& module : model.modules) chain.name += (chain.name.empty() ? "" : "+") + module.name;
-    std::size_t begin = 0;
-    for (const std::size_t end : cut_evenly(weights, static_cast<std::size_t>(stages))) {
+    std::size_t begin = 0, named = setup.model.modules.size();
+    for (const std::size_t end : ends) {
         const auto rank = static_cast<std::uint32_t>(static_cast<std::int64_t>(chain.stages.size()) % setup.layout.pp);
         StageLayers stage{RankId{rank}, {}};
         for (; begin < end; ++begin) {
-            if (!stage.parts.empty() && stage.parts.back().module == layers[begin].module)
-                ++stage.parts.back().count;
+            const std::size_t module = layers[begin].module;
+            if (std::exchange(named, module) != module)
+                chain.name += (chain.name.empty() ? "" : "+") + setup.model.modules[module].name;
+            if (!stage.parts.empty() && stage.parts.back().module == module)
+                stage.parts.back().count += layers[begin].count;
             else
                 stage.parts.push_back(layers[begin]);
         }
         chain.stages.push_back(std::move(stage));
     }
-    return {std::move(name), chunks_per_rank, {std::move(chain)}, {0}, {}};
+    return {std::move(name), chunks_per_rank, {std::move(chain)}, {0}, {}, {}};
+}
+
+std::size_t stages_of(const Setup& setup, std::int64_t chunks_per_rank, std::size_t most, std::string_view what) {
+    const auto stages = static_cast<std::size_t>(setup.layout.pp * chunks_per_rank);
+    if (stages > most) fail(ErrorKind::input, "{} stages are more than {} {} layers", stages, what, most);
+    return stages;
+}
+
+namespace {
+
+// All modules as one chain of ranks * chunks_per_rank stages, layers weighed by `weight_of`.
+template <class WeightOf>
+Partition cut_by(const Setup& setup, std::string name, std::int64_t chunks_per_rank, WeightOf weight_of) {
+    const auto layers = layers_of(setup.model, modules_between(0, setup.model.modules.size()));
+    std::vector<std::int64_t> weights;
+    weights.reserve(layers.size());
+    for (const LayerRange& layer : layers) weights.push_back(weight_of(layer));
+    const std::size_t stages = stages_of(setup, chunks_per_rank, layers.size());
+    return one_chain(setup, std::move(name), chunks_per_rank, layers, cut_evenly(weights, stages));
 }
 
 }  // namespace
 
 Partition megatron(const Setup& setup, const Sample&, std::int64_t chunks_per_rank) {
-    return one_chain(setup, "megatron", chunks_per_rank, [&](const LayerRange& layer) {
+    return cut_by(setup, "megatron", chunks_per_rank, [&](const LayerRange& layer) {
         const Architecture& network = setup.model.modules[layer.module].architecture;
         // Of experts those that a position passes: layers with them are about as long as those without.
         std::int64_t weight =
@@ -62,7 +105,7 @@ Partition uniform(const Setup& setup, const Sample&, std::int64_t chunks_per_ran
     std::int64_t layers = 0;
     for (const Module& module : setup.model.modules) layers += module.architecture.layers;
     const bool even = layers % (setup.layout.pp * chunks_per_rank) == 0;
-    return one_chain(setup, "uniform", chunks_per_rank, [&](const LayerRange& layer) -> std::int64_t {
+    return cut_by(setup, "uniform", chunks_per_rank, [&](const LayerRange& layer) -> std::int64_t {
         if (even) return 1;
         const bool first = layer.module == 0 && layer.first == 0,
                    last_module = layer.module + 1 == setup.model.modules.size();
@@ -72,18 +115,24 @@ Partition uniform(const Setup& setup, const Sample&, std::int64_t chunks_per_ran
 }
 
 Partition balanced(const Setup& setup, const Sample& sample, std::int64_t chunks_per_rank) {
-    LayerCosts costs = LayerCosts::usual(setup);
-    return one_chain(setup, "balanced", chunks_per_rank, [&](const LayerRange& layer) {
-        Duration sum{};
-        for (const Microbatch& microbatch : sample) {
-            std::vector<PassShape> shapes(setup.model.modules.size());
-            shapes[layer.module] = shape_in(setup.model.modules[layer.module], microbatch, 0, microbatch.items.size());
-            const StageLayers stage{RankId{0}, {layer}};
-            sum += costs.stage(stage, shapes, PassKind::forward).time +
-                   costs.stage(stage, shapes, PassKind::backward).time;
-        }
-        return static_cast<std::int64_t>(sum.count());
+    const auto layers = layers_of(setup.model, modules_between(0, setup.model.modules.size()));
+    const std::size_t stages = stages_of(setup, chunks_per_rank, layers.size());
+    const auto times = times_of(setup, sample, layers);
+    Partition by_time = one_chain(setup, "balanced", chunks_per_rank, layers, cut_evenly(times, stages));
+    const RankMemory memory(setup, sample, chunks_per_rank);
+    const auto shortage = memory.shortage(by_time.chains.front());
+    if (!shortage) return by_time;
+    auto fitting = cut_to_fit(memory, layers, times, stages, [&](const std::vector<std::size_t>& ends) {
+        return one_chain(setup, "balanced", chunks_per_rank, layers, ends);
     });
+    const auto short_of =
+        fmt::format("cut by time alone rank {} would be {} short", index(shortage->rank), human(shortage->short_by));
+    if (!fitting) {
+        by_time.notes.push_back(short_of + ", and no other cut was found that fits");
+        return by_time;
+    }
+    fitting->notes.push_back(fmt::format("{}: cut by time and memory", short_of));
+    return std::move(*fitting);
 }
 
 }  // namespace pipeweaver::partition

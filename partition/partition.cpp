@@ -17,12 +17,17 @@ std::int64_t most_stages_of_a_rank(const Partition& partition) {
 }
 
 Partition in_one_chain(const Partition& partition) {
-    Partition one{partition.name, 0, {Chain{}}, {0}, partition.notes};
+    Partition one{partition.name, 0, {Chain{}}, {0}, partition.notes, {}};
     Chain& row = one.chains.front();
     for (const Chain& chain : partition.chains) {
         row.name += (row.name.empty() ? "" : "+") + chain.name;
         row.stages.insert(row.stages.end(), chain.stages.begin(), chain.stages.end());
     }
+    // Dealt modules lie whole on the first stage.
+    std::vector<LayerRange> front;
+    for (const DealtModule& dealt : partition.dealt) front.push_back({dealt.module, 0, dealt.layers});
+    auto& first = row.stages.front().parts;
+    first.insert(first.begin(), front.begin(), front.end());
     one.chunks_per_rank = most_stages_of_a_rank(one);
     return one;
 }

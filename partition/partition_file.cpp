@@ -59,7 +59,7 @@ public:
                 json_.fail(fmt::format("lacks module '{}'; every module of '{}' is needed once", model_.modules[m].name,
                                        model_.name));
         check_stage_numbers();
-        Partition partition{"", 1, std::move(chains_), std::move(unit_items_), {}};
+        Partition partition{"", 1, std::move(chains_), std::move(unit_items_), {}, {}};
         partition.chunks_per_rank = most_stages_of_a_rank(partition);
         return partition;
     }

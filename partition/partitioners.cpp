@@ -13,6 +13,8 @@ Partition modules(const emulator::Setup& setup, const Sample& sample, std::int64
 Partition megatron(const emulator::Setup& setup, const Sample& sample, std::int64_t chunks_per_rank);
 Partition balanced(const emulator::Setup& setup, const Sample& sample, std::int64_t chunks_per_rank);
 Partition uniform(const emulator::Setup& setup, const Sample& sample, std::int64_t chunks_per_rank);
+Partition first_stage(const emulator::Setup& setup, const Sample& sample, std::int64_t chunks_per_rank);
+Partition three_phase(const emulator::Setup& setup, const Sample& sample, std::int64_t chunks_per_rank);
 
 const std::vector<Partitioner>& partitioners() {
     static const std::vector<Partitioner> all{
@@ -23,8 +25,14 @@ const std::vector<Partitioner>& partitioners() {
          false,
          modules},
         {"megatron", "one chain of all modules, cut by parameters", {1, 2}, true, megatron},
-        {"balanced", "one chain of all modules, cut by time", {1, 2}, true, balanced},
-        {"uniform", "one chain of all modules, as many layers in each stage", {}, true, uniform}};
+        {"balanced", "one chain of all modules, cut by time and, where it must, memory", {1, 2}, true, balanced},
+        {"uniform", "one chain of all modules, as many layers in each stage", {}, true, uniform},
+        {"first-stage", "one chain: encoders whole on the first stage, generators on the last", {}, true, first_stage},
+        {"three-phase",
+         "encoders data parallel over all GPUs, then the pipeline, then their backward",
+         {},
+         false,
+         three_phase}};
     return all;
 }
 
@@ -54,7 +62,13 @@ std::vector<Partition> partitions(const emulator::Setup& setup, const Sample& sa
         for (const Partitioner& one : partitioners()) {
             const auto& chunks = chunks_of(one);
             if (k >= chunks.size() || (!name.empty() && one.name != name)) continue;
-            if (chunks[k] * setup.layout.pp <= layers) all.push_back(one.make(setup, sample, chunks[k]));
+            if (chunks[k] * setup.layout.pp > layers) continue;
+            all.push_back(one.make(setup, sample, chunks[k]));
+            if (!all.back().dealt.empty())
+                fail(ErrorKind::input,
+                     "--partition {}: emulate takes it, plan does not: what comes before and after the chain is not "
+                     "searched",
+                     one.name);
         }
     return all;
 }

@@ -135,7 +135,7 @@ Duration shortest_of(const std::vector<Duration>& times) {
 
 Partition per_module(const Setup& setup, std::string name, const std::vector<std::int64_t>& items,
                      const std::vector<std::int64_t>& segments) {
-    Partition partition{std::move(name), 0, {}, items, {}};
+    Partition partition{std::move(name), 0, {}, items, {}, {}};
     for (std::size_t m = 0; m < segments.size(); ++m) {
         partition.chunks_per_rank += segments[m];
         partition.chains.push_back(chain_of(setup.model, m, setup.layout.pp, segments[m]));

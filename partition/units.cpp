@@ -128,6 +128,7 @@ std::vector<std::vector<std::vector<Unit>>> units(const Partition& partition, co
             else
                 row.push_back({whole(modules, model, microbatch)});
         }
+        for (const DealtModule& dealt : partition.dealt) row.push_back(sliced(dealt.module, model, microbatch, 1));
     }
     return all;
 }
@@ -137,6 +138,7 @@ StepInput step_input(const Setup& setup, const Partition& partition,
     StepInput input;
     input.setup = &setup;
     input.chains = partition.chains;
+    input.dealt = partition.dealt;
     input.units = std::move(units);
     return input;
 }

@@ -8,6 +8,7 @@
 #include "pipeweaver/search/policies.hpp"
 #include "planner/assemble.hpp"
 #include "planner/given_schedule.hpp"
+#include "planner/job/sample.hpp"
 #include "planner/opponents/recompute_settings.hpp"
 
 #include <fmt/ranges.h>
@@ -66,9 +67,7 @@ public:
             policy_ = "schedule";
             menus_ = {StepInput{}.modes};
         } else {
-            const std::string& name = request.workload.partition;
-            const auto& cutter = partition::partitioner(name.empty() ? "megatron" : name);
-            partition_ = cutter.make(setup_, request.workload.microbatches, request.chunks_per_rank);
+            partition_ = cut(request);
             if (by_rank())
                 menus_ = {usual_settings(setup_, partition_)};
             else if (request.recompute)
@@ -95,6 +94,13 @@ public:
     }
 
 private:
+    partition::Partition cut(const EmulationRequest& request) const {
+        if (request.workload.fixed) return request.workload.fixed->partition;
+        const std::string& name = request.workload.partition;
+        const auto& cutter = partition::partitioner(name.empty() ? "megatron" : name);
+        return cutter.make(setup_, cut_on(request.workload), request.chunks_per_rank);
+    }
+
     StepWanted wanted(std::size_t replica, std::size_t menu) const {
         return {.name = problem_name(setup_, partition_, replica),
                 .menu = menus_[menu],

@@ -82,7 +82,7 @@ planner::EmulateOptions emulated_run(const TrainingRun& run) {
     if (run.layout.cp > 1 && run.device == "h100_sxm") workload.context = "ring";
     workload.dataset = networks ? networks->dataset : fmt::format("constant-{}", run.seq);
     workload.microbatches = run.microbatches();
-    options.partition = networks ? "megatron" : "uniform";
+    options.job.partition = networks ? "megatron" : "uniform";
     options.chunks = run.virtual_stages;
     options.policy = run.virtual_stages > 1 ? "interleaved" : "1f1b";
     options.recompute = run.recomputation == Recomputation::full        ? "full"
@@ -105,7 +105,7 @@ std::string command_of(const planner::EmulateOptions& options) {
     if (!workload.context.empty()) all.emplace_back("context", workload.context);
     all.emplace_back("dataset", workload.dataset);
     all.emplace_back("microbatches", std::to_string(*workload.microbatches));
-    all.emplace_back("partition", options.partition);
+    all.emplace_back("partition", options.job.partition);
     all.emplace_back("chunks", std::to_string(options.chunks));
     all.emplace_back("policy", options.policy);
     all.emplace_back("recompute", options.recompute);

@@ -39,10 +39,12 @@ Writer partition_json(const partition::Partition& partition, const workloads::Mo
                           {"unit_items", partition.unit_items[c]},
                           {"stages", std::move(stages)}});
     }
-    return {{"name", partition.name},
-            {"chunks_per_rank", partition.chunks_per_rank},
-            {"notes", partition.notes},
-            {"chains", std::move(chains)}};
+    Writer json{{"name", partition.name},
+                {"chunks_per_rank", partition.chunks_per_rank},
+                {"notes", partition.notes},
+                {"chains", std::move(chains)}};
+    for (const DealtModule& dealt : partition.dealt) json["dealt"].push_back(model.modules[dealt.module].name);
+    return json;
 }
 
 namespace {

@@ -26,6 +26,7 @@ PassKind pass_of(TaskKind kind) {
 }
 
 bool makes_weight_gradients(const StepInput& input, const TaskPass& task) {
+    if (task.dealt != nullptr) return false;
     if (task.pass != PassKind::backward && task.pass != PassKind::weight_gradient) return false;
     return std::any_of(task.stage->parts.begin(), task.stage->parts.end(), [&](const LayerRange& part) {
         return trains(input.setup->model, part) && !task.unit->shapes[part.module].lengths.empty();
@@ -76,12 +77,20 @@ ScheduledStep::ScheduledStep(const StepInput& input, const StepProblem& step, co
         const Task& task = step.problem.tasks[i];
         const std::size_t chain = step.chain[i];
         TaskPass pass;
-        pass.stage = &input.chains[chain].stages[static_cast<std::size_t>(*task.stage - first_stage[chain])];
-        pass.unit = &input.units[static_cast<std::size_t>(*task.microbatch)][chain][step.unit[i]];
+        if (chain < input.chains.size()) {
+            pass.stage = &input.chains[chain].stages[static_cast<std::size_t>(*task.stage - first_stage[chain])];
+            pass.unit = &input.units[static_cast<std::size_t>(*task.microbatch)][chain][step.unit[i]];
+        }
         pass.pass = pass_of(task.kind);
         if (const auto pair = replayer_.pair_of(i); pair != Replayer::unpaired)
             pass.recompute = input.modes[schedule.mode[pair]];
         passes_.push_back(pass);
+    }
+    if (!step.phases.empty()) dealt_ = std::make_unique<const DealtCosts>(input);
+    for (const PhasePass& phase : step.phases) {
+        const auto pair = replayer_.pair_of(index(phase.task));
+        const std::size_t mode = pair == Replayer::unpaired ? 0 : schedule.mode[pair];
+        passes_[index(phase.task)].dealt = &phase.longest[mode];
     }
     for (const auto& order : schedule.order) {
         std::map<std::int64_t, std::size_t> last;
@@ -98,7 +107,10 @@ bool ScheduledStep::beside_data(std::size_t task) const {
 
 std::vector<PassPiece> ScheduledStep::pieces(std::size_t task) const {
     const TaskPass& pass = passes_[task];
-    auto pieces = layers_.task_pieces(*pass.stage, pass.unit->shapes, pass.pass, pass.recompute, beside_data(task));
+    auto pieces =
+        pass.dealt != nullptr
+            ? dealt_->pieces(step_.problem.tasks[task].rank, *pass.dealt, pass.pass, pass.recompute)
+            : layers_.task_pieces(*pass.stage, pass.unit->shapes, pass.pass, pass.recompute, beside_data(task));
     if (pieces.empty()) {
         // Nothing to do takes a nanosecond.
         const auto moment = costdb::Elementwise{Bytes{1}};
@@ -121,6 +133,8 @@ public:
         const bool forward = pass.pass == PassKind::forward;
         const bool paired = step.replayer().pair_of(task) != Replayer::unpaired;
         for (const PassPiece& piece : pieces) lists_ += static_cast<std::size_t>(piece.times) * piece.lists.size();
+        // A phase takes and gives all at once: items of the fullest GPU need not be those of the slowest.
+        if (pass.dealt != nullptr) return;
         if (!paired || (!forward && pass.pass != PassKind::backward)) return;
         blocks_ = held_by_blocks(step, pass, pieces);
         if (!forward) std::reverse(blocks_.begin(), blocks_.end());

@@ -2,12 +2,14 @@
 #pragma once
 
 #include "emulator/pricing/pass_graph.hpp"
+#include "emulator/step/phases.hpp"
 #include "pipeweaver/emulator/layer_costs.hpp"
 #include "pipeweaver/emulator/step_problem.hpp"
 #include "pipeweaver/schedule/replay.hpp"
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace pipeweaver::emulator {
@@ -16,6 +18,7 @@ namespace pipeweaver::emulator {
 struct TaskPass {
     const StageLayers* stage = nullptr;
     const Unit* unit = nullptr;
+    const std::vector<DealtItem>* dealt = nullptr;  ///< items of a phase, in place of stage and unit
     PassKind pass = PassKind::forward;
     Recompute recompute = Recompute::none;
     bool makes_last_gradients = false;  ///< the last pass of its stage, on its rank, that makes weight gradients
@@ -45,6 +48,7 @@ private:
     const schedule::Schedule& schedule_;
     schedule::Replayer replayer_;
     LayerCosts layers_;
+    std::unique_ptr<const DealtCosts> dealt_;  // null: the step has no phases
     std::vector<schedule::TaskCost> costs_;
     std::vector<TaskPass> passes_;
 };

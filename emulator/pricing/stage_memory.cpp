@@ -1,5 +1,6 @@
 #include "emulator/pricing/stage_memory.hpp"
 
+#include "emulator/pricing/whole_modules.hpp"
 #include "pipeweaver/workloads/activations.hpp"
 #include "pipeweaver/workloads/counts.hpp"
 #include "pipeweaver/workloads/module_roles.hpp"
@@ -265,6 +266,15 @@ std::vector<StaticMemory> static_memory(const StepInput& input) {
         if (input.setup->recipe.zero >= 3) memory.workspace += Bytes{2 * each.weight * rank.whole_layers};
         if (input.setup->recipe.zero >= 2) memory.workspace += Bytes{each.gradient * rank.whole_layers};
         all.push_back(memory);
+    }
+    if (input.dealt.empty()) return all;
+    const WholeModules dealt(input);
+    const StaticMemory more = static_memory(dealt.input()).front();
+    for (StaticMemory& memory : all) {
+        memory.weights += more.weights;
+        memory.gradients += more.gradients;
+        memory.optimizer += more.optimizer;
+        memory.workspace += more.workspace;
     }
     return all;
 }

@@ -42,7 +42,7 @@ struct RankParameters {
 
 /// What each rank holds all the time, receive buffers excepted: bf16 weights, fp32 gradients, and 12 bytes of optimizer
 /// state a parameter divided over the copies of the weight (distributed optimizer): Layout::weight_copies, of experts
-/// Layout::expert_copies.
+/// Layout::expert_copies. Dealt modules are whole on each GPU, their optimizer state divided over all of the layout.
 [[nodiscard]] std::vector<StaticMemory> static_memory(const StepInput& input);
 
 }  // namespace pipeweaver::emulator

@@ -2,9 +2,9 @@
 #include "pipeweaver/emulator/step.hpp"
 
 #include "emulator/pricing/stage_memory.hpp"
+#include "emulator/step/phases.hpp"
 #include "emulator/step/step_parts.hpp"
 #include "pipeweaver/base/error.hpp"
-#include "pipeweaver/costdb/database.hpp"
 #include "pipeweaver/emulator/layer_costs.hpp"
 #include "pipeweaver/emulator/split.hpp"
 #include "pipeweaver/workloads/counts.hpp"
@@ -13,7 +13,7 @@
 #include <fmt/compile.h>
 
 #include <algorithm>
-#include <cmath>
+#include <map>
 
 namespace pipeweaver::emulator {
 
@@ -38,6 +38,7 @@ public:
         add_stages();
         out_.memory = static_memory(in_);
         for (std::size_t mb = 0; mb < in_.units.size(); ++mb) add_microbatch(mb);
+        if (!in_.dealt.empty()) add_phases(in_, out_);
         drop_useless_splits();
         if (auto shortage = add_ranks(in_, largest_message_, out_)) return {{}, std::move(shortage)};
         out_.model_flops = model_flops(in_);
@@ -301,22 +302,14 @@ private:
         return *found;
     }
 
-    std::int64_t node_of(RankId rank) const {
-        // GPUs are numbered tensor parallel first, then replicas, then pipeline ranks (Megatron-LM's order).
-        return static_cast<std::int64_t>(index(rank)) * in_.setup->layout.gpus_of_rank() * in_.setup->layout.dp /
-               in_.setup->cluster.gpus_per_node;
-    }
-
     void connect(TaskId from, TaskId to, const Crossing& crossing, std::size_t buffer) {
         const RankId source = out_.problem.tasks[index(from)].rank, target = out_.problem.tasks[index(to)].rank;
         const Bytes message{crossing.value_bytes * in_.setup->layout.part(crossing.rows) * crossing.columns /
                             in_.setup->layout.tp};
-        Lag lag;
+        TransferLag lag;
         std::optional<costdb::PointToPoint> sent;
         if (source != target) {
-            const std::int64_t per_node = node_of(source) == node_of(target) ? 2 : 1;
-            const Layout layout = in_.setup->layout.on(in_.setup->cluster);
-            sent = {per_node, std::max(message, Bytes{1}), layout.network_of_gpu(), layout.node_link};
+            sent = between_ranks(*in_.setup, source, target, message);
             lag = transfer_time(*sent);
             Bytes& largest = largest_message_[index(target)][buffer];
             largest = std::max(largest, message);
@@ -327,42 +320,9 @@ private:
         out_.problem.edges.push_back({from, to, lag.time});
     }
 
-    double pipeline_factor() const {
-        if (in_.setup->what_if.empty()) return 1;
-        const auto found = in_.setup->what_if.links.find("pipeline");
-        return found == in_.setup->what_if.links.end() ? 1 : found->second;
-    }
-
-    // Of a message; its error and wire as Transfer's.
-    struct Lag {
-        Duration time{};
-        double error = 0;
-        Duration wire{};
-    };
-
-    Lag transfer_time(const costdb::PointToPoint& sent) {
+    const TransferLag& transfer_time(const costdb::PointToPoint& sent) {
         const auto [place, added] = transfer_times_.try_emplace({sent.gpus_per_node, sent.message.count});
-        if (!added) return place->second;
-        const costdb::Cost alone = in_.setup->costs->cost(sent);
-        Duration whole = alone.duration;
-        // Every tensor parallel GPU sends its part; without sequence parallelism each needs the whole.
-        const std::int64_t tp = in_.setup->layout.tp;
-        if (tp > 1 && !in_.setup->recipe.execution.sequence_parallel)
-            whole += in_.setup->costs
-                         ->cost(costdb::Collective{.kind = costdb::CollectiveKind::all_gather,
-                                                   .gpus = tp,
-                                                   .gpus_per_node = in_.setup->cluster.gpus_per_node,
-                                                   .message = tp * sent.message,
-                                                   .network = in_.setup->cluster.network,
-                                                   .node_link = sent.node_link})
-                         .duration;
-        costdb::PointToPoint startup = sent;
-        startup.message = Bytes{1};
-        const Duration wire = std::max(Duration{0}, alone.duration - in_.setup->costs->cost(startup).duration);
-        const auto by_factor = [&](Duration time) {
-            return Duration{std::llround(static_cast<double>(time.count()) * pipeline_factor())};
-        };
-        place->second = {by_factor(whole), alone.error_percent / 100, by_factor(wire)};
+        if (added) place->second = transfer_lag(*in_.setup, sent);
         return place->second;
     }
 
@@ -443,7 +403,7 @@ private:
     std::vector<std::int64_t> first_stage_;            // per chain
     std::vector<std::vector<std::size_t>> alike_;      // per chain, stage: the first stage with the same costs
     std::vector<std::vector<Bytes>> largest_message_;  // per rank, per (chain, direction)
-    std::map<std::pair<std::int64_t, std::int64_t>, Lag> transfer_times_;
+    std::map<std::pair<std::int64_t, std::int64_t>, TransferLag> transfer_times_;
     StepProblem out_;
 };
 

@@ -1,6 +1,7 @@
 #include "pipeweaver/emulator/step_operators.hpp"
 
 #include "emulator/pricing/stage_walk.hpp"
+#include "emulator/step/phases.hpp"
 #include "emulator/step/step_parts.hpp"
 
 namespace pipeweaver::emulator {
@@ -27,6 +28,17 @@ void visit_pass(const StepInput& input, const StageLayers& stage, const Unit& un
         [&](const AroundBlocks& around) { visit_all(around.operators, 1, visit); });
 }
 
+void visit_phases(const StepInput& input, const OperatorVisitor& visit) {
+    if (input.dealt.empty()) return;
+    const WholeModules whole(input);
+    for (const auto& microbatch : input.units)
+        for (std::size_t d = 0; d < input.dealt.size(); ++d)
+            for (const Unit& item : microbatch[input.chains.size() + d])
+                for (const PassKind pass : {PassKind::forward, PassKind::backward})
+                    visit_pass(whole.input(), WholeModules::stage(input.dealt[d], RankId{0}), item, pass, visit);
+    if (const auto sent = exchange_of(input)) visit({"transfer", *sent, {}}, 1);
+}
+
 }  // namespace
 
 void visit_operators(const StepInput& input, const StepProblem& step, const OperatorVisitor& visit) {
@@ -36,6 +48,7 @@ void visit_operators(const StepInput& input, const StepProblem& step, const Oper
                 for (const StageLayers& stage : input.chains[c].stages)
                     for (const PassKind pass : {PassKind::forward, PassKind::backward})
                         visit_pass(input, stage, unit, pass, visit);
+    visit_phases(input, visit);
     for (const Transfer& transfer : step.transfers)
         if (transfer.asked) visit({"transfer", *transfer.asked, {}}, 1);
     visit_all(ends_of_ranks(input), 1, visit);

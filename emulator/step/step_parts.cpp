@@ -3,6 +3,8 @@
 #include "emulator/pricing/data_traffic.hpp"
 #include "emulator/pricing/stage_memory.hpp"
 #include "emulator/pricing/stage_walk.hpp"
+#include "emulator/pricing/whole_modules.hpp"
+#include "pipeweaver/costdb/database.hpp"
 #include "pipeweaver/emulator/price.hpp"
 #include "pipeweaver/emulator/what_if.hpp"
 #include "pipeweaver/workloads/counts.hpp"
@@ -51,7 +53,7 @@ std::vector<Operator> after_last_bucket(std::vector<Operator> tail, Bytes bucket
     return tail;
 }
 
-std::vector<Operator> optimizer_of(const StepInput& input, const RankParameters& rank) {
+std::vector<Operator> updates_of(const StepInput& input, const RankParameters& rank) {
     const auto copies = [&](std::int64_t of_weights) { return input.setup->recipe.zero >= 1 ? of_weights : 1; };
     std::vector<Operator> updates;
     if (rank.trained > 0)
@@ -63,25 +65,10 @@ std::vector<Operator> optimizer_of(const StepInput& input, const RankParameters&
     return updates;
 }
 
-}  // namespace
-
-Duration time_of(const StepInput& input, const Operator& op, RankId rank) {
-    const Setup& setup = *input.setup;
-    double factor = 1;
-    // The update streams through memory whatever the clock: no fitted factor was needed for it.
-    if (op.stream != Stream::compute)
-        factor = in_situ_factor(op, in_situ_factors(*setup.costs, setup.cluster.device),
-                                setup.recipe.execution.tensor_overlap);
-    if (!setup.what_if.empty())
-        factor *= factor_of(setup.what_if, op, {}) * device_factor(setup.what_if, input.replica, rank);
-    const Duration alone = ask(*setup.costs, op).duration;
-    return factor == 1 ? alone : Duration{std::llround(static_cast<double>(alone.count()) * factor)};
-}
-
 // Gradients of a rank are reduced over the copies of its weights once its last backward ends (ZeRO from stage 2 on: in
 // every backward); the halves of a tied embedding are summed over their two ranks. All of it is exposed: nothing of
 // this rank is left to hide it.
-std::vector<Operator> tail_of(const StepInput& input, const RankParameters& rank) {
+std::vector<Operator> exchanges_of(const StepInput& input, const RankParameters& rank) {
     const Layout& layout = input.setup->layout;
     std::vector<Operator> tail;
     const auto synchronise = [&](const OwnParameters& own) {
@@ -107,17 +94,100 @@ std::vector<Operator> tail_of(const StepInput& input, const RankParameters& rank
     return tail;
 }
 
+void append(std::vector<Operator>& all, std::vector<Operator> more) { all.insert(all.end(), more.begin(), more.end()); }
+
+std::vector<Operator> optimizer_of(const StepInput& input, const RankParameters& rank) {
+    auto updates = updates_of(input, rank);
+    if (input.dealt.empty()) return updates;
+    const WholeModules dealt(input);
+    append(updates, updates_of(dealt.input(), rank_parameters(dealt.input()).front()));
+    return updates;
+}
+
+}  // namespace
+
+costdb::PointToPoint between_ranks(const Setup& setup, RankId from, RankId to, Bytes message) {
+    // GPUs are numbered tensor parallel first, then replicas, then pipeline ranks (Megatron-LM's order).
+    const auto node_of = [&](RankId rank) {
+        return static_cast<std::int64_t>(index(rank)) * setup.layout.gpus_of_rank() * setup.layout.dp /
+               setup.cluster.gpus_per_node;
+    };
+    const Layout layout = setup.layout.on(setup.cluster);
+    return {node_of(from) == node_of(to) ? 2 : 1, std::max(message, Bytes{1}), layout.network_of_gpu(),
+            layout.node_link};
+}
+
+TransferLag transfer_lag(const Setup& setup, const costdb::PointToPoint& sent) {
+    const costdb::Cost alone = setup.costs->cost(sent);
+    Duration whole = alone.duration;
+    // Every tensor parallel GPU sends its part; without sequence parallelism each needs the whole.
+    const std::int64_t tp = setup.layout.tp;
+    if (tp > 1 && !setup.recipe.execution.sequence_parallel)
+        whole += setup.costs
+                     ->cost(costdb::Collective{.kind = costdb::CollectiveKind::all_gather,
+                                               .gpus = tp,
+                                               .gpus_per_node = setup.cluster.gpus_per_node,
+                                               .message = tp * sent.message,
+                                               .network = setup.cluster.network,
+                                               .node_link = sent.node_link})
+                     .duration;
+    costdb::PointToPoint startup = sent;
+    startup.message = Bytes{1};
+    const Duration wire = std::max(Duration{0}, alone.duration - setup.costs->cost(startup).duration);
+    double factor = 1;
+    if (const auto found = setup.what_if.links.find("pipeline"); found != setup.what_if.links.end())
+        factor = found->second;
+    const auto by_factor = [&](Duration time) {
+        return Duration{std::llround(static_cast<double>(time.count()) * factor)};
+    };
+    return {by_factor(whole), alone.error_percent / 100, by_factor(wire)};
+}
+
+Duration time_of(const StepInput& input, const Operator& op, RankId rank) {
+    const Setup& setup = *input.setup;
+    double factor = 1;
+    // The update streams through memory whatever the clock: no fitted factor was needed for it.
+    if (op.stream != Stream::compute)
+        factor = in_situ_factor(op, in_situ_factors(*setup.costs, setup.cluster.device),
+                                setup.recipe.execution.tensor_overlap);
+    if (!setup.what_if.empty())
+        factor *= factor_of(setup.what_if, op, {}) * device_factor(setup.what_if, input.replica, rank);
+    const Duration alone = ask(*setup.costs, op).duration;
+    return factor == 1 ? alone : Duration{std::llround(static_cast<double>(alone.count()) * factor)};
+}
+
+std::vector<Operator> tail_of(const StepInput& input, const RankParameters& rank) {
+    auto tail = exchanges_of(input, rank);
+    if (input.dealt.empty()) return tail;
+    // Over all GPUs of all replicas, and never in buckets.
+    const WholeModules dealt(input);
+    auto more = exchanges_of(dealt.input(), rank_parameters(dealt.input()).front());
+    for (Operator& op : more)
+        op.name = std::get<costdb::Collective>(op.query).kind == CollectiveKind::all_gather ? "gather dealt weights"
+                                                                                            : "reduce dealt gradients";
+    append(tail, std::move(more));
+    return tail;
+}
+
 double model_flops(const StepInput& input) {
     const auto gradient = gradient_reaches(input.setup->model);
+    const auto passes_of = [&](std::size_t m) {
+        return input.setup->model.modules[m].trainable ? 3 : gradient[m] ? 2 : 1;
+    };
     double sum = 0;
     for (const auto& microbatch : input.units)
         for (std::size_t c = 0; c < input.chains.size(); ++c)
             for (const Unit& unit : microbatch[c])
                 for (std::size_t m = 0; m < input.setup->model.modules.size(); ++m) {
                     if (unit.shapes[m].lengths.empty() || !has_module(input.chains[c], m)) continue;
-                    const int passes = input.setup->model.modules[m].trainable ? 3 : gradient[m] ? 2 : 1;
-                    sum += passes * forward_flops(input, m, unit.shapes[m]);
+                    sum += passes_of(m) * forward_flops(input, m, unit.shapes[m]);
                 }
+    for (const auto& microbatch : input.units)
+        for (std::size_t d = 0; d < input.dealt.size(); ++d)
+            for (const Unit& unit : microbatch[input.chains.size() + d]) {
+                const std::size_t m = input.dealt[d].module;
+                sum += passes_of(m) * forward_flops(input, m, unit.shapes[m]);
+            }
     return sum;
 }
 

@@ -12,6 +12,17 @@ namespace pipeweaver::emulator {
 /// What an operator outside of passes takes on a rank: an exchange of replicas, a transfer, the optimizer.
 [[nodiscard]] Duration time_of(const StepInput& input, const Operator& op, RankId rank);
 
+/// How a message goes from one rank of the replica to another, on each GPU.
+[[nodiscard]] costdb::PointToPoint between_ranks(const Setup& setup, RankId from, RankId to, Bytes message);
+
+/// Until it has arrived; its error and wire as Transfer's.
+struct TransferLag {
+    Duration time{};
+    double error = 0;
+    Duration wire{};
+};
+[[nodiscard]] TransferLag transfer_lag(const Setup& setup, const costdb::PointToPoint& sent);
+
 /// What a rank runs after its last backward, but for the optimizer.
 [[nodiscard]] std::vector<Operator> tail_of(const StepInput& input, const RankParameters& rank);
 

@@ -22,6 +22,7 @@ StepInput step_input(const Setup& setup, const Partition& partition, Units units
     input.setup = &setup;
     input.replica = static_cast<std::int64_t>(wanted.replica);
     input.chains = partition.chains;
+    input.dealt = partition.dealt;
     input.units = std::move(units);
     input.modes = wanted.menu;
     input.priced_split = wanted.priced_split && setup.recipe.is_serial();
@@ -42,7 +43,7 @@ void require_plannable(std::size_t microbatches, std::size_t tasks, std::size_t 
 std::size_t count_tasks(const Partition& partition, const Units& units) {
     std::size_t tasks = 0;
     for (const auto& microbatch : units)
-        for (std::size_t c = 0; c < microbatch.size(); ++c)
+        for (std::size_t c = 0; c < partition.chains.size(); ++c)
             tasks += 2 * microbatch[c].size() * partition.chains[c].stages.size();
     return tasks;
 }

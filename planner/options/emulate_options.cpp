@@ -1,7 +1,6 @@
 #include "pipeweaver/planner/emulate_options.hpp"
 
 #include "pipeweaver/base/error.hpp"
-#include "pipeweaver/partition/partitioners.hpp"
 #include "planner/opponents/recompute_settings.hpp"
 
 #include <fmt/ranges.h>
@@ -43,10 +42,9 @@ std::vector<GivenSchedule> read_schedules(const std::filesystem::path& path, std
 void EmulateOptions::add_to(OptionTable& options) {
     workload.add_to(options);
     options.group("The step");
-    options.choice("partition", partition, partition::partitioner_names(),
-                   "how the model is cut (default: megatron, one chain cut by parameters)");
+    job.add_to(options);
     options.integer("chunks", chunks, 1, 1024,
-                    "virtual stages of a rank in partitions megatron and balanced (default 1)");
+                    "virtual stages of a rank in all partitions but dip, modules and files (default 1)");
     options.text("policy", policy, "POLICY", "the schedule, of `pipeweaver list policies` (default: 1f1b)");
     options.text("schedule", schedule, "PATH",
                  "a plan folder, or the solution file of the only replica, in place of a policy");
@@ -64,21 +62,25 @@ void EmulateOptions::add_to(OptionTable& options) {
 }
 
 void EmulateOptions::check() const {
-    if (!schedule.empty() && !(policy.empty() && partition.empty() && recompute.empty() && chunks == 1))
+    if (!schedule.empty() && !(policy.empty() && job.partition.empty() && recompute.empty() && chunks == 1))
         fail(ErrorKind::input,
              "--schedule: has its own partition, order and recomputation; --partition, --chunks, --policy and "
              "--recompute go without it");
     if (std::error_code ignored; !schedule.empty() && !std::filesystem::exists(schedule, ignored))
         fail(ErrorKind::io, "--schedule: there is no file or folder '{}'", schedule);
-    if (chunks > 1 && partition == "dip")
-        fail(ErrorKind::input, "--chunks: goes with partitions megatron and balanced; dip has its own");
+    if (chunks > 1 && (job.partition == "dip" || job.partition == "modules" || names_a_document(job.partition)))
+        fail(ErrorKind::input, "--chunks: goes with all partitions but dip, modules and files, which have their own");
 }
 
 EmulationRequest EmulateOptions::request(std::uint64_t seed, const Executor& execute) const {
     check();
     EmulationRequest request;
     request.workload = workload.request(seed, execute);
-    request.workload.partition = partition.empty() ? "megatron" : partition;
+    if (job.sample.empty())
+        JobOptions{job.partition, "batch"}.fill(request.workload, workload);
+    else
+        job.fill(request.workload, workload);
+    if (request.workload.partition.empty()) request.workload.partition = "megatron";
     request.recompute = emulator::recompute_named(recompute);
     request.recompute_by_rank = recompute == by_rank_name;
     if (!policy.empty()) request.policy = policy;

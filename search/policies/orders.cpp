@@ -19,6 +19,9 @@ std::size_t index_in(const std::vector<std::int64_t>& numbers, std::int64_t numb
     return static_cast<std::size_t>(std::lower_bound(numbers.begin(), numbers.end(), number) - numbers.begin());
 }
 
+// Work of a whole step, before its chain or after it.
+bool is_around_chain(const schedule::Task& task) { return !task.stage && !task.microbatch && !task.module.empty(); }
+
 Order no_order(std::string why) { return {{}, std::move(why)}; }
 
 void append(std::vector<std::uint32_t>& to, std::span<const std::uint32_t> tasks) {
@@ -30,6 +33,7 @@ void append(std::vector<std::uint32_t>& to, std::span<const std::uint32_t> tasks
 Cells::Cells(const Flat& flat) {
     const auto& tasks = flat.problem().tasks;
     for (std::size_t i = 0; i < tasks.size(); ++i) {
+        if (is_around_chain(tasks[i])) continue;
         if (!tasks[i].stage || !tasks[i].microbatch) {
             why_not_ =
                 fmt::format("task {} '{}' has no {}", i, tasks[i].label, tasks[i].stage ? "microbatch" : "stage");
@@ -43,6 +47,7 @@ Cells::Cells(const Flat& flat) {
     cells_.resize(stage_.size() * microbatch_.size() * 2);
     stage_ranks_.resize(stage_.size());
     for (const std::uint32_t i : flat.reading) {
+        if (is_around_chain(tasks[i])) continue;
         const std::size_t stage = index_in(stage_, *tasks[i].stage);
         const std::size_t microbatch = index_in(microbatch_, *tasks[i].microbatch);
         cells_[(stage * microbatch_.size() + microbatch) * 2 + flat.late[i]].push_back(i);
@@ -139,6 +144,18 @@ std::string two_stages_on_a_rank(const Flat& flat, const Cells& cells) {
 
 }  // namespace
 
+void put_around(const Flat& flat, Order& order) {
+    std::vector<std::vector<std::uint32_t>> first(flat.ranks());
+    for (const std::uint32_t i : flat.reading) {
+        if (!is_around_chain(flat.problem().tasks[i])) continue;
+        (flat.late[i] ? order.ranks : first)[flat.rank_of[i]].push_back(i);
+    }
+    for (std::size_t rank = 0; rank < first.size(); ++rank) {
+        append(first[rank], order.ranks[rank]);
+        order.ranks[rank] = std::move(first[rank]);
+    }
+}
+
 Order order_along_the_chain(const Flat& flat, const Cells& cells,
                             const std::function<void(const ChainStage& at, std::vector<std::uint32_t>& mine)>& fill) {
     if (!cells.why_not().empty()) return no_order(cells.why_not());
@@ -151,6 +168,7 @@ Order order_along_the_chain(const Flat& flat, const Cells& cells,
         at.warm_up = std::min(chain.size() - 1 - position, at.microbatches.size());
         fill(at, order.ranks[cells.ranks(at.stage).front()]);
     }
+    put_around(flat, order);
     return order;
 }
 
@@ -217,6 +235,7 @@ Order interleaved_order(const Flat& flat) {
             backward(rows[k]);
         }
     }
+    put_around(flat, order);
     return order;
 }
 

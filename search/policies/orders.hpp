@@ -39,7 +39,8 @@ class Cells {
 public:
     explicit Cells(const Flat& flat);
 
-    /// Empty unless every task has a stage and a microbatch.
+    /// Empty unless every task has a stage and a microbatch. Those of phases around the chain have neither, but a
+    /// module: they are in no cell.
     const std::string& why_not() const { return why_not_; }
 
     std::size_t stages() const { return stage_.size(); }
@@ -72,6 +73,9 @@ struct ChainStage {
     std::vector<std::size_t> microbatches;  ///< those that have a task of it
     std::size_t warm_up = 0;  ///< of these, run forward before the first backward: as many as ranks after it
 };
+
+/// Puts what is around the chain (dealt modules) first on its rank, or last where it comes late.
+void put_around(const Flat& flat, Order& order);
 
 /// The order that `fill` writes for the rank of each stage. Not applicable unless every rank has the tasks of one
 /// stage.

@@ -164,6 +164,7 @@ Order zb_v_order(const Flat& flat) {
         Table table(split, stages, cells.microbatches(), order.ranks[rank]);
         fill_v(table, rank, flat.ranks(), cells.microbatches());
     }
+    put_around(flat, order);
     return order;
 }
 

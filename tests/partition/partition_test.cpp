@@ -1,6 +1,8 @@
 #include "pipeweaver/partition/partition.hpp"
 
 #include "partition/cut.hpp"
+#include "partition/one_chain.hpp"
+#include "partition/rank_memory.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/random.hpp"
 #include "pipeweaver/emulator/layer_costs.hpp"
@@ -186,4 +188,126 @@ TEST_CASE("a generator's items read the tokens of their own sample") {
     REQUIRE(all[0][1].size() == 2);
     CHECK(all[0][1][0].shapes[1].context == std::vector<std::int64_t>{100, 100});
     CHECK(all[0][1][1].shapes[1].context == std::vector<std::int64_t>{77});
+}
+
+namespace {
+
+std::int64_t sum_of(const std::vector<std::int64_t>& times) {
+    return std::accumulate(times.begin(), times.end(), std::int64_t{0});
+}
+
+// Of the stages of a chain, by the time of their layers.
+std::vector<std::int64_t> stage_times(const testing::SmallWorkload& setup, const Partition& partition) {
+    std::vector<std::int64_t> all;
+    for (const auto& stage : partition.chains.front().stages) {
+        std::int64_t sum = 0;
+        for (const auto& part : stage.parts)
+            for (std::int64_t i = 0; i < part.count; ++i)
+                sum += times_of(setup, setup.microbatches, {{part.module, part.first + i, 1}}).front();
+        all.push_back(sum);
+    }
+    return all;
+}
+
+}  // namespace
+
+TEST_CASE("first-stage has the encoder whole on the first stage, and no cut has a shorter longest stage") {
+    for (const int images : {1, 12, 60})
+        for (const std::int64_t chunks : {1, 2}) {
+            CAPTURE(images);
+            testing::SmallWorkload setup({.tp = 1, .pp = 4, .dp = 1}, {images, 0, images / 2, 1});
+            setup.model.modules[0].architecture.layers = 3;
+            const auto cut = setup.cut("first-stage", chunks);
+            check_covers(cut, setup.model);
+            const auto& stages = cut.chains.front().stages;
+            REQUIRE(stages.size() == static_cast<std::size_t>(4 * chunks));
+            const auto vit = times_of(setup, setup.microbatches, layers_of(setup.model, {0}));
+            const auto llm = times_of(setup, setup.microbatches, layers_of(setup.model, {1}));
+            const bool spreads_llm = sum_of(llm) > sum_of(vit);
+            if (!spreads_llm) continue;
+            CHECK(stages.front().parts.front().module == 0);
+            CHECK(stages.front().parts.front().count == 3);
+            std::vector<std::int64_t> weights = llm;
+            weights.insert(weights.begin(), sum_of(vit));
+            const auto times = stage_times(setup, cut);
+            CHECK(*std::max_element(times.begin(), times.end()) == best_cut(weights, 0, stages.size()));
+            // Where the encoder alone is the longest, the other stages are even among themselves.
+            if (stages.front().parts.size() == 1)
+                CHECK(*std::max_element(times.begin() + 1, times.end()) == best_cut(llm, 0, stages.size() - 1));
+        }
+}
+
+TEST_CASE("first-stage has modules after the one that is cut whole on the last stage") {
+    testing::SmallWorkload setup({.tp = 1, .pp = 4, .dp = 1}, {40, 40});
+    // Now the encoder has most of the work.
+    setup.model.modules[0].architecture.layers = 24;
+    setup.model.modules[1].architecture.layers = 4;
+    const auto cut = setup.cut("first-stage");
+    check_covers(cut, setup.model);
+    const auto& last = cut.chains.front().stages.back().parts;
+    CHECK(last.back().module == 1);
+    CHECK(last.back().count == 4);
+}
+
+TEST_CASE("balanced is cut by time alone where that fits, else so that every rank holds what it must") {
+    testing::SmallWorkload setup({.tp = 1, .pp = 4, .dp = 1}, {40, 40, 40, 40, 40, 40});
+    for (const std::int64_t chunks : {1, 2}) {
+        CAPTURE(chunks);
+        setup.headroom = {};
+        const auto by_time = setup.cut("balanced", chunks);
+        CHECK(by_time.notes.empty());
+        const auto before = stage_times(setup, by_time);
+        CHECK(*std::max_element(before.begin(), before.end()) ==
+              best_cut(times_of(setup, setup.microbatches, layers_of(setup.model, {0, 1})), 0, before.size()));
+        // A twentieth less than its fullest rank holds.
+        const auto least = RankMemory(setup, setup.microbatches, chunks).least(by_time.chains.front());
+        const Bytes most = *std::max_element(least.begin(), least.end()), usable = emulator::capacity_of(setup);
+        setup.headroom = {1'000'000 - most.count * 950'000 / usable.count};
+        const RankMemory tight(setup, setup.microbatches, chunks);
+        REQUIRE(tight.shortage(by_time.chains.front()));
+
+        const auto fitting = setup.cut("balanced", chunks);
+
+        check_covers(fitting, setup.model);
+        CHECK(!tight.shortage(fitting.chains.front()));
+        CHECK(fitting.notes.size() == 1);
+        const auto after = stage_times(setup, fitting);
+        CHECK(*std::max_element(after.begin(), after.end()) >= *std::max_element(before.begin(), before.end()));
+    }
+    setup.headroom = {990'000};
+    CHECK(setup.cut("balanced").notes.front().find("no other cut was found that fits") != std::string::npos);
+}
+
+TEST_CASE("three-phase has a chain of the backbone alone, and the encoder's items one by one") {
+    auto setup = on_four_ranks();
+    const auto cut = setup.cut("three-phase", 2);
+    REQUIRE(cut.dealt.size() == 1);
+    CHECK(cut.dealt.front().module == 0);
+    REQUIRE(cut.chains.size() == 1);
+    CHECK(cut.chains.front().name == "llm");
+    CHECK(cut.chains.front().stages.size() == 8);
+    const auto all = units(cut, setup.model, setup.microbatches);
+    for (const std::size_t m : {0U, 1U, 2U, 3U}) {
+        REQUIRE(all[m].size() == 2);
+        CHECK(all[m][0].size() == 1);
+        CHECK(all[m][1].size() == setup.microbatches[m].items.size());
+        for (const auto& item : all[m][1]) CHECK(item.shapes[0].lengths == std::vector<std::int64_t>{256});
+    }
+    const auto row = in_one_chain(cut);
+    check_covers(row, setup.model);
+}
+
+TEST_CASE("three-phase says where it does not apply") {
+    auto setup = on_four_ranks();
+    setup.recipe.zero = 3;
+    CHECK_THROWS_WITH_AS(static_cast<void>(setup.cut("three-phase")),
+                         "partition three-phase: is emulated with --zero 0 or 1, 3 was asked for", Error);
+    setup.recipe.zero = 1;
+    CHECK_THROWS_WITH_AS(static_cast<void>(setup.cut("three-phase", 3)),
+                         "12 stages are more than the pipeline's 8 layers", Error);
+    CHECK_THROWS_AS(static_cast<void>(partitions(setup, setup.microbatches, "three-phase")), Error);
+    setup.model.modules.erase(setup.model.modules.begin());
+    setup.model.edges.clear();
+    CHECK_THROWS_WITH_AS(static_cast<void>(setup.cut("three-phase")),
+                         "partition three-phase: model small has no encoder before llm", Error);
 }

@@ -26,7 +26,8 @@ Names names_of(const std::vector<Partition>& partitions) {
 }  // namespace
 
 TEST_CASE("partitioners are found by name, and an unknown one names the nearest") {
-    CHECK(partitioner_names() == std::vector<std::string>{"dip", "megatron", "balanced", "uniform"});
+    CHECK(partitioner_names() ==
+          std::vector<std::string>{"dip", "megatron", "balanced", "uniform", "first-stage", "three-phase"});
     for (const Partitioner& one : partitioners()) {
         CHECK(&partitioner(one.name) == &one);
         CHECK(!one.about.empty());

@@ -21,7 +21,7 @@ EmulationRequest request_of(const std::string& model, const std::string& dataset
     options.workload.dataset = dataset;
     options.workload.microbatches = 3;
     options.workload.tp.number = options.workload.pp.number = options.workload.dp.number = options.workload.cp = 2;
-    options.partition = "balanced";
+    options.job.partition = "balanced";
     options.recompute = recompute;
     options.any_memory = true;
     return options.request(1, in_order);

@@ -196,6 +196,25 @@ def test_by_rank_says_what_each_rank_takes_and_fits(pipeweaver, step):
     assert by_kernels["replicas"] == by_rank["replicas"]
 
 
+@pytest.mark.parametrize("partition", ["first-stage", "three-phase"])
+@pytest.mark.parametrize("options", [("--policy", "1f1b"), ("--chunks", "2", "--policy", "interleaved")], ids=" ".join)
+def test_partitions_of_multimodal_models_are_emulated_with_and_without_reuse(pipeweaver, partition, options):
+    asked = [*STEP, "--partition", partition, *options, "--any-memory", "--json"]
+    answer, again = json.loads(pipeweaver(*asked)), json.loads(pipeweaver(*asked, "--no-reuse"))
+    for one in (answer, again):
+        del one["run"], one["reuse"]
+    assert answer == again
+    cut = answer["partition"]
+    assert cut["name"] == partition and len(cut["chains"]) == 1
+    assert cut.get("dealt") == (["vit"] if partition == "three-phase" else None)
+
+
+def test_a_plan_refuses_phases_that_it_cannot_search(pipeweaver, tmp_path):
+    status, line = pipeweaver.fails(*PLAN, *BATCH, "--partition", "three-phase", "--out", tmp_path / "plan")
+    assert status == 2
+    assert "--partition three-phase: emulate takes it, plan does not" in line
+
+
 WHAT_IF_FAULTS = [
     ({"links": {"tensr": 1}}, "w.json: links: unknown key 'tensr'; did you mean 'tensor'?"),
     ({"operators": {"atention": 1}}, "w.json: operators: unknown key 'atention'; did you mean 'attention'?"),
@@ -236,7 +255,8 @@ FAULTS = [
     (["--host-link", "1KB/s"], 2, "--host-link: is '1KB/s', allowed are speeds from 1MB/s"),
     (["--overlap-slowdown", "0.5"], 2, "--overlap-slowdown: is '0.5', allowed are numbers from 1 to 10"),
     (["--chunks", "0"], 2, "--chunks: is '0', allowed are whole numbers from 1 to 1024"),
-    (["--chunks", "2", "--partition", "dip"], 2, "--chunks: goes with partitions megatron and balanced"),
+    (["--partition", "three-phase", "--zero", "3"], 2, "partition three-phase: is emulated with --zero 0 or 1"),
+    (["--chunks", "2", "--partition", "dip"], 2, "--chunks: goes with all partitions but dip"),
     (["--trace", "4"], 2, "--trace: is '4', allowed are whole numbers from 0 to 3"),
     (["--trace", "0,,1"], 2, "--trace: is '', allowed are whole numbers from 0 to 3"),
     (["--repeat", "0"], 2, "--repeat: is '0'"),

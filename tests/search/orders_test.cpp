@@ -57,3 +57,28 @@ TEST_CASE("orders for one stage on each rank say on which rank there are more") 
     const Replayer replayer(problem);
     CHECK(one_forward_one_backward_order(Flat(replayer)).why_not == "rank 0 has tasks of more than one stage");
 }
+
+TEST_CASE("what is around a chain runs first on its rank, or last where it comes late") {
+    auto problem = chains(2, 2);
+    for (const std::uint32_t rank : {0U, 1U}) {
+        Task first = task_of(rank, TaskKind::forward, 2), last = task_of(rank, TaskKind::backward, 1);
+        for (Task* task : {&first, &last}) {
+            task->stage.reset();
+            task->microbatch.reset();
+            task->module = "encoder";
+            task->label = task == &first ? "EF" : "EB";
+        }
+        const auto number = static_cast<std::uint32_t>(problem.tasks.size());
+        problem.tasks.push_back(first);
+        problem.tasks.push_back(last);
+        for (const std::uint32_t microbatch : {0U, 4U}) {
+            problem.edges.push_back(edge_of(number, microbatch));
+            problem.edges.push_back(edge_of(microbatch + 3, number + 1));
+        }
+    }
+    const Replayer replayer(problem);
+    CHECK(rows(problem, one_forward_one_backward_order(Flat(replayer))) ==
+          std::vector<std::string>{"EF EF F0 F1 .. B0 .. B1 EB", "EF EF .. F0 B0 F1 B1 .. EB"});
+    problem.tasks.back().module.clear();
+    CHECK(one_forward_one_backward_order(Flat(Replayer(problem))).why_not.find("has no stage") != std::string::npos);
+}

@@ -20,7 +20,8 @@ struct StepInput {
     const Setup* setup = nullptr;
     std::int64_t replica = 0;                           ///< which one it is, for the setup's what-if
     std::vector<Chain> chains;                          ///< in topological order of their modules
-    std::vector<std::vector<std::vector<Unit>>> units;  ///< per microbatch, per chain
+    std::vector<DealtModule> dealt;                     ///< before the chains, and after them
+    std::vector<std::vector<std::vector<Unit>>> units;  ///< per microbatch, per chain, then per dealt module
     std::vector<Recompute> modes{Recompute::none, Recompute::half, Recompute::full};
     bool priced_split = true;          ///< false: no backward will be split, and StepProblem::split stays empty
     bool split_backward = false;       ///< I and W in place of every B that can be split
@@ -57,6 +58,19 @@ struct SplitBackward {
     std::uint32_t weight_mix = 0;       ///< of W, as StepProblem::mix; I has that of its B
 };
 
+/// An item of a dealt module: StepInput::units[microbatch][chains + dealt][unit].
+struct DealtItem {
+    std::size_t dealt = 0;  ///< index into StepInput::dealt
+    std::size_t microbatch = 0;
+    std::size_t unit = 0;
+};
+
+/// A rank's pass through the dealt modules: it takes as long as the GPU that takes longest.
+struct PhasePass {
+    TaskId task{};
+    std::vector<std::vector<DealtItem>> longest;  ///< per memory mode: what that GPU runs, one after the other
+};
+
 struct StepProblem {
     schedule::Problem problem;
     std::vector<PassCost> cost;        ///< per task, in mode 0
@@ -64,8 +78,9 @@ struct StepProblem {
                                        ///< StepInput has one mode and no splits
     std::vector<ModuleMix> mixes;      ///< the first are each module alone, in the model's order
     std::vector<std::uint32_t> mix;    ///< per task: index into `mixes`; also of what it recomputes
-    std::vector<std::size_t> unit;     ///< per task: index into StepInput::units[microbatch][chain]
-    std::vector<std::size_t> chain;    ///< per task
+    std::vector<std::size_t> unit;     ///< per task: index into StepInput::units[microbatch][chain]; 0 in a phase
+    std::vector<std::size_t> chain;    ///< per task; the number of chains: it is in `phases`
+    std::vector<PhasePass> phases;     ///< of dealt modules, in the order of their tasks
     std::vector<SplitBackward> split;  ///< per pair
     std::vector<Transfer> transfers;
     std::vector<StaticMemory> memory;  ///< per rank

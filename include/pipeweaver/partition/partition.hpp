@@ -16,8 +16,9 @@ struct Partition {
     std::string name;                  ///< of its partitioner
     std::int64_t chunks_per_rank = 1;  ///< stages of a rank, the most of any
     std::vector<emulator::Chain> chains;
-    std::vector<std::int64_t> unit_items;  ///< per chain: most items of a unit; 0: the whole microbatch at once
-    std::vector<std::string> notes;        ///< what decided it, for the report
+    std::vector<std::int64_t> unit_items;        ///< per chain: most items of a unit; 0: the whole microbatch at once
+    std::vector<std::string> notes;              ///< what decided it, for the report
+    std::vector<emulator::DealtModule> dealt{};  ///< modules that no chain has; the rest of the step waits for them
 };
 
 /// What Partition::chunks_per_rank says. Pre: there are stages.
@@ -27,7 +28,7 @@ struct Partition {
 /// stages can run of it. Segment k has the stages k * ranks ... k * ranks + ranks - 1.
 [[nodiscard]] Partition in_one_chain(const Partition& partition);
 
-/// What passes the chains: per microbatch, per chain. A module without items in a microbatch has no unit there; n items
+/// What passes the chains: per microbatch, per chain, and after these for each dealt module its items one by one. A module without items in a microbatch has no unit there; n items
 /// make ceil(n / unit_items) units whose sizes differ by one at most.
 [[nodiscard]] std::vector<std::vector<std::vector<emulator::Unit>>> units(
     const Partition& partition, const workloads::Model& model, const std::vector<workloads::Microbatch>& microbatches);

@@ -29,7 +29,7 @@ struct EmulationRequest {
     std::optional<emulator::Recompute> recompute;  ///< of all stages; none: the least with which it fits the memory
     bool recompute_by_rank = false;                ///< every rank what costs it least time of usual_settings()
     std::string policy = "1f1b";                   ///< of search::policies(); where no schedule is given
-    std::int64_t chunks_per_rank = 1;              ///< of the partitions megatron and balanced
+    std::int64_t chunks_per_rank = 1;              ///< of all partitions but dip
     bool any_memory = false;                       ///< what does not fit is emulated all the same
     std::string schedule;                          ///< the folder or file of `schedules`, for the report
     std::vector<GivenSchedule> schedules;          ///< for every replica, in place of a policy; none: the policy

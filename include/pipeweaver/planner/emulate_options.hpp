@@ -2,6 +2,7 @@
 #pragma once
 
 #include "pipeweaver/planner/emulate.hpp"
+#include "pipeweaver/planner/job_options.hpp"
 #include "pipeweaver/planner/workload_options.hpp"
 
 #include <string>
@@ -10,7 +11,8 @@ namespace pipeweaver::planner {
 
 struct EmulateOptions {
     WorkloadOptions workload;
-    std::string partition, policy, schedule, recompute, what_if;
+    JobOptions job;  ///< without a sample partitions are cut by the batch itself
+    std::string policy, schedule, recompute, what_if;
     std::int64_t chunks = 1;
     bool no_reuse = false, any_memory = false;
 

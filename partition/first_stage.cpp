@@ -1,0 +1,86 @@
+// The encoder whole on the first stage, the generator whole on the last, and the module with most work cut over all of
+// them.
+#include "partition/cut.hpp"
+#include "partition/one_chain.hpp"
+#include "pipeweaver/base/text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace pipeweaver::partition {
+
+using namespace emulator;
+using namespace workloads;
+
+namespace {
+
+std::int64_t sum_of(const std::vector<std::int64_t>& times) {
+    return std::accumulate(times.begin(), times.end(), std::int64_t{0});
+}
+
+// Ends of the parts of `weights`, whose first is `front` and whose last is `back` if there are such. Where one of these
+// alone is the longest part, the others are cut evenly without it.
+std::vector<std::size_t> cut_between(const std::vector<std::int64_t>& weights, std::size_t parts, bool front,
+                                     bool back) {
+    auto ends = cut_evenly(weights, parts);
+    if (parts == 1) return ends;
+    if (front && ends.front() == 1) {
+        const std::vector<std::int64_t> others(weights.begin() + 1, weights.end());
+        std::vector<std::size_t> all{1};
+        for (const std::size_t end : cut_between(others, parts - 1, false, back)) all.push_back(end + 1);
+        return all;
+    }
+    if (back && ends[parts - 2] + 1 == weights.size()) {
+        const std::vector<std::int64_t> others(weights.begin(), weights.end() - 1);
+        auto all = cut_evenly(others, parts - 1);
+        all.push_back(weights.size());
+        return all;
+    }
+    return ends;
+}
+
+}  // namespace
+
+Partition first_stage(const Setup& setup, const Sample& sample, std::int64_t chunks_per_rank) {
+    const Model& model = setup.model;
+    std::vector<std::vector<std::int64_t>> times;  // per module, per layer
+    std::vector<std::int64_t> work;
+    for (std::size_t m = 0; m < model.modules.size(); ++m) {
+        times.push_back(times_of(setup, sample, layers_of(model, {m})));
+        work.push_back(sum_of(times.back()));
+    }
+    const auto spread = static_cast<std::size_t>(std::max_element(work.begin(), work.end()) - work.begin());
+    const bool front = spread > 0, back = spread + 1 < model.modules.size();
+
+    // What lies whole on the first stage is one weight, and what lies whole on the last.
+    std::vector<std::int64_t> weights = times[spread];
+    if (front)
+        weights.insert(
+            weights.begin(),
+            std::accumulate(work.begin(), work.begin() + static_cast<std::ptrdiff_t>(spread), std::int64_t{0}));
+    if (back)
+        weights.push_back(
+            std::accumulate(work.begin() + static_cast<std::ptrdiff_t>(spread) + 1, work.end(), std::int64_t{0}));
+    const std::size_t stages = stages_of(setup, chunks_per_rank, weights.size(), "what can be cut:");
+    auto ends = cut_between(weights, stages, front, back);
+
+    std::vector<LayerRange> pieces;
+    for (std::size_t m = 0; m < spread; ++m) pieces.push_back({m, 0, model.modules[m].architecture.layers});
+    if (front)  // the first weight stands for that many pieces
+        for (std::size_t& end : ends) end += spread - 1;
+    const auto layers = layers_of(model, {spread});
+    pieces.insert(pieces.end(), layers.begin(), layers.end());
+    for (std::size_t m = spread + 1; m < model.modules.size(); ++m)
+        pieces.push_back({m, 0, model.modules[m].architecture.layers});
+    ends.back() = pieces.size();
+
+    Partition partition = one_chain(setup, "first-stage", chunks_per_rank, pieces, ends);
+    partition.notes.push_back(fmt::format("{} has most work, {} % of all: its layers are spread over {} stages",
+                                          model.modules[spread].name,
+                                          100 * work[spread] / std::max<std::int64_t>(1, sum_of(work)), stages));
+    return partition;
+}
+
+}  // namespace pipeweaver::partition

@@ -1,0 +1,38 @@
+// Encoders data parallel over all GPUs, the rest of the model a pipeline between their forwards and their backwards.
+#include "partition/cut.hpp"
+#include "partition/one_chain.hpp"
+#include "pipeweaver/base/error.hpp"
+
+#include <fmt/format.h>
+
+namespace pipeweaver::partition {
+
+using namespace emulator;
+using namespace workloads;
+
+Partition three_phase(const Setup& setup, const Sample& sample, std::int64_t chunks_per_rank) {
+    const Model& model = setup.model;
+    const std::size_t backbone = model.backbone();
+    if (backbone == 0)
+        fail(ErrorKind::input, "partition three-phase: model {} has no encoder before {}", model.name,
+             model.modules[backbone].name);
+    for (std::size_t m = backbone + 1; m < model.modules.size(); ++m)
+        if (model.modules[m].architecture.kind != ModuleKind::head)
+            fail(ErrorKind::input, "partition three-phase: goes with encoders alone, {} comes after {}",
+                 model.modules[m].name, model.modules[backbone].name);
+    if (setup.recipe.zero >= 2)
+        fail(ErrorKind::input, "partition three-phase: is emulated with --zero 0 or 1, {} was asked for",
+             setup.recipe.zero);
+    const auto layers = layers_of(model, modules_between(backbone, model.modules.size()));
+    const std::size_t stages = stages_of(setup, chunks_per_rank, layers.size(), "the pipeline's");
+    Partition partition =
+        one_chain(setup, "three-phase", chunks_per_rank, layers, cut_evenly(times_of(setup, sample, layers), stages));
+    for (std::size_t m = 0; m < backbone; ++m) {
+        partition.dealt.push_back({m, model.modules[m].architecture.layers});
+        partition.notes.push_back(fmt::format("{}: whole on each of the replica's {} GPUs, items dealt by cost",
+                                              model.modules[m].name, setup.layout.gpus() / setup.layout.dp));
+    }
+    return partition;
+}
+
+}  // namespace pipeweaver::partition
