@@ -18,7 +18,7 @@ struct Progress {
     std::uint64_t evaluations = 0;
     Duration best{};
     Duration bound{};
-    std::string_view found_by;
+    std::string_view found_by;  ///< empty: there is no schedule yet; `best` is a time that none exceeds
 };
 
 /// Why a search must end; none: go on.
