@@ -17,10 +17,7 @@ namespace pipeweaver::apps {
 
 namespace {
 
-using std::chrono::milliseconds;
-constexpr std::array<Duration, 9> usual_budgets{milliseconds(10),    milliseconds(30),    milliseconds(100),
-                                                milliseconds(300),   milliseconds(1000),  milliseconds(3000),
-                                                milliseconds(10000), milliseconds(30000), milliseconds(60000)};
+constexpr std::array milliseconds_of_budgets{10, 30, 100, 300, 1'000, 3'000, 10'000, 30'000, 60'000};
 
 // "30 ms", "1 s".
 std::string short_text(Duration budget) {
@@ -56,7 +53,7 @@ std::optional<Duration> makespan_after(const StrategyRun& run, Duration budget) 
 }
 
 // How a strategy did on several problems.
-struct Row {
+struct BudgetRow {
     struct Cell {
         Duration budget{};
         Ratios over_best;  // of the problems that had a schedule by then
@@ -103,7 +100,7 @@ struct Row {
     }
 };
 
-nlohmann::ordered_json to_json(const StrategyRun& run) {
+nlohmann::ordered_json course_of(const StrategyRun& run) {
     nlohmann::ordered_json improvements = nlohmann::ordered_json::array();
     for (const Improved& one : run.improvements)
         improvements.push_back({{"seconds", one.seconds}, {"makespan_ns", one.makespan.count()}});
@@ -122,7 +119,7 @@ nlohmann::ordered_json to_json(const Race& race) {
                                 {"lower_bound_ns", race.bound().count()},
                                 {"best_known_ns", race.best_known().count()},
                                 {"runs", nlohmann::ordered_json::array()}};
-    for (const StrategyRun& run : race.runs) json["runs"].push_back(to_json(run));
+    for (const StrategyRun& run : race.runs) json["runs"].push_back(course_of(run));
     return json;
 }
 
@@ -173,7 +170,7 @@ struct BenchBudget {
         fmt::print("\n|---|---|---|---|");
         for (std::size_t k = 0; k < budgets().size(); ++k) fmt::print("---|");
         fmt::print("\n");
-        for (const Row& row : rows()) fmt::print("{}", row.text());
+        for (const BudgetRow& row : rows()) fmt::print("{}", row.text());
     }
 
     Race race(const SetUp& set_up, std::uint64_t seed) const {
@@ -194,19 +191,19 @@ struct BenchBudget {
     std::vector<Duration> budgets() const {
         std::vector<Duration> all;
         const auto largest = limits.time();
-        for (const Duration budget : usual_budgets)
-            if (!largest || budget < *largest) all.push_back(budget);
+        for (const int count : milliseconds_of_budgets)
+            if (const std::chrono::milliseconds budget(count); !largest || budget < *largest) all.push_back(budget);
         if (largest) all.push_back(*largest);
         return all;
     }
 
     // Of each set-up, then of all; in each the strategies as they were asked for.
-    std::vector<Row> rows() const {
-        std::vector<Row> made;
-        const auto row_of = [&](const std::string& set_up, const std::string& strategy) -> Row& {
-            for (Row& row : made)
+    std::vector<BudgetRow> rows() const {
+        std::vector<BudgetRow> made;
+        const auto row_of = [&](const std::string& set_up, const std::string& strategy) -> BudgetRow& {
+            for (BudgetRow& row : made)
                 if (row.set_up == set_up && row.strategy == strategy) return row;
-            Row& row = made.emplace_back(Row{set_up, strategy, 0, 0, {}});
+            BudgetRow& row = made.emplace_back(BudgetRow{set_up, strategy, 0, 0, {}});
             for (const Duration budget : budgets()) row.cells.push_back({budget, {}});
             return row;
         };
@@ -221,7 +218,7 @@ struct BenchBudget {
     void print_json(const Stopwatch& start) const {
         nlohmann::ordered_json json{{"rows", nlohmann::ordered_json::array()},
                                     {"problems", nlohmann::ordered_json::array()}};
-        for (const Row& row : rows()) json["rows"].push_back(row.json());
+        for (const BudgetRow& row : rows()) json["rows"].push_back(row.json());
         for (const Race& race : races) json["problems"].push_back(to_json(race));
         limits.add_run(json, start);
         fmt::print("{}\n", json.dump());

@@ -12,15 +12,16 @@ namespace pipeweaver::apps {
 
 namespace {
 
-constexpr std::array all{SetUp{"dip-vlm-s", "h100-sxm:16", "vlm-mix"}, SetUp{"dip-vlm-m", "h100-sxm:32", "vlm-mix"},
-                         SetUp{"dip-vlm-l", "h100-sxm:64", "vlm-mix"}, SetUp{"dip-t2v-s", "h100-sxm:16", "t2v-mix"},
-                         SetUp{"dip-t2v-l", "h100-sxm:64", "t2v-mix"}};
+constexpr std::array published{
+    SetUp{"dip-vlm-s", "h100-sxm:16", "vlm-mix"}, SetUp{"dip-vlm-m", "h100-sxm:32", "vlm-mix"},
+    SetUp{"dip-vlm-l", "h100-sxm:64", "vlm-mix"}, SetUp{"dip-t2v-s", "h100-sxm:16", "t2v-mix"},
+    SetUp{"dip-t2v-l", "h100-sxm:64", "t2v-mix"}};
 
 }  // namespace
 
 void DrawnProblems::add_to(OptionTable& options) {
     std::vector<std::string> names;
-    for (const SetUp& one : all) names.emplace_back(one.model);
+    for (const SetUp& one : published) names.emplace_back(one.model);
     options.choice("model", model, names, "one of the set-ups (default: all five)");
     options.integer("batches", batches, 1, 10'000,
                     fmt::format("batches to draw for each, with the seeds 1, 2, ... (default {})", batches));
@@ -30,7 +31,7 @@ void DrawnProblems::add_to(OptionTable& options) {
 
 std::vector<SetUp> DrawnProblems::set_ups() const {
     std::vector<SetUp> asked;
-    for (const SetUp& one : all)
+    for (const SetUp& one : published)
         if (model.empty() || model == one.model) asked.push_back(one);
     return asked;
 }

@@ -25,7 +25,7 @@ void complete(const std::vector<std::uint32_t>& beginning, std::uint32_t items, 
 
 class TreeOrders final : public DipOrders {
 public:
-    TreeOrders(std::uint32_t items, std::size_t slots) : items_(items), tree_(items), part_(slots) {}
+    TreeOrders(std::uint32_t items, std::size_t parts) : items_(items), tree_(items), part_(parts) {}
 
     bool exhausted() const override { return tree_.exhausted(); }
 
@@ -71,7 +71,7 @@ private:
 
 class DepthFirstOrders final : public DipOrders {
 public:
-    DepthFirstOrders(std::uint32_t items, std::size_t slots) : coming_(items), part_(slots) {
+    DepthFirstOrders(std::uint32_t items, std::size_t parts) : coming_(items), part_(parts) {
         std::iota(coming_.begin(), coming_.end(), 0U);
         advance();
     }
@@ -110,16 +110,16 @@ private:
 
 }  // namespace
 
-std::unique_ptr<DipOrders> make_orders(DipOrder order, std::uint32_t items, std::size_t slots) {
+std::unique_ptr<DipOrders> make_orders(DipOrder order, std::uint32_t items, std::size_t parts) {
     switch (order) {
         case DipOrder::random:
             return std::make_unique<RandomOrders>(items);
         case DipOrder::depth_first:
-            return std::make_unique<DepthFirstOrders>(items, slots);
+            return std::make_unique<DepthFirstOrders>(items, parts);
         case DipOrder::tree:
             break;
     }
-    return std::make_unique<TreeOrders>(items, slots);
+    return std::make_unique<TreeOrders>(items, parts);
 }
 
 }  // namespace pipeweaver::search

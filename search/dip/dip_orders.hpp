@@ -44,6 +44,7 @@ public:
     virtual void end(std::size_t, std::int64_t) {}
 };
 
-[[nodiscard]] std::unique_ptr<DipOrders> make_orders(DipOrder order, std::uint32_t items, std::size_t slots);
+/// `parts`: into so many slots' parts a wave is divided.
+[[nodiscard]] std::unique_ptr<DipOrders> make_orders(DipOrder order, std::uint32_t items, std::size_t parts);
 
 }  // namespace pipeweaver::search
