@@ -32,7 +32,7 @@ BUDGETS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 60)
 WORKERS = 2  # of CP-SAT
 OURS_AT, DIP_AT = 0.1, 10  # what is asked: ours after so many seconds against dip after so many
 COLORS = {"default": "#2e6f9e", "dip": "#c0622d", "dip-random": "#5a8f3c", "dip-dfs": "#8a5fa8", "cp-sat": "#888888"}
-WIDTH, HEIGHT, LEFT, TOP = 560, 320, 70, 16
+WIDTH, HEIGHT, LEFT, TOP, LEGEND = 560, 320, 70, 16, 150
 
 
 # ---- measuring
@@ -228,9 +228,8 @@ def picture(answer):
             yield f'<path d="{path}" fill="none" stroke="{color}" stroke-width="2" />'
             yield f'<circle cx="{x(points[0][0]):.1f}" cy="{y(points[0][1]):.1f}" r="3" fill="{color}" />'
         else:
-            name += ": never one for each problem"
-        yield (f'<text x="{LEFT + WIDTH - 8}" y="{TOP + 16 + 18 * number}" text-anchor="end" style="fill:{color}">'
-               f'{name}</text>')
+            name += " (not on all)"
+        yield f'<text x="{LEFT + WIDTH + 12}" y="{TOP + 16 + 18 * number}" style="fill:{color}">{name}</text>'
 
 
 def write(answer, page, drawing):
@@ -243,7 +242,7 @@ def write(answer, page, drawing):
     text = fill(text, "set-ups", table(answer, "set-up | ", each))
     page.write_text(text)
     style = "text{font:13px sans-serif;fill:#777}"
-    width, height = LEFT + WIDTH + 30, TOP + HEIGHT + 56
+    width, height = LEFT + WIDTH + LEGEND, TOP + HEIGHT + 56
     drawing.write_text(f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
                        f'width="{width}"><style>{style}</style>{"".join(picture(answer))}</svg>\n')
 
