@@ -21,6 +21,7 @@ constexpr std::array published{
 
 void DrawnProblems::add_to(OptionTable& options) {
     std::vector<std::string> names;
+    names.reserve(published.size());
     for (const SetUp& one : published) names.emplace_back(one.model);
     options.choice("model", model, names, "one of the set-ups (default: all five)");
     options.integer("batches", batches, 1, 10'000,
