@@ -17,6 +17,7 @@ void add_costdb(CLI::App& program);
 void add_bench(CLI::App& program);
 void add_bench_plan(CLI::App& bench);
 void add_bench_replay(CLI::App& bench);
+void add_bench_budget(CLI::App& bench);
 void add_bench_search(CLI::App& bench);
 void add_bench_costdb(CLI::App& bench);
 void add_bench_dip(CLI::App& bench);

@@ -20,35 +20,6 @@ std::string class_of(const schedule::Problem& problem, const Reference& referenc
     return modes ? kind + ", memory modes" : kind;
 }
 
-StrategyRun run_strategy(const std::string& strategy, const schedule::Replayer& replayer, const Limits& limits,
-                         const Console& console) {
-    struct Better {
-        double seconds;
-        Duration makespan;
-    };
-    std::vector<Better> history;
-    const Stopwatch start;
-    const auto limit = limits.begin(console, 1);
-    StrategyRun run;
-    run.strategy = strategy;
-    run.found = search::solve(replayer, limits.search_options(strategy), limits.executor(),
-                              [&](const search::Progress& progress) {
-                                  if (history.empty() || progress.best < history.back().makespan)
-                                      history.push_back({start.seconds(), progress.best});
-                                  return limit(progress);
-                              });
-    run.seconds = start.seconds();
-    run.seconds_to_1_percent = run.seconds;
-    if (!run.found.schedule) return run;
-    require_right(replayer.problem(), strategy, *run.found.schedule, run.found.replay.makespan);
-    for (const Better& one : history)
-        if (above(one.makespan, run.found.replay.makespan) <= 0.01) {
-            run.seconds_to_1_percent = one.seconds;
-            break;
-        }
-    return run;
-}
-
 PolicyRun run_policy(const std::string& name, const schedule::Replayer& replayer) {
     const auto result = search::apply_policy(name, replayer);
     if (!result.schedule) return {name, {}, result.why_not};
@@ -57,6 +28,34 @@ PolicyRun run_policy(const std::string& name, const schedule::Replayer& replayer
 }
 
 }  // namespace
+
+StrategyRun run_strategy(const std::string& strategy, const schedule::Replayer& replayer, const Limits& limits,
+                         const Console& console) {
+    StrategyRun run;
+    run.strategy = strategy;
+    const Stopwatch start;
+    const auto limit = limits.begin(console, 1);
+    const auto note = [&](Duration makespan) {
+        if (run.improvements.empty() || makespan < run.improvements.back().makespan)
+            run.improvements.push_back({start.seconds(), makespan});
+    };
+    run.found = search::solve(replayer, limits.search_options(strategy), limits.executor(),
+                              [&](const search::Progress& progress) {
+                                  if (!progress.found_by.empty()) note(progress.best);
+                                  return limit(progress);
+                              });
+    run.seconds = start.seconds();
+    run.seconds_to_1_percent = run.seconds;
+    if (!run.found.schedule) return run;
+    note(run.found.replay.makespan);  // a search that ends by itself does not ask once more
+    require_right(replayer.problem(), strategy, *run.found.schedule, run.found.replay.makespan);
+    for (const Improved& one : run.improvements)
+        if (above(one.makespan, run.found.replay.makespan) <= 0.01) {
+            run.seconds_to_1_percent = one.seconds;
+            break;
+        }
+    return run;
+}
 
 double above(Duration a, Duration b) { return static_cast<double>(a.count()) / static_cast<double>(b.count()) - 1; }
 

@@ -21,10 +21,17 @@ struct Reference {
 /// By the problems' names; empty if the folder has no such file.
 [[nodiscard]] std::map<std::string, Reference> references(const std::filesystem::path& folder);
 
+/// A schedule shorter than all before it, and when it was known: at the end of its round.
+struct Improved {
+    double seconds = 0;  ///< since the search began, its bounds and first schedules included
+    Duration makespan{};
+};
+
 /// A run of one strategy: its result, and when it was how good.
 struct StrategyRun {
     std::string strategy;
     search::Found found;
+    std::vector<Improved> improvements;  ///< ends with `found`; empty without a schedule
     double seconds = 0;
     double seconds_to_1_percent = 0;
 };
@@ -52,6 +59,10 @@ struct SearchedProblem {
 
 /// How much longer `a` is, as a part of `b`.
 [[nodiscard]] double above(Duration a, Duration b);
+
+/// Searches with all of the budget. Throws Error{limit} if the schedule is wrong.
+[[nodiscard]] StrategyRun run_strategy(const std::string& strategy, const schedule::Replayer& replayer,
+                                       const Limits& limits, const Console& console);
 
 /// Searches with all of the budget for each strategy. Throws Error{limit} if a schedule is wrong.
 [[nodiscard]] SearchedProblem search_in_every_way(const std::filesystem::path& problem,

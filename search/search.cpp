@@ -14,9 +14,13 @@ namespace pipeweaver::search {
 
 namespace {
 
-template <class Made>
-std::unique_ptr<Strategy> make(const Flat& flat, const Options& options) {
-    return std::make_unique<Made>(flat, options);
+std::unique_ptr<Strategy> make_default(const Flat& flat, const Options& options) {
+    return std::make_unique<DefaultStrategy>(flat, options);
+}
+
+template <DipOrder order>
+std::unique_ptr<Strategy> make_dip(const Flat& flat, const Options& options) {
+    return std::make_unique<Dip>(flat, options, order);
 }
 
 struct StrategyRow {
@@ -29,8 +33,13 @@ const std::vector<StrategyRow>& table() {
         {{"default",
           "policies and list schedules, then search over group priorities, then annealing; beside it, exact search of "
           "small problems"},
-         make<DefaultStrategy>},
-        {{"dip", "the published method: tree search over segments, dual queue, memory modes per rank"}, make<Dip>}};
+         make_default},
+        {{"dip", "the published method: tree search over segments, dual queue, memory modes per rank"},
+         make_dip<DipOrder::tree>},
+        {{"dip-random", "as dip, but orders of segments drawn at random: what its tree is compared with"},
+         make_dip<DipOrder::random>},
+        {{"dip-dfs", "as dip, but orders of segments depth first, from the given order on"},
+         make_dip<DipOrder::depth_first>}};
     return all;
 }
 

@@ -1,11 +1,11 @@
 // pipeweaver bench dip: the published search against ours on drawn batches, on equal problems with equal budgets.
+#include "apps/bench/drawn_problem.hpp"
 #include "apps/bench/measure.hpp"
 #include "apps/command_line.hpp"
 #include "apps/commands.hpp"
 #include "apps/console.hpp"
 #include "apps/recheck.hpp"
 #include "pipeweaver/base/error.hpp"
-#include "pipeweaver/planner/workload_options.hpp"
 #include "pipeweaver/schedule/gap.hpp"
 
 #include <nlohmann/json.hpp>
@@ -18,20 +18,6 @@ namespace {
 
 // How much better dip may be before it counts: schedules so close are as good as each other.
 constexpr double tolerance = 0.003;
-
-struct SetUp {
-    const char *model, *cluster, *dataset;
-};
-constexpr std::array set_ups{SetUp{"dip-vlm-s", "h100-sxm:16", "vlm-mix"}, SetUp{"dip-vlm-m", "h100-sxm:32", "vlm-mix"},
-                             SetUp{"dip-vlm-l", "h100-sxm:64", "vlm-mix"}, SetUp{"dip-t2v-s", "h100-sxm:16", "t2v-mix"},
-                             SetUp{"dip-t2v-l", "h100-sxm:64", "t2v-mix"}};
-
-std::vector<std::string> set_up_names() {
-    std::vector<std::string> names;
-    names.reserve(set_ups.size());
-    for (const SetUp& one : set_ups) names.emplace_back(one.model);
-    return names;
-}
 
 // One batch: the same problem searched twice.
 struct Duel {
@@ -99,11 +85,7 @@ struct BenchDip {
     explicit BenchDip(CLI::App& app) : options(app) {
         console.add_to(app);
         options.group("The benchmark");
-        options.choice("model", model, set_up_names(), "one of the set-ups (default: all five)");
-        options.integer("batches", batches, 1, 10'000,
-                        "batches to draw for each, with the seeds 1, 2, ... (default 20)");
-        options.integer("microbatches", microbatches, 1, 1'000'000, "microbatches of a batch (default 16)");
-        planner::add_costs(options, costs_file);
+        drawn.add_to(options);
         limits.add_to(options);
     }
 
@@ -112,10 +94,9 @@ struct BenchDip {
         options.apply();
         std::vector<Summary> summaries;
         Summary all{"all", {}, {}};
-        for (const SetUp& one : set_ups) {
-            if (!model.empty() && model != one.model) continue;
+        for (const SetUp& one : drawn.set_ups()) {
             Summary& summary = summaries.emplace_back(Summary{one.model, {}, {}});
-            for (std::int64_t seed = 1; seed <= batches; ++seed) {
+            for (std::int64_t seed = 1; seed <= drawn.batches; ++seed) {
                 duels.push_back(duel(one, static_cast<std::uint64_t>(seed)));
                 summary.add(duels.back());
                 all.add(duels.back());
@@ -134,17 +115,9 @@ struct BenchDip {
     }
 
     Duel duel(const SetUp& set_up, std::uint64_t seed) const {
-        planner::WorkloadOptions workload;
-        workload.model = set_up.model;
-        workload.cluster = set_up.cluster;
-        workload.dataset = set_up.dataset;
-        workload.microbatches = microbatches;
-        workload.costs = costs_file;
-        const auto request = workload.request(seed, limits.executor());
-        const auto candidate = planner::dip_problem(request);
-        const schedule::Replayer replayer(candidate.step.problem);
-        return {set_up.model, seed, candidate.step.problem.tasks.size(), searched(replayer, "default"),
-                searched(replayer, "dip")};
+        const auto problem = drawn.draw(set_up, seed, limits.executor());
+        const schedule::Replayer replayer(problem);
+        return {set_up.model, seed, problem.tasks.size(), searched(replayer, "default"), searched(replayer, "dip")};
     }
 
     search::Found searched(const schedule::Replayer& replayer, const std::string& strategy) const {
@@ -168,9 +141,7 @@ struct BenchDip {
     Options options;
     Console console;
     Limits limits;
-    std::string model, costs_file;
-    std::int64_t batches = 20;
-    std::optional<std::int64_t> microbatches;
+    DrawnProblems drawn{.model = {}, .costs_file = {}, .batches = 20, .microbatches = {}};
     std::vector<Duel> duels;
 };
 

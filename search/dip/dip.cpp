@@ -1,5 +1,6 @@
 #include "search/dip/dip.hpp"
 
+#include "pipeweaver/base/random.hpp"
 #include "search/improve/initial_schedules.hpp"
 #include "search/instance/modes.hpp"
 #include "search/tuning.hpp"
@@ -29,12 +30,12 @@ Groups<std::uint32_t> dip_items(const Flat& flat) {
     return items;
 }
 
-Dip::Dip(const Flat& flat, const Options& options)
+Dip::Dip(const Flat& flat, const Options& options, DipOrder order)
     : flat_(flat),
       options_(options),
       bound_(best_bound(*flat.replayer)),
       items_(dip_items(flat)),
-      tree_(static_cast<std::uint32_t>(items_.size())) {
+      orders_(make_orders(order, static_cast<std::uint32_t>(items_.size()), tuning.dip.slots)) {
     for (const auto& pair : flat.problem().pairs) has_modes_ = has_modes_ || pair.modes.size() > 1;
     for (std::size_t s = 0; s < tuning.dip.slots; ++s) slots_.push_back(std::make_unique<Slot>(flat));
 }
@@ -63,7 +64,7 @@ void Dip::start(const Executor& execute) {
     }
     if (const auto shortage = choose_frugal(slots_.front()->dispatcher)) {
         if (best_.valid())
-            tree_ = DipTree(0);
+            orders_.reset();
         else
             why_not_ = shortage->text(flat_);
         return;
@@ -92,34 +93,22 @@ std::int64_t Dip::evaluate(Slot& slot) const {
     return slot.current.energy().makespan;
 }
 
-// The node's beginning, then all other items in random order.
-void Dip::complete(Slot& slot, Random& random) const {
-    slot.order = slot.beginning;
-    std::vector<char> taken(items_.size(), 0);
-    for (const std::uint32_t item : slot.order) taken[item] = 1;
-    for (std::uint32_t item = 0; item < items_.size(); ++item)
-        if (taken[item] == 0) slot.order.push_back(item);
-    for (std::size_t k = slot.order.size(); k > slot.beginning.size() + 1; --k)
-        std::swap(slot.order[k - 1], slot.order[slot.beginning.size() + random.below(k - slot.beginning.size())]);
-}
-
 void Dip::begin_wave() {
     wave_left_ = tuning.dip.completions;
-    for (auto& slot : slots_) {
-        slot->node = tree_.select();
-        slot->best_of_node = INT64_MAX;
-        if (slot->node) slot->beginning = tree_.beginning(*slot->node);
+    for (std::size_t s = 0; s < slots_.size(); ++s) {
+        slots_[s]->has_part = orders_->begin(s);
+        slots_[s]->best_of_wave = INT64_MAX;
     }
 }
 
 void Dip::end_wave() {
-    for (auto& slot : slots_)
-        if (slot->node) tree_.record(*slot->node, slot->best_of_node);
+    for (std::size_t s = 0; s < slots_.size(); ++s)
+        if (slots_[s]->has_part) orders_->end(s, slots_[s]->best_of_wave);
 }
 
 void Dip::merge() {
     for (const auto& slot : slots_)
-        if (better(slot->best, best_)) best_ = slot->best, found_by_ = "dip";
+        if (better(slot->best, best_)) best_ = slot->best, found_by_ = options_.strategy;
 }
 
 void Dip::round(const Executor& execute) {
@@ -130,10 +119,10 @@ void Dip::round(const Executor& execute) {
         std::clamp<std::uint64_t>(tuning.dip.round_work / std::max(1U, flat_.tasks()), 1, wave_left_);
     execute(slots_.size(), [&](std::size_t s) {
         Slot& slot = *slots_[s];
-        for (std::uint64_t k = 0; k < each && slot.node; ++k) {
+        for (std::uint64_t k = 0; k < each && slot.has_part; ++k) {
             Random random(options_.seed, evaluations_ + s * each + k);
-            complete(slot, random);
-            slot.best_of_node = std::min(slot.best_of_node, evaluate(slot));
+            if (!orders_->next(s, random, slot.order)) break;
+            slot.best_of_wave = std::min(slot.best_of_wave, evaluate(slot));
         }
     });
     evaluations_ += slots_.size() * each;

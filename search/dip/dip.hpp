@@ -1,11 +1,12 @@
 // The published method of DIP (arXiv 2504.14145), for honest comparison: tree search over the order of segments; each
 // order scheduled by the dual queue under frugal memory modes; then faster modes per rank, and the schedule timed
-// again.
+// again. With other orders than the tree's it is the random and the depth-first search that the paper compares with.
 //
 // As published
 //   sequence     the item at place i of n has priority n - i; segments of one module, microbatch and direction are one
 //                item with a fixed mutual order (the paper's symmetry reduction)
-//   tree         dip_tree.hpp; of each new node several random completions, the best of which counts
+//   tree         dip_tree.hpp; of each new node several random completions, the best of which counts; the other ways to
+//                choose what is tried next are in dip_orders.hpp
 //   schedule     Choice::dual_queue of dispatch.hpp
 //   modes        dip_memory.hpp, each rank alone, by the sum of times
 //   workers      share the tree, brought up to date once per wave of completions
@@ -25,11 +26,10 @@
 #pragma once
 
 #include "pipeweaver/base/parallel.hpp"
-#include "pipeweaver/base/random.hpp"
 #include "pipeweaver/search/options.hpp"
 #include "search/construct/dispatch.hpp"
 #include "search/dip/dip_memory.hpp"
-#include "search/dip/dip_tree.hpp"
+#include "search/dip/dip_orders.hpp"
 #include "search/strategy.hpp"
 
 #include <memory>
@@ -42,15 +42,17 @@ namespace pipeweaver::search {
 
 class Dip final : public Strategy {
 public:
-    /// Keeps references: both must outlive it.
-    Dip(const Flat& flat, const Options& options);
+    /// Keeps references: both must outlive it. `order`: how it chooses what to try.
+    Dip(const Flat& flat, const Options& options, DipOrder order);
 
     /// The given schedules and the items' own order.
     void start(const Executor& execute) override;
     void round(const Executor& execute) override;
 
     /// Every sequence has been tried, or nothing fits.
-    bool exhausted() const override { return !best_.valid() || (wave_left_ == 0 && tree_.exhausted()); }
+    bool exhausted() const override {
+        return !best_.valid() || (wave_left_ == 0 && (!orders_ || orders_->exhausted()));
+    }
 
     const Candidate& best() const override { return best_; }
     const std::string& found_by() const override { return found_by_; }
@@ -68,14 +70,12 @@ private:
         IncrementalSchedule current;
         Candidate best;
         std::vector<std::uint32_t> position, order;
-        std::optional<std::uint32_t> node;  // being completed in this wave
-        std::vector<std::uint32_t> beginning;
-        std::int64_t best_of_node = INT64_MAX;
+        bool has_part = false;  // of this wave
+        std::int64_t best_of_wave = INT64_MAX;
     };
 
     std::optional<Shortage> choose_frugal(Dispatcher& dispatcher);
     std::int64_t evaluate(Slot& slot) const;
-    void complete(Slot& slot, Random& random) const;
     void begin_wave();
     void end_wave();
     void merge();
@@ -84,14 +84,14 @@ private:
     const Options& options_;
     Bound bound_;
     Groups<std::uint32_t> items_;
-    DipTree tree_;
+    std::unique_ptr<DipOrders> orders_;  // null: no order fits
     bool has_modes_ = false;
     std::vector<std::uint32_t> frugal_;
     std::vector<std::unique_ptr<Slot>> slots_;
     Candidate best_;
     std::string found_by_, why_not_;
     std::uint64_t rounds_ = 0, evaluations_ = 0;
-    std::uint64_t wave_left_ = 0;  // completions of each node that the wave has still to try
+    std::uint64_t wave_left_ = 0;  // orders that the wave has still to try in each slot
 };
 
 }  // namespace pipeweaver::search

@@ -33,20 +33,34 @@ EngineTuning engine_tuning(bool too_large) {
 DefaultStrategy::DefaultStrategy(const Flat& flat, const Options& options)
     : flat_(flat),
       options_(options),
-      root_(flat),
-      bound_(root_.best),
       too_large_(flat.tasks() > most_tasks_in_rounds),
-      engine_(flat, options.seed, bound_.value.count(), engine_tuning(too_large_), options.alternatives) {
-    const auto ranks = ranks_to_price(flat, root_);
-    if (!ranks.empty()) prices_.emplace(flat, root_.windows, ranks, bound_.value.count());
-}
+      engine_(flat, options.seed, 0, engine_tuning(too_large_), options.alternatives) {}
 
 void DefaultStrategy::start(const Executor& execute) {
-    const auto why = engine_.start(options_.starts, execute);
+    // The bounds take as long as a dozen schedules and are needed only then: they are one more job beside them.
+    std::optional<RootBounds> root;
+    const auto why =
+        engine_.start(options_.starts, [&](std::size_t count, const std::function<void(std::size_t)>& job) {
+            execute(count + 1, [&](std::size_t k) {
+                if (k == 0)
+                    root.emplace(flat_);
+                else
+                    job(k - 1);
+            });
+        });
+    PIPEWEAVER_ASSERT(root);
+    begin_bounds(*root);
     if (!why) return begin_exact();
     shortage_ = *why;
     feasible_.emplace(flat_, options_.seed);
     if (Exact::suits(flat_)) any_order_.emplace(flat_, longest_makespan(flat_) + 1, tuning.exact.any_order);
+}
+
+void DefaultStrategy::begin_bounds(const RootBounds& root) {
+    bound_ = root.best;
+    engine_.raise_bound(bound_.value.count());
+    const auto ranks = ranks_to_price(flat_, root);
+    if (!ranks.empty()) prices_.emplace(flat_, root.windows, ranks, bound_.value.count());
 }
 
 std::string DefaultStrategy::why_not() const {

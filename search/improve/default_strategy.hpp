@@ -36,6 +36,7 @@ public:
     std::vector<FoundSchedule> alternatives() const override { return engine_.alternatives(); }
 
 private:
+    void begin_bounds(const RootBounds& root);
     void look_for_any(const Executor& execute);
     void improve(const Executor& execute);
     void begin_exact();
@@ -44,7 +45,6 @@ private:
 
     const Flat& flat_;
     const Options& options_;
-    const RootBounds root_;
     Bound bound_;
     const bool too_large_;  // for rounds
     std::optional<PriceBound> prices_;

@@ -8,6 +8,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <span>
+#include <utility>
 
 namespace pipeweaver::search {
 
@@ -61,34 +64,41 @@ bool suits(const Flat& flat, const Policy& policy) {
     return true;
 }
 
-struct ListRecipe {
-    std::string name;
-    Choice choice;
+constexpr std::array list_choices{std::pair(Choice::dual_queue, "dual-queue"), std::pair(Choice::in_order, "in order"),
+                                  std::pair(Choice::list, "list"), std::pair(Choice::backward_first, "backward first")};
+
+// A list schedule by each choice: what memory allows is worked out once for all of them.
+struct ListRecipes {
     const Priority* priority;
     const std::vector<std::uint32_t>* mode;
+    bool repeated;  // the same modes come before
 };
 
-std::vector<ListRecipe> list_recipes(const std::vector<Priority>& by,
-                                     const std::vector<std::vector<std::uint32_t>>& modes) {
-    std::vector<ListRecipe> all;
-    for (const auto& mode : modes)
-        for (const auto& priority : by)
-            for (const auto& [choice, name] :
-                 {std::pair(Choice::dual_queue, "dual-queue"), std::pair(Choice::in_order, "in order"),
-                  std::pair(Choice::list, "list"), std::pair(Choice::backward_first, "backward first")})
-                all.push_back({fmt::format("{}, {}", name, priority.name), choice, &priority, &mode});
+std::vector<ListRecipes> list_recipes(const std::vector<Priority>& by,
+                                      const std::vector<std::vector<std::uint32_t>>& modes) {
+    std::vector<ListRecipes> all;
+    for (auto mode = modes.begin(); mode != modes.end(); ++mode) {
+        const bool repeated = std::find(modes.begin(), mode, *mode) != mode;
+        for (const auto& priority : by) all.push_back({&priority, &*mode, repeated});
+    }
     return all;
 }
 
-void run(const Flat& flat, const ListRecipe& list, InitialSchedule& start) {
+void run(const Flat& flat, const ListRecipes& lists, std::span<InitialSchedule> starts) {
+    // No schedule of them would be taken. They stay among the starts: random numbers go by how many there were.
+    if (lists.repeated) return;
     Dispatcher dispatcher(flat);
-    start.name = list.name;
-    start.shortage = dispatcher.prepare(flat.costs(*list.mode));
-    if (start.shortage) return;
-    dispatcher.run(list.choice, list.priority->position);
+    const auto shortage = dispatcher.prepare(flat.costs(*lists.mode));
     IncrementalSchedule current(flat);
-    current.load(dispatcher.sequence(), *list.mode);
-    store(current, start.candidate);
+    for (std::size_t k = 0; k < list_choices.size(); ++k) {
+        const auto& [choice, name] = list_choices[k];
+        starts[k].name = fmt::format("{}, {}", name, lists.priority->name);
+        starts[k].shortage = shortage;
+        if (shortage) continue;
+        dispatcher.run(choice, lists.priority->position);
+        current.load(dispatcher.sequence(), *lists.mode);
+        store(current, starts[k].candidate);
+    }
 }
 
 }  // namespace
@@ -107,17 +117,20 @@ std::vector<InitialSchedule> initial_schedules(const Flat& flat, const std::vect
     if (!flat.problem().pairs.empty())
         for (auto& mode : frugal_modes(flat)) modes.push_back(std::move(mode));
     const auto lists = list_recipes(by, modes);
-    std::vector<InitialSchedule> starts(given.size() + known.size() + lists.size());
-    execute(starts.size(), [&](std::size_t k) {
+    const std::size_t alone = given.size() + known.size();
+    std::vector<InitialSchedule> starts(alone + lists.size() * list_choices.size());
+    execute(alone + lists.size(), [&](std::size_t k) {
+        if (k >= alone) {
+            const std::size_t first = alone + (k - alone) * list_choices.size();
+            return run(flat, lists[k - alone], std::span(starts).subspan(first, list_choices.size()));
+        }
         InitialSchedule& mine = starts[k];
         if (k < given.size()) {
             mine.name = "start";
             mine.candidate = given_schedule(flat, given[k]);
             return;
         }
-        const std::size_t policy = k - given.size();
-        if (policy >= known.size()) return run(flat, lists[policy - known.size()], mine);
-        mine.name = known[policy];
+        mine.name = known[k - given.size()];
         const auto result = apply_policy(mine.name, *flat.replayer);
         if (result.schedule) mine.candidate = candidate_of(flat, *result.schedule);
     });

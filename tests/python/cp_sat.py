@@ -1,6 +1,7 @@
 """Schedule problems as models of OR-tools' CP-SAT: an oracle that shares nothing with the search."""
 
 import dataclasses
+import time
 
 from ortools.sat.python import cp_model
 
@@ -10,6 +11,19 @@ class Answer:
     status: str  # "optimal", "feasible", "infeasible" or "unknown"
     makespan: int | None = None
     solution: dict | None = None  # a solution file
+
+
+class Course(cp_model.CpSolverSolutionCallback):
+    """When the solver knew which makespan: [(seconds since this was made, ns)]."""
+
+    def __init__(self, makespan):
+        super().__init__()
+        self.begun = time.monotonic()
+        self.makespan = makespan
+        self.improvements = []
+
+    def on_solution_callback(self):
+        self.improvements.append((time.monotonic() - self.begun, self.value(self.makespan)))
 
 
 class Model:
@@ -116,6 +130,20 @@ class Model:
             return Answer("infeasible" if status == cp_model.INFEASIBLE else "unknown")
         proven = status == cp_model.OPTIMAL and minimize
         return Answer("optimal" if proven else "feasible", solver.value(self.makespan), self.solution(solver))
+
+    def solve_by_the_clock(self, seconds, workers):
+        """As a user runs it; the answer, and the course of the search. It differs from run to run."""
+        self.model.minimize(self.makespan)
+        solver = cp_model.CpSolver()
+        solver.parameters.max_time_in_seconds = seconds
+        solver.parameters.num_workers = workers
+        course = Course(self.makespan)
+        status = solver.solve(self.model, course)
+        assert status != cp_model.MODEL_INVALID, self.model.validate()
+        if status in (cp_model.INFEASIBLE, cp_model.UNKNOWN):
+            return Answer("infeasible" if status == cp_model.INFEASIBLE else "unknown"), course
+        return Answer("optimal" if status == cp_model.OPTIMAL else "feasible", solver.value(self.makespan),
+                      self.solution(solver)), course
 
     def solution(self, solver):
         order = [[] for _ in self.problem["ranks"]]

@@ -2,12 +2,15 @@
 
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/search/search.hpp"
+#include "search/dip/dip_tree.hpp"
 #include "search/instance/modes.hpp"
 #include "tests/search/random_problem.hpp"
+#include "tests/support/verified.hpp"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <numeric>
 #include <set>
@@ -19,11 +22,40 @@ using namespace pipeweaver::search_tests;
 
 namespace {
 
-Found solve_dip(const Problem& problem, std::uint64_t rounds, const Executor& execute = in_order) {
+// The published search and those over the same space that it is compared with.
+constexpr std::array ways{"dip", "dip-random", "dip-dfs"};
+
+Found solve_dip(const Problem& problem, std::uint64_t rounds, const Executor& execute = in_order,
+                const std::string& way = "dip") {
     Options options;
-    options.strategy = "dip";
+    options.strategy = way;
     options.max_rounds = rounds;
     return solve(Replayer(problem), options, execute);
+}
+
+// The smallest makespan of all orders of items, by trying every one; nothing if none fits.
+std::optional<Duration> best_of_all_orders(const Problem& problem) {
+    const Replayer replayer(problem);
+    const Flat flat(replayer);
+    const auto items = dip_items(flat);
+    const auto base = frugal_modes(flat).front();
+    Dispatcher dispatcher(flat);
+    if (dispatcher.prepare(flat.costs(base))) return std::nullopt;
+    DipMemory memory(flat);
+    std::vector<std::uint32_t> order(items.size()), position(flat.tasks());
+    std::iota(order.begin(), order.end(), 0U);
+    std::optional<Duration> best;
+    do {
+        std::uint32_t next = 0;
+        for (const std::uint32_t item : order)
+            for (const std::uint32_t task : items[item]) position[task] = next++;
+        dispatcher.run(Choice::dual_queue, position);
+        const auto mode = memory.choose(dispatcher.sequence(), base);
+        const auto replayed = replayer.replay(as_schedule(flat, dispatcher.sequence(), mode));
+        CHECK(replayed.outcome == Outcome::completed);
+        best = std::min(best.value_or(Duration::max()), replayed.makespan);
+    } while (std::next_permutation(order.begin(), order.end()));
+    return best;
 }
 
 std::int64_t sum_of_times(const Problem& problem, const std::vector<std::uint32_t>& mode, std::size_t rank) {
@@ -141,55 +173,121 @@ TEST_CASE("modes by rank fit, and are within a twentieth of the smallest sum of 
     CHECK(close * 100 >= ranks * 95);
 }
 
-TEST_CASE("dip never exceeds memory, is never worse than its greedy and never better than the optimum") {
-    int solved = 0, better_than_greedy = 0;
-    for (std::uint64_t n = 0; n < 120; ++n) {
-        CAPTURE(n);
-        const auto problem = random_problem(
-            {.ranks = 2, .microbatches = 2, .stages = 2, .split = n % 3 == 1, .modes = n % 3 == 0}, 2000 + n);
-        const auto greedy = solve_dip(problem, 0), found = solve_dip(problem, 60);
-        CHECK(greedy.schedule.has_value() == found.schedule.has_value());
-        if (!found.schedule) {
-            CHECK(found.why_not.find("rank") != std::string::npos);
-            continue;
-        }
-        ++solved;
-        CHECK(schedule::replay(problem, *found.schedule) == found.replay);
-        CHECK(found.replay.outcome == Outcome::completed);
-        CHECK(found.replay.makespan <= greedy.replay.makespan);
-        better_than_greedy += found.replay.makespan < greedy.replay.makespan ? 1 : 0;
-        const auto best = best_by_force(problem);
-        REQUIRE(best);
-        CHECK(found.replay.makespan >= *best);
-        CHECK(found.bound <= *best);
+TEST_CASE("depth first gives every order but the given one, in lexicographic order, whatever the slots") {
+    constexpr std::size_t slots = 3;
+    const auto orders = make_orders(DipOrder::depth_first, 5, slots);
+    std::vector<std::uint32_t> order, expected{0, 1, 2, 3, 4};
+    Random random(1);
+    while (!orders->exhausted()) {
+        std::array<bool, slots> has_part{};
+        for (std::size_t s = 0; s < slots; ++s) has_part[s] = orders->begin(s);
+        for (std::size_t s = 0; s < slots; ++s)
+            while (has_part[s] && orders->next(s, random, order)) {
+                REQUIRE(std::next_permutation(expected.begin(), expected.end()));
+                CHECK(order == expected);
+            }
     }
-    CHECK(solved > 60);
-    CHECK(better_than_greedy > 5);
+    CHECK(expected == std::vector<std::uint32_t>{4, 3, 2, 1, 0});
+    CHECK_FALSE(orders->begin(0));
+}
+
+TEST_CASE("random orders are permutations, any item first, and never come to an end") {
+    const auto orders = make_orders(DipOrder::random, 4, 1);
+    std::vector<std::uint32_t> order;
+    std::map<std::vector<std::uint32_t>, int> seen;
+    for (std::uint64_t k = 0; k < 2400; ++k) {
+        REQUIRE(orders->begin(0));
+        Random random(7, k);
+        REQUIRE(orders->next(0, random, order));
+        ++seen[order];
+    }
+    CHECK_FALSE(orders->exhausted());
+    CHECK(seen.size() == 24);
+    for (const auto& [sequence, times] : seen) {
+        CHECK(std::set(sequence.begin(), sequence.end()) == std::set<std::uint32_t>{0, 1, 2, 3});
+        CHECK(times > 50);
+    }
+}
+
+TEST_CASE("one item or none has no order but the given one") {
+    for (const std::uint32_t items : {0U, 1U}) {
+        CHECK(make_orders(DipOrder::random, items, 1)->exhausted());
+        CHECK(make_orders(DipOrder::depth_first, items, 1)->exhausted());
+    }
+}
+
+TEST_CASE("dip never exceeds memory, is never worse than its greedy and never better than the optimum") {
+    for (const std::string way : ways) {
+        CAPTURE(way);
+        int solved = 0, better_than_greedy = 0;
+        for (std::uint64_t n = 0; n < 120; ++n) {
+            CAPTURE(n);
+            const auto problem = random_problem(
+                {.ranks = 2, .microbatches = 2, .stages = 2, .split = n % 3 == 1, .modes = n % 3 == 0}, 2000 + n);
+            const auto greedy = solve_dip(problem, 0, in_order, way), found = solve_dip(problem, 60, in_order, way);
+            CHECK(greedy.schedule.has_value() == found.schedule.has_value());
+            if (!found.schedule) {
+                CHECK(found.why_not.find("rank") != std::string::npos);
+                continue;
+            }
+            ++solved;
+            testing::check_verified(problem, found);
+            CHECK(found.strategy == way);
+            CHECK(greedy.schedule == solve_dip(problem, 0).schedule);
+            CHECK(found.replay.makespan <= greedy.replay.makespan);
+            better_than_greedy += found.replay.makespan < greedy.replay.makespan ? 1 : 0;
+            const auto best = best_by_force(problem);
+            REQUIRE(best);
+            CHECK(found.replay.makespan >= *best);
+            CHECK(found.bound <= *best);
+        }
+        CHECK(solved > 60);
+        CHECK(better_than_greedy > 5);
+    }
 }
 
 TEST_CASE("dip gives the same on any number of threads, and again for the rounds it reports") {
     const auto problem = random_problem({.ranks = 3, .microbatches = 7, .stages = 6, .modes = true, .items = true}, 12);
-    const auto expected = solve_dip(problem, 40);
-    REQUIRE(expected.schedule);
-    for (const Executor& execute : {on_threads(2), on_threads(16)}) {
-        const auto found = solve_dip(problem, 40, execute);
-        CHECK(found.schedule == expected.schedule);
-        CHECK(found.evaluations == expected.evaluations);
-        CHECK(found.strategy == expected.strategy);
+    for (const std::string way : ways) {
+        CAPTURE(way);
+        const auto expected = solve_dip(problem, 40, in_order, way);
+        REQUIRE(expected.schedule);
+        for (const Executor& execute : {on_threads(2), on_threads(16)}) {
+            const auto found = solve_dip(problem, 40, execute, way);
+            CHECK(found.schedule == expected.schedule);
+            CHECK(found.evaluations == expected.evaluations);
+            CHECK(found.strategy == expected.strategy);
+        }
+        CHECK(expected.replay.makespan < solve_dip(problem, 0).replay.makespan);
     }
-    CHECK(expected.replay.makespan < solve_dip(problem, 0).replay.makespan);
 }
 
-TEST_CASE("dip ends when every sequence has been tried") {
-    const auto problem = random_problem({.ranks = 2, .microbatches = 1, .stages = 2, .capped = false}, 3);
-    Options options;
-    options.strategy = "dip";
-    int asked = 0;
-    const auto found = solve(Replayer(problem), options, in_order, [&](const Progress&) -> std::optional<StopReason> {
-        return ++asked > 10'000 ? std::optional(StopReason::budget) : std::nullopt;
-    });
-    REQUIRE(found.schedule);
-    CHECK(asked < 10'000);
+TEST_CASE("the tree and depth first end when every order has been tried, with the best of all") {
+    int tried = 0, better_than_greedy = 0;
+    for (std::uint64_t n = 0; n < 20; ++n) {
+        CAPTURE(n);
+        auto problem = random_problem({.ranks = 2, .microbatches = 3, .stages = 2, .modes = n % 2 == 0}, 40 + n);
+        for (Task& task : problem.tasks) task.module = "all";  // two items a microbatch: 720 orders
+        const auto best = best_of_all_orders(problem);
+        if (!best) continue;
+        ++tried;
+        for (const std::string way : {"dip", "dip-dfs"}) {
+            CAPTURE(way);
+            Options options;
+            options.strategy = way;
+            int asked = 0;
+            const auto found =
+                solve(Replayer(problem), options, in_order, [&](const Progress&) -> std::optional<StopReason> {
+                    return ++asked > 10'000 ? std::optional(StopReason::budget) : std::nullopt;
+                });
+            CHECK(asked < 10'000);
+            testing::check_verified(problem, found);
+            CHECK(found.replay.makespan == *best);
+        }
+        better_than_greedy += *best < solve_dip(problem, 0).replay.makespan ? 1 : 0;
+    }
+    CHECK(tried > 5);
+    CHECK(better_than_greedy > 3);
 }
 
 TEST_CASE("dip goes on from a given schedule that is better than its own") {

@@ -18,7 +18,7 @@ struct Progress {
     std::uint64_t evaluations = 0;
     Duration best{};
     Duration bound{};
-    std::string_view found_by;
+    std::string_view found_by;  ///< empty: there is no schedule yet; `best` is a time that none exceeds
 };
 
 /// Why a search must end; none: go on.
@@ -53,8 +53,8 @@ struct Found {
     std::optional<FoundSchedule> first;  ///< the best initial schedule: what the search began with
     std::vector<Improvement> history;    ///< how it went, round by round; ends with `schedule`
     /// What Options::alternatives asked for, as far as the search came by it: other schedules than `schedule`, each
-    /// with another order or other modes, smallest makespan first. They keep memory and rules, too. The strategy dip
-    /// has none.
+    /// with another order or other modes, smallest makespan first. They keep memory and rules, too. The strategies dip,
+    /// dip-random and dip-dfs have none.
     std::vector<FoundSchedule> alternatives;
 };
 
