@@ -19,7 +19,7 @@ const std::vector<Partitioner>& partitioners() {
     static const std::vector<Partitioner> all{
         {"dip", "each module a chain of its own, in segments of about equal time (DIP)", {0}, false, dip},
         {"megatron", "one chain of all modules, cut by parameters", {1, 2}, true, megatron},
-        {"balanced", "one chain of all modules, cut by time and, where it must, memory", {1, 2}, true, balanced},
+        {"balanced", "one chain of all modules, cut by time, and by memory where that is short", {1, 2}, true, balanced},
         {"uniform", "one chain of all modules, as many layers in each stage", {}, true, uniform},
         {"first-stage", "one chain: encoders whole on the first stage, generators on the last", {}, true, first_stage},
         {"three-phase",

@@ -247,6 +247,9 @@ TEST_CASE("first-stage has modules after the one that is cut whole on the last s
     const auto& last = cut.chains.front().stages.back().parts;
     CHECK(last.back().module == 1);
     CHECK(last.back().count == 4);
+    CHECK_THROWS_WITH_AS(static_cast<void>(setup.cut("first-stage", 7)),
+                         "28 stages are more than the 24 layers of vit and what lies whole before and after them",
+                         Error);
 }
 
 TEST_CASE("balanced is cut by time alone where that fits, else so that every rank holds what it must") {
