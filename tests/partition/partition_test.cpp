@@ -278,7 +278,7 @@ TEST_CASE("balanced is cut by time alone where that fits, else so that every ran
         CHECK(*std::max_element(after.begin(), after.end()) >= *std::max_element(before.begin(), before.end()));
     }
     setup.headroom = {990'000};
-    CHECK(setup.cut("balanced").notes.front().find("no other cut was found that fits") != std::string::npos);
+    CHECK(setup.cut("balanced").notes.front().find("no cut was found that fits") != std::string::npos);
 }
 
 TEST_CASE("three-phase has a chain of the backbone alone, and the encoder's items one by one") {
