@@ -8,6 +8,9 @@
 #include "pipeweaver/search/policies.hpp"
 #include "planner/assemble.hpp"
 #include "planner/given_schedule.hpp"
+#include "planner/opponents/recompute_settings.hpp"
+
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -54,6 +57,7 @@ public:
     Emulator(const EmulationRequest& request, const Executor& execute)
         : asked_(request), setup_(*request.workload.setup), execute_(execute), policy_(request.policy) {
         needs_split_ = search::policy(request.policy, "--policy: ").needs_split || is_given();
+        if (by_rank()) require_fixed_order();
         PIPEWEAVER_ASSERT(setup_.recipe.zero < 2 || setup_.recipe.bucket == Bytes{});
         shared_ = share(request.workload, execute, most_tasks_of(request.policy));
         if (is_given()) {
@@ -65,7 +69,9 @@ public:
             const std::string& name = request.workload.partition;
             const auto& cutter = partition::partitioner(name.empty() ? "megatron" : name);
             partition_ = cutter.make(setup_, request.workload.microbatches, request.chunks_per_rank);
-            if (request.recompute)
+            if (by_rank())
+                menus_ = {usual_settings(setup_, partition_)};
+            else if (request.recompute)
                 menus_ = {{*request.recompute}};
             else
                 for (const Recompute mode : StepInput{}.modes) menus_.push_back({mode});
@@ -102,9 +108,12 @@ private:
         auto units = partition::units(partition_, setup_.model, shared_.microbatches[replica]);
         const auto step = wanted(replica, menu);
         const std::vector<std::string> policies(is_given() ? 0 : 1, policy_);
-        auto known =
-            evaluate(setup_, partition_, std::move(units), step,
-                     {.split = needs_split_ && !is_given(), .keep_split = true, .bound = false, .policies = policies});
+        auto known = evaluate(setup_, partition_, std::move(units), step,
+                              {.split = needs_split_ && !is_given(),
+                               .keep_split = true,
+                               .bound = false,
+                               .policies = policies,
+                               .mode_by_rank = by_rank()});
         ReplicaSchedule all{.input = step_input(setup_, partition_, std::move(known.cut.units), step)};
         if (known.shortage) {
             all.why_not = known.shortage->text();
@@ -128,6 +137,17 @@ private:
     }
 
     bool is_given() const { return !asked_.schedules.empty(); }
+    bool by_rank() const { return asked_.recompute_by_rank && !is_given(); }
+
+    // A rank's memory follows from its own order alone only where times do not decide the order.
+    void require_fixed_order() const {
+        if (search::policy(policy_).fixed_order) return;
+        std::vector<std::string> fixed;
+        for (const search::Policy& one : search::policies())
+            if (one.fixed_order) fixed.push_back(one.name);
+        fail(ErrorKind::input, "--recompute: by-rank goes with policies of a fixed order: {}; {} decides by time",
+             fmt::join(fixed, ", "), policy_);
+    }
 
     void require_serial() const {
         const bool any = !is_given() || std::any_of(given_.begin(), given_.end(),
@@ -165,9 +185,10 @@ private:
         Emulation sum;
         sum.partition = partition_;
         sum.policy = policy_;
-        if (!is_given()) sum.recompute = menus_.front().front();
+        if (!is_given() && !by_rank()) sum.recompute = menus_.front().front();
         const std::size_t replicas = shared_.microbatches.size();
         sum.replicas.resize(replicas);
+        if (by_rank()) sum.by_rank.resize(replicas);
         std::vector<double> flops(replicas);
         std::vector<TimeShares> shares(replicas);
         std::vector<std::string> refused(replicas);
@@ -178,6 +199,8 @@ private:
             refused[r] = scheduled.why_not;
             if (!refused[r].empty()) return;
             sum.replicas[r] = emulate_step(scheduled, false);
+            if (by_rank())
+                sum.by_rank[r] = recompute_of_ranks(scheduled.step.problem, scheduled.schedule, menus_.front());
             flops[r] = scheduled.step.model_flops;
             add_shares(scheduled.step, scheduled.schedule, shares[r]);
         });
@@ -187,6 +210,7 @@ private:
                 return std::nullopt;
             }
             sum.replicas[r] = sum.replicas[like[r]];
+            if (by_rank()) sum.by_rank[r] = sum.by_rank[like[r]];
             const ReplicaEmulation& one = sum.replicas[r];
             if (one.step > sum.replicas[sum.slowest].step) sum.slowest = r;
             sum.kernels += one.kernels;

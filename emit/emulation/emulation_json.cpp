@@ -36,6 +36,12 @@ Writer recipe_json(const Recipe& recipe) {
             {"host_link_bytes_per_s", recipe.host_link.bytes_per_second}};
 }
 
+// "by-rank" where each rank has its own.
+Writer recompute_json(const std::optional<Recompute>& of_all, bool by_rank) {
+    if (by_rank) return "by-rank";
+    return of_all ? Writer(name_of(*of_all)) : Writer(nullptr);
+}
+
 // Of a given schedule neither partition nor policy is asked for.
 Writer asked_json(const EmulationRequest& request) {
     const planner::Request& workload = request.workload;
@@ -55,7 +61,7 @@ Writer asked_json(const EmulationRequest& request) {
                 {"samples", workload.samples.size()},
                 {"seed", workload.seed}};
     json["schedule"] = request.schedule.empty() ? Writer(nullptr) : Writer(request.schedule);
-    json["recompute"] = request.recompute ? Writer(name_of(*request.recompute)) : Writer(nullptr);
+    json["recompute"] = recompute_json(request.recompute, request.recompute_by_rank);
     json["recipe"] = recipe_json(request.workload.setup->recipe);
     json["what_if"] = what_if_json(request.workload.setup->what_if);
     json["headroom"] = workload.setup->headroom.fraction();
@@ -115,10 +121,13 @@ Writer critical_json(const std::vector<CriticalPart>& parts) {
     return json;
 }
 
-Writer replica_json(const ReplicaEmulation& replica, std::size_t number, Bytes capacity, bool with_timeline) {
+Writer replica_json(const Emulation& emulation, std::size_t number, Bytes capacity) {
+    const ReplicaEmulation& replica = emulation.replicas[number];
+    const bool with_timeline = number == emulation.slowest;
     Writer ranks = Writer::array();
     for (std::size_t r = 0; r < replica.time.size(); ++r) {
         Writer rank{{"rank", r}};
+        if (!emulation.by_rank.empty()) rank["recompute"] = name_of(emulation.by_rank[number][r]);
         rank.update(time_json(replica.time[r]));
         rank["memory"] = memory_json(replica.memory[r], capacity, with_timeline);
         ranks.push_back(std::move(rank));
@@ -144,7 +153,7 @@ Writer emulation_json(const EmulationRequest& request, const Emulation& emulatio
         json["base"] = std::move(figures);
     }
     json["policy"] = emulation.policy;
-    json["recompute"] = emulation.recompute ? Writer(name_of(*emulation.recompute)) : Writer(nullptr);
+    json["recompute"] = recompute_json(emulation.recompute, !emulation.by_rank.empty());
     json["partition"] = partition_json(emulation.partition, request.workload.setup->model);
     json["share_of_time"] = shares_json(emulation.shares);
     json["assumed"] = emulator::approximations(*request.workload.setup);
@@ -152,7 +161,7 @@ Writer emulation_json(const EmulationRequest& request, const Emulation& emulatio
     const Bytes capacity = capacity_of(*request.workload.setup);
     Writer replicas = Writer::array();
     for (std::size_t r = 0; r < emulation.replicas.size(); ++r) {
-        replicas.push_back(replica_json(emulation.replicas[r], r, capacity, r == emulation.slowest));
+        replicas.push_back(replica_json(emulation, r, capacity));
         add_waits(replicas.back(), emulation.replicas[r].waits);
     }
     json["replicas"] = std::move(replicas);

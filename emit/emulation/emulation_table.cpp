@@ -24,9 +24,11 @@ std::string exact_seconds(Duration time) { return fmt::format("{:.6f} s", static
 
 std::string share(Duration part, Duration whole) { return percent(ratio(part, whole)); }
 
-std::string recipe_text(const EmulationRequest& request, const std::optional<Recompute>& recompute) {
+std::string recipe_text(const EmulationRequest& request, const Emulation& emulation) {
     const Recipe& recipe = request.workload.setup->recipe;
-    std::string text = recompute ? fmt::format("recompute {}, ", name_of(*recompute)) : "";
+    std::string text;
+    if (emulation.recompute) text = fmt::format("recompute {}, ", name_of(*emulation.recompute));
+    if (!emulation.by_rank.empty()) text = "recompute by-rank, ";
     text += fmt::format("recipe {}, ZeRO {}", recipe.name, recipe.zero);
     if (recipe.bucket.count > 0) text += fmt::format(", gradients in buckets of {}", human(recipe.bucket));
     if (recipe.launch.count() > 0) text += fmt::format(", {} of the host a kernel", human(recipe.launch));
@@ -42,8 +44,7 @@ std::string emulation_heading(const EmulationRequest& request, const Emulation& 
                        name_of(workload.setup->layout), workload.batch, plural(workload.samples.size(), "sample"),
                        plural(workload.microbatches.size(), "microbatch"), emulation.partition.name,
                        plural(static_cast<std::size_t>(emulation.partition.chunks_per_rank), "chunk") + " a rank",
-                       request.schedule.empty() ? emulation.policy : request.schedule,
-                       recipe_text(request, emulation.recompute));
+                       request.schedule.empty() ? emulation.policy : request.schedule, recipe_text(request, emulation));
 }
 
 std::string figures(const EmulationRequest& request, const Emulation& emulation) {
@@ -186,16 +187,23 @@ std::string memory_table(const EmulationRequest& request, const Emulation& emula
     std::string text =
         fmt::format("\nmemory of a GPU at its peak; {} is usable{}\n{}", human(capacity_of(*request.workload.setup)),
                     kept_free(request.workload.setup->headroom), shown.remark);
-    text += fmt::format("{:<6} {:>11} {:>11} {:>11} {:>11} {:>11} {:>11} {:>11}{}\n", "rank", "peak", "weights",
+    // What the rank recomputes, where each has its own; as the rest of its row, of the fullest replica.
+    const auto recompute = [&](std::size_t r) {
+        return emulation.by_rank.empty()
+                   ? ""
+                   : fmt::format(" {:>11}", name_of(emulation.by_rank[fullest_replica(emulation, r)][r]));
+    };
+    text += fmt::format("{:<6} {:>11} {:>11} {:>11} {:>11} {:>11} {:>11} {:>11}{}{}\n", "rank", "peak", "weights",
                         "gradients", "optimizer", "buffers", "activations", "transient",
+                        emulation.by_rank.empty() ? "" : fmt::format(" {:>11}", "recompute"),
                         several ? "  fullest replica" : "");
     for (const std::size_t r : shown.ranks) {
         const RankMemory& memory = fullest_memory(emulation, r);
-        text +=
-            fmt::format("{:<6} {:>11} {:>11} {:>11} {:>11} {:>11} {:>11} {:>11}{}\n", r, human(memory.peak),
-                        human(memory.fixed.weights), human(memory.fixed.gradients), human(memory.fixed.optimizer),
-                        human(memory.fixed.workspace + memory.fixed.buffers), human(memory.activations),
-                        human(memory.transient), several ? fmt::format(" {:>16}", fullest_replica(emulation, r)) : "");
+        text += fmt::format("{:<6} {:>11} {:>11} {:>11} {:>11} {:>11} {:>11} {:>11}{}{}\n", r, human(memory.peak),
+                            human(memory.fixed.weights), human(memory.fixed.gradients), human(memory.fixed.optimizer),
+                            human(memory.fixed.workspace + memory.fixed.buffers), human(memory.activations),
+                            human(memory.transient), recompute(r),
+                            several ? fmt::format(" {:>16}", fullest_replica(emulation, r)) : "");
     }
     return text;
 }

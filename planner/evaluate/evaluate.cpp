@@ -133,7 +133,9 @@ void judge(Evaluation& known, const EvaluationWanted& wanted, const Executor& ex
         known.bound = known.split ? bound_of_every_choice(whole, *known.split) : search::best_bound(of_whole);
     };
     const auto apply_policy = [&](PolicyRun& run) {
-        run.result = search::apply_policy(run.policy, run.on_split ? of_split : of_whole);
+        const Replayer& replayer = run.on_split ? of_split : of_whole;
+        run.result = wanted.mode_by_rank ? search::apply_policy_by_rank(run.policy, replayer)
+                                         : search::apply_policy(run.policy, replayer);
         if (!run.applies()) return;
         PortReplay on_ports = replay_on_ports(run.on_split ? *known.split : whole, *run.result.schedule);
         run.result.replay = std::move(on_ports.replay);

@@ -83,6 +83,7 @@ struct EvaluationWanted {
     bool keep_split = false;
     bool bound = true;
     std::optional<std::vector<std::string>> policies{};  ///< none: all of search::policies()
+    bool mode_by_rank = false;  ///< every rank has a memory mode of its own. Pre: all wanted policies have fixed orders
 };
 
 /// The step alone: neither bound nor policies.

@@ -2,29 +2,26 @@
 
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
+#include "planner/opponents/recompute_settings.hpp"
 
-#include <array>
+#include <fmt/ranges.h>
+
+#include <string_view>
 
 namespace pipeweaver::planner {
 
-using emulator::Recompute;
-
 namespace {
 
-constexpr std::array recomputes{Recompute::none, Recompute::selective, Recompute::half, Recompute::full,
-                                Recompute::offload};
-
-std::vector<std::string> recompute_names() {
-    std::vector<std::string> names;
-    names.reserve(recomputes.size());
-    for (const Recompute one : recomputes) names.emplace_back(name_of(one));
-    return names;
+// "none|selective|...", or the same with another separator.
+std::string allowed_recomputes(std::string_view separator) {
+    auto names = emulator::recompute_names();
+    names.emplace_back(by_rank_name);
+    return fmt::format("{}", fmt::join(names, separator));
 }
 
-std::optional<Recompute> recompute_of(const std::string& name) {
-    for (const Recompute one : recomputes)
-        if (name == name_of(one)) return one;
-    return std::nullopt;
+void require_recompute(const std::string& given) {
+    if (given != by_rank_name && !emulator::recompute_named(given))
+        fail(ErrorKind::input, "--recompute: is '{}', allowed are {}; N is 1 or more", given, allowed_recomputes(", "));
 }
 
 // Of a plan folder with replica-NNN/, or of the only replica's solution file.
@@ -52,8 +49,14 @@ void EmulateOptions::add_to(OptionTable& options) {
     options.text("policy", policy, "POLICY", "the schedule, of `pipeweaver list policies` (default: 1f1b)");
     options.text("schedule", schedule, "PATH",
                  "a plan folder, or the solution file of the only replica, in place of a policy");
-    options.choice("recompute", recompute, recompute_names(),
-                   "what backwards compute again (default: the least with which the step fits the memory)");
+    options.parsed("recompute", allowed_recomputes("|"),
+                   "what backwards compute again; blocks:N: the first N blocks of each module in each stage; by-rank: "
+                   "every rank what costs it least time and fits (default: the least with which the step fits the "
+                   "memory)",
+                   [this](const std::string& given) {
+                       require_recompute(given);
+                       recompute = given;
+                   });
     options.text("what-if", what_if, "FILE", "factors on devices, links, operators, modules (JSON or YAML)");
     options.flag("any-memory", any_memory, "emulate even what does not fit the memory");
     options.flag("no-reuse", no_reuse, "replay every kernel on its own: slower, the same result");
@@ -75,7 +78,8 @@ EmulationRequest EmulateOptions::request(std::uint64_t seed, const Executor& exe
     EmulationRequest request;
     request.workload = workload.request(seed, execute);
     request.workload.partition = partition.empty() ? "megatron" : partition;
-    request.recompute = recompute_of(recompute);
+    request.recompute = emulator::recompute_named(recompute);
+    request.recompute_by_rank = recompute == by_rank_name;
     if (!policy.empty()) request.policy = policy;
     request.chunks_per_rank = chunks;
     request.any_memory = any_memory;

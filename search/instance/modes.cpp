@@ -1,6 +1,7 @@
 #include "search/instance/modes.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <tuple>
 
 namespace pipeweaver::search {
@@ -26,22 +27,32 @@ std::vector<std::uint32_t> by_key(const Flat& flat, Key key) {
 
 }  // namespace
 
+std::uint32_t mode_of(const Pair& pair, std::uint32_t mode) {
+    return std::min(mode, static_cast<std::uint32_t>(pair.modes.size() - 1));
+}
+
+std::vector<std::uint32_t> modes_by_time(std::span<const Pair* const> pairs) {
+    std::size_t most = 0;
+    for (const Pair* pair : pairs) most = std::max(most, pair->modes.size());
+    std::vector<std::int64_t> total(most, 0);
+    for (const Pair* pair : pairs)
+        for (std::uint32_t j = 0; j < most; ++j) total[j] += time_of(pair->modes[mode_of(*pair, j)]);
+    std::vector<std::uint32_t> sorted(most);
+    std::iota(sorted.begin(), sorted.end(), 0U);
+    std::stable_sort(sorted.begin(), sorted.end(), [&](auto i, auto j) { return total[i] < total[j]; });
+    return sorted;
+}
+
 std::vector<std::vector<std::uint32_t>> uniform_modes(const Flat& flat) {
     const auto& pairs = flat.problem().pairs;
     if (pairs.empty()) return {{}};
-    std::size_t most = 0;
-    for (const Pair& pair : pairs) most = std::max(most, pair.modes.size());
-    std::vector<std::pair<std::int64_t, std::size_t>> by_time;
-    for (std::size_t j = 0; j < most; ++j) {
-        std::int64_t total = 0;
-        for (const Pair& pair : pairs) total += time_of(pair.modes[std::min(j, pair.modes.size() - 1)]);
-        by_time.emplace_back(total, j);
-    }
-    std::sort(by_time.begin(), by_time.end());
+    std::vector<const Pair*> all;
+    all.reserve(pairs.size());
+    for (const Pair& pair : pairs) all.push_back(&pair);
     std::vector<std::vector<std::uint32_t>> choices;
-    for (const auto& [total, j] : by_time) {
+    for (const std::uint32_t j : modes_by_time(all)) {
         auto& choice = choices.emplace_back();
-        for (const Pair& pair : pairs) choice.push_back(static_cast<std::uint32_t>(std::min(j, pair.modes.size() - 1)));
+        for (const Pair& pair : pairs) choice.push_back(mode_of(pair, j));
     }
     return choices;
 }

@@ -7,6 +7,13 @@
 
 namespace pipeweaver::search {
 
+/// Mode indexes from the smallest total time of these pairs (a pair with fewer modes takes its last) to the largest,
+/// ties by index. None without pairs.
+[[nodiscard]] std::vector<std::uint32_t> modes_by_time(std::span<const schedule::Pair* const> pairs);
+
+/// The mode that a pair takes when `mode` is asked for.
+[[nodiscard]] std::uint32_t mode_of(const schedule::Pair& pair, std::uint32_t mode);
+
 /// One mode index for all pairs (a pair with fewer modes takes its last), the choice with the smallest total time
 /// first, ties by index. One empty choice for a problem without pairs.
 [[nodiscard]] std::vector<std::vector<std::uint32_t>> uniform_modes(const Flat& flat);

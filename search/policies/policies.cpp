@@ -3,6 +3,7 @@
 #include "pipeweaver/base/assert.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
+#include "pipeweaver/schedule/memory.hpp"
 #include "search/construct/dispatch.hpp"
 #include "search/construct/priority_list.hpp"
 #include "search/instance/modes.hpp"
@@ -16,13 +17,13 @@ namespace pipeweaver::search {
 
 namespace {
 
-schedule::Schedule schedule_of(const Order& order, std::vector<std::uint32_t> mode) {
-    schedule::Schedule schedule{{}, std::move(mode)};
+PolicyOrder as_task_ids(const Order& order) {
+    PolicyOrder result{{}, order.why_not};
     for (const auto& tasks : order.ranks) {
-        auto& mine = schedule.order.emplace_back();
+        auto& mine = result.ranks.emplace_back();
         for (const std::uint32_t task : tasks) mine.push_back(TaskId{task});
     }
-    return schedule;
+    return result;
 }
 
 std::string why_it_failed(const schedule::Replayer& replayer, const schedule::Replay& replay) {
@@ -43,16 +44,23 @@ std::string why_it_failed(const schedule::Replayer& replayer, const schedule::Re
     return {};
 }
 
-// Tries the schedule's order under all uniform modes, fastest first.
-PolicyResult run_fixed(const Flat& flat, const Order& order) {
+// The order under these modes, or why it fails.
+PolicyResult run_in_order(const schedule::Replayer& replayer, const PolicyOrder& order,
+                          std::vector<std::uint32_t> mode) {
+    schedule::Schedule schedule{order.ranks, std::move(mode)};
+    auto replay = replayer.replay(schedule);
+    if (replay.outcome != schedule::Outcome::completed) return {{}, {}, why_it_failed(replayer, replay)};
+    return {std::move(schedule), std::move(replay), {}};
+}
+
+// Tries the order under all uniform modes, fastest first.
+PolicyResult run_fixed(const Flat& flat, const PolicyOrder& order) {
     PolicyResult result;
     result.why_not = order.why_not;
     if (!order.why_not.empty()) return result;
     for (const auto& mode : uniform_modes(flat)) {
-        auto schedule = schedule_of(order, mode);
-        auto replay = flat.replayer->replay(schedule);
-        if (replay.outcome == schedule::Outcome::completed) return {std::move(schedule), std::move(replay), {}};
-        result.why_not = why_it_failed(*flat.replayer, replay);
+        result = run_in_order(*flat.replayer, order, mode);
+        if (result.schedule) break;
     }
     return result;
 }
@@ -113,28 +121,49 @@ PolicyResult run_critical_path(const Flat& flat) {
 
 struct Entry {
     Policy policy;
-    PolicyResult (*apply)(const Flat&);
+    Order (*order)(const Flat&);         // of a policy with a fixed one, else null
+    PolicyResult (*apply)(const Flat&);  // of one without
 };
 
 const std::vector<Entry>& entries() {
     static const std::vector<Entry> all{
-        {{"gpipe", "all forwards, then all backwards", false, true},
-         [](const Flat& f) { return run_fixed(f, gpipe_order(f)); }},
+        {{"gpipe", "all forwards, then all backwards", false, true}, gpipe_order, nullptr},
         {{"1f1b", "one forward, one backward; one stage on each rank", false, true},
-         [](const Flat& f) { return run_fixed(f, one_forward_one_backward_order(f)); }},
+         one_forward_one_backward_order,
+         nullptr},
         {{"interleaved", "one forward, one backward, with several stages on each rank in a loop", false, true},
-         [](const Flat& f) { return run_fixed(f, interleaved_order(f)); }},
+         interleaved_order,
+         nullptr},
         {{"dual-queue", "DIP's stage interleaving: a queue of forwards and one of backwards on each rank, in turn"},
+         nullptr,
          run_dual_queue},
         {{"zb-h1", "zero bubble with 1F1B's memory: weight gradients postponed; one stage on each rank", true, true},
-         [](const Flat& f) { return run_fixed(f, zb_h1_order(f)); }},
-        {{"zb-v", "zero bubble with two stages on each rank, placed like a V", true, true},
-         [](const Flat& f) { return run_fixed(f, zb_v_order(f)); }},
-        {{"bubble-filling", "Optimus-style: the largest module first, the others in its bubbles"}, run_bubble_filling},
-        {{"nesting", "BigMac-style: all modules of a few microbatches at a time, whatever the batch"}, run_nesting},
+         zb_h1_order,
+         nullptr},
+        {{"zb-v", "zero bubble with two stages on each rank, placed like a V", true, true}, zb_v_order, nullptr},
+        {{"bubble-filling", "Optimus-style: the largest module first, the others in its bubbles"},
+         nullptr,
+         run_bubble_filling},
+        {{"nesting", "BigMac-style: all modules of a few microbatches at a time, whatever the batch"},
+         nullptr,
+         run_nesting},
         {{"critical-path", "list schedule by the longest path behind a task, looking ahead to what is about to arrive"},
+         nullptr,
          run_critical_path}};
     return all;
+}
+
+// An order knows nothing of modes, and a Flat of the few costs that are left is made in a fraction of the time.
+schedule::Problem in_first_modes(const schedule::Problem& problem) {
+    schedule::Problem first{
+        problem.name, problem.source, problem.ranks, problem.stages, problem.tasks, problem.edges, {}};
+    for (const schedule::Pair& pair : problem.pairs)
+        first.pairs.push_back({pair.forward, pair.backward, pair.weight, {pair.modes.front()}});
+    return first;
+}
+
+const Entry& entry(std::string_view name) {
+    return entries()[static_cast<std::size_t>(&policy(name) - policies().data())];
 }
 
 }  // namespace
@@ -158,8 +187,55 @@ const Policy& policy(std::string_view name, std::string_view option) {
 }
 
 PolicyResult apply_policy(std::string_view name, const schedule::Replayer& replayer) {
-    const auto place = &policy(name) - policies().data();
-    return entries()[static_cast<std::size_t>(place)].apply(Flat(replayer));
+    const Entry& known = entry(name);
+    const Flat flat(replayer);
+    return known.order != nullptr ? run_fixed(flat, as_task_ids(known.order(flat))) : known.apply(flat);
+}
+
+PolicyOrder fixed_order(std::string_view name, const schedule::Replayer& replayer) {
+    const Entry& known = entry(name);
+    PIPEWEAVER_ASSERT(known.order != nullptr);
+    const schedule::Problem problem = in_first_modes(replayer.problem());
+    const schedule::Replayer in_first(problem);
+    return as_task_ids(known.order(Flat(in_first)));
+}
+
+OrderMemory::OrderMemory(const schedule::Replayer& replayer, const PolicyOrder& order)
+    : replayer_(replayer), order_(order), costs_(replayer.problem().tasks.size()) {}
+
+bool OrderMemory::fits(std::size_t rank, std::uint32_t mode) {
+    const auto& problem = replayer_.problem();
+    for (const TaskId task : order_.ranks[rank]) {
+        const std::uint32_t pair = replayer_.pair_of(index(task));
+        const bool paired = pair != schedule::Replayer::unpaired;
+        costs_[index(task)] = replayer_.cost(index(task), paired ? mode_of(problem.pairs[pair], mode) : 0);
+    }
+    const schedule::Rank& own = problem.ranks[rank];
+    bool fits = true;
+    schedule::walk_memory(own, order_.ranks[rank], costs_, [&](TaskId, Bytes during, Bytes after) {
+        fits = fits && !(own.capacity && during > *own.capacity) && after >= own.base;
+    });
+    return fits;
+}
+
+PolicyResult apply_policy_by_rank(std::string_view name, const schedule::Replayer& replayer) {
+    const PolicyOrder order = fixed_order(name, replayer);
+    if (!order.why_not.empty()) return not_applicable(order.why_not);
+    const auto& problem = replayer.problem();
+    const auto rank_of = [&](const schedule::Pair& pair) { return index(problem.tasks[index(pair.forward)].rank); };
+    std::vector<std::vector<const schedule::Pair*>> pairs(problem.ranks.size());
+    for (const schedule::Pair& pair : problem.pairs) pairs[rank_of(pair)].push_back(&pair);
+    OrderMemory memory(replayer, order);
+    std::vector<std::uint32_t> of_rank(pairs.size(), 0);
+    for (std::size_t r = 0; r < pairs.size(); ++r)
+        // Where none fits, the replay says what the slowest is short of.
+        for (const std::uint32_t mode : modes_by_time(pairs[r])) {
+            of_rank[r] = mode;
+            if (memory.fits(r, mode)) break;
+        }
+    std::vector<std::uint32_t> modes;
+    for (const schedule::Pair& pair : problem.pairs) modes.push_back(mode_of(pair, of_rank[rank_of(pair)]));
+    return run_in_order(replayer, order, std::move(modes));
 }
 
 Found as_found(std::string_view policy, PolicyResult result, const Bound& bound) {

@@ -85,6 +85,24 @@ TEST_CASE("emulation.json says what was asked, and what the step is without the 
     CHECK(json["base"]["mfu"] == 0.5);
 }
 
+TEST_CASE("emulation.json says of each rank what it recomputes, where each has its own") {
+    SmallEmulation small(2);
+    const auto uniform = emit::emulation_json(small.request, small.emulation, nullptr);
+    CHECK(!uniform["replicas"][0]["ranks"][0].contains("recompute"));
+
+    small.request.recompute_by_rank = true;
+    small.emulation.recompute.reset();
+    using emulator::Recompute;
+    small.emulation.by_rank = {{Recompute::full, Recompute::blocks(3), Recompute::selective, Recompute::none},
+                               {Recompute::none, Recompute::none, Recompute::none, Recompute::blocks(1)}};
+    const auto json = emit::emulation_json(small.request, small.emulation, nullptr);
+    CHECK(json["asked"]["recompute"] == "by-rank");
+    CHECK(json["recompute"] == "by-rank");
+    CHECK(json["replicas"][0]["ranks"][1]["recompute"] == "blocks:3");
+    CHECK(json["replicas"][1]["ranks"][0]["recompute"] == "none");
+    CHECK(json["replicas"][1]["ranks"][3]["recompute"] == "blocks:1");
+}
+
 TEST_CASE("equal emulations are equal JSON, however they were computed") {
     SmallEmulation once, again;
     again.change_setup([](emulator::Setup& setup) { setup.store.reset(); });

@@ -77,6 +77,23 @@ TEST_CASE("the table of an emulation shows each rank's memory in its fullest rep
     CHECK(without_spaces(lines[4]) == "351.00GiB4.00GiB8.00GiB24.00GiB2.00GiB11.00GiB2.00GiB1");
 }
 
+TEST_CASE("the table of an emulation has a column for what each rank recomputes, where each has its own") {
+    SmallEmulation small(2);
+    small.emulation.recompute.reset();
+    using emulator::Recompute;
+    small.emulation.by_rank = {{Recompute::full, Recompute::blocks(3), Recompute::selective, Recompute::none},
+                               {Recompute::none, Recompute::none, Recompute::none, Recompute::blocks(1)}};
+    small.emulation.replicas[1].memory[3].peak += 1_GiB;
+    const std::string text = table_of(small);
+
+    CHECK(has(text, "schedule 1f1b, recompute by-rank, recipe"));
+    const auto lines = lines_after(text, "memory of a GPU");
+    REQUIRE(lines.size() == 5);
+    CHECK(without_spaces(lines[0]).ends_with("transientrecomputefullestreplica"));
+    CHECK(without_spaces(lines[2]).ends_with("2.00GiBblocks:30"));
+    CHECK(without_spaces(lines[4]).ends_with("2.00GiBblocks:11"));
+}
+
 TEST_CASE("of many ranks the table of an emulation shows the ends and the extremes") {
     SmallEmulation small(1, 32);
     auto& replica = small.emulation.replicas.front();

@@ -105,6 +105,20 @@ void check_identity(const StepInput& input, const std::string& policy = "1f1b") 
     check_identity(input, step, *applied.schedule);
 }
 
+// One setting for the even ranks, another for the odd ones.
+void check_identity_by_rank(StepInput input) {
+    input.modes = {Recompute::none, Recompute::selective, Recompute::blocks(2), Recompute::full};
+    const auto step = require_step(build_step(input));
+    auto applied = search::apply_policy("interleaved", Replayer(step.problem));
+    REQUIRE_MESSAGE(applied.schedule, applied.why_not);
+    for (const std::uint32_t even : {0U, 1U, 3U}) {
+        for (std::size_t k = 0; k < step.problem.pairs.size(); ++k)
+            applied.schedule->mode[k] =
+                index(step.problem.tasks[index(step.problem.pairs[k].forward)].rank) % 2 == 0 ? even : 2;
+        check_identity(input, step, *applied.schedule);
+    }
+}
+
 }  // namespace
 
 TEST_CASE("every model of the catalogue takes the same time and memory by blocks and kernel by kernel") {
@@ -144,14 +158,15 @@ TEST_CASE("reuse changes nothing under any way to train, cut or schedule") {
               Recipe{.zero = 3, .launch = Duration{200'000}}, Recipe{.action = Duration{300'000}},
               Recipe{.bucket = Bytes{200'000'000}, .action = Duration{300'000}},
               Recipe{.zero = 2, .launch = Duration{30'000}, .action = Duration{300'000}}})
-            for (const Recompute recompute :
-                 {Recompute::none, Recompute::half, Recompute::full, Recompute::selective, Recompute::offload}) {
+            for (const Recompute recompute : {Recompute::none, Recompute::half, Recompute::full, Recompute::selective,
+                                              Recompute::offload, Recompute::blocks(3)}) {
                 CAPTURE(recipe.zero);
                 auto input = setting.input(layout, 1, recipe);
                 input.modes = {recompute};
                 check_identity(input);
             }
         check_identity(setting.input(layout, 2), "interleaved");
+        check_identity_by_rank(setting.input(layout, 2));
         const WhatIf what_if{.devices = {{.rank = 1, .replica = {}, .factor = 1.3}},
                              .links = {{"tensor", 2.0}, {"pipeline", 3.0}, {"data", 0.5}},
                              .operators = {{"attention", 0.7}},

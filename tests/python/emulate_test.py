@@ -184,6 +184,37 @@ def test_a_plan_refuses_phases_that_it_cannot_search(pipeweaver, tmp_path):
     assert "--partition three-phase: emulate takes it, plan does not" in line
 
 
+def test_more_blocks_take_longer_and_all_are_full(step):
+    balanced = ["--partition", "balanced", "--recompute"]
+    times = [step(*balanced, setting)["step_ns"] for setting in ("none", "blocks:1", "blocks:5", "full")]
+    assert times == sorted(times) and len(set(times)) == 4
+    whole, full = step(*balanced, "blocks:1000"), step(*balanced, "full")
+    assert whole["asked"]["recompute"] == whole["recompute"] == "blocks:1000"
+    assert whole["step_ns"] == full["step_ns"]
+    assert whole["share_of_time"] == full["share_of_time"]
+    for one, other in zip(whole["replicas"], full["replicas"]):
+        assert one["ranks"] == other["ranks"]
+
+
+def test_by_rank_says_what_each_rank_takes_and_fits(pipeweaver, step):
+    options = ["--microbatches", "12", "--partition", "balanced", "--policy", "gpipe", "--recompute"]
+    by_rank = step(*options, "by-rank")
+    assert by_rank["asked"]["recompute"] == by_rank["recompute"] == "by-rank"
+    taken = [rank["recompute"] for rank in by_rank["replicas"][0]["ranks"]]
+    assert len(set(taken)) > 1 and set(taken) != {"none"}
+    for rank in by_rank["replicas"][0]["ranks"]:
+        assert rank["memory"]["peak_bytes"] <= rank["memory"]["capacity_bytes"]
+    uniform = step(*options, "full")
+    assert "recompute" not in uniform["replicas"][0]["ranks"][0]
+    assert by_rank["step_ns"] < uniform["step_ns"]
+
+    table = pipeweaver(*changed(STEP, [*options, "by-rank"]))
+    assert ", recompute by-rank, " in table
+    assert re.search(r"activations +transient +recompute\n0 .* " + taken[0] + "\n", table)
+    by_kernels = json.loads(pipeweaver(*changed(STEP, [*options, "by-rank"]), "--no-reuse", "--json"))
+    assert by_kernels["replicas"] == by_rank["replicas"]
+
+
 WHAT_IF_FAULTS = [
     ({"links": {"tensr": 1}}, "w.json: links: unknown key 'tensr'; did you mean 'tensor'?"),
     ({"operators": {"atention": 1}}, "w.json: operators: unknown key 'atention'; did you mean 'attention'?"),
@@ -206,6 +237,11 @@ FAULTS = [
     (["--policy", "1f2b"], 2, "unknown policy '1f2b'; did you mean '1f1b'?"),
     (["--partition", "best"], 2, "--partition: is 'best', allowed are dip, megatron, balanced"),
     (["--recompute", "some"], 2, "--recompute: is 'some', allowed are none, "),
+    (["--recompute", "blocks:0"], 2, "--recompute: is 'blocks:0', allowed are none, selective, half, full, offload, blocks:N, by-rank; N is 1 or more"),
+    (["--recompute", "blocks:x"], 2, "--recompute: is 'blocks:x', allowed are none, "),
+    (["--recompute", "blocks"], 2, "--recompute: is 'blocks', allowed are none, "),
+    (["--recompute", "by-rank", "--policy", "dual-queue"], 2,
+     "--recompute: by-rank goes with policies of a fixed order: gpipe, 1f1b, interleaved, zb-h1, zb-v; dual-queue decides by time"),
     (["--zero", "4"], 2, "--zero: is '4', allowed are whole numbers from 0 to 3"),
     (["--zero", "2", "--bucket", "40MB"], 2, "--bucket: goes with --zero 0 and 1"),
     (["--recipe", "torch-fsdp2", "--bucket", "40MB"], 2, "--bucket: goes with --zero 0 and 1; with 3 gradients are "),

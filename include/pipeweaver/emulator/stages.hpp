@@ -11,6 +11,7 @@
 #include "pipeweaver/emulator/operators.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -52,17 +53,46 @@ struct Unit {
     std::vector<std::size_t> items;  ///< indices into Microbatch::items
 };
 
-/// What of a stage's activations is not kept for the backward. In the order of what they keep, `offload` apart.
-enum class Recompute : std::uint8_t {
-    none,
-    half,       ///< of half of the blocks only their input: they are computed again
-    full,       ///< of all blocks
-    selective,  ///< outputs of norms and activation functions, computed again (Megatron-LM's --recompute-modules
-                ///< layernorm, moe_act, ...)
-    offload     ///< all goes to the host's memory while the next block runs, and comes back a block ahead
+/// What of a stage's activations is not kept for the backward, in the words of Megatron-LM:
+///
+///   none        nothing is computed again
+///   selective   outputs of norms and activation functions are (--recompute-modules layernorm, moe_act, ...)
+///   half        of half of the blocks, rounded up, only the input is kept: they are computed again
+///   blocks(n)   the same of the first n blocks (--recompute-method block --recompute-num-layers n)
+///   full        the same of all blocks (--recompute-method uniform --recompute-num-layers 1)
+///   offload     all goes to the host's memory while the next block runs, and comes back a block ahead
+///
+/// `n` counts in each part of a stage, that is, for each module in each virtual stage on its own; of a part with n
+/// blocks or fewer it is `full`. The uniform method with groups of several layers keeps fewer inputs than `full` and is
+/// not here.
+struct Recompute {
+    enum class Kind : std::uint8_t { none, half, full, selective, offload, blocks };
+
+    Kind kind = Kind::none;
+    std::int64_t layers = 0;  ///< of `blocks`: n
+
+    static const Recompute none, half, full, selective, offload;
+
+    /// Pre: n >= 0; with 0 nothing is computed again.
+    static constexpr Recompute blocks(std::int64_t n) { return {Kind::blocks, n}; }
+
+    friend bool operator==(const Recompute&, const Recompute&) = default;
 };
-/// "none", "half", "full", "selective" or "offload".
-[[nodiscard]] std::string_view name_of(Recompute recompute);
+
+inline constexpr Recompute Recompute::none{Kind::none, 0};
+inline constexpr Recompute Recompute::half{Kind::half, 0};
+inline constexpr Recompute Recompute::full{Kind::full, 0};
+inline constexpr Recompute Recompute::selective{Kind::selective, 0};
+inline constexpr Recompute Recompute::offload{Kind::offload, 0};
+
+/// "none", "half", "full", "selective", "offload", or "blocks:3".
+[[nodiscard]] std::string name_of(Recompute recompute);
+
+/// The setting of that name; nothing for other texts, "blocks:0" among them.
+[[nodiscard]] std::optional<Recompute> recompute_named(std::string_view name);
+
+/// The names that have no number in them, and "blocks:N".
+[[nodiscard]] std::vector<std::string> recompute_names();
 
 /// Blocks of `count` that are recomputed, in part or whole.
 [[nodiscard]] std::int64_t recomputed_layers(std::int64_t count, Recompute recompute);

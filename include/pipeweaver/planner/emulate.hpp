@@ -27,6 +27,7 @@ struct EmulationRequest {
     /// kernel on its own, to the same result.
     Request workload;
     std::optional<emulator::Recompute> recompute;  ///< of all stages; none: the least with which it fits the memory
+    bool recompute_by_rank = false;                ///< every rank what costs it least time of usual_settings()
     std::string policy = "1f1b";                   ///< of search::policies(); where no schedule is given
     std::int64_t chunks_per_rank = 1;              ///< of all partitions but dip
     bool any_memory = false;                       ///< what does not fit is emulated all the same
@@ -36,8 +37,10 @@ struct EmulationRequest {
 
 struct Emulation {
     partition::Partition partition;
-    std::string policy;                            ///< as asked; "schedule" where one was given
-    std::optional<emulator::Recompute> recompute;  ///< of all stages; nothing: the given schedule says it of each pass
+    std::string policy;  ///< as asked; "schedule" where one was given
+    /// Of all stages; nothing: by rank, or the given schedule says it of each pass.
+    std::optional<emulator::Recompute> recompute;
+    std::vector<std::vector<emulator::Recompute>> by_rank;  ///< of replicas and their ranks, where that was asked for
     std::vector<emulator::ReplicaEmulation> replicas;
     std::size_t slowest = 0;          ///< the replica with the makespan
     Duration makespan{};              ///< of that replica

@@ -1,0 +1,137 @@
+// Recomputation of the first n blocks of every part: between none and full, and never less time or more memory with more
+// of them.
+#include "pipeweaver/base/random.hpp"
+#include "pipeweaver/emulator/step.hpp"
+#include "tests/support/small_workload.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+using namespace pipeweaver;
+using namespace pipeweaver::schedule;
+using namespace pipeweaver::emulator;
+
+namespace {
+
+// A small model with other layers and frozen modules, somehow cut, trained and batched.
+struct Drawn : testing::SmallWorkload {
+    explicit Drawn(std::uint64_t number)
+        : SmallWorkload({.tp = 2, .pp = 2, .dp = 2}, {static_cast<int>(number % 4), 0, 3}) {
+        Random random(number);
+        for (auto& module : model.modules) module.architecture.layers = 4 + static_cast<std::int64_t>(random.below(9));
+        model.modules[random.below(2)].trainable = random.below(3) > 0;
+        recipe.zero = static_cast<int>(random.below(4));
+        const std::vector<std::string> cutters{"megatron", "balanced", "dip"};
+        const std::string& cutter = cutters[random.below(3)];
+        partition = cut(cutter, cutter == "dip" ? 1 : 1 + static_cast<std::int64_t>(random.below(2)));
+    }
+
+    StepProblem step(std::vector<Recompute> modes) const {
+        auto wanted = input(partition);
+        wanted.modes = std::move(modes);
+        wanted.capacity = Bytes{std::int64_t{1} << 50};
+        return require_step(build_step(wanted));
+    }
+
+    std::int64_t most_blocks() const {
+        std::int64_t most = 0;
+        for (const Chain& chain : partition.chains)
+            for (const StageLayers& stage : chain.stages)
+                for (const LayerRange& part : stage.parts) most = std::max(most, part.count);
+        return most;
+    }
+
+    partition::Partition partition;
+};
+
+void check_same(const PassCost& one, const PassCost& other) {
+    CHECK(one.time == other.time);
+    CHECK(one.kernels == other.kernels);
+    CHECK(one.exposed == other.exposed);
+    for (std::size_t c = 0; c < operator_classes; ++c)
+        for (std::size_t b = 0; b < PassCost::bases; ++b) {
+            CHECK(one.shares[c][b].time == other.shares[c][b].time);
+            CHECK(one.shares[c][b].error_ns == other.shares[c][b].error_ns);
+        }
+}
+
+void check_same(const StepProblem& one, const StepProblem& other) {
+    CHECK(to_json(one.problem) == to_json(other.problem));
+    REQUIRE(one.cost.size() == other.cost.size());
+    for (std::size_t i = 0; i < one.cost.size(); ++i) check_same(one.cost[i], other.cost[i]);
+    REQUIRE(one.split.size() == other.split.size());
+    for (std::size_t k = 0; k < one.split.size(); ++k) {
+        check_same(one.split[k].input, other.split[k].input);
+        REQUIRE(one.split[k].modes.size() == other.split[k].modes.size());
+        for (std::size_t m = 0; m < one.split[k].modes.size(); ++m) {
+            CHECK(one.split[k].modes[m].backward == other.split[k].modes[m].backward);
+            CHECK(one.split[k].modes[m].transient == other.split[k].modes[m].transient);
+            CHECK(one.split[k].modes[m].kept == other.split[k].modes[m].kept);
+        }
+    }
+}
+
+}  // namespace
+
+TEST_CASE("a recompute setting is read back by its name") {
+    for (const Recompute setting : {Recompute::none, Recompute::selective, Recompute::half, Recompute::full,
+                                    Recompute::offload, Recompute::blocks(1), Recompute::blocks(1234)})
+        CHECK(recompute_named(name_of(setting)) == setting);
+    CHECK(name_of(Recompute::blocks(3)) == "blocks:3");
+    for (const std::string name : {"", "blocks", "blocks:", "blocks:0", "blocks:-1", "blocks:x", "blocks:1x",
+                                   "blocks: 1", "blocks:1.5", "blocks:99999999999999999999", "Full", "by-rank"})
+        CHECK_MESSAGE(!recompute_named(name), name);
+    CHECK(recompute_names() == std::vector<std::string>{"none", "selective", "half", "full", "offload", "blocks:N"});
+}
+
+TEST_CASE("no blocks are none, and as many as a part has, or more, are full: bit for bit") {
+    for (std::uint64_t number = 0; number < 24; ++number) {
+        CAPTURE(number);
+        const Drawn drawn(number);
+        const std::int64_t most = drawn.most_blocks();
+        check_same(drawn.step({Recompute::blocks(0)}), drawn.step({Recompute::none}));
+        const auto full = drawn.step({Recompute::full});
+        check_same(drawn.step({Recompute::blocks(most)}), full);
+        check_same(drawn.step({Recompute::blocks(most + 7)}), full);
+        // As one mode of several, too.
+        check_same(drawn.step({Recompute::none, Recompute::blocks(0), Recompute::blocks(most)}),
+                   drawn.step({Recompute::none, Recompute::none, Recompute::full}));
+    }
+}
+
+TEST_CASE("half of a part's blocks is as many blocks") {
+    Drawn drawn(1);
+    drawn.partition = drawn.cut("dip");
+    for (const Chain& chain : drawn.partition.chains)
+        for (const StageLayers& stage : chain.stages)
+            for (const LayerRange& part : stage.parts)
+                CHECK(recomputed_layers(part.count, Recompute::half) ==
+                      recomputed_layers(part.count, Recompute::blocks((part.count + 1) / 2)));
+}
+
+TEST_CASE("with more blocks a backward takes no less time, and a pass holds no more") {
+    for (std::uint64_t number = 100; number < 140; ++number) {
+        CAPTURE(number);
+        const Drawn drawn(number);
+        std::vector<Recompute> menu;
+        for (std::int64_t n = 0; n <= drawn.most_blocks(); ++n) menu.push_back(Recompute::blocks(n));
+        const auto step = drawn.step(menu);
+        bool changes = false;
+        for (const Pair& pair : step.problem.pairs) {
+            REQUIRE(pair.modes.size() == menu.size());
+            for (std::size_t n = 1; n < menu.size(); ++n) {
+                const Mode &fewer = pair.modes[n - 1], &more = pair.modes[n];
+                CHECK(more.forward == fewer.forward);
+                CHECK(more.backward >= fewer.backward);
+                CHECK(more.held <= fewer.held);
+                changes = changes || more.held < fewer.held;
+                // With the first block comes the room to run one again; later ones take turns in it.
+                if (n > 1) CHECK(more.transient == fewer.transient);
+            }
+        }
+        CHECK(changes);
+    }
+}

@@ -1,0 +1,168 @@
+#include "planner/opponents/recompute_settings.hpp"
+
+#include "pipeweaver/base/random.hpp"
+#include "pipeweaver/emulator/split.hpp"
+#include "pipeweaver/emulator/step.hpp"
+#include "pipeweaver/search/policies.hpp"
+#include "tests/support/small_workload.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+using namespace pipeweaver;
+using namespace pipeweaver::schedule;
+using namespace pipeweaver::emulator;
+using namespace pipeweaver::planner;
+
+namespace {
+
+std::vector<std::string> names(const std::vector<Recompute>& settings) {
+    std::vector<std::string> all;
+    all.reserve(settings.size());
+    for (const Recompute setting : settings) all.push_back(name_of(setting));
+    return all;
+}
+
+std::vector<int> drawn_images(Random& random) {
+    std::vector<int> images(3 + random.below(6));
+    for (int& one : images) one = static_cast<int>(random.below(8));
+    return images;
+}
+
+// A small step on four ranks under a policy.
+struct Case : testing::SmallWorkload {
+    explicit Case(std::uint64_t number) : Case(number, Random(number, 9)) {}
+
+    StepProblem step(std::vector<Recompute> modes, Bytes usable) const {
+        auto wanted = input(partition);
+        wanted.modes = std::move(modes);
+        wanted.capacity = usable;
+        auto whole = require_step(build_step(wanted));
+        return search::policy(policy).needs_split ? require_step(split_backwards(whole, splittable(whole))) : whole;
+    }
+
+    // Under a setting for all ranks: the most that one of them holds.
+    Bytes peak(Recompute setting) const {
+        const auto alone = step({setting}, Bytes{std::int64_t{1} << 50});
+        const auto result = search::apply_policy(policy, Replayer(alone.problem));
+        REQUIRE_MESSAGE(result.schedule, result.why_not);
+        return *std::max_element(result.replay.peak.begin(), result.replay.peak.end());
+    }
+
+    partition::Partition partition;
+    std::string policy;
+    std::vector<Recompute> settings;
+    Bytes capacity;
+
+private:
+    Case(std::uint64_t number, Random random) : SmallWorkload({.tp = 2, .pp = 4, .dp = 1}, drawn_images(random)) {
+        for (auto& module : model.modules) module.architecture.layers = 8 + static_cast<std::int64_t>(random.below(9));
+        // Activations that count beside the weights.
+        for (auto& microbatch : microbatches) microbatch.lengths = {microbatch.tokens *= 8};
+        const std::vector<std::string> policies{"1f1b", "gpipe", "interleaved", "zb-h1", "dual-queue"};
+        policy = policies[number % policies.size()];
+        if (policy == "interleaved")
+            while (microbatches.size() % 4 != 0) microbatches.push_back(microbatches.back());
+        partition = cut(number % 2 == 0 ? "balanced" : "megatron", policy == "interleaved" ? 2 : 1);
+        settings = usual_settings(*this, partition);
+        if (number % 3 == 0) settings.push_back(Recompute::half);
+        const Bytes most = peak(Recompute::none), least = peak(Recompute::full), between = most - least;
+        const double part = 1.05 * random.uniform();
+        capacity = least + Bytes{static_cast<std::int64_t>(part * static_cast<double>(between.count))};
+    }
+};
+
+}  // namespace
+
+TEST_CASE("the usual settings are none, selective, every number of blocks, and full") {
+    testing::SmallWorkload small({.tp = 2, .pp = 2, .dp = 1});
+    const auto chain = small.cut("megatron");
+    std::int64_t most = 0;
+    for (const StageLayers& stage : chain.chains.front().stages)
+        for (const LayerRange& part : stage.parts) most = std::max(most, part.count);
+    REQUIRE(most > 2);
+    std::vector<std::string> expected{"none", "selective"};
+    for (std::int64_t n = 1; n < most; ++n) expected.push_back("blocks:" + std::to_string(n));
+    expected.emplace_back("full");
+    CHECK(names(usual_settings(small, chain)) == expected);
+
+    // Blocks that no gradient reaches run once, whatever the setting.
+    for (auto& module : small.model.modules) module.trainable = false;
+    small.model.edges.front().projector_in = small.model.edges.front().projector_out = 0;
+    CHECK(names(usual_settings(small, chain)) == std::vector<std::string>{"none", "selective", "full"});
+}
+
+TEST_CASE("the fastest setting is the fastest of all that fit, tried one by one") {
+    std::size_t fit = 0, by_rank = 0, blocks = 0;
+    for (std::uint64_t number = 0; number < 100; ++number) {
+        CAPTURE(number);
+        const Case drawn(number);
+        CAPTURE(drawn.policy);
+        auto wanted = drawn.input(drawn.partition);
+        std::optional<Duration> best;
+        for (const Recompute setting : drawn.settings) {
+            CAPTURE(name_of(setting));
+            // Each on a step of its own, that knows no other setting.
+            wanted.modes = {setting};
+            wanted.capacity = drawn.capacity;
+            auto built = build_step(wanted);
+            if (built.step && search::policy(drawn.policy).needs_split)
+                built = split_backwards(*built.step, splittable(*built.step));
+            std::optional<Duration> alone;
+            if (built.step) {
+                const auto result = search::apply_policy(drawn.policy, Replayer(built.step->problem));
+                if (result.schedule) alone = replay_on_ports(*built.step, *result.schedule).replay.makespan;
+            }
+            const auto whole = drawn.step(drawn.settings, drawn.capacity);
+            const auto one = run_setting(whole, drawn.policy, drawn.settings, name_of(setting));
+            REQUIRE(one.has_value() == alone.has_value());
+            if (!one) continue;
+            CHECK(one->makespan == *alone);
+            CHECK(one->recompute == name_of(setting));
+            CHECK(one->by_rank.empty());
+            for (const Bytes peak : one->peak) CHECK(peak <= drawn.capacity);
+            if (!best || *alone < *best) best = alone;
+        }
+        const auto step = drawn.step(drawn.settings, drawn.capacity);
+        const auto own = run_setting(step, drawn.policy, drawn.settings, by_rank_name);
+        if (own) {
+            CHECK(own->by_rank == recompute_of_ranks(step.problem, own->schedule, drawn.settings));
+            for (const Bytes peak : own->peak) CHECK(peak <= drawn.capacity);
+            if (!best || own->makespan < *best) {
+                best = own->makespan;
+                ++by_rank;
+            }
+        }
+        std::string why_not;
+        const auto fastest = fastest_setting(step, drawn.policy, drawn.settings, why_not);
+        REQUIRE(fastest.has_value() == best.has_value());
+        CHECK(why_not.empty() == fastest.has_value());
+        if (!fastest) continue;
+        ++fit;
+        if (fastest->recompute.starts_with("blocks:")) ++blocks;
+        CHECK(fastest->makespan == *best);
+        const auto again = run_setting(step, drawn.policy, drawn.settings, fastest->recompute);
+        REQUIRE(again);
+        CHECK(again->schedule == fastest->schedule);
+        CHECK(again->makespan == fastest->makespan);
+    }
+    CHECK(fit > 70);
+    CHECK(by_rank > 10);
+    CHECK(blocks > 0);
+}
+
+TEST_CASE("a setting that is not there does not run, nor one by rank where times decide the order") {
+    const Case drawn(4);
+    REQUIRE(drawn.policy == "dual-queue");
+    const auto step = drawn.step(drawn.settings, Bytes{std::int64_t{1} << 50});
+    CHECK(run_setting(step, drawn.policy, drawn.settings, "none"));
+    CHECK(!run_setting(step, drawn.policy, drawn.settings, "offload"));
+    CHECK(!run_setting(step, drawn.policy, drawn.settings, by_rank_name));
+    CHECK(run_setting(step, "1f1b", drawn.settings, by_rank_name));
+    std::string why_not;
+    CHECK(!fastest_setting(step, "zb-h1", drawn.settings, why_not));
+    CHECK(why_not == "no backward is split into I and W");
+}
