@@ -2,7 +2,7 @@
 // them.
 #include "partition/cut.hpp"
 #include "partition/one_chain.hpp"
-#include "pipeweaver/base/text.hpp"
+#include "pipeweaver/base/error.hpp"
 
 #include <fmt/format.h>
 
@@ -41,45 +41,50 @@ std::vector<std::size_t> cut_between(const std::vector<std::int64_t>& weights, s
     return ends;
 }
 
+// Modules from `begin` to `end` (exclusive), each in one piece.
+void append_whole(const Model& model, std::size_t begin, std::size_t end, std::vector<LayerRange>& pieces) {
+    for (std::size_t m = begin; m < end; ++m) pieces.push_back({m, 0, model.modules[m].architecture.layers});
+}
+
 }  // namespace
 
 Partition first_stage(const Setup& setup, const Sample& sample, std::int64_t chunks_per_rank) {
     const Model& model = setup.model;
+    const std::size_t modules = model.modules.size();
     std::vector<std::vector<std::int64_t>> times;  // per module, per layer
     std::vector<std::int64_t> work;
-    for (std::size_t m = 0; m < model.modules.size(); ++m) {
+    for (std::size_t m = 0; m < modules; ++m) {
         times.push_back(times_of(setup, sample, layers_of(model, {m})));
         work.push_back(sum_of(times.back()));
     }
-    const auto spread = static_cast<std::size_t>(std::max_element(work.begin(), work.end()) - work.begin());
-    const bool front = spread > 0, back = spread + 1 < model.modules.size();
+    const auto most = std::max_element(work.begin(), work.end());
+    const auto spread = static_cast<std::size_t>(most - work.begin());
+    const auto layers = layers_of(model, {spread});
 
     // What lies whole on the first stage is one weight, and what lies whole on the last.
+    const bool front = spread > 0, back = spread + 1 < modules;
     std::vector<std::int64_t> weights = times[spread];
-    if (front)
-        weights.insert(
-            weights.begin(),
-            std::accumulate(work.begin(), work.begin() + static_cast<std::ptrdiff_t>(spread), std::int64_t{0}));
-    if (back)
-        weights.push_back(
-            std::accumulate(work.begin() + static_cast<std::ptrdiff_t>(spread) + 1, work.end(), std::int64_t{0}));
-    const std::size_t stages = stages_of(setup, chunks_per_rank, weights.size(), "what can be cut:");
+    if (front) weights.insert(weights.begin(), std::accumulate(work.begin(), most, std::int64_t{0}));
+    if (back) weights.push_back(std::accumulate(most + 1, work.end(), std::int64_t{0}));
+    const auto stages = static_cast<std::size_t>(setup.layout.pp * chunks_per_rank);
+    if (stages > weights.size())
+        fail(ErrorKind::input, "{} stages are more than the {} layers of {} and what lies whole before and after them",
+             stages, layers.size(), model.modules[spread].name);
     auto ends = cut_between(weights, stages, front, back);
 
     std::vector<LayerRange> pieces;
-    for (std::size_t m = 0; m < spread; ++m) pieces.push_back({m, 0, model.modules[m].architecture.layers});
-    if (front)  // the first weight stands for that many pieces
-        for (std::size_t& end : ends) end += spread - 1;
-    const auto layers = layers_of(model, {spread});
+    append_whole(model, 0, spread, pieces);
     pieces.insert(pieces.end(), layers.begin(), layers.end());
-    for (std::size_t m = spread + 1; m < model.modules.size(); ++m)
-        pieces.push_back({m, 0, model.modules[m].architecture.layers});
+    append_whole(model, spread + 1, modules, pieces);
+    // A weight may stand for several pieces.
+    if (front)
+        for (std::size_t& end : ends) end += spread - 1;
     ends.back() = pieces.size();
 
     Partition partition = one_chain(setup, "first-stage", chunks_per_rank, pieces, ends);
-    partition.notes.push_back(fmt::format("{} has most work, {} % of all: its layers are spread over {} stages",
+    partition.notes.push_back(fmt::format("{} has the most work, {} % of all: its layers are spread over {} stages",
                                           model.modules[spread].name,
-                                          100 * work[spread] / std::max<std::int64_t>(1, sum_of(work)), stages));
+                                          100 * *most / std::max<std::int64_t>(1, sum_of(work)), stages));
     return partition;
 }
 

@@ -126,12 +126,12 @@ Partition balanced(const Setup& setup, const Sample& sample, std::int64_t chunks
         return one_chain(setup, "balanced", chunks_per_rank, layers, ends);
     });
     const auto short_of =
-        fmt::format("cut by time alone rank {} would be {} short", index(shortage->rank), human(shortage->short_by));
+        fmt::format("cut by time alone, rank {} is {} short", index(shortage->rank), human(shortage->short_by));
     if (!fitting) {
-        by_time.notes.push_back(short_of + ", and no other cut was found that fits");
+        by_time.notes.push_back(short_of + "; no cut was found that fits");
         return by_time;
     }
-    fitting->notes.push_back(fmt::format("{}: cut by time and memory", short_of));
+    fitting->notes.push_back(short_of + ": cut by time and memory");
     return std::move(*fitting);
 }
 

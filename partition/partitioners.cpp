@@ -25,7 +25,7 @@ const std::vector<Partitioner>& partitioners() {
          false,
          modules},
         {"megatron", "one chain of all modules, cut by parameters", {1, 2}, true, megatron},
-        {"balanced", "one chain of all modules, cut by time and, where it must, memory", {1, 2}, true, balanced},
+        {"balanced", "one chain of all modules, cut by time, and by memory where that is short", {1, 2}, true, balanced},
         {"uniform", "one chain of all modules, as many layers in each stage", {}, true, uniform},
         {"first-stage", "one chain: encoders whole on the first stage, generators on the last", {}, true, first_stage},
         {"three-phase",

@@ -247,6 +247,9 @@ TEST_CASE("first-stage has modules after the one that is cut whole on the last s
     const auto& last = cut.chains.front().stages.back().parts;
     CHECK(last.back().module == 1);
     CHECK(last.back().count == 4);
+    CHECK_THROWS_WITH_AS(static_cast<void>(setup.cut("first-stage", 7)),
+                         "28 stages are more than the 24 layers of vit and what lies whole before and after them",
+                         Error);
 }
 
 TEST_CASE("balanced is cut by time alone where that fits, else so that every rank holds what it must") {
@@ -275,7 +278,7 @@ TEST_CASE("balanced is cut by time alone where that fits, else so that every ran
         CHECK(*std::max_element(after.begin(), after.end()) >= *std::max_element(before.begin(), before.end()));
     }
     setup.headroom = {990'000};
-    CHECK(setup.cut("balanced").notes.front().find("no other cut was found that fits") != std::string::npos);
+    CHECK(setup.cut("balanced").notes.front().find("no cut was found that fits") != std::string::npos);
 }
 
 TEST_CASE("three-phase has a chain of the backbone alone, and the encoder's items one by one") {

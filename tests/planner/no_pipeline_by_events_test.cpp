@@ -9,6 +9,7 @@
 #include <vector>
 
 using namespace pipeweaver;
+using namespace pipeweaver::emulator;
 using namespace pipeweaver::testing;
 
 namespace {

@@ -1,6 +1,7 @@
 // The published set-ups plan in their published layouts, and what comes out is right.
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
+#include "pipeweaver/planner/emulate.hpp"
 #include "pipeweaver/planner/plan.hpp"
 #include "pipeweaver/schedule/fixed_order.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
@@ -144,4 +145,22 @@ TEST_CASE("the published set-ups of thousands of GPUs plan, here with two of the
         check_verified(request, plan);
         CHECK(plan.replicas.size() == 2);
     }
+}
+
+TEST_CASE("the balanced chain fits all published set-ups, with 1F1B and interleaved") {
+    for (const std::string name : {"dip-vlm-s", "dip-vlm-m", "dip-vlm-l", "dip-t2v-s", "dip-t2v-l", "dip-vlm-xl-8k",
+                                   "dip-vlm-xl-16k", "dip-t2v-xl-3k", "dip-t2v-xl-6k"})
+        for (const std::int64_t chunks : {1, 4}) {
+            CAPTURE(name);
+            CAPTURE(chunks);
+            EmulationRequest request;
+            request.workload = preset(name, name.find("xl") == std::string::npos ? 1 : 2, 16);
+            auto setup = std::make_shared<emulator::Setup>(with_recipe(*request.workload.setup, {}));
+            setup->headroom = emulator::usual_headroom;
+            request.workload.setup = std::move(setup);
+            request.workload.partition = "balanced";
+            request.chunks_per_rank = chunks;
+            if (chunks > 1) request.policy = "interleaved";
+            CHECK(emulate(request, on_threads(2)).step > Duration{0});  // throws where it does not fit
+        }
 }

@@ -165,6 +165,25 @@ def test_the_table_says_the_same(pipeweaver, answer, tmp_path):
     assert len(re.findall(r"^\d+ +\d+\.\d %", text, re.MULTILINE)) == 4
 
 
+@pytest.mark.parametrize("partition", ["first-stage", "three-phase"])
+@pytest.mark.parametrize("options", [("--policy", "1f1b"), ("--chunks", "2", "--policy", "interleaved")], ids=" ".join)
+def test_partitions_of_multimodal_models_are_emulated_with_and_without_reuse(pipeweaver, partition, options):
+    asked = [*STEP, "--partition", partition, *options, "--any-memory", "--json"]
+    answer, again = json.loads(pipeweaver(*asked)), json.loads(pipeweaver(*asked, "--no-reuse"))
+    for one in (answer, again):
+        del one["run"], one["reuse"]
+    assert answer == again
+    cut = answer["partition"]
+    assert cut["name"] == partition and len(cut["chains"]) == 1
+    assert cut.get("dealt") == (["vit"] if partition == "three-phase" else None)
+
+
+def test_a_plan_refuses_phases_that_it_cannot_search(pipeweaver, tmp_path):
+    status, line = pipeweaver.fails(*PLAN, *BATCH, "--partition", "three-phase", "--out", tmp_path / "plan")
+    assert status == 2
+    assert "--partition three-phase: emulate takes it, plan does not" in line
+
+
 def test_more_blocks_take_longer_and_all_are_full(step):
     balanced = ["--partition", "balanced", "--recompute"]
     times = [step(*balanced, setting)["step_ns"] for setting in ("none", "blocks:1", "blocks:5", "full")]
@@ -194,25 +213,6 @@ def test_by_rank_says_what_each_rank_takes_and_fits(pipeweaver, step):
     assert re.search(r"activations +transient +recompute\n0 .* " + taken[0] + "\n", table)
     by_kernels = json.loads(pipeweaver(*changed(STEP, [*options, "by-rank"]), "--no-reuse", "--json"))
     assert by_kernels["replicas"] == by_rank["replicas"]
-
-
-@pytest.mark.parametrize("partition", ["first-stage", "three-phase"])
-@pytest.mark.parametrize("options", [("--policy", "1f1b"), ("--chunks", "2", "--policy", "interleaved")], ids=" ".join)
-def test_partitions_of_multimodal_models_are_emulated_with_and_without_reuse(pipeweaver, partition, options):
-    asked = [*STEP, "--partition", partition, *options, "--any-memory", "--json"]
-    answer, again = json.loads(pipeweaver(*asked)), json.loads(pipeweaver(*asked, "--no-reuse"))
-    for one in (answer, again):
-        del one["run"], one["reuse"]
-    assert answer == again
-    cut = answer["partition"]
-    assert cut["name"] == partition and len(cut["chains"]) == 1
-    assert cut.get("dealt") == (["vit"] if partition == "three-phase" else None)
-
-
-def test_a_plan_refuses_phases_that_it_cannot_search(pipeweaver, tmp_path):
-    status, line = pipeweaver.fails(*PLAN, *BATCH, "--partition", "three-phase", "--out", tmp_path / "plan")
-    assert status == 2
-    assert "--partition three-phase: emulate takes it, plan does not" in line
 
 
 WHAT_IF_FAULTS = [

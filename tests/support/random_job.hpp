@@ -18,8 +18,12 @@
 
 namespace pipeweaver::testing {
 
-using namespace emulator;
 using costdb::CollectiveKind;
+using emulator::Layout;
+using emulator::PassShape;
+using emulator::Recipe;
+using emulator::Recompute;
+using emulator::Setup;
 using workloads::Microbatch;
 
 constexpr std::size_t vit = 0, llm = 1;
@@ -110,7 +114,7 @@ inline bool trains_projector(const workloads::Model& model) {
 }
 
 // Whether a backward of these layers computes anything.
-inline bool goes_back(const workloads::Model& model, const LayerRange& part) {
+inline bool goes_back(const workloads::Model& model, const emulator::LayerRange& part) {
     if (part.module == llm) return true;
     const bool last = part.first + part.count == model.modules[vit].architecture.layers;
     return model.modules[vit].trainable || (last && trains_projector(model));
@@ -121,7 +125,7 @@ class AfterTasks {
 public:
     explicit AfterTasks(const Setup& setup) : setup_(setup) {}
 
-    std::int64_t parameters(const LayerRange& part, std::int64_t tp) const {
+    std::int64_t parameters(const emulator::LayerRange& part, std::int64_t tp) const {
         const auto& module = setup_.model.modules[part.module];
         const auto& network = module.architecture;
         std::int64_t sum = 0;
@@ -153,7 +157,7 @@ public:
         asked.message = Bytes{bytes};
         asked.network = {setup_.cluster.network.bytes_per_second * per_node / 8};
         asked.node_link = setup_.cluster.node_link;
-        const double factor = in_situ_factors(*setup_.costs, setup_.cluster.device).collectives;
+        const double factor = emulator::in_situ_factors(*setup_.costs, setup_.cluster.device).collectives;
         return std::llround(static_cast<double>(setup_.costs->cost(asked).duration.count()) * factor);
     }
 
