@@ -1,5 +1,4 @@
-// The encoder whole on the first stage, the generator whole on the last, and the module with most work cut over all of
-// them.
+// The encoder whole on the first stage, the generator whole on the last, the backbone cut over all of them.
 #include "partition/cut.hpp"
 #include "partition/one_chain.hpp"
 #include "pipeweaver/base/error.hpp"
@@ -57,7 +56,7 @@ Partition first_stage(const Setup& setup, const Sample& sample, std::int64_t chu
         times.push_back(times_of(setup, sample, layers_of(model, {m})));
         work.push_back(sum_of(times.back()));
     }
-    const auto most = std::max_element(work.begin(), work.end());
+    const auto most = work.begin() + static_cast<std::ptrdiff_t>(model.backbone());
     const auto spread = static_cast<std::size_t>(most - work.begin());
     const auto layers = layers_of(model, {spread});
 
@@ -82,7 +81,7 @@ Partition first_stage(const Setup& setup, const Sample& sample, std::int64_t chu
     ends.back() = pieces.size();
 
     Partition partition = one_chain(setup, "first-stage", chunks_per_rank, pieces, ends);
-    partition.notes.push_back(fmt::format("{} has the most work, {} % of all: its layers are spread over {} stages",
+    partition.notes.push_back(fmt::format("{}, {} % of all work: its layers are spread over {} stages",
                                           model.modules[spread].name,
                                           100 * *most / std::max<std::int64_t>(1, sum_of(work)), stages));
     return partition;

@@ -16,8 +16,8 @@
 //           No plan tries it: it is what frameworks do to a single network.
 //
 // first-stage  One chain with what users of torchtitan, NeMo Automodel and Megatron-LM run for multimodal models: the
-//           module with most work (time over the sample) is cut by time over all stages, unevenly, since modules before
-//           it (encoders) lie whole on the first stage and modules after it (generators, heads) whole on the last. The
+//           backbone is cut by time over all stages, unevenly, since modules before it (encoders) lie whole on the first
+//           stage and modules after it (generators, heads) whole on the last. The
 //           longest stage is as short as can be; the first and the last may have no layer of the module that is cut.
 // three-phase  Encoders first, data parallel over all GPUs of the replica, each of which holds them whole and takes whole
 //           items; then the backbone, with its heads, as one chain cut by time; then the encoders' backward (Megatron-LM
