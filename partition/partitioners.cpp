@@ -86,6 +86,7 @@ std::vector<Partition> candidates(const emulator::Setup& setup, const Sample& sa
     if (name.empty() || name == own)
         for (Partition& one : per_module_candidates(setup, sample)) all.push_back(std::move(one));
     if (name == own || name == "dip") return all;
+    if (name == "three-phase") fail(ErrorKind::input, "--partition three-phase: emulate takes it, plan does not");
     const Partitioner& chain = partitioner(name.empty() ? "balanced" : name);
     for (const std::int64_t chunks : {1, 2, 4, 8})
         if (chunks * setup.layout.pp <= layers) all.push_back(chain.make(setup, sample, chunks));

@@ -62,7 +62,8 @@ std::optional<OpponentRun> add_opponents(const Opponents& opponents, const Reque
     for (std::size_t r = 0; r < shared.microbatches.size() && replicas.size() < most_replicas_judged; ++r)
         if (r != slowest) replicas.push_back(shared.microbatches[r]);
     auto run = pipelined_opponent(opponents, theirs, replicas);
-    if (run) baselines.best_chain = pictured(*run, 0);
+    if (run) baselines.pictured = pictured(*run, 0);
+    baselines.chosen_on = request.sample.name;
     baselines.all.insert(baselines.all.begin(), theirs.all.begin(), theirs.all.end());
     baselines.not_applicable.insert(baselines.not_applicable.begin(), theirs.not_applicable.begin(),
                                     theirs.not_applicable.end());

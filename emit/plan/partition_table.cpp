@@ -125,27 +125,14 @@ std::string partition_table(const Request& request, const PartitionChoice& choic
 Writer partition_answer(const Request& request, const PartitionChoice& choice) {
     const PartitionLoads loads = loads_of(request, choice.partition);
     Writer json{{"partition", partition_json(choice.partition, request.setup->model)},
-              {"chosen_on", choice.chosen_on.text()},
-              {"cut_short", choice.cut_short},
-              {"usable_bytes", loads.usable.count},
-              {"stage_ns", Writer::array()},
-              {"fixed_bytes", Writer::array()},
-              {"tried", Writer::array()}};
+                {"chosen_on", choice.chosen_on.text()},
+                {"cut_short", choice.cut_short},
+                {"usable_bytes", loads.usable.count},
+                {"stage_ns", Writer::array()},
+                {"fixed_bytes", Writer::array()},
+                {"tried", alternatives_json(choice)}};
     for (const StageLoad& one : loads.stages) json["stage_ns"].push_back(one.time.count());
     for (const Bytes& one : loads.fixed) json["fixed_bytes"].push_back(one.count);
-    for (const PartitionTried& one : choice.tried) {
-        Writer entry{{"partition", one.partition.name},
-                   {"chunks_per_rank", one.partition.chunks_per_rank},
-                   {"unit_items", one.partition.unit_items}};
-        if (one.why_not.empty()) {
-            entry["step_ns"] = one.step.count();
-            entry["searched"] = one.searched;
-            entry["batches"] = one.batches;
-        } else {
-            entry["why_not"] = one.why_not;
-        }
-        json["tried"].push_back(std::move(entry));
-    }
     return json;
 }
 

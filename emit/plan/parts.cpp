@@ -58,6 +58,30 @@ double of_class(const emulator::TimeShares& shares, std::size_t c) {
 
 }  // namespace
 
+Writer alternatives_json(const planner::PartitionChoice& choice) {
+    Writer all = Writer::array();
+    for (const planner::PartitionTried& one : choice.tried) {
+        Writer entry{{"partition", one.partition.name},
+                     {"chunks_per_rank", one.partition.chunks_per_rank},
+                     {"unit_items", one.partition.unit_items}};
+        if (one.why_not.empty()) {
+            entry["step_ns"] = one.step.count();
+            entry["searched"] = one.searched;
+            entry["batches"] = one.batches;
+        } else {
+            entry["why_not"] = one.why_not;
+        }
+        all.push_back(std::move(entry));
+    }
+    return all;
+}
+
+std::string words_of(const planner::Baseline& baseline) {
+    return fmt::format("{}, {}, {} chunk{}{}{}", baseline.partition, baseline.policy, baseline.chunks_per_rank,
+                       baseline.chunks_per_rank == 1 ? "" : "s", baseline.recompute.empty() ? "" : ", recompute ",
+                       baseline.recompute);
+}
+
 std::string shares_text(const emulator::TimeShares& shares) {
     std::string text = "busy time rests on costs that are";
     for (const costdb::Basis b : bases) text += fmt::format(" {} {},", costdb::name_of(b), percent(shares.of(b)));

@@ -23,6 +23,12 @@ namespace pipeweaver::emit {
 [[nodiscard]] nlohmann::ordered_json partition_json(const partition::Partition& partition,
                                                     const workloads::Model& model);
 
+/// The partitions that were judged beside the one taken: an array.
+[[nodiscard]] nlohmann::ordered_json alternatives_json(const planner::PartitionChoice& choice);
+
+/// "balanced, interleaved, 4 chunks, recompute blocks:2": an opponent, or a policy on a partition.
+[[nodiscard]] std::string words_of(const planner::Baseline& baseline);
+
 /// Where busy time goes and what its costs rest on: two lines.
 [[nodiscard]] std::string shares_text(const emulator::TimeShares& shares);
 

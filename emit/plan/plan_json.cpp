@@ -164,6 +164,20 @@ Writer robustness_json(const std::optional<Robustness>& robustness) {
     return json;
 }
 
+// What the plan is held against first, as the job's engineers would run it.
+Writer opponent_json(const Plan& plan) {
+    const Baseline* opponent = plan.baselines.opponent();
+    if (opponent == nullptr) return nullptr;
+    return {{"partition", opponent->partition},
+            {"policy", opponent->policy},
+            {"chunks_per_rank", opponent->chunks_per_rank},
+            {"recompute", opponent->recompute},
+            {"chosen_on", plan.baselines.chosen_on.text()},
+            {"step_ns", opponent->step.count()},
+            {"over_plan", static_cast<double>(opponent->step.count()) / static_cast<double>(plan.step.count())},
+            {"command", opponent->command.empty() ? Writer(nullptr) : Writer(opponent->command)}};
+}
+
 }  // namespace
 
 Writer plan_json(const Request& request, const Plan& plan) {
@@ -183,21 +197,30 @@ Writer plan_json(const Request& request, const Plan& plan) {
                           {"mean_load_ns", plan.loads.mean.count()},
                           {"in_turn_largest_load_ns", plan.loads.largest_in_turn.count()}};
     json["partition"] = partition_json(plan.replicas.front().cut.partition, request.setup->model);
+    json["partition"]["chosen_on"] = plan.partition_choice.chosen_on.text();
+    json["partition"]["alternatives"] = alternatives_json(plan.partition_choice);
     json["share_of_time"] = shares_json(plan.shares);
     json["costs"] = costs_json(request.costs);
     json["in_situ"] = {{"compute", plan.in_situ.compute},
                        {"collectives", plan.in_situ.collectives},
                        {"inside_gemms", plan.in_situ.inside_gemms},
                        {"source", plan.in_situ.source}};
+    json["opponent"] = opponent_json(plan);
     json["baselines"] = Writer::array();
     json["not_applicable"] = Writer::array();
-    for (const Baseline& baseline : plan.baselines.all)
-        json["baselines"].push_back({{"partition", baseline.partition},
-                                     {"policy", baseline.policy},
-                                     {"makespan_ns", baseline.makespan.count()},
-                                     {"step_ns", baseline.step.count()},
-                                     {"lower_bound_ns", baseline.bound.count()},
-                                     {"chunks_per_rank", baseline.chunks_per_rank}});
+    for (const Baseline& baseline : plan.baselines.all) {
+        json["baselines"].push_back(
+            {{"partition", baseline.partition},
+             {"policy", baseline.policy},
+             {"makespan_ns", baseline.makespan.count()},
+             {"step_ns", baseline.step.count()},
+             {"lower_bound_ns", baseline.bound ? Writer(baseline.bound->count()) : Writer(nullptr)},
+             {"chunks_per_rank", baseline.chunks_per_rank},
+             {"opponent", baseline.is_opponent}});
+        if (!baseline.is_opponent) continue;
+        json["baselines"].back()["recompute"] = baseline.recompute;
+        json["baselines"].back()["command"] = baseline.command.empty() ? Writer(nullptr) : Writer(baseline.command);
+    }
     for (const NotApplicable& pair : plan.baselines.not_applicable)
         json["not_applicable"].push_back({{"partition", pair.partition},
                                           {"policy", pair.policy},

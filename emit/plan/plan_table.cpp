@@ -71,22 +71,45 @@ std::string waits(const Plan& plan) {
     return text.empty() ? text : text + "\n";
 }
 
+// The job's opponent, and how to run it; the line above the table.
+std::string opponent(const Plan& plan) {
+    const Baseline* one = plan.baselines.opponent();
+    if (one == nullptr) return {};
+    std::string text =
+        fmt::format("\nopponent, the best of what engineers run on {}: {}: step {}, {:.3f}x the plan's\n",
+                    plan.baselines.chosen_on.text(), words_of(*one), seconds(one->step),
+                    static_cast<double>(one->step.count()) / static_cast<double>(plan.step.count()));
+    return one->command.empty() ? text : text + "  " + one->command + "\n";
+}
+
 std::string schedules(const Plan& plan) {
+    constexpr std::size_t opponents_shown = 8;
     const ReplicaPlan& replica = plan.replicas.front();
-    std::string text = fmt::format("\n{:<12} {:<14} {:>6} {:>10} {:>10} {:>8} {:>10} {:>8}\n", "partition", "schedule",
-                                   "chunks", "makespan", "bound", "gap", "step", "vs plan");
-    const auto row = [&](std::string_view partition, std::string_view policy, std::int64_t chunks, Duration makespan,
-                         Duration bound, Duration step) {
+    std::string text = fmt::format("\n{:<24} {:<14} {:>6} {:<10} {:>10} {:>8} {:>10} {:>8}\n", "partition", "schedule",
+                                   "chunks", "recompute", "makespan", "gap", "step", "vs plan");
+    const auto row = [&](std::string_view partition, std::string_view policy, std::int64_t chunks,
+                         std::string_view recompute, Duration makespan, std::optional<Duration> bound, Duration step) {
         const double versus = static_cast<double>(step.count()) / static_cast<double>(plan.step.count());
-        text += fmt::format("{:<12} {:<14} {:>6} {:>10} {:>10} {:>8} {:>10} {:>7.3f}x\n", partition, policy, chunks,
-                            seconds(makespan), seconds(bound), percent(schedule::relative_gap(makespan, bound)),
-                            seconds(step), versus);
+        text += fmt::format("{:<24} {:<14} {:>6} {:<10} {:>10} {:>8} {:>10} {:>7.3f}x\n", partition, policy, chunks,
+                            recompute, seconds(makespan),
+                            bound ? percent(schedule::relative_gap(makespan, *bound)) : std::string("-"), seconds(step),
+                            versus);
     };
-    row(replica.cut.partition.name, "plan", replica.cut.partition.chunks_per_rank, plan.makespan, plan.lower_bound,
-        plan.step);
+    row(replica.cut.partition.name, "plan", replica.cut.partition.chunks_per_rank, "by pass", plan.makespan,
+        plan.lower_bound, plan.step);
+    std::size_t opponents = 0;
     for (const Baseline& b : plan.baselines.all)
-        row(b.partition, b.policy, b.chunks_per_rank, b.makespan, b.bound, b.step);
-    return text + not_applicable_text(not_applicable(plan.baselines.not_applicable));
+        if (!b.is_opponent || ++opponents <= opponents_shown)
+            row(b.partition, b.policy, b.chunks_per_rank, b.recompute, b.makespan, b.bound, b.step);
+    if (opponents > opponents_shown)
+        text += fmt::format("{} more opponents are in plan.json and report.html\n", opponents - opponents_shown);
+    return text;
+}
+
+std::string job(const Plan& plan) {
+    const PartitionChoice& choice = plan.partition_choice;
+    return fmt::format("\npartition chosen on {}{}\n", choice.chosen_on.text(),
+                       choice.tried.empty() ? "" : fmt::format(", the best of {}", choice.tried.size()));
 }
 
 std::string layouts(const std::optional<LayoutChoice>& choice) {
@@ -216,8 +239,9 @@ std::string torch_text(const Plan& plan) {
 std::string plan_table(const Request& request, const Plan& plan) {
     const ReplicaPlan& replica = plan.replicas[plan.slowest];
     std::string text = plan_heading(request, plan) + split(plan) + waits(plan) + replicas_text(request, plan) +
-                       layouts(request.layout_choice) + schedules(plan) + memory(request, plan) + "\n" +
-                       shares_text(plan.shares) + robustness_text(plan) + choice(plan.choice);
+                       layouts(request.layout_choice) + job(plan) + opponent(plan) + schedules(plan) +
+                       not_applicable_text(not_applicable(plan.baselines.not_applicable)) + memory(request, plan) +
+                       "\n" + shares_text(plan.shares) + robustness_text(plan) + choice(plan.choice);
     for (const std::string& note : replica.cut.partition.notes) text += fmt::format("{}\n", note);
     for (const std::string& assumption : request.setup->model.assumed) text += fmt::format("assumed: {}\n", assumption);
     text += torch_text(plan);

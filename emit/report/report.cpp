@@ -15,11 +15,6 @@ using namespace report_parts;
 
 namespace {
 
-std::string chain_name(const Baseline& baseline) {
-    return fmt::format("{}, {}, {} a rank", baseline.partition, baseline.policy,
-                       plural(static_cast<std::size_t>(baseline.chunks_per_rank), "chunk"));
-}
-
 std::string asked(const Request& request) {
     std::size_t items = 0;
     for (const auto& microbatch : request.microbatches) items += microbatch.items.size();
@@ -49,13 +44,10 @@ std::string figures(const Plan& plan) {
     std::string text =
         figure("step", human(plan.step),
                fmt::format("makespan {} + optimizer {}", human(plan.makespan), human(plan.step - plan.makespan)));
-    if (plan.baselines.best_chain) {
-        const Duration chain = plan.baselines.best_chain->baseline.step;
-        const bool chained = plan.baselines.best_chain->cut.partition.chains.size() == 1;
-        text += figure(chained ? "best 1F1B chain over plan" : "best 1F1B over plan", times(ratio(chain, plan.step)),
-                       fmt::format("{}: step {} over {}", chain_name(plan.baselines.best_chain->baseline), human(chain),
-                                   human(plan.step)));
-    }
+    if (const Baseline* opponent = plan.baselines.opponent())
+        text += figure("opponent over plan", times(ratio(opponent->step, plan.step)),
+                       fmt::format("{}: the best of what engineers run on {}; step {}", words_of(*opponent),
+                                   plan.baselines.chosen_on.text(), human(opponent->step)));
     text += figure("MFU", percent(plan.mfu), "model FLOPs, recomputation not counted, over bf16 peak");
     text += gap_figure(plan.makespan, plan.lower_bound, "this partition and packing");
     return text + fullest_rank(plan);
@@ -70,13 +62,10 @@ std::vector<Drawn> drawn(const Plan& plan) {
                                                 plural(static_cast<std::size_t>(partition.chunks_per_rank), "chunk")),
                                     replica.found.replay.makespan),
                             &replica.cut.step.problem, &*replica.found.schedule, &replica.found.replay}};
-    if (plan.baselines.best_chain)
-        all.push_back(
-            {"chain",
-             caption(plan.baselines.best_chain->cut.partition.chains.size() == 1 ? "Best 1F1B chain" : "Best 1F1B",
-                     chain_name(plan.baselines.best_chain->baseline), plan.baselines.best_chain->replay.makespan),
-             &plan.baselines.best_chain->cut.step.problem, &plan.baselines.best_chain->schedule,
-             &plan.baselines.best_chain->replay});
+    if (const auto& other = plan.baselines.pictured)
+        all.push_back({"chain",
+                       caption("Fastest opponent on these ranks", words_of(other->baseline), other->replay.makespan),
+                       &other->cut.step.problem, &other->schedule, &other->replay});
     return all;
 }
 
@@ -87,11 +76,11 @@ std::string which(const Plan& plan) {
 
 // The pictures are of one replica, the ratio above them of every schedule's slowest.
 std::string which_chain(const Plan& plan) {
-    if (plan.replicas.size() == 1 || !plan.baselines.best_chain) return {};
+    if (plan.replicas.size() == 1 || !plan.baselines.pictured) return {};
     return fmt::format(
         "The schedule below the plan runs the same replica's microbatches in {}; its own slowest replica takes {}, and "
         "that with the optimizer is what the main figures compare with the plan's step. ",
-        human(plan.baselines.best_chain->replay.makespan), human(plan.baselines.best_chain->baseline.makespan));
+        human(plan.baselines.pictured->replay.makespan), human(plan.baselines.pictured->baseline.makespan));
 }
 
 // The search does not know them.

@@ -135,7 +135,8 @@ std::string compared_row(const Compared& row, Duration plan, bool best) {
     std::string html = best ? "<tr class=\"best\">" : "<tr>";
     for (const std::string& name : row.names) html += fmt::format("<td>{}</td>", escape(name));
     if (row.chunks) html += fmt::format("<td class=\"n\">{}</td>", *row.chunks);
-    std::vector<std::string> cells{human(row.time), human(row.bound), percent(row.gap)};
+    std::vector<std::string> cells{human(row.time), row.bound ? human(*row.bound) : "",
+                                   row.bound ? percent(schedule::relative_gap(row.time, *row.bound)) : ""};
     if (row.step) cells.push_back(human(*row.step));
     cells.push_back(times(ratio(row.step.value_or(row.time), plan)));
     for (const auto& cell : cells) html += fmt::format("<td class=\"n\">{}</td>", cell);

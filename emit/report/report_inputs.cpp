@@ -147,7 +147,10 @@ std::string cluster_table(const Request& request, const emulator::InSituFactors&
 
 std::string search_table(const Request& request, const Plan& plan) {
     std::vector<std::string> rows{
-        fact("partitions compared", request.partition.empty() ? "all" : request.partition),
+        fact("partition chosen on", plan.partition_choice.chosen_on.text()),
+        fact("from", plan.partition_choice.tried.empty()
+                         ? "one alone"
+                         : fmt::format("{} partitions", plan.partition_choice.tried.size())),
         fact("seed", std::to_string(request.seed)),
         fact("schedule wanted", (request.target == "torch-csv") ? "one that PyTorch runs" : "any")};
     for (std::size_t r = 0; r < plan.replicas.size(); ++r) {

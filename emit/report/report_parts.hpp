@@ -51,13 +51,13 @@ using Parts = std::map<std::string, std::string, std::less<>>;
 
 inline constexpr std::size_t most_rows_open = 40;  ///< longer tables are folded
 
-/// A row of a table of schedules: `names` first, then time, bound, gap, `step` where a step is more than that time, and
+/// A row of a table of schedules: `names` first, then time, bound and gap if there is a bound, `step` where a step is more than that time, and
 /// step or time over the plan's.
 struct Compared {
     std::vector<std::string> names;
     std::optional<std::int64_t> chunks;  ///< a rank
-    Duration time{}, bound{};
-    double gap = 0;
+    Duration time{};
+    std::optional<Duration> bound{};
     std::optional<Duration> step{};
 };
 [[nodiscard]] std::string compared_row(const Compared& row, Duration plan, bool best = false);

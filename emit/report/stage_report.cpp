@@ -127,8 +127,7 @@ std::string schedules(const StagePlan& plan) {
     const search::Found& best = plan.best.found;
     const Duration makespan = best.replay.makespan;
     const auto row = [&](std::string_view name, Duration time) {
-        return compared_row({{std::string(name)}, {}, time, best.bound, schedule::relative_gap(time, best.bound)},
-                            makespan, name == "plan");
+        return compared_row({{std::string(name)}, {}, time, best.bound}, makespan, name == "plan");
     };
     std::string html =
         "<table class=\"pairs\"><thead><tr><th>schedule</th><th class=\"n\">step</th><th class=\"n\">bound</th>"

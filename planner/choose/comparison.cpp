@@ -71,7 +71,7 @@ Baselines baselines_of(const Comparison& compared, const std::vector<std::string
                 if (refused.empty()) refused = why_not(known, policy);
                 if (!refused.empty()) break;
                 const Duration makespan = known.run(policy)->makespan();
-                slowest.bound = std::max(slowest.bound, known.bound.value);
+                slowest.bound = std::max(slowest.bound.value_or(Duration{}), known.bound.value);
                 if (makespan <= slowest.makespan) continue;
                 slowest.makespan = makespan;
                 slowest.step = makespan + known.cut.step.optimizer;

@@ -70,22 +70,40 @@ public:
         return found;
     }
 
-    // The slowest replica.
+    // The slowest replica, all of them with one setting: the one that is named, or where it does not fit all, of those
+    // that are fastest for one of them the fastest that does.
     Ran run(std::string_view policy, const std::string& recompute) const {
-        Ran slowest;
+        std::vector<std::string> settings;
+        Ran ran;
         for (std::size_t r = 0; r < known_.size(); ++r) {
-            Ran ran;
             const auto found = scheduled(r, policy, recompute, ran.why_not);
             if (!found) return ran;
-            ran = {found->recompute, found->makespan, found->makespan + known_[r].cut.step.optimizer, {}};
-            if (ran.step > slowest.step) slowest = std::move(ran);
+            if (std::find(settings.begin(), settings.end(), found->recompute) == settings.end())
+                settings.push_back(found->recompute);
         }
-        return slowest;
+        std::optional<Ran> best;
+        for (const std::string& setting : settings)
+            if (auto all = with_setting(policy, setting); all && (!best || all->step < best->step)) best = all;
+        if (best) return *best;
+        ran.why_not = "no recomputation fits all replicas";
+        return ran;
     }
 
     Cut take_cut(std::size_t replica) { return std::move(known_[replica].cut); }
 
 private:
+    // Nothing where it does not fit one of them.
+    std::optional<Ran> with_setting(std::string_view policy, const std::string& setting) const {
+        Ran slowest{setting, {}, {}, {}};
+        for (const Evaluation& known : known_) {
+            const auto found = run_setting(known.cut.step, policy, settings_, setting);
+            if (!found) return std::nullopt;
+            const Duration step = found->makespan + known.cut.step.optimizer;
+            if (step > slowest.step) slowest = {setting, found->makespan, step, {}};
+        }
+        return slowest;
+    }
+
     std::vector<Recompute> settings_;
     std::vector<Evaluation> known_;
 };
@@ -163,7 +181,7 @@ private:
                 Layout flat = layout;
                 flat.tp = tp;
                 flat.pp = 1;
-                if (gpus % tp != 0) continue;
+                if ((layout.tp * layout.pp) % tp != 0) continue;  // whole replicas on the GPUs of one of the plan's
                 flat.dp = gpus / tp;
                 flat.ep = default_ep(flat, setup_.model);
                 if (conflict(flat, setup_.model)) continue;

@@ -52,8 +52,6 @@ Request PlanOptions::request(const SearchLimits& limits, const Executor& execute
     Request request = workload.request(static_cast<std::uint64_t>(limits.seed), execute);
     request.max_rounds = limits.rounds();
     job.fill(request, workload);
-    if (request.partition == "three-phase")
-        fail(ErrorKind::input, "--partition three-phase: emulate takes it, plan does not");
     request.sharing = assignment == "in-turn" ? partition::Sharing::in_turn : partition::Sharing::balanced;
     request.robust = robust;
     request.target = target_called(target);

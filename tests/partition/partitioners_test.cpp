@@ -27,7 +27,7 @@ Names names_of(const std::vector<Partition>& partitions) {
 
 TEST_CASE("partitioners are found by name, and an unknown one names the nearest") {
     CHECK(partitioner_names() ==
-          std::vector<std::string>{"dip", "megatron", "balanced", "uniform", "first-stage", "three-phase"});
+          std::vector<std::string>{"dip", "modules", "megatron", "balanced", "uniform", "first-stage", "three-phase"});
     for (const Partitioner& one : partitioners()) {
         CHECK(&partitioner(one.name) == &one);
         CHECK(!one.about.empty());

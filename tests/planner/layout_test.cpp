@@ -2,6 +2,7 @@
 
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/emulator/layout.hpp"
+#include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/planner/plan.hpp"
 #include "tests/support/small_request.hpp"
 
@@ -28,13 +29,18 @@ struct Small : testing::SmallWorkload {
         return choose_layout(request, execute);
     }
     // What the policies make of the batch in that layout: no round of a search.
-    Plan plan(const emulator::Layout& in, const std::vector<workloads::Microbatch>& batch) const {
+    // `partition`: that of the partitioner with one chunk, if it has a choice; empty: the best.
+    Plan plan(const emulator::Layout& in, const std::vector<workloads::Microbatch>& batch,
+              const std::string& partition = {}) const {
         Request whole;
         whole.setup = std::make_shared<emulator::Setup>(with_layout(*this, in));
         whole.microbatches = batch;
         whole.samples.resize(batch.size());
         whole.max_rounds = 0;
-        return testing::planned(whole);
+        Scope scope;
+        if (!partition.empty())
+            scope.partitions = {partition::partitioner(partition).make(*whole.setup, whole.microbatches, 1)};
+        return testing::planned(whole, in_order, scope);
     }
 };
 
@@ -89,12 +95,10 @@ TEST_CASE("a layout's time is that of the plan's own baseline on it, with what f
         REQUIRE(choice.tried.size() == 1);
         const auto& tried = choice.tried.front();
 
-        const auto plan = setup.plan(tried.layout, request.microbatches);
-        const auto same =
-            std::find_if(plan.baselines.all.begin(), plan.baselines.all.end(), [&](const Baseline& baseline) {
-                return baseline.partition == tried.partition && baseline.policy == tried.policy &&
-                       (baseline.chunks_per_rank == 1 || baseline.partition == "dip");
-            });
+        const auto plan = setup.plan(tried.layout, request.microbatches, tried.partition);
+        const auto same = std::find_if(
+            plan.baselines.all.begin(), plan.baselines.all.end(),
+            [&](const Baseline& baseline) { return !baseline.is_opponent && baseline.policy == tried.policy; });
         REQUIRE(same != plan.baselines.all.end());
         CHECK(tried.step == same->step);
     }

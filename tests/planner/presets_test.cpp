@@ -107,7 +107,7 @@ TEST_CASE("of ten presets and batches eight are as long as robustness said") {
         for (const std::uint64_t seed : {1U, 2U}) {
             auto request = preset(name, 1, 16, seed);
             request.max_rounds = 50;
-            const auto plan = planned(request, on_threads(2), {.targets = false});
+            const auto plan = planned(request, on_threads(2), {.targets = false, .opponents = false});
             inside += holds_longer_encoders(request, plan) ? 1 : 0;
             print(request, plan);
         }

@@ -100,7 +100,7 @@ TEST_CASE("zb-h1 is a baseline of chains with a stage on each rank, and says els
         });
         REQUIRE(chain != plan.baselines.all.end());
         CHECK(baseline.makespan < chain->makespan);
-        CHECK(baseline.bound <= baseline.makespan);
+        if (baseline.bound) CHECK(*baseline.bound <= baseline.makespan);
     }
     CHECK(there == 2);  // megatron and balanced
     for (const auto& refused : plan.baselines.not_applicable)

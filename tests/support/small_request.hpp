@@ -34,9 +34,10 @@ void change_setup(planner::Request& request, const Change& change) {
     request.setup = std::move(setup);
 }
 
-/// Planned until the request's rounds are through, however long that takes.
+/// Planned until the request's rounds are through, however long that takes. Opponents are left out unless the scope wants
+/// them: they take longer than all the rest of so small a plan.
 inline planner::Plan planned(const planner::Request& request, const Executor& execute = in_order,
-                             const planner::Scope& scope = {}) {
+                             const planner::Scope& scope = {.opponents = false}) {
     return planner::make_plan(
         request, execute, [](double) { return search::KeepGoing{}; }, scope);
 }

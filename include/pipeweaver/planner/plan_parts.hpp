@@ -39,14 +39,15 @@ struct PolicyRun {
     Duration makespan() const { return result.replay.makespan; }
 };
 
-/// A policy on a partition, on every replica: the slowest decides, as it does for the plan.
+/// An opponent, or a policy on the plan's partition, on every replica: the slowest decides, as it does for the plan.
 struct Baseline {
     std::string partition;
     std::int64_t chunks_per_rank = 1;
     std::string policy;
     Duration makespan{};
-    Duration bound{};  ///< the largest of the replicas' problems: no makespan of the partition is shorter; 0: not asked
-    Duration step{};   ///< makespan and the optimizer, which takes longer where a rank has more parameters
+    std::optional<Duration> bound{};  ///< of a policy, the largest of the replicas' problems: no makespan of the
+                                      ///< partition is shorter
+    Duration step{};           ///< makespan and the optimizer, which takes longer where a rank has more parameters
     bool is_opponent = false;  ///< what engineers run (opponents.hpp); else a policy on the plan's partition
     std::string recompute{};   ///< of an opponent
     std::string command{};     ///< of an opponent: the `pipeweaver emulate` that prints its step; empty: there is none
@@ -73,8 +74,11 @@ struct Baselines {
     /// Every one that applies on all replicas: opponents, the job's first, then policies on the plan's partition.
     std::vector<Baseline> all;
     std::vector<NotApplicable> not_applicable;  ///< the other pairs
-    /// The fastest opponent on the plan's own ranks: what the plan is pictured beside.
-    std::optional<BaselinePlan> best_chain;
+    std::optional<BaselinePlan> pictured;       ///< the fastest opponent on the plan's own ranks
+    partition::ChosenOn chosen_on{};            ///< the sample that the job's opponent was chosen on
+
+    /// The job's opponent, the fastest on its sample; null: none runs.
+    const Baseline* opponent() const { return all.empty() || !all.front().is_opponent ? nullptr : &all.front(); }
 };
 
 struct ReplicaPlan {

@@ -1,0 +1,155 @@
+// What a job chooses once: its partition, its opponents, its static order.
+#include "pipeweaver/planner/emulate.hpp"
+#include "pipeweaver/planner/opponents.hpp"
+#include "pipeweaver/planner/partition_choice.hpp"
+#include "pipeweaver/planner/static_order.hpp"
+#include "tests/support/small_request.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+using namespace pipeweaver;
+using namespace pipeweaver::planner;
+using testing::small_request;
+
+namespace {
+
+// A job of two sample batches, and a third that is planned.
+Request small_job(std::int64_t dp = 1) {
+    Request request = small_request(dp);
+    request.sample.name = {"mix", {101, 102}, 8, {}};
+    request.sample.batches = {testing::small_batch({4, 1, 7, 0, 3, 9, 2, 5}),
+                              testing::small_batch({0, 8, 2, 2, 6, 1, 3, 0})};
+    return request;
+}
+
+Executor backwards() {
+    return [](std::size_t count, const std::function<void(std::size_t)>& job) {
+        for (std::size_t i = count; i-- > 0;) job(i);
+    };
+}
+
+constexpr ChoiceEffort small_effort{3, 2, 2, 100'000};
+
+}  // namespace
+
+TEST_CASE("the partition of a job is the best of its candidates, the same on any number of threads") {
+    const Request request = small_job();
+    const auto choice = choose_partition(request, small_effort, in_order);
+    REQUIRE(choice.tried.size() >= 8);
+    CHECK(choice.chosen_on == request.sample.name);
+    CHECK(choice.tried.front().searched);
+    CHECK(choice.tried.front().batches == 2);
+    Duration taken{};
+    for (const PartitionTried& one : choice.tried) {
+        if (!one.searched) continue;
+        CHECK(choice.tried.front().step <= one.step);
+        if (one.partition.name == choice.partition.name && one.partition.unit_items == choice.partition.unit_items &&
+            one.partition.chunks_per_rank == choice.partition.chunks_per_rank)
+            taken = one.step;
+    }
+    REQUIRE(taken > Duration{});
+    CHECK(static_cast<double>(taken.count()) <= 1.005 * static_cast<double>(choice.tried.front().step.count()));
+    for (const Executor& execute : {backwards(), on_threads(2), on_threads(16)}) {
+        const auto again = choose_partition(request, small_effort, execute);
+        REQUIRE(again.tried.size() == choice.tried.size());
+        CHECK(partition::to_json({again.partition, {}}, *request.setup) ==
+              partition::to_json({choice.partition, {}}, *request.setup));
+        for (std::size_t i = 0; i < choice.tried.size(); ++i) CHECK(again.tried[i].step == choice.tried[i].step);
+    }
+}
+
+TEST_CASE("a batch does not change the partition of a job, and a fixed one is taken as it is") {
+    Request request = small_job();
+    const auto first = choose_partition(request, quick_choice, in_order).partition;
+    request.microbatches = testing::small_batch({30, 30, 30, 30});
+    CHECK(partition::to_json({choose_partition(request, quick_choice, in_order).partition, {}}, *request.setup) ==
+          partition::to_json({first, {}}, *request.setup));
+    request.fixed = partition::PartitionFile{first, {"other", {7}, 4, {}}};
+    const auto fixed = choose_partition(request, quick_choice, in_order);
+    CHECK(fixed.tried.empty());
+    CHECK(fixed.chosen_on.text() == "other, seed 7");
+    const auto plan = testing::planned(request);
+    CHECK(plan.partition().name == first.name);
+    CHECK(plan.partition().unit_items == first.unit_items);
+}
+
+TEST_CASE("searches of a choice end when they are told to, the best candidates having been first") {
+    int asked = 0;
+    const auto choice = choose_partition(small_job(), small_effort, in_order, [&] { return ++asked <= 1; });
+    CHECK(choice.cut_short);
+    CHECK(std::count_if(choice.tried.begin(), choice.tried.end(), [](const auto& one) { return one.searched; }) == 1);
+}
+
+TEST_CASE("opponents are cut on the sample, ranked on it, and run as emulate runs them") {
+    for (const std::int64_t dp : {1, 2}) {
+        Request request = small_job(dp);
+        if (dp == 2) request.microbatches = testing::small_batch({5, 0, 2, 9, 1, 4, 0, 7, 3, 3, 8, 0, 1, 6, 2, 5});
+        request.samples.clear();
+        const auto opponents = choose_opponents(request, on_threads(2));
+        REQUIRE(opponents.ways.size() > 10);
+        for (const char* name : {"balanced", "megatron", "first-stage", "three-phase", "no-pipeline"})
+            CHECK(std::any_of(opponents.ways.begin(), opponents.ways.end(),
+                              [&](const OpponentWay& way) { return way.name == name; }));
+        for (std::size_t w = 1; w < opponents.ways.size(); ++w)
+            if (opponents.ways[w].batches == opponents.ways[w - 1].batches)
+                CHECK(opponents.ways[w - 1].step <= opponents.ways[w].step);
+        CHECK(opponents.ways.front().batches == 2);
+
+        const auto run = run_opponents(opponents, request, in_order);
+        REQUIRE(run.all.size() + run.not_applicable.size() == opponents.ways.size() + opponents.not_applicable.size());
+        std::size_t compared = 0;
+        for (const Baseline& one : run.all) {
+            const auto way = std::find_if(opponents.ways.begin(), opponents.ways.end(), [&](const OpponentWay& known) {
+                return one.partition.starts_with(known.name) && known.policy == one.policy &&
+                       known.partition.chunks_per_rank == one.chunks_per_rank;
+            });
+            REQUIRE(way != opponents.ways.end());
+            if (way->name == "no-pipeline") continue;
+            EmulationRequest same;
+            same.workload = request;
+            same.workload.fixed = partition::PartitionFile{way->partition, {}};
+            same.policy = one.policy;
+            same.recompute = emulator::recompute_named(one.recompute);
+            same.recompute_by_rank = one.recompute == "by-rank";
+            CHECK(emulate(same, in_order).step == one.step);
+            ++compared;
+        }
+        CHECK(compared > 8);
+    }
+}
+
+TEST_CASE("a job without pipeline ranks has opponents without a pipeline alone, on its own GPUs") {
+    Request request = small_request();
+    request.setup = std::make_shared<emulator::Setup>(testing::small_setup({.tp = 8, .pp = 1, .dp = 1}));
+    const auto opponents = choose_opponents(request, in_order);
+    for (const OpponentWay& way : opponents.ways) {
+        CHECK(way.name == "no-pipeline");
+        CHECK(way.setup->layout.gpus() == request.setup->layout.gpus());
+        CHECK((way.setup->layout.tp != 8 || way.setup->recipe.zero != request.setup->recipe.zero));
+    }
+}
+
+TEST_CASE("one order for all batches runs them all, no faster than their own search, and is itself on its own batch") {
+    Request request = small_job();
+    request.max_rounds = 20;
+    const auto allowance = [](double) { return search::KeepGoing{}; };
+    const auto partition = choose_partition(request, quick_choice, in_order).partition;
+    const auto first = StaticOrder::of_first(request, partition, in_order, allowance);
+    Request own = request;
+    own.microbatches = request.sample.batches.front();
+    own.fixed = partition::PartitionFile{partition, {}};
+    const auto plan = testing::planned(own, in_order, {.targets = false, .robustness = false, .opponents = false});
+    const auto carried = first.step(own, in_order);
+    REQUIRE(carried);
+    CHECK(*carried <= plan.step + plan.step / 20);
+
+    const StaticOrder order(request, partition, in_order, allowance);
+    own.microbatches = request.microbatches;
+    const auto step = order.step(own, in_order);
+    REQUIRE(step);
+    const auto best = testing::planned(own, in_order, {.targets = false, .robustness = false, .opponents = false});
+    CHECK(*step >= best.step);
+    CHECK(order.step(own, on_threads(4)) == step);
+}
