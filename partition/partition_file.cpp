@@ -93,7 +93,9 @@ private:
             names.push_back(model_.modules[m].name);
             if (names.back() != name) continue;
             if (!seen_.emplace(m, true).second) json.fail(fmt::format("'{}' is there twice", name));
-            if (m + 1 < seen_.size()) json.fail(fmt::format("'{}' is out of order: as in the model", name));
+            if (m + 1 != seen_.size())
+                json.fail(fmt::format("is '{}', allowed is '{}': all modules in the order of the model", name,
+                                      model_.modules[seen_.size() - 1].name));
             return m;
         }
         json.fail(unknown("module", name, names));

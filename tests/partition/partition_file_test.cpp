@@ -97,12 +97,7 @@ TEST_CASE("a partition file of something else is refused with the key and what i
         {[](Writer& j) { j["layout"]["tp"] = 4; }, "part.json: layout.tp: is 4, asked for is 2"},
         {[](Writer& j) { j["layout"]["pp"] = 8; }, "part.json: layout.pp: is 8, asked for is 4"},
         {[](Writer& j) { j["modules"][0]["module"] = "vut"; }, "did you mean 'vit'"},
-        {[](Writer& j) { j["modules"].erase(0); }, "modules[0].chain: is 1, allowed"},
-        {[](Writer& j) {
-             j["modules"].erase(0);
-             j["modules"][0]["chain"] = 0;
-         },
-         "modules[0].module: 'llm' is out of order"},
+        {[](Writer& j) { j["modules"].erase(0); }, "modules[0].module: is 'llm', allowed is 'vit'"},
         {[](Writer& j) { j["modules"].erase(1); }, "part.json: modules: lacks module 'llm'"},
         {[](Writer& j) { j["modules"].push_back(j["modules"][1]); }, "modules[2].module: 'llm' is there twice"},
         {[](Writer& j) { j["modules"][0]["tp"] = 1; }, "modules[0].tp: is 1, allowed is 2"},

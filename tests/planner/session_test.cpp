@@ -2,6 +2,7 @@
 
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
+#include "pipeweaver/partition/partitioners.hpp"
 #include "tests/support/small_request.hpp"
 #include "tests/support/verifier.hpp"
 
@@ -62,7 +63,7 @@ TEST_CASE("a plan by policy takes as long as the plan's own baseline says") {
         for (const auto& partition : partition::partitions(*request.setup, request.microbatches)) {
             const auto one =
                 planned(request, in_order,
-                        {.targets = false, .robustness = false, .partitions = {partition}, .opponents = false});
+                        {.targets = false, .robustness = false, .opponents = false, .partitions = {partition}});
             for (const Baseline& known : one.baselines.all)
                 if (known.policy == policy) fastest = std::min(fastest, known.makespan);
         }
@@ -102,19 +103,20 @@ TEST_CASE("a scope leaves out of a plan what was not wanted") {
 
     const auto partition = partition::partitioner("balanced").make(*request.setup, request.microbatches, 2);
     const auto cut = planned(request, in_order,
-                             {.targets = false, .robustness = false, .partitions = {partition}, .opponents = false});
+                             {.targets = false, .robustness = false, .opponents = false, .partitions = {partition}});
     CHECK(cut.partition().name == "balanced");
     CHECK(cut.partition().chunks_per_rank == 2);
     for (const Baseline& one : cut.baselines.all) CHECK((one.partition == "balanced" && one.chunks_per_rank == 2));
 
-    const auto chosen = planned(
-        request, in_order, {.targets = false, .robustness = false, .opponents = false, .policies = {"1f1b", "gpipe"}});
-    for (const auto& name : {"1f1b", "gpipe"})
+    const auto chosen =
+        planned(request, in_order,
+                {.targets = false, .robustness = false, .opponents = false, .policies = {"dual-queue", "gpipe"}});
+    for (const auto& name : {"dual-queue", "gpipe"})
         CHECK(std::any_of(chosen.baselines.all.begin(), chosen.baselines.all.end(),
                           [&](const Baseline& one) { return one.policy == name; }));
-    for (const Baseline& one : chosen.baselines.all) CHECK((one.policy == "1f1b" || one.policy == "gpipe"));
+    for (const Baseline& one : chosen.baselines.all) CHECK((one.policy == "dual-queue" || one.policy == "gpipe"));
     for (const NotApplicable& one : chosen.baselines.not_applicable)
-        CHECK((one.policy == "1f1b" || one.policy == "gpipe"));
+        CHECK((one.policy == "dual-queue" || one.policy == "gpipe"));
 }
 
 TEST_CASE("a job asks for its next batch as for its first one, on the same setup") {
