@@ -62,7 +62,9 @@ public:
         PIPEWEAVER_ASSERT(setup_.recipe.zero < 2 || setup_.recipe.bucket == Bytes{});
         shared_ = share(request.workload, execute, most_tasks_of(request.policy));
         if (is_given()) {
-            given_ = match(request.schedules, setup_, request.workload.microbatches, shared_.microbatches);
+            const auto& fixed = request.workload.fixed;
+            given_ = match(request.schedules, setup_, fixed ? std::optional(fixed->partition) : std::nullopt,
+                           request.workload.microbatches, shared_.microbatches);
             partition_ = given_.front().partition;
             policy_ = "schedule";
             menus_ = {StepInput{}.modes};

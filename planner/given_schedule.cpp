@@ -53,8 +53,9 @@ MatchedSchedule match_one(const GivenSchedule& given, const Setup& setup, const 
 
 // Of a plan that was made under `planned`.
 std::vector<MatchedSchedule> match_all(const std::vector<GivenSchedule>& given, const Setup& planned,
-                                       const Microbatches& batch, const std::vector<Microbatches>& replicas) {
-    const auto partitions = partition::partitions(planned, batch);
+                                       const std::optional<Partition>& partition, const Microbatches& batch,
+                                       const std::vector<Microbatches>& replicas) {
+    const auto partitions = partition ? std::vector{*partition} : partition::partitions(planned, batch);
     std::vector<MatchedSchedule> matched;
     for (std::size_t r = 0; r < replicas.size(); ++r)
         matched.push_back(match_one(given[r], planned, partitions, replicas[r], r));
@@ -64,17 +65,18 @@ std::vector<MatchedSchedule> match_all(const std::vector<GivenSchedule>& given, 
 }  // namespace
 
 std::vector<MatchedSchedule> match(const std::vector<GivenSchedule>& given, const Setup& setup,
-                                   const Microbatches& batch, const std::vector<Microbatches>& replicas) {
+                                   const std::optional<Partition>& partition, const Microbatches& batch,
+                                   const std::vector<Microbatches>& replicas) {
     const Recipe& own = setup.recipe;
-    if (setup.is_usual()) return match_all(given, setup, batch, replicas);
+    if (setup.is_usual()) return match_all(given, setup, partition, batch, replicas);
     if (own != judging(own)) {
         try {
-            return match_all(given, with_recipe(setup, own), batch, replicas);
+            return match_all(given, with_recipe(setup, own), partition, batch, replicas);
         } catch (const Error&) {
             // Planned otherwise, and now emulated with more than that.
         }
     }
-    return match_all(given, with_recipe(setup, judging(own)), batch, replicas);
+    return match_all(given, with_recipe(setup, judging(own)), partition, batch, replicas);
 }
 
 }  // namespace pipeweaver::planner

@@ -17,8 +17,10 @@ struct MatchedSchedule {
 };
 
 /// Throws Error{input} where a schedule is of another model, batch, layout or costs than the setup and the batch that
-/// `replicas` share. Pre: one for each replica.
+/// `replicas` share. `partition`: the plan's; none: one of those that partition::partitions() makes of the batch. Pre: one
+/// for each replica.
 [[nodiscard]] std::vector<MatchedSchedule> match(const std::vector<GivenSchedule>& given, const emulator::Setup& setup,
+                                                 const std::optional<partition::Partition>& partition,
                                                  const Microbatches& batch, const std::vector<Microbatches>& replicas);
 
 }  // namespace pipeweaver::planner

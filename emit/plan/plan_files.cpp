@@ -38,6 +38,8 @@ std::vector<FileToWrite> plan_files(const Request& request, const Plan& plan, co
     std::vector<FileToWrite> files;
     files.push_back({folder / "plan.json", plan_json(request, plan).dump(1) + "\n"});
     files.push_back({folder / "assignment.json", assignment_json(request, plan)});
+    files.push_back({folder / "partition.json",
+                     partition::to_json({plan.partition(), plan.partition_choice.chosen_on}, *request.setup)});
     files.push_back({folder / "report.html", report(request, plan)});
     const std::vector<Recompute> modes = StepInput{}.modes;
     for (std::size_t r = 0; r < plan.replicas.size(); ++r) {

@@ -37,6 +37,13 @@ std::vector<GivenSchedule> read_schedules(const std::filesystem::path& path, std
     return given;
 }
 
+// The partition of the plan that the schedule is of; none: it is of no plan, or of an older one.
+std::optional<std::filesystem::path> partition_of_plan(const std::filesystem::path& schedule) {
+    const bool folder = std::filesystem::is_directory(schedule);
+    const auto file = (folder ? schedule : schedule.parent_path().parent_path()) / "partition.json";
+    return std::filesystem::exists(file) ? std::optional(file) : std::nullopt;
+}
+
 }  // namespace
 
 void EmulateOptions::add_to(OptionTable& options) {
@@ -87,8 +94,11 @@ EmulationRequest EmulateOptions::request(std::uint64_t seed, const Executor& exe
     request.chunks_per_rank = chunks;
     request.any_memory = any_memory;
     request.schedule = schedule;
-    if (!schedule.empty())
+    if (!schedule.empty()) {
         request.schedules = read_schedules(schedule, static_cast<std::size_t>(request.workload.setup->layout.dp));
+        if (const auto file = partition_of_plan(schedule))
+            request.workload.fixed = partition::read_partition(*file, *request.workload.setup);
+    }
     const emulator::Setup& usual = *request.workload.setup;
     emulator::WhatIf factors;
     if (!what_if.empty()) factors = emulator::read_what_if(what_if, usual.model, usual.layout);

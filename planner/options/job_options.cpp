@@ -4,8 +4,9 @@
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
-#include <filesystem>
 
 namespace pipeweaver::planner {
 
@@ -79,9 +80,9 @@ std::vector<std::uint64_t> parse_seeds(const std::string& text) {
 }
 
 void JobOptions::add_to(OptionTable& options) {
-    options.text("partition", partition, "PARTITION",
-                 "a partition of `pipeweaver list partitions`, or a file of `pipeweaver partition` (default: the best "
-                 "on the sample)");
+    options.text(
+        "partition", partition, fmt::format("{}", fmt::join(partition::partitioner_names(), "|")),
+        "how the model is cut: by name, or a file of `pipeweaver partition` (default: the best on the sample)");
     options.text("sample", sample, "SEEDS|FILES|batch",
                  "what partition and opponent are chosen on: seeds of --dataset like 101-105, batch files separated by "
                  "commas, or the batch itself (default: five other seeds; with --batch: batch)");
@@ -115,7 +116,10 @@ void JobOptions::fill(Request& request, const WorkloadOptions& workload) const {
     if (names_a_document(partition)) {
         request.fixed = partition::read_partition(partition, *request.setup);
     } else if (!partition.empty()) {
-        static_cast<void>(partition::partitioner(partition));
+        const auto names = partition::partitioner_names();
+        if (std::find(names.begin(), names.end(), partition) == names.end())
+            fail(ErrorKind::input, "--partition: is '{}', allowed are {} and partition files (.json)", partition,
+                 fmt::join(names, ", "));
         request.partition = partition;
     }
     request.sample = read_sample(request, workload);

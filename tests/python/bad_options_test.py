@@ -57,7 +57,7 @@ PLAN_FAULTS = [
     (["--context", "spiral"], 2, "--context: is 'spiral', allowed are all-to-all, ring"),
     (["--budget", "1"], 2, "--budget: '1' is not a time; write it like 2s, 300ms or 5us"),
     (["--budget", "-1s"], 2, "--budget: '-1s' is out of range for a time"),
-    (["--partition", "best"], 2, "--partition: is 'best', allowed are dip, megatron, balanced"),
+    (["--partition", "best"], 2, "--partition: is 'best', allowed are dip, modules, megatron, balanced"),
     (["--batch", "x.jsonl"], 2, "--batch, --dataset: exactly one of the two is needed"),
     (["--modle", "x"], 2, "unknown option '--modle'; did you mean '--model'?"),
     (["--tp", "some"], 2, "--tp: is 'some', allowed are auto and whole numbers from 1 to 1024"),

@@ -9,7 +9,7 @@ import subprocess
 import pytest
 from conftest import ROOT
 
-COMMANDS = ["", "plan", "solve", "replay", "emit", "emulate", "layers", "validate", "costdb", "costdb query", "costdb import",
+COMMANDS = ["", "plan", "partition", "solve", "replay", "emit", "emulate", "layers", "validate", "costdb", "costdb query", "costdb import",
             "costdb needs", "costdb stats", "costdb evaluate", "costdb calibrate", "costdb export", "bench",
             "bench plan", "bench replay", "bench search", "bench dip", "bench budget", "bench draft", "bench costdb", "bench emulator", "list",
             "show", "completion"]
@@ -110,7 +110,7 @@ def test_completion_knows_the_values_of_options(complete, pipeweaver, tmp_path):
     assert values("plan", "--model") == names(pipeweaver, "models") | {"hf:"}
     assert values("plan", "--cluster") == {name + ":" for name in names(pipeweaver, "clusters")}
     assert values("plan", "--dataset") == names(pipeweaver, "datasets")
-    assert values("plan", "--partition") == {"dip", "megatron", "balanced", "uniform", "first-stage", "three-phase"}
+    assert values("plan", "--partition") == {"dip", "modules", "megatron", "balanced", "uniform", "first-stage", "three-phase"}
     assert values("plan", "--target") == {"torch-actions", "torch-csv"}
     assert values("solve", "--target") == {"torch-csv"}
     assert values("emit", "--target") == names(pipeweaver, "targets")
@@ -132,7 +132,7 @@ def test_completion_takes_values_apart_and_files_from_the_folder(complete, pipew
     assert complete("plan", "--model", "dip-t2v", folder=tmp_path) == {
         name for name in names(pipeweaver, "models") if name.startswith("dip-t2v")}
     assert complete("plan", "--partition", "=", "meg") == {"megatron"}
-    assert complete("plan", "--partition", "=") == {"dip", "megatron", "balanced", "uniform", "first-stage", "three-phase"}
+    assert complete("plan", "--partition", "=") == {"dip", "modules", "megatron", "balanced", "uniform", "first-stage", "three-phase"}
     assert complete("plan", "--config", "t", folder=tmp_path) == {"two.yaml"}
     assert complete("plan", "--model", "on", folder=tmp_path) == {"one.json"}
     assert complete("plan", "--model", "hf", ":", folder=tmp_path) == everything
