@@ -10,7 +10,7 @@ from cli_shared import BATCH, PLAN, digests
 
 def test_a_plan_has_all_of_its_files(planned):
     names = set(digests(planned))
-    assert names == {"plan.json", "assignment.json", "report.html",
+    assert names == {"plan.json", "assignment.json", "partition.json", "report.html",
                      "replica-000/problem.json.gz", "replica-000/solution.json", "replica-000/actions.json",
                      "replica-000/trace.json.gz", "torch/schedule.csv", "torch/schedule.json", "torch/padding.json",
                      "torch/problem.json.gz", "torch/solution.json"}
@@ -153,7 +153,7 @@ def test_a_smaller_plan_leaves_no_replica_of_the_larger_behind(pipeweaver, tmp_p
 
 def test_one_ratio_of_the_schedule_for_pytorch_stands_everywhere(pipeweaver, tmp_path):
     rest = ["plan", "--model", "dip-vlm-m", "--cluster", "h100-sxm:64", "--tp", "8", "--pp", "4", *BATCH, "--max-rounds", "3",
-            "--seed", "3", "--out", tmp_path / "plan"]  # of this seed the slowest replica's bound is not the largest
+            "--seed", "7", "--out", tmp_path / "plan"]  # of this seed the slowest replica's bound is not the largest
     table = pipeweaver(*rest)
     plan = json.loads((tmp_path / "plan/plan.json").read_text())
     torch, replica = plan["torch"], plan["replicas"][0]
