@@ -37,11 +37,11 @@ def joint(name, vit, llm, confidence, source):
 
 
 ADDED = (
-    encoder("qwen2.5-vl-vit-3456", 32, 1280, 3456, 16, 80, 634388480, "verified-file", QWEN_VIT, gated=True,
+    encoder("qwen2.5-vl-vit-3456", 32, 1280, 3456, 16, 80, 635893760, "verified-file", QWEN_VIT, gated=True,
             temporal_patch=2, attention={"type": "windowed", "causal": False, "window_px": 112, "full_layers": [7, 15, 23, 31]}),
-    encoder("internvit-6b-v2.5-32-heads", 45, 3200, 12800, 32, 128, 6045696000, "verified-file", INTERN_VIT,
+    encoder("internvit-6b-v2.5-32-heads", 45, 3200, 12800, 32, 128, 6047577600, "verified-file", INTERN_VIT,
             image_size=448, note="25 heads in the configuration; padded to (24 / tp + 1) x tp, here for tp 8"),
-    encoder("llama-3.2-vision-vit-40", 40, 1280, 5120, 16, 80, 786432000, "verified-file", LLAMA_VIT, image_size=560,
+    encoder("llama-3.2-vision-vit-40", 40, 1280, 5120, 16, 80, 787184640, "verified-file", LLAMA_VIT, image_size=560,
             note="32 layers and 8 global ones; the gates of the global ones and the embeddings of tiles are not counted"),
     joint("qwen2.5-vl-32b", "qwen2.5-vl-vit-3456", "qwen2.5-32b", "cross-checked",
           "NVIDIA-NeMo/Megatron-Bridge qwen25_vl.py; the encoder of the 72B's configuration"),
