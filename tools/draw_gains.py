@@ -139,20 +139,28 @@ def measure_chunks(setup, limits):
     return {"model": setup.model, "rows": rows}
 
 
+def layout_row(setup, limits, layout, which, microbatches=16):
+    """The plan of a drawn batch on a layout; the time of a microbatch of the job."""
+    with tempfile.TemporaryDirectory() as folder:
+        plan = ask(f"plan {setup.of_what()} --dataset {setup.dataset} {setup.limits if limits is None else limits} "
+                   f"{layout} --microbatches {microbatches} --out {folder}", setup.name)
+    asked = plan["asked"]
+    best = min(plan["baselines"], key=lambda one: one["step_ns"])
+    return {"which": which, "tp": asked["tp"], "pp": asked["pp"], "dp": asked["dp"],
+            "microbatches": microbatches * asked["dp"],
+            "microbatch_ns": round(plan["step_ns"] / (microbatches * asked["dp"])), "mfu": rounded(plan["mfu"]),
+            "known": f"{best['partition']}, {best['policy']}",
+            "known_over_plan": rounded(best["step_ns"] / plan["step_ns"])}
+
+
 def measure_layouts(setup, limits):
-    """The plan of the first batch on its own layout and on the fastest of all; times of a microbatch of the job."""
-    base = (f"plan {setup.of_what()} --dataset {setup.dataset} --microbatches 16 "
-            f"{setup.limits if limits is None else limits}")
-    rows = []
-    for layout in (setup.layout, "--tp auto --pp auto"):
-        with tempfile.TemporaryDirectory() as folder:
-            plan = ask(f"{base} {layout} --out {folder}", setup.name)
-        asked = plan["asked"]
-        best = min(plan["baselines"], key=lambda one: one["step_ns"])
-        rows.append({"layout": f"tp {asked['tp']} pp {asked['pp']} dp {asked['dp']}",
-                     "microbatch_ns": plan["step_ns"] / (16 * asked["dp"]), "mfu": rounded(plan["mfu"]),
-                     "known": f"{best['partition']}, {best['policy']}",
-                     "known_over_plan": rounded(best["step_ns"] / plan["step_ns"])})
+    """On the set-up's own layout, on the fastest of all, and on that with no more microbatches in a step than the first."""
+    first = layout_row(setup, limits, setup.layout, "of the first table")
+    best = layout_row(setup, limits, "--tp auto --pp auto", "the fastest tried")
+    rows = [first, best]
+    if best["dp"] != first["dp"] and first["microbatches"] % best["dp"] == 0:
+        rows.append(layout_row(setup, limits, f"--tp {best['tp']} --pp {best['pp']}", "that, same global batch",
+                               first["microbatches"] // best["dp"]))
     return {"model": setup.model, "gpus": setup.gpus, "rows": rows}
 
 
@@ -350,12 +358,13 @@ def chunk_table(answers):
 def layout_table(answers):
     rows = []
     for setup in LAYOUTS:
-        first, best = answers[setup.name]["rows"]
-        for which, one in (("of the first table", first), ("the fastest tried", best)):
-            held = f"{one['known']}: {one['known_over_plan']:.3f}x"
-            rows.append((f"{setup.model}, {setup.gpus} H100s", which, one["layout"], f"{one['microbatch_ns'] * 1e-6:.2f} ms",
-                         f"{first['microbatch_ns'] / one['microbatch_ns']:.3f}x", f"{100 * one['mfu']:.1f} %", held))
-    return table(("job, one batch", "layout", "", "step for each microbatch of the job", "speed", "MFU",
+        several = answers[setup.name]["rows"]
+        for one in several:
+            rows.append((f"{setup.model}, {setup.gpus} H100s", one["which"], f"tp {one['tp']} pp {one['pp']} dp {one['dp']}",
+                         f"{one['microbatches']:,}", f"{one['microbatch_ns'] * 1e-6:.2f} ms",
+                         f"{several[0]['microbatch_ns'] / one['microbatch_ns']:.3f}x", f"{100 * one['mfu']:.1f} %",
+                         f"{one['known']}: {one['known_over_plan']:.3f}x"))
+    return table(("job, one batch", "layout", "", "microbatches of the job", "step for each of them", "speed", "MFU",
                   "the fastest known schedule over the plan"), rows)
 
 
