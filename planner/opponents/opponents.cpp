@@ -296,6 +296,7 @@ std::vector<Microbatches> judged_replicas(const OpponentWay& way, const Request&
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return loads[a] > loads[b]; });
     order.resize(std::min(order.size(), most_replicas_judged * replicas_for_one(way, *request.setup)));
     std::vector<Microbatches> all;
+    all.reserve(order.size());
     for (const std::size_t r : order) all.push_back(std::move(shared.microbatches[r]));
     return all;
 }
