@@ -14,6 +14,43 @@ import sys
 
 HERE = pathlib.Path(__file__).parent
 
+# ---- added facts -------------------------------------------------------------------------------------------------
+
+# Public configurations that the collected facts lack, in the form of models.json.
+QWEN_VIT = "configuration of Qwen2.5-VL-72B-Instruct (tests/data/hf/qwen2.5-vl-72b.json)"
+INTERN_VIT = ("configuration of InternVL2.5-38B (tests/data/hf/internvl2.5-38b.json); heads: NVIDIA/Megatron-LM "
+              "examples/multimodal/config.py")
+LLAMA_VIT = "pytorch/torchtune llama3_2_vision: 32 layers and 8 global ones, four tiles of 560 pixels"
+INTERNVL_3 = "arXiv 2504.10479, table of the models (memory): InternViT-6B-448px-V2.5 and Qwen2.5"
+
+
+def encoder(name, layers, hidden, ffn, heads, head_dim, params_computed, confidence, source, **more):
+    return {"name": name, "kind": "vit", "layers": layers, "hidden": hidden, "ffn": ffn, "heads": heads,
+            "kv_heads": heads, "head_dim": head_dim, "patch_size": 14, "image_size": None, "gated": False,
+            "attention": {"type": "mha", "causal": False}, "confidence": confidence, "source": source,
+            "params_computed": params_computed, **more}
+
+
+def joint(name, vit, llm, confidence, source):
+    modules = [{"role": "encoder", "model": vit}, {"role": "backbone", "model": llm}]
+    return {"name": name, "kind": "lmm", "modules": modules, "confidence": confidence, "source": source}
+
+
+ADDED = (
+    encoder("qwen2.5-vl-vit-3456", 32, 1280, 3456, 16, 80, 635893760, "verified-file", QWEN_VIT, gated=True,
+            temporal_patch=2, attention={"type": "windowed", "causal": False, "window_px": 112, "full_layers": [7, 15, 23, 31]}),
+    encoder("internvit-6b-v2.5-32-heads", 45, 3200, 12800, 32, 128, 6047577600, "verified-file", INTERN_VIT,
+            image_size=448, note="25 heads in the configuration; padded to (24 / tp + 1) x tp, here for tp 8"),
+    encoder("llama-3.2-vision-vit-40", 40, 1280, 5120, 16, 80, 787184640, "verified-file", LLAMA_VIT, image_size=560,
+            note="32 layers and 8 global ones; the gates of the global ones and the embeddings of tiles are not counted"),
+    joint("qwen2.5-vl-32b", "qwen2.5-vl-vit-3456", "qwen2.5-32b", "cross-checked",
+          "NVIDIA-NeMo/Megatron-Bridge qwen25_vl.py; the encoder of the 72B's configuration"),
+    joint("internvl3-38b", "internvit-6b-v2.5-32-heads", "qwen2.5-32b", "paper-memory", INTERNVL_3),
+    joint("internvl3-78b", "internvit-6b-v2.5-32-heads", "qwen2.5-72b", "paper-memory", INTERNVL_3),
+    joint("llama-3.2-90b-vision", "llama-3.2-vision-vit-40", "llama-3.2-90b-vision-llm", "verified-file",
+          "pytorch/torchtune llama3_2_vision_90b; NVIDIA/NeMo mllama_90b.py"),
+)
+
 # ---- networks ------------------------------------------------------------------------------------------------
 
 # First MoE block and distance to the next one: dense blocks come first (DeepSeek, Kimi, ERNIE: first_k_dense_replace
@@ -146,7 +183,9 @@ DIP_VIDEO = {"width": 256, "height": 448, "spatial": 16, "frames_in": 17, "frame
 CAUSAL_VAE = {"width": 256, "height": 448, "spatial": 16, "frames_in": 4, "frames_out": 1, "first_frame_alone": True,
               "fps": 16, "max_seconds": 16}
 VIDEO_SIZE = "clips of 256 x 448 pixels"
+QWEN_25_IMAGE = {"patch": 14, "merge": 2, "min_tokens": 256, "max_tokens": 1280}
 LARGE = 131072  # positions of a microbatch where patches, not text tokens, are packed
+PADDED = "the vision encoder's 25 heads are padded to 32, as Megatron-LM does for 8 tensor-parallel GPUs"
 ONE_TILE = "every image is one tile: the tiling of large images is not represented"
 
 
@@ -247,15 +286,22 @@ def joined(e, network):
                                projector(6144, 4096),
                                ["16 patches make a token, as in Step-3; the convolutions of the adapter are not "
                                 "counted", "crops are not made: 169 tokens an image"])
-    if name in ("qwen2.5-vl-7b", "qwen2.5-vl-72b"):
-        llm = network(roles["backbone"])
-        return vision_language(e, network(roles["encoder"]), llm,
-                               {"patch": 14, "merge": 2, "min_tokens": 256, "max_tokens": 1280},
-                               projector(5120, llm["hidden"], 5120), ["videos are not read"])
-    if name == "internvl2.5-78b":
+    if name in ("qwen2.5-vl-7b", "qwen2.5-vl-32b", "qwen2.5-vl-72b"):
+        # The facts on the 72B name the encoder of the 7B and say beside it that its feed-forward is wider.
+        llm, vit = network(roles["backbone"]), network("qwen2.5-vl-vit" + ("" if name.endswith("7b") else "-3456"))
+        return vision_language(e, vit, llm, QWEN_25_IMAGE, projector(5120, llm["hidden"], 5120), ["videos are not read"])
+    if name.startswith("internvl"):
         llm = network(roles["backbone"])
         return vision_language(e, network(roles["encoder"]), llm, {"patch": 14, "merge": 2, "fixed_pixels": 448},
-                               projector(12800, llm["hidden"], llm["hidden"]), [ONE_TILE])
+                               projector(12800, llm["hidden"], llm["hidden"]),
+                               [ONE_TILE] + ([PADDED] if roles["encoder"].endswith("32-heads") else []))
+    if name == "llama-3.2-90b-vision":
+        # An image of four tiles in a square, of which the text holds one token.
+        return vision_language(e, network(roles["encoder"]), network(roles["backbone"]),
+                               {"patch": 14, "merge": 80, "fixed_pixels": 1120}, projector(7680, 8192),
+                               ["every image is four tiles of 560 pixels, 6400 positions; cross attention reads one "
+                                "image a sample", "what is projected and handed to the language model is one token an "
+                                "image, not its 6400 positions"])
     if name == "deepseek-vl2":
         llm = network(roles["backbone"])
         return vision_language(e, network(roles["encoder"]), llm, {"patch": 14, "merge": 2, "fixed_pixels": 384},
@@ -343,6 +389,7 @@ def main():
     text = (folder / "models.json").read_text()
     # How the facts were looked up is no part of their source.
     entries = json.loads(text.replace(" via stored docs corpus", "").replace(", see pipeweaver.md", ""))
+    entries += ADDED
     by_name = {e["name"]: e for e in entries}
     networks, models, no = [], [], []
     for e in entries:

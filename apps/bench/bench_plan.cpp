@@ -22,7 +22,10 @@ namespace {
 
 nlohmann::ordered_json to_json(const Ratios& ratios) {
     if (ratios.values.empty()) return nullptr;
-    return {{"geometric_mean", ratios.geometric_mean()}, {"least", ratios.least()}, {"most", ratios.most()}};
+    return {{"geometric_mean", ratios.geometric_mean()},
+            {"least", ratios.least()},
+            {"most", ratios.most()},
+            {"of_each", ratios.values}};
 }
 
 std::string text(const Ratios& ratios) {

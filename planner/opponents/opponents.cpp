@@ -134,6 +134,11 @@ std::vector<std::pair<std::size_t, std::size_t>> same_cuts(const std::vector<Opp
     return rows;
 }
 
+// How many replicas of the way run on the GPUs of one of the plan's: one, too, where there are fewer than the plan's.
+std::size_t replicas_for_one(const OpponentWay& way, const Setup& plan) {
+    return static_cast<std::size_t>(std::max<std::int64_t>(1, way.setup->layout.dp / plan.layout.dp));
+}
+
 class Judge {
 public:
     Judge(const Request& request, const Executor& execute)
@@ -195,15 +200,14 @@ private:
             }
     }
 
-    // How many replicas of the way run on the GPUs of one of the plan's.
-    std::size_t groups(const OpponentWay& way) const {
-        return static_cast<std::size_t>(way.setup->layout.dp / setup_.layout.dp);
-    }
-
     // None, and why, where the way has too many replicas for the batch.
     std::optional<BuiltSteps> built(const OpponentWay& way, const Microbatches& batch, std::string& why_not) const {
-        const std::size_t replicas = groups(way);
-        if (batch.size() >= replicas) return BuiltSteps(way, groups_of(*way.setup, batch, replicas));
+        const std::size_t replicas = replicas_for_one(way, setup_);
+        // Fewer replicas than the plan's have the batches of several.
+        Microbatches all = batch;
+        for (std::int64_t more = setup_.layout.dp / way.setup->layout.dp; more > 1; --more)
+            all.insert(all.end(), batch.begin(), batch.end());
+        if (batch.size() >= replicas) return BuiltSteps(way, groups_of(*way.setup, all, replicas));
         why_not = fmt::format("{} microbatches are fewer than its {} replicas", batch.size(), replicas);
         return std::nullopt;
     }
@@ -308,9 +312,9 @@ std::vector<Microbatches> judged_replicas(const OpponentWay& way, const Request&
     std::vector<std::size_t> order(loads.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return loads[a] > loads[b]; });
-    const std::size_t groups = static_cast<std::size_t>(way.setup->layout.dp / request.setup->layout.dp);
-    order.resize(std::min(order.size(), most_replicas_judged * groups));
+    order.resize(std::min(order.size(), most_replicas_judged * replicas_for_one(way, *request.setup)));
     std::vector<Microbatches> all;
+    all.reserve(order.size());
     for (const std::size_t r : order) all.push_back(std::move(shared.microbatches[r]));
     return all;
 }

@@ -1,0 +1,108 @@
+"""tools/draw_gains.py: the tables that it makes of answers, and that the pages of the repository hold them."""
+
+import json
+import sys
+
+import pytest
+from conftest import ROOT
+
+sys.path.insert(0, str(ROOT / "tools"))
+
+import draw_gains  # noqa: E402
+
+SETUP = draw_gains.SetUp("one", "some-model", 16, "vlm-mix", "--tp 4 --pp 4", "assumed", batches=2)
+
+
+def row(partition, policy, chunks, values, opponent=True, recompute=None):
+    return {"partition": partition, "policy": policy, "chunks_per_rank": chunks, "opponent": opponent,
+            "recompute": (recompute or {"none": len(values)}) if opponent else {}, "command": f"run {partition}",
+            "applies_to": len(values), **ratios(values)}
+
+
+def ratios(values):
+    product = 1
+    for value in values:
+        product *= value
+    return {"geometric_mean": product ** (1 / len(values)), "least": min(values), "most": max(values), "of_each": values}
+
+
+@pytest.fixture()
+def answer():
+    """Three-phase is faster on the second batch; GPipe fits the first alone."""
+    rows = [row("balanced", "interleaved", 4, [1.25, 1.25], recompute={"none": 1, "full": 1}),
+            row("three-phase", "1f1b", 1, [1.21, 0.9]), row("balanced", "gpipe", 1, [1.5]),
+            row("modules", "dual-queue", 3, [1.02, 1.02], opponent=False)]
+    return draw_gains.pruned(
+        {"words": "--model some-model", "model": "some-model", "batches": 2, "gap_median": 0.012, "gap_worst": 0.034,
+         "partition": {"name": "modules", "chunks_per_rank": 3, "chosen_on": "vlm-mix, seeds 101-105", "notes": []},
+         "step_ns": [1, 2], "job_opponent": rows[0], "comparisons": rows, "best_opponent": ratios([1.21, 0.9]),
+         "static_order": ratios([1.01, 1.01]), "published": None, "regret": {"mean": 0.999, "most": 1.004, "of_each": []},
+         "robustness": [{"against": "the opponent", "batches": 2, "replays": 400, "wins": 399, "wins_share": 0.9975,
+                         "gain_p10": 1.1, "gain_p50": 1.2, "gain_p90": 1.3}]})
+
+
+def test_a_summary_names_the_opponent_and_of_how_many_batches_each_figure_is(answer):
+    line = list(draw_gains.summary([SETUP], {"one": answer}, lambda setup: "page.md"))[2]
+    assert line == ("| some-model, 16 H100s, tp 4 pp 4 | 2 | [balanced, interleaved, 4 chunks, recompute none (1), full (1)]"
+                    "(page.md#some-model-16-h100s-tp-4-pp-4) | 1.250x (1.250x to 1.250x of 2) | "
+                    "1.044x (0.900x to 1.210x of 2) | 1.010x (1.010x to 1.010x of 2) | 1.2 %, 3.4 % of 2 |")
+
+
+def test_order_and_robustness(answer):
+    assert list(draw_gains.order_table([SETUP], {"one": answer}))[2] == (
+        "| some-model, 16 H100s, tp 4 pp 4 | modules, 3 chunks | dual-queue: 1.020x (1.020x to 1.020x of 2) | "
+        "1.010x (1.010x to 1.010x of 2) | 0.9990, 1.0040 of 2 |")
+    assert list(draw_gains.robustness([SETUP], {"one": answer}))[2] == (
+        "| some-model, 16 H100s, tp 4 pp 4 | the opponent | 2 | 1.100x | 1.200x | 1.300x | 99.8 % of 400 |")
+
+
+def test_schedules_that_fit_some_batches_have_a_table_of_their_own(answer):
+    lines = list(draw_gains.comparisons(SETUP, answer))
+    assert lines[0] == "### some-model, 16 H100s, tp 4 pp 4" and "run balanced" in lines
+    first, second = [at for at, line in enumerate(lines) if line.startswith("| partition |")]
+    assert all("of 2) |" in line for line in lines[first + 2:second] if line.startswith("| "))
+    assert [line for line in lines[second + 2:] if line.startswith("| ")] == [
+        "| balanced | gpipe | 1 | none | 1.500x (1.500x to 1.500x of 1) |"]
+
+
+def test_opponents_that_are_faster_on_some_batch_are_named(answer):
+    lines = list(draw_gains.ahead([SETUP], {"one": answer}))
+    assert len(lines) == 3
+    assert lines[2].startswith("| some-model, 16 H100s, tp 4 pp 4 | three-phase, 1f1b, 1 chunk, recompute none | 1.044x")
+    assert lines[2].endswith("| 1 of 2 |")
+    answer["comparisons"] = [one for one in answer["comparisons"] if one["partition"] != "three-phase"]
+    assert draw_gains.ahead([SETUP], {"one": answer}) == ["None, on any of the 2 batches."]
+
+
+def test_a_page_without_a_marker_is_refused():
+    assert draw_gains.fill("a\n<!-- gains:x -->\nold\n<!-- /gains:x -->\nb", "x", ["new"]) == (
+        "a\n<!-- gains:x -->\nnew\n<!-- /gains:x -->\nb")
+    with pytest.raises(SystemExit, match="gains:y"):
+        draw_gains.fill("a", "y", [])
+
+
+def test_the_pages_are_what_the_tool_writes_from_the_answers_beside_them():
+    for page, text in draw_gains.pages(draw_gains.read(draw_gains.KEPT)).items():
+        assert (ROOT / page).read_text() == text, f"{page}: run tools/draw_gains.py --from docs/data/gains"
+
+
+def test_the_links_to_commands_lead_to_headings():
+    answers = draw_gains.read(draw_gains.KEPT)
+    for setup in draw_gains.PUBLISHED + draw_gains.REAL:
+        page = "docs/gains.md" if setup in draw_gains.PUBLISHED else "docs/real-models.md"
+        assert f"\n### {setup.title()}\n" in (ROOT / page).read_text()
+        assert answers[setup.name]["words"].startswith(f"--model {setup.model} ")
+
+
+def test_an_answer_of_a_job_without_a_pipeline_can_be_kept(pipeweaver, tmp_path):
+    """More tensor-parallel GPUs, and so fewer replicas, than the plan's are opponents, too."""
+    words = ("--model qwen2.5-vl-7b --cluster h100-sxm:8 --tp 2 --pp 1 --dataset vlm-mix --microbatches 2 --batches 1 "
+             "--max-rounds 1")
+    told = json.loads(pipeweaver("bench", "plan", *words.split(), "--json"))
+    flat = {one["partition"] for one in told["comparisons"] if one["opponent"]}
+    assert "no-pipeline tp 4" in flat and "no-pipeline tp 2" not in flat
+    kept = draw_gains.pruned({**told, "words": words})
+    draw_gains.write_answer(tmp_path / "kept.json", kept)
+    assert json.loads((tmp_path / "kept.json").read_text()) == kept
+    setup = draw_gains.SetUp("flat", "qwen2.5-vl-7b", 8, "vlm-mix", "--tp 2 --pp 1")
+    assert any("no-pipeline" in line for line in draw_gains.comparisons(setup, kept))
