@@ -2,18 +2,9 @@
 #pragma once
 
 #include "planner/choose/comparison.hpp"
+#include "planner/evaluate/share.hpp"
 
 namespace pipeweaver::planner {
-
-/// Which replica takes which microbatches, and how even that is.
-struct Shared {
-    partition::Shares shares;
-    ReplicaLoads loads;
-    std::vector<Microbatches> microbatches;  ///< of each replica
-};
-
-/// Throws Error{input} where the layout does not suit the request, or a replica has more tasks than `most`.
-[[nodiscard]] Shared share(const Request& request, const Executor& execute, std::size_t most = most_tasks);
 
 /// What the scope names, else what the request leaves open.
 [[nodiscard]] std::vector<partition::Partition> partitions_of(const Request& request, const Scope& scope);

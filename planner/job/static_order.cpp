@@ -2,7 +2,7 @@
 
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/search/carry_over.hpp"
-#include "planner/assemble.hpp"
+#include "planner/evaluate/share.hpp"
 #include "planner/job/sample.hpp"
 #include "planner/job/search_one.hpp"
 

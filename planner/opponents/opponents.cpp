@@ -2,7 +2,7 @@
 
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
-#include "planner/assemble.hpp"
+#include "planner/evaluate/share.hpp"
 #include "planner/job/sample.hpp"
 #include "planner/opponents/recompute_settings.hpp"
 
