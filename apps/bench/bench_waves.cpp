@@ -168,7 +168,9 @@ struct BenchWaves {
 
     std::optional<Duration> run_way(const planner::Opponents& way, const planner::Request& request) const {
         const auto ran = planner::run_opponents(way, request, limits.executor());
-        return ran.all.empty() ? std::nullopt : std::optional(ran.all.front().step);
+        if (!ran.all.empty()) return ran.all.front().step;
+        for (const auto& one : ran.not_applicable) console.say(fmt::format("{}: {}", request.batch, one.why));
+        return std::nullopt;
     }
 
     // The partition dip of this batch alone, searched by dip.
@@ -223,7 +225,7 @@ struct BenchWaves {
         fmt::print("\n");
         for (const WaveStep& one : course) {
             fmt::print("| {} | {:.1f} |", one.step, one.items);
-            for (const auto& time : one.time) fmt::print(" {} |", time ? human(*time) : "does not fit");
+            for (const auto& time : one.time) fmt::print(" {} |", time ? human(*time) : "does not run");
             fmt::print("\n");
         }
         fmt::print(
@@ -300,7 +302,8 @@ void add_bench_waves(CLI::App& bench) {
         {.synopsis = "[--model MODEL] [--steps N] [OPTION...]",
          .description =
              "Draws batches whose images rise and fall in two waves, as in the published experiment on dynamic data: "
-             "22 images a microbatch at the crest, few in the trough, which steps 15 to 20 and 35 to 40 of 40 lie in. "
+             "22 images a microbatch at the crest, 2 in the trough, around which steps 15 to 20 and 35 to 40 of 40 "
+             "lie. "
              "Every batch takes its step as we plan it, on a partition chosen once on five batches of the waves; as "
              "the published method does; in one order of the first batches that never changes, on a partition chosen "
              "on them; and as the job's opponent. Prints all steps and how much longer each takes than ours in "
