@@ -1,0 +1,265 @@
+#!/usr/bin/env python3
+"""Measures batches in waves and shifts of modality, and writes docs/waves.md and its pictures.
+
+    tools/draw_waves.py [--max-rounds 20] [--json answer.json]
+    tools/draw_waves.py --from answer.json
+
+Runs `pipeweaver bench waves` and `pipeweaver bench shift`, puts tables, answers and commands between the page's markers,
+and two pictures beside it. With --json what was measured is kept; --from writes page and pictures again without
+measuring. Further options (--microbatches, --threads ...) go to both commands as they are, those in --waves "..." and
+--shift "..." to one of them. The program is build/release/bin/pipeweaver or PIPEWEAVER_BIN. Takes ten minutes.
+"""
+
+import argparse
+import json
+import math
+import os
+import pathlib
+import shlex
+import subprocess
+
+from draw_families import fill
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+BINARY = os.environ.get("PIPEWEAVER_BIN", str(ROOT / "build/release/bin/pipeweaver"))
+PAGE, PICTURES = ROOT / "docs/waves.md", ROOT / "docs/pictures"
+STATIC = ("static-first", "static-first-five", "static-waves", "static-1f1b")
+MOST_STEPS = 100_000  # beyond, a difference is one of chance
+COLORS = {"ours": "#2e6f9e", "dip": "#c0622d", "static-first": "#8a5fa8", "static-first-five": "#5a8f3c",
+          "static-1f1b": "#888888", "opponent": "#b0922e"}
+KINDS = {"images": "image-heavy", "text": "text-heavy", "mix": "a mix"}
+WIDTH, HEIGHT, LEFT, TOP, LEGEND = 620, 300, 60, 16, 150
+STYLE = "text{font:13px sans-serif;fill:#777}"
+
+
+def measure(words, own):
+    def told(command):
+        line = ["bench", command, *words, *shlex.split(own[command])]
+        answer = json.loads(subprocess.run([BINARY, *line, "--json"], check=True, stdout=subprocess.PIPE).stdout)
+        return {**answer, "command": shlex.join(["pipeweaver", *line])}
+    return {command: told(command) for command in ("waves", "shift")}
+
+
+def seconds(nanoseconds):
+    return "does not run" if nanoseconds is None else f"{nanoseconds * 1e-9:.3f} s"
+
+
+def ratio(value):
+    return "none" if value is None else f"{value:.3f}x"
+
+
+# ---- waves
+
+def over_ours(step, way):
+    time = step["step_ns"][way]
+    return None if time is None else time / step["step_ns"]["ours"]
+
+
+def behind(waves, way):
+    """Steps in which ours takes longer, by how much."""
+    found = [(over_ours(step, way) or 1, step["step"]) for step in waves["steps"]]
+    return sorted((1 / value - 1, step) for value, step in found if value < 1)
+
+
+def loss(waves):
+    text, ways = "text_heavy", {way["name"]: way["over_ours"] for way in waves["ways"]}
+    chain, first, five = ways["static-1f1b"], ways["static-first"], ways["static-first-five"]
+    heavy = [step["step"] for step in waves["steps"] if step["text_heavy"]]
+    yield (f"In the {len(heavy)} text-heavy steps (published: the static plan loses 50.5 % in them) the static chain of "
+           f"1F1B takes {ratio(chain[text])} as long as ours, and {ratio(chain['image_heavy'])} in image-heavy ones; `dip` "
+           f"{ratio(ways['dip'][text])} and {ratio(ways['dip']['image_heavy'])}. On a partition chosen on steps 1 to 5 the order of step 1 "
+           f"takes {ratio(first[text])} and {ratio(first['image_heavy'])}, the best order of steps 1 to 5 "
+           f"{ratio(five[text])} and {ratio(five['image_heavy'])}.")
+
+
+def verdict(waves):
+    """Is ours ever behind a static plan?"""
+    all_behind = [one for way in STATIC for one in behind(waves, way)]
+    runs = sum(step["step_ns"][way] is not None for step in waves["steps"] for way in STATIC)
+    if all_behind:
+        yield (f"**Yes, a little**: in {len(all_behind)} of {runs} comparisons of a step with a static plan, by "
+               f"{100 * max(all_behind)[0]:.2f} % at most.")
+    else:
+        yield f"**No**, in none of {runs} comparisons of a step with a static plan."
+    yield ""
+    yield "| plan | ours is behind it in | by at most | in step |"
+    yield "|---|---|---|---|"
+    for way in [*STATIC, "opponent"]:
+        found = behind(waves, way)
+        most = f"{100 * found[-1][0]:.2f} % | {found[-1][1]}" if found else "- | -"
+        yield f"| {way} | {len(found)} of {len(waves['steps'])} steps | {most} |"
+
+
+def ways_table(waves):
+    yield "| way | text-heavy steps | image-heavy steps | all | least | most | steps that it runs | partition |"
+    yield "|---|---|---|---|---|---|---|---|"
+    for way in waves["ways"]:
+        over = way["over_ours"]
+        figures = " | ".join(ratio(over[name]) for name in ("text_heavy", "image_heavy", "all", "least", "most"))
+        yield f"| {way['name']} | {figures} | {over['steps']} of {len(waves['steps'])} | {way['partition']} |"
+
+
+def steps_table(waves):
+    names = [way["name"] for way in waves["ways"]]
+    yield f"| step | items | {' | '.join(names)} |"
+    yield "|---|---|" + "---|" * len(names)
+    for step in waves["steps"]:
+        kind = " (text)" if step["text_heavy"] else " (images)" if step["image_heavy"] else ""
+        times = " | ".join(seconds(step["step_ns"][name]) for name in names)
+        yield f"| {step['step']}{kind} | {step['items']:.1f} | {times} |"
+
+
+def waves_picture(waves):
+    """Above the steps' times, on a scale where equal ratios are equally far apart; below the items."""
+    steps, below = waves["steps"], 90
+    times = [time * 1e-9 for step in steps for way in COLORS if (time := step["step_ns"][way])]
+    ticks = [scale * tick for scale in (0.01, 0.1, 1, 10, 100) for tick in (1, 1.5, 2, 3, 4, 6, 8)]
+    bottom, top = max(tick for tick in ticks if tick < min(times)), min(tick for tick in ticks if tick > max(times))
+
+    def x(step):
+        return LEFT + (step - 1) / (len(steps) - 1) * WIDTH
+
+    def y(time):
+        return TOP + math.log(top / time) / math.log(top / bottom) * HEIGHT
+
+    for step in steps:
+        if step["text_heavy"]:
+            half = WIDTH / (len(steps) - 1) / 2
+            left, right = max(LEFT, x(step["step"]) - half), min(LEFT + WIDTH, x(step["step"]) + half)
+            yield f'<path d="M{left:.1f} {TOP}H{right:.1f}V{TOP + HEIGHT}H{left:.1f}z" fill="#8882" />'
+    for tick in (tick for tick in ticks if bottom <= tick <= top):
+        yield f'<path d="M{LEFT} {y(tick):.1f}h{WIDTH}" stroke="#8884" />'
+        yield f'<text x="{LEFT - 8}" y="{y(tick) + 4:.1f}" text-anchor="end">{tick:g} s</text>'
+    for number, (way, color) in enumerate(COLORS.items()):
+        points = [(step["step"], step["step_ns"][way]) for step in steps if step["step_ns"][way]]
+        path = "L".join(f"{x(step):.1f} {y(time * 1e-9):.1f}" for step, time in points)
+        yield f'<path d="M{path}" fill="none" stroke="{color}" stroke-width="{2.5 if way == "ours" else 1.5}" />'
+        yield f'<text x="{LEFT + WIDTH + 12}" y="{TOP + 16 + 18 * number}" style="fill:{color}">{way}</text>'
+    base, crest = TOP + HEIGHT + 24 + below, max(step["items"] for step in steps)
+    width = 0.7 * WIDTH / len(steps)
+    for step in steps:
+        height = step["items"] / crest * below
+        yield (f'<path d="M{x(step["step"]) - width / 2:.1f} {base}v{-height:.1f}h{width:.1f}v{height:.1f}z" '
+               'fill="#2e6f9e88" />')
+    for step in {1, *range(5, len(steps) + 1, 5), len(steps)}:
+        yield f'<text x="{x(step):.1f}" y="{base + 18}" text-anchor="middle">{step}</text>'
+    yield f'<text x="{LEFT + WIDTH + 12}" y="{base - below / 2}">items, up to {crest:.0f}</text>'
+    yield (f'<text x="{LEFT + WIDTH / 2}" y="{base + 38}" text-anchor="middle">'
+           'step; grey: text-heavy; below: items of a microbatch</text>')
+
+
+# ---- shift
+
+def cell(set_up, batches, partition):
+    return next(one for one in set_up["on"] if (one["batches"], one["partition"]) == (batches, partition))
+
+
+def shift_table(shift):
+    yield ("| set-up | batches | partition chosen on | it is | mean step | the right one saves | a stop pays after | "
+           "that is |")
+    yield "|---|---|---|---|---|---|---|---|"
+    for set_up in shift["set_ups"]:
+        for one in set_up["on"]:
+            chosen = set_up["partitions"][one["partition"]]
+            right, after = one["batches"] == one["partition"], one["pays_after_steps"]
+            saved = "" if right or one["saved"] is None else f"{100 * one['saved']:.1f} %"
+            long = after is not None and after > MOST_STEPS
+            pays = ("" if right else "never" if after is None else f"more than {MOST_STEPS:,} steps" if long
+                    else f"{after:,} steps")
+            time = "" if right or after is None or long else f"{after * one['mean_ns'] * 1e-9 / 3600:.1f} h"
+            yield (f"| {set_up['model']} | {KINDS[one['batches']]} | {KINDS[one['partition']]} | {chosen['name']}, "
+                   f"{chosen['chunks_per_rank']} chunks a rank | {seconds(one['mean_ns'])} | {saved} | {pays} | {time} |")
+
+
+def shift_words(shift):
+    wrong = [one for set_up in shift["set_ups"] for one in set_up["on"]
+             if {one["batches"], one["partition"]} == {"images", "text"} and one["saved"] is not None]
+    mixed = [one for set_up in shift["set_ups"] for one in set_up["on"]
+             if one["partition"] == "mix" and one["saved"] is not None]
+
+    def span(some):
+        values = [100 * one["saved"] for one in some]
+        return f"{min(values):.1f} to {max(values):.1f} %" if values else "nothing that could be measured"
+    yield (f"A partition of the wrong kind: the right one saves {span(wrong)} of a step. A partition chosen on a mix of both "
+           f"kinds: {span(mixed)}. ({shift['batches']} batches of each kind for each set-up; means of their steps.)")
+
+
+def shift_picture(shift):
+    """Bars: the step on a partition of each kind over that of the right kind."""
+    bars = [(set_up["model"], batches, partition, cell(set_up, batches, partition), cell(set_up, batches, batches))
+            for set_up in shift["set_ups"] for batches in ("images", "text") for partition in ("images", "text", "mix")]
+    ratios = [one["mean_ns"] / right["mean_ns"] for *_, one, right in bars if one["mean_ns"] and right["mean_ns"]]
+    low, high = 0.9, max(1.1, 0.05 * (int(max(ratios, default=1) / 0.05) + 1))
+    height, wide, color = 220, WIDTH / max(1, len(bars)), {"images": "#2e6f9e", "text": "#c0622d", "mix": "#888888"}
+
+    def y(value):
+        return TOP + (high - min(max(value, low), high)) / (high - low) * height
+
+    tick = 0.05 if high - low < 0.5 else 0.1
+    for count in range(math.floor((high - low) / tick + 1e-9) + 1):
+        value = low + tick * count
+        yield f'<path d="M{LEFT} {y(value):.1f}h{WIDTH}" stroke="#888{8 if abs(value - 1) < 1e-9 else 4}" />'
+        yield f'<text x="{LEFT - 8}" y="{y(value) + 4:.1f}" text-anchor="end">{value:.2f}x</text>'
+    for number, (model, batches, partition, one, right) in enumerate(bars):
+        left = LEFT + number * wide
+        if one["mean_ns"] and right["mean_ns"]:
+            at = y(one["mean_ns"] / right["mean_ns"])
+            yield (f'<path d="M{left + 4:.1f} {y(low):.1f}V{at:.1f}h{wide - 8:.1f}V{y(low):.1f}z" '
+                   f'fill="{color[partition]}" />')
+        if partition == "text":
+            yield (f'<text x="{left + wide / 2:.1f}" y="{TOP + height + 20}" text-anchor="middle">{batches}</text>')
+            if batches == "images":
+                yield (f'<text x="{left + 2 * wide:.1f}" y="{TOP + height + 40}" text-anchor="middle">{model}</text>')
+    for number, partition in enumerate(color):
+        yield (f'<text x="{LEFT + WIDTH + 12}" y="{TOP + 16 + 18 * number}" style="fill:{color[partition]}">chosen on '
+               f'{partition}</text>')
+
+
+# ---- the page
+
+def drawing(lines, height):
+    width = LEFT + WIDTH + LEGEND
+    return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}">'
+            f'<style>{STYLE}</style>{"".join(lines)}</svg>\n')
+
+
+def commands(answer):
+    yield "```"
+    for name in ("waves", "shift"):
+        yield answer[name]["command"]
+    yield "```"
+
+
+def write(answer, page, pictures):
+    waves, shift = answer["waves"], answer["shift"]
+    text = page.read_text()
+    for marker, lines in (("loss", loss(waves)), ("verdict", verdict(waves)), ("ways", ways_table(waves)),
+                          ("steps", steps_table(waves)), ("shift-words", shift_words(shift)),
+                          ("shift", shift_table(shift)), ("command", commands(answer))):
+        text = fill(text, marker, lines)
+    page.write_text(text)
+    (pictures / "waves.svg").write_text(drawing(waves_picture(waves), TOP + HEIGHT + 24 + 90 + 50))
+    (pictures / "shift.svg").write_text(drawing(shift_picture(shift), TOP + 220 + 52))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", type=pathlib.Path, help="keep what was measured in this file")
+    parser.add_argument("--from", type=pathlib.Path, dest="measured", help="what --json kept: nothing is measured")
+    parser.add_argument("--waves", default="", help="options for bench waves alone")
+    parser.add_argument("--shift", default="", help="options for bench shift alone")
+    parser.add_argument("--max-rounds", default="20", help="of each search (default 20)")
+    parser.add_argument("--page", type=pathlib.Path, default=PAGE)
+    parser.add_argument("--pictures", type=pathlib.Path, default=PICTURES, help="the folder for them")
+    options, words = parser.parse_known_args()
+    if options.measured:
+        answer = json.loads(options.measured.read_text())
+    else:
+        answer = measure(["--max-rounds", options.max_rounds, *words], {"waves": options.waves, "shift": options.shift})
+    if options.json:
+        options.json.write_text(json.dumps(answer))
+    write(answer, options.page, options.pictures)
+
+
+if __name__ == "__main__":
+    main()
