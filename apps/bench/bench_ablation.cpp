@@ -70,15 +70,27 @@ nlohmann::ordered_json ratio_json(const Ratios& ratios) {
             {"most", ratios.most()}};
 }
 
+Recompute read_recompute(const std::string& text) {
+    const auto read = emulator::recompute_named(text);
+    if (!read) fail(ErrorKind::input, "is '{}', allowed are {}", text, fmt::join(emulator::recompute_names(), ", "));
+    return *read;
+}
+
+// "none,half,full".
+std::vector<Recompute> read_menu(const std::string& text) {
+    std::vector<Recompute> menu;
+    for (std::size_t begin = 0; begin <= text.size();) {
+        const std::size_t end = std::min(text.find(',', begin), text.size());
+        menu.push_back(read_recompute(text.substr(begin, end - begin)));
+        begin = end + 1;
+    }
+    return menu;
+}
+
 // --fixed-recompute and its like.
 void add_recompute(OptionTable& options, const std::string& name, Recompute& mode, const std::string& about) {
-    options.parsed(
-        name, "MODE", fmt::format("{} (default {})", about, name_of(mode)), [&mode](const std::string& text) {
-            const auto read = emulator::recompute_named(text);
-            if (!read)
-                fail(ErrorKind::input, "is '{}', allowed are {}", text, fmt::join(emulator::recompute_names(), ", "));
-            mode = *read;
-        });
+    options.parsed(name, "MODE", fmt::format("{} (default {})", about, name_of(mode)),
+                   [&mode](const std::string& text) { mode = read_recompute(text); });
 }
 
 struct BenchAblation {
@@ -96,6 +108,8 @@ struct BenchAblation {
         add_recompute(options, "fixed-recompute", fixed_mode, "of the first two rows, whose orders are fixed");
         options.choice("fixed-order", fixed_order, {"interleaved", "gpipe"}, "of the second row (default interleaved)");
         add_recompute(options, "queue-recompute", queue_mode, "of the third and fourth row");
+        options.parsed("menu", "LIST", "memory modes that the last row chooses from (default none,half,full)",
+                       [this](const std::string& text) { menu = read_menu(text); });
         options.flag("vary", vary, "other cuts, chunks, orders and recomputation of the rows as well");
         options.flag("ours", ours, "our search on the same partition and our plan of the job as well");
         options.flag("no-pipeline", flat, "PyTorch's FSDP2 on the same GPUs as well");
@@ -143,8 +157,7 @@ struct BenchAblation {
              timed(run_policy(request, apart, "dual-queue", {queue_mode})));
         keep(rows, {"segment order", "dip", 0, "search dip", name_of(queue_mode)},
              searched(request, "dip", {queue_mode}));
-        keep(rows, {"memory modes", "dip", 0, "search dip", "of each pass"},
-             searched(request, "dip", emulator::StepInput{}.modes));
+        keep(rows, {"memory modes", "dip", 0, "search dip", "of each pass"}, searched(request, "dip", menu));
     }
 
     void add_varied(const planner::Request& request) {
@@ -164,8 +177,7 @@ struct BenchAblation {
     }
 
     void add_ours(const planner::Request& request) {
-        keep(beside, {"our search", "dip", 0, "search default", "of each pass"},
-             searched(request, "default", emulator::StepInput{}.modes));
+        keep(beside, {"our search", "dip", 0, "search default", "of each pass"}, searched(request, "default", menu));
         planner::Request job_request = request;
         if (!job_partition)
             job_partition = planner::choose_partition(job_request, planner::quick_choice, limits.executor());
@@ -355,6 +367,7 @@ struct BenchAblation {
     std::int64_t batches = 5, chunks = 4;
     std::string cut = "uniform", fixed_order = "interleaved";
     Recompute fixed_mode = Recompute::full, queue_mode = Recompute::half;
+    std::vector<Recompute> menu = emulator::StepInput{}.modes;
     bool vary = false, ours = false, flat = false;
 
     partition::Partition apart;  // each module a chain of its own

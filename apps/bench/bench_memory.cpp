@@ -111,7 +111,7 @@ struct BenchMemory {
         const auto made = partition::partitioner(cut).make(*request.setup, cut_sample(request), count);
         const std::vector modes{Recompute::none, Recompute::selective, Recompute::half, Recompute::full};
         const auto run = run_policy(request, made, policy, modes);
-        const auto settings = fmt::format("{}, {} chunks", cut, count);
+        const auto settings = fmt::format("{}, {} chunk{}", cut, count, count == 1 ? "" : "s");
         if (!run) {
             without.push_back(fmt::format("{} ({})", policy, settings));
             return;
