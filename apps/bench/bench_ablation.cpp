@@ -120,8 +120,10 @@ struct BenchAblation {
         options.apply();
         for (std::int64_t seed = 1; seed <= batches; ++seed) add(static_cast<std::uint64_t>(seed));
         console.clear();
-        if (!steps_of_rows_exist())
-            fail(ErrorKind::limit, "no batch runs in every row: try another --cut, --chunks or --fixed-recompute");
+        if (!all_rows_run())
+            fail(ErrorKind::limit,
+                 "a row does not fit on every batch: try another --cut, --chunks, --fixed-recompute or "
+                 "--queue-recompute");
         if (console.json)
             fmt::print("{}\n", answer(start).dump());
         else
@@ -250,7 +252,7 @@ struct BenchAblation {
         found->steps.push_back(step);
     }
 
-    bool steps_of_rows_exist() const {
+    bool all_rows_run() const {
         return std::all_of(rows.begin(), rows.end(), [](const Way& row) { return row.runs_all(); });
     }
 
