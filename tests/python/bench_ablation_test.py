@@ -75,10 +75,25 @@ def test_page_and_picture_are_written(pipeweaver, tmp_path):
     everything = ["--batches", "1", "--vary", "--ours", "--no-pipeline", "--json"]
     answers = {"published": json.loads(pipeweaver(*H800, *everything)),
                "H20": json.loads(pipeweaver(*H20, "--cut", "balanced", *everything))}
+    held_out = json.loads(pipeweaver(*H800, "--microbatches", "4", "--batches", "6", "--json"))
+    answers.update({name: held_out for name in ("held out", "held out, cut by time", "held out, the paper's words")})
     draw_ablation.write(answers, page, picture)
     text = page.read_text()
-    assert text.count("<!-- end -->") == 11 and "over 1 batches" in text
+    assert text.count("<!-- end -->") == 11 and not any("held" in line for line in draw_ablation.other_table(answers))
+    # Of the batches after the fifth alone.
+    last = [row["step_ns"][5] for row in held_out["rows"]]
+    gains = draw_ablation.held_out_factors(held_out)
+    assert gains == pytest.approx([above / row for above, row in zip(last, last[1:])])
+    assert f"| {' | '.join(f'{gain:.3f}' for gain in gains)} | " in text
     for row in answers["published"]["rows"]:
         assert f"{row['name']} | {row['partition']}" in text
     assert "| balanced | full |" in text and "| (published) | | 28.6 | 1.365 | 1.408 | 1.031 |" in text
     assert xml.etree.ElementTree.parse(picture).getroot().tag.endswith("svg")
+
+
+def test_an_answer_is_yes_where_every_factor_and_the_total_are_near():
+    published = [1.173, 1.184, 1.068, 1.097]
+    assert draw_ablation.missed_in(published, published) == []
+    assert draw_ablation.missed_in([1.454, 1.036, 1.009, 1.299], published) == ["modules apart", "interleaving",
+                                                                               "memory modes", "the total"]
+    assert draw_ablation.missed_in([1.08, 1.09, 1.0, 1.0], published) == ["the total"]
