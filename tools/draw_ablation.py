@@ -225,7 +225,7 @@ def h20_verdict(answers):
     words = h20_best(answer, "megatron", "full")
     yield (f"**{'Yes' if low <= words[1] <= high else 'No'}, cut by parameters**, as the paper says: {words[1]:.3f} with "
            f"its best number of chunks ({words[0]}); published {published:.3f}.")
-    for recompute, what in (("half", "recomputing half of the blocks, the least that fits"), ("full", "recomputing all")):
+    for recompute, what in (("half", "recomputing half of the blocks, the fastest that fits every batch"), ("full", "recomputing all")):
         chunks, best, least, most = h20_best(answer, "balanced", recompute)
         yield (f"**{'Yes' if low <= best <= high else 'No'}, cut by time** and {what}: {best:.3f} ({least:.3f} to {most:.3f} "
                f"over {answer['batches']} batches, {chunks} chunks).")
