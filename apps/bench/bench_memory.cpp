@@ -214,7 +214,10 @@ void add_bench_memory(CLI::App& bench) {
              "while it runs. Each schedule is checked by a second replay that shares no code with the search.",
          .examples = {{"A small batch, its curves for a program to read",
                        "pipeweaver bench memory --model dip-vlm-s --cluster h800-sxm:16 --dataset vlm-mix "
-                       "--microbatches 4 --max-rounds 5 --json"}},
+                       "--microbatches 4 --max-rounds 5 --json"},
+                      {"The last rank, beside chains that are cut by time",
+                       "pipeweaver bench memory --model dip-vlm-s --cluster h800-sxm:16 --dataset vlm-mix "
+                       "--microbatches 4 --max-rounds 5 --rank 3 --cut balanced"}},
          .files = {},
          .see_also = {"pipeweaver bench ablation", "docs/published-experiments.md", "docs/memory.md"}});
 }

@@ -204,7 +204,10 @@ void add_bench_units(CLI::App& bench) {
              "size. Each schedule is checked by a second replay that shares no code with the search.",
          .examples = {{"Three sizes on a small batch",
                        "pipeweaver bench units --model dip-vlm-s --cluster h800-sxm:16 --dataset vlm-mix "
-                       "--microbatches 4 --batches 1 --sizes 4,12,24 --max-rounds 5"}},
+                       "--microbatches 4 --batches 1 --sizes 4,12,24 --max-rounds 5"},
+                      {"The published search in place of ours, for a program to read",
+                       "pipeweaver bench units --model dip-vlm-s --cluster h800-sxm:16 --dataset vlm-mix "
+                       "--microbatches 4 --batches 1 --sizes 4,12 --strategy dip --max-rounds 5 --json"}},
          .files = {},
          .see_also = {"pipeweaver bench ablation", "docs/published-experiments.md"}});
 }
