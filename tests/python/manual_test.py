@@ -11,7 +11,8 @@ from conftest import ROOT
 
 COMMANDS = ["", "plan", "partition", "solve", "replay", "emit", "emulate", "layers", "validate", "costdb", "costdb query", "costdb import",
             "costdb needs", "costdb stats", "costdb evaluate", "costdb calibrate", "costdb export", "bench",
-            "bench plan", "bench replay", "bench search", "bench dip", "bench budget", "bench waves", "bench shift", "bench draft", "bench costdb", "bench emulator", "list",
+            "bench plan", "bench replay", "bench search", "bench dip", "bench budget", "bench waves", "bench shift",
+            "bench ablation", "bench units", "bench memory", "bench draft", "bench costdb", "bench emulator", "list",
             "show", "completion"]
 
 
