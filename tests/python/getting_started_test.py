@@ -46,14 +46,13 @@ def test_the_edit_changes_the_model(followed):
 
 def test_the_table_has_the_rows_of_the_page(followed):
     def rows(text):
-        return {tuple(line.split()[:3]) for line in text.splitlines() if re.match(r"^(dip|megatron|balanced) .*x$", line)}
+        return {tuple(part.strip() for part in row)
+                for row in re.findall(r"^(\S.{23}) (\S+) +(\d+) .* [\d.]+x$", text, re.MULTILINE)}
 
-    def policies(text):
-        return {row for row in rows(text) if row[1] != "plan"}
-
-    # Which partition the plan is on depends on how far the search comes in its time.
-    assert len(rows(followed[1][2])) == len(policies(followed[1][2])) + 1
-    assert len(policies(blocks("")[3])) >= 5 and policies(blocks("")[3]) <= policies(followed[1][2])
+    # Opponents and policies are the same on any machine; how far the plan's search comes is not.
+    on_the_page, printed = rows(blocks("")[3]), rows(followed[1][2])
+    assert len(on_the_page) >= 10 and on_the_page <= printed
+    assert {row[1] for row in on_the_page} >= {"plan", "interleaved", "gpipe", "dual-queue"}
 
 
 def test_the_files_of_the_page_are_there(followed):
