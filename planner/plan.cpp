@@ -4,6 +4,7 @@
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/planner/partition_choice.hpp"
+#include "pipeweaver/planner/static_order.hpp"
 #include "pipeweaver/search/policies.hpp"
 #include "planner/assemble.hpp"
 #include "planner/choose/lower_peak.hpp"
@@ -83,13 +84,15 @@ Plan make_plan(const Request& request, const Executor& execute, const Allowance&
     auto compared = compare(request, partitions, shared.microbatches, scope.policies, execute);
 
     const auto searched = worth_searching(compared);
+    MoreStarts more;
+    if (scope.order) more = [&scope](const StepProblem& step) { return scope.order->carried(step); };
     const ChoiceRule rule = choice_rule(request.robust);
     const bool wants_target = request.target != targets().front().name;
     const double for_targets = !scope.targets ? 0 : wants_target ? targets_share_if_wanted : targets_share;
     for (const std::size_t p : searched) {
         const double part = searched.size() == 1 ? 1 : p == searched.front() ? main_part : 1 - main_part;
         const double share = (1 - for_targets - peaks_share) * part / static_cast<double>(shared.shares.size());
-        for (auto& replica : compared) search_in(replica[p], request, rule, execute, limits(allowance, share));
+        for (auto& replica : compared) search_in(replica[p], request, rule, execute, limits(allowance, share), more);
     }
 
     Baselines baselines = baselines_of(compared, scope.policies);

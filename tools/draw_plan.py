@@ -2,7 +2,7 @@
 """Draws a plan folder of `pipeweaver plan` as SVG: tools/draw_plan.py OUT_FOLDER PLAN_FOLDER
 
 Writes batch.svg (what each microbatch holds), partition.svg (how the modules are cut, by the plan and in the chain for
-PyTorch) and bound.svg (every schedule with its bound).
+PyTorch) and bound.svg (the plan, policies on its partition with their bound, and the fastest opponents).
 """
 
 import html
@@ -14,6 +14,7 @@ from draw_schedules import COLORS
 
 WIDTH = 1000
 TEXT, STRONG = "#777", "#222"
+OPPONENTS = 8  # that are drawn, the fastest
 
 
 def rect(x, y, width, height, fill, more=""):
@@ -106,10 +107,11 @@ def partition(path, plan, torch):
 
 
 def bound(path, plan):
-    """Every schedule as a bar; the tick is the bound of its partition."""
+    """Schedules as bars, of opponents the fastest; the tick is the bound of the plan's partition, where one is known."""
     rows = [(f"{one['partition']}, {one['policy']}, {one['chunks_per_rank']}", one["makespan_ns"], one["lower_bound_ns"])
-            for one in plan["baselines"]]
-    rows.sort(key=lambda row: row[1])
+            for one in sorted(plan["baselines"], key=lambda one: one["makespan_ns"])]
+    opponents = [row for row in rows if row[2] is None]
+    rows = [row for row in rows if row[2] is not None or row in opponents[:OPPONENTS]]
     rows.insert(0, (f"{plan['partition']['name']}, plan, {plan['partition']['chunks_per_rank']}", plan["makespan_ns"],
                     plan["lower_bound_ns"]))
     left, high = 200, 18
@@ -117,13 +119,17 @@ def bound(path, plan):
     parts = []
     for number, (name, time, least) in enumerate(rows):
         y = 4 + number * (high + 4)
-        fill = COLORS["llm", "B"] if number == 0 else COLORS["vit", "F"]
+        fill = COLORS["llm", "B"] if number == 0 else COLORS["llm", "F"] if least is None else COLORS["vit", "F"]
         parts.append(text(left - 8, y + 13, name, 'text-anchor="end"' + (' style="font-weight:bold"' if number == 0 else "")))
         parts.append(rect(left, y, time * scale, high, fill))
-        parts.append(rect(left + least * scale - 1.5, y - 1, 3, high + 2, TEXT))
-        parts.append(text(left + time * scale + 6, y + 13, f"{time / 1e9:.2f} s, gap {100 * (time - least) / least:.1f} %"))
+        words = f"{time / 1e9:.2f} s"
+        if least is not None:
+            parts.append(rect(left + least * scale - 1.5, y - 1, 3, high + 2, TEXT))
+            words += f", gap {100 * (time - least) / least:.1f} %"
+        parts.append(text(left + time * scale + 6, y + 13, words))
     foot = 4 + len(rows) * (high + 4) + 8
-    parts += legend(left, foot, [(TEXT, "lower bound of this partition and packing")])
+    parts += legend(left, foot, [(COLORS["llm", "B"], "plan"), (COLORS["vit", "F"], "policy on its partition"),
+                                 (COLORS["llm", "F"], "opponent"), (TEXT, "lower bound of this partition and packing")])
     write(path, foot + 20, parts)
 
 

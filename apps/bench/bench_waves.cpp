@@ -24,14 +24,14 @@ namespace {
 constexpr double waves = 2, trough = 0.875;
 constexpr double heavy_from = 0.7;  // of the cosine: a quarter of all steps on either side
 
-struct Way {
+struct WaveWay {
     enum : std::size_t { ours, dip, static_first, static_first_five, static_wave, static_1f1b, opponent, count };
 };
 
-struct WayText {
+struct WaveWayText {
     const char *name, *about;
 };
-constexpr std::array<WayText, Way::count> way_texts{{
+constexpr std::array<WaveWayText, WaveWay::count> way_texts{{
     {"ours", "partition chosen on five batches of the waves, every batch planned"},
     {"dip", "the published partition and search, cut anew for every batch"},
     {"static-first", "partition chosen on steps 1-5, the order of step 1"},
@@ -45,13 +45,13 @@ constexpr std::array<WayText, Way::count> way_texts{{
 struct WaveStep {
     std::int64_t step = 0;
     double wanted = 0, items = 0, phase = 0;  // phase: 1 at the crest, -1 in the trough
-    std::array<std::optional<Duration>, Way::count> time;
+    std::array<std::optional<Duration>, WaveWay::count> time;
 
     bool text_heavy() const { return phase < -heavy_from; }
     bool image_heavy() const { return phase > heavy_from; }
     std::optional<double> over_ours(std::size_t way) const {
-        if (!time[way] || !time[Way::ours]) return std::nullopt;
-        return static_cast<double>(time[way]->count()) / static_cast<double>(time[Way::ours]->count());
+        if (!time[way] || !time[WaveWay::ours]) return std::nullopt;
+        return static_cast<double>(time[way]->count()) / static_cast<double>(time[WaveWay::ours]->count());
     }
 };
 
@@ -156,13 +156,13 @@ struct BenchWaves {
         const auto request = batch_of(job, step);
         const auto execute = limits.executor();
         WaveStep made{step, wanted(step), ShiftingJob::items(request), phase(step), {}};
-        made.time[Way::ours] = job.planned(request, our_choice.partition, console);
-        made.time[Way::dip] = published(request);
-        made.time[Way::static_first] = by_first->step(request, execute);
-        made.time[Way::static_first_five] = by_first_five->step(request, execute);
-        made.time[Way::static_wave] = by_waves->step(request, execute);
-        made.time[Way::static_1f1b] = run_way(chain, request);
-        made.time[Way::opponent] = run_way(best, request);
+        made.time[WaveWay::ours] = job.planned(request, our_choice.partition, console, &*by_waves);
+        made.time[WaveWay::dip] = published(request);
+        made.time[WaveWay::static_first] = by_first->step(request, execute);
+        made.time[WaveWay::static_first_five] = by_first_five->step(request, execute);
+        made.time[WaveWay::static_wave] = by_waves->step(request, execute);
+        made.time[WaveWay::static_1f1b] = run_way(chain, request);
+        made.time[WaveWay::opponent] = run_way(best, request);
         return made;
     }
 
@@ -221,7 +221,7 @@ struct BenchWaves {
         fmt::print("| step | items |");
         for (const auto& way : way_texts) fmt::print(" {} |", way.name);
         fmt::print("\n|---|---|");
-        for (std::size_t way = 0; way < Way::count; ++way) fmt::print("---|");
+        for (std::size_t way = 0; way < WaveWay::count; ++way) fmt::print("---|");
         fmt::print("\n");
         for (const WaveStep& one : course) {
             fmt::print("| {} | {:.1f} |", one.step, one.items);
@@ -231,7 +231,8 @@ struct BenchWaves {
         fmt::print(
             "\nstep over ours: geometric means\n\n| way | text-heavy steps | image-heavy steps | all | least | most "
             "|\n|---|---|---|---|---|---|\n");
-        for (std::size_t way = Way::dip; way < Way::count; ++way) print_summary(way_texts[way].name, summary(way));
+        for (std::size_t way = WaveWay::dip; way < WaveWay::count; ++way)
+            print_summary(way_texts[way].name, summary(way));
     }
 
     void print_summary(std::string_view name, const WaveSummary& found) const {
@@ -252,14 +253,14 @@ struct BenchWaves {
                                     {"low", low},
                                     {"ways", nlohmann::ordered_json::array()},
                                     {"steps", nlohmann::ordered_json::array()}};
-        const std::array<std::string, Way::count> by{choice_text(our_choice),
-                                                     "dip of each batch",
-                                                     choice_text(first_choice),
-                                                     choice_text(first_choice),
-                                                     choice_text(our_choice),
-                                                     way_text(chain),
-                                                     way_text(best)};
-        for (std::size_t way = 0; way < Way::count; ++way) {
+        const std::array<std::string, WaveWay::count> by{choice_text(our_choice),
+                                                         "dip of each batch",
+                                                         choice_text(first_choice),
+                                                         choice_text(first_choice),
+                                                         choice_text(our_choice),
+                                                         way_text(chain),
+                                                         way_text(best)};
+        for (std::size_t way = 0; way < WaveWay::count; ++way) {
             nlohmann::ordered_json one{
                 {"name", way_texts[way].name}, {"about", way_texts[way].about}, {"partition", by[way]}};
             one["over_ours"] = summary(way).json();
@@ -271,7 +272,7 @@ struct BenchWaves {
                                         {"items", one.items},
                                         {"text_heavy", one.text_heavy()},
                                         {"image_heavy", one.image_heavy()}};
-            for (std::size_t way = 0; way < Way::count; ++way) {
+            for (std::size_t way = 0; way < WaveWay::count; ++way) {
                 auto& time = told["step_ns"][way_texts[way].name];
                 if (one.time[way]) time = one.time[way]->count();
             }

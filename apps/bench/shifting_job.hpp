@@ -9,6 +9,7 @@
 #include "apps/console.hpp"
 #include "pipeweaver/base/options.hpp"
 #include "pipeweaver/planner/plan.hpp"
+#include "pipeweaver/planner/static_order.hpp"
 
 #include <optional>
 #include <string>
@@ -44,7 +45,8 @@ public:
     /// The step of a batch as it is planned on the partition; none: it does not fit. Its schedules are checked by a
     /// replay that shares no code with the search: throws Error{limit} where one is wrong.
     [[nodiscard]] std::optional<Duration> planned(planner::Request batch, const partition::Partition& partition,
-                                                  const Console& console) const;
+                                                  const Console& console,
+                                                  const planner::StaticOrder* order = nullptr) const;
 
     const std::string& cluster() const { return cluster_; }
     const Limits& limits() const { return limits_; }

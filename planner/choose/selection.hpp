@@ -10,9 +10,12 @@ namespace pipeweaver::planner {
 /// Which partitions are worth a search: the first (modality-aware if there is one) and the best of the others.
 [[nodiscard]] std::vector<std::size_t> worth_searching(const Comparison& compared);
 
+/// Schedules of a step for a search to begin with, beside those of policies.
+using MoreStarts = std::function<std::vector<schedule::Schedule>(const emulator::StepProblem&)>;
+
 /// Fills in `compared.found`, with near schedules for the choice by `rule`.
 void search_in(Compared& compared, const Request& request, const ChoiceRule& rule, const Executor& execute,
-               const Limits& limits);
+               const Limits& limits, const MoreStarts& more = {});
 
 /// A partition, and how its schedules were chosen.
 struct Selection {

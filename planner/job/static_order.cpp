@@ -78,6 +78,14 @@ std::optional<Duration> StaticOrder::step_of(const Setup& setup, const Problem& 
     return best;
 }
 
+std::vector<Schedule> StaticOrder::carried(const StepProblem& step) const {
+    const auto& tasks = step.problem.tasks;
+    const bool split = std::any_of(tasks.begin(), tasks.end(),
+                                   [](const Task& task) { return task.kind == TaskKind::weight_gradient; });
+    if (split != split_) return {};
+    return search::carry_over(problem_, schedule_, Replayer(step.problem));
+}
+
 std::optional<Duration> StaticOrder::step(const Request& batch, const Executor& execute) const {
     const Shared shared = share(batch, execute);
     std::vector<std::optional<Duration>> steps(shared.microbatches.size());

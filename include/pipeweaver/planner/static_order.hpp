@@ -29,6 +29,10 @@ public:
     /// The step of a batch in that order, of its slowest replica; none: it cannot be carried over.
     [[nodiscard]] std::optional<Duration> step(const Request& batch, const Executor& execute) const;
 
+    /// The order on a step of its partition, for a search to begin with; nothing where it cannot be carried over, or where
+    /// it is of split backwards and `step` is of whole ones, or the reverse.
+    [[nodiscard]] std::vector<schedule::Schedule> carried(const emulator::StepProblem& step) const;
+
 private:
     StaticOrder() = default;
     std::optional<Duration> step_of(const emulator::Setup& setup, const schedule::Problem& order,
