@@ -2,15 +2,17 @@
 """Draws a plan folder of `pipeweaver plan` as SVG: tools/draw_plan.py OUT_FOLDER PLAN_FOLDER
 
 Writes batch.svg (what each microbatch holds), partition.svg (how the modules are cut, by the plan and in the chain for
-PyTorch) and bound.svg (the plan, policies on its partition with their bound, and the fastest opponents).
+PyTorch), bound.svg (the plan, policies on its partition with their bound, and the fastest opponents) and plan.svg (the
+fastest opponent on the plan's ranks above the plan, as report.html has them).
 """
 
 import html
 import json
 import pathlib
+import re
 import sys
 
-from draw_schedules import COLORS
+from draw_schedules import COLORS, GAP, LEFT, NAMES, ROW
 
 WIDTH = 1000
 TEXT, STRONG = "#777", "#222"
@@ -133,12 +135,37 @@ def bound(path, plan):
     write(path, foot + 20, parts)
 
 
+def schedules(path, report):
+    """The report's two schedules, the plan's below."""
+    modules = dict(re.findall(r'<rect class="m(\d+) F"[^>]*/></svg>(.*?) forward', report))
+    pictures = re.findall(r'<svg class="time bars".*?</svg>', report, re.DOTALL)[:2]
+    captions = re.findall(r'<figure class="schedule".*?<figcaption>(.*?)</figcaption>', report)[:2]
+    titles = [html.unescape(re.sub("<[^>]*>", "", one.replace(" <span>", ": "))) for one in captions]
+    scale, parts, top = (WIDTH - LEFT) / 1e6, [], 24
+    used = set()
+    for title, picture in reversed(list(zip(titles, pictures, strict=True))):
+        parts.append(text(LEFT, top - 8, title, 'style="font-weight:bold"'))
+        for rank, lane in enumerate(picture.split('<g class="rank"')[1:]):
+            y = top + rank * (ROW + GAP)
+            parts.append(text(LEFT - 8, y + 14, f"rank {rank}", 'text-anchor="end"'))
+            parts.append(rect(LEFT, y, WIDTH - LEFT, ROW, "#8883"))
+            for module, kind, x, wide in re.findall(r'class="bar m(\d+) (\w)" x="(\d+)" y="\d+" width="(\d+)"', lane):
+                used.add((modules[module], kind))
+                parts.append(rect(LEFT + int(x) * scale, y, max(int(wide) * scale - 0.15, 0.2), ROW,
+                                  COLORS.get((modules[module], kind), "#888")))
+        top += picture.count('<g class="rank"') * (ROW + GAP) + 34
+    parts += legend(LEFT, top - 24, [(color, f"{module} {NAMES[kind]}") for (module, kind), color in COLORS.items()
+                                     if (module, kind) in used])
+    write(path, top, parts)
+
+
 def main():
     out, folder = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
     plan = json.loads((folder / "plan.json").read_text())
     batch(out / "batch.svg", json.loads((folder / "assignment.json").read_text()))
     partition(out / "partition.svg", plan, json.loads((folder / "torch/schedule.json").read_text()))
     bound(out / "bound.svg", plan)
+    schedules(out / "plan.svg", (folder / "report.html").read_text())
 
 
 if __name__ == "__main__":
