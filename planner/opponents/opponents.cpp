@@ -186,7 +186,9 @@ private:
                 Layout flat = layout;
                 flat.tp = tp;
                 flat.pp = 1;
-                if ((layout.tp * layout.pp) % tp != 0) continue;  // whole replicas on the GPUs of one of the plan's
+                // Whole replicas on the GPUs of one of the plan's, or on those of several.
+                const std::int64_t own = layout.tp * layout.pp;
+                if (own % tp != 0 && (tp % own != 0 || layout.dp % (tp / own) != 0)) continue;
                 flat.dp = gpus / tp;
                 flat.ep = default_ep(flat, setup_.model);
                 if (conflict(flat, setup_.model)) continue;
