@@ -33,12 +33,12 @@ std::optional<Duration> fastest(const std::vector<Baseline>& baselines) {
     return time;
 }
 
-// What a target with a fixed chain may run: the plan's partition in a row, and what its users would cut.
+// What a target with a fixed chain may run: the plan's own partition where that is one chain or was asked for by name,
+// else what its users would cut. A chain of many small stages is seldom what such a target is fastest with.
 std::vector<Partition> target_chains(const Request& request, std::vector<Partition> partitions) {
-    if (request.fixed || !request.partition.empty()) return partitions;
-    for (Partition& one : partition::partitions(*request.setup, cut_on(request)))
-        if (one.chains.size() == 1) partitions.push_back(std::move(one));
-    return partitions;
+    const bool one_chain = partitions.size() == 1 && partitions.front().chains.size() == 1;
+    if (one_chain || !request.partition.empty()) return partitions;
+    return partition::partitions(*request.setup, cut_on(request));
 }
 
 std::vector<TargetPlan> target_plans(const Request& request, const std::vector<Partition>& partitions,

@@ -186,10 +186,22 @@ def test_stages_give_the_problem_that_the_command_solves(command, tmp_path):
     assert pipeweaver.solve(same, max_rounds=5).gap >= 0
 
 
-def test_a_policy_takes_what_the_plan_says_it_takes(planned):
-    for policy in ("1f1b", "gpipe", "dual-queue"):
-        emulated = pipeweaver.emulate({**CONFIG, **DRAWN}, policy=policy)
-        assert emulated.makespan_ns == min(b["makespan_ns"] for b in planned.summary["baselines"] if b["policy"] == policy)
+def test_a_job_keeps_the_partition_of_a_file_whatever_its_batch(tmp_path):
+    first = pipeweaver.plan({**CONFIG, **DRAWN, "partition": "dip", "max_rounds": 0})
+    first.write(tmp_path / "plan")
+    file = tmp_path / "plan/partition.json"
+    assert json.loads(file.read_text())["format"] == "pipeweaver-partition/1"
+    with pipeweaver.Planner({**CONFIG, **DRAWN, "partition": str(file), "seed": 9, "max_rounds": 0}) as planner:
+        assert planner.partition["chains"] == first.summary["partition"]["chains"]
+
+
+def test_a_policy_takes_what_the_plan_says_it_takes():
+    on_dip = {**CONFIG, **DRAWN, "partition": "dip"}
+    baselines = pipeweaver.plan({**on_dip, "max_rounds": 0}).summary["baselines"]
+    for policy in ("interleaved", "gpipe", "dual-queue"):
+        emulated = pipeweaver.emulate(on_dip, policy=policy)
+        told, = [b["makespan_ns"] for b in baselines if b["policy"] == policy and not b["opponent"]]
+        assert emulated.makespan_ns == told
         assert emulated.summary["replicas"][0]["strategy"] == policy
 
 
