@@ -1,6 +1,7 @@
 #include "pipeweaver/planner/needs.hpp"
 
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/planner/partition_choice.hpp"
 #include "planner/assemble.hpp"
 
 #include <algorithm>
@@ -104,7 +105,10 @@ std::vector<Need> needs(const Request& request, const Executor& execute) {
     std::map<Key, Need> sum;
     std::optional<MemoryShortage> shortage;
     double fitting = 0;
-    for (const Partition& partition : partitions_of(request, {})) {
+    auto partitions = partitions_of(request, {});
+    if (!request.fixed && request.partition.empty())
+        partitions.push_back(choose_partition(request, quick_choice, execute).partition);
+    for (const Partition& partition : partitions) {
         const auto questions = questions_of(setup, partition, shared.microbatches, shortage);
         if (!questions) continue;
         merge(*questions, sum);

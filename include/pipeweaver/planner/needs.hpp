@@ -22,8 +22,8 @@ struct Need {
     costdb::Cost cost;            ///< as the setup's costs answer it
 };
 
-/// What the steps of all partitions that the request leaves open ask for, each question once, by falling share. Which
-/// partition a plan takes may change with the costs, so all count. Transfers and collectives count as if nothing hid
+/// What the steps of the known partitions and of the one that a plan takes now ask for, each question once, by falling
+/// share. Which partition a plan takes may change with the costs, so all count. Transfers and collectives count as if nothing hid
 /// them. Throws as make_plan(); a partition that does not fit is passed over unless none fits.
 [[nodiscard]] std::vector<Need> needs(const Request& request, const Executor& execute = in_order);
 
