@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <numeric>
 
 namespace pipeweaver::emit {
@@ -82,7 +83,7 @@ std::string bar(const Request& request, const PartitionLoads& loads, std::size_t
     for (const StageLoad& one : loads.stages) {
         if (index(one.stage.rank) != rank) continue;
         end += width * static_cast<double>(one.time.count()) / static_cast<double>(whole.count());
-        const auto to = std::max<std::size_t>(static_cast<std::size_t>(end + 0.5), text.size() + 1);
+        const auto to = std::max<std::size_t>(static_cast<std::size_t>(std::lround(end)), text.size() + 1);
         const auto& name = request.setup->model.modules[one.stage.parts.front().module].name;
         std::string cell(to - text.size(), name.front());
         cell.back() = '|';

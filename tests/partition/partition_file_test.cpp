@@ -113,8 +113,8 @@ TEST_CASE("a partition file of something else is refused with the key and what i
         {[&](Writer& j) { stage(j, 0, 2)["stage"] = 7; }, "modules[0].stages[2].stage: is 7, allowed is 2"},
         {[](Writer& j) { j["modules"][0]["unit"] = 1; }, "unit"},
     };
-    for (const auto& [change, expected] : cases) {
-        const std::string said = small.refused(change);
-        CHECK_MESSAGE(said.find(expected) != std::string::npos, said, " lacks ", expected);
+    for (const Case& one : cases) {
+        const std::string said = small.refused(one.first);
+        CHECK_MESSAGE(said.find(one.second) != std::string::npos, said, " lacks ", one.second);
     }
 }
