@@ -4,6 +4,7 @@
 #include "pipeweaver/base/files.hpp"
 #include "pipeweaver/base/json.hpp"
 #include "pipeweaver/base/text.hpp"
+#include "pipeweaver/partition/partitioners.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -47,6 +48,8 @@ ChosenOn chosen_of(const Json& json) {
     return chosen;
 }
 
+std::int64_t gpus_of_replica(const Layout& layout) { return layout.gpus_of_rank() * layout.pp; }
+
 // Reads the modules' stages and puts them together again as chains.
 class Reader {
 public:
@@ -59,7 +62,8 @@ public:
                 json_.fail(fmt::format("lacks module '{}'; every module of '{}' is needed once", model_.modules[m].name,
                                        model_.name));
         check_stage_numbers();
-        Partition partition{"", 1, std::move(chains_), std::move(unit_items_), {}, {}};
+        check_dealt();
+        Partition partition{"", 1, std::move(chains_), std::move(unit_items_), {}, std::move(dealt_)};
         partition.chunks_per_rank = most_stages_of_a_rank(partition);
         return partition;
     }
@@ -68,6 +72,7 @@ private:
     void read_module(const Json& json) {
         json.only_keys({"module", "tp", "copies", "chain", "unit_items", "stages"});
         const std::size_t m = module_of(json.at("module"));
+        if (json.at("chain").is_null()) return read_dealt(json, m);
         check_degrees(json);
         const auto chain = static_cast<std::size_t>(
             json.at("chain").integer(chains_.empty() ? 0 : static_cast<std::int64_t>(chains_.size()) - 1,
@@ -99,6 +104,28 @@ private:
             return m;
         }
         json.fail(unknown("module", name, names));
+    }
+
+    void read_dealt(const Json& json, std::size_t m) {
+        if (const auto why = why_not_dealt(setup_))
+            json.at("chain").fail(fmt::format("is null, and '{}' cannot be dealt: {}", model_.modules[m].name, *why));
+        if (m >= model_.backbone())
+            json.at("chain").fail(
+                fmt::format("is null, allowed for encoders alone, which '{}' is not", model_.modules[m].name));
+        const std::int64_t gpus = gpus_of_replica(setup_.layout);
+        json.at("tp").integer(1, 1);
+        json.at("copies").integer(gpus, gpus);
+        json.at("unit_items").integer(1, 1);
+        if (!json.at("stages").elements().empty())
+            json.at("stages").fail("are there, allowed is []: the module is in no chain");
+        dealt_.push_back({m, model_.modules[m].architecture.layers});
+    }
+
+    // Encoders are dealt together: the others' units could begin no earlier.
+    void check_dealt() const {
+        if (dealt_.empty() || dealt_.size() == model_.backbone()) return;
+        json_.fail(fmt::format("have {} of {} encoders in no chain, allowed are none or all", dealt_.size(),
+                               model_.backbone()));
     }
 
     void check_degrees(const Json& json) const {
@@ -174,8 +201,24 @@ private:
     std::map<std::size_t, bool> seen_;
     std::vector<Chain> chains_;
     std::vector<std::int64_t> unit_items_;
+    std::vector<DealtModule> dealt_;
     std::int64_t stages_ = 0;
 };
+
+std::vector<Recompute> read_modes(const Json& json) {
+    std::vector<Recompute> modes;
+    for (const Json& mode : json.elements()) {
+        const auto known = recompute_named(mode.text());
+        if (!known || *known == Recompute::offload)
+            mode.fail(fmt::format("is '{}', allowed are none, selective, half, full and blocks:N with N of 1 or more",
+                                  mode.text()));
+        if (std::find(modes.begin(), modes.end(), *known) != modes.end())
+            mode.fail(fmt::format("'{}' is there twice", mode.text()));
+        modes.push_back(*known);
+    }
+    if (modes.empty()) json.fail("is empty; allowed are one or more of none, selective, half, full and blocks:N");
+    return modes;
+}
 
 void check_model(const Json& root, const Model& model) {
     const std::string name = root.at("model").text();
@@ -228,10 +271,18 @@ std::string ChosenOn::option() const {
 }
 
 std::string to_json(const PartitionFile& file, const Setup& setup) {
-    Writer json{
-        {"format", "pipeweaver-partition/1"},     {"name", file.partition.name},         {"model", setup.model.name},
-        {"model_sha256", sha256_of(setup.model)}, {"layout", layout_json(setup.layout)}, {"modules", Writer::array()},
-        {"sample", chosen_json(file.chosen_on)}};
+    Writer json{{"format", "pipeweaver-partition/1"},  {"name", file.partition.name},
+                {"model", setup.model.name},           {"model_sha256", sha256_of(setup.model)},
+                {"layout", layout_json(setup.layout)}, {"memory_modes", Writer::array()},
+                {"modules", Writer::array()},          {"sample", chosen_json(file.chosen_on)}};
+    for (const Recompute mode : file.partition.modes) json["memory_modes"].push_back(name_of(mode));
+    for (const DealtModule& dealt : file.partition.dealt)
+        json["modules"].push_back({{"module", setup.model.modules[dealt.module].name},
+                                   {"tp", 1},
+                                   {"copies", gpus_of_replica(setup.layout)},
+                                   {"chain", nullptr},
+                                   {"unit_items", 1},
+                                   {"stages", Writer::array()}});
     std::int64_t number = 0;
     for (std::size_t c = 0; c < file.partition.chains.size(); ++c) {
         std::map<std::size_t, Writer> stages;
@@ -257,13 +308,14 @@ std::string to_json(const PartitionFile& file, const Setup& setup) {
 PartitionFile parse_partition(const JsonDocument& document, const Setup& setup) {
     document.require_format("pipeweaver-partition", 1);
     const Json root = document.root();
-    root.only_keys({"format", "name", "model", "model_sha256", "layout", "modules", "sample"});
+    root.only_keys({"format", "name", "model", "model_sha256", "layout", "memory_modes", "modules", "sample"});
     check_model(root, setup.model);
     check_layout(root.at("layout"), setup.layout);
     PartitionFile file;
     const Json modules = root.at("modules");
     file.partition = Reader(modules, setup).read();
     file.partition.name = root.at("name").text();
+    if (const auto modes = root.find("memory_modes")) file.partition.modes = read_modes(*modes);
     if (const auto sample = root.find("sample")) file.chosen_on = chosen_of(*sample);
     file.partition.notes.push_back(fmt::format("read from {}", document.name()));
     return file;

@@ -4,6 +4,7 @@
 #include "pipeweaver/base/text.hpp"
 
 #include <algorithm>
+#include <array>
 
 namespace pipeweaver::partition {
 
@@ -68,28 +69,41 @@ std::vector<Partition> partitions(const emulator::Setup& setup, const Sample& sa
             if (k >= chunks.size() || (!name.empty() && one.name != name)) continue;
             if (chunks[k] * setup.layout.pp > layers) continue;
             all.push_back(one.make(setup, sample, chunks[k]));
-            if (!all.back().dealt.empty())
-                fail(ErrorKind::input,
-                     "--partition {}: emulate takes it, plan does not: what comes before and after the chain is not "
-                     "searched",
-                     one.name);
         }
     return all;
 }
 
+namespace {
+
+constexpr std::array<std::int64_t, 4> chain_chunks{1, 2, 4, 8};
+
+std::int64_t layers_between(const workloads::Model& model, std::size_t first, std::size_t end) {
+    std::int64_t layers = 0;
+    for (std::size_t m = first; m < end; ++m) layers += model.modules[m].architecture.layers;
+    return layers;
+}
+
+void add_chains(const Partitioner& one, const emulator::Setup& setup, const Sample& sample, std::size_t first_module,
+                std::vector<Partition>& all) {
+    const std::int64_t layers = layers_between(setup.model, first_module, setup.model.modules.size());
+    for (const std::int64_t chunks : chain_chunks)
+        if (chunks * setup.layout.pp <= layers) all.push_back(one.make(setup, sample, chunks));
+}
+
+}  // namespace
+
 std::vector<Partition> candidates(const emulator::Setup& setup, const Sample& sample, std::string_view name) {
     constexpr std::string_view own = "modules";
     std::vector<Partition> all;
-    std::int64_t layers = 0;
-    for (const auto& module : setup.model.modules) layers += module.architecture.layers;
     if (name.empty() || name == "dip") all.push_back(dip(setup, sample, 0));
     if (name.empty() || name == own)
         for (Partition& one : per_module_candidates(setup, sample)) all.push_back(std::move(one));
     if (name == own || name == "dip") return all;
-    if (name == "three-phase") fail(ErrorKind::input, "--partition three-phase: emulate takes it, plan does not");
-    const Partitioner& chain = partitioner(name.empty() ? "balanced" : name);
-    for (const std::int64_t chunks : {1, 2, 4, 8})
-        if (chunks * setup.layout.pp <= layers) all.push_back(chain.make(setup, sample, chunks));
+    const Partitioner& phases = partitioner("three-phase");
+    if (name == phases.name && why_not_dealt(setup)) all.push_back(phases.make(setup, sample, 1));  // which says it
+    const bool dealt = name.empty() && setup.layout.pp > 1 && setup.layout.gpus_of_rank() > 1 && !why_not_dealt(setup);
+    if (name != phases.name) add_chains(partitioner(name.empty() ? "balanced" : name), setup, sample, 0, all);
+    if (dealt || name == phases.name) add_chains(phases, setup, sample, setup.model.backbone(), all);
     return all;
 }
 

@@ -2,6 +2,7 @@
 #include "partition/cut.hpp"
 #include "partition/one_chain.hpp"
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/partition/partitioners.hpp"
 
 #include <fmt/format.h>
 
@@ -10,19 +11,24 @@ namespace pipeweaver::partition {
 using namespace emulator;
 using namespace workloads;
 
-Partition three_phase(const Setup& setup, const Sample& sample, std::int64_t chunks_per_rank) {
+std::optional<std::string> why_not_dealt(const Setup& setup) {
     const Model& model = setup.model;
     const std::size_t backbone = model.backbone();
     if (backbone == 0)
-        fail(ErrorKind::input, "partition three-phase: model {} has no encoder before {}", model.name,
-             model.modules[backbone].name);
+        return fmt::format("model {} has no encoder before {}", model.name, model.modules[backbone].name);
     for (std::size_t m = backbone + 1; m < model.modules.size(); ++m)
         if (model.modules[m].architecture.kind != ModuleKind::head)
-            fail(ErrorKind::input, "partition three-phase: goes with encoders alone, {} comes after {}",
-                 model.modules[m].name, model.modules[backbone].name);
+            return fmt::format("goes with encoders alone, {} comes after {}", model.modules[m].name,
+                               model.modules[backbone].name);
     if (setup.recipe.zero >= 2)
-        fail(ErrorKind::input, "partition three-phase: is emulated with --zero 0 or 1, {} was asked for",
-             setup.recipe.zero);
+        return fmt::format("is emulated with --zero 0 or 1, {} was asked for", setup.recipe.zero);
+    return std::nullopt;
+}
+
+Partition three_phase(const Setup& setup, const Sample& sample, std::int64_t chunks_per_rank) {
+    if (const auto why = why_not_dealt(setup)) fail(ErrorKind::input, "partition three-phase: {}", *why);
+    const Model& model = setup.model;
+    const std::size_t backbone = model.backbone();
     const auto layers = layers_of(model, modules_between(backbone, model.modules.size()));
     const std::size_t stages = stages_of(setup, chunks_per_rank, layers.size(), "the pipeline's");
     Partition partition =

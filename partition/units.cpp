@@ -140,6 +140,7 @@ StepInput step_input(const Setup& setup, const Partition& partition,
     input.chains = partition.chains;
     input.dealt = partition.dealt;
     input.units = std::move(units);
+    input.modes = partition.modes;
     return input;
 }
 

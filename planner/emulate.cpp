@@ -67,7 +67,7 @@ public:
                            request.workload.microbatches, shared_.microbatches);
             partition_ = given_.front().partition;
             policy_ = "schedule";
-            menus_ = {StepInput{}.modes};
+            menus_ = {partition_.modes};
         } else {
             partition_ = cut(request);
             if (by_rank())
@@ -75,7 +75,7 @@ public:
             else if (request.recompute)
                 menus_ = {{*request.recompute}};
             else
-                for (const Recompute mode : StepInput{}.modes) menus_.push_back({mode});
+                for (const Recompute mode : usual_modes()) menus_.push_back({mode});
         }
     }
 

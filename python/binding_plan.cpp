@@ -61,11 +61,7 @@ struct Plan {
         return {std::move(of), std::move(content)};
     }
 
-    std::string actions(std::size_t r) const {
-        const auto& one = replica(r);
-        return to_json(emit::derive_actions(one.cut.step, *one.found.schedule, one.found.replay,
-                                            emulator::StepInput{}.modes, emit::replica_data(request, plan, r)));
-    }
+    std::string actions(std::size_t r) const { return to_json(emit::actions_of(request, plan, r)); }
 
     void write(const std::string& to) const {
         emit::write_plan_folder(request, plan, to, emit::run_json(limits, seconds, host_name()));
@@ -78,6 +74,7 @@ std::shared_ptr<Plan> planned(const Asked& asked, const Make& make) {
     const Stopwatch start;
     const auto execute = on_own_threads(asked.limits.thread_count());
     auto request = asked.plan.request(asked.limits, execute);
+    request.lists = true;
     auto plan = make(request, execute);
     return std::make_shared<Plan>(Plan{std::move(request), std::move(plan), asked.limits, start.seconds()});
 }

@@ -369,7 +369,7 @@ struct BenchAblation {
     std::int64_t batches = 5, chunks = 4;
     std::string cut = "uniform", fixed_order = "interleaved";
     Recompute fixed_mode = Recompute::full, queue_mode = Recompute::half;
-    std::vector<Recompute> menu = emulator::StepInput{}.modes;
+    std::vector<Recompute> menu = emulator::usual_modes();
     bool vary = false, ours = false, flat = false;
 
     partition::Partition apart;  // each module a chain of its own

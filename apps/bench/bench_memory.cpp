@@ -123,7 +123,7 @@ struct BenchMemory {
 
     void add_published(const planner::Request& request) {
         const auto made = partition::partitioner("dip").make(*request.setup, cut_sample(request), 1);
-        const auto run = run_search(request, made, limits.search_options("dip"), emulator::StepInput{}.modes,
+        const auto run = run_search(request, made, limits.search_options("dip"), emulator::usual_modes(),
                                     limits.executor(), limits.begin(console, 0.5));
         if (!run)
             without.emplace_back("dip");

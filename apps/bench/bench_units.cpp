@@ -102,7 +102,7 @@ struct BenchUnits {
             for (std::size_t c = 0; c < cut.chains.size(); ++c)
                 for (const emulator::Unit& unit : microbatch[c])
                     if (cut.unit_items[c] > 0) ++row.units, row.in_units += unit.items.size();
-        const auto modes = emulator::StepInput{}.modes;
+        const auto modes = emulator::usual_modes();
         const auto greedy = run_policy(request, cut, "dual-queue", modes);
         const auto searched = run_search(request, cut, limits.search_options(strategy), modes, limits.executor(),
                                          limits.begin(console, 1));

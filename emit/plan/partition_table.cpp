@@ -24,8 +24,10 @@ namespace {
 constexpr std::size_t most_shown = 12;
 
 // "vit 8, llm whole": what a unit of each chain is.
-std::string units_text(const Partition& partition) {
+std::string units_text(const workloads::Model& model, const Partition& partition) {
     std::string text;
+    for (const emulator::DealtModule& dealt : partition.dealt)
+        text += fmt::format("{} dealt, ", model.modules[dealt.module].name);
     for (std::size_t c = 0; c < partition.chains.size(); ++c)
         text += fmt::format("{}{} {}", c == 0 ? "" : ", ", partition.chains[c].name,
                             partition.unit_items[c] == 0 ? "whole" : std::to_string(partition.unit_items[c]));
@@ -56,7 +58,7 @@ std::string candidates_text(const Request& request, const PartitionChoice& choic
                                              : fmt::format("{} of {} batch{}", one.searched ? "searches" : "policies",
                                                            one.batches, one.batches == 1 ? "" : "es");
         text += fmt::format("{:<12} {:>6}  {:<24} {:>10}  {:<22} {:>14.3f} {:>10}\n", one.partition.name,
-                            one.partition.chunks_per_rank, units_text(one.partition),
+                            one.partition.chunks_per_rank, units_text(request.setup->model, one.partition),
                             one.why_not.empty() ? human(one.step) : "-", by,
                             static_cast<double>(longest(times).count()) / static_cast<double>(mean_of(times).count()),
                             fixed_text(loads));
@@ -80,11 +82,11 @@ std::string bar(const Request& request, const PartitionLoads& loads, std::size_t
     constexpr double width = 60;
     std::string text;
     double end = 0;
-    for (const StageLoad& one : loads.stages) {
-        if (index(one.stage.rank) != rank) continue;
-        end += width * static_cast<double>(one.time.count()) / static_cast<double>(whole.count());
+    for (const StageLoad* one : loads.all()) {
+        if (index(one->stage.rank) != rank) continue;
+        end += width * static_cast<double>(one->time.count()) / static_cast<double>(whole.count());
         const auto to = std::max<std::size_t>(static_cast<std::size_t>(std::lround(end)), text.size() + 1);
-        const auto& name = request.setup->model.modules[one.stage.parts.front().module].name;
+        const auto& name = request.setup->model.modules[one->stage.parts.front().module].name;
         std::string cell(to - text.size(), name.front());
         cell.back() = '|';
         text += cell;
@@ -103,6 +105,9 @@ std::string chunks_text(const Request& request, const PartitionChoice& choice) {
                                 ? std::string()
                                 : fmt::format("  {} of {} fixed", human(loads.fixed[r]), human(loads.usable)));
     text += "\n";
+    for (const StageLoad& one : loads.dealt)
+        text += fmt::format("dealt      rank {:<3} {:<32} {:>10}\n", index(one.stage.rank),
+                            stage_text(request.setup->model, one.stage), human(one.time));
     for (std::size_t s = 0; s < loads.stages.size(); ++s)
         text += fmt::format("stage {:<4} rank {:<3} {:<32} {:>10}\n", s, index(loads.stages[s].stage.rank),
                             stage_text(request.setup->model, loads.stages[s].stage), human(loads.stages[s].time));
@@ -152,15 +157,15 @@ int draw(const Request& request, const Partition& partition, const std::string& 
     for (std::size_t r = 0; r < times.size(); ++r, y += row_height) {
         svg += fmt::format("<text x=\"4\" y=\"{}\">rank {}</text>\n", y + 14, r);
         double x = left;
-        for (const StageLoad& one : loads.stages) {
-            if (index(one.stage.rank) != r) continue;
-            const double wide = (width - left - 160) * static_cast<double>(one.time.count()) /
+        for (const StageLoad* one : loads.all()) {
+            if (index(one->stage.rank) != r) continue;
+            const double wide = (width - left - 160) * static_cast<double>(one->time.count()) /
                                 static_cast<double>(longest_rank.count());
             svg += fmt::format(
                 "<rect x=\"{:.1f}\" y=\"{}\" width=\"{:.1f}\" height=\"{}\" fill=\"{}\" stroke=\"white\"><title>{}: "
                 "{}</title></rect>\n",
-                x, y, wide, bar_height, colours[one.stage.parts.front().module % colours.size()],
-                stage_text(request.setup->model, one.stage), human(one.time));
+                x, y, wide, bar_height, colours[one->stage.parts.front().module % colours.size()],
+                stage_text(request.setup->model, one->stage), human(one->time));
             x += wide;
         }
         svg += fmt::format("<text x=\"{:.1f}\" y=\"{}\">{}{}</text>\n", x + 6, y + 14, human(times[r]),

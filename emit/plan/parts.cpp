@@ -184,10 +184,11 @@ void add_schedule(std::vector<FileToWrite>& files, const std::filesystem::path& 
                   const schedule::Problem& problem, const search::Found& found, const ActionLists* actions) {
     files.push_back({folder / "problem.json.gz", to_json(problem)});
     files.push_back({folder / "solution.json", to_json(search::solution(found, problem, fingerprint(problem)))});
-    for (const emit::Target& row : emit::targets())
-        if (row.of == of)
-            for (auto& file : row.write({problem, *found.schedule, actions, folder}, folder))
-                files.push_back(std::move(file));
+    const ToEmit from{problem, *found.schedule, actions, folder};
+    for (const emit::Target& row : emit::targets()) {
+        if (row.of != of || (actions == nullptr && row.check(from))) continue;
+        for (auto& file : row.write(from, folder)) files.push_back(std::move(file));
+    }
 }
 
 }  // namespace pipeweaver::emit

@@ -41,15 +41,15 @@ std::vector<FileToWrite> plan_files(const Request& request, const Plan& plan, co
     files.push_back({folder / "partition.json",
                      partition::to_json({plan.partition(), plan.partition_choice.chosen_on}, *request.setup)});
     files.push_back({folder / "report.html", report(request, plan)});
-    const std::vector<Recompute> modes = StepInput{}.modes;
     for (std::size_t r = 0; r < plan.replicas.size(); ++r) {
         const ReplicaPlan& replica = plan.replicas[r];
         const auto place = folder / fmt::format("replica-{:03}", r);
-        const StepProblem& step = replica.cut.step;
-        const ActionLists actions =
-            derive_actions(step, *replica.found.schedule, replica.found.replay, modes, replica_data(request, plan, r));
-        PIPEWEAVER_ASSERT(!why_not_runnable(actions));
-        add_schedule(files, place, "free", step.problem, replica.found, &actions);
+        std::optional<ActionLists> actions;
+        if (!why_no_actions(request, plan)) {
+            actions = actions_of(request, plan, r);
+            PIPEWEAVER_ASSERT(!why_not_runnable(*actions));
+        }
+        add_schedule(files, place, "free", replica.cut.step.problem, replica.found, actions ? &*actions : nullptr);
     }
     for (const TargetPlan& one : plan.targets) {
         if (!one.found.schedule) continue;

@@ -10,6 +10,8 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <tuple>
 
 namespace pipeweaver::emit {
 
@@ -237,8 +239,8 @@ Writer plan_json(const Request& request, const Plan& plan) {
 
 namespace {
 
-Writer unit_json(const Request& request, const workloads::Microbatch& microbatch, const Chain& chain, const Unit& unit,
-                 std::size_t number) {
+Writer unit_json(const Request& request, const workloads::Microbatch& microbatch, const std::string& module,
+                 const Unit& unit, std::size_t number) {
     Writer items = Writer::array();
     std::int64_t row = 0;
     for (const std::size_t i : unit.items) {
@@ -249,7 +251,15 @@ Writer unit_json(const Request& request, const workloads::Microbatch& microbatch
                          {"tokens", ref.size.tokens}});
         row += ref.size.patches;
     }
-    return {{"module", chain.name}, {"item", number}, {"items", std::move(items)}};
+    return {{"module", module}, {"item", number}, {"items", std::move(items)}};
+}
+
+// The GPU of the replica that takes each item of the dealt modules, by microbatch, dealt module and unit.
+std::map<std::tuple<std::size_t, std::size_t, std::size_t>, std::size_t> gpus_of(const StepProblem& step) {
+    std::map<std::tuple<std::size_t, std::size_t, std::size_t>, std::size_t> gpus;
+    for (std::size_t g = 0; g < step.dealt.size(); ++g)
+        for (const DealtItem& item : step.dealt[g]) gpus[{item.microbatch, item.dealt, item.unit}] = g;
+    return gpus;
 }
 
 }  // namespace
@@ -260,8 +270,11 @@ std::string assignment_json(const Request& request, const Plan& plan) {
     Writer replicas = Writer::array();
     for (std::size_t r = 0; r < plan.replicas.size(); ++r) {
         const ReplicaPlan& replica = plan.replicas[r];
+        const auto& partition = replica.cut.partition;
+        const auto gpus = gpus_of(replica.cut.step);
         Writer microbatches = Writer::array();
         for (std::size_t m = 0; m < replica.microbatches.size(); ++m) {
+            const auto& of_chains = replica.cut.units[m];
             const auto& microbatch = request.microbatches[replica.microbatches[m]];
             Writer samples = Writer::array(), units = Writer::array();
             std::int64_t row = 0;
@@ -270,10 +283,17 @@ std::string assignment_json(const Request& request, const Plan& plan) {
                     {{"id", request.samples[microbatch.samples[s]].id}, {"rows", {row, row + microbatch.lengths[s]}}});
                 row += microbatch.lengths[s];
             }
-            for (std::size_t c = 0; c < replica.cut.units[m].size(); ++c)
-                for (std::size_t u = 0; u < replica.cut.units[m][c].size(); ++u)
-                    units.push_back(
-                        unit_json(request, microbatch, replica.cut.partition.chains[c], replica.cut.units[m][c][u], u));
+            for (std::size_t c = 0; c < partition.chains.size(); ++c)
+                for (std::size_t u = 0; u < of_chains[c].size(); ++u)
+                    units.push_back(unit_json(request, microbatch, partition.chains[c].name, of_chains[c][u], u));
+            for (std::size_t d = 0; d < partition.dealt.size(); ++d) {
+                const auto& items = of_chains[partition.chains.size() + d];
+                const std::string& name = request.setup->model.modules[partition.dealt[d].module].name;
+                for (std::size_t u = 0; u < items.size(); ++u) {
+                    units.push_back(unit_json(request, microbatch, name, items[u], u));
+                    units.back()["gpu"] = gpus.at({m, d, u});
+                }
+            }
             microbatches.push_back({{"microbatch", m},
                                     {"tokens", microbatch.tokens},
                                     {"loss_tokens", microbatch.loss_tokens},

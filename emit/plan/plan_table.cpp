@@ -2,6 +2,7 @@
 #include "emit/plan/parts.hpp"
 #include "emit/report/report_parts.hpp"
 #include "pipeweaver/base/text.hpp"
+#include "pipeweaver/emit/actions.hpp"
 #include "pipeweaver/emit/picture.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/schedule/gap.hpp"
@@ -69,6 +70,11 @@ std::string waits(const Plan& plan) {
     }
     const std::string text = waits_text(all);
     return text.empty() ? text : text + "\n";
+}
+
+std::string lists(const Request& request, const Plan& plan) {
+    const auto why = why_no_actions(request, plan);
+    return why ? *why + "\n" : std::string();
 }
 
 // The job's opponent, and how to run it; the line above the table.
@@ -238,10 +244,11 @@ std::string torch_text(const Plan& plan) {
 
 std::string plan_table(const Request& request, const Plan& plan) {
     const ReplicaPlan& replica = plan.replicas[plan.slowest];
-    std::string text = plan_heading(request, plan) + split(plan) + waits(plan) + replicas_text(request, plan) +
-                       layouts(request.layout_choice) + job(plan) + opponent(plan) + schedules(plan) +
-                       not_applicable_text(not_applicable(plan.baselines.not_applicable)) + memory(request, plan) +
-                       "\n" + shares_text(plan.shares) + robustness_text(plan) + choice(plan.choice);
+    std::string text = plan_heading(request, plan) + split(plan) + waits(plan) + lists(request, plan) +
+                       replicas_text(request, plan) + layouts(request.layout_choice) + job(plan) + opponent(plan) +
+                       schedules(plan) + not_applicable_text(not_applicable(plan.baselines.not_applicable)) +
+                       memory(request, plan) + "\n" + shares_text(plan.shares) + robustness_text(plan) +
+                       choice(plan.choice);
     for (const std::string& note : replica.cut.partition.notes) text += fmt::format("{}\n", note);
     for (const std::string& assumption : request.setup->model.assumed) text += fmt::format("assumed: {}\n", assumption);
     text += torch_text(plan);

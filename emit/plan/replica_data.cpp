@@ -1,6 +1,9 @@
 // What a replica's action lists say beside the schedule: what stages are, loss weights, which rows go where.
+#include "pipeweaver/base/error.hpp"
 #include "pipeweaver/emit/actions.hpp"
 #include "pipeweaver/workloads/module_roles.hpp"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -107,6 +110,18 @@ std::vector<Rows> slices_of(const workloads::Microbatch& microbatch, const Unit&
 
 }  // namespace
 
+std::optional<std::string> why_no_actions(const Request& request, const Plan& plan) {
+    const partition::Partition& partition = plan.partition();
+    if (partition.dealt.empty()) return std::nullopt;
+    std::string names;
+    for (const DealtModule& dealt : partition.dealt)
+        names += (names.empty() ? "" : ", ") + request.setup->model.modules[dealt.module].name;
+    return fmt::format(
+        "no action lists: they cannot say how {} is dealt over the GPUs (partition {}); with --target torch-actions "
+        "the plan is of a partition that they can",
+        names, partition.name);
+}
+
 ReplicaData replica_data(const Request& request, const Plan& plan, std::size_t replica) {
     const ReplicaPlan& mine = plan.replicas[replica];
     const StepProblem& step = mine.cut.step;
@@ -138,6 +153,13 @@ ReplicaData replica_data(const Request& request, const Plan& plan, std::size_t r
                                    unit.shapes[module].positions() / reduction);
     }
     return data;
+}
+
+ActionLists actions_of(const Request& request, const Plan& plan, std::size_t replica) {
+    const ReplicaPlan& mine = plan.replicas[replica];
+    if (const auto why = why_no_actions(request, plan)) fail(ErrorKind::limit, "{}", *why);
+    return derive_actions(mine.cut.step, *mine.found.schedule, mine.found.replay, mine.cut.partition.modes,
+                          replica_data(request, plan, replica));
 }
 
 }  // namespace pipeweaver::emit

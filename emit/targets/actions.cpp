@@ -192,7 +192,7 @@ std::optional<std::string> why_no_actions(const Problem& problem, const Schedule
             return fmt::format("{}: stages[{}] has the number {}: action lists need them in order", problem.name, s,
                                problem.stages[s].stage);
     for (const Pair& pair : problem.pairs)
-        if (pair.modes.size() > StepInput{}.modes.size())
+        if (pair.modes.size() > usual_modes().size())
             return fmt::format("{}: pairs have more modes than none, half and full recomputation", problem.name);
     for (const Task& task : problem.tasks) {
         if (task.kind == TaskKind::other)
@@ -218,7 +218,7 @@ ActionLists derive_actions(const Problem& problem, const Schedule& schedule) {
         if (pass_of(from) != pass_of(to) && is_forward(from) == is_forward(to) && to.kind != TaskKind::weight_gradient)
             step.transfers.push_back({e, {}, -1, -1});
     }
-    return derive_actions(step, schedule, replay, StepInput{}.modes, {});
+    return derive_actions(step, schedule, replay, usual_modes(), {});
 }
 
 std::vector<std::int64_t> most_alive(const Problem& problem, const Schedule& schedule,

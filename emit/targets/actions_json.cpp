@@ -177,9 +177,11 @@ Compute read_compute(const Json& json, char op) {
     action.pass = read_pass(json);
     if (const auto module = json.find("module")) action.module = module->text();
     if (const auto recompute = json.find("recompute")) {
-        const std::string name = recompute->one_of({"none", "half", "full"});
-        for (const Recompute mode : {Recompute::none, Recompute::half, Recompute::full})
-            if (name_of(mode) == name) action.recompute = mode;
+        const auto mode = emulator::recompute_named(recompute->text());
+        if (!mode || *mode == emulator::Recompute::offload)
+            recompute->fail(
+                fmt::format("is '{}', allowed are none, selective, half, full and blocks:N", recompute->text()));
+        action.recompute = *mode;
     }
     if (const auto weight = json.find("loss_weight"); weight && !weight->is_null())
         action.loss_weight = weight->number(std::numeric_limits<double>::lowest(), std::numeric_limits<double>::max());

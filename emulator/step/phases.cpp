@@ -94,7 +94,7 @@ public:
     }
 
     void run() {
-        const auto gpus = deal();
+        const auto gpus = out_.dealt = deal();
         const auto of_rank = static_cast<std::size_t>(in_.setup->layout.gpus_of_rank());
         for (std::size_t r = 0; r < gpus.size() / of_rank; ++r) {
             std::vector<Items> mine(gpus.begin() + static_cast<std::ptrdiff_t>(r * of_rank),

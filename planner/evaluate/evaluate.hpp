@@ -32,7 +32,7 @@ using Microbatches = std::vector<workloads::Microbatch>;  ///< of one replica
 struct StepWanted {
     std::string name;
     const Target* target = &targets().front();
-    std::vector<emulator::Recompute> menu = emulator::StepInput{}.modes;  ///< memory modes of every pass
+    std::vector<emulator::Recompute> menu{};  ///< memory modes of every pass; none: the partition's
     std::size_t replica = 0;
     std::optional<Bytes> capacity{};  ///< of every rank; none: capacity_of(setup)
     bool priced_split = true;         ///< false: no backward will be split

@@ -44,6 +44,7 @@ public:
             search();
         }
         choice_.partition = taken().partition;
+        if (request_.setup->layout.pp == 1) add_mode_that_fits(choice_.partition);
         choice_.chosen_on = request_.sample.name;
         if (choice_.tried.size() == 1) choice_.tried.clear();
         return std::move(choice_);
@@ -132,6 +133,27 @@ private:
         }
     }
 
+    // With a pipeline some of the microbatches in flight can keep more than others. Without one there is one in flight,
+    // and a plan gets the fewest blocks to run again with which the whole sample fits.
+    void add_mode_that_fits(Partition& partition) const {
+        const auto fits = [&](Recompute mode) {
+            Partition one = partition;
+            one.modes = {mode};
+            return std::all_of(batches_.begin(), batches_.end(),
+                               [&](const Microbatches& batch) { return policy_step(one, batch).has_value(); });
+        };
+        std::int64_t most = 0;
+        for (const auto& module : request_.setup->model.modules) most = std::max(most, module.architecture.layers);
+        if (fits(Recompute::none) || !fits(Recompute::full)) return;
+        std::int64_t too_few = 0, enough = most;
+        while (enough - too_few > 1) {
+            const std::int64_t n = std::midpoint(too_few, enough);
+            (fits(Recompute::blocks(n)) ? enough : too_few) = n;
+        }
+        const bool is_half = enough == recomputed_layers(most, Recompute::half);
+        if (enough < most && !is_half) partition.modes.insert(partition.modes.end() - 1, Recompute::blocks(enough));
+    }
+
     const PartitionTried& taken() const {
         const PartitionTried* best = &choice_.tried.front();
         for (const PartitionTried& one : choice_.tried) {
@@ -157,8 +179,10 @@ private:
 PartitionChoice choose_partition(const Request& request, const ChoiceEffort& effort, const Executor& execute,
                                  const std::function<bool()>& keep_going) {
     if (request.fixed) return {request.fixed->partition, request.fixed->chosen_on, {}, false};
-    return PartitionJudge(request, effort, execute, keep_going)
-        .run(partition::candidates(*request.setup, cut_on(request), request.partition));
+    auto candidates = partition::candidates(*request.setup, cut_on(request), request.partition);
+    if (request.lists && request.partition.empty())
+        std::erase_if(candidates, [](const Partition& one) { return !one.dealt.empty(); });
+    return PartitionJudge(request, effort, execute, keep_going).run(std::move(candidates));
 }
 
 }  // namespace pipeweaver::planner

@@ -6,14 +6,47 @@ namespace pipeweaver::planner {
 
 using namespace emulator;
 
+std::vector<const StageLoad*> PartitionLoads::all() const {
+    std::vector<const StageLoad*> loads;
+    for (const StageLoad& one : dealt) loads.push_back(&one);
+    for (const StageLoad& one : stages) loads.push_back(&one);
+    return loads;
+}
+
 std::vector<Duration> PartitionLoads::rank_times() const {
     std::vector<Duration> times;
-    for (const StageLoad& one : stages) {
-        times.resize(std::max(times.size(), index(one.stage.rank) + 1));
-        times[index(one.stage.rank)] += one.time;
+    for (const StageLoad* one : all()) {
+        times.resize(std::max(times.size(), index(one->stage.rank) + 1));
+        times[index(one->stage.rank)] += one->time;
     }
     return times;
 }
+
+namespace {
+
+using Units = std::vector<std::vector<std::vector<Unit>>>;
+
+// Of each rank's GPUs their mean share: items are dealt by cost.
+void add_dealt(const Setup& setup, const partition::Partition& partition, const Units& units, PartitionLoads& loads) {
+    if (partition.dealt.empty()) return;
+    const std::int64_t gpus = setup.layout.gpus_of_rank() * setup.layout.pp;
+    Setup whole = with_layout(setup, {.tp = 1, .pp = 1, .dp = setup.layout.gpus()});
+    whole.store.reset();
+    LayerCosts costs = LayerCosts::usual(whole);
+    for (std::int64_t r = 0; r < setup.layout.pp; ++r)
+        for (std::size_t d = 0; d < partition.dealt.size(); ++d) {
+            const DealtModule& dealt = partition.dealt[d];
+            StageLoad& load = loads.dealt.emplace_back(
+                StageLoad{{RankId{static_cast<std::uint32_t>(r)}, {{dealt.module, 0, dealt.layers}}}});
+            for (const auto& microbatch : units)
+                for (const Unit& unit : microbatch[partition.chains.size() + d])
+                    for (const PassKind pass : {PassKind::forward, PassKind::backward})
+                        load.time += costs.stage(load.stage, unit.shapes, pass).time;
+            load.time /= static_cast<std::int64_t>(units.size()) * gpus;
+        }
+}
+
+}  // namespace
 
 PartitionLoads loads_of(const Request& request, const partition::Partition& partition) {
     const Setup& setup = *request.setup;
@@ -31,6 +64,7 @@ PartitionLoads loads_of(const Request& request, const partition::Partition& part
                         load.time += costs.stage(stage, unit.shapes, pass).time;
             load.time /= static_cast<std::int64_t>(sample.size());
         }
+    add_dealt(setup, partition, units, loads);
     const auto built = build(setup, partition, {units.front()}, {.name = "loads"});
     if (!built.shortage)
         for (const StaticMemory& memory : built.cut.step.memory) loads.fixed.push_back(memory.total());

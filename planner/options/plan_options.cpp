@@ -39,7 +39,8 @@ void PlanOptions::add_to(OptionTable& options) {
     options.choice("assignment", assignment, {"balanced", "in-turn"},
                    "microbatches to replicas: by cost (default: balanced), or each every so many-th");
     options.choice("target", target, target_options(),
-                   "what the schedule is for (default: torch-actions); torch-csv must then exist");
+                   "what the schedule is for; torch-csv must then exist, and with torch-actions no partition is tried "
+                   "that action lists cannot carry (default: any partition, with action lists where they can)");
     options.flag("robust", robust,
                  "of the schedules found up to 1 % longer than the shortest, the one with the smallest median if "
                  "costs are wrong by their own error estimates (without: one clearly better then, and at most 0.1 "
@@ -55,6 +56,7 @@ Request PlanOptions::request(const SearchLimits& limits, const Executor& execute
     request.sharing = assignment == "in-turn" ? partition::Sharing::in_turn : partition::Sharing::balanced;
     request.robust = robust;
     request.target = target_called(target);
+    request.lists = target == targets().front().option;
     request.split = split_of(split);
     return request;
 }

@@ -185,7 +185,7 @@ TEST_CASE("several encoders share the GPUs of one phase") {
     check_both_ways(input, step, "1f1b");
     // Menus of memory modes, as searches have them.
     auto menu = input;
-    menu.modes = StepInput{}.modes;
+    menu.modes = usual_modes();
     menu.priced_split = true;
     const auto several = built(menu);
     for (const auto& policy : search::policies()) {

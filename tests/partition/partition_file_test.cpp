@@ -21,6 +21,12 @@ void check_equal(const Partition& one, const Partition& other) {
     CHECK(one.name == other.name);
     CHECK(one.chunks_per_rank == other.chunks_per_rank);
     CHECK(one.unit_items == other.unit_items);
+    CHECK(one.modes == other.modes);
+    REQUIRE(one.dealt.size() == other.dealt.size());
+    for (std::size_t d = 0; d < one.dealt.size(); ++d) {
+        CHECK(one.dealt[d].module == other.dealt[d].module);
+        CHECK(one.dealt[d].layers == other.dealt[d].layers);
+    }
     REQUIRE(one.chains.size() == other.chains.size());
     for (std::size_t c = 0; c < one.chains.size(); ++c) {
         CHECK(one.chains[c].name == other.chains[c].name);
@@ -48,9 +54,10 @@ struct Small {
     PartitionFile read(const std::string& text) const {
         return parse_partition(JsonDocument("part.json", text), setup);
     }
-    // What is said of the file of `dip` after a change.
-    std::string refused(const std::function<void(Writer&)>& change) const {
-        Writer json = Writer::parse(file("dip", 0));
+    // What is said of the file of `dip`, or another, after a change.
+    std::string refused(const std::function<void(Writer&)>& change, const char* of = "dip",
+                        std::int64_t chunks = 0) const {
+        Writer json = Writer::parse(file(of, chunks));
         change(json);
         try {
             static_cast<void>(read(json.dump()));
@@ -68,7 +75,7 @@ TEST_CASE("a partition file gives its partition back, whatever cut it") {
     const Small small;
     for (const auto& [name, chunks] :
          {std::pair("dip", 0), std::pair("modules", 0), std::pair("balanced", 1), std::pair("balanced", 2),
-          std::pair("megatron", 2), std::pair("first-stage", 1)}) {
+          std::pair("megatron", 2), std::pair("first-stage", 1), std::pair("three-phase", 2)}) {
         const std::string text = small.file(name, chunks);
         const auto read = small.read(text);
         check_equal(read.partition, partitioner(name).make(small.setup, small.setup.microbatches, chunks));
@@ -117,4 +124,38 @@ TEST_CASE("a partition file of something else is refused with the key and what i
         const std::string said = small.refused(one.first);
         CHECK_MESSAGE(said.find(one.second) != std::string::npos, said, " lacks ", one.second);
     }
+}
+
+TEST_CASE("a partition file keeps memory modes of its own; without the key they are the usual ones") {
+    const Small small;
+    Partition partition = partitioner("balanced").make(small.setup, small.setup.microbatches, 1);
+    partition.modes = {emulator::Recompute::none, emulator::Recompute::blocks(3), emulator::Recompute::full};
+    const std::string text = to_json({partition, {}}, small.setup);
+    CHECK(small.read(text).partition.modes == partition.modes);
+    Writer json = Writer::parse(text);
+    json.erase("memory_modes");
+    CHECK(small.read(json.dump()).partition.modes == emulator::usual_modes());
+    CHECK(small.refused([](Writer& file) {
+        file["memory_modes"] = {"none", "some"};
+    }) == "part.json: memory_modes[1]: is 'some', allowed are none, selective, half, full and blocks:N with N of 1 or "
+          "more");
+    CHECK(small.refused([](Writer& file) {
+        file["memory_modes"] = {"full", "full"};
+    }) == "part.json: memory_modes[1]: 'full' is there twice");
+    CHECK(small.refused([](Writer& file) { file["memory_modes"] = Writer::array(); }) ==
+          "part.json: memory_modes: is empty; allowed are one or more of none, selective, half, full and blocks:N");
+}
+
+TEST_CASE("a partition file that deals what cannot be dealt is refused") {
+    const Small small;
+    CHECK(small.refused([](Writer& file) { file["modules"][0]["copies"] = 4; }, "three-phase", 1) ==
+          "part.json: modules[0].copies: is 4, allowed are whole numbers from 8 to 8");
+    CHECK(small.refused([](Writer& file) { file["modules"][0]["tp"] = 2; }, "three-phase", 1) ==
+          "part.json: modules[0].tp: is 2, allowed are whole numbers from 1 to 1");
+    CHECK(small.refused([](Writer& file) { file["modules"][1]["chain"] = nullptr; }, "three-phase", 1) ==
+          "part.json: modules[1].chain: is null, allowed for encoders alone, which 'llm' is not");
+    CHECK(small.refused([](Writer& file) { file["modules"][0]["stages"] = file["modules"][1]["stages"]; },
+                        "three-phase", 1) ==
+          "part.json: modules[0].stages: are there, allowed is []: the module is in "
+          "no chain");
 }

@@ -302,6 +302,22 @@ TEST_CASE("three-phase has a chain of the backbone alone, and the encoder's item
     check_covers(row, setup.model);
 }
 
+TEST_CASE("a job is offered three-phase by itself where a rank has several GPUs") {
+    for (const std::int64_t tp : {1, 2}) {
+        const testing::SmallWorkload setup{{.tp = tp, .pp = 4, .dp = 1}, {5, 0, 2, 9}};
+        const auto chunks_of_dealt = [&](std::string_view name) {
+            std::vector<std::int64_t> chunks;
+            for (const Partition& one : candidates(setup, setup.microbatches, name))
+                if (!one.dealt.empty()) chunks.push_back(one.chunks_per_rank);
+            return chunks;
+        };
+        const std::vector<std::int64_t> all{1, 2};  // of the backbone's 8 layers on 4 ranks
+        CHECK(chunks_of_dealt({}) == (tp == 1 ? std::vector<std::int64_t>{} : all));
+        CHECK(chunks_of_dealt("three-phase") == all);
+        CHECK(chunks_of_dealt("balanced").empty());
+    }
+}
+
 TEST_CASE("three-phase says where it does not apply") {
     auto setup = on_four_ranks();
     setup.recipe.zero = 3;
@@ -310,7 +326,11 @@ TEST_CASE("three-phase says where it does not apply") {
     setup.recipe.zero = 1;
     CHECK_THROWS_WITH_AS(static_cast<void>(setup.cut("three-phase", 3)),
                          "12 stages are more than the pipeline's 8 layers", Error);
-    CHECK_THROWS_AS(static_cast<void>(partitions(setup, setup.microbatches, "three-phase")), Error);
+    setup.recipe.zero = 3;
+    CHECK_THROWS_WITH_AS(static_cast<void>(candidates(setup, setup.microbatches, "three-phase")),
+                         "partition three-phase: is emulated with --zero 0 or 1, 3 was asked for", Error);
+    for (const Partition& one : candidates(setup, setup.microbatches)) CHECK(one.dealt.empty());
+    setup.recipe.zero = 1;
     setup.model.modules.erase(setup.model.modules.begin());
     setup.model.edges.clear();
     CHECK_THROWS_WITH_AS(static_cast<void>(setup.cut("three-phase")),

@@ -1,4 +1,5 @@
 // What a job chooses once: its partition, its opponents, its static order.
+#include "pipeweaver/emit/actions.hpp"
 #include "pipeweaver/planner/emulate.hpp"
 #include "pipeweaver/planner/opponents.hpp"
 #include "pipeweaver/planner/partition_choice.hpp"
@@ -8,6 +9,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 
 using namespace pipeweaver;
 using namespace pipeweaver::planner;
@@ -152,4 +155,72 @@ TEST_CASE("one order for all batches runs them all, no faster than their own sea
     const auto best = testing::planned(own, in_order, {.targets = false, .robustness = false, .opponents = false});
     CHECK(*step >= best.step);
     CHECK(order.step(own, on_threads(4)) == step);
+}
+
+TEST_CASE("a plan with dealt encoders is no slower than the opponent it begins from, and every item has one GPU") {
+    Request request = small_job();
+    request.partition = "three-phase";
+    const Plan plan = testing::planned(request, in_order, {.targets = false, .robustness = false});
+    const emulator::StepProblem& step = plan.replicas.front().cut.step;
+    CHECK(!plan.partition().dealt.empty());
+    CHECK(schedule::replay(step.problem, *plan.replicas.front().found.schedule).outcome ==
+          schedule::Outcome::completed);
+    std::size_t beaten = 0;
+    for (const Baseline& one : plan.baselines.all)
+        if (one.partition == "three-phase" && one.recompute == "none") {
+            CHECK(plan.step <= one.step);
+            ++beaten;
+        }
+    CHECK(beaten > 0);
+    std::map<std::tuple<std::size_t, std::size_t, std::size_t>, int> taken;
+    REQUIRE(step.dealt.size() == 8);  // 4 ranks of 2 GPUs
+    for (const auto& gpu : step.dealt)
+        for (const emulator::DealtItem& item : gpu) ++taken[{item.microbatch, item.dealt, item.unit}];
+    std::size_t items = 0;
+    for (const auto& microbatch : request.microbatches) items += microbatch.items.size();
+    CHECK(taken.size() == items);
+    CHECK(std::all_of(taken.begin(), taken.end(), [](const auto& one) { return one.second == 1; }));
+    const auto why = emit::why_no_actions(request, plan);
+    REQUIRE(why);
+    CHECK(why->starts_with("no action lists: they cannot say how vit is dealt"));
+}
+
+TEST_CASE("where action lists are wanted no partition is tried that they cannot carry") {
+    Request request = small_job();
+    const auto any_dealt = [&] {
+        const auto tried = choose_partition(request, small_effort, in_order).tried;
+        return std::any_of(tried.begin(), tried.end(),
+                           [](const PartitionTried& one) { return !one.partition.dealt.empty(); });
+    };
+    CHECK(any_dealt());
+    request.lists = true;
+    CHECK(!any_dealt());
+}
+
+TEST_CASE("without a pipeline a plan that must recompute gets the fewest blocks that fit the sample") {
+    Request request = small_job();
+    const emulator::Layout flat{.tp = 8, .pp = 1, .dp = 1};
+    request.setup = std::make_shared<emulator::Setup>(testing::small_setup(flat));
+    const auto choose = [&] { return choose_partition(request, small_effort, in_order).partition; };
+    CHECK(choose().modes == emulator::usual_modes());  // all of it fits
+
+    // A little less memory than it takes where nothing is recomputed.
+    const auto peak_of = [&](emulator::Recompute mode) {
+        Request one = request;
+        one.fixed = partition::PartitionFile{choose(), {}};
+        one.fixed->partition.modes = {mode};
+        return testing::planned(one).replicas.front().found.replay.peak.front();
+    };
+    const double usable = static_cast<double>(emulator::usable_bytes(request.setup->cluster).count);
+    const Bytes enough = peak_of(emulator::Recompute::none);
+    testing::change_setup(request, [&](emulator::Setup& setup) {
+        const double left = 1 - static_cast<double>(enough.count) / usable;
+        setup.headroom.parts_per_million = static_cast<std::int64_t>(left * 1e6) + 2;
+    });
+    REQUIRE(emulator::capacity_of(*request.setup) < enough);
+    const auto modes = choose().modes;
+    REQUIRE(modes.size() == 4);
+    CHECK(modes[2].kind == emulator::Recompute::Kind::blocks);
+    CHECK(peak_of(modes[2]) <= emulator::capacity_of(*request.setup));
+    CHECK(modes[2].layers == 1);
 }

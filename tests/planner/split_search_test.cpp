@@ -119,7 +119,7 @@ TEST_CASE("action lists have every I before its W, and no recomputation in W") {
     const auto plan = planned(request_of(Split::automatic));
     const auto& replica = plan.replicas.front();
     const auto text = to_json(emit::derive_actions(replica.cut.step, *replica.found.schedule, replica.found.replay,
-                                                   emulator::StepInput{}.modes, {}));
+                                                   emulator::usual_modes(), {}));
     const auto document = JsonDocument("actions", text);
     std::ptrdiff_t inputs = 0, weights = 0;
     for (const auto& rank : document.root().at("actions").elements()) {

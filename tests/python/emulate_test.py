@@ -177,10 +177,22 @@ def test_partitions_of_multimodal_models_are_emulated_with_and_without_reuse(pip
     assert cut.get("dealt") == (["vit"] if partition == "three-phase" else None)
 
 
-def test_a_plan_refuses_phases_that_it_cannot_search(pipeweaver, tmp_path):
-    status, line = pipeweaver.fails(*PLAN, *BATCH, "--partition", "three-phase", "--out", tmp_path / "plan")
-    assert status == 2
-    assert "--partition three-phase: emulate takes it, plan does not" in line
+def test_a_plan_with_dealt_encoders_is_emulated_from_its_folder_and_has_no_action_lists(pipeweaver, tmp_path):
+    folder = tmp_path / "plan"
+    said = pipeweaver(*PLAN, *BATCH, "--partition", "three-phase", "--max-rounds", "2", "--out", folder)
+    assert "no action lists: they cannot say how vit is dealt over the GPUs (partition three-phase)" in said
+    assert not (folder / "replica-000" / "actions.json").exists()
+    plan = json.loads((folder / "plan.json").read_text())
+    again = json.loads(pipeweaver("emulate", *PLAN[1:], *BATCH, "--schedule", folder, "--json"))
+    assert again["step_ns"] == plan["step_ns"] and again["partition"]["dealt"] == ["vit"]
+    status, line = pipeweaver.fails("emit", "--plan", folder, "--target", "torch-actions", "--out", tmp_path / "lists")
+    assert status == 4 and "task 'vit.r0.F' has no microbatch" in line
+    assignment = json.loads((folder / "assignment.json").read_text())
+    gpus = plan["asked"]["tp"] * plan["asked"]["pp"]
+    for replica in assignment["replicas"]:
+        units = [unit for one in replica["microbatches"] for unit in one["units"] if unit["module"] == "vit"]
+        assert units and all(0 <= unit["gpu"] < gpus and len(unit["items"]) == 1 for unit in units)
+        assert {unit["gpu"] for unit in units} == set(range(min(gpus, len(units))))
 
 
 def test_more_blocks_take_longer_and_all_are_full(step):

@@ -118,9 +118,10 @@ def test_every_pass_draws_numbers_of_its_own():
     assert len({task_seed(seed, replica, Place(*place)) for seed, replica, *place in keys}) == len(keys)
 
 
-@pytest.mark.parametrize("recompute, calls", [("none", [1, 1, 1]), ("half", [2, 2, 1]), ("full", [2, 2, 2])])
+@pytest.mark.parametrize("recompute, calls", [("none", [1, 1, 1]), ("half", [2, 2, 1]), ("full", [2, 2, 2]),
+                                              ("blocks:1", [2, 1, 1]), ("blocks:2", [2, 2, 1]), ("blocks:9", [2, 2, 2])])
 @pytest.mark.parametrize("split", [False, True])
-def test_the_first_half_of_the_blocks_or_all_run_again(recompute, calls, split):
+def test_the_first_blocks_or_all_run_again(recompute, calls, split):
     blocks = torch.nn.Sequential(*(torch.nn.Linear(2, 2) for _ in range(3)))
     found = [0, 0, 0]
     for k, block in enumerate(blocks):
@@ -142,6 +143,19 @@ def test_the_first_half_of_the_blocks_or_all_run_again(recompute, calls, split):
         one.backward(torch.ones(4, 2))
     assert found == calls
     assert all(block.weight.grad is not None for block in blocks)
+
+
+def test_the_first_blocks_of_each_part_run_again():
+    blocks = torch.nn.Sequential(*(torch.nn.Linear(2, 2) for _ in range(5)))
+    leaf = torch.ones(4, 2, requires_grad=True)
+    inner, found = [block.forward for block in blocks], []
+    for k, block in enumerate(blocks):
+        block.forward = lambda x, k=k: (found.append(k), inner[k](x))[1]
+    one = Pass(blocks, lambda: blocks(leaf), [leaf], "blocks:2", False, True, layers=[3, 2])
+    one.forward()
+    one.again()
+    one.backward(torch.ones(4, 2))
+    assert sorted(found) == [0, 0, 1, 1, 2, 3, 3, 4, 4]
 
 
 # modules, layers of each, frozen modules, partition

@@ -62,7 +62,7 @@ def test_a_plan_says_what_its_partition_was_chosen_on(pipeweaver, tmp_path):
     (["--sample", "1-2x"], "1-2x"),
     (["--partition", "dop"], "--partition: is 'dop', allowed are dip, modules, megatron"),
     (["--partition", "nowhere.json"], "nowhere.json"),
-    (["--partition", "three-phase"], "--partition three-phase: emulate takes it, plan does not"),
+    (["--partition", "three-phase", "--zero", "3"], "partition three-phase: is emulated with --zero 0 or 1, 3 was asked for"),
 ])
 def test_what_a_job_cannot_be_chosen_on_is_refused(pipeweaver, tmp_path, options, said):
     status, line = pipeweaver.fails("plan", *JOB, *options, "--out", tmp_path / "plan")

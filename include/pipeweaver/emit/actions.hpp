@@ -116,6 +116,12 @@ struct ReplicaData {
 /// several units, by their positions; of a step without loss tokens (generators), by the positions of all.
 [[nodiscard]] ReplicaData replica_data(const planner::Request& request, const planner::Plan& plan, std::size_t replica);
 
+/// Why the plan has none; none: it has.
+[[nodiscard]] std::optional<std::string> why_no_actions(const planner::Request& request, const planner::Plan& plan);
+
+/// The lists of a replica of the plan. Throws Error{limit} why_no_actions().
+[[nodiscard]] ActionLists actions_of(const planner::Request& request, const planner::Plan& plan, std::size_t replica);
+
 /// The lists of a schedule. `modes` names the pairs' modes. Pre: `replay` is of `schedule` on `step.problem` and
 /// completed.
 [[nodiscard]] ActionLists derive_actions(const emulator::StepProblem& step, const schedule::Schedule& schedule,

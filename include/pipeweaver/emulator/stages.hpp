@@ -85,6 +85,11 @@ inline constexpr Recompute Recompute::full{Kind::full, 0};
 inline constexpr Recompute Recompute::selective{Kind::selective, 0};
 inline constexpr Recompute Recompute::offload{Kind::offload, 0};
 
+/// What a pass may choose from unless a partition says otherwise.
+[[nodiscard]] inline std::vector<Recompute> usual_modes() {
+    return {Recompute::none, Recompute::half, Recompute::full};
+}
+
 /// "none", "half", "full", "selective", "offload", or "blocks:3".
 [[nodiscard]] std::string name_of(Recompute recompute);
 

@@ -22,7 +22,7 @@ struct StepInput {
     std::vector<Chain> chains;                          ///< in topological order of their modules
     std::vector<DealtModule> dealt;                     ///< before the chains, and after them
     std::vector<std::vector<std::vector<Unit>>> units;  ///< per microbatch, per chain, then per dealt module
-    std::vector<Recompute> modes{Recompute::none, Recompute::half, Recompute::full};
+    std::vector<Recompute> modes = usual_modes();
     bool priced_split = true;          ///< false: no backward will be split, and StepProblem::split stays empty
     bool split_backward = false;       ///< I and W in place of every B that can be split
     bool input_gradient_frees = true;  ///< false: what a forward holds is held until W (PyTorch's runtime)
@@ -73,15 +73,16 @@ struct PhasePass {
 
 struct StepProblem {
     schedule::Problem problem;
-    std::vector<PassCost> cost;        ///< per task, in mode 0
-    std::vector<PassCost> recompute;   ///< per task: a full forward of its layers again; zero for forwards, and where
-                                       ///< StepInput has one mode and no splits
-    std::vector<ModuleMix> mixes;      ///< the first are each module alone, in the model's order
-    std::vector<std::uint32_t> mix;    ///< per task: index into `mixes`; also of what it recomputes
-    std::vector<std::size_t> unit;     ///< per task: index into StepInput::units[microbatch][chain]; 0 in a phase
-    std::vector<std::size_t> chain;    ///< per task; the number of chains: it is in `phases`
-    std::vector<PhasePass> phases;     ///< of dealt modules, in the order of their tasks
-    std::vector<SplitBackward> split;  ///< per pair
+    std::vector<PassCost> cost;       ///< per task, in mode 0
+    std::vector<PassCost> recompute;  ///< per task: a full forward of its layers again; zero for forwards, and where
+                                      ///< StepInput has one mode and no splits
+    std::vector<ModuleMix> mixes;     ///< the first are each module alone, in the model's order
+    std::vector<std::uint32_t> mix;   ///< per task: index into `mixes`; also of what it recomputes
+    std::vector<std::size_t> unit;    ///< per task: index into StepInput::units[microbatch][chain]; 0 in a phase
+    std::vector<std::size_t> chain;   ///< per task; the number of chains: it is in `phases`
+    std::vector<PhasePass> phases;    ///< of dealt modules, in the order of their tasks
+    std::vector<std::vector<DealtItem>> dealt;  ///< to each GPU of the replica, those of rank 0 first; none: no phases
+    std::vector<SplitBackward> split;           ///< per pair
     std::vector<Transfer> transfers;
     std::vector<StaticMemory> memory;  ///< per rank
     double model_flops = 0;  ///< forward and backward of this replica, nothing counted twice for recomputation

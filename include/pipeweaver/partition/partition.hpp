@@ -19,6 +19,7 @@ struct Partition {
     std::vector<std::int64_t> unit_items;        ///< per chain: most items of a unit; 0: the whole microbatch at once
     std::vector<std::string> notes;              ///< what decided it, for the report
     std::vector<emulator::DealtModule> dealt{};  ///< modules that no chain has; the rest of the step waits for them
+    std::vector<emulator::Recompute> modes = emulator::usual_modes();  ///< memory modes that every pass chooses from
 };
 
 /// What Partition::chunks_per_rank says. Pre: there are stages.

@@ -27,6 +27,7 @@
 
 #include "pipeweaver/partition/partition.hpp"
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -66,8 +67,12 @@ struct Partitioner {
 /// there once.
 [[nodiscard]] std::vector<Partition> per_module_candidates(const emulator::Setup& setup, const Sample& sample);
 
+/// Why the setup's encoders cannot be dealt over all GPUs of a replica; none: they can.
+[[nodiscard]] std::optional<std::string> why_not_dealt(const emulator::Setup& setup);
+
 /// What a job chooses from: with a name the partitions of that partitioner alone ("modules": those above), else dip, the
-/// above, and balanced with 1, 2, 4 and 8 chunks. Cuts into more stages than the model has layers are left out.
+/// above, balanced with 1, 2, 4 and 8 chunks and, where a rank has several GPUs and encoders can be dealt over them,
+/// three-phase with as many. Cuts into more stages than the model has layers are left out.
 [[nodiscard]] std::vector<Partition> candidates(const emulator::Setup& setup, const Sample& sample,
                                                 std::string_view name = {});
 

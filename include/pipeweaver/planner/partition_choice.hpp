@@ -60,8 +60,10 @@ struct StageLoad {
 /// What a partition makes of the sample, rank by rank.
 struct PartitionLoads {
     std::vector<StageLoad> stages;  ///< of all chains
+    std::vector<StageLoad> dealt;   ///< of dealt modules: what a GPU of each rank takes, on average
     std::vector<Bytes> fixed;       ///< per rank: weights, gradients, optimizer state, buffers; empty: more than it has
     Bytes usable;                   ///< of every rank
+    [[nodiscard]] std::vector<const StageLoad*> all() const;  ///< dealt ones first
     [[nodiscard]] std::vector<Duration> rank_times() const;
 };
 [[nodiscard]] PartitionLoads loads_of(const Request& request, const partition::Partition& partition);

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Union
@@ -14,7 +15,7 @@ from ..errors import PipeweaverError
 FORMAT = "pipeweaver-actions"
 VERSION = 1
 COMPUTE = ("F", "B", "I", "W")
-RECOMPUTE = ("none", "half", "full")
+RECOMPUTE = re.compile(r"none|half|full|blocks:[1-9][0-9]*")
 
 
 class Place(NamedTuple):
@@ -215,6 +216,13 @@ def _tensor(entry: _Reader) -> Tensor:
                   gradient=entry.number("gradient", None))
 
 
+def _recompute(entry: _Reader) -> str:
+    name = entry.get("recompute", str, "none")
+    if not RECOMPUTE.fullmatch(name):
+        raise PipeweaverError(f"{entry.where}.recompute: is '{name}', the executor knows none, half, full and blocks:N")
+    return name
+
+
 def _action(entry: _Reader) -> Action:
     op = entry.one_of("op", (*COMPUTE, "send", "receive", "wait", "reduce"))
     if op == "reduce":
@@ -224,7 +232,7 @@ def _action(entry: _Reader) -> Action:
     if op in ("send", "receive"):
         return Message(op, entry.number("tensor"), entry.number("peer"), entry.number("tag"))
     weight = entry.get("loss_weight", (int, float, type(None)), None)
-    return Compute(op, entry.number("task"), entry.place(), entry.one_of("recompute", RECOMPUTE, "none"),
+    return Compute(op, entry.number("task"), entry.place(), _recompute(entry),
                    None if weight is None else float(weight))
 
 

@@ -43,7 +43,7 @@ class Executor:
     chunks   stage -> module. Called chunk(x): x is what `split` gives where the chain begins, else the output of the
              stage before. A stage that takes other modules' outputs is called chunk(x, {module: [output per item]}),
              one that begins a module inside a chain chunk(x, data=...), with x None where nothing comes before it.
-             Gives one tensor, of the plan's shape where it is sent on. Recomputing half a chunk takes its `blocks`,
+             Gives one tensor, of the plan's shape where it is sent on. Recomputing a part of a chunk takes its `blocks`,
              or the children of a Sequential; another chunk is recomputed whole.
     split    split(batch, unit) -> a first stage's x, or a loss's target.
     loss     loss(output, target) -> scalar mean over the unit's loss tokens. The step's loss is the weighted sum.

@@ -9,6 +9,7 @@ import torch
 
 from ..errors import PipeweaverError
 from .actions import Compute, Stage
+from .passes import in_part
 from .program import DTYPES, Program
 
 
@@ -52,7 +53,7 @@ def _check_shapes(program: Program) -> None:
 
 
 def _check_torch(program: Program) -> None:
-    if any(action.recompute == "half" for row in program.actions.lists for action in row if isinstance(action, Compute)):
+    if any(in_part(action.recompute) for row in program.actions.lists for action in row if isinstance(action, Compute)):
         # What torch.utils.checkpoint loads at its first call, which takes seconds: not in the middle of a step.
         importlib.import_module("torch._dynamo")
     missing = [] if hasattr(torch.autograd.graph, "get_gradient_edge") else ["torch.autograd.graph.get_gradient_edge"]

@@ -37,11 +37,27 @@ def blocks_of(chunk: torch.nn.Module) -> list[torch.nn.Module]:
     return list(blocks)
 
 
+def in_part(recompute: str) -> bool:
+    """Whether some blocks are recomputed and others not."""
+    return recompute not in ("none", "full")
+
+
+def _blocks_again(blocks: Sequence[torch.nn.Module], recompute: str, layers: Sequence[int]) -> list[torch.nn.Module]:
+    """The first half (rounded up), or with blocks:N the first N of each of the stage's parts, where these are known."""
+    if recompute == "half":
+        return list(blocks[: (len(blocks) + 1) // 2])
+    number = int(recompute.partition(":")[2])
+    again, begin = [], 0
+    for count in layers if sum(layers) == len(blocks) else [len(blocks)]:
+        again += blocks[begin : begin + min(number, count)]
+        begin += count
+    return again
+
+
 @contextlib.contextmanager
-def half_recomputed(chunk: torch.nn.Module) -> Iterator[None]:
-    """Inside, the first half (rounded up) of the chunk's blocks keep their inputs alone."""
-    blocks = blocks_of(chunk)
-    chosen = blocks[: (len(blocks) + 1) // 2]
+def recomputed_in_part(chunk: torch.nn.Module, recompute: str, layers: Sequence[int]) -> Iterator[None]:
+    """Inside, blocks that are recomputed keep their inputs alone. `layers`: of each part of the stage."""
+    chosen = _blocks_again(blocks_of(chunk), recompute, layers)
     for block in chosen:
         again = functools.partial(checkpoint, block.forward, use_reentrant=False)
         block.__dict__["forward"] = again
@@ -56,17 +72,19 @@ class Pass:
     """Forward, then backward (B) or input gradient and weight gradient (I, W).
 
     `run` gives the chunk's output, or the weighted loss that follows it; `leaves` are its inputs from other passes, those
-    with requires_grad get gradients. `recompute` is none, half or full (run again in B or I)."""
+    with requires_grad get gradients. `recompute` is none, half, full or blocks:N (run again in B or I); `layers` are those
+    of each part of the stage."""
 
     def __init__(self, chunk: torch.nn.Module, run: Callable[[], Tensor], leaves: Sequence[Tensor], recompute: str,
-                 split: bool, backward: bool) -> None:
+                 split: bool, backward: bool, layers: Sequence[int] = ()) -> None:
         self.weights = [weight for weight in chunk.parameters() if weight.requires_grad]
         self.chunk: torch.nn.Module | None = chunk
         self.run: Callable[[], Tensor] | None = run
         self.leaves = list(leaves)
-        self.recompute = "full" if recompute == "half" and not blocks_of(chunk) else recompute
+        self.recompute = "full" if in_part(recompute) and not blocks_of(chunk) else recompute
+        self.layers = layers
         # A checkpoint computes again for every weight's gradient apart: I is then the whole backward.
-        self.split = split and self.recompute != "half"
+        self.split = split and not in_part(self.recompute)
         self.has_backward = backward
         self.output: Any = None
         self.kept_gradient: Tensor | None = None
@@ -97,7 +115,9 @@ class Pass:
 
     def _with_graph(self) -> Tensor:
         assert self.run is not None and self.chunk is not None
-        with torch.enable_grad(), half_recomputed(self.chunk) if self.recompute == "half" else contextlib.nullcontext():
+        chunk, some = self.chunk, in_part(self.recompute)
+        part = recomputed_in_part(chunk, self.recompute, self.layers) if some else contextlib.nullcontext()
+        with torch.enable_grad(), part:
             return self.run()
 
     def _keep(self, output: Tensor) -> None:
@@ -125,7 +145,7 @@ class Pass:
 
     def input_gradient(self, gradient: Tensor | None) -> list[Tensor | None]:
         """I: as backward(), without the weights'. Where no input has a gradient nothing is done until W; where no
-        weight has one, or half is recomputed, this is the whole backward."""
+        weight has one, or some blocks are recomputed, this is the whole backward."""
         if self._splits() and self.output is not None:
             return self._input_gradient(gradient)
         if any(leaf.requires_grad for leaf in self.leaves):

@@ -107,7 +107,7 @@ class Step:
         place, links = action.place, self.program.links[action.place]
         leaves = [self._leaf(tensor) for tensor in links.inputs]
         one = Pass(self.training.chunks[place.stage], self._run_of(action, links, leaves), leaves, action.recompute,
-                   links.split, links.backward)
+                   links.split, links.backward, [part.layers or 0 for part in self.program.actions.stages[place.stage].parts])
         output = one.forward()
         if links.backward:
             self.passes[place] = one
