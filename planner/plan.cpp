@@ -33,6 +33,13 @@ std::optional<Duration> fastest(const std::vector<Baseline>& baselines) {
     return time;
 }
 
+std::vector<schedule::Schedule> carried_orders(const std::vector<const StaticOrder*>& orders, const StepProblem& step) {
+    std::vector<schedule::Schedule> all;
+    for (const StaticOrder* order : orders)
+        for (schedule::Schedule& one : order->carried(step)) all.push_back(std::move(one));
+    return all;
+}
+
 // What a target with a fixed chain may run: the plan's own partition where that is one chain or was asked for by name,
 // else what its users would cut. A chain of many small stages is seldom what such a target is fastest with.
 std::vector<Partition> target_chains(const Request& request, std::vector<Partition> partitions) {
@@ -85,7 +92,7 @@ Plan make_plan(const Request& request, const Executor& execute, const Allowance&
 
     const auto searched = worth_searching(compared);
     MoreStarts more;
-    if (scope.order) more = [&scope](const StepProblem& step) { return scope.order->carried(step); };
+    if (!scope.orders.empty()) more = [&scope](const StepProblem& step) { return carried_orders(scope.orders, step); };
     const ChoiceRule rule = choice_rule(request.robust);
     const bool wants_target = request.target != targets().front().name;
     const double for_targets = !scope.targets ? 0 : wants_target ? targets_share_if_wanted : targets_share;

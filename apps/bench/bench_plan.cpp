@@ -122,7 +122,7 @@ struct BenchPlan {
         if (partition) {
             request.fixed = partition::PartitionFile{partition->partition, partition->chosen_on};
             scope.known_opponents = &*opponents;
-            scope.order = static_order ? &*static_order : nullptr;
+            if (static_order) scope.orders = {&*static_order};
         }
         const auto plan = planner::make_plan(request, limits.executor(), allowance(), scope);
         steps.push_back(plan.step);

@@ -35,7 +35,7 @@ constexpr std::array<WaveWayText, WaveWay::count> way_texts{{
     {"ours", "partition chosen on five batches of the waves, every batch planned"},
     {"dip", "the published partition and search, cut anew for every batch"},
     {"static-first", "partition chosen on steps 1-5, the order of step 1"},
-    {"static-first-five", "partition chosen on steps 1-5, the best order of these for all of them"},
+    {"static-first-five", "our partition, the best order of steps 1-5 for all of them"},
     {"static-waves", "our partition, the best order of the five batches that it was chosen on"},
     {"static-1f1b", "one chain cut by time for steps 1-5, 1F1B, as nnScaler"},
     {"opponent",
@@ -139,7 +139,7 @@ struct BenchWaves {
         our_choice = planner::choose_partition(of_waves, planner::thorough_choice, execute);
         first_choice = planner::choose_partition(of_first, planner::thorough_choice, execute);
         by_waves.emplace(of_waves, our_choice.partition, execute, allowance);
-        by_first_five.emplace(of_first, first_choice.partition, execute, allowance);
+        by_first_five.emplace(of_first, our_choice.partition, execute, allowance);
         by_first = planner::StaticOrder::of_first(of_first, first_choice.partition, execute, allowance);
         best = first_of(planner::choose_opponents(of_waves, execute), {});
         chain = first_of(planner::choose_opponents(of_first, execute), "balanced");
@@ -156,7 +156,7 @@ struct BenchWaves {
         const auto request = batch_of(job, step);
         const auto execute = limits.executor();
         WaveStep made{step, wanted(step), ShiftingJob::items(request), phase(step), {}};
-        made.time[WaveWay::ours] = job.planned(request, our_choice.partition, console, &*by_waves);
+        made.time[WaveWay::ours] = job.planned(request, our_choice.partition, console, {&*by_waves, &*by_first_five});
         made.time[WaveWay::dip] = published(request);
         made.time[WaveWay::static_first] = by_first->step(request, execute);
         made.time[WaveWay::static_first_five] = by_first_five->step(request, execute);
@@ -253,13 +253,10 @@ struct BenchWaves {
                                     {"low", low},
                                     {"ways", nlohmann::ordered_json::array()},
                                     {"steps", nlohmann::ordered_json::array()}};
-        const std::array<std::string, WaveWay::count> by{choice_text(our_choice),
-                                                         "dip of each batch",
-                                                         choice_text(first_choice),
-                                                         choice_text(first_choice),
-                                                         choice_text(our_choice),
-                                                         way_text(chain),
-                                                         way_text(best)};
+        const std::array<std::string, WaveWay::count> by{
+            choice_text(our_choice), "dip of each batch",     choice_text(first_choice),
+            choice_text(our_choice), choice_text(our_choice), way_text(chain),
+            way_text(best)};
         for (std::size_t way = 0; way < WaveWay::count; ++way) {
             nlohmann::ordered_json one{
                 {"name", way_texts[way].name}, {"about", way_texts[way].about}, {"partition", by[way]}};

@@ -128,13 +128,14 @@ planner::Request ShiftingJob::on_sample(const std::vector<planner::Request>& sam
 }
 
 std::optional<Duration> ShiftingJob::planned(planner::Request batch, const partition::Partition& partition,
-                                             const Console& console, const planner::StaticOrder* order) const {
+                                             const Console& console,
+                                             const std::vector<const planner::StaticOrder*>& orders) const {
     batch.fixed = partition::PartitionFile{partition, {}};
     const auto allowance = [&](double share) { return limits_.begin(console, share); };
     std::optional<planner::Plan> plan;
     try {
         plan = planner::make_plan(batch, limits_.executor(), allowance,
-                                  {.targets = false, .robustness = false, .opponents = false, .order = order});
+                                  {.targets = false, .robustness = false, .opponents = false, .orders = orders});
     } catch (const Error& error) {
         if (error.kind() != ErrorKind::limit) throw;
         console.say(fmt::format("{}: {}", batch.batch, error.what()));

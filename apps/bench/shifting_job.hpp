@@ -46,7 +46,7 @@ public:
     /// replay that shares no code with the search: throws Error{limit} where one is wrong.
     [[nodiscard]] std::optional<Duration> planned(planner::Request batch, const partition::Partition& partition,
                                                   const Console& console,
-                                                  const planner::StaticOrder* order = nullptr) const;
+                                                  const std::vector<const planner::StaticOrder*>& orders = {}) const;
 
     const std::string& cluster() const { return cluster_; }
     const Limits& limits() const { return limits_; }

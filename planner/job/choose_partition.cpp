@@ -4,6 +4,8 @@
 #include "planner/job/search_one.hpp"
 
 #include <algorithm>
+#include <array>
+#include <iterator>
 #include <numeric>
 #include <tuple>
 
@@ -30,7 +32,8 @@ public:
     PartitionJudge(const Request& request, const ChoiceEffort& effort, const Executor& execute,
                    const std::function<bool()>& keep_going)
         : request_(request), effort_(effort), execute_(execute), keep_going_(keep_going) {
-        for (Microbatches batch : batches_of(request)) {
+        whole_ = batches_of(request);
+        for (Microbatches batch : whole_) {
             batch.resize(std::min(batch.size(), most_microbatches));
             batches_.push_back(std::move(batch));
         }
@@ -39,9 +42,15 @@ public:
     PartitionChoice run(std::vector<Partition> candidates) {
         for (Partition& one : candidates) choice_.tried.push_back({.partition = std::move(one)});
         if (choice_.tried.size() > 1) {
-            judge_by_policies(0, choice_.tried.size(), 1);
-            judge_by_policies(0, on_all_batches, batches_.size());
+            judge(0, choice_.tried.size(), 1, false);
+            refuse_dealt_too_much();
+            sort();
+            kinds_first();
+            judge(0, on_all_batches, batches_.size(), false);
+            sort();
+            kinds_first();
             search();
+            sort();
         }
         choice_.partition = taken().partition;
         if (request_.setup->layout.pp == 1) add_mode_that_fits(choice_.partition);
@@ -53,11 +62,7 @@ public:
 private:
     using Time = std::optional<Duration>;
 
-    // Judges places `first` to `last` on so many batches; then sorts all.
-    void judge_by_policies(std::size_t first, std::size_t last, std::size_t batches) {
-        judge(first, last, batches, false);
-    }
-
+    // Judges places `first` to `last` on so many batches, by searches or by policies.
     void judge(std::size_t first, std::size_t last, std::size_t batches, bool searched) {
         last = std::min(last, choice_.tried.size());
         std::vector<Time> time((last - first) * batches);
@@ -80,7 +85,40 @@ private:
             one.batches = batches;
             one.searched = searched;
         }
-        sort();
+    }
+
+    // Dealt modules hold what all microbatches of a step have, not only those in flight.
+    void refuse_dealt_too_much() {
+        std::vector<PartitionTried*> dealt;
+        for (PartitionTried& one : choice_.tried)
+            if (!one.partition.dealt.empty() && one.why_not.empty()) dealt.push_back(&one);
+        std::vector<char> fits(dealt.size() * whole_.size(), 1);
+        run_jobs(execute_, fits.size(), [&](std::size_t job) {
+            const Microbatches& batch = whole_[job % whole_.size()];
+            if (batch.size() > most_microbatches)
+                fits[job] = policy_step(dealt[job / whole_.size()]->partition, batch).has_value();
+        });
+        for (std::size_t job = 0; job < fits.size(); ++job)
+            if (!fits[job]) dealt[job / whole_.size()]->why_not = "does not fit";
+    }
+
+    static int kind_of(const Partition& partition) {
+        return !partition.dealt.empty() ? 2 : partition.chains.size() > 1 ? 1 : 0;
+    }
+
+    // Policies judge partitions of one kind against each other; between kinds only a search is fair: what a policy lacks
+    // on modules apart, or around dealt ones, it does not lack on a chain. So the best of each kind comes first.
+    void kinds_first() {
+        std::array<bool, 3> seen{};
+        std::vector<PartitionTried> best, others;
+        for (PartitionTried& one : choice_.tried) {
+            bool& known = seen[static_cast<std::size_t>(kind_of(one.partition))];
+            const bool first = one.why_not.empty() && !known;
+            known = known || first;
+            (first ? best : others).push_back(std::move(one));
+        }
+        std::move(others.begin(), others.end(), std::back_inserter(best));
+        choice_.tried = std::move(best);
     }
 
     void sort() {
@@ -128,7 +166,6 @@ private:
         for (std::size_t f = 0; f < finalists; ++f) {
             choice_.cut_short = !keep_going_();
             if (choice_.cut_short) return;
-            // The next that policies like best stands behind those that were searched.
             judge(f, f + 1, batches, true);
         }
     }
@@ -170,7 +207,7 @@ private:
     const ChoiceEffort& effort_;
     const Executor& execute_;
     const std::function<bool()>& keep_going_;
-    std::vector<Microbatches> batches_;
+    std::vector<Microbatches> whole_, batches_;  // the sample, and of each batch the first microbatches
     PartitionChoice choice_;
 };
 

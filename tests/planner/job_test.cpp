@@ -9,6 +9,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <tuple>
 
@@ -61,6 +62,14 @@ TEST_CASE("the partition of a job is the best of its candidates, the same on any
               partition::to_json({choice.partition, {}}, *request.setup));
         for (std::size_t i = 0; i < choice.tried.size(); ++i) CHECK(again.tried[i].step == choice.tried[i].step);
     }
+}
+
+TEST_CASE("a partition of each kind is searched: policies judge none against another kind") {
+    const auto choice = choose_partition(small_job(), small_effort, in_order);
+    std::array<int, 3> searched{};
+    for (const PartitionTried& one : choice.tried)
+        if (one.searched) ++searched[!one.partition.dealt.empty() ? 2 : one.partition.chains.size() > 1 ? 1 : 0];
+    CHECK(searched == std::array{1, 1, 1});
 }
 
 TEST_CASE("a batch does not change the partition of a job, and a fixed one is taken as it is") {

@@ -36,7 +36,7 @@ def answer():
         {"words": "--model some-model", "model": "some-model", "batches": 2, "gap_median": 0.012, "gap_worst": 0.034,
          "partition": {"name": "modules", "chunks_per_rank": 3, "chosen_on": "vlm-mix, seeds 101-105", "notes": []},
          "step_ns": [1, 2], "job_opponent": rows[0], "comparisons": rows, "best_opponent": ratios([1.21, 0.9]),
-         "static_order": ratios([1.01, 1.01]), "published": None, "regret": {"mean": 0.999, "most": 1.004, "of_each": []},
+         "static_order": ratios([1.01, 1.01]), "published": None,
          "robustness": [{"against": "the opponent", "batches": 2, "replays": 400, "wins": 399, "wins_share": 0.9975,
                          "gain_p10": 1.1, "gain_p50": 1.2, "gain_p90": 1.3}]})
 
@@ -51,9 +51,18 @@ def test_a_summary_names_the_opponent_and_of_how_many_batches_each_figure_is(ans
 def test_order_and_robustness(answer):
     assert list(draw_gains.order_table([SETUP], {"one": answer}))[2] == (
         "| some-model, 16 H100s, tp 4 pp 4 | modules, 3 chunks | dual-queue: 1.020x (1.020x to 1.020x of 2) | "
-        "1.010x (1.010x to 1.010x of 2) | 0.9990, 1.0040 of 2 |")
+        "1.010x (1.010x to 1.010x of 2) |")
     assert list(draw_gains.robustness([SETUP], {"one": answer}))[2] == (
         "| some-model, 16 H100s, tp 4 pp 4 | the opponent | 2 | 1.100x | 1.200x | 1.300x | 99.8 % of 400 |")
+
+
+def test_a_regret_counts_the_batches_above_the_bar(monkeypatch):
+    monkeypatch.setattr(draw_gains, "REGRET", (SETUP,))
+    answer = {"words": "--model some-model", "batches": 3, "regret": {"mean": 1.0, "most": 1.02, "of_each": [0.98, 1.0, 1.02]},
+              "partition": {"name": "modules", "chunks_per_rank": 3, "chosen_on": "vlm-mix, seeds 101-105"}}
+    assert list(draw_gains.regret_table({"one": answer}))[2] == (
+        "| some-model, 16 H100s, tp 4 pp 4 | modules, 3 chunks, vlm-mix, seeds 101-105 | 1.0000 | 1.0200 | 1 of 3 | "
+        "`bench plan --model some-model` |")
 
 
 def test_schedules_that_fit_some_batches_have_a_table_of_their_own(answer):

@@ -37,9 +37,9 @@ struct PartitionChoice {
 struct ChoiceEffort {
     std::size_t finalists = 3;  ///< that are searched; one alone is not
     std::size_t batches = 2;    ///< of the sample, on which they are
-    std::uint64_t rounds = 0;   ///< of each search, after its starts
+    std::uint64_t rounds = 2;   ///< of each search, after its starts
     std::size_t most_tasks =
-        6'000;  ///< of all those searches' problems; fewer finalists and batches where they are larger
+        12'000;  ///< of all those searches' problems; fewer finalists and batches where they are larger
 };
 
 /// What a plan does by itself, in a fraction of a second, and what is worth a minute for a partition that stays.

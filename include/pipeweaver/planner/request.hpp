@@ -64,7 +64,7 @@ struct Scope {
     bool robustness = true;                             ///< replays under wrong costs
     bool opponents = true;                              ///< what engineers run beside it
     const struct Opponents* known_opponents = nullptr;  ///< of the job, chosen before; null: chosen here
-    const class StaticOrder* order = nullptr;           ///< of the job, on its partition: searches begin with it, too
+    std::vector<const class StaticOrder*> orders{};     ///< of the job, on its partition: searches begin with them, too
     std::vector<partition::Partition> partitions{};     ///< these alone; none: those that the request leaves open
     std::vector<std::string> policies{};  ///< to compare with and start from; none: all of search::policies()
 };
