@@ -43,7 +43,8 @@ std::vector<schedule::Schedule> carried_orders(const std::vector<const StaticOrd
 // What a target with a fixed chain may run: the plan's own partition where that is one chain or was asked for by name,
 // else what its users would cut. A chain of many small stages is seldom what such a target is fastest with.
 std::vector<Partition> target_chains(const Request& request, std::vector<Partition> partitions) {
-    const bool one_chain = partitions.size() == 1 && partitions.front().chains.size() == 1;
+    const Partition& first = partitions.front();
+    const bool one_chain = partitions.size() == 1 && first.chains.size() == 1 && first.dealt.empty();
     if (one_chain || !request.partition.empty()) return partitions;
     return partition::partitions(*request.setup, cut_on(request));
 }
