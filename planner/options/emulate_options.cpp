@@ -49,7 +49,7 @@ std::optional<std::filesystem::path> partition_of_plan(const std::filesystem::pa
 void EmulateOptions::add_to(OptionTable& options) {
     workload.add_to(options);
     options.group("The step");
-    job.add_to(options, "batch");
+    job.add_to(options, "megatron", "batch");
     options.integer("chunks", chunks, 1, 1024,
                     "virtual stages of a rank in all partitions but dip, modules and files (default 1)");
     options.text("policy", policy, "POLICY", "the schedule, of `pipeweaver list policies` (default: 1f1b)");

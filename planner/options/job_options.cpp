@@ -79,14 +79,13 @@ std::vector<std::uint64_t> parse_seeds(const std::string& text) {
     return seeds;
 }
 
-void JobOptions::add_to(OptionTable& options, const std::string& otherwise) {
-    options.text(
-        "partition", partition, fmt::format("{}", fmt::join(partition::partitioner_names(), "|")),
-        "how the model is cut: by name, or a file of `pipeweaver partition` (default: the best on the sample)");
+void JobOptions::add_to(OptionTable& options, const std::string& no_partition, const std::string& no_sample) {
+    options.text("partition", partition, fmt::format("{}", fmt::join(partition::partitioner_names(), "|")),
+                 "how the model is cut: by name, or a file of `pipeweaver partition` (default: " + no_partition + ")");
     options.text("sample", sample, "SEEDS|FILES|batch",
                  "what partition and opponent are chosen on: seeds of --dataset like 101-105, batch files separated by "
                  "commas, or the batch itself (default: " +
-                     otherwise + ")");
+                     no_sample + ")");
 }
 
 JobSample JobOptions::read_sample(const Request& request, const WorkloadOptions& workload) const {

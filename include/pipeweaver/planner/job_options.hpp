@@ -11,8 +11,9 @@ struct JobOptions {
     std::string partition;  ///< a name, or a partition file
     std::string sample;     ///< seeds, batch files, or "batch"
 
-    /// `otherwise`: what happens without a sample.
-    void add_to(OptionTable& options, const std::string& otherwise = "five other seeds; with --batch: batch");
+    /// What happens without a partition, and without a sample.
+    void add_to(OptionTable& options, const std::string& no_partition = "the best on the sample",
+                const std::string& no_sample = "five other seeds; with --batch: batch");
 
     /// Fills in what the request says of the job: the partition, fixed by a file or to be chosen, and the sample that it
     /// is chosen on. Nothing said: of a data set five drawn batches of other seeds, of a batch file that file.
