@@ -1,6 +1,7 @@
 #include "search/improve/engine.hpp"
 
 #include "pipeweaver/base/assert.hpp"
+#include "search/improve/spend_memory.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -13,6 +14,15 @@ namespace {
 constexpr std::size_t staggered = 1'000, elsewhere = 2'000;
 
 }  // namespace
+
+// The order was found under modes that all orders of the group search fit under; its own may need less.
+void Engine::Slot::take_spent(const Flat& flat, const Candidate& found) {
+    if (!found.valid() || found.energy == plain) return;
+    plain = found.energy;
+    spent = found;
+    spend_memory(flat, current, spent);
+    if (better(spent, best)) best = spent;
+}
 
 Engine::Engine(const Flat& flat, std::uint64_t seed, std::int64_t bound, const EngineTuning& tuned,
                const AlternativesWanted& wanted)
@@ -32,15 +42,20 @@ std::optional<std::string> Engine::start(const std::vector<schedule::Schedule>& 
     const auto starts = initial_schedules(flat_, given, execute);
     evaluations_ += starts.size();
     const Shortage* least = nullptr;
+    const InitialSchedule* plain = nullptr;  // the best before memory was spent
     for (const InitialSchedule& start : starts) {
         if (start.shortage && (least == nullptr || start.shortage->bytes < least->bytes)) least = &*start.shortage;
         alternatives_.offer(static_cast<std::uint64_t>(&start - starts.data()), start.candidate, start.name);
+        if (start.candidate.valid() && (plain == nullptr || better(start.before, plain->before))) plain = &start;
         if (!better(start.candidate, best_)) continue;
         best_ = start.candidate;
         found_by_ = start.name;
     }
     if (!best_.valid()) return least == nullptr ? "no schedule keeps the rules" : least->text(flat_);
-    group_mode_ = best_.mode;
+    // Orders are looked for under modes that all of them fit under; but where spare memory makes a great difference,
+    // under those that it was spent on.
+    const auto worth = static_cast<double>(plain->before.makespan) * (1 - tuning_.spent_modes_from);
+    group_mode_ = static_cast<double>(best_.energy.makespan) < worth ? best_.mode : plain->mode;
     for (Slot& slot : slots_) slot.best = best_;
     return std::nullopt;
 }
@@ -94,10 +109,8 @@ void Engine::group_round(const Executor& execute) {
     }
     group_phase_->round(seed_, evaluations_, each, execute);
     evaluations_ += group_phase_->size() * each;
-    for (std::size_t s = 0; s < slots_.size(); ++s) {
-        if (better(group_phase_->best(s), slots_[s].best)) slots_[s].best = group_phase_->best(s);
-        alternatives_.offer(line(s), group_phase_->best(s), "groups");
-    }
+    execute(slots_.size(), [&](std::size_t s) { slots_[s].take_spent(flat_, group_phase_->best(s)); });
+    for (std::size_t s = 0; s < slots_.size(); ++s) alternatives_.offer(line(s), slots_[s].spent, "groups");
     if ((rounds_ + 1) % tuning_.group_sync_rounds == 0) group_phase_->follow_the_better();
     const std::int64_t before = best_.energy.makespan;
     merge("groups");

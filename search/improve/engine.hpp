@@ -55,9 +55,14 @@ private:
     struct Slot {
         Slot(const Flat& flat, const TaskGroups& by) : current(flat), large(flat, by) {}
 
+        /// Of the group search; `current` must be free.
+        void take_spent(const Flat& flat, const Candidate& found);
+
         IncrementalSchedule current;
         LargeSteps large;
         Candidate best;
+        Energy plain;     ///< of what the group search found last,
+        Candidate spent;  ///< and with the memory spent that it leaves
     };
 
     void merge(std::string_view who);

@@ -1,6 +1,7 @@
 #include "search/improve/initial_schedules.hpp"
 
 #include "pipeweaver/search/policies.hpp"
+#include "search/improve/spend_memory.hpp"
 #include "search/instance/modes.hpp"
 #include "search/instance/priorities.hpp"
 #include "search/tuning.hpp"
@@ -84,6 +85,13 @@ std::vector<ListRecipes> list_recipes(const std::vector<Priority>& by,
     return all;
 }
 
+void spend(const Flat& flat, IncrementalSchedule& current, InitialSchedule& start) {
+    if (!start.candidate.valid()) return;
+    start.before = start.candidate.energy;
+    start.mode = start.candidate.mode;
+    spend_memory(flat, current, start.candidate);
+}
+
 void run(const Flat& flat, const ListRecipes& lists, std::span<InitialSchedule> starts) {
     // No schedule of them would be taken. They stay among the starts: random numbers go by how many there were.
     if (lists.repeated) return;
@@ -98,6 +106,7 @@ void run(const Flat& flat, const ListRecipes& lists, std::span<InitialSchedule> 
         dispatcher.run(choice, lists.priority->position);
         current.load(dispatcher.sequence(), *lists.mode);
         store(current, starts[k].candidate);
+        spend(flat, current, starts[k]);
     }
 }
 
@@ -125,14 +134,16 @@ std::vector<InitialSchedule> initial_schedules(const Flat& flat, const std::vect
             return run(flat, lists[k - alone], std::span(starts).subspan(first, list_choices.size()));
         }
         InitialSchedule& mine = starts[k];
+        IncrementalSchedule current(flat);
         if (k < given.size()) {
             mine.name = "start";
             mine.candidate = given_schedule(flat, given[k]);
-            return;
+        } else {
+            mine.name = known[k - given.size()];
+            const auto result = apply_policy(mine.name, *flat.replayer);
+            if (result.schedule) mine.candidate = candidate_of(flat, *result.schedule);
         }
-        mine.name = known[k - given.size()];
-        const auto result = apply_policy(mine.name, *flat.replayer);
-        if (result.schedule) mine.candidate = candidate_of(flat, *result.schedule);
+        spend(flat, current, mine);
     });
     return starts;
 }

@@ -12,6 +12,8 @@ namespace pipeweaver::search {
 struct InitialSchedule {
     std::string name;
     Candidate candidate;               ///< not valid() where it does not run, does not fit or breaks a rule
+    Energy before;                     ///< of the same order before spare memory was spent,
+    std::vector<std::uint32_t> mode;   ///< and its modes: what other orders fit under, too
     std::optional<Shortage> shortage;  ///< of a list schedule that does not fit
 };
 

@@ -12,6 +12,7 @@ namespace pipeweaver::search {
 struct Energy {
     std::int64_t makespan = 0;
     std::int64_t ends = 0;  ///< sum of all tasks' ends, in units of 2^end_shift(flat) ns
+    friend bool operator==(const Energy&, const Energy&) = default;
 };
 
 /// The least for which the sum of all ends cannot overflow.

@@ -11,8 +11,6 @@ namespace {
 using schedule::Mode;
 using schedule::Pair;
 
-std::int64_t time_of(const Mode& mode) { return (mode.forward + mode.backward + mode.weight).count(); }
-
 // The mode with the smallest key, for every pair.
 template <class Key>
 std::vector<std::uint32_t> by_key(const Flat& flat, Key key) {
@@ -26,6 +24,8 @@ std::vector<std::uint32_t> by_key(const Flat& flat, Key key) {
 }
 
 }  // namespace
+
+std::int64_t time_of(const Mode& mode) { return (mode.forward + mode.backward + mode.weight).count(); }
 
 std::uint32_t mode_of(const Pair& pair, std::uint32_t mode) {
     return std::min(mode, static_cast<std::uint32_t>(pair.modes.size() - 1));

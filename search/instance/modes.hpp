@@ -7,6 +7,9 @@
 
 namespace pipeweaver::search {
 
+/// Of all tasks of a pair in this mode.
+[[nodiscard]] std::int64_t time_of(const schedule::Mode& mode);
+
 /// Mode indexes from the smallest total time of these pairs (a pair with fewer modes takes its last) to the largest,
 /// ties by index. None without pairs.
 [[nodiscard]] std::vector<std::uint32_t> modes_by_time(std::span<const schedule::Pair* const> pairs);
