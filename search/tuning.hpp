@@ -21,6 +21,7 @@ struct EngineTuning {
     double group_share = 2;              ///< for so many times the rounds of the cycle before, at first
     double least_group_share = 0.125, most_group_share = 4;
     double spent_modes_from = 0.02;  ///< gain of modes that spare memory is spent on, from which groups run under them
+    std::uint32_t spent_tasks_from = 160;   ///< problems of fewer tasks do without
     std::uint64_t group_sync_rounds = 8;    ///< group rounds after which the worse half of the slots follows the better
     std::uint64_t group_work = 3'000;       ///< tasks scheduled per slot and round of the group search, about
     std::uint64_t anneal_work = 300'000;    ///< tasks times evaluations per slot and round of annealing

@@ -12,7 +12,6 @@
 namespace pipeweaver::emit {
 
 using namespace schedule;
-using emulator::Recompute;
 using Writer = nlohmann::ordered_json;
 
 namespace {

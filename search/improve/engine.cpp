@@ -20,7 +20,7 @@ void Engine::Slot::take_spent(const Flat& flat, const Candidate& found) {
     if (!found.valid() || found.energy == plain) return;
     plain = found.energy;
     spent = found;
-    spend_memory(flat, current, spent);
+    if (worth_spending(flat)) spend_memory(flat, current, spent);
     if (better(spent, best)) best = spent;
 }
 

@@ -89,7 +89,7 @@ void spend(const Flat& flat, IncrementalSchedule& current, InitialSchedule& star
     if (!start.candidate.valid()) return;
     start.before = start.candidate.energy;
     start.mode = start.candidate.mode;
-    spend_memory(flat, current, start.candidate);
+    if (worth_spending(flat)) spend_memory(flat, current, start.candidate);
 }
 
 void run(const Flat& flat, const ListRecipes& lists, std::span<InitialSchedule> starts) {

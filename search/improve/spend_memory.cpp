@@ -1,6 +1,7 @@
 #include "search/improve/spend_memory.hpp"
 
 #include "search/instance/modes.hpp"
+#include "search/tuning.hpp"
 
 #include <algorithm>
 
@@ -119,5 +120,7 @@ void spend_memory(const Flat& flat, IncrementalSchedule& current, Candidate& can
     current.load(sequence, mode);
     store(current, candidate);
 }
+
+bool worth_spending(const Flat& flat) { return flat.tasks() >= tuning.engine.spent_tasks_from; }
 
 }  // namespace pipeweaver::search

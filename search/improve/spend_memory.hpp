@@ -14,4 +14,8 @@ namespace pipeweaver::search {
 /// backward on a rank). Pre: the candidate is valid and fits.
 void spend_memory(const Flat& flat, IncrementalSchedule& current, Candidate& candidate);
 
+/// Whether the strategy spends memory at all: in small problems annealing goes through the modes by itself, and from
+/// orders whose memory is spent it came to worse ends.
+[[nodiscard]] bool worth_spending(const Flat& flat);
+
 }  // namespace pipeweaver::search

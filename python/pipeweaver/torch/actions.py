@@ -217,7 +217,7 @@ def _tensor(entry: _Reader) -> Tensor:
 
 
 def _recompute(entry: _Reader) -> str:
-    name = entry.get("recompute", str, "none")
+    name: str = entry.get("recompute", str, "none")
     if not RECOMPUTE.fullmatch(name):
         raise PipeweaverError(f"{entry.where}.recompute: is '{name}', the executor knows none, half, full and blocks:N")
     return name

@@ -47,7 +47,8 @@ def _blocks_again(blocks: Sequence[torch.nn.Module], recompute: str, layers: Seq
     if recompute == "half":
         return list(blocks[: (len(blocks) + 1) // 2])
     number = int(recompute.partition(":")[2])
-    again, begin = [], 0
+    again: list[torch.nn.Module] = []
+    begin = 0
     for count in layers if sum(layers) == len(blocks) else [len(blocks)]:
         again += blocks[begin : begin + min(number, count)]
         begin += count
