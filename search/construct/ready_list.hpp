@@ -68,7 +68,7 @@ private:
     }
 
     std::size_t leaves_ = 1;
-    std::vector<Want> least_{{}, {}};  // a tree: the smallest of the slots below, each key for itself
+    std::vector<Want> least_ = std::vector<Want>(2);  // a tree: the smallest of the slots below, each key for itself
 };
 
 }  // namespace pipeweaver::search

@@ -49,7 +49,7 @@ std::string one_module_only(const Flat& flat) {
     return {};
 }
 
-std::vector<ListRules> bubble_filling_rules(const Flat& flat) {
+ListRules bubble_filling_rules(const Flat& flat) {
     const auto work = work_of_modules(flat);
     const auto backbone = std::max_element(work.begin(), work.end(), [](const auto& a, const auto& b) {
                               return a.second < b.second;
@@ -57,18 +57,17 @@ std::vector<ListRules> bubble_filling_rules(const Flat& flat) {
     const auto key = [&](std::uint32_t i) {
         return std::tuple(flat.problem().tasks[i].module != backbone, flat.late[i] == 0, flat.place[i]);
     };
-    const auto position = keys_by(flat.tasks(), [&](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); });
     const std::uint32_t few = microbatches_in_flight(flat);
-    return {{position, false, 0}, {position, false, few}, {position, false, 2 * few}};
+    return {keys_by(flat.tasks(), [&](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); }),
+            {0, few, 2 * few}};
 }
 
-std::vector<ListRules> nesting_rules(const Flat& flat) {
+ListRules nesting_rules(const Flat& flat) {
     const auto key = [&](std::uint32_t i) {
         return std::tuple(flat.late[i] == 0, flat.problem().tasks[i].microbatch.value_or(-1), flat.place[i]);
     };
-    const auto position = keys_by(flat.tasks(), [&](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); });
     const std::uint32_t few = microbatches_in_flight(flat);
-    return {{position, false, few}, {position, false, 2 * few}};
+    return {keys_by(flat.tasks(), [&](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); }), {few, 2 * few}};
 }
 
 }  // namespace pipeweaver::search

@@ -5,7 +5,6 @@
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/schedule/memory.hpp"
 #include "search/construct/dispatch.hpp"
-#include "search/construct/priority_list.hpp"
 #include "search/instance/modes.hpp"
 #include "search/policies/module_policies.hpp"
 #include "search/policies/orders.hpp"
@@ -90,11 +89,12 @@ PolicyResult run_dual_queue(const Flat& flat) {
     return build(flat, Dispatcher(flat), [&](Dispatcher& d) { d.run(Choice::dual_queue, flat.place); });
 }
 
-// The best of the list schedules by these rules.
-PolicyResult build_lists(const Flat& flat, const std::vector<ListRules>& all) {
+// The best of the list schedules by this position, with these windows.
+PolicyResult build_lists(const Flat& flat, const ListRules& rules) {
     PolicyResult best;
-    for (const ListRules& rules : all) {
-        auto result = build(flat, PriorityList(flat), [&](PriorityList& list) { list.run(rules); });
+    for (const std::uint32_t window : rules.windows) {
+        auto result = build(flat, Dispatcher(flat),
+                            [&](Dispatcher& dispatcher) { dispatcher.run(Choice::list, rules.position, {}, window); });
         if (!best.schedule || (result.schedule && result.replay.makespan < best.replay.makespan))
             best = std::move(result);
     }
@@ -115,8 +115,8 @@ PolicyResult run_nesting(const Flat& flat) {
 // 1974.
 PolicyResult run_critical_path(const Flat& flat) {
     const auto key = [&](std::uint32_t i) { return std::pair(-(flat.shortest[i] + flat.tail[i]), flat.place[i]); };
-    auto position = keys_by(flat.tasks(), [&](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); });
-    return build_lists(flat, {{std::move(position), true, 0}});
+    const auto position = keys_by(flat.tasks(), [&](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); });
+    return build(flat, Dispatcher(flat), [&](Dispatcher& d) { d.run(Choice::look_ahead, position); });
 }
 
 struct Entry {

@@ -77,3 +77,38 @@ TEST_CASE("by keys the ready task with the smallest key goes first, whatever its
     CHECK(dispatcher.sequence() == Tasks{4, 5, 6, 7, 0, 1, 2, 3});
     CHECK(dispatcher.makespan() == 8);
 }
+
+TEST_CASE("looking ahead, nothing long is begun when something urgent is about to arrive") {
+    // Rank 0: 0, long and ready; 2, short, after 1 on rank 1.
+    Problem problem;
+    problem.name = "urgent";
+    problem.ranks.resize(2);
+    problem.tasks = {task_of(0, TaskKind::forward, 4, 0), task_of(1, TaskKind::forward, 1, 1),
+                     task_of(0, TaskKind::forward, 1, 1)};
+    problem.edges = {edge_of(1, 2)};
+    const Replayer replayer(problem);
+    const Flat flat(replayer);
+    Dispatcher dispatcher(flat);
+    REQUIRE_FALSE(dispatcher.prepare(flat.costs({})));
+    const auto rows = [&](Choice choice) {
+        dispatcher.run(choice, std::vector<std::uint32_t>{2, 1, 0});
+        return picture(problem, as_schedule(flat, dispatcher.sequence(), {}));
+    };
+    CHECK(rows(Choice::list) == std::vector<std::string>{"F0 F0 F0 F0 F1", "F1"});
+    CHECK(rows(Choice::look_ahead) == std::vector<std::string>{".. F1 F0 F0 F0 F0", "F1"});
+}
+
+TEST_CASE("with a window of one, a microbatch begins when the one before it has ended on all ranks") {
+    const auto problem = chains(2, 2);
+    const Replayer replayer(problem);
+    const Flat flat(replayer);
+    Dispatcher dispatcher(flat);
+    REQUIRE_FALSE(dispatcher.prepare(flat.costs({})));
+    const auto rows = [&](std::uint32_t window) {
+        dispatcher.run(Choice::list, flat.place, {}, window);
+        return picture(problem, as_schedule(flat, dispatcher.sequence(), {}));
+    };
+    CHECK(rows(0) == std::vector<std::string>{"F0 F1 .. B0 .. B1", ".. F0 B0 F1 B1"});
+    CHECK(rows(1) == std::vector<std::string>{"F0 .. .. B0 F1 .. .. B1", ".. F0 B0 .. .. F1 B1"});
+    CHECK(rows(2) == rows(0));
+}

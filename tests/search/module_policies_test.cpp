@@ -2,6 +2,7 @@
 
 #include "pipeweaver/search/bounds.hpp"
 #include "pipeweaver/search/policies.hpp"
+#include "search/construct/dispatch.hpp"
 #include "search/policies/zero_bubble.hpp"
 #include "tests/search/random_problem.hpp"
 
@@ -206,14 +207,14 @@ TEST_CASE("a window of one microbatch runs them one after the other") {
     const auto problem = encoder_and_backbone(2, 3);
     const Replayer replayer(problem);
     const Flat flat(replayer);
-    PriorityList list(flat);
-    REQUIRE_FALSE(list.prepare(flat.costs({})));
-    list.run({flat.place, false, 1});
-    const auto replay = replayer.replay(as_schedule(flat, list.sequence(), {}));
+    Dispatcher dispatcher(flat);
+    REQUIRE_FALSE(dispatcher.prepare(flat.costs({})));
+    dispatcher.run(Choice::list, flat.place, {}, 1);
+    const auto replay = replayer.replay(as_schedule(flat, dispatcher.sequence(), {}));
     CHECK(replay.makespan == Duration{3 * 2 * 9});
     CHECK(replay.peak == std::vector{Bytes{2}, Bytes{2}});
-    list.run({flat.place, false, 3});
-    CHECK(replayer.replay(as_schedule(flat, list.sequence(), {})).makespan < Duration{3 * 2 * 9});
+    dispatcher.run(Choice::list, flat.place, {}, 3);
+    CHECK(replayer.replay(as_schedule(flat, dispatcher.sequence(), {})).makespan < Duration{3 * 2 * 9});
 }
 
 TEST_CASE("looking ahead lets a rank wait for what is urgent") {
@@ -237,10 +238,10 @@ TEST_CASE("looking ahead lets a rank wait for what is urgent") {
     CHECK(row(problem, result, 0) == "B A ");
     CHECK(result.replay.makespan == Duration{27});
     const Flat flat(replayer);
-    PriorityList list(flat);
-    REQUIRE_FALSE(list.prepare(flat.costs({})));
-    list.run({{1, 0, 2, 3}, false, 0});
-    CHECK(row(problem, as_schedule(flat, list.sequence(), {}), 0) == "A B ");
+    Dispatcher dispatcher(flat);
+    REQUIRE_FALSE(dispatcher.prepare(flat.costs({})));
+    dispatcher.run(Choice::list, std::vector<std::uint32_t>{1, 0, 2, 3});
+    CHECK(row(problem, as_schedule(flat, dispatcher.sequence(), {}), 0) == "A B ");
 }
 
 TEST_CASE("policies for modules say where there is only one") {
