@@ -13,7 +13,9 @@ namespace pipeweaver::search {
 /// Rounds of the default strategy's engine (improve/engine.hpp).
 struct EngineTuning {
     std::size_t slots = 8;
-    std::size_t stagger_slots = 2;    ///< twice as many for several models
+    std::size_t stagger_slots = 2;              ///< twice as many for several models
+    std::uint64_t first_starts_work = 200'000;  ///< tasks times initial schedules of round 0,
+    std::uint64_t starts_work = 40'000;         ///< and of each round after it, until all were tried
     std::uint64_t group_rounds = 25;  ///< of the group search at least; it ends after as many without a better one
     std::uint64_t most_group_rounds = 60;
     std::uint64_t group_tasks = 1500;    ///< problems of more tasks have fewer group rounds in proportion
@@ -34,12 +36,6 @@ struct EngineTuning {
     double weight = 0.5;                    ///< of the average end against the makespan
     std::uint64_t sync_rounds = 4;  ///< annealing rounds after which the worse half of the slots follows the better
     std::uint32_t rebuild_permille = 3;  ///< rebuilds among a thousand annealing steps, on average over the slots
-};
-
-/// Initial schedules (improve/initial_schedules.hpp).
-struct InitialTuning {
-    /// Beyond this size they are few, and those left out whose time grows with the number of tasks that could run.
-    std::uint32_t most_tasks_for_all = 20'000;
 };
 
 /// Steps of annealing (improve/anneal.hpp).
@@ -174,7 +170,6 @@ struct DipTuning {
 
 struct Tuning {
     EngineTuning engine;
-    InitialTuning initial;
     AnnealTuning anneal;
     GroupTuning group;
     StaggerTuning stagger;

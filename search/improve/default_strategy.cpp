@@ -41,6 +41,7 @@ void DefaultStrategy::start(const Executor& execute) {
     std::optional<RootBounds> root;
     const auto why =
         engine_.start(options_.starts, [&](std::size_t count, const std::function<void(std::size_t)>& job) {
+            if (root) return execute(count, job);
             execute(count + 1, [&](std::size_t k) {
                 if (k == 0)
                     root.emplace(flat_);

@@ -25,7 +25,7 @@ public:
 
     void start(const Executor& execute) override;
     void round(const Executor& execute) override;
-    bool exhausted() const override { return too_large_ || gave_up_; }
+    bool exhausted() const override { return (too_large_ && !engine_.starting()) || gave_up_; }
 
     const Candidate& best() const override { return engine_.best(); }
     const std::string& found_by() const override { return engine_.found_by(); }

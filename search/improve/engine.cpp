@@ -38,26 +38,42 @@ Engine::Engine(const Flat& flat, std::uint64_t seed, std::int64_t bound, const E
     for (std::size_t s = 0; s < tuned.slots; ++s) slots_.emplace_back(flat, groups_);
 }
 
-std::optional<std::string> Engine::start(const std::vector<schedule::Schedule>& given, const Executor& execute) {
-    const auto starts = initial_schedules(flat_, given, execute);
-    evaluations_ += starts.size();
-    const Shortage* least = nullptr;
-    const InitialSchedule* plain = nullptr;  // the best before memory was spent
-    for (const InitialSchedule& start : starts) {
-        if (start.shortage && (least == nullptr || start.shortage->bytes < least->bytes)) least = &*start.shortage;
-        alternatives_.offer(static_cast<std::uint64_t>(&start - starts.data()), start.candidate, start.name);
-        if (start.candidate.valid() && (plain == nullptr || better(start.before, plain->before))) plain = &start;
+std::optional<std::string> Engine::start(std::vector<schedule::Schedule> given, const Executor& execute) {
+    begun_ = {};
+    starts_.emplace(flat_, std::move(given));
+    do {
+        try_starts(tuning_.first_starts_work, execute);
+    } while (!best_.valid() && !starts_->done());
+    if (!best_.valid()) return begun_.least ? begun_.least->text(flat_) : "no schedule keeps the rules";
+    if (starts_->done()) begin_improving();
+    return std::nullopt;
+}
+
+// The next of them, one at least.
+void Engine::try_starts(std::uint64_t work, const Executor& execute) {
+    for (InitialSchedule& start : starts_->next(work / flat_.tasks(), execute)) {
+        ++evaluations_;
+        auto& least = begun_.least;
+        if (start.shortage && (!least || start.shortage->bytes < least->bytes)) least = start.shortage;
+        alternatives_.offer(begun_.count++, start.candidate, start.name);
+        if (start.candidate.valid() && (!begun_.any || better(start.before, begun_.plain))) {
+            begun_.any = true;
+            begun_.plain = start.before;
+            begun_.mode = std::move(start.mode);
+        }
         if (!better(start.candidate, best_)) continue;
-        best_ = start.candidate;
+        best_ = std::move(start.candidate);
         found_by_ = start.name;
     }
-    if (!best_.valid()) return least == nullptr ? "no schedule keeps the rules" : least->text(flat_);
+}
+
+void Engine::begin_improving() {
     // Orders are looked for under modes that all of them fit under; but where spare memory makes a great difference,
     // under those that it was spent on.
-    const auto worth = static_cast<double>(plain->before.makespan) * (1 - tuning_.spent_modes_from);
-    group_mode_ = static_cast<double>(best_.energy.makespan) < worth ? best_.mode : plain->mode;
+    const auto worth = static_cast<double>(begun_.plain.makespan) * (1 - tuning_.spent_modes_from);
+    group_mode_ = static_cast<double>(best_.energy.makespan) < worth ? best_.mode : begun_.mode;
     for (Slot& slot : slots_) slot.best = best_;
-    return std::nullopt;
+    starts_.reset();
 }
 
 void Engine::adopt(const Candidate& candidate, std::string_view who) {
@@ -92,6 +108,12 @@ bool Engine::in_group_search() const {
 }
 
 void Engine::round(const Executor& execute) {
+    if (starts_) {
+        try_starts(tuning_.starts_work, execute);
+        if (starts_->done()) begin_improving();
+        ++start_rounds_;
+        return;
+    }
     if (in_group_search())
         group_round(execute);
     else

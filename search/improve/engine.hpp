@@ -1,6 +1,7 @@
 // The default strategy: rounds of a fixed number of slots, each working from its own state, merged in order.
 //
-//   round 0   initial schedules: given ones, policies, list schedules under several priorities and memory modes
+//   round 0   initial schedules: given ones, policies, list schedules under several priorities and memory modes; in a
+//             problem of many tasks the first of them alone, and the others in the next rounds, a few in each
 //   then      search over group priorities (group_search.hpp) and staggered pipelines (stagger.hpp), a number of rounds
 //   then      annealing over single steps (anneal.hpp), in cycles that grow longer; each cycle begins from the best.
 //             Later cycles have further rounds of the group search between them: it finds what annealing cannot reach.
@@ -30,7 +31,10 @@ public:
            const AlternativesWanted& wanted = {});
 
     /// Round 0. Says why if nothing fits.
-    std::optional<std::string> start(const std::vector<schedule::Schedule>& given, const Executor& execute);
+    std::optional<std::string> start(std::vector<schedule::Schedule> given, const Executor& execute);
+
+    /// Initial schedules are left.
+    bool starting() const { return starts_.has_value(); }
 
     /// One more round. Pre: start() found a schedule.
     void round(const Executor& execute);
@@ -47,7 +51,7 @@ public:
     const Candidate& best() const { return best_; }
     std::vector<FoundSchedule> alternatives() const { return alternatives_.others(best_); }
     const std::string& found_by() const { return found_by_; }
-    std::uint64_t rounds() const { return rounds_; }
+    std::uint64_t rounds() const { return start_rounds_ + rounds_; }
     std::uint64_t evaluations() const { return evaluations_; }
     bool optimal() const { return best_.valid() && best_.energy.makespan <= bound_; }
 
@@ -65,6 +69,17 @@ private:
         Candidate spent;  ///< and with the memory spent that it leaves
     };
 
+    // What is known of the initial schedules so far.
+    struct Begun {
+        std::optional<Shortage> least;
+        bool any = false;                 // that fits
+        Energy plain;                     // the best before memory was spent,
+        std::vector<std::uint32_t> mode;  // and its modes
+        std::uint64_t count = 0;
+    };
+
+    void try_starts(std::uint64_t work, const Executor& execute);
+    void begin_improving();
     void merge(std::string_view who);
     std::uint64_t line(std::size_t slot) const;
     void group_round(const Executor& execute);
@@ -89,6 +104,9 @@ private:
     Candidate best_;
     Alternatives alternatives_;
     std::string found_by_;
+    std::optional<InitialSchedules> starts_;  // while any are left
+    Begun begun_;
+    std::uint64_t start_rounds_ = 0;  // of further initial schedules; rounds_: of all that comes then
     std::uint64_t rounds_ = 0, evaluations_ = 0;
     std::uint64_t improved_ = 0;  // the last round that found something better
     std::uint64_t cycle_ = 0, cycle_length_ = 0, cycle_round_ = 0;

@@ -3,8 +3,6 @@
 #include "pipeweaver/search/policies.hpp"
 #include "search/improve/spend_memory.hpp"
 #include "search/instance/modes.hpp"
-#include "search/instance/priorities.hpp"
-#include "search/tuning.hpp"
 
 #include <fmt/format.h>
 
@@ -58,32 +56,8 @@ Candidate given_schedule(const Flat& flat, const schedule::Schedule& schedule) {
 
 namespace {
 
-bool suits(const Flat& flat, const Policy& policy) {
-    if (flat.tasks() <= tuning.initial.most_tasks_for_all) return true;
-    for (const char* slow : {"bubble-filling", "nesting", "critical-path"})
-        if (policy.name == slow) return false;
-    return true;
-}
-
 constexpr std::array list_choices{std::pair(Choice::dual_queue, "dual-queue"), std::pair(Choice::in_order, "in order"),
                                   std::pair(Choice::list, "list"), std::pair(Choice::backward_first, "backward first")};
-
-// A list schedule by each choice: what memory allows is worked out once for all of them.
-struct ListRecipes {
-    const Priority* priority;
-    const std::vector<std::uint32_t>* mode;
-    bool repeated;  // the same modes come before
-};
-
-std::vector<ListRecipes> list_recipes(const std::vector<Priority>& by,
-                                      const std::vector<std::vector<std::uint32_t>>& modes) {
-    std::vector<ListRecipes> all;
-    for (auto mode = modes.begin(); mode != modes.end(); ++mode) {
-        const bool repeated = std::find(modes.begin(), mode, *mode) != mode;
-        for (const auto& priority : by) all.push_back({&priority, &*mode, repeated});
-    }
-    return all;
-}
 
 void spend(const Flat& flat, IncrementalSchedule& current, InitialSchedule& start) {
     if (!start.candidate.valid()) return;
@@ -92,58 +66,77 @@ void spend(const Flat& flat, IncrementalSchedule& current, InitialSchedule& star
     if (worth_spending(flat)) spend_memory(flat, current, start.candidate);
 }
 
-void run(const Flat& flat, const ListRecipes& lists, std::span<InitialSchedule> starts) {
-    // No schedule of them would be taken. They stay among the starts: random numbers go by how many there were.
-    if (lists.repeated) return;
-    Dispatcher dispatcher(flat);
-    const auto shortage = dispatcher.prepare(flat.costs(*lists.mode));
-    IncrementalSchedule current(flat);
+}  // namespace
+
+InitialSchedules::InitialSchedules(const Flat& flat, std::vector<schedule::Schedule> given)
+    : flat_(flat), given_(std::move(given)) {
+    for (const Policy& policy : policies()) policies_.push_back(policy.name);
+}
+
+// What is begun late in a large problem is seldom begun at all.
+void InitialSchedules::set_up_lists() {
+    if (!mode_.empty()) return;
+    by_ = priorities(flat_);
+    mode_ = uniform_modes(flat_);
+    if (!flat_.problem().pairs.empty())
+        for (auto& mode : frugal_modes(flat_)) mode_.push_back(std::move(mode));
+}
+
+bool InitialSchedules::done() const {
+    return next_ >= alone() && !mode_.empty() && next_ == alone() + by_.size() * mode_.size();
+}
+
+void InitialSchedules::try_alone(std::size_t number, InitialSchedule& mine) const {
+    IncrementalSchedule current(flat_);
+    if (number < given_.size()) {
+        mine.name = "start";
+        mine.candidate = given_schedule(flat_, given_[number]);
+    } else {
+        mine.name = policies_[number - given_.size()];
+        const auto result = apply_policy(mine.name, *flat_.replayer);
+        if (result.schedule) mine.candidate = candidate_of(flat_, *result.schedule);
+    }
+    spend(flat_, current, mine);
+}
+
+// By each choice: what memory allows is worked out once for all of them.
+void InitialSchedules::try_lists(std::size_t number, std::span<InitialSchedule> mine) const {
+    const Priority& priority = by_[number % by_.size()];
+    const auto mode = mode_.begin() + static_cast<std::ptrdiff_t>(number / by_.size());
+    // No schedule of modes that come twice would be taken. They stay among the starts: random numbers go by how many
+    // there were.
+    if (std::find(mode_.begin(), mode, *mode) != mode) return;
+    Dispatcher dispatcher(flat_);
+    const auto shortage = dispatcher.prepare(flat_.costs(*mode));
+    IncrementalSchedule current(flat_);
     for (std::size_t k = 0; k < list_choices.size(); ++k) {
         const auto& [choice, name] = list_choices[k];
-        starts[k].name = fmt::format("{}, {}", name, lists.priority->name);
-        starts[k].shortage = shortage;
+        mine[k].name = fmt::format("{}, {}", name, priority.name);
+        mine[k].shortage = shortage;
         if (shortage) continue;
-        dispatcher.run(choice, lists.priority->position);
-        current.load(dispatcher.sequence(), *lists.mode);
-        store(current, starts[k].candidate);
-        spend(flat, current, starts[k]);
+        dispatcher.run(choice, priority.position);
+        current.load(dispatcher.sequence(), *mode);
+        store(current, mine[k].candidate);
+        spend(flat_, current, mine[k]);
     }
 }
 
-}  // namespace
-
-std::vector<InitialSchedule> initial_schedules(const Flat& flat, const std::vector<schedule::Schedule>& given,
-                                               const Executor& execute) {
-    std::vector<std::string> known;
-    for (const Policy& policy : policies())
-        if (suits(flat, policy)) known.push_back(policy.name);
-    auto by = priorities(flat);
-    auto modes = uniform_modes(flat);
-    if (flat.tasks() > tuning.initial.most_tasks_for_all) {
-        by.resize(1);
-        modes.resize(1);
+std::vector<InitialSchedule> InitialSchedules::next(std::size_t most, const Executor& execute) {
+    std::vector<std::size_t> first;  // of each job, in what is returned
+    std::size_t count = 0;
+    const std::size_t begin = next_;
+    for (; !done() && (count == 0 || count < most); ++next_) {
+        if (next_ >= alone()) set_up_lists();
+        first.push_back(count);
+        count += next_ < alone() ? 1 : list_choices.size();
     }
-    if (!flat.problem().pairs.empty())
-        for (auto& mode : frugal_modes(flat)) modes.push_back(std::move(mode));
-    const auto lists = list_recipes(by, modes);
-    const std::size_t alone = given.size() + known.size();
-    std::vector<InitialSchedule> starts(alone + lists.size() * list_choices.size());
-    execute(alone + lists.size(), [&](std::size_t k) {
-        if (k >= alone) {
-            const std::size_t first = alone + (k - alone) * list_choices.size();
-            return run(flat, lists[k - alone], std::span(starts).subspan(first, list_choices.size()));
-        }
-        InitialSchedule& mine = starts[k];
-        IncrementalSchedule current(flat);
-        if (k < given.size()) {
-            mine.name = "start";
-            mine.candidate = given_schedule(flat, given[k]);
-        } else {
-            mine.name = known[k - given.size()];
-            const auto result = apply_policy(mine.name, *flat.replayer);
-            if (result.schedule) mine.candidate = candidate_of(flat, *result.schedule);
-        }
-        spend(flat, current, mine);
+    std::vector<InitialSchedule> starts(count);
+    execute(first.size(), [&](std::size_t k) {
+        const auto mine = std::span(starts).subspan(first[k]);
+        if (begin + k < alone())
+            try_alone(begin + k, mine.front());
+        else
+            try_lists(begin + k - alone(), mine);
     });
     return starts;
 }

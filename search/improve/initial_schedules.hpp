@@ -4,8 +4,11 @@
 #include "pipeweaver/base/parallel.hpp"
 #include "search/construct/dispatch.hpp"
 #include "search/instance/candidate.hpp"
+#include "search/instance/priorities.hpp"
 
+#include <span>
 #include <string>
+#include <vector>
 
 namespace pipeweaver::search {
 
@@ -21,10 +24,29 @@ struct InitialSchedule {
 /// rule.
 [[nodiscard]] Candidate given_schedule(const Flat& flat, const schedule::Schedule& schedule);
 
-/// The given schedules, all policies, and list schedules by (choice, priority, memory modes), in a fixed order; of more
-/// than 20,000 tasks those alone that take time near linear in tasks, and one priority.
-[[nodiscard]] std::vector<InitialSchedule> initial_schedules(const Flat& flat,
-                                                             const std::vector<schedule::Schedule>& given,
-                                                             const Executor& execute);
+/// The given schedules, all policies, and list schedules by (choice, priority, memory modes), in a fixed order; a few at a
+/// time, since in a large problem each takes its time. Keeps a reference to `flat`.
+class InitialSchedules {
+public:
+    InitialSchedules(const Flat& flat, std::vector<schedule::Schedule> given);
+
+    bool done() const;
+
+    /// The next `most`, or a few more; fewer at the end.
+    [[nodiscard]] std::vector<InitialSchedule> next(std::size_t most, const Executor& execute);
+
+private:
+    std::size_t alone() const { return given_.size() + policies_.size(); }
+    void set_up_lists();
+    void try_alone(std::size_t number, InitialSchedule& mine) const;
+    void try_lists(std::size_t number, std::span<InitialSchedule> mine) const;
+
+    const Flat& flat_;
+    std::vector<schedule::Schedule> given_;
+    std::vector<std::string> policies_;
+    std::vector<Priority> by_;                      // of list schedules, for each of
+    std::vector<std::vector<std::uint32_t>> mode_;  // these modes; empty: none was tried yet
+    std::size_t next_ = 0;  // given ones and policies are a job each, and each priority with its modes
+};
 
 }  // namespace pipeweaver::search
