@@ -14,7 +14,7 @@ namespace pipeweaver::search {
 struct EngineTuning {
     std::size_t slots = 8;
     std::size_t stagger_slots = 2;              ///< twice as many for several models
-    std::uint64_t first_starts_work = 200'000;  ///< tasks times initial schedules of round 0,
+    std::uint64_t first_starts_work = 500'000;  ///< tasks times initial schedules of round 0,
     std::uint64_t starts_work = 40'000;         ///< and of each round after it, until all were tried
     std::uint64_t group_rounds = 25;  ///< of the group search at least; it ends after as many without a better one
     std::uint64_t most_group_rounds = 60;

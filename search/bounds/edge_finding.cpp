@@ -52,13 +52,17 @@ public:
         for (std::uint32_t i = 0; i < flat.tasks(); ++i) on_rank_[flat.rank_of[i]].push_back(i);
     }
 
+    // Whether no rank by itself takes more than this work: one of many tasks would take minutes.
+    bool suits(std::uint64_t work) const {
+        return std::all_of(on_rank_.begin(), on_rank_.end(), [&](const auto& tasks) { return cost_of(tasks) <= work; });
+    }
+
     bool run(Tightened& windows, std::uint64_t& work) {
         auto& [head, tail] = windows;
         for (bool changed = true; changed && work > 0;) {
             changed = false;
             for (const auto& tasks : on_rank_) {
-                const std::uint64_t cost = 2 * tasks.size() * tasks.size();
-                work -= std::min(work, cost);
+                work -= std::min(work, cost_of(tasks));
                 if (!raise(tasks, head, tail, changed) || !raise(tasks, tail, head, changed)) return false;
             }
             work -= std::min<std::uint64_t>(work, flat_.tasks());
@@ -68,6 +72,10 @@ public:
     }
 
 private:
+    static std::uint64_t cost_of(const std::vector<std::uint32_t>& tasks) {
+        return 2 * std::uint64_t{tasks.size()} * tasks.size();
+    }
+
     // Heads, or with time reversed tails.
     bool raise(const std::vector<std::uint32_t>& tasks, std::vector<std::int64_t>& head,
                const std::vector<std::int64_t>& tail, bool& changed) {
@@ -107,6 +115,7 @@ bool tighten_for(const Flat& flat, std::int64_t limit, Tightened& windows, std::
 }
 
 std::int64_t edge_finding_bound(const Flat& flat, const Tightened& windows, std::int64_t bound, std::uint64_t work) {
+    if (!Tightening(flat, bound).suits(work)) return bound;
     const auto refuted = [&](std::int64_t limit) {
         Tightened tried = windows;
         return !tighten_for(flat, limit, tried, work);

@@ -21,7 +21,8 @@ namespace pipeweaver::search {
 /// or `work` is used up (units of some ns, taken from it). False: no such schedule exists. Pre: `windows` are valid.
 [[nodiscard]] bool tighten_for(const Flat& flat, std::int64_t limit, Tightened& windows, std::uint64_t& work);
 
-/// The largest bound that tighten_for() proves with this work, not below `bound`; to a 65536th of it.
+/// The largest bound that tighten_for() proves with this work, not below `bound`; to a 65536th of it. `bound` itself
+/// where a rank has so many tasks that it would take more by itself.
 [[nodiscard]] std::int64_t edge_finding_bound(const Flat& flat, const Tightened& windows, std::int64_t bound,
                                               std::uint64_t work);
 
