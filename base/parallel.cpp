@@ -44,16 +44,22 @@ struct Arena {
     tbb::task_arena arena;
 };
 
+struct OnArena {
+    std::shared_ptr<Arena> shared;
+    std::size_t threads;
+
+    void operator()(std::size_t count, const std::function<void(std::size_t)>& job) const {
+        shared->arena.execute([&] { tbb::parallel_for(std::size_t{0}, count, job, tbb::simple_partitioner{}); });
+    }
+};
+
 }  // namespace
 
 Executor on_threads(int threads) {
     PIPEWEAVER_ASSERT(threads >= 1);
     if (threads == 1) return in_order;
     // Shared: an Executor is copied freely, and all copies use one arena.
-    const auto shared = std::make_shared<Arena>(threads);
-    return [shared](std::size_t count, const std::function<void(std::size_t)>& job) {
-        shared->arena.execute([&] { tbb::parallel_for(std::size_t{0}, count, job, tbb::simple_partitioner{}); });
-    };
+    return OnArena{std::make_shared<Arena>(threads), static_cast<std::size_t>(threads)};
 }
 
 namespace {
@@ -115,13 +121,25 @@ private:
     std::vector<std::jthread> threads_;  // last: they end before what they use
 };
 
+struct OnPool {
+    std::shared_ptr<Pool> pool;
+    std::size_t threads;
+
+    void operator()(std::size_t count, const std::function<void(std::size_t)>& job) const { pool->run(count, job); }
+};
+
 }  // namespace
 
 Executor on_own_threads(int threads) {
     PIPEWEAVER_ASSERT(threads >= 1);
     if (threads == 1) return in_order;
-    const auto pool = std::make_shared<Pool>(threads - 1);
-    return [pool](std::size_t count, const std::function<void(std::size_t)>& job) { pool->run(count, job); };
+    return OnPool{std::make_shared<Pool>(threads - 1), static_cast<std::size_t>(threads)};
+}
+
+std::size_t threads_of(const Executor& execute) {
+    if (const auto* arena = execute.target<OnArena>()) return arena->threads;
+    if (const auto* pool = execute.target<OnPool>()) return pool->threads;
+    return 1;
 }
 
 }  // namespace pipeweaver

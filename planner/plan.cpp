@@ -8,6 +8,7 @@
 #include "pipeweaver/search/policies.hpp"
 #include "planner/assemble.hpp"
 #include "planner/choose/lower_peak.hpp"
+#include "planner/choose/replica_search.hpp"
 #include "planner/choose/selection.hpp"
 #include "planner/job/sample.hpp"
 #include "planner/targets/target_plan.hpp"
@@ -99,8 +100,8 @@ Plan make_plan(const Request& request, const Executor& execute, const Allowance&
     const double for_targets = !scope.targets ? 0 : wants_target ? targets_share_if_wanted : targets_share;
     for (const std::size_t p : searched) {
         const double part = searched.size() == 1 ? 1 : p == searched.front() ? main_part : 1 - main_part;
-        const double share = (1 - for_targets - peaks_share) * part / static_cast<double>(shared.shares.size());
-        for (auto& replica : compared) search_in(replica[p], request, rule, execute, limits(allowance, share), more);
+        const double share = (1 - for_targets - peaks_share) * part;
+        search_replicas(compared, p, request, rule, execute, allowance, share, more);
     }
 
     Baselines baselines = baselines_of(compared, scope.policies);

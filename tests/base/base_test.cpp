@@ -129,6 +129,7 @@ TEST_CASE("an executor runs every job once on any number of threads") {
             for (int round = 0; round < 50; ++round)
                 execute(slots.size(), [&](std::size_t i) { slots[i] += static_cast<int>(i); });
             CHECK(std::accumulate(slots.begin(), slots.end(), 0) == 50 * 499'500);
+            CHECK(threads_of(execute) == static_cast<std::size_t>(threads));
         }
 }
 

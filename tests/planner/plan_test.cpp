@@ -10,6 +10,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <map>
 
 using namespace pipeweaver;
@@ -71,6 +73,13 @@ TEST_CASE("a plan is the same on one thread, on several, and with jobs run backw
     CHECK(files_of(replicas, planned(replicas, backwards)) == both);
     CHECK(files_of(replicas, planned(replicas, on_threads(4))) == both);
 
+    // So many that they are searched side by side.
+    auto many = small_request(4);
+    many.max_rounds = 1;
+    const auto all = files_of(many, planned(many));
+    CHECK(files_of(many, planned(many, on_threads(2))) == all);
+    CHECK(files_of(many, planned(many, on_own_threads(2))) == all);
+
     // The search has to have had something to choose, or this would prove nothing.
     auto other = request;
     other.seed = 2;
@@ -102,6 +111,30 @@ TEST_CASE("a robust plan gives up at most a hundredth and never falls behind a b
         CHECK(usual.choice.smallest == plan.choice.smallest);
         CHECK(static_cast<double>(usual.makespan.count()) <=
               1.001 * static_cast<double>(usual.choice.smallest.count()));
+    }
+}
+
+TEST_CASE("replicas that are searched side by side have the time of all threads, and ask one at a time") {
+    auto request = small_request(4);
+    request.max_rounds = 3;
+    for (const int threads : {1, 2}) {
+        std::atomic<int> asking = 0;
+        std::atomic<bool> together = false;
+        std::vector<double> shares;
+        const Allowance allowance = [&](double share) -> search::KeepGoing {
+            shares.push_back(share);
+            return [&](const search::Progress&) -> std::optional<schedule::StopReason> {
+                if (++asking > 1) together = true;
+                --asking;
+                return std::nullopt;
+            };
+        };
+        const Scope scope{.targets = false, .robustness = false, .opponents = false};
+        const auto plan = make_plan(request, on_threads(threads), allowance, scope);
+        CHECK(plan.replicas.size() == 4);
+        CHECK_FALSE(together);
+        // 0.98 of the budget is for searches: four in turn, or two in turn on each of two threads.
+        CHECK(*std::max_element(shares.begin(), shares.end()) == doctest::Approx(0.98 * threads / 4));
     }
 }
 

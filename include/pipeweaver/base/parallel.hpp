@@ -28,4 +28,7 @@ void run_jobs(const Executor& execute, std::size_t count, const std::function<vo
 /// while another call runs, is done on the calling thread alone. Pre: threads >= 1.
 [[nodiscard]] Executor on_own_threads(int threads);
 
+/// How many threads an executor that was made here has; 1: it is another.
+[[nodiscard]] std::size_t threads_of(const Executor& execute);
+
 }  // namespace pipeweaver
