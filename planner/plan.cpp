@@ -14,6 +14,7 @@
 #include "planner/targets/target_plan.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 namespace pipeweaver::planner {
 
@@ -62,14 +63,15 @@ std::vector<TargetPlan> target_plans(const Request& request, const std::vector<P
     return plans;
 }
 
-// The opponents' rows go first. Returns the one to picture and to stand up to, on the slowest replica of the plan and as
-// many others as opponents are judged on.
+// The opponents' rows go first. Returns the one to picture and to stand up to, on the replicas that are judged, the
+// slowest of them first.
 std::optional<OpponentRun> add_opponents(const Opponents& opponents, const Request& request, const Shared& shared,
-                                         std::size_t slowest, Baselines& baselines, const Executor& execute) {
+                                         std::size_t slowest, const std::vector<std::size_t>& judged,
+                                         Baselines& baselines, const Executor& execute) {
     if (opponents.ways.empty()) return std::nullopt;
     Baselines theirs = run_opponents(opponents, request, execute);
     std::vector<Microbatches> replicas{shared.microbatches[slowest]};
-    for (std::size_t r = 0; r < shared.microbatches.size() && replicas.size() < most_replicas_judged; ++r)
+    for (const std::size_t r : judged)
         if (r != slowest) replicas.push_back(shared.microbatches[r]);
     auto run = pipelined_opponent(opponents, theirs, replicas);
     if (run) baselines.pictured = pictured(*run, 0);
@@ -97,11 +99,16 @@ Plan make_plan(const Request& request, const Executor& execute, const Allowance&
     if (!scope.orders.empty()) more = [&scope](const StepProblem& step) { return carried_orders(scope.orders, step); };
     const ChoiceRule rule = choice_rule(request.robust);
     const bool wants_target = request.target != targets().front().name;
+    std::vector<std::size_t> all_replicas(compared.size());
+    std::iota(all_replicas.begin(), all_replicas.end(), std::size_t{0});
     const double for_targets = !scope.targets ? 0 : wants_target ? targets_share_if_wanted : targets_share;
     for (const std::size_t p : searched) {
         const double part = searched.size() == 1 ? 1 : p == searched.front() ? main_part : 1 - main_part;
         const double share = (1 - for_targets - peaks_share) * part;
-        search_replicas(compared, p, request, rule, execute, allowance, share, more);
+        const auto search = [&](std::size_t r, const Executor& on, const Limits& within) {
+            search_in(compared[r][p], request, rule, on, within, more);
+        };
+        search_replicas(all_replicas, search, execute, allowance, share);
     }
 
     Baselines baselines = baselines_of(compared, scope.policies);
@@ -111,15 +118,17 @@ Plan make_plan(const Request& request, const Executor& execute, const Allowance&
     const auto selected = select(compared, searched, fastest(baselines.all), rule, request.seed, execute);
     const std::size_t best = selected.partition;
     const search::Options options{"default", request.seed, request.max_rounds, {}, {}, {}};
-    const double for_one = peaks_share / static_cast<double>(compared.size());
-    for (auto& replica : compared)
-        lower_peak(replica[best].searched(), replica[best].found, options, rule, execute, allowance(for_one));
+    const auto lower = [&](std::size_t r, const Executor& on, const Limits& within) {
+        lower_peak(compared[r][best].searched(), compared[r][best].found, options, rule, on, within.all);
+    };
+    search_replicas(all_replicas, lower, execute, allowance, peaks_share);
+    const auto judged = slowest_replicas(compared, best, most_replicas_judged);
     const auto opponent =
-        add_opponents(opponents, request, shared, slowest_replica(compared, best), baselines, execute);
+        add_opponents(opponents, request, shared, slowest_replica(compared, best), judged, baselines, execute);
     std::optional<Robustness> robustness;
     if (scope.robustness) {
         const Draws draws{.seed = request.seed, .memory = usable_bytes(request.setup->cluster)};
-        robustness = robustness_of(compared, best, opponent, fastest_policy(baselines), draws, execute);
+        robustness = robustness_of(compared, best, judged, opponent, fastest_policy(baselines), draws, execute);
     }
     std::vector<Compared> chosen;
     for (auto& replica : compared) chosen.push_back(std::move(replica[best]));

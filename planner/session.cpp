@@ -2,6 +2,7 @@
 
 #include "pipeweaver/base/error.hpp"
 #include "planner/assemble.hpp"
+#include "planner/choose/replica_search.hpp"
 #include "planner/choose/selection.hpp"
 
 #include <algorithm>
@@ -156,20 +157,19 @@ Plan Session::plan(const Request& batch, const Executor& execute, const Allowanc
     }
     ChoiceRule rule;
     rule.most = 2;  // as few as a rule has: alternatives would only be compared under wrong costs
-    const double share = 1.0 / static_cast<double>(chosen->size());
-    for (const std::size_t r : longest_first(*chosen)) {
+    const auto search = [&](std::size_t r, const Executor& on, const Limits& within) {
         Compared& known = (*chosen)[r];
-        const Limits most = limits(allowance, share);
         if (known.known.shortage) fail(ErrorKind::limit, "{}", known.known.shortage->text());
-        if (known.found.schedule && !may_search(most.all)) continue;
+        if (known.found.schedule && !may_search(within.all)) return;
         Compared searched = prepared.compared[r].front();
-        search_in(searched, batch, rule, execute, most);
+        search_in(searched, batch, rule, on, within);
         const search::Found& found = searched.found;
         if (!found.schedule && !known.found.schedule) fail(ErrorKind::limit, "{}: {}", partition_.name, found.why_not);
         const bool better =
             found.schedule && (!known.found.schedule || found.replay.makespan <= known.found.replay.makespan);
         if (better) known = std::move(searched);
-    }
+    };
+    search_replicas(longest_first(*chosen), search, execute, allowance, 1);
     return prepared.plan(batch, std::move(*chosen));
 }
 

@@ -19,7 +19,7 @@ struct EngineTuning {
     std::uint64_t group_rounds = 25;  ///< of the group search at least; it ends after as many without a better one
     std::uint64_t most_group_rounds = 60;
     std::uint64_t group_tasks = 1500;    ///< problems of more tasks have fewer group rounds in proportion
-    std::uint64_t group_from_cycle = 5;  ///< from its end on, the group search goes on between cycles
+    std::uint64_t group_from_cycle = 1;  ///< from its end on, the group search goes on between cycles
     double group_share = 2;              ///< for so many times the rounds of the cycle before, at first
     double least_group_share = 0.125, most_group_share = 4;
     double spent_modes_from = 0.02;  ///< gain of modes that spare memory is spent on, from which groups run under them

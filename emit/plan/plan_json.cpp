@@ -157,6 +157,7 @@ Writer robustness_json(const std::optional<Robustness>& robustness) {
         {"against",
          {{"partition", first.partition}, {"policy", first.policy}, {"chunks_per_rank", first.chunks_per_rank}}},
         {"replays", robustness->replays},
+        {"replicas", robustness->replicas},
         {"makespan_p10_ns", robustness->p10.count()},
         {"makespan_p50_ns", robustness->p50.count()},
         {"makespan_p90_ns", robustness->p90.count()},

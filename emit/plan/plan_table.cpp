@@ -193,10 +193,12 @@ std::string robustness_text(const Plan& plan) {
     if (!plan.robustness) return {};
     const Robustness& robustness = *plan.robustness;
     std::string text = fmt::format(
-        "if costs are wrong ({} replays), the makespan is p10 {}, p50 {}, p90 {}, and memory is exceeded in {};\n"
+        "if costs are wrong ({} replays{}), the makespan is p10 {}, p50 {}, p90 {}, and memory is exceeded in {};\n"
         "schedules take of the plan's time\n",
-        robustness.replays, seconds(robustness.p10), seconds(robustness.p50), seconds(robustness.p90),
-        robustness.out_of_memory);
+        robustness.replays,
+        robustness.replicas < plan.replicas.size() ? fmt::format(" of the {} slowest replicas", robustness.replicas)
+                                                   : "",
+        seconds(robustness.p10), seconds(robustness.p50), seconds(robustness.p90), robustness.out_of_memory);
     for (const Gain& g : robustness.against)
         text += fmt::format("  {:<33} p10 {:.2f}x, p50 {:.2f}x, p90 {:.2f}x; the plan wins {}, loses {}\n",
                             fmt::format("{}, {}, {} chunk{}", g.partition, g.policy, g.chunks_per_rank,

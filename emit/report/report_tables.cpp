@@ -168,8 +168,9 @@ std::string robustness(const Plan& plan) {
     std::string html = fmt::format(
         "<p id=\"makespans\">The plan's makespan is {} in the median, {} at p10 and {} at p90. A rank holds more than "
         "it "
-        "has in {} of {} replays.</p>\n",
-        human(robust.p50), human(robust.p10), human(robust.p90), robust.out_of_memory, robust.replays);
+        "has in {} of {} replays{}.</p>\n",
+        human(robust.p50), human(robust.p10), human(robust.p90), robust.out_of_memory, robust.replays,
+        robust.replicas < plan.replicas.size() ? fmt::format(" of the {} slowest replicas", robust.replicas) : "");
     html += "<div class=\"wide\"><table><thead><tr><th>against</th>";
     for (const std::string_view name : {"gain p10", "gain p50", "gain p90", "plan wins", "loses"})
         html += fmt::format("<th class=\"n\">{}</th>", name);

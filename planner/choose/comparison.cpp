@@ -100,6 +100,7 @@ std::optional<BaselinePlan> pictured(const OpponentRun& run, std::size_t replica
 }
 
 std::optional<Robustness> robustness_of(const Comparison& compared, std::size_t best,
+                                        const std::vector<std::size_t>& judged,
                                         const std::optional<OpponentRun>& opponent, const Baseline* policy,
                                         const Draws& draws, const Executor& execute) {
     if (!opponent && policy == nullptr) return std::nullopt;
@@ -107,7 +108,8 @@ std::optional<Robustness> robustness_of(const Comparison& compared, std::size_t 
     std::vector<const Baseline*> against;
     std::vector<Side> sides;
     std::deque<StepProblem> splits;  // that policies are of
-    for (const auto& replica : compared) plan.push_back({&replica[best].searched(), &*replica[best].found.schedule});
+    for (const std::size_t r : judged)
+        plan.push_back({&compared[r][best].searched(), &*compared[r][best].found.schedule});
     if (opponent) {
         against.push_back(&opponent->baseline);
         Side& side = sides.emplace_back();
@@ -117,8 +119,8 @@ std::optional<Robustness> robustness_of(const Comparison& compared, std::size_t 
     if (policy != nullptr) {
         against.push_back(policy);
         Side& side = sides.emplace_back();
-        for (const auto& replica : compared)
-            for (const Compared& one : replica) {
+        for (const std::size_t r : judged)
+            for (const Compared& one : compared[r]) {
                 if (!is_of(*policy, one.partition())) continue;
                 const PolicyRun& run = *one.known.run(policy->policy);
                 const StepProblem& whole = one.known.cut.step;
@@ -127,6 +129,7 @@ std::optional<Robustness> robustness_of(const Comparison& compared, std::size_t 
             }
     }
     Robustness result = robustness(plan, sides, draws, execute);
+    result.replicas = judged.size();
     for (std::size_t i = 0; i < against.size(); ++i) {
         result.against[i].partition = against[i]->partition;
         result.against[i].chunks_per_rank = against[i]->chunks_per_rank;

@@ -38,9 +38,10 @@ using Comparison = std::vector<std::vector<Compared>>;
 /// The opponent as it runs on one of its replicas, with the lags of its transfers.
 [[nodiscard]] std::optional<BaselinePlan> pictured(const OpponentRun& run, std::size_t replica);
 
-/// The plan (partition `best`) against an opponent and a policy on its own partition if costs are wrong; none without
-/// either.
+/// The plan (partition `best`) against an opponent and a policy on its own partition if costs are wrong, on these of its
+/// replicas; none without either.
 [[nodiscard]] std::optional<Robustness> robustness_of(const Comparison& compared, std::size_t best,
+                                                      const std::vector<std::size_t>& judged,
                                                       const std::optional<OpponentRun>& opponent,
                                                       const Baseline* policy, const Draws& draws,
                                                       const Executor& execute);

@@ -17,22 +17,21 @@ search::KeepGoing one_at_a_time(search::KeepGoing keep_going, std::mutex& mutex)
 
 }  // namespace
 
-void search_replicas(Comparison& compared, std::size_t p, const Request& request, const ChoiceRule& rule,
-                     const Executor& execute, const Allowance& allowance, double share, const MoreStarts& more) {
-    const std::size_t replicas = compared.size(), threads = threads_of(execute);
-    if (threads < 2 || replicas < 2 * threads) {
-        const double each = share / static_cast<double>(replicas);
-        for (auto& replica : compared) search_in(replica[p], request, rule, execute, limits(allowance, each), more);
+void search_replicas(std::span<const std::size_t> replicas, const ReplicaSearch& search, const Executor& execute,
+                     const Allowance& allowance, double share) {
+    const std::size_t threads = threads_of(execute);
+    if (threads < 2 || replicas.size() < 2 * threads) {
+        const double each = share / static_cast<double>(replicas.size());
+        for (const std::size_t r : replicas) search(r, execute, limits(allowance, each));
         return;
     }
-    const double each = share / static_cast<double>((replicas + threads - 1) / threads);
+    const double each = share / static_cast<double>((replicas.size() + threads - 1) / threads);
     std::mutex mutex;
     const Allowance shared = [&](double part) {
         const std::scoped_lock lock(mutex);
         return one_at_a_time(allowance(part), mutex);
     };
-    run_jobs(execute, replicas,
-             [&](std::size_t r) { search_in(compared[r][p], request, rule, in_order, limits(shared, each), more); });
+    run_jobs(execute, replicas.size(), [&](std::size_t k) { search(replicas[k], in_order, limits(shared, each)); });
 }
 
 }  // namespace pipeweaver::planner

@@ -3,6 +3,7 @@
 #include "pipeweaver/base/error.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 namespace pipeweaver::planner {
 
@@ -214,6 +215,18 @@ std::size_t slowest_replica(const Comparison& compared, std::size_t best) {
     for (std::size_t r = 1; r < compared.size(); ++r)
         if (compared[r][best].found.replay.makespan > compared[slowest][best].found.replay.makespan) slowest = r;
     return slowest;
+}
+
+std::vector<std::size_t> slowest_replicas(const Comparison& compared, std::size_t best, std::size_t most) {
+    std::vector<std::size_t> replicas(compared.size());
+    std::iota(replicas.begin(), replicas.end(), std::size_t{0});
+    if (replicas.size() <= most) return replicas;
+    std::stable_sort(replicas.begin(), replicas.end(), [&](std::size_t a, std::size_t b) {
+        return compared[a][best].found.replay.makespan > compared[b][best].found.replay.makespan;
+    });
+    replicas.resize(most);
+    std::sort(replicas.begin(), replicas.end());
+    return replicas;
 }
 
 }  // namespace pipeweaver::planner

@@ -39,4 +39,7 @@ struct Selection {
 /// Of partition `best`; ties go to the earlier.
 [[nodiscard]] std::size_t slowest_replica(const Comparison& compared, std::size_t best);
 
+/// The `most` slowest, by number.
+[[nodiscard]] std::vector<std::size_t> slowest_replicas(const Comparison& compared, std::size_t best, std::size_t most);
+
 }  // namespace pipeweaver::planner

@@ -44,6 +44,7 @@ struct Gain {
 
 struct Robustness {
     int replays = perturbed_replays;
+    std::size_t replicas = 1;      ///< of the plan that were replayed, its slowest; filled in by make_plan()
     Duration p10{}, p50{}, p90{};  ///< the plan's makespan, of its slowest replica; nearest rank
     int out_of_memory = 0;         ///< replays in which some rank of the plan holds more than it has
     std::vector<Gain> against;     ///< one for each baseline
