@@ -111,6 +111,9 @@ TEST_CASE("edge finding proves more than the one-machine bound") {
     const std::int64_t bound = edge_finding_bound(flat, tightened(flat), before, plenty);
     CHECK(bound >= before);
     CHECK(bound <= optimum(replayer, flat)->makespan);
+    CHECK(bound > before);
+    // A rank of three tasks by itself takes more than this.
+    CHECK(edge_finding_bound(flat, tightened(flat), before, 17) == before);
 }
 
 TEST_CASE("windows for the optimum hold an optimal schedule, and nothing ends by less") {

@@ -1,0 +1,69 @@
+#include "search/improve/initial_schedules.hpp"
+
+#include "search/improve/engine.hpp"
+#include "tests/search/by_hand.hpp"
+#include "tests/search/random_problem.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace pipeweaver;
+using namespace pipeweaver::schedule;
+using namespace pipeweaver::search;
+using namespace pipeweaver::search_tests;
+
+namespace {
+
+std::vector<Problem> some_problems() {
+    std::vector<Problem> all;
+    for (std::uint64_t n = 0; n < 20; ++n) all.push_back(random_problem(three_ranks_in_turn(n), n));
+    return all;
+}
+
+}  // namespace
+
+TEST_CASE("initial schedules are the same, however few are taken at a time") {
+    for (const Problem& problem : some_problems()) {
+        const Replayer replayer(problem);
+        const Flat flat(replayer);
+        InitialSchedules at_once(flat, {}), in_turn(flat, {});
+        const auto all = at_once.next(1'000'000, in_order);
+        CHECK(at_once.done());
+        std::size_t count = 0;
+        while (!in_turn.done())
+            for (const InitialSchedule& one : in_turn.next(1, in_order)) {
+                REQUIRE(count < all.size());
+                CHECK(one.name == all[count].name);
+                CHECK(one.candidate.sequence == all[count].candidate.sequence);
+                ++count;
+            }
+        CHECK(count == all.size());
+    }
+}
+
+TEST_CASE("a search that begins with few schedules has tried all of them after some rounds") {
+    int later = 0;
+    for (const Problem& problem : some_problems()) {
+        const Replayer replayer(problem);
+        const Flat flat(replayer);
+        EngineTuning few;
+        few.first_starts_work = few.starts_work = 1;
+        Engine whole(flat, 1, 0), parts(flat, 1, 0, few);
+        const bool none = whole.start({}, in_order).has_value();
+        CHECK(parts.start({}, in_order).has_value() == none);
+        if (none) continue;
+        CHECK_FALSE(whole.starting());
+        const auto first = parts.best().energy;
+        while (parts.starting()) parts.round(in_order);
+        CHECK(parts.rounds() > 0);
+        CHECK(parts.best().energy == whole.best().energy);
+        CHECK(parts.evaluations() == whole.evaluations());
+        later += better(parts.best().energy, first);
+        // From here on both do the same.
+        for (int round = 0; round < 3; ++round) {
+            whole.round(in_order);
+            parts.round(in_order);
+        }
+        CHECK(parts.best().sequence == whole.best().sequence);
+    }
+    CHECK(later > 5);
+}
