@@ -77,7 +77,7 @@ PUBLISHED = (
     published("dip-t2v-l", 64, "t2v-mix"),
 )
 # What one partition for all batches costs: a longer search, since what two searches of a second differ by is more.
-REGRET = tuple(dataclasses.replace(one, name="regret-" + one.name, batches=20, limits="--max-rounds 100", more="--regret")
+REGRET = tuple(dataclasses.replace(one, name="regret-" + one.name, batches=20, limits="--max-rounds 800", more="--regret")
                for one in PUBLISHED)
 REAL = (
     SetUp("qwen2.5-vl-7b", "qwen2.5-vl-7b", 64, "vlm-mix", "--tp 2 --pp 1", BRIDGE),
