@@ -25,7 +25,8 @@ void search_replicas(std::span<const std::size_t> replicas, const ReplicaSearch&
         for (const std::size_t r : replicas) search(r, execute, limits(allowance, each));
         return;
     }
-    const double each = share / static_cast<double>((replicas.size() + threads - 1) / threads);
+    const std::size_t in_turn = (replicas.size() + threads - 1) / threads;  // on the busiest thread
+    const double each = share / static_cast<double>(in_turn);
     std::mutex mutex;
     const Allowance shared = [&](double part) {
         const std::scoped_lock lock(mutex);
