@@ -108,6 +108,7 @@ std::optional<Robustness> robustness_of(const Comparison& compared, std::size_t 
     std::vector<const Baseline*> against;
     std::vector<Side> sides;
     std::deque<StepProblem> splits;  // that policies are of
+    plan.reserve(judged.size());
     for (const std::size_t r : judged)
         plan.push_back({&compared[r][best].searched(), &*compared[r][best].found.schedule});
     if (opponent) {
