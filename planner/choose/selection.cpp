@@ -211,10 +211,7 @@ RobustChoice choose(const StepProblem& step, search::Found& found, std::optional
 }
 
 std::size_t slowest_replica(const Comparison& compared, std::size_t best) {
-    std::size_t slowest = 0;
-    for (std::size_t r = 1; r < compared.size(); ++r)
-        if (compared[r][best].found.replay.makespan > compared[slowest][best].found.replay.makespan) slowest = r;
-    return slowest;
+    return slowest_replicas(compared, best, 1).front();
 }
 
 std::vector<std::size_t> slowest_replicas(const Comparison& compared, std::size_t best, std::size_t most) {

@@ -44,13 +44,12 @@ void Dispatcher::set_up_queues() {
 
 void Dispatcher::set_up_shortest() {
     shortest_slot_of_.resize(flat_.tasks());
-    std::vector<std::uint32_t> by_duration;
     for (Queue& queue : queue_) {
+        auto& by_duration = queue.task_by_duration;
         by_duration = queue.task_at;
         std::stable_sort(by_duration.begin(), by_duration.end(),
                          [&](std::uint32_t a, std::uint32_t b) { return costs_[a].duration < costs_[b].duration; });
         for (std::uint32_t slot = 0; slot < by_duration.size(); ++slot) shortest_slot_of_[by_duration[slot]] = slot;
-        queue.task_by_duration = by_duration;
         queue.shortest.reset(by_duration.size());
     }
 }
