@@ -18,13 +18,13 @@ struct EngineTuning {
     std::uint64_t starts_work = 40'000;         ///< and of each round after it, until all were tried
     std::uint64_t group_rounds = 25;  ///< of the group search at least; it ends after as many without a better one
     std::uint64_t most_group_rounds = 60;
-    std::uint64_t group_tasks = 1500;    ///< problems of more tasks have fewer group rounds in proportion
-    std::uint64_t group_from_cycle = 1;  ///< from its end on, the group search goes on between cycles
-    double group_share = 2;              ///< for so many times the rounds of the cycle before, at first
+    std::uint64_t group_tasks = 1500;  ///< problems of more tasks have fewer group rounds in proportion
+    double group_share = 2;  ///< between cycles of annealing it goes on for so many times the rounds before, at first
     double least_group_share = 0.125, most_group_share = 4;
     double spent_modes_from = 0.02;  ///< gain of modes that spare memory is spent on, from which groups run under them
-    std::uint32_t spent_tasks_from = 160;   ///< problems of fewer tasks do without
-    std::uint64_t group_sync_rounds = 8;    ///< group rounds after which the worse half of the slots follows the better
+    std::uint32_t spent_tasks_from = 160;  ///< problems of fewer tasks do without
+    /// Group rounds after which the worse half of the slots follows the better, and steps of each slot: both at least.
+    std::uint64_t group_sync_rounds = 8, group_sync_steps = 24;
     std::uint64_t group_work = 3'000;       ///< tasks scheduled per slot and round of the group search, about
     std::uint64_t anneal_work = 300'000;    ///< tasks times evaluations per slot and round of annealing
     std::uint64_t least_anneal_steps = 16;  ///< per slot and round, however large the problem is
@@ -50,7 +50,8 @@ struct AnnealTuning {
 
 /// Search over group priorities (improve/group_search.hpp).
 struct GroupTuning {
-    std::int64_t spacing = 1024;  ///< between the keys of neighbours at the start
+    std::int64_t spacing = 1024;      ///< between the keys of neighbours at the start
+    std::uint64_t mode_percent = 35;  ///< steps that change memory modes, where there is a choice
 };
 
 /// Search over staggered pipelines (improve/stagger.hpp).

@@ -133,7 +133,8 @@ void Engine::group_round(const Executor& execute) {
     evaluations_ += group_phase_->size() * each;
     execute(slots_.size(), [&](std::size_t s) { slots_[s].take_spent(flat_, group_phase_->best(s)); });
     for (std::size_t s = 0; s < slots_.size(); ++s) alternatives_.offer(line(s), slots_[s].spent, "groups");
-    if ((rounds_ + 1) % tuning_.group_sync_rounds == 0) group_phase_->follow_the_better();
+    const std::uint64_t sync = std::max(tuning_.group_sync_rounds, tuning_.group_sync_steps / each);
+    if ((rounds_ + 1) % sync == 0) group_phase_->follow_the_better();
     const std::int64_t before = best_.energy.makespan;
     merge("groups");
     groups_gained_ = groups_gained_ || best_.energy.makespan < before;
@@ -153,10 +154,11 @@ void Engine::stagger_round(const Executor& execute) {
 
 // Their share doubles where the last turn gained, and halves where it did not.
 void Engine::begin_turn_of_groups() {
-    if (cycle_ > tuning_.group_from_cycle)
+    if (cycle_ > 1)
         group_share_ = std::clamp(groups_gained_ ? 2 * group_share_ : group_share_ / 2, tuning_.least_group_share,
                                   tuning_.most_group_share);
     groups_gained_ = false;
+    group_phase_->go_on_from(best_);
     group_rounds_left_ = group_rounds(static_cast<std::uint64_t>(static_cast<double>(cycle_length_) * group_share_));
 }
 
@@ -206,7 +208,7 @@ void Engine::anneal_round(const Executor& execute) {
     evaluations_ += slots_.size() * each;
     ++cycle_round_;
     for (std::size_t s = 0; s < slots_.size(); ++s) alternatives_.offer(line(s), slots_[s].best, "annealing");
-    if (cycle_round_ == cycle_length_ && cycle_ >= tuning_.group_from_cycle) begin_turn_of_groups();
+    if (cycle_round_ == cycle_length_) begin_turn_of_groups();
     if (cycle_round_ % tuning_.sync_rounds == 0) follow_the_better();
     merge("annealing");
     if (stagger_) stagger_round(execute);

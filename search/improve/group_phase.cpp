@@ -11,16 +11,16 @@ std::uint64_t GroupPhase::begin(const Executor& execute) {
     for (const auto& side : sides()) {
         const auto orders = priorities(side->flat);
         struct Beginning {
-            GroupKeys keys;
+            GroupPoint point;
             std::int64_t makespan = INT64_MAX;
         };
         std::vector<Beginning> all(orders.size() * all_choices.size());
         execute(all.size(), [&](std::size_t k) {
             GroupSearch search(side->flat, side->groups);
-            if (search.prepare(side->flat.costs(mode()))) return;
+            if (search.prepare(mode())) return;
             search.start(all_choices[k % all_choices.size()], orders[k / all_choices.size()].position);
             all[k].makespan = search.evaluate();
-            all[k].keys = search.keys();
+            all[k].point = search.point();
         });
         made += all.size();
         std::stable_sort(all.begin(), all.end(),
@@ -29,7 +29,7 @@ std::uint64_t GroupPhase::begin(const Executor& execute) {
         const std::size_t different = std::max<std::size_t>(1, slots().size() / sides().size() / 2);
         std::size_t next = 0;
         for (Slot& slot : slots())
-            if (slot.side == side.get()) slot.search.take(all[next++ % different].keys);
+            if (slot.side == side.get()) slot.search.take(all[next++ % different].point);
     }
     return made;
 }
@@ -43,6 +43,18 @@ void GroupPhase::follow_the_better() {
                          [](const auto& a, const auto& b) { return a.first < b.first; });
         for (std::size_t k = 0; k < standing.size() / 2; ++k)
             standing[standing.size() - 1 - k].second->search.follow(standing[k].second->search);
+    }
+}
+
+void GroupPhase::go_on_from(const Candidate& schedule) {
+    for (std::size_t s = 0; s < slots().size(); ++s) {
+        Slot& slot = slots()[s];
+        const std::size_t turn = s / sides().size();
+        if (!slot.fits || turn % 2 == 0) continue;
+        const auto sequence = slot.side->forwards(schedule.sequence);  // turned round, back or forth
+        std::vector<std::uint32_t> place(sequence.size());
+        for (std::uint32_t i = 0; i < sequence.size(); ++i) place[sequence[i]] = i;
+        static_cast<void>(slot.search.start(all_choices[turn / 2 % all_choices.size()], place, schedule.mode));
     }
 }
 

@@ -16,6 +16,9 @@ public:
 
     /// The worse half of the slots of a direction goes on from where the better half stands.
     void follow_the_better();
+
+    /// Every second slot of a direction goes on from this schedule, where its modes are known to leave safe orders.
+    void go_on_from(const Candidate& schedule);
 };
 
 }  // namespace pipeweaver::search

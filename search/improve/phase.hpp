@@ -6,8 +6,8 @@
 //   slot 0, 2, ...   the problem       |F0 F1 F2    B0 B1 B2|
 //   slot 1, 3, ...   time reversed     |B2 B1 B0    F2 F1 F0|   read from right to left, where all memory is given back
 //
-// A Search has prepare(costs), step(random, ...), which returns the makespan of the schedule it made last or INT64_MAX
-// if it made none, and sequence(), that schedule.
+// A Search has prepare(mode), step(random, ...), which returns the makespan of the schedule it made last or INT64_MAX
+// if it made none, and sequence() and mode(), that schedule.
 #pragma once
 
 #include "pipeweaver/base/parallel.hpp"
@@ -25,14 +25,14 @@ namespace pipeweaver::search {
 template <class Search>
 class Phase {
 public:
-    /// `slots` searches under these modes.
+    /// `slots` searches that begin under these modes.
     Phase(const Flat& flat, std::size_t slots, std::span<const std::uint32_t> mode)
         : sides_(sides_of(flat)), mode_(mode.begin(), mode.end()) {
         slots_.reserve(slots);
         for (std::size_t s = 0; s < slots; ++s) {
             const Side& side = *sides_[s % sides_.size()];
             slots_.emplace_back(flat, side);
-            slots_.back().fits = !slots_.back().search.prepare(side.flat.costs(mode_));
+            slots_.back().fits = !slots_.back().search.prepare(mode_);
         }
     }
 
@@ -79,7 +79,7 @@ private:
     // Read backwards, a schedule may end sooner than it began late: its own makespan is an upper bound.
     void keep_if_better(Slot& slot, std::int64_t makespan) {
         if (makespan == INT64_MAX || (slot.best.valid() && makespan >= slot.best.energy.makespan)) return;
-        slot.current.load(slot.side->forwards(slot.search.sequence()), mode_);
+        slot.current.load(slot.side->forwards(slot.search.sequence()), slot.search.mode());
         Candidate candidate;
         store(slot.current, candidate);
         if (better(candidate, slot.best)) slot.best = std::move(candidate);

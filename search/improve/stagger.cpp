@@ -46,6 +46,13 @@ StaggerSearch::StaggerSearch(const Flat& flat, const TaskGroups& groups)
     for (const std::uint32_t kind : groups.kind_of) ++count_[kind];
 }
 
+std::optional<Shortage> StaggerSearch::prepare(std::span<const std::uint32_t> mode) {
+    mode_.assign(mode.begin(), mode.end());
+    const auto costs = flat_.costs(mode);
+    gap_filling_.set_costs(costs);
+    return dispatcher_.prepare(costs);
+}
+
 // At the pace of the busiest rank if it ran this kind alone, or its forwards or backwards alone; somewhat slower; or
 // anything.
 std::int64_t StaggerSearch::draw_distance(Random& random, std::size_t kind, std::size_t late,

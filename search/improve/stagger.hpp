@@ -40,10 +40,7 @@ class StaggerSearch {
 public:
     StaggerSearch(const Flat& flat, const TaskGroups& groups);
 
-    std::optional<Shortage> prepare(std::span<const Cost> costs) {
-        gap_filling_.set_costs(costs);
-        return dispatcher_.prepare(costs);
-    }
+    std::optional<Shortage> prepare(std::span<const std::uint32_t> mode);
 
     /// A change of where it stands, kept unless the makespan grows by more than a trifle; or, at first and where it has
     /// been stuck for long, the best of a few random beginnings within `horizon` ns. Pre: prepare() found nothing
@@ -56,6 +53,7 @@ public:
     const std::vector<std::uint32_t>& sequence() const {
         return made_of_gaps_ ? gap_filling_.sequence() : dispatcher_.sequence();
     }
+    const std::vector<std::uint32_t>& mode() const { return mode_; }
 
 private:
     Staggering draw(Random& random, std::int64_t horizon) const;
@@ -70,6 +68,7 @@ private:
     const TaskGroups& groups_;
     Dispatcher dispatcher_;
     GapFilling gap_filling_;
+    std::vector<std::uint32_t> mode_;
     bool made_of_gaps_ = false;
     std::vector<std::int64_t> count_;  // of microbatches, per kind
     Staggering here_;

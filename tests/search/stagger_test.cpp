@@ -121,7 +121,7 @@ TEST_CASE("steps over staggered pipelines keep memory, and beat every list sched
     const TaskGroups groups(flat);
     StaggerSearch search(flat, groups);
     const std::vector<std::uint32_t> mode;
-    REQUIRE_FALSE(search.prepare(flat.costs(mode)));
+    REQUIRE_FALSE(search.prepare(mode));
     // Rank 7: forwards of the large model on seven ranks come first, backwards on seven last, its own work between.
     const std::int64_t bound = 7 * 2 + 16 * (2 + 4) + 7 * 4;
     std::int64_t first = 0, best = INT64_MAX;
