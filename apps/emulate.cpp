@@ -129,8 +129,7 @@ struct Emulate {
         const std::filesystem::path folder(out);
         run["reuse"] = reuse;
         files.push_back({folder / "run.json", run.dump(1) + "\n"});
-        write_files(files);
-        remove_files(folder, {"trace.json.gz"}, files);
+        remove_files(folder, {"trace.json.gz"}, write_files(files));
         console.say(fmt::format("{}: emulation.json, run.json{}", out, trace.empty() ? "" : ", trace.json.gz"));
     }
 

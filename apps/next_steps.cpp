@@ -1,5 +1,7 @@
 #include "apps/next_steps.hpp"
 
+#include "pipeweaver/base/files.hpp"
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -13,30 +15,34 @@ namespace {
 
 class Written {
 public:
-    Written(const std::vector<FileToWrite>& files, const fs::path& out) : files_(files), out_(out) {}
+    Written(const std::vector<fs::path>& files, const fs::path& out) : files_(files), out_(out) {}
 
     // The file of this name below the folder; null without one.
-    const FileToWrite* find(const fs::path& name) const {
-        const auto at =
-            std::find_if(files_.begin(), files_.end(), [&](const auto& f) { return f.path == out_ / name; });
+    const fs::path* find(const fs::path& name) const {
+        const auto at = std::find(files_.begin(), files_.end(), out_ / name);
         return at == files_.end() ? nullptr : &*at;
     }
 
-    // That of the first replica or, without replicas, at the top.
-    const FileToWrite* of_replica(const fs::path& name) const {
-        const auto* file = find("replica-000" / name);
-        return file != nullptr ? file : find(name);
+    // That of the first replica that has one or, without replicas, at the top.
+    const fs::path* of_replica(const fs::path& name) const {
+        const auto at =
+            std::find_if(files_.begin(), files_.end(), [&](const fs::path& path) { return is_of(path, name); });
+        return at == files_.end() ? find(name) : &*at;
     }
 
     std::string others(const fs::path& name) const {
         std::size_t more = 0;
-        for (const auto& file : files_)
-            if (file.path.filename() == name && file.path.parent_path().filename() != "torch") ++more;
+        for (const fs::path& path : files_)
+            if (is_of(path, name)) ++more;
         return more > 1 ? fmt::format(" (and {} more)", more - 1) : "";
     }
 
 private:
-    const std::vector<FileToWrite>& files_;
+    static bool is_of(const fs::path& path, const fs::path& name) {
+        return path.filename() == name && path.parent_path().filename().string().starts_with("replica-");
+    }
+
+    const std::vector<fs::path>& files_;
     const fs::path& out_;
 };
 
@@ -52,43 +58,43 @@ std::string torch_steps(const Written& written) {
     const auto* csv = written.find("torch/schedule.csv");
     const auto* schedule = written.find("torch/schedule.json");
     if (csv == nullptr || schedule == nullptr) return "";
-    const auto microbatches = nlohmann::json::parse(schedule->content).at("n_microbatches").get<std::int64_t>();
+    const auto microbatches = nlohmann::json::parse(read_file(*schedule)).at("n_microbatches").get<std::int64_t>();
     const char* shape = written.find("torch/padding.json") == nullptr ? "" : " (padding.json: its fixed shape)";
     const char* whose = written.others("actions.json").empty() ? "" : " of replica 0, the only one it is for";
     return line("PyTorch",
-                fmt::format("{} says which layers each stage has{}{}; then", schedule->path.string(), shape, whose)) +
+                fmt::format("{} says which layers each stage has{}{}; then", schedule->string(), shape, whose)) +
            line("", "  from torch.distributed.pipelining.schedules import _PipelineScheduleRuntime") +
            line("", fmt::format("  schedule = _PipelineScheduleRuntime(stages, n_microbatches={}, loss_fn=loss)",
                                 microbatches)) +
-           line("", fmt::format("  schedule._load_csv({})", nlohmann::json(csv->path.string()).dump()));
+           line("", fmt::format("  schedule._load_csv({})", nlohmann::json(csv->string()).dump()));
 }
 
 std::string own_executor_steps(const Written& written) {
     const auto* actions = written.of_replica("actions.json");
     if (actions == nullptr) return "";
     return line("executor", fmt::format("{}{}: what each rank does, in order, with tensors and peers",
-                                        actions->path.string(), written.others("actions.json")));
+                                        actions->string(), written.others("actions.json")));
 }
 
 }  // namespace
 
-std::string next_steps(const std::vector<FileToWrite>& files, const fs::path& out, bool for_torch) {
+std::string next_steps(const std::vector<fs::path>& files, const fs::path& out, bool for_torch) {
     const Written written(files, out);
     std::string text = fmt::format("\nwritten to {}\n", out.string());
     if (const auto* report = written.find("report.html"))
-        text += line("read", fmt::format("{} in a browser", report->path.string()));
+        text += line("read", fmt::format("{} in a browser", report->string()));
     if (const auto* trace = written.of_replica("trace.json.gz"))
-        text += line("look", fmt::format("{}{} at https://ui.perfetto.dev", trace->path.string(),
-                                         written.others("trace.json.gz")));
+        text += line("look",
+                     fmt::format("{}{} at https://ui.perfetto.dev", trace->string(), written.others("trace.json.gz")));
     if (const auto* assignment = written.find("assignment.json"))
         text += line("data", fmt::format("{}: the samples and items of each microbatch, with its loss weight",
-                                         assignment->path.string()));
+                                         assignment->string()));
     if (for_torch) text += torch_steps(written);
     text += own_executor_steps(written);
     if (!for_torch) text += torch_steps(written);
     if (const auto* solution = written.find("solution.json"))
         text += line("check", fmt::format("pipeweaver replay {} {}", shell_word(out / "problem.json.gz"),
-                                          shell_word(solution->path)));
+                                          shell_word(*solution)));
     text.pop_back();
     return text;
 }

@@ -37,7 +37,7 @@ struct Plan {
             asked.make_plan(request, limits.executor(), [this](double share) { return limits.begin(console, share); });
         console.clear();
         const auto measured = limits.run(start);
-        const auto files = emit::write_plan_folder(request, plan, out, measured);
+        const auto files = emit::write_plan_folder(request, plan, out, measured, limits.executor());
         say_odd_nodes(request.setup->cluster);
         if (console.json) {
             auto answer = emit::plan_json(request, plan);

@@ -64,7 +64,8 @@ struct Plan {
     std::string actions(std::size_t r) const { return to_json(emit::actions_of(request, plan, r)); }
 
     void write(const std::string& to) const {
-        emit::write_plan_folder(request, plan, to, emit::run_json(limits, seconds, host_name()));
+        emit::write_plan_folder(request, plan, to, emit::run_json(limits, seconds, host_name()),
+                                on_own_threads(limits.thread_count()));
     }
 };
 

@@ -2,11 +2,12 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
 #include "pipeweaver/base/json.hpp"
+#include "pipeweaver/base/object_text.hpp"
 #include "pipeweaver/schedule/problem.hpp"
 
-#include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
+#include <fmt/format.h>
 
+#include <iterator>
 #include <type_traits>
 
 namespace pipeweaver::schedule {
@@ -133,101 +134,110 @@ ProblemFile from_document(const JsonDocument& document) {
     return file;
 }
 
-// What follows says once how a problem is written. `Writer` is ordered_json for files, whose keys keep the order given
-// here, and json for the canonical bytes, whose keys are sorted.
+// What follows says once how a problem is written: in files with the keys in the order given here, in the canonical
+// bytes with sorted ones.
 
-template <class Writer>
-Writer written(const Rank& rank) {
-    Writer json{{"capacity_bytes", nullptr}, {"base_bytes", rank.base.count}};
-    if (rank.capacity) json["capacity_bytes"] = rank.capacity->count;
-    if (rank.tail.count() > 0) json["tail_ns"] = rank.tail.count();
-    return json;
-}
+using Append = void (ObjectText::*)(std::string&) const;
+constexpr Append in_file = &ObjectText::append_to, canonical = &ObjectText::append_sorted_to;
 
-template <class Writer>
-Writer written(const Stage& stage) {
-    Writer json{{"stage", stage.stage}, {"rank", index(stage.rank)}, {"parts", Writer::array()}};
-    for (const StagePart& part : stage.parts) {
-        Writer entry{{"module", part.module}};
-        if (part.first_layer) entry["first_layer"] = *part.first_layer;
-        if (part.layers) entry["layers"] = *part.layers;
-        json["parts"].push_back(std::move(entry));
-    }
-    return json;
-}
-
-template <class Writer>
-Writer written(const Task& task, std::size_t id) {
-    Writer json{{"id", id},
-                {"rank", index(task.rank)},
-                {"kind", std::string(1, letter(task.kind))},
-                {"duration_ns", task.duration.count()},
-                {"acquire_bytes", task.acquire.count},
-                {"release_bytes", task.release.count},
-                {"label", task.label}};
-    if (task.stage) json["stage"] = *task.stage;
-    if (task.microbatch) json["microbatch"] = *task.microbatch;
-    if (task.item) json["item"] = *task.item;
-    if (!task.module.empty()) json["module"] = task.module;
-    return json;
-}
-
-template <class Writer>
-Writer written(const Mode& mode, bool split) {
-    Writer json{{"forward_ns", mode.forward.count()}, {"backward_ns", mode.backward.count()}};
-    if (split) json["weight_ns"] = mode.weight.count();
-    json["held_bytes"] = mode.held.count;
-    if (mode.forward_transient.count > 0) json["forward_transient_bytes"] = mode.forward_transient.count;
-    json["transient_bytes"] = mode.transient.count;
-    if (split) json["kept_bytes"] = mode.kept.count;
-    return json;
-}
-
-template <class Writer>
-Writer written(const Pair& pair) {
-    Writer json{{"forward", index(pair.forward)}, {"backward", index(pair.backward)}};
-    if (pair.weight) json["weight"] = index(*pair.weight);
-    json["modes"] = Writer::array();
-    for (const Mode& mode : pair.modes) json["modes"].push_back(written<Writer>(mode, pair.weight.has_value()));
-    return json;
-}
-
-template <class Writer>
-Writer written(const Edge& edge) {
-    return Writer::array({index(edge.from), index(edge.to), edge.lag.count()});
-}
-
-template <class Writer, class T>
-std::vector<std::string> entries(const std::vector<T>& all) {
-    std::vector<std::string> texts;
-    texts.reserve(all.size());
+// Nested objects have a text of their own.
+template <class T, class Describe>
+std::string list_text(const std::vector<T>& all, Append append, Describe describe) {
+    std::string out = "[";
+    ObjectText json;
     for (const T& one : all) {
-        if constexpr (std::is_same_v<T, Task>)
-            texts.push_back(written<Writer>(one, texts.size()).dump());
-        else
-            texts.push_back(written<Writer>(one).dump());
+        if (&one != all.data()) out += ',';
+        json.clear();
+        describe(json, one);
+        (json.*append)(out);
     }
-    return texts;
+    return out + "]";
+}
+
+void describe(ObjectText& json, const Rank& rank, Append) {
+    if (rank.capacity)
+        json.integer("capacity_bytes", rank.capacity->count);
+    else
+        json.raw("capacity_bytes", "null");
+    json.integer("base_bytes", rank.base.count);
+    if (rank.tail.count() > 0) json.integer("tail_ns", rank.tail.count());
+}
+
+void describe(ObjectText& json, const Stage& stage, Append append) {
+    json.integer("stage", stage.stage).integer("rank", index(stage.rank));
+    json.raw("parts", list_text(stage.parts, append, [](ObjectText& entry, const StagePart& part) {
+                 entry.text("module", part.module);
+                 if (part.first_layer) entry.integer("first_layer", *part.first_layer);
+                 if (part.layers) entry.integer("layers", *part.layers);
+             }));
+}
+
+void describe(ObjectText& json, const Task& task, std::size_t id) {
+    const char kind = letter(task.kind);
+    json.integer("id", id).integer("rank", index(task.rank)).text("kind", {&kind, 1});
+    json.integer("duration_ns", task.duration.count()).integer("acquire_bytes", task.acquire.count);
+    json.integer("release_bytes", task.release.count).text("label", task.label);
+    if (task.stage) json.integer("stage", *task.stage);
+    if (task.microbatch) json.integer("microbatch", *task.microbatch);
+    if (task.item) json.integer("item", *task.item);
+    if (!task.module.empty()) json.text("module", task.module);
+}
+
+void describe(ObjectText& json, const Mode& mode, bool split) {
+    json.integer("forward_ns", mode.forward.count()).integer("backward_ns", mode.backward.count());
+    if (split) json.integer("weight_ns", mode.weight.count());
+    json.integer("held_bytes", mode.held.count);
+    if (mode.forward_transient.count > 0) json.integer("forward_transient_bytes", mode.forward_transient.count);
+    json.integer("transient_bytes", mode.transient.count);
+    if (split) json.integer("kept_bytes", mode.kept.count);
+}
+
+void describe(ObjectText& json, const Pair& pair, Append append) {
+    json.integer("forward", index(pair.forward)).integer("backward", index(pair.backward));
+    if (pair.weight) json.integer("weight", index(*pair.weight));
+    json.raw("modes", list_text(pair.modes, append, [&](ObjectText& entry, const Mode& mode) {
+                 describe(entry, mode, pair.weight.has_value());
+             }));
+}
+
+template <class T>
+void append_entry(std::string& out, const T& one, std::size_t number, ObjectText& json, Append append) {
+    if constexpr (std::is_same_v<T, Edge>) {
+        fmt::format_to(std::back_inserter(out), "[{},{},{}]", index(one.from), index(one.to), one.lag.count());
+    } else {
+        json.clear();
+        if constexpr (std::is_same_v<T, Task>)
+            describe(json, one, number);
+        else
+            describe(json, one, append);
+        (json.*append)(out);
+    }
+}
+
+template <class T>
+void append_entries(std::string& out, const std::vector<T>& all, std::string_view between, Append append) {
+    ObjectText json;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        if (i > 0) out += between;
+        append_entry(out, all[i], i, json, append);
+    }
 }
 
 // A list with one entry a line: readable, and a change is one line of a diff.
 template <class T>
 void append_list(std::string& out, std::string_view key, const std::vector<T>& all) {
-    const char* before = "\n";
-    out += fmt::format(",\n\"{}\":[", key);
-    for (const std::string& entry : entries<nlohmann::ordered_json>(all)) {
-        out += before + entry;
-        before = ",\n";
-    }
+    fmt::format_to(std::back_inserter(out), ",\n\"{}\":[", key);
+    if (!all.empty()) out += '\n';
+    append_entries(out, all, ",\n", in_file);
     out += "]";
 }
 
 template <class T>
 std::string canonical_list(std::string_view key, const std::vector<T>& all) {
-    return fmt::format("\"{}\":[{}],", key, fmt::join(entries<nlohmann::json>(all), ","));
+    std::string out = fmt::format("\"{}\":[", key);
+    append_entries(out, all, ",", canonical);
+    return out + "],";
 }
-
-std::string text_of(const std::string& text) { return nlohmann::json(text).dump(); }
 
 }  // namespace
 
@@ -239,7 +249,7 @@ ProblemFile parse_problem(std::string name, std::string_view text) {
 
 std::string to_json(const Problem& problem) {
     std::string out = fmt::format("{{\"format\":\"pipeweaver-problem/1\",\"name\":{},\"source\":{}",
-                                  text_of(problem.name), text_of(problem.source));
+                                  json_text(problem.name), json_text(problem.source));
     append_list(out, "ranks", problem.ranks);
     if (!problem.stages.empty()) append_list(out, "stages", problem.stages);
     append_list(out, "tasks", problem.tasks);
@@ -251,10 +261,10 @@ std::string to_json(const Problem& problem) {
 std::string fingerprint(const Problem& problem) {
     Sha256 digest;
     digest.add("{" + canonical_list("edges", problem.edges));
-    digest.add(fmt::format("\"format\":\"pipeweaver-problem/1\",\"name\":{},", text_of(problem.name)));
+    digest.add(fmt::format("\"format\":\"pipeweaver-problem/1\",\"name\":{},", json_text(problem.name)));
     if (!problem.pairs.empty()) digest.add(canonical_list("pairs", problem.pairs));
     digest.add(canonical_list("ranks", problem.ranks));
-    digest.add(fmt::format("\"source\":{},", text_of(problem.source)));
+    digest.add(fmt::format("\"source\":{},", json_text(problem.source)));
     if (!problem.stages.empty()) digest.add(canonical_list("stages", problem.stages));
     const std::string tasks = canonical_list("tasks", problem.tasks);
     digest.add(std::string_view(tasks).substr(0, tasks.size() - 1));

@@ -142,7 +142,7 @@ struct BenchPlan {
             if (const auto step = static_order->step(request, limits.executor()))
                 static_ratios.values.push_back(over(*step, plan.step));
         if (published) add_published(request, plan);
-        if (regret) add_regret(seed, plan);
+        if (regret) add_regret(seed, plan, scope.orders);
         if (plan.robustness) add(*plan.robustness);
     }
 
@@ -164,12 +164,15 @@ struct BenchPlan {
         published_ratios.values.push_back(over(makespan + cut.step.optimizer, plan.step));
     }
 
-    void add_regret(std::uint64_t seed, const planner::Plan& plan) {
+    // Searched from the same orders, so that nothing but the partition differs.
+    void add_regret(std::uint64_t seed, const planner::Plan& plan,
+                    const std::vector<const planner::StaticOrder*>& orders) {
         planner::Request own = request_of(seed);
         own.fixed.reset();
         own.sample = {};
-        const auto best_for_it = planner::make_plan(own, limits.executor(), allowance(),
-                                                    {.targets = false, .robustness = false, .opponents = false});
+        planner::Scope scope{.targets = false, .robustness = false, .opponents = false};
+        scope.orders = orders;
+        const auto best_for_it = planner::make_plan(own, limits.executor(), allowance(), scope);
         regrets.values.push_back(over(plan.step, best_for_it.step));
     }
 

@@ -180,13 +180,13 @@ std::string not_applicable_text(const std::vector<std::string>& lines) {
     return lines.empty() ? "" : fmt::format("not applicable:\n  {}\n", fmt::join(lines, "\n  "));
 }
 
-void add_schedule(std::vector<FileToWrite>& files, const std::filesystem::path& folder, const std::string& of,
+void add_schedule(std::vector<FileToWrite>& files, const std::filesystem::path& folder, const EmittedTo& emitted,
                   const schedule::Problem& problem, const search::Found& found, const ActionLists* actions) {
     files.push_back({folder / "problem.json.gz", to_json(problem)});
     files.push_back({folder / "solution.json", to_json(search::solution(found, problem, fingerprint(problem)))});
     const ToEmit from{problem, *found.schedule, actions, folder};
     for (const emit::Target& row : emit::targets()) {
-        if (row.of != of || (actions == nullptr && row.check(from))) continue;
+        if (row.of != emitted.of || (row.is_trace && !emitted.trace) || (actions == nullptr && row.check(from))) continue;
         for (auto& file : row.write(from, folder)) files.push_back(std::move(file));
     }
 }

@@ -57,16 +57,22 @@ void add_waits(nlohmann::ordered_json& json, const emulator::PortWaits& waits);
 /// The lines under a heading; empty without lines.
 [[nodiscard]] std::string not_applicable_text(const std::vector<std::string>& lines);
 
+/// Which rows of targets() write a schedule: those of the planner's target `of`.
+struct EmittedTo {
+    std::string of;
+    bool trace = true;
+};
+
 /// Adds the files of a schedule below `folder`: problem.json.gz, solution.json (which names the problem's SHA-256), and
-/// what the rows of targets() for the planner's target `of` make of it. `actions` may be null. Pre: found.schedule.
-void add_schedule(std::vector<FileToWrite>& files, const std::filesystem::path& folder, const std::string& of,
+/// what the rows make of it. `actions` may be null. Pre: found.schedule.
+void add_schedule(std::vector<FileToWrite>& files, const std::filesystem::path& folder, const EmittedTo& emitted,
                   const schedule::Problem& problem, const search::Found& found, const ActionLists* actions = nullptr);
 
 /// Removes what an older plan left in `folder` and this one did not write: its files in replica-NNN/ and torch/, and
-/// those folders if nothing else is in them. Other files stay. Throws Error{io}.
-void remove_older_plan(const std::filesystem::path& folder, const std::vector<FileToWrite>& written);
+/// those folders if nothing else is in them. Other files stay. Throws Error{io}. Pre: `written` is sorted.
+void remove_older_plan(const std::filesystem::path& folder, const std::vector<std::filesystem::path>& written);
 
 /// The same for the targets' folders alone: a plan from stage times has no replicas.
-void remove_older_targets(const std::filesystem::path& folder, const std::vector<FileToWrite>& written);
+void remove_older_targets(const std::filesystem::path& folder, const std::vector<std::filesystem::path>& written);
 
 }  // namespace pipeweaver::emit

@@ -25,22 +25,24 @@ nlohmann::ordered_json run_json(const SearchLimits& limits, double seconds, cons
     return json;
 }
 
-std::vector<FileToWrite> write_plan_folder(const Request& request, const Plan& plan, const fs::path& folder,
-                                           const nlohmann::ordered_json& run) {
-    auto files = plan_files(request, plan, folder);
-    files.push_back({folder / "run.json", run.dump(1) + "\n"});
-    write_files(files);
-    remove_older_plan(folder, files);
-    return files;
+std::vector<fs::path> write_plan_folder(const Request& request, const Plan& plan, const fs::path& folder,
+                                        const nlohmann::ordered_json& run, const Executor& execute) {
+    PendingFiles pending;
+    make_plan_files(request, plan, folder, execute, [&](const FileToWrite& file) { pending.add(file); });
+    pending.add({folder / "run.json", run.dump(1) + "\n"});
+    auto written = pending.finish();
+    remove_older_plan(folder, written);
+    return written;
 }
 
-std::vector<FileToWrite> write_plan_folder(const StageRequest& request, const StagePlan& plan, const fs::path& folder,
-                                           const nlohmann::ordered_json& run) {
-    auto files = stage_files(request, plan, folder);
-    files.push_back({folder / "run.json", run.dump(1) + "\n"});
-    write_files(files);
-    remove_older_targets(folder, files);
-    return files;
+std::vector<fs::path> write_plan_folder(const StageRequest& request, const StagePlan& plan, const fs::path& folder,
+                                        const nlohmann::ordered_json& run) {
+    PendingFiles pending;
+    for (const FileToWrite& file : stage_files(request, plan, folder)) pending.add(file);
+    pending.add({folder / "run.json", run.dump(1) + "\n"});
+    auto written = pending.finish();
+    remove_older_targets(folder, written);
+    return written;
 }
 
 namespace {
@@ -64,12 +66,12 @@ std::vector<std::string> files_of(const std::string& target) {
 
 }  // namespace
 
-void remove_older_targets(const fs::path& folder, const std::vector<FileToWrite>& written) {
+void remove_older_targets(const fs::path& folder, const std::vector<fs::path>& written) {
     for (const planner::Target& one : planner::targets())
         if (!one.folder.empty()) remove_files(folder / one.folder, files_of(one.name), written);
 }
 
-void remove_older_plan(const fs::path& folder, const std::vector<FileToWrite>& written) {
+void remove_older_plan(const fs::path& folder, const std::vector<fs::path>& written) {
     remove_older_targets(folder, written);
     std::error_code error;
     std::vector<fs::path> replicas;

@@ -20,10 +20,10 @@ std::vector<FileToWrite> stage_files(const StageRequest& request, const StagePla
                                      const std::filesystem::path& folder) {
     std::vector<FileToWrite> files;
     const StageSchedule& best = plan.best;
-    add_schedule(files, folder, "free", best.problem, best.found);
+    add_schedule(files, folder, {"free"}, best.problem, best.found);
     files.push_back({folder / "report.html", report(request, plan)});
     if (plan.torch.found.schedule)
-        add_schedule(files, folder / planner::target("torch-csv").folder, "torch-csv", plan.torch.problem,
+        add_schedule(files, folder / planner::target("torch-csv").folder, {"torch-csv"}, plan.torch.problem,
                      plan.torch.found);
     return files;
 }

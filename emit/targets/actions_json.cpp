@@ -1,6 +1,7 @@
 // actions.json: action lists as text, and back. Nothing is derived here.
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/json.hpp"
+#include "pipeweaver/base/object_text.hpp"
 #include "pipeweaver/emit/actions.hpp"
 
 #include <fmt/format.h>
@@ -18,8 +19,18 @@ namespace {
 
 constexpr std::array<std::string_view, 3> message_names{"send", "receive", "wait"};
 
-Writer written(const Pass& pass) {
-    return {{"stage", pass.stage}, {"microbatch", pass.microbatch}, {"item", pass.item}};
+std::string list_text(const std::vector<std::int64_t>& all) { return fmt::format("[{}]", fmt::join(all, ",")); }
+
+void describe(ObjectText& json, const Pass& pass) {
+    json.integer("stage", pass.stage).integer("microbatch", pass.microbatch).integer("item", pass.item);
+}
+
+std::string written(const Pass& pass) {
+    ObjectText json;
+    describe(json, pass);
+    std::string text;
+    json.append_to(text);
+    return text;
 }
 
 Writer written(const ActionStage& stage) {
@@ -38,65 +49,81 @@ Writer written(const ActionStage& stage) {
             {"inputs", role.inputs},     {"parts", std::move(parts)}};
 }
 
-Writer written(const ActionTensor& tensor, std::size_t number) {
-    Writer json{{"tensor", number},
-                {"kind", tensor.gradient ? "gradient" : "activation"},
-                {"from", written(tensor.from)},
-                {"to", written(tensor.to)},
-                {"shape", tensor.shape.empty() ? Writer(nullptr) : Writer(tensor.shape)}};
-    json[tensor.gradient ? "of" : "gradient"] = tensor.reverse ? Writer(*tensor.reverse) : Writer(nullptr);
+void describe(ObjectText& json, const ActionTensor& tensor, std::size_t number) {
+    json.integer("tensor", number).text("kind", tensor.gradient ? "gradient" : "activation");
+    json.raw("from", written(tensor.from)).raw("to", written(tensor.to));
+    json.raw("shape", tensor.shape.empty() ? "null" : list_text(tensor.shape));
+    json.raw(tensor.gradient ? "of" : "gradient", tensor.reverse ? std::to_string(*tensor.reverse) : "null");
     if (!tensor.gradient) {
-        json["join"] = tensor.by_item ? "item" : "previous";
-        if (!tensor.slices.empty()) json["slices"] = tensor.slices;
+        json.text("join", tensor.by_item ? "item" : "previous");
+        if (!tensor.slices.empty()) json.raw("slices", Writer(tensor.slices).dump());
     }
-    json["dtype"] = tensor.dtype;
-    if (tensor.per_gpu) json["bytes_per_gpu"] = tensor.per_gpu->count;
-    return json;
+    json.text("dtype", tensor.dtype);
+    if (tensor.per_gpu) json.integer("bytes_per_gpu", tensor.per_gpu->count);
 }
 
-Writer written(const Compute& action) {
-    Writer json{{"op", std::string(1, letter(action.kind))}, {"task", action.task}};
-    json.update(written(action.pass));
-    json["module"] = action.module;
-    if (action.kind != TaskKind::weight_gradient) json["recompute"] = name_of(action.recompute);
-    if (action.loss_weight) json["loss_weight"] = *action.loss_weight;
-    return json;
+void describe(ObjectText& json, const Compute& action) {
+    const char op = letter(action.kind);
+    json.text("op", {&op, 1}).integer("task", action.task);
+    describe(json, action.pass);
+    json.text("module", action.module);
+    if (action.kind != TaskKind::weight_gradient) json.text("recompute", name_of(action.recompute));
+    if (action.loss_weight) json.number("loss_weight", *action.loss_weight);
 }
 
-Writer written(const Message& action) {
-    Writer json{{"op", message_names[static_cast<std::size_t>(action.op)]}, {"tensor", action.tensor}};
-    if (action.op == Message::Op::wait) return json;
-    json["peer"] = action.peer;
-    json["tag"] = action.tag;
-    return json;
+void describe(ObjectText& json, const Message& action) {
+    json.text("op", message_names[static_cast<std::size_t>(action.op)]).integer("tensor", action.tensor);
+    if (action.op == Message::Op::wait) return;
+    json.integer("peer", action.peer).integer("tag", action.tag);
 }
 
-Writer written(const Reduce& action) { return {{"op", "reduce"}, {"stages", action.stages}}; }
+void describe(ObjectText& json, const Reduce& action) {
+    json.text("op", "reduce").raw("stages", list_text(action.stages));
+}
 
-std::string lines(const std::vector<std::string>& entries) {
-    return entries.empty() ? "[]" : fmt::format("[\n{}\n]", fmt::join(entries, ",\n"));
+void append_rank(std::string& out, const std::vector<Action>& list) {
+    ObjectText json;
+    out += '[';
+    for (const Action& action : list) {
+        if (&action != list.data()) out += ",\n ";
+        json.clear();
+        std::visit([&](const auto& one) { describe(json, one); }, action);
+        json.append_to(out);
+    }
+    out += ']';
+}
+
+// A list with an entry a line; `append` adds entry i.
+template <class Append>
+void append_lines(std::string& out, std::size_t count, Append append) {
+    out += '[';
+    for (std::size_t i = 0; i < count; ++i) {
+        out += i == 0 ? "\n" : ",\n";
+        append(i);
+    }
+    out += count == 0 ? "]" : "\n]";
 }
 
 }  // namespace
 
 std::string to_json(const ActionLists& actions) {
-    std::vector<std::string> stages, tensors, ranks;
-    for (const ActionStage& stage : actions.stages) stages.push_back(written(stage).dump());
-    for (std::size_t t = 0; t < actions.tensors.size(); ++t) tensors.push_back(written(actions.tensors[t], t).dump());
-    for (const auto& list : actions.ranks) {
-        std::vector<std::string> row;
-        row.reserve(list.size());
-        for (const Action& action : list)
-            row.push_back(std::visit([](const auto& one) { return written(one).dump(); }, action));
-        ranks.push_back(fmt::format("[{}]", fmt::join(row, ",\n ")));
-    }
     const Writer head{{"format", "pipeweaver-actions/1"}, {"problem", actions.problem},
                       {"replica", actions.replica},       {"replicas", actions.replicas},
                       {"ranks", actions.ranks.size()},    {"most_alive", actions.most_alive}};
     std::string text = head.dump();
     text.pop_back();
-    return text + fmt::format(",\n\"stages\":{},\n\"tensors\":{},\n\"actions\":{}}}\n", lines(stages), lines(tensors),
-                              lines(ranks));
+    text += ",\n\"stages\":";
+    append_lines(text, actions.stages.size(), [&](std::size_t i) { text += written(actions.stages[i]).dump(); });
+    text += ",\n\"tensors\":";
+    ObjectText json;
+    append_lines(text, actions.tensors.size(), [&](std::size_t i) {
+        json.clear();
+        describe(json, actions.tensors[i], i);
+        json.append_to(text);
+    });
+    text += ",\n\"actions\":";
+    append_lines(text, actions.ranks.size(), [&](std::size_t r) { append_rank(text, actions.ranks[r]); });
+    return text + "}\n";
 }
 
 namespace {

@@ -62,6 +62,7 @@ const std::vector<Target>& targets() {
          .write = list_files},
         {.name = "chrome-trace",
          .about = "trace.json.gz: the predicted step, for Perfetto",
+         .is_trace = true,
          .files = {"trace.json.gz"},
          .check = why_no_trace,
          .write = trace_files}};

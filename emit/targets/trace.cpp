@@ -1,9 +1,9 @@
 #include "emit/targets/trace.hpp"
 
+#include "pipeweaver/base/object_text.hpp"
 #include "pipeweaver/schedule/memory.hpp"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <iterator>
 #include <utility>
@@ -16,8 +16,6 @@ namespace {
 
 // Nanoseconds as microseconds, exactly.
 std::string microseconds(Duration time) { return fmt::format("{}.{:03}", time.count() / 1000, time.count() % 1000); }
-
-std::string json_text(std::string_view text) { return nlohmann::json(text).dump(); }
 
 }  // namespace
 

@@ -40,7 +40,7 @@ TEST_CASE("what an older plan left is removed with its folders, and nothing else
     const std::vector<FileToWrite> written{{folder / "plan.json", "new"},
                                            {folder / "replica-000/solution.json", "new"}};
     write_files(written);
-    emit::remove_older_plan(folder, written);
+    emit::remove_older_plan(folder, {folder / "plan.json", folder / "replica-000/solution.json"});
 
     CHECK(names_below(folder) == std::vector<std::string>{"plan.json", "replica-000/solution.json",
                                                           "replica-002/notes.txt", "replica-004.bak/solution.json",
@@ -54,6 +54,6 @@ TEST_CASE("a new plan keeps the files of torch that it wrote") {
     const std::vector<FileToWrite> written{{folder / "torch/schedule.csv", "new"}};
     write_files({{folder / "torch/padding.json", "old"}, {folder / "replica-000/solution.json", "another plan's"}});
     write_files(written);
-    emit::remove_older_targets(folder, written);
+    emit::remove_older_targets(folder, {folder / "torch/schedule.csv"});
     CHECK(names_below(folder) == std::vector<std::string>{"replica-000/solution.json", "torch/schedule.csv"});
 }

@@ -24,8 +24,9 @@ struct Written {
           folder(temporary.path() / "plan"),
           request(testing::small_request(2)),
           plan(planner::make_plan(request, in_order, [](double) { return search::KeepGoing{}; })) {
-        for (const auto& file : emit::write_plan_folder(request, plan, folder, {{"format", "pipeweaver-run/1"}}))
-            files[file.path.lexically_relative(folder).string()] = file.content;
+        for (const auto& path :
+             emit::write_plan_folder(request, plan, folder, {{"format", "pipeweaver-run/1"}}, in_order))
+            files[path.lexically_relative(folder).string()] = read_file(path);
     }
     testing::TemporaryFolder temporary;
     fs::path folder;

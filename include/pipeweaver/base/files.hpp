@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -67,15 +68,36 @@ struct FileToWrite {
     std::string content;
 };
 
-/// Writes all of them or, as far as a file system can promise it, none: every file first goes under a temporary name
+/// Files that are written all or, as far as a file system can promise it, none: each first goes under a temporary name
 /// beside its place, and only when all are written are they renamed. Creates missing folders; other files in them stay.
-/// Throws Error{io}.
-void write_files(const std::vector<FileToWrite>& files);
+class PendingFiles {
+public:
+    PendingFiles() = default;
+    PendingFiles(const PendingFiles&) = delete;
+    PendingFiles& operator=(const PendingFiles&) = delete;
+    ~PendingFiles();  ///< removes what was not renamed
+
+    /// Writes it under its temporary name. May be called from several threads. Throws Error{io}.
+    void add(const FileToWrite& file);
+
+    /// Renames all; their paths, sorted. Throws Error{io}. Pre: called once.
+    std::vector<std::filesystem::path> finish();
+
+private:
+    struct Pending {
+        std::filesystem::path path, temporary;
+    };
+    std::mutex mutex_;
+    std::vector<Pending> files_;
+};
+
+/// All of them as PendingFiles; their paths, sorted. Throws Error{io}.
+std::vector<std::filesystem::path> write_files(const std::vector<FileToWrite>& files);
 
 /// Removes the files of these names in `folder`, but none of `kept`, and then the folder if nothing is left in it. Any
-/// other file stays, and so does a folder that is a link. Throws Error{io}.
+/// other file stays, and so does a folder that is a link. Throws Error{io}. Pre: `kept` is sorted.
 void remove_files(const std::filesystem::path& folder, const std::vector<std::string>& names,
-                  const std::vector<FileToWrite>& kept);
+                  const std::vector<std::filesystem::path>& kept);
 
 /// SHA-256 of `bytes` as 64 lower-case hex digits.
 [[nodiscard]] std::string sha256(std::string_view bytes);

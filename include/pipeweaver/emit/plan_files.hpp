@@ -2,18 +2,29 @@
 #pragma once
 
 #include "pipeweaver/base/files.hpp"
+#include "pipeweaver/base/parallel.hpp"
 #include "pipeweaver/planner/plan.hpp"
 
 #include <nlohmann/json_fwd.hpp>
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
 namespace pipeweaver::emit {
 
-/// Every result file of the plan folder: plan.json, assignment.json, report.html, replica-NNN/, torch/. Equal plans
-/// give equal bytes.
+/// Takes a file to write it; may be called from several threads.
+using TakeFile = std::function<void(FileToWrite)>;
+
+/// Makes every result file of the plan folder: plan.json, assignment.json, report.html, replica-NNN/, torch/, side by
+/// side, and hands each over when it is made: those of thousands of GPUs together would be more than fits in memory.
+/// Equal plans give equal bytes. Only the slowest replicas have a trace where there are more than
+/// planner::most_replicas_judged.
+void make_plan_files(const planner::Request& request, const planner::Plan& plan, const std::filesystem::path& folder,
+                     const Executor& execute, const TakeFile& take);
+
+/// All of them.
 [[nodiscard]] std::vector<FileToWrite> plan_files(const planner::Request& request, const planner::Plan& plan,
                                                   const std::filesystem::path& folder);
 

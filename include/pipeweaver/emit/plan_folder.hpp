@@ -9,6 +9,7 @@
 
 #include "pipeweaver/base/files.hpp"
 #include "pipeweaver/base/json.hpp"
+#include "pipeweaver/base/parallel.hpp"
 #include "pipeweaver/emit/actions.hpp"
 #include "pipeweaver/planner/plan.hpp"
 #include "pipeweaver/planner/plan_options.hpp"
@@ -31,13 +32,16 @@ namespace pipeweaver::emit {
                                               const std::string& host);
 
 /// Writes the plan's files and `run`, and removes what an older plan left in `folder`; files of others stay. Gives what
-/// was written. Throws Error{io}.
-std::vector<FileToWrite> write_plan_folder(const planner::Request& request, const planner::Plan& plan,
-                                           const std::filesystem::path& folder, const nlohmann::ordered_json& run);
+/// was written, sorted. Throws Error{io}.
+std::vector<std::filesystem::path> write_plan_folder(const planner::Request& request, const planner::Plan& plan,
+                                                     const std::filesystem::path& folder,
+                                                     const nlohmann::ordered_json& run, const Executor& execute);
 
 /// The same of a plan from stage times.
-std::vector<FileToWrite> write_plan_folder(const planner::StageRequest& request, const planner::StagePlan& plan,
-                                           const std::filesystem::path& folder, const nlohmann::ordered_json& run);
+std::vector<std::filesystem::path> write_plan_folder(const planner::StageRequest& request,
+                                                     const planner::StagePlan& plan,
+                                                     const std::filesystem::path& folder,
+                                                     const nlohmann::ordered_json& run);
 
 /// The partition that a plan runs on, by the names under which it can be made again.
 struct PartitionName {

@@ -25,6 +25,8 @@ struct Target {
     std::string about;
     std::string of = "free";  ///< of planner::targets(): whose schedule it writes; "free": that of every replica
 
+    bool is_trace = false;  ///< for eyes: of many replicas a plan writes only that of the slowest
+
     std::vector<std::string> files{};  ///< names of what write() writes
 
     /// Why it cannot express the schedule, with rule and task; none: it can.
