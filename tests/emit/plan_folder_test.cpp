@@ -4,10 +4,12 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/emit/targets.hpp"
+#include "pipeweaver/planner/opponents.hpp"
 #include "tests/support/small_request.hpp"
 #include "tests/support/temporary.hpp"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <map>
@@ -108,4 +110,34 @@ TEST_CASE("damaged action lists are refused with the file and the tensor") {
         CHECK(std::string(error.what()).starts_with(path.string() + ": tensor 0 from rank "));
         CHECK(std::string(error.what()).ends_with(" has no receive"));
     }
+}
+
+TEST_CASE("of many replicas the slowest have a trace, and who wrote the files changes none of them") {
+    const std::vector<int> images{5, 0, 2, 9, 1, 4, 0, 7, 3, 6};
+    auto request = testing::small_request(10, images);
+    request.max_rounds = 0;
+    const auto plan = testing::planned(request, in_order, {.targets = false, .robustness = false, .opponents = false});
+    const testing::TemporaryFolder temporary("many-replicas");
+    const nlohmann::ordered_json run{{"format", "pipeweaver-run/1"}};
+    const auto one = emit::write_plan_folder(request, plan, temporary.path() / "one", run, in_order);
+    const auto two = emit::write_plan_folder(request, plan, temporary.path() / "two", run, on_threads(2));
+    REQUIRE(one.size() == two.size());
+    for (std::size_t i = 0; i < one.size(); ++i) {
+        CHECK(one[i].lexically_relative(temporary.path() / "one") ==
+              two[i].lexically_relative(temporary.path() / "two"));
+        CHECK(read_file(one[i]) == read_file(two[i]));
+    }
+    Duration fastest_with = Duration::max(), slowest_without{};
+    std::size_t traces = 0;
+    for (std::size_t r = 0; r < 10; ++r) {
+        const bool has = fs::exists(temporary.path() / fmt::format("one/replica-{:03}/trace.json.gz", r));
+        const Duration makespan = plan.replicas[r].found.replay.makespan;
+        traces += has ? 1 : 0;
+        if (has)
+            fastest_with = std::min(fastest_with, makespan);
+        else
+            slowest_without = std::max(slowest_without, makespan);
+    }
+    CHECK(traces == planner::most_replicas_judged);
+    CHECK(fastest_with >= slowest_without);
 }
