@@ -81,7 +81,7 @@ def set_ups(answer):
 
 
 def budgets(answer):
-    largest = answer["budget_ns"] * 1e-9
+    largest = answer["budget_ns"] / 1e9
     return [budget for budget in BUDGETS if budget < largest] + [largest]
 
 
@@ -147,7 +147,7 @@ def table(answer, first, groups):
 
 def verdict(answer):
     """Is ours after 0.1 s at or below dip after 10 s? If not, what it needs."""
-    problems, largest = answer["problems"], answer["budget_ns"] * 1e-9
+    problems, largest = answer["problems"], answer["budget_ns"] / 1e9
     on = f"{len(problems)} problem{'s' if len(problems) > 1 else ''} of {len(set_ups(answer))} set-ups"
     if not {"default", "dip"} <= set(strategies(answer)) or largest < DIP_AT:
         yield f"Not asked: this needs the strategies default and dip, and a budget of {DIP_AT} s ({on} measured)."
@@ -181,7 +181,7 @@ def verdict(answer):
 def command_lines(answer):
     words = shlex.join(answer["words"])
     yield "```"
-    yield f"tools/bench_budget.py --budget {answer['budget_ns'] * 1e-9:g} {words}".rstrip()
+    yield f"tools/bench_budget.py --budget {answer['budget_ns'] / 1e9:g} {words}".rstrip()
     yield "```"
     yield ""
     solver = f"CP-SAT {answer['cp_sat']} with {WORKERS} workers" if answer["cp_sat"] else "without CP-SAT"
@@ -195,7 +195,7 @@ def command_lines(answer):
 
 def picture(answer):
     """Steps of the geometric mean, from when each problem has a schedule."""
-    problems, largest = answer["problems"], answer["budget_ns"] * 1e-9
+    problems, largest = answer["problems"], answer["budget_ns"] / 1e9
     first, last = math.log10(BUDGETS[0]), math.log10(largest)
     curves = {}
     for strategy in strategies(answer):
