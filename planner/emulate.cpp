@@ -119,7 +119,7 @@ private:
         auto known = evaluate(setup_, partition_, std::move(units), step,
                               {.split = needs_split_ && !is_given(),
                                .keep_split = true,
-                               .bound = false,
+                               .bound = std::nullopt,
                                .policies = policies,
                                .mode_by_rank = by_rank()});
         ReplicaSchedule all{.input = step_input(setup_, partition_, std::move(known.cut.units), step)};

@@ -98,6 +98,7 @@ Plan make_plan(const Request& request, const Executor& execute, const Allowance&
     MoreStarts more;
     if (!scope.orders.empty()) more = [&scope](const StepProblem& step) { return carried_orders(scope.orders, step); };
     const ChoiceRule rule = choice_rule(request.robust);
+    const SearchWanted wanted{rule, more, bounds_of(compared.size())};
     const bool wants_target = request.target != targets().front().name;
     std::vector<std::size_t> all_replicas(compared.size());
     std::iota(all_replicas.begin(), all_replicas.end(), std::size_t{0});
@@ -106,7 +107,7 @@ Plan make_plan(const Request& request, const Executor& execute, const Allowance&
         const double part = searched.size() == 1 ? 1 : p == searched.front() ? main_part : 1 - main_part;
         const double share = (1 - for_targets - peaks_share) * part;
         const auto search = [&](std::size_t r, const Executor& on, const Limits& within) {
-            search_in(compared[r][p], request, rule, on, within, more);
+            search_in(compared[r][p], request, wanted, on, within);
         };
         search_replicas(all_replicas, search, execute, allowance, share);
     }
@@ -123,6 +124,7 @@ Plan make_plan(const Request& request, const Executor& execute, const Allowance&
     };
     search_replicas(all_replicas, lower, execute, allowance, peaks_share);
     const auto judged = slowest_replicas(compared, best, most_replicas_judged);
+    if (wanted.bounds == search::BoundEffort::quick) sharpen(compared, best, judged, request.split, baselines, execute);
     const auto opponent =
         add_opponents(opponents, request, shared, slowest_replica(compared, best), judged, baselines, execute);
     std::optional<Robustness> robustness;

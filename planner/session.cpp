@@ -162,7 +162,7 @@ Plan Session::plan(const Request& batch, const Executor& execute, const Allowanc
         if (known.known.shortage) fail(ErrorKind::limit, "{}", known.known.shortage->text());
         if (known.found.schedule && !may_search(within.all)) return;
         Compared searched = prepared.compared[r].front();
-        search_in(searched, batch, rule, on, within);
+        search_in(searched, batch, {.rule = rule, .bounds = bounds_of(chosen->size())}, on, within);
         const search::Found& found = searched.found;
         if (!found.schedule && !known.found.schedule) fail(ErrorKind::limit, "{}: {}", partition_.name, found.why_not);
         const bool better =

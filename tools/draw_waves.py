@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures batches in waves and shifts of modality, and writes docs/waves.md and its pictures.
 
-    tools/draw_waves.py [--max-rounds 20] [--json answer.json]
+    tools/draw_waves.py [--max-rounds 100] [--json answer.json]
     tools/draw_waves.py --from answer.json
 
 Runs `pipeweaver bench waves` and `pipeweaver bench shift`, puts tables, answers and commands between the page's markers,
@@ -30,14 +30,18 @@ COLORS = {"ours": "#2e6f9e", "dip": "#c0622d", "static-first": "#8a5fa8", "stati
 KINDS = {"images": "image-heavy", "text": "text-heavy", "mix": "a mix"}
 WIDTH, HEIGHT, LEFT, TOP, LEGEND = 620, 300, 60, 16, 150
 STYLE = "text{font:13px sans-serif;fill:#777}"
+MANY = "--steps 8 --microbatches 64 --max-rounds 5"  # eight times as large, so with fewer rounds
+SHIFT_ROUNDS = 20
 
 
 def measure(words, own):
-    def told(command):
-        line = ["bench", command, *words, *shlex.split(own[command])]
+    def told(command, options):
+        line = ["bench", command, *options]
         answer = json.loads(subprocess.run([BINARY, *line, "--json"], check=True, stdout=subprocess.PIPE).stdout)
         return {**answer, "command": shlex.join(["pipeweaver", *line])}
-    return {command: told(command) for command in ("waves", "shift")}
+    asked = {command: [*words, *shlex.split(own[command])] for command in own}
+    return {"waves": told("waves", asked["waves"]), "many": told("waves", shlex.split(MANY)),
+            "shift": told("shift", asked["shift"])}
 
 
 def seconds(nanoseconds):
@@ -100,6 +104,81 @@ def ways_table(waves):
         over = way["over_ours"]
         figures = " | ".join(ratio(over[name]) for name in ("text_heavy", "image_heavy", "all", "least", "most"))
         yield f"| {way['name']} | {figures} | {over['steps']} of {len(waves['steps'])} | {way['partition']} |"
+
+
+def listed(steps):
+    """[16, 17, 18, 37] as "16 to 18 and 37"."""
+    runs = []
+    for step in steps:
+        if runs and step == runs[-1][1] + 1:
+            runs[-1][1] = step
+        else:
+            runs.append([step, step])
+    words = [f"{first} to {last}" if last > first else str(first) for first, last in runs]
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def of_way(waves, name):
+    return next(way for way in waves["ways"] if way["name"] == name)["over_ours"]
+
+
+def ahead(waves, name):
+    """Steps in which the way is faster than ours, with how much longer ours takes."""
+    return [(step, 1 / over - 1) for step in waves["steps"]
+            if (over := over_ours(step, name)) is not None and over < 1 - GIVEN_AWAY]
+
+
+def weakest(waves):
+    faster = ahead(waves, "dip")
+    if not faster:
+        yield "**The weakest point**: in no step is a partition that is cut anew for each batch (`dip`) faster."
+    else:
+        items = [step["items"] for step, _ in faster]
+        yield (f"**The weakest point**: in {len(faster)} steps, those with {min(items):.1f} to {max(items):.1f} items a "
+               "microbatch, a partition that is cut anew for each batch, which no job can have, is faster: ours takes up to "
+               f"{100 * max(by for _, by in faster):.1f} % longer than `dip` (steps {listed([s['step'] for s, _ in faster])}); "
+               f"over all steps `dip` takes {ratio(of_way(waves, 'dip')['all'])}.")
+    gains = [100 * (all_steps - 1) for name in STATIC[:3] if (all_steps := of_way(waves, name)["all"])]
+    if gains:
+        yield (f"And an order of a batch's own gains {min(gains):.1f} to {max(gains):.1f} % over orders that stay, on the same "
+               "or a like partition.")
+
+
+def many_table(waves, many):
+    def over_dip(of, way):
+        times = [of_way(of, name)["text_heavy"] for name in (way, "dip")]
+        return None if None in times else times[0] / times[1]
+
+    def items(kind):
+        some = [step["items"] for step in many["steps"] if step[kind]]
+        return f"{sum(some) / len(some):.1f}" if some else "no"
+    yield (f"Against `dip` the static chain takes {ratio(over_dip(waves, 'static-1f1b'))} in text-heavy steps here. The publication does not say how many microbatches "
+           f"its steps have; 64 are in its example. With 64 in place of 16 ({len(many['steps'])} steps, "
+           f"{items('text_heavy')} images in text-heavy and {items('image_heavy')} in image-heavy ones):")
+    yield ""
+    yield "| way | text-heavy steps over ours | over `dip` | image-heavy steps over ours | partition |"
+    yield "|---|---|---|---|---|"
+    for way in many["ways"]:
+        over = way["over_ours"]
+        yield (f"| `{way['name']}` | {ratio(over['text_heavy'])} | {ratio(over_dip(many, way['name']))} | "
+               f"{ratio(over['image_heavy'])} | "
+               f"{way['partition']} |")
+    yield ""
+    behind = [f"`{name}` is ahead of ours in {len(some)} of {len(many['steps'])} steps, by up to "
+              f"{100 * max(by for _, by in some):.1f} %"
+              for name in ("dip", *STATIC, "opponent") if (some := ahead(many, name))]
+    yield "; ".join(behind) + "." if behind else "None of them is ahead of ours in any of these steps."
+
+
+def few_images(waves):
+    """Of the text-heavy steps those with about five items a microbatch: closer to what was published."""
+    some = [step for step in waves["steps"] if step["text_heavy"] and 4.5 <= step["items"] < 5.5
+            and step["step_ns"]["static-1f1b"] and step["step_ns"]["dip"]]
+    ratios = [step["step_ns"]["static-1f1b"] / step["step_ns"]["dip"] for step in some]
+    if ratios:
+        mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+        yield (f"Of the text-heavy steps of 16 microbatches those with about 5 images (steps "
+               f"{listed([step['step'] for step in some])}) have {ratio(mean)} against `dip`.")
 
 
 def steps_table(waves):
@@ -228,15 +307,16 @@ def drawing(lines, height):
 
 def commands(answer):
     yield "```"
-    for name in ("waves", "shift"):
+    for name in ("waves", "many", "shift"):
         yield answer[name]["command"]
     yield "```"
 
 
 def write(answer, page, pictures):
-    waves, shift = answer["waves"], answer["shift"]
+    waves, many, shift = answer["waves"], answer["many"], answer["shift"]
     text = page.read_text()
     for marker, lines in (("loss", loss(waves)), ("verdict", verdict(waves)), ("ways", ways_table(waves)),
+                          ("weakest", weakest(waves)), ("many", many_table(waves, many)), ("few", few_images(waves)),
                           ("steps", steps_table(waves)), ("shift-words", shift_words(shift)),
                           ("shift", shift_table(shift)), ("command", commands(answer))):
         text = fill(text, marker, lines)
@@ -251,14 +331,15 @@ def main():
     parser.add_argument("--from", type=pathlib.Path, dest="measured", help="what --json kept: nothing is measured")
     parser.add_argument("--waves", default="", help="options for bench waves alone")
     parser.add_argument("--shift", default="", help="options for bench shift alone")
-    parser.add_argument("--max-rounds", default="20", help="of each search (default 20)")
+    parser.add_argument("--max-rounds", default="100", help="of each search of the waves (default 100)")
     parser.add_argument("--page", type=pathlib.Path, default=PAGE)
     parser.add_argument("--pictures", type=pathlib.Path, default=PICTURES, help="the folder for them")
     options, words = parser.parse_known_args()
     if options.measured:
         answer = json.loads(options.measured.read_text())
     else:
-        answer = measure(["--max-rounds", options.max_rounds, *words], {"waves": options.waves, "shift": options.shift})
+        answer = measure(words, {"waves": f"--max-rounds {options.max_rounds} {options.waves}",
+                                 "shift": f"--max-rounds {SHIFT_ROUNDS} {options.shift}"})
     if options.json:
         options.json.write_text(json.dumps(answer))
     write(answer, options.page, options.pictures)

@@ -1,6 +1,7 @@
 #include "planner/choose/comparison.hpp"
 
 #include "pipeweaver/search/policies.hpp"
+#include "planner/choose/split_search.hpp"
 
 #include <algorithm>
 #include <deque>
@@ -23,7 +24,8 @@ Compared compare_one(const Request& request, const Partition& partition, std::si
     const Setup& setup = *request.setup;
     auto units = partition::units(partition, setup.model, microbatches);
     require_plannable(microbatches.size(), count_tasks(partition, units));
-    EvaluationWanted wanted{.split = request.split != Split::never};
+    EvaluationWanted wanted{.split = request.split != Split::never,
+                            .bound = bounds_of(static_cast<std::size_t>(setup.layout.dp))};
     if (!policies.empty()) wanted.policies = policies;
     const StepWanted step{.name = problem_name(setup, partition, replica), .replica = replica};
     return {evaluate(setup, partition, std::move(units), step, wanted, execute)};
@@ -83,6 +85,21 @@ Baselines baselines_of(const Comparison& compared, const std::vector<std::string
         }
     }
     return result;
+}
+
+void sharpen(Comparison& compared, std::size_t best, const std::vector<std::size_t>& replicas, Split split,
+             Baselines& baselines, const Executor& execute) {
+    run_jobs(execute, replicas.size(), [&](std::size_t k) {
+        Compared& one = compared[replicas[k]][best];
+        const StepProblem& whole = one.known.cut.step;
+        const auto parts = split == Split::never ? std::nullopt : split_step(whole);
+        one.known.bound = parts ? bound_of_every_choice(whole, *parts) : search::best_bound(Replayer(whole.problem));
+        set_bound(one.found, one.known.bound);
+    });
+    Duration largest{};
+    for (const std::size_t r : replicas) largest = std::max(largest, compared[r][best].known.bound.value);
+    for (Baseline& one : baselines.all)
+        if (is_of(one, compared.front()[best].partition())) one.bound = std::max(one.bound.value_or(largest), largest);
 }
 
 const Baseline* fastest_policy(const Baselines& baselines) {

@@ -22,6 +22,11 @@ struct Compared {
 /// Per replica, per partition.
 using Comparison = std::vector<std::vector<Compared>>;
 
+/// Bounds of many replicas are quick ones (sharpen() below).
+inline search::BoundEffort bounds_of(std::size_t replicas) {
+    return replicas > most_replicas_judged ? search::BoundEffort::quick : search::BoundEffort::full;
+}
+
 /// Policies: as in EvaluationWanted. Of several errors, the first by replica, then partition, is thrown, whoever ran
 /// when; Error{input} where a replica is too large to plan.
 [[nodiscard]] Comparison compare(const Request& request, const std::vector<partition::Partition>& partitions,
@@ -31,6 +36,10 @@ using Comparison = std::vector<std::vector<Compared>>;
 /// A policy counts where it applies on every replica, with the time of the slowest; a bound of any replica is one of the
 /// step. The chain to picture the plan beside is left open. Pre: `policies` as compare() had them.
 [[nodiscard]] Baselines baselines_of(const Comparison& compared, const std::vector<std::string>& policies);
+
+/// Gives these replicas, whose bounds were quick ones, the full bounds of partition `best`, and the baselines on it.
+void sharpen(Comparison& compared, std::size_t best, const std::vector<std::size_t>& replicas, Split split,
+             Baselines& baselines, const Executor& execute);
 
 /// Of the policies on the plan's partition; null: there is none. Pre: `baselines` outlives the answer.
 [[nodiscard]] const Baseline* fastest_policy(const Baselines& baselines);

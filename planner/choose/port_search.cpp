@@ -80,6 +80,7 @@ search::Found search_again(const StepProblem& step, search::Found found, search:
     if (!loses_much(on_ports.replay.makespan, on_ports.waits.lost)) return found;
     if (keep_going && keep_going({})) return found;
     options.starts.push_back(*found.schedule);
+    options.starts_have_policies = false;  // with other lags they decide otherwise
     const Problem longer = with_lags(step.problem, on_ports.lags);
     auto again = search::solve(Replayer(longer), options, execute, keep_going);
     put_on_ports(step, again, options.starts);

@@ -173,16 +173,18 @@ std::vector<std::size_t> worth_searching(const Comparison& compared) {
     return chosen;
 }
 
-void search_in(Compared& compared, const Request& request, const ChoiceRule& rule, const Executor& execute,
-               const Limits& limits, const MoreStarts& more) {
+void search_in(Compared& compared, const Request& request, const SearchWanted& wanted, const Executor& execute,
+               const Limits& limits) {
     search::Options options{"default", request.seed, request.max_rounds, {}, {}, {}};
+    options.bounds = wanted.bounds;
     const StepProblem& whole = compared.known.cut.step;
-    options.alternatives = rule.near(whole.problem.tasks.size(), static_cast<std::size_t>(request.setup->layout.dp));
+    options.alternatives =
+        wanted.rule.near(whole.problem.tasks.size(), static_cast<std::size_t>(request.setup->layout.dp));
     auto known = searchable(compared.known, request.split == Split::never ? std::nullopt : split_step(whole));
-    if (more) {
-        for (schedule::Schedule& one : more(whole)) known.starts.push_back(std::move(one));
+    if (wanted.more) {
+        for (schedule::Schedule& one : wanted.more(whole)) known.starts.push_back(std::move(one));
         if (known.split)
-            for (schedule::Schedule& one : more(*known.split)) known.split_starts.push_back(std::move(one));
+            for (schedule::Schedule& one : wanted.more(*known.split)) known.split_starts.push_back(std::move(one));
     }
     auto searched = search_split(known, request.split, options, execute, limits);
     compared.found = std::move(searched.found);

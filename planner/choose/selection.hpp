@@ -13,9 +13,16 @@ namespace pipeweaver::planner {
 /// Schedules of a step for a search to begin with, beside those of policies.
 using MoreStarts = std::function<std::vector<schedule::Schedule>(const emulator::StepProblem&)>;
 
-/// Fills in `compared.found`, with near schedules for the choice by `rule`.
-void search_in(Compared& compared, const Request& request, const ChoiceRule& rule, const Executor& execute,
-               const Limits& limits, const MoreStarts& more = {});
+/// What a search in a plan is like.
+struct SearchWanted {
+    ChoiceRule rule;  ///< that near schedules are handed over for
+    MoreStarts more = {};
+    search::BoundEffort bounds = search::BoundEffort::full;
+};
+
+/// Fills in `compared.found`.
+void search_in(Compared& compared, const Request& request, const SearchWanted& wanted, const Executor& execute,
+               const Limits& limits);
 
 /// A partition, and how its schedules were chosen.
 struct Selection {

@@ -1,5 +1,6 @@
 #include "planner/choose/split_search.hpp"
 
+#include "pipeweaver/search/policies.hpp"
 #include "planner/choose/port_search.hpp"
 
 #include <algorithm>
@@ -47,6 +48,8 @@ bool takes_no_more(const StepProblem& whole) {
     return true;
 }
 
+}  // namespace
+
 void set_bound(search::Found& found, const search::Bound& bound) {
     found.bound = bound.value;
     found.bound_name = bound.name;
@@ -58,8 +61,6 @@ void set_bound(search::Found& found, const search::Bound& bound) {
         found.stop_reason = StopReason::rounds;
 }
 
-}  // namespace
-
 Searchable searchable(const Evaluation& known, std::optional<StepProblem> split) {
     Searchable all;
     all.whole = &known.cut.step;
@@ -69,6 +70,7 @@ Searchable searchable(const Evaluation& known, std::optional<StepProblem> split)
         all.is_crowded = loses_much(fastest->makespan(), fastest->waits.lost);
         all.fastest_is_split = fastest->on_split;
     }
+    all.have_policies = known.policies.size() == search::policies().size();
     for (const PolicyRun& run : known.policies)
         if (run.result.schedule) (run.on_split ? all.split_starts : all.starts).push_back(*run.result.schedule);
     return all;
@@ -108,7 +110,8 @@ search::Found search_parts(const Searchable& known, const search::Options& optio
 
 Searched search_split(const Searchable& known, Split split, const search::Options& options, const Executor& execute,
                       const Limits& limits) {
-    const auto of_whole = with_starts(options, known.starts);
+    auto of_whole = with_starts(options, known.starts);
+    of_whole.starts_have_policies = known.have_policies;
     Limits first = limits;
     if (known.is_crowded) first.all = limits.early;
     const auto search_whole = [&](const search::KeepGoing& keep_going) {

@@ -10,7 +10,8 @@ namespace pipeweaver::planner {
 struct Searchable {
     const emulator::StepProblem* whole = nullptr;
     search::Bound bound = {};                         ///< bound_of_every_choice(), if it may be split
-    std::vector<schedule::Schedule> starts;           ///< of the step
+    std::vector<schedule::Schedule> starts;           ///< of the step,
+    bool have_policies = false;                       ///< all policies' among them
     std::optional<emulator::StepProblem> split = {};  ///< split_step()
     std::vector<schedule::Schedule> split_starts = {};
     bool fastest_is_split = false;  ///< of the policies
@@ -31,6 +32,9 @@ struct Limits {
     search::KeepGoing all, first, half, early;
 };
 [[nodiscard]] Limits limits(const Allowance& allowance, double share);
+
+/// Bounds what was found, and its history, by a bound that holds for it.
+void set_bound(search::Found& found, const search::Bound& bound);
 
 /// Automatic: only whole backwards where all I and W together take more than 3 % longer, unless the fastest policy splits
 /// some. Else a sixth of the time for whole ones, the rest for split ones, which then win nearly always. Where they are

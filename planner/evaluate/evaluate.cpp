@@ -55,7 +55,7 @@ std::optional<StepProblem> split_step(const StepProblem& whole) {
     return split_backwards(whole, choice).step;
 }
 
-search::Bound bound_of_every_choice(const StepProblem& whole, const StepProblem& split) {
+search::Bound bound_of_every_choice(const StepProblem& whole, const StepProblem& split, search::BoundEffort effort) {
     Problem least = split.problem;
     for (std::size_t k = 0; k < least.pairs.size(); ++k) {
         Pair& pair = least.pairs[k];
@@ -73,7 +73,7 @@ search::Bound bound_of_every_choice(const StepProblem& whole, const StepProblem&
         apply(least.tasks[index(pair.backward)], costs[1]);
         apply(least.tasks[index(*pair.weight)], costs[2]);
     }
-    return search::best_bound(Replayer(least));
+    return search::best_bound(Replayer(least), effort);
 }
 
 const PolicyRun* Evaluation::run(std::string_view policy) const {
@@ -130,7 +130,8 @@ void judge(Evaluation& known, const EvaluationWanted& wanted, const Executor& ex
     known.policies = runs_of(wanted.policies, known.split.has_value());
     const Replayer of_whole(whole.problem), of_split(known.split ? known.split->problem : whole.problem);
     const auto find_bound = [&] {
-        known.bound = known.split ? bound_of_every_choice(whole, *known.split) : search::best_bound(of_whole);
+        known.bound = known.split ? bound_of_every_choice(whole, *known.split, *wanted.bound)
+                                  : search::best_bound(of_whole, *wanted.bound);
     };
     const auto apply_policy = [&](PolicyRun& run) {
         const Replayer& replayer = run.on_split ? of_split : of_whole;

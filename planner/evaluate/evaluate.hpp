@@ -60,7 +60,8 @@ void require_plannable(std::size_t microbatches, std::size_t tasks, std::size_t 
 /// of B it keeps every limit.
 /// Pre: `split` = split_step(whole).
 [[nodiscard]] search::Bound bound_of_every_choice(const emulator::StepProblem& whole,
-                                                  const emulator::StepProblem& split);
+                                                  const emulator::StepProblem& split,
+                                                  search::BoundEffort effort = search::BoundEffort::full);
 
 /// A partition of one replica: what is known of it before any search.
 struct Evaluation {
@@ -81,8 +82,8 @@ struct Evaluation {
 struct EvaluationWanted {
     bool split = true;  ///< policies and the bound may split backwards
     bool keep_split = false;
-    bool bound = true;
-    std::optional<std::vector<std::string>> policies{};  ///< none: all of search::policies()
+    std::optional<search::BoundEffort> bound = search::BoundEffort::full;  ///< none: no bound
+    std::optional<std::vector<std::string>> policies{};                    ///< none: all of search::policies()
     bool mode_by_rank = false;  ///< every rank has a memory mode of its own. Pre: all wanted policies have fixed orders
 };
 

@@ -46,7 +46,7 @@ public:
             refuse_dealt_too_much();
             sort();
             kinds_first();
-            judge(0, on_all_batches, batches_.size(), false);
+            judge(0, on_all_batches, batches_judged(), false);
             sort();
             kinds_first();
             search();
@@ -102,6 +102,19 @@ private:
             if (!fits[job]) dealt[job / whole_.size()]->why_not = "does not fit";
     }
 
+    std::size_t tasks_of_first() const {
+        const Partition& first = choice_.tried.front().partition;
+        return count_tasks(first, partition::units(first, request_.setup->model, batches_.front()));
+    }
+
+    // What is left of the effort after all candidates on the first batch.
+    std::size_t batches_judged() const {
+        const std::size_t tasks = std::max<std::size_t>(tasks_of_first(), 1);
+        const std::size_t judged = std::min(effort_.most_judged, choice_.tried.size() * tasks);
+        const std::size_t candidates = std::min(on_all_batches, choice_.tried.size());
+        return std::clamp<std::size_t>((effort_.most_judged - judged) / (candidates * tasks), 1, batches_.size());
+    }
+
     static int kind_of(const Partition& partition) {
         return !partition.dealt.empty() ? 2 : partition.chains.size() > 1 ? 1 : 0;
     }
@@ -135,7 +148,7 @@ private:
     }
 
     Time policy_step(const Partition& partition, const Microbatches& batch) const {
-        const auto known = evaluated(partition, batch, {.split = false, .bound = false, .policies = judges});
+        const auto known = evaluated(partition, batch, {.split = false, .bound = std::nullopt, .policies = judges});
         if (known.shortage || known.fastest() == nullptr) return std::nullopt;
         return known.fastest()->makespan() + known.cut.step.optimizer;
     }
@@ -152,8 +165,7 @@ private:
         while (finalists < std::min(effort_.finalists, choice_.tried.size()) &&
                choice_.tried[finalists].why_not.empty())
             ++finalists;
-        const Partition& first = choice_.tried.front().partition;
-        const std::size_t tasks = count_tasks(first, partition::units(first, request_.setup->model, batches_.front()));
+        const std::size_t tasks = tasks_of_first();
         finalists = std::min(finalists, effort_.most_tasks / std::max<std::size_t>(tasks, 1));
         if (finalists < 2) return;
         const std::size_t batches = std::clamp<std::size_t>(effort_.most_tasks / (finalists * tasks), 1,

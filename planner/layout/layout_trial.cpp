@@ -119,7 +119,7 @@ private:
         for (const Microbatches& share : shares) {
             auto known = fitting(partition, share);
             if (!known) return;
-            judge(*known, {.split = false, .bound = false, .policies = policies});
+            judge(*known, {.split = false, .bound = std::nullopt, .policies = policies});
             for (const PolicyRun& run : known->policies) {
                 if (run.applies())
                     slowest[run.policy] = std::max(slowest[run.policy], run.makespan() + known->cut.step.optimizer);

@@ -43,8 +43,9 @@ Evaluation evaluate_setting(const Request& request, const Target& target, const 
     const Setup& setup = *request.setup;
     const StepWanted step{
         .name = fmt::format("{}-{}", setup.model.name, target.folder), .target = &target, .menu = {recompute}};
-    const EvaluationWanted wanted{
-        .split = request.split != Split::never && recompute == Recompute::none, .keep_split = true, .bound = false};
+    const EvaluationWanted wanted{.split = request.split != Split::never && recompute == Recompute::none,
+                                  .keep_split = true,
+                                  .bound = std::nullopt};
     return evaluate(setup, chain, partition::units(chain, setup.model, padded), step, wanted, execute);
 }
 

@@ -60,20 +60,22 @@ std::vector<std::uint32_t> short_ranks(const Flat& flat, const Tightened& window
 
 }  // namespace
 
-RootBounds::RootBounds(const Flat& flat) : windows(tightened(flat)) {
-    all = {{"critical path", Duration{critical_path(flat)}},
-           {"rank work", Duration{rank_work(flat)}},
-           {"one machine", Duration{one_machine(flat, windows)}}};
+RootBounds::RootBounds(const Flat& flat, BoundEffort effort) {
+    const auto largest = [&] {
+        return *std::max_element(all.begin(), all.end(),
+                                 [](const Bound& a, const Bound& b) { return a.value < b.value; });
+    };
+    all = {{"critical path", Duration{critical_path(flat)}}, {"rank work", Duration{rank_work(flat)}}};
+    best = largest();
+    if (effort == BoundEffort::quick) return;
+    windows = tightened(flat);
+    all.push_back({"one machine", Duration{one_machine(flat, windows)}});
     // A makespan is a multiple of the unit, and so is its best bound.
     const std::int64_t unit = time_unit(flat);
     const auto add = [&](const char* name, std::int64_t value) {
         all.push_back({name, Duration{value + (unit - value % unit) % unit}});
     };
     add("edge finding", edge_finding_bound(flat, windows, all.back().value.count(), tuning.root.edge_work));
-    const auto largest = [&] {
-        return *std::max_element(all.begin(), all.end(),
-                                 [](const Bound& a, const Bound& b) { return a.value < b.value; });
-    };
     best = largest();
     short_of_memory = short_ranks(flat, windows, best.value.count());
     if (short_of_memory.empty()) return;
@@ -85,6 +87,8 @@ RootBounds::RootBounds(const Flat& flat) : windows(tightened(flat)) {
 
 std::vector<Bound> lower_bounds(const schedule::Replayer& replayer) { return RootBounds(Flat(replayer)).all; }
 
-Bound best_bound(const schedule::Replayer& replayer) { return RootBounds(Flat(replayer)).best; }
+Bound best_bound(const schedule::Replayer& replayer, BoundEffort effort) {
+    return RootBounds(Flat(replayer), effort).best;
+}
 
 }  // namespace pipeweaver::search

@@ -10,9 +10,9 @@
 namespace pipeweaver::search {
 
 struct RootBounds {
-    explicit RootBounds(const Flat& flat);
+    explicit RootBounds(const Flat& flat, BoundEffort effort = BoundEffort::full);
 
-    Tightened windows;
+    Tightened windows;       ///< empty of a quick effort
     std::vector<Bound> all;  ///< in the order of lower_bounds()
     Bound best;              ///< the largest, the first of equals
 

@@ -39,16 +39,16 @@ DefaultStrategy::DefaultStrategy(const Flat& flat, const Options& options)
 void DefaultStrategy::start(const Executor& execute) {
     // The bounds take as long as a dozen schedules and are needed only then: they are one more job beside them.
     std::optional<RootBounds> root;
-    const auto why =
-        engine_.start(options_.starts, [&](std::size_t count, const std::function<void(std::size_t)>& job) {
-            if (root) return execute(count, job);
-            execute(count + 1, [&](std::size_t k) {
-                if (k == 0)
-                    root.emplace(flat_);
-                else
-                    job(k - 1);
-            });
-        });
+    const auto why = engine_.start(options_.starts, options_.starts_have_policies,
+                                   [&](std::size_t count, const std::function<void(std::size_t)>& job) {
+                                       if (root) return execute(count, job);
+                                       execute(count + 1, [&](std::size_t k) {
+                                           if (k == 0)
+                                               root.emplace(flat_, options_.bounds);
+                                           else
+                                               job(k - 1);
+                                       });
+                                   });
     PIPEWEAVER_ASSERT(root);
     begin_bounds(*root);
     if (!why) return begin_exact();
@@ -93,7 +93,7 @@ void DefaultStrategy::look_for_any(const Executor& execute) {
     feasible_evaluations_ = feasible_->steps() + (any_order_ ? any_order_->nodes() : 0);
     ++feasible_rounds_;
     if (!found) return;
-    const auto why = engine_.start({*found}, execute);
+    const auto why = engine_.start({*found}, false, execute);
     PIPEWEAVER_ASSERT(!why);
     static_cast<void>(why);
     begin_exact();

@@ -38,9 +38,10 @@ Engine::Engine(const Flat& flat, std::uint64_t seed, std::int64_t bound, const E
     for (std::size_t s = 0; s < tuned.slots; ++s) slots_.emplace_back(flat, groups_);
 }
 
-std::optional<std::string> Engine::start(std::vector<schedule::Schedule> given, const Executor& execute) {
+std::optional<std::string> Engine::start(std::vector<schedule::Schedule> given, bool have_policies,
+                                         const Executor& execute) {
     begun_ = {};
-    starts_.emplace(flat_, std::move(given));
+    starts_.emplace(flat_, std::move(given), have_policies);
     do {
         try_starts(tuning_.first_starts_work, execute);
     } while (!best_.valid() && !starts_->done());

@@ -30,8 +30,9 @@ public:
     Engine(const Flat& flat, std::uint64_t seed, std::int64_t bound, const EngineTuning& tuned = tuning.engine,
            const AlternativesWanted& wanted = {});
 
-    /// Round 0. Says why if nothing fits.
-    std::optional<std::string> start(std::vector<schedule::Schedule> given, const Executor& execute);
+    /// Round 0. Says why if nothing fits. `have_policies`: those given are of all policies, too.
+    std::optional<std::string> start(std::vector<schedule::Schedule> given, bool have_policies,
+                                     const Executor& execute);
 
     /// Initial schedules are left.
     bool starting() const { return starts_.has_value(); }

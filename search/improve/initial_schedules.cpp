@@ -68,8 +68,8 @@ void spend(const Flat& flat, IncrementalSchedule& current, InitialSchedule& star
 
 }  // namespace
 
-InitialSchedules::InitialSchedules(const Flat& flat, std::vector<schedule::Schedule> given)
-    : flat_(flat), given_(std::move(given)) {
+InitialSchedules::InitialSchedules(const Flat& flat, std::vector<schedule::Schedule> given, bool have_policies)
+    : flat_(flat), given_(std::move(given)), have_policies_(have_policies) {
     for (const Policy& policy : policies()) policies_.push_back(policy.name);
 }
 
@@ -93,6 +93,7 @@ void InitialSchedules::try_alone(std::size_t number, InitialSchedule& mine) cons
         mine.candidate = given_schedule(flat_, given_[number]);
     } else {
         mine.name = policies_[number - given_.size()];
+        if (have_policies_) return;  // counted all the same: random numbers go by how many starts there were
         const auto result = apply_policy(mine.name, *flat_.replayer);
         if (result.schedule) mine.candidate = candidate_of(flat_, *result.schedule);
     }

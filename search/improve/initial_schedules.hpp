@@ -28,7 +28,8 @@ struct InitialSchedule {
 /// time, since in a large problem each takes its time. Keeps a reference to `flat`.
 class InitialSchedules {
 public:
-    InitialSchedules(const Flat& flat, std::vector<schedule::Schedule> given);
+    /// `have_policies`: those of all policies are among the given ones.
+    InitialSchedules(const Flat& flat, std::vector<schedule::Schedule> given, bool have_policies = false);
 
     bool done() const;
 
@@ -44,6 +45,7 @@ private:
     const Flat& flat_;
     std::vector<schedule::Schedule> given_;
     std::vector<std::string> policies_;
+    bool have_policies_;
     std::vector<Priority> by_;                      // of list schedules, for each of
     std::vector<std::vector<std::uint32_t>> mode_;  // these modes; empty: none was tried yet
     std::size_t next_ = 0;  // given ones and policies are a job each, and each priority with its modes

@@ -4,6 +4,8 @@
 #include "pipeweaver/base/json.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
+#include "pipeweaver/planner/opponents.hpp"
+#include "pipeweaver/search/bounds.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
 #include "tests/support/small_request.hpp"
 #include "tests/support/verifier.hpp"
@@ -136,6 +138,29 @@ TEST_CASE("replicas that are searched side by side have the time of all threads,
         // 0.98 of the budget is for searches: four in turn, or two in turn on each of two threads.
         CHECK(*std::max_element(shares.begin(), shares.end()) == doctest::Approx(0.98 * threads / 4));
     }
+}
+
+TEST_CASE("of many replicas the slowest have full bounds, and the step has theirs") {
+    const std::vector<int> images{5, 0, 2, 9, 1, 4, 0, 7, 3, 6, 5, 2, 8, 1, 0, 4, 6, 2, 3, 9};
+    auto request = small_request(10, images);
+    request.max_rounds = 2;
+    request.split = Split::never;
+    const auto plan = planned(request, in_order, {.targets = false, .robustness = false, .opponents = false});
+    Duration largest{};
+    int full = 0, quick = 0;
+    for (const ReplicaPlan& replica : plan.replicas) {
+        const schedule::Replayer replayer(replica.cut.step.problem);
+        CHECK(replica.found.bound <= replica.found.replay.makespan);
+        const Duration least = search::best_bound(replayer, search::BoundEffort::quick).value;
+        (replica.found.bound > least ? full : quick) += 1;
+        largest = std::max(largest, replica.found.bound);
+    }
+    CHECK(full > 0);
+    CHECK(full <= static_cast<int>(most_replicas_judged));
+    CHECK(quick >= 2);
+    CHECK(plan.lower_bound == largest);
+    for (const auto& baseline : plan.baselines.all)
+        if (baseline.partition == plan.partition().name) CHECK(baseline.bound == largest);
 }
 
 TEST_CASE("replicas share the microbatches, and the slowest decides") {

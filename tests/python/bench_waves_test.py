@@ -97,11 +97,13 @@ def test_bad_options_say_what_is_allowed(pipeweaver, words, why):
 def test_page_and_pictures_are_written(pipeweaver, tmp_path, waves, shift):
     page, answer = tmp_path / "page.md", tmp_path / "answer.json"
     shutil.copy(ROOT / "docs/waves.md", page)
-    answer.write_text(json.dumps({"waves": {**waves, "command": "a"}, "shift": {**shift, "command": "b"}}))
+    answer.write_text(json.dumps({"waves": {**waves, "command": "a"}, "many": {**waves, "command": "b"},
+                                  "shift": {**shift, "command": "c"}}))
     subprocess.run([sys.executable, ROOT / "tools/draw_waves.py", "--from", answer, "--page", page, "--pictures", tmp_path],
                    check=True, env={**os.environ, "PIPEWEAVER_BIN": str(pipeweaver.path)}, timeout=60)
     text = page.read_text()
     assert all(text.count(f"\n| {way} |") >= 1 for way in WAYS)
-    assert text.count("\n| dip-vlm-s |") == 6 and "```\na\nb\n```" in text
+    assert text.count("\n| dip-vlm-s |") == 6 and "```\na\nb\nc\n```" in text
+    assert "The weakest point" in text and text.count("| `static-1f1b` |") == 2
     for name in ("waves.svg", "shift.svg"):
         assert xml.etree.ElementTree.parse(tmp_path / name).getroot().tag.endswith("svg")

@@ -1,5 +1,7 @@
 #include "search/improve/initial_schedules.hpp"
 
+#include "pipeweaver/search/policies.hpp"
+#include "pipeweaver/search/search.hpp"
 #include "search/improve/engine.hpp"
 #include "tests/search/by_hand.hpp"
 #include "tests/search/random_problem.hpp"
@@ -48,8 +50,8 @@ TEST_CASE("a search that begins with few schedules has tried all of them after s
         EngineTuning few;
         few.first_starts_work = few.starts_work = 1;
         Engine whole(flat, 1, 0), parts(flat, 1, 0, few);
-        const bool none = whole.start({}, in_order).has_value();
-        CHECK(parts.start({}, in_order).has_value() == none);
+        const bool none = whole.start({}, false, in_order).has_value();
+        CHECK(parts.start({}, false, in_order).has_value() == none);
         if (none) continue;
         CHECK_FALSE(whole.starting());
         const auto first = parts.best().energy;
@@ -66,4 +68,25 @@ TEST_CASE("a search that begins with few schedules has tried all of them after s
         CHECK(parts.best().sequence == whole.best().sequence);
     }
     CHECK(later > 5);
+}
+
+TEST_CASE("a search that is given what all policies make of a problem finds what it finds when it tries them itself") {
+    int found_any = 0;
+    for (const Problem& problem : some_problems()) {
+        const Replayer replayer(problem);
+        Options options;
+        options.max_rounds = 3;
+        for (const Policy& policy : policies()) {
+            auto result = apply_policy(policy.name, replayer);
+            if (result.schedule) options.starts.push_back(std::move(*result.schedule));
+        }
+        const Found tried = solve(replayer, options, in_order, {});
+        options.starts_have_policies = true;
+        const Found given = solve(replayer, options, in_order, {});
+        CHECK(given.schedule == tried.schedule);
+        CHECK(given.evaluations == tried.evaluations);
+        CHECK(given.rounds == tried.rounds);
+        found_any += given.schedule && !options.starts.empty();
+    }
+    CHECK(found_any > 10);
 }

@@ -38,6 +38,8 @@ TEST_CASE("bounds of two chains that share a rank, worked by hand") {
     CHECK(value(bounds, "critical path") == Duration{4 + 6 + 7});
     CHECK(value(bounds, "rank work") == Duration{4 + 5 + 6 + 7});  // rank 1 begins at 4 at the earliest
     CHECK(best_bound(replayer).value == Duration{22});
+    CHECK(best_bound(replayer, BoundEffort::quick).name == "rank work");
+    CHECK(best_bound(replayer, BoundEffort::quick).value == Duration{22});
 }
 
 TEST_CASE("the preemptive bound sees a job that must wait for its head") {
@@ -81,6 +83,7 @@ TEST_CASE("no bound exceeds the optimum of a random problem") {
             CHECK(bound.value <= *best);
         }
         if (best_bound(replayer).value == *best) ++tight;
+        CHECK(best_bound(replayer, BoundEffort::quick).value <= best_bound(replayer).value);
     }
     CHECK(solved > 200);
     CHECK(tight > solved / 4);  // or the bounds would be worth little

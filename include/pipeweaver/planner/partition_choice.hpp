@@ -40,11 +40,13 @@ struct ChoiceEffort {
     std::uint64_t rounds = 2;   ///< of each search, after its starts
     std::size_t most_tasks =
         12'000;  ///< of all those searches' problems; fewer finalists and batches where they are larger
+    std::size_t most_judged =
+        400'000;  ///< tasks of all problems that policies judge; fewer batches where they are larger
 };
 
 /// What a plan does by itself, in a fraction of a second, and what is worth a minute for a partition that stays.
 inline constexpr ChoiceEffort quick_choice{};
-inline constexpr ChoiceEffort thorough_choice{8, 5, 10, 1'000'000};
+inline constexpr ChoiceEffort thorough_choice{8, 5, 10, 1'000'000, 10'000'000};
 
 /// The partition that the request fixes, or the best on its sample. Where no candidate fits, the first of them, whose
 /// plan then says what is short. `keep_going` is asked between searches; none: to the end.

@@ -8,6 +8,12 @@
 
 namespace pipeweaver::search {
 
+/// How much work bounds may be.
+enum class BoundEffort {
+    full,   ///< every bound the module knows
+    quick,  ///< those of linear time, critical path and rank work: where many problems are searched for a few answers
+};
+
 struct Bound {
     std::string name;  ///< "critical path", "rank work", ...
     Duration value{};
@@ -16,7 +22,7 @@ struct Bound {
 /// Every bound the module knows, in a fixed order, each with the smallest duration of a task over its modes.
 [[nodiscard]] std::vector<Bound> lower_bounds(const schedule::Replayer& replayer);
 
-/// The largest of them.
-[[nodiscard]] Bound best_bound(const schedule::Replayer& replayer);
+/// The largest of them, of those that the effort allows.
+[[nodiscard]] Bound best_bound(const schedule::Replayer& replayer, BoundEffort effort = BoundEffort::full);
 
 }  // namespace pipeweaver::search

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "pipeweaver/schedule/solution.hpp"
+#include "pipeweaver/search/bounds.hpp"
 #include "pipeweaver/search/rules.hpp"
 
 #include <cstdint>
@@ -24,6 +25,10 @@ struct Options {
     Rules rules;
     std::vector<schedule::Schedule> starts;  ///< schedules to begin with; those that do not run are ignored
     AlternativesWanted alternatives;         ///< changes nothing of the search
+    /// Bounds before the first round; quick ones are never raised, and prove optimal less often.
+    BoundEffort bounds = BoundEffort::full;
+    /// `starts` has what every policy makes of the problem, where it applies: they need not be tried again.
+    bool starts_have_policies = false;
 };
 
 /// Rounds of a search that has neither `max_rounds` nor `keep_going`.
