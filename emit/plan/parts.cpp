@@ -186,7 +186,8 @@ void add_schedule(std::vector<FileToWrite>& files, const std::filesystem::path& 
     files.push_back({folder / "solution.json", to_json(search::solution(found, problem, fingerprint(problem)))});
     const ToEmit from{problem, *found.schedule, actions, folder};
     for (const emit::Target& row : emit::targets()) {
-        if (row.of != emitted.of || (row.is_trace && !emitted.trace) || (actions == nullptr && row.check(from))) continue;
+        if (row.of != emitted.of || (row.is_trace && !emitted.trace) || (actions == nullptr && row.check(from)))
+            continue;
         for (auto& file : row.write(from, folder)) files.push_back(std::move(file));
     }
 }
