@@ -36,7 +36,10 @@ void GroupSearch::stand_on(const GroupPoint& point) {
     const bool same = point.mode == point_.mode;
     point_ = point;
     if (same) return;
-    const auto shortage = dispatcher_.change_costs(flat_.costs(point_.mode));
+    const auto costs = flat_.costs(point_.mode);
+    // Canonical orders that other modes have left may not fit these.
+    auto shortage = dispatcher_.change_costs(costs);
+    if (shortage) shortage = dispatcher_.prepare(costs);
     PIPEWEAVER_ASSERT(!shortage);
     static_cast<void>(shortage);
 }
