@@ -29,7 +29,7 @@ std::uint64_t GroupPhase::begin(const Executor& execute) {
         const std::size_t different = std::max<std::size_t>(1, slots().size() / sides().size() / 2);
         std::size_t next = 0;
         for (Slot& slot : slots())
-            if (slot.side == side.get()) slot.search.take(all[next++ % different].point);
+            if (slot.side == side.get() && slot.fits) slot.search.take(all[next++ % different].point);
     }
     return made;
 }
