@@ -47,13 +47,16 @@ search::Options Limits::search_options(const std::string& strategy) const {
     return asked;
 }
 
-search::KeepGoing Limits::begin(const Console& console, double share) const {
-    return [&console,
-            end = Deadline(time(), share)](const search::Progress& progress) -> std::optional<schedule::StopReason> {
-        console.show(progress);
-        return end.passed() ? std::optional(schedule::StopReason::budget) : std::nullopt;
+planner::Allowance Limits::allowance(const Console& console) const {
+    return [&console, budget = Budget(time())](double part) -> search::KeepGoing {
+        return [&console, end = budget.next(part)](const search::Progress& progress) {
+            console.show(progress);
+            return end.passed() ? std::optional(schedule::StopReason::budget) : std::nullopt;
+        };
     };
 }
+
+search::KeepGoing Limits::begin(const Console& console) const { return allowance(console)(1); }
 
 nlohmann::ordered_json Limits::run(const Stopwatch& start) const {
     return emit::run_json(*this, start.seconds(), host_name());

@@ -32,12 +32,16 @@ struct Plan {
         options.apply();
         const std::string& out = asked.out;
         if (out.empty()) fail(ErrorKind::input, "--out: is missing, a folder for the plan is needed");
+        const auto allowance = limits.allowance(console);
         const auto request = asked.request(limits, limits.executor());
-        const auto plan =
-            asked.make_plan(request, limits.executor(), [this](double share) { return limits.begin(console, share); });
+        emit::PlanWriter writer(request, out);
+        planner::Scope scope = asked.scope(request);
+        scope.on_replica = [&](const planner::ReplicaPlan& replica) { writer.add(replica); };
+        const auto plan = asked.make_plan(request, limits.executor(), allowance, scope);
         console.clear();
+        writer.add_rest(plan, limits.executor());
         const auto measured = limits.run(start);
-        const auto files = emit::write_plan_folder(request, plan, out, measured, limits.executor());
+        const auto files = writer.finish(measured);
         say_odd_nodes(request.setup->cluster);
         if (console.json) {
             auto answer = emit::plan_json(request, plan);

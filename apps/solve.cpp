@@ -144,8 +144,7 @@ struct Solve {
         request.lower_memory = !then.empty();
         request.starts = warm_starts(replayer, file);
         try {
-            return planner::solve_problem(replayer, request, limits.executor(),
-                                          [this](double share) { return limits.begin(console, share); });
+            return planner::solve_problem(replayer, request, limits.executor(), limits.allowance(console));
         } catch (const Error& error) {
             throw error.kind() == ErrorKind::limit ? error.in(problem) : error;
         }

@@ -18,6 +18,32 @@ std::int64_t parse_integer(std::string_view name, std::string_view text, std::in
     return value;
 }
 
+std::vector<std::string> parts_of(std::string_view text) {
+    std::vector<std::string> parts;
+    for (std::size_t begin = 0; begin <= text.size();) {
+        const std::size_t end = std::min(text.find(',', begin), text.size());
+        parts.emplace_back(text.substr(begin, end - begin));
+        begin = end + 1;
+    }
+    return parts;
+}
+
+std::vector<std::int64_t> parse_integers(std::string_view name, std::string_view text, std::int64_t low,
+                                         std::int64_t high, std::size_t most) {
+    std::vector<std::int64_t> all;
+    for (const std::string& part : parts_of(text)) {
+        const std::size_t dash = part.find('-');
+        const std::int64_t first = parse_integer(name, part.substr(0, dash), low, high);
+        const std::int64_t last =
+            dash == std::string::npos ? first : parse_integer(name, part.substr(dash + 1), low, high);
+        if (last < first || static_cast<std::size_t>(last - first) >= most - std::min(most, all.size()))
+            fail(ErrorKind::input, "{}: '{}' is not 1 to {} numbers, the smaller first, like 101-105", name, part,
+                 most);
+        for (std::int64_t one = first; one <= last; ++one) all.push_back(one);
+    }
+    return all;
+}
+
 double parse_number(std::string_view name, std::string_view text, double low, double high) {
     double value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);

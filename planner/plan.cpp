@@ -1,19 +1,15 @@
 #include "pipeweaver/planner/plan.hpp"
 
 #include "pipeweaver/base/error.hpp"
-#include "pipeweaver/base/text.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/planner/partition_choice.hpp"
-#include "pipeweaver/planner/static_order.hpp"
-#include "pipeweaver/search/policies.hpp"
 #include "planner/assemble.hpp"
-#include "planner/choose/lower_peak.hpp"
-#include "planner/choose/replica_search.hpp"
-#include "planner/choose/selection.hpp"
+#include "planner/choose/for_replicas.hpp"
 #include "planner/job/sample.hpp"
 #include "planner/targets/target_plan.hpp"
 
 #include <algorithm>
+#include <mutex>
 #include <numeric>
 
 namespace pipeweaver::planner {
@@ -23,31 +19,17 @@ using partition::Partition;
 
 namespace {
 
-// Shares of the budget. The modality-aware partition has most to gain from a search.
-constexpr double targets_share = 0.3;            // of the other targets together
-constexpr double targets_share_if_wanted = 0.5;  // where one of them is what is wanted
-constexpr double peaks_share = 0.02;             // of lower peaks; far more than they take unless replicas are many
-constexpr double main_part = 0.7;                // of what is left
-
-std::optional<Duration> fastest(const std::vector<Baseline>& baselines) {
-    std::optional<Duration> time;
-    for (const Baseline& one : baselines) time = std::min(time.value_or(one.makespan), one.makespan);
-    return time;
-}
-
-std::vector<schedule::Schedule> carried_orders(const std::vector<const StaticOrder*>& orders, const StepProblem& step) {
-    std::vector<schedule::Schedule> all;
-    for (const StaticOrder* order : orders)
-        for (schedule::Schedule& one : order->carried(step)) all.push_back(std::move(one));
-    return all;
-}
+// What a fixed chain's search gets of the budget, where the plan has one replica, and where it is what is wanted; one of
+// many replicas gets no more than they do.
+constexpr double targets_share = 0.3, targets_share_if_wanted = 0.5;
+constexpr double opponents_share = 0.25;  // at most: their runs are not worth more of a short budget
+constexpr double judging_share = 0.02;    // replays under wrong costs, which take less unless the budget is short
 
 // What a target with a fixed chain may run: the plan's own partition where that is one chain or was asked for by name,
 // else what its users would cut. A chain of many small stages is seldom what such a target is fastest with.
-std::vector<Partition> target_chains(const Request& request, std::vector<Partition> partitions) {
-    const Partition& first = partitions.front();
-    const bool one_chain = partitions.size() == 1 && first.chains.size() == 1 && first.dealt.empty();
-    if (one_chain || !request.partition.empty()) return partitions;
+std::vector<Partition> target_chains(const Request& request, const Partition& own) {
+    const bool one_chain = own.chains.size() == 1 && own.dealt.empty();
+    if (one_chain || !request.partition.empty()) return {own};
     return partition::partitions(*request.setup, cut_on(request));
 }
 
@@ -56,30 +38,124 @@ std::vector<TargetPlan> target_plans(const Request& request, const std::vector<P
     std::vector<TargetPlan> plans;
     for (const Target& one : targets()) {
         if (!one.fixed_chain) continue;
+        const bool is_wanted = request.target == one.name;
+        if (!is_wanted && !may_search(limits.all)) {
+            plans.push_back(no_target_plan(one, no_time_left));
+            continue;
+        }
         plans.push_back(make_target_plan(request, one, partitions, microbatches, execute, limits));
-        if (request.target == one.name && !plans.back().found.schedule)
-            fail(ErrorKind::limit, "{}: {}", one.name, plans.back().why_not);
+        if (is_wanted && !plans.back().found.schedule) fail(ErrorKind::limit, "{}: {}", one.name, plans.back().why_not);
     }
     return plans;
 }
 
-// The opponents' rows go first. Returns the one to picture and to stand up to, on the replicas that are judged, the
-// slowest of them first.
-std::optional<OpponentRun> add_opponents(const Opponents& opponents, const Request& request, const Shared& shared,
-                                         std::size_t slowest, const std::vector<std::size_t>& judged,
-                                         Baselines& baselines, const Executor& execute) {
-    if (opponents.ways.empty()) return std::nullopt;
-    Baselines theirs = run_opponents(opponents, request, execute);
-    std::vector<Microbatches> replicas{shared.microbatches[slowest]};
-    for (const std::size_t r : judged)
-        if (r != slowest) replicas.push_back(shared.microbatches[r]);
-    auto run = pipelined_opponent(opponents, theirs, replicas);
-    if (run) baselines.pictured = pictured(*run, 0);
-    baselines.chosen_on = request.sample.name;
-    baselines.all.insert(baselines.all.begin(), theirs.all.begin(), theirs.all.end());
-    baselines.not_applicable.insert(baselines.not_applicable.begin(), theirs.not_applicable.begin(),
-                                    theirs.not_applicable.end());
-    return run;
+// What the plan is held against, known before it is made: the opponents on the replicas that are judged.
+struct Beside {
+    Baselines baselines;
+    std::optional<OpponentRun> run;
+    std::optional<Opponents> ways;
+};
+
+Beside beside(const Request& request, const Scope& scope, const Shared& shared, const Executor& execute,
+              const search::KeepGoing& keep_going) {
+    Beside all;
+    if (!scope.opponents) return all;
+    const auto go_on = [&] { return may_search(keep_going); };
+    all.ways = scope.known_opponents ? *scope.known_opponents : choose_opponents(request, execute, go_on);
+    if (all.ways->cut_short) all.baselines.not_applicable.push_back({"opponents", 1, "all", no_time_left});
+    if (all.ways->ways.empty()) return all;
+    all.baselines = run_opponents(*all.ways, request, execute, go_on);
+    all.baselines.chosen_on = request.sample.name;
+    std::vector<Microbatches> judged;
+    for (const std::size_t r : shared.judged) judged.push_back(shared.microbatches[r]);
+    all.run = pipelined_opponent(*all.ways, all.baselines, judged);
+    return all;
+}
+
+// All replicas of a plan, as far as they are remembered: of many, those that are judged and the slowest of the others.
+class PlannedReplicas {
+public:
+    PlannedReplicas(const AllReplicas& all, const std::vector<std::size_t>& numbers, const OnReplica& on_replica)
+        : all_(all), numbers_(numbers), on_replica_(on_replica), replicas_(numbers.size()), times_(numbers.size()) {}
+
+    void plan(const Executor& execute, const Allowance& allowance, double part) {
+        std::vector<std::size_t> places(numbers_.size());
+        std::iota(places.begin(), places.end(), std::size_t{0});
+        const auto work = [&](std::size_t place, const Executor& on, const Allowance& mine) {
+            keep(place, plan_replica(all_, numbers_[place], on, mine));
+        };
+        for_replicas(places, work, execute, allowance, part);
+    }
+
+    std::vector<const Compared*> judged() const {
+        std::vector<const Compared*> judged;
+        for (const PlannedReplica& one : replicas_)
+            if (one.plan.judged) judged.push_back(&one.searched);
+        return judged;
+    }
+
+    const std::vector<ReplicaTimes>& times() const { return times_; }
+    const RobustChoice& choice(std::size_t place) const { return replicas_[place].choice; }
+
+    std::vector<ReplicaPlan> take() {
+        std::vector<ReplicaPlan> plans;
+        for (PlannedReplica& one : replicas_) plans.push_back(std::move(one.plan));
+        return plans;
+    }
+
+private:
+    bool is_slower(std::size_t place, std::size_t other) const {
+        const auto makespan = [&](std::size_t p) { return replicas_[p].plan.found.replay.makespan; };
+        return std::pair(makespan(place), other) > std::pair(makespan(other), place);
+    }
+
+    void keep(std::size_t place, PlannedReplica one) {
+        if (on_replica_) on_replica_(one.plan);
+        times_[place] = std::move(one.times);
+        if (!one.plan.judged) one.searched = {};
+        const std::scoped_lock lock(mutex_);
+        replicas_[place] = std::move(one);
+        if (!on_replica_ || replicas_[place].plan.judged) return;
+        const std::size_t other = slowest_.value_or(place);
+        slowest_ = is_slower(place, other) ? place : other;
+        if (other != place) let_go(replicas_[*slowest_ == place ? other : place].plan);
+    }
+
+    const AllReplicas& all_;
+    const std::vector<std::size_t>& numbers_;
+    const OnReplica& on_replica_;
+    std::vector<PlannedReplica> replicas_;
+    std::vector<ReplicaTimes> times_;
+    std::optional<std::size_t> slowest_;  // of those that are not judged
+    std::mutex mutex_;
+};
+
+std::vector<std::size_t> numbers_of(const Request& request, const Scope& scope) {
+    const auto replicas = static_cast<std::size_t>(request.setup->layout.dp);
+    if (scope.replicas.empty()) {
+        std::vector<std::size_t> all(replicas);
+        std::iota(all.begin(), all.end(), std::size_t{0});
+        return all;
+    }
+    return scope.replicas;
+}
+
+// Of the plan's slowest replica; most often one of those that opponents ran on.
+std::optional<BaselinePlan> picture(const Beside& beside, const Shared& shared, std::size_t slowest) {
+    if (!beside.run) return std::nullopt;
+    const auto found = std::find(shared.judged.begin(), shared.judged.end(), slowest);
+    if (found != shared.judged.end())
+        return pictured(*beside.run, static_cast<std::size_t>(found - shared.judged.begin()));
+    const auto run = pipelined_opponent(*beside.ways, beside.baselines, {shared.microbatches[slowest]});
+    return run ? std::optional(pictured(*run, 0)) : std::nullopt;
+}
+
+// The opponents' rows go first.
+Baselines together(Baselines theirs, const Baselines& policies) {
+    theirs.all.insert(theirs.all.end(), policies.all.begin(), policies.all.end());
+    theirs.not_applicable.insert(theirs.not_applicable.end(), policies.not_applicable.begin(),
+                                 policies.not_applicable.end());
+    return theirs;
 }
 
 }  // namespace
@@ -90,60 +166,37 @@ const TargetPlan& Plan::target(std::string_view name) const {
 
 Plan make_plan(const Request& request, const Executor& execute, const Allowance& allowance, const Scope& scope) {
     const Shared shared = share(request, execute);
-    const auto choice = scope.partitions.empty() ? choose_partition(request, quick_choice, execute) : PartitionChoice{};
-    const auto partitions = scope.partitions.empty() ? std::vector{choice.partition} : scope.partitions;
-    auto compared = compare(request, partitions, shared.microbatches, scope.policies, execute);
+    const auto numbers = numbers_of(request, scope);
+    PartitionChoice choice;
+    if (scope.partition)
+        choice.partition = *scope.partition;
+    else
+        choice = choose_partition(request, quick_choice, execute);
+    Beside opponents = beside(request, scope, shared, execute, allowance(opponents_share));
 
-    const auto searched = worth_searching(compared);
-    MoreStarts more;
-    if (!scope.orders.empty()) more = [&scope](const StepProblem& step) { return carried_orders(scope.orders, step); };
-    const ChoiceRule rule = choice_rule(request.robust);
-    const SearchWanted wanted{rule, more, bounds_of(compared.size())};
-    const bool wants_target = request.target != targets().front().name;
-    std::vector<std::size_t> all_replicas(compared.size());
-    std::iota(all_replicas.begin(), all_replicas.end(), std::size_t{0});
-    const double for_targets = !scope.targets ? 0 : wants_target ? targets_share_if_wanted : targets_share;
-    for (const std::size_t p : searched) {
-        const double part = searched.size() == 1 ? 1 : p == searched.front() ? main_part : 1 - main_part;
-        const double share = (1 - for_targets - peaks_share) * part;
-        const auto search = [&](std::size_t r, const Executor& on, const Limits& within) {
-            search_in(compared[r][p], request, wanted, on, within);
-        };
-        search_replicas(all_replicas, search, execute, allowance, share);
-    }
+    const double turns = static_cast<double>(std::max<std::size_t>(1, numbers.size() / threads_of(execute)));
+    const double wanted = request.target != targets().front().name ? targets_share_if_wanted : targets_share;
+    const double for_targets = scope.targets ? wanted / (wanted + (1 - wanted) * turns) : 0;
+    const AllReplicas all{request, scope, choice.partition, shared};
+    PlannedReplicas replicas(all, numbers, scope.on_replica);
+    replicas.plan(execute, allowance, 1 - for_targets - (scope.robustness ? judging_share : 0));
 
-    Baselines baselines = baselines_of(compared, scope.policies);
-    Opponents opponents;
-    if (scope.opponents)
-        opponents = scope.known_opponents ? *scope.known_opponents : choose_opponents(request, execute);
-    const auto selected = select(compared, searched, fastest(baselines.all), rule, request.seed, execute);
-    const std::size_t best = selected.partition;
-    const search::Options options{"default", request.seed, request.max_rounds, {}, {}, {}};
-    const auto lower = [&](std::size_t r, const Executor& on, const Limits& within) {
-        lower_peak(compared[r][best].searched(), compared[r][best].found, options, rule, on, within.all);
-    };
-    search_replicas(all_replicas, lower, execute, allowance, peaks_share);
-    const auto judged = slowest_replicas(compared, best, most_replicas_judged);
-    if (wanted.bounds == search::BoundEffort::quick) sharpen(compared, best, judged, request.split, baselines, execute);
-    const auto opponent =
-        add_opponents(opponents, request, shared, slowest_replica(compared, best), judged, baselines, execute);
+    const Baselines policies = baselines_of(choice.partition, replicas.times());
     std::optional<Robustness> robustness;
-    if (scope.robustness) {
+    const auto judged = replicas.judged();
+    if (scope.robustness && !judged.empty() && may_search(allowance(1))) {
         const Draws draws{.seed = request.seed, .memory = usable_bytes(request.setup->cluster)};
-        robustness = robustness_of(compared, best, judged, opponent, fastest_policy(baselines), draws, execute);
+        robustness = robustness_of(judged, opponents.run, fastest_policy(policies), draws, execute);
     }
-    std::vector<Compared> chosen;
-    for (auto& replica : compared) chosen.push_back(std::move(replica[best]));
-
-    Plan plan = assemble(request, shared, std::move(chosen));
-    plan.partition_choice = choice;
-    plan.baselines = std::move(baselines);
-    plan.choice = selected.choice;
-    plan.choice.smallest = std::min(plan.choice.smallest, plan.makespan);  // lower peaks may be shorter, too
+    Plan plan = assemble(request, shared, replicas.take());
+    plan.choice = replicas.choice(plan.slowest);
+    plan.baselines = together(std::move(opponents.baselines), policies);
+    plan.baselines.pictured = picture(opponents, shared, plan.replicas[plan.slowest].number);
     plan.robustness = std::move(robustness);
-    plan.targets = scope.targets ? target_plans(request, target_chains(request, partitions),
-                                                shared.microbatches.front(), execute, limits(allowance, for_targets))
+    plan.targets = scope.targets ? target_plans(request, target_chains(request, choice.partition),
+                                                shared.microbatches.front(), execute, limits(allowance, 1))
                                  : no_target_plans("not asked for");
+    plan.partition_choice = std::move(choice);
     return plan;
 }
 

@@ -2,8 +2,7 @@
 
 #include "pipeweaver/base/error.hpp"
 #include "planner/assemble.hpp"
-#include "planner/choose/replica_search.hpp"
-#include "planner/choose/selection.hpp"
+#include "planner/choose/for_replicas.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -24,66 +23,75 @@ const PolicyRun* run_of(const Compared& compared, std::string_view policy) {
     return run != nullptr && run->result.schedule ? run : nullptr;
 }
 
-// Fills in `found` as if a search had found the policy's schedule.
-void take(Compared& compared, const PolicyRun& run) {
-    if (run.on_split) compared.parts = split_step(compared.known.cut.step);
-    search::PolicyResult result = run.result;
-    result.replay = replay_on_ports(compared.searched(), *result.schedule).replay;
-    compared.found = search::as_found(run.policy, std::move(result), compared.known.bound);
-}
-
-// One partition of every replica as the policy runs it; none: it does not apply on all.
-std::optional<std::vector<Compared>> by_policy(const Comparison& compared, std::size_t partition,
-                                               std::string_view policy) {
-    for (const auto& replica : compared)
-        if (run_of(replica[partition], policy) == nullptr) return std::nullopt;
-    std::vector<Compared> chosen;
-    for (const auto& replica : compared) {
-        chosen.push_back(replica[partition]);
-        take(chosen.back(), *run_of(replica[partition], policy));
-    }
-    return chosen;
-}
-
-Duration slowest(const Comparison& compared, std::size_t partition, std::string_view policy) {
-    Duration most{};
-    for (const auto& replica : compared) {
-        const PolicyRun* run = run_of(replica[partition], policy);
-        if (run == nullptr) return Duration::max();
-        most = std::max(most, run->makespan());
-    }
-    return most;
-}
-
-[[noreturn]] void does_not_apply(const Comparison& compared, const Baselines& baselines, std::string_view policy) {
-    for (const Compared& one : compared.front())
-        if (one.known.shortage && policy.empty()) fail(ErrorKind::limit, "{}", one.known.shortage->text());
-    std::string why;
-    for (const NotApplicable& reason : baselines.not_applicable)
-        if (reason.policy == policy || (policy.empty() && why.empty()))
-            why += fmt::format("{}{}: {}", why.empty() ? "" : "; ", reason.partition, reason.why);
-    fail(ErrorKind::limit, "the policy '{}' does not apply: {}", policy, why);
-}
-
-// The batch shared out, and every partition with every policy.
+// Every replica of the batch on one partition, with all policies.
 struct Prepared {
-    Prepared(const Request& request, const Scope& scope, const Executor& execute)
-        : shared(share(request, execute)),
-          compared(compare(request, partitions_of(request, scope), shared.microbatches, scope.policies, execute)),
-          baselines(baselines_of(compared, scope.policies)) {}
+    Prepared(const Request& request, const Shared& shared, const partition::Partition& partition,
+             const std::vector<std::string>& policies, const Executor& execute)
+        : compared(shared.microbatches.size()) {
+        const auto one = [&](std::size_t r) {
+            compared[r] = compare(request, partition, {r, &shared.microbatches[r]}, policies, shared.bounds(r),
+                                  compared.size() == 1 ? execute : in_order);
+        };
+        run_jobs(compared.size() == 1 ? in_order : execute, compared.size(), one);
+        std::vector<ReplicaTimes> times;
+        for (const Compared& replica : compared) times.push_back(times_of(replica.known));
+        baselines = baselines_of(partition, times);
+    }
 
-    Plan plan(const Request& request, std::vector<Compared> chosen) const {
-        Plan plan = assemble(request, shared, std::move(chosen));
+    // As the policy runs it; none: it does not apply on all.
+    std::optional<std::vector<Compared>> by_policy(std::string_view policy) const {
+        if (slowest(policy) == Duration::max()) return std::nullopt;
+        std::vector<Compared> chosen = compared;
+        for (Compared& replica : chosen) take(replica, *run_of(replica, policy));
+        return chosen;
+    }
+
+    Duration slowest(std::string_view policy) const {
+        Duration most{};
+        for (const Compared& replica : compared) {
+            const PolicyRun* run = run_of(replica, policy);
+            if (run == nullptr) return Duration::max();
+            most = std::max(most, run->makespan());
+        }
+        return most;
+    }
+
+    Plan plan(const Request& request, const Shared& shared, std::vector<Compared> chosen) const {
+        std::vector<ReplicaPlan> replicas;
+        for (std::size_t r = 0; r < chosen.size(); ++r) replicas.push_back(finished(shared, r, std::move(chosen[r])));
+        Plan plan = assemble(request, shared, std::move(replicas));
         plan.baselines = baselines;
         plan.choice.smallest = plan.makespan;
         plan.targets = no_target_plans(no_target_schedule);
         return plan;
     }
 
-    Shared shared;
-    Comparison compared;
+    std::vector<Compared> compared;
     Baselines baselines;
 };
+
+// Of all partitions, in their order.
+Baselines together(const std::vector<Prepared>& partitions) {
+    Baselines all;
+    for (const Prepared& one : partitions) {
+        all.all.insert(all.all.end(), one.baselines.all.begin(), one.baselines.all.end());
+        all.not_applicable.insert(all.not_applicable.end(), one.baselines.not_applicable.begin(),
+                                  one.baselines.not_applicable.end());
+    }
+    return all;
+}
+
+[[noreturn]] void does_not_apply(const std::vector<Prepared>& partitions, std::string_view policy) {
+    std::string why;
+    for (const Prepared& one : partitions) {
+        const auto& shortage = one.compared.front().known.shortage;
+        if (shortage && policy.empty()) fail(ErrorKind::limit, "{}", shortage->text());
+        for (const NotApplicable& reason : one.baselines.not_applicable)
+            if (reason.policy == policy || (policy.empty() && why.empty()))
+                why += fmt::format("{}{}: {}", why.empty() ? "" : "; ", reason.partition, reason.why);
+    }
+    fail(ErrorKind::limit, "the policy '{}' does not apply: {}", policy, why);
+}
 
 // The replicas, that with the longest makespan first.
 std::vector<std::size_t> longest_first(const std::vector<Compared>& chosen) {
@@ -94,9 +102,6 @@ std::vector<std::size_t> longest_first(const std::vector<Compared>& chosen) {
     });
     return order;
 }
-
-// Whether a search may begin: asked as searches ask, before anything is found.
-bool may_search(const search::KeepGoing& keep_going) { return !keep_going || !keep_going({}); }
 
 // Trying both takes a fraction of the time that is known beforehand: a running job goes on as its first plan did.
 Split split_like(const Plan& plan) {
@@ -110,13 +115,18 @@ Split split_like(const Plan& plan) {
 
 Plan plan_by_policy(const Request& request, const Executor& execute, std::string_view policy, const Scope& scope) {
     if (!policy.empty()) static_cast<void>(search::policy(policy));
-    const Prepared prepared(request, scope, execute);
-    std::size_t best = 0;
-    for (std::size_t p = 1; p < prepared.compared.front().size(); ++p)
-        if (slowest(prepared.compared, p, policy) < slowest(prepared.compared, best, policy)) best = p;
-    auto chosen = by_policy(prepared.compared, best, policy);
-    if (!chosen) does_not_apply(prepared.compared, prepared.baselines, policy);
-    return prepared.plan(request, std::move(*chosen));
+    const Shared shared = share(request, execute);
+    std::vector<Prepared> prepared;
+    for (const auto& partition : partitions_of(request, scope))
+        prepared.emplace_back(request, shared, partition, scope.policies, execute);
+    const auto fastest = std::min_element(prepared.begin(), prepared.end(), [&](const Prepared& a, const Prepared& b) {
+        return a.slowest(policy) < b.slowest(policy);
+    });
+    auto chosen = fastest->by_policy(policy);
+    if (!chosen) does_not_apply(prepared, policy);
+    Plan plan = fastest->plan(request, shared, std::move(*chosen));
+    plan.baselines = together(prepared);
+    return plan;
 }
 
 Session::Session(const Request& first, const Plan& plan) : asked_(first), partition_(plan.partition()) {
@@ -147,30 +157,28 @@ std::vector<Cut> Session::steps(const Request& batch, const Executor& execute) c
 
 Plan Session::plan(const Request& batch, const Executor& execute, const Allowance& allowance,
                    const OnDraft& draft) const {
-    const Prepared prepared(batch, {.partitions = {partition_}}, execute);
-    if (draft)
-        if (auto drafted = by_policy(prepared.compared, 0, {})) draft(prepared.plan(batch, std::move(*drafted)));
-    auto chosen = by_policy(prepared.compared, 0, {});
-    if (!chosen) {
-        chosen.emplace();
-        for (const auto& replica : prepared.compared) chosen->push_back(replica.front());
-    }
+    const Shared shared = share(batch, execute);
+    const Prepared prepared(batch, shared, partition_, {}, execute);
+    auto chosen = prepared.by_policy({});
+    if (draft && chosen) draft(prepared.plan(batch, shared, *chosen));
+    if (!chosen) chosen = prepared.compared;
     ChoiceRule rule;
     rule.most = 2;  // as few as a rule has: alternatives would only be compared under wrong costs
-    const auto search = [&](std::size_t r, const Executor& on, const Limits& within) {
+    const auto search = [&](std::size_t r, const Executor& on, const Allowance& mine) {
+        const Limits within = limits(mine, 1);
         Compared& known = (*chosen)[r];
         if (known.known.shortage) fail(ErrorKind::limit, "{}", known.known.shortage->text());
         if (known.found.schedule && !may_search(within.all)) return;
-        Compared searched = prepared.compared[r].front();
-        search_in(searched, batch, {.rule = rule, .bounds = bounds_of(chosen->size())}, on, within);
+        Compared searched = prepared.compared[r];
+        search_in(searched, batch, {.rule = rule, .bounds = shared.bounds(r)}, on, within);
         const search::Found& found = searched.found;
         if (!found.schedule && !known.found.schedule) fail(ErrorKind::limit, "{}: {}", partition_.name, found.why_not);
         const bool better =
             found.schedule && (!known.found.schedule || found.replay.makespan <= known.found.replay.makespan);
         if (better) known = std::move(searched);
     };
-    search_replicas(longest_first(*chosen), search, execute, allowance, 1);
-    return prepared.plan(batch, std::move(*chosen));
+    for_replicas(longest_first(*chosen), search, execute, allowance, 1);
+    return prepared.plan(batch, shared, std::move(*chosen));
 }
 
 }  // namespace pipeweaver::planner

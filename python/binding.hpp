@@ -29,11 +29,11 @@ struct Control {
 
 /// When the searches of a call must end: by its budget, by its Control, or by what Python says: `stop`, a callable or
 /// None, or a signal such as Ctrl-C, both asked about twenty times a second. `progress`, a callable, None or null, is
-/// told then, too. The objects must outlive it.
+/// told then, too. The objects must outlive it. The budget runs from when it is made.
 class Watch {
 public:
     Watch(Control& control, const nb::object& stop, const nb::object* progress, std::optional<Duration> time)
-        : control_(&control), stop_(&stop), progress_(progress), time_(time) {}
+        : control_(&control), stop_(&stop), progress_(progress), budget_(time) {}
 
     planner::Allowance allowance() const;
 
@@ -43,7 +43,7 @@ private:
     Control* control_;
     const nb::object* stop_;
     const nb::object* progress_;
-    std::optional<Duration> time_;
+    Budget budget_;
     mutable Stopwatch since_asked_;
 };
 

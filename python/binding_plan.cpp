@@ -61,7 +61,9 @@ struct Plan {
         return {std::move(of), std::move(content)};
     }
 
-    std::string actions(std::size_t r) const { return to_json(emit::actions_of(request, plan, r)); }
+    std::string actions(std::size_t r) const {
+        return to_json(emit::actions_of(request, replica(r), emit::loss_totals(request, plan.partition())));
+    }
 
     void write(const std::string& to) const {
         emit::write_plan_folder(request, plan, to, emit::run_json(limits, seconds, host_name()),
@@ -84,7 +86,7 @@ std::shared_ptr<Plan> searched(const Asked& asked, const nb::object& stop, const
     Control control;
     const Watch watch(control, stop, progress, asked.limits.time());
     return planned(asked, [&](const auto& request, const auto& execute) {
-        return asked.plan.make_plan(request, execute, watch.allowance());
+        return asked.plan.make_plan(request, execute, watch.allowance(), asked.plan.scope(request));
     });
 }
 

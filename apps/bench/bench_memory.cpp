@@ -124,7 +124,7 @@ struct BenchMemory {
     void add_published(const planner::Request& request) {
         const auto made = partition::partitioner("dip").make(*request.setup, cut_sample(request), 1);
         const auto run = run_search(request, made, limits.search_options("dip"), emulator::usual_modes(),
-                                    limits.executor(), limits.begin(console, 0.5));
+                                    limits.executor(), limits.begin(console));
         if (!run)
             without.emplace_back("dip");
         else
@@ -133,8 +133,7 @@ struct BenchMemory {
     }
 
     void add_plan(const planner::Request& request) {
-        const auto plan = planner::make_plan(request, limits.executor(),
-                                             [this](double share) { return limits.begin(console, 0.5 * share); },
+        const auto plan = planner::make_plan(request, limits.executor(), limits.allowance(console),
                                              {.targets = false, .robustness = false, .opponents = false});
         const auto& replica = plan.replicas[plan.slowest];
         require_right(replica.cut.step.problem, "plan", *replica.found.schedule, plan.makespan);

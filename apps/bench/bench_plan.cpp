@@ -99,10 +99,6 @@ struct BenchPlan {
         return request;
     }
 
-    planner::Allowance allowance() const {
-        return [this](double share) { return limits.begin(console, share); };
-    }
-
     bool job_is_the_batch() const { return job.sample == "batch"; }
 
     // What a job decides once: its partition, its opponents, its static order.
@@ -112,7 +108,7 @@ struct BenchPlan {
         opponents = planner::choose_opponents(first, limits.executor());
         planner::Request asked = first;
         if (!asked.sample.batches.empty())
-            static_order.emplace(asked, partition->partition, limits.executor(), allowance());
+            static_order.emplace(asked, partition->partition, limits.executor(), limits.allowance(console));
     }
 
     void add(std::uint64_t seed) {
@@ -124,7 +120,7 @@ struct BenchPlan {
             scope.known_opponents = &*opponents;
             if (static_order) scope.orders = {&*static_order};
         }
-        const auto plan = planner::make_plan(request, limits.executor(), allowance(), scope);
+        const auto plan = planner::make_plan(request, limits.executor(), limits.allowance(console), scope);
         steps.push_back(plan.step);
         gaps.push_back(schedule::relative_gap(plan.makespan, plan.lower_bound));
         std::optional<double> least;
@@ -172,7 +168,7 @@ struct BenchPlan {
         own.sample = {};
         planner::Scope scope{.targets = false, .robustness = false, .opponents = false};
         scope.orders = orders;
-        const auto best_for_it = planner::make_plan(own, limits.executor(), allowance(), scope);
+        const auto best_for_it = planner::make_plan(own, limits.executor(), limits.allowance(console), scope);
         regrets.values.push_back(over(plan.step, best_for_it.step));
     }
 

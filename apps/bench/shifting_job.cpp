@@ -131,10 +131,9 @@ std::optional<Duration> ShiftingJob::planned(planner::Request batch, const parti
                                              const Console& console,
                                              const std::vector<const planner::StaticOrder*>& orders) const {
     batch.fixed = partition::PartitionFile{partition, {}};
-    const auto allowance = [&](double share) { return limits_.begin(console, share); };
     std::optional<planner::Plan> plan;
     try {
-        plan = planner::make_plan(batch, limits_.executor(), allowance,
+        plan = planner::make_plan(batch, limits_.executor(), limits_.allowance(console),
                                   {.targets = false, .robustness = false, .opponents = false, .orders = orders});
     } catch (const Error& error) {
         if (error.kind() != ErrorKind::limit) throw;

@@ -4,15 +4,12 @@
 #include "pipeweaver/base/assert.hpp"
 #include "pipeweaver/emit/actions.hpp"
 #include "pipeweaver/emit/report.hpp"
-#include "pipeweaver/planner/opponents.hpp"
 #include "pipeweaver/planner/targets.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <functional>
-#include <numeric>
 
 namespace pipeweaver::emit {
 
@@ -37,32 +34,6 @@ std::string padding_json(const TargetPlan& plan) {
     return json.dump(1) + "\n";
 }
 
-// Those whose trace is written: all, or the slowest of many.
-std::vector<bool> traced(const Plan& plan) {
-    std::vector<std::size_t> replicas(plan.replicas.size());
-    std::iota(replicas.begin(), replicas.end(), std::size_t{0});
-    const auto makespan = [&](std::size_t r) { return plan.replicas[r].found.replay.makespan; };
-    std::stable_sort(replicas.begin(), replicas.end(),
-                     [&](std::size_t a, std::size_t b) { return makespan(a) > makespan(b); });
-    replicas.resize(std::min(replicas.size(), most_replicas_judged));
-    std::vector<bool> all(plan.replicas.size(), false);
-    for (const std::size_t r : replicas) all[r] = true;
-    return all;
-}
-
-std::vector<FileToWrite> replica_files(const Request& request, const Plan& plan, std::size_t r, bool trace,
-                                       const std::filesystem::path& place) {
-    const ReplicaPlan& replica = plan.replicas[r];
-    std::optional<ActionLists> actions;
-    if (!why_no_actions(request, plan)) {
-        actions = actions_of(request, plan, r);
-        PIPEWEAVER_ASSERT(!why_not_runnable(*actions));
-    }
-    std::vector<FileToWrite> files;
-    add_schedule(files, place, {"free", trace}, replica.cut.step.problem, replica.found, actions ? &*actions : nullptr);
-    return files;
-}
-
 std::vector<FileToWrite> target_files(const TargetPlan& plan, const std::filesystem::path& folder) {
     std::vector<FileToWrite> files;
     if (!plan.found.schedule) return files;
@@ -74,8 +45,21 @@ std::vector<FileToWrite> target_files(const TargetPlan& plan, const std::filesys
 
 }  // namespace
 
-void make_plan_files(const Request& request, const Plan& plan, const std::filesystem::path& folder,
-                     const Executor& execute, const TakeFile& take) {
+std::vector<FileToWrite> replica_files(const Request& request, const ReplicaPlan& replica, const LossTotals& losses,
+                                       const std::filesystem::path& folder) {
+    std::optional<ActionLists> actions;
+    if (!why_no_actions(request, replica.cut.partition)) {
+        actions = actions_of(request, replica, losses);
+        PIPEWEAVER_ASSERT(!why_not_runnable(*actions));
+    }
+    std::vector<FileToWrite> files;
+    add_schedule(files, folder / fmt::format("replica-{:03}", replica.number), {"free", replica.judged},
+                 replica.cut.step.problem, replica.found, actions ? &*actions : nullptr);
+    return files;
+}
+
+void make_whole_files(const Request& request, const Plan& plan, const std::filesystem::path& folder,
+                      const Executor& execute, const TakeFile& take) {
     using Make = std::function<std::vector<FileToWrite>()>;
     std::vector<Make> makes{
         [&] {
@@ -88,10 +72,6 @@ void make_plan_files(const Request& request, const Plan& plan, const std::filesy
                 {folder / "partition.json",
                  partition::to_json({plan.partition(), plan.partition_choice.chosen_on}, *request.setup)}};
         }};
-    const auto has_trace = traced(plan);
-    for (std::size_t r = 0; r < plan.replicas.size(); ++r)
-        makes.emplace_back(
-            [&, r] { return replica_files(request, plan, r, has_trace[r], folder / fmt::format("replica-{:03}", r)); });
     for (const TargetPlan& one : plan.targets) makes.emplace_back([&] { return target_files(one, folder); });
     run_jobs(execute, makes.size(), [&](std::size_t i) {
         for (FileToWrite& file : makes[i]()) take(std::move(file));
@@ -100,7 +80,10 @@ void make_plan_files(const Request& request, const Plan& plan, const std::filesy
 
 std::vector<FileToWrite> plan_files(const Request& request, const Plan& plan, const std::filesystem::path& folder) {
     std::vector<FileToWrite> files;
-    make_plan_files(request, plan, folder, in_order, [&](FileToWrite file) { files.push_back(std::move(file)); });
+    const LossTotals losses = loss_totals(request, plan.partition());
+    make_whole_files(request, plan, folder, in_order, [&](FileToWrite file) { files.push_back(std::move(file)); });
+    for (const ReplicaPlan& replica : plan.replicas)
+        for (FileToWrite& file : replica_files(request, replica, losses, folder)) files.push_back(std::move(file));
     return files;
 }
 

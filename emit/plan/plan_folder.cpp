@@ -25,14 +25,30 @@ nlohmann::ordered_json run_json(const SearchLimits& limits, double seconds, cons
     return json;
 }
 
+PlanWriter::PlanWriter(const Request& request, fs::path folder) : request_(request), folder_(std::move(folder)) {}
+
+void PlanWriter::add(const ReplicaPlan& replica) {
+    std::call_once(totalled_, [&] { losses_ = loss_totals(request_, replica.cut.partition); });
+    for (const FileToWrite& file : replica_files(request_, replica, losses_, folder_)) pending_.add(file);
+}
+
+void PlanWriter::add_rest(const Plan& plan, const Executor& execute) {
+    make_whole_files(request_, plan, folder_, execute, [&](const FileToWrite& file) { pending_.add(file); });
+}
+
+std::vector<fs::path> PlanWriter::finish(const nlohmann::ordered_json& run) {
+    pending_.add({folder_ / "run.json", run.dump(1) + "\n"});
+    auto written = pending_.finish();
+    remove_older_plan(folder_, written);
+    return written;
+}
+
 std::vector<fs::path> write_plan_folder(const Request& request, const Plan& plan, const fs::path& folder,
                                         const nlohmann::ordered_json& run, const Executor& execute) {
-    PendingFiles pending;
-    make_plan_files(request, plan, folder, execute, [&](const FileToWrite& file) { pending.add(file); });
-    pending.add({folder / "run.json", run.dump(1) + "\n"});
-    auto written = pending.finish();
-    remove_older_plan(folder, written);
-    return written;
+    PlanWriter writer(request, folder);
+    run_jobs(execute, plan.replicas.size(), [&](std::size_t r) { writer.add(plan.replicas[r]); });
+    writer.add_rest(plan, execute);
+    return writer.finish(run);
 }
 
 std::vector<fs::path> write_plan_folder(const StageRequest& request, const StagePlan& plan, const fs::path& folder,

@@ -89,13 +89,9 @@ Writer memory_json(const ReplicaPlan& replica) {
     return ranks;
 }
 
-std::int64_t split_backwards(const Problem& problem) {
-    return std::count_if(problem.pairs.begin(), problem.pairs.end(), [](const Pair& pair) { return pair.weight; });
-}
-
-Writer replica_json(const ReplicaPlan& replica, std::size_t number) {
+Writer replica_json(const ReplicaPlan& replica) {
     const auto& found = replica.found;
-    Writer json{{"replica", number},
+    Writer json{{"replica", replica.number},
                 {"makespan_ns", found.replay.makespan.count()},
                 {"lower_bound_ns", found.bound.count()},
                 {"gap", schedule::relative_gap(found.replay.makespan, found.bound)},
@@ -104,11 +100,15 @@ Writer replica_json(const ReplicaPlan& replica, std::size_t number) {
                 {"stop_reason", name_of(found.stop_reason)},
                 {"rounds", found.rounds},
                 {"signature", signature(*found.schedule, found.replay.makespan)},
-                {"backwards", replica.cut.step.problem.pairs.size()},
-                {"split_backwards", split_backwards(replica.cut.step.problem)},
+                {"backwards", replica.backwards},
+                {"split_backwards", replica.split_backwards},
                 {"memory", memory_json(replica)}};
     add_waits(json, replica.waits);
     return json;
+}
+
+std::int64_t split_backwards(const Problem& problem) {
+    return std::count_if(problem.pairs.begin(), problem.pairs.end(), [](const Pair& pair) { return pair.weight; });
 }
 
 Writer target_json(const Plan& plan, const TargetPlan& own) {
@@ -230,8 +230,7 @@ Writer plan_json(const Request& request, const Plan& plan) {
                                           {"why", pair.why},
                                           {"chunks_per_rank", pair.chunks_per_rank}});
     json["replicas"] = Writer::array();
-    for (std::size_t r = 0; r < plan.replicas.size(); ++r)
-        json["replicas"].push_back(replica_json(plan.replicas[r], r));
+    for (const ReplicaPlan& replica : plan.replicas) json["replicas"].push_back(replica_json(replica));
     for (const TargetPlan& own : plan.targets) json[planner::target(own.target).folder] = target_json(plan, own);
     json["robustness"] = robustness_json(plan.robustness);
     json["choice"] = choice_json(plan.choice);
@@ -256,8 +255,10 @@ Writer unit_json(const Request& request, const workloads::Microbatch& microbatch
 }
 
 // The GPU of the replica that takes each item of the dealt modules, by microbatch, dealt module and unit.
-std::map<std::tuple<std::size_t, std::size_t, std::size_t>, std::size_t> gpus_of(const StepProblem& step) {
-    std::map<std::tuple<std::size_t, std::size_t, std::size_t>, std::size_t> gpus;
+using GpuOfItem = std::map<std::tuple<std::size_t, std::size_t, std::size_t>, std::size_t>;
+
+GpuOfItem gpus_of(const StepProblem& step) {
+    GpuOfItem gpus;
     for (std::size_t g = 0; g < step.dealt.size(); ++g)
         for (const DealtItem& item : step.dealt[g]) gpus[{item.microbatch, item.dealt, item.unit}] = g;
     return gpus;
@@ -265,52 +266,65 @@ std::map<std::tuple<std::size_t, std::size_t, std::size_t>, std::size_t> gpus_of
 
 }  // namespace
 
+namespace {
+
+Writer microbatch_json(const Request& request, const ReplicaPlan& replica, std::size_t m, const GpuOfItem& gpus,
+                       std::int64_t loss_tokens) {
+    const auto& partition = replica.cut.partition;
+    const auto& of_chains = replica.cut.units[m];
+    const auto& microbatch = request.microbatches[replica.microbatches[m]];
+    Writer samples = Writer::array(), units = Writer::array();
+    std::int64_t row = 0;
+    for (std::size_t s = 0; s < microbatch.samples.size(); ++s) {
+        samples.push_back(
+            {{"id", request.samples[microbatch.samples[s]].id}, {"rows", {row, row + microbatch.lengths[s]}}});
+        row += microbatch.lengths[s];
+    }
+    for (std::size_t c = 0; c < partition.chains.size(); ++c)
+        for (std::size_t u = 0; u < of_chains[c].size(); ++u)
+            units.push_back(unit_json(request, microbatch, partition.chains[c].name, of_chains[c][u], u));
+    for (std::size_t d = 0; d < partition.dealt.size(); ++d) {
+        const auto& items = of_chains[partition.chains.size() + d];
+        const std::string& name = request.setup->model.modules[partition.dealt[d].module].name;
+        for (std::size_t u = 0; u < items.size(); ++u) {
+            units.push_back(unit_json(request, microbatch, name, items[u], u));
+            units.back()["gpu"] = gpus.at({m, d, u});
+        }
+    }
+    const double weight =
+        loss_tokens == 0 ? 0.0 : static_cast<double>(microbatch.loss_tokens) / static_cast<double>(loss_tokens);
+    return {{"microbatch", m},       {"tokens", microbatch.tokens},   {"loss_tokens", microbatch.loss_tokens},
+            {"loss_weight", weight}, {"samples", std::move(samples)}, {"units", std::move(units)}};
+}
+
+Writer assigned_to(const Request& request, const ReplicaPlan& replica, std::int64_t loss_tokens) {
+    const GpuOfItem gpus = gpus_of(replica.cut.step);
+    Writer microbatches = Writer::array();
+    for (std::size_t m = 0; m < replica.microbatches.size(); ++m)
+        microbatches.push_back(microbatch_json(request, replica, m, gpus, loss_tokens));
+    return {{"replica", replica.number}, {"microbatches", std::move(microbatches)}};
+}
+
+}  // namespace
+
 std::string assignment_json(const Request& request, const Plan& plan) {
     std::int64_t loss_tokens = 0;
     for (const auto& microbatch : request.microbatches) loss_tokens += microbatch.loss_tokens;
-    Writer replicas = Writer::array();
-    for (std::size_t r = 0; r < plan.replicas.size(); ++r) {
-        const ReplicaPlan& replica = plan.replicas[r];
-        const auto& partition = replica.cut.partition;
-        const auto gpus = gpus_of(replica.cut.step);
-        Writer microbatches = Writer::array();
-        for (std::size_t m = 0; m < replica.microbatches.size(); ++m) {
-            const auto& of_chains = replica.cut.units[m];
-            const auto& microbatch = request.microbatches[replica.microbatches[m]];
-            Writer samples = Writer::array(), units = Writer::array();
-            std::int64_t row = 0;
-            for (std::size_t s = 0; s < microbatch.samples.size(); ++s) {
-                samples.push_back(
-                    {{"id", request.samples[microbatch.samples[s]].id}, {"rows", {row, row + microbatch.lengths[s]}}});
-                row += microbatch.lengths[s];
-            }
-            for (std::size_t c = 0; c < partition.chains.size(); ++c)
-                for (std::size_t u = 0; u < of_chains[c].size(); ++u)
-                    units.push_back(unit_json(request, microbatch, partition.chains[c].name, of_chains[c][u], u));
-            for (std::size_t d = 0; d < partition.dealt.size(); ++d) {
-                const auto& items = of_chains[partition.chains.size() + d];
-                const std::string& name = request.setup->model.modules[partition.dealt[d].module].name;
-                for (std::size_t u = 0; u < items.size(); ++u) {
-                    units.push_back(unit_json(request, microbatch, name, items[u], u));
-                    units.back()["gpu"] = gpus.at({m, d, u});
-                }
-            }
-            microbatches.push_back({{"microbatch", m},
-                                    {"tokens", microbatch.tokens},
-                                    {"loss_tokens", microbatch.loss_tokens},
-                                    {"loss_weight", loss_tokens == 0 ? 0.0
-                                                                     : static_cast<double>(microbatch.loss_tokens) /
-                                                                           static_cast<double>(loss_tokens)},
-                                    {"samples", std::move(samples)},
-                                    {"units", std::move(units)}});
-        }
-        replicas.push_back({{"replica", r}, {"microbatches", std::move(microbatches)}});
-    }
-    const Writer json{{"format", "pipeweaver-assignment/1"},
+    const Writer head{{"format", "pipeweaver-assignment/1"},
                       {"loss", "mean over the microbatch's loss tokens, times loss_weight, summed over the step"},
                       {"loss_tokens", loss_tokens},
-                      {"replicas", std::move(replicas)}};
-    return json.dump(1) + "\n";
+                      {"replicas", Writer::array()}};
+    // Replica by replica: as one document those of thousands of GPUs take a gigabyte.
+    std::string text = head.dump(1);
+    text.erase(text.rfind(']'));
+    for (const ReplicaPlan& replica : plan.replicas) {
+        text += &replica == &plan.replicas.front() ? "\n  " : ",\n  ";
+        for (const char c : assigned_to(request, replica, loss_tokens).dump(1)) {
+            text += c;
+            if (c == '\n') text += "  ";
+        }
+    }
+    return text + "\n ]\n}\n";
 }
 
 Writer solution_answer(const Problem& problem, const search::Found& found) {

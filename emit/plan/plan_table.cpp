@@ -49,12 +49,11 @@ std::string plan_heading(const Request& request, const Plan& plan) {
 
 // Which of the plan's backwards are split, if any.
 std::string split(const Plan& plan) {
-    std::ptrdiff_t all = 0, split = 0;
-    for (const ReplicaPlan& replica : plan.replicas)
-        for (const Pair& pair : replica.cut.step.problem.pairs) {
-            ++all;
-            split += pair.weight ? 1 : 0;
-        }
+    std::size_t all = 0, split = 0;
+    for (const ReplicaPlan& replica : plan.replicas) {
+        all += replica.backwards;
+        split += replica.split_backwards;
+    }
     if (split == 0) return {};
     return fmt::format(
         "{} of {} backwards are split into an input gradient, that others wait for, and a weight gradient\n", split,
@@ -73,7 +72,7 @@ std::string waits(const Plan& plan) {
 }
 
 std::string lists(const Request& request, const Plan& plan) {
-    const auto why = why_no_actions(request, plan);
+    const auto why = why_no_actions(request, plan.partition());
     return why ? *why + "\n" : std::string();
 }
 
@@ -184,7 +183,7 @@ std::string memory(const Request& request, const Plan& plan) {
         const Bytes peak = replica.found.replay.peak[rank];
         text += fmt::format("{:<6} {:>11} {:>11} {:>12} {:>12}{}\n", rank, human(peak),
                             human(*replica.cut.step.problem.ranks[rank].capacity), human(fixed.total()),
-                            human(peak - fixed.total()), several ? fmt::format(" {:>16}", number) : "");
+                            human(peak - fixed.total()), several ? fmt::format(" {:>16}", replica.number) : "");
     }
     return text;
 }
@@ -196,7 +195,7 @@ std::string robustness_text(const Plan& plan) {
         "if costs are wrong ({} replays{}), the makespan is p10 {}, p50 {}, p90 {}, and memory is exceeded in {};\n"
         "schedules take of the plan's time\n",
         robustness.replays,
-        robustness.replicas < plan.replicas.size() ? fmt::format(" of the {} slowest replicas", robustness.replicas)
+        robustness.replicas < plan.replicas.size() ? fmt::format(" of the {} most loaded replicas", robustness.replicas)
                                                    : "",
         seconds(robustness.p10), seconds(robustness.p50), seconds(robustness.p90), robustness.out_of_memory);
     for (const Gain& g : robustness.against)
@@ -256,7 +255,8 @@ std::string plan_table(const Request& request, const Plan& plan) {
     text += torch_text(plan);
     text += "\n";
     if (plan.replicas.size() > 1)
-        text += fmt::format("replica {} of {}, the slowest: ", plan.slowest, plan.replicas.size());
+        text +=
+            fmt::format("replica {} of {}, the slowest: ", plan.replicas[plan.slowest].number, plan.replicas.size());
     return text + picture(Replayer(replica.cut.step.problem), *replica.found.schedule, replica.found.replay);
 }
 

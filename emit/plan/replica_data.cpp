@@ -54,39 +54,22 @@ double positions(const Chain& chain, const Unit& unit) {
     return static_cast<double>(unit.shapes[last_parts(chain).back().module].positions());
 }
 
-// The weights of one step's losses.
-class LossWeights {
-public:
-    LossWeights(const Request& request, const Plan& plan) : request_(request), plan_(plan) {
-        for (const auto& microbatch : request.microbatches) tokens_ += static_cast<double>(microbatch.loss_tokens);
-        for (const ReplicaPlan& replica : plan.replicas)
-            for (std::size_t m = 0; m < replica.microbatches.size(); ++m)
-                all_ += of_microbatch(replica, m, last(replica));
-    }
+double positions_of_microbatch(const Chain& chain, const std::vector<Unit>& units) {
+    double sum = 0;
+    for (const Unit& unit : units) sum += positions(chain, unit);
+    return sum;
+}
 
-    double of(std::size_t r, std::size_t m, std::size_t chain, std::size_t unit) const {
-        const ReplicaPlan& replica = plan_.replicas[r];
-        const double mine = positions(replica.cut.partition.chains[chain], replica.cut.units[m][chain][unit]);
-        if (mine <= 0) return 0;
-        if (tokens_ <= 0) return mine / all_;
-        const auto& microbatch = request_.microbatches[replica.microbatches[m]];
-        return static_cast<double>(microbatch.loss_tokens) / tokens_ * (mine / of_microbatch(replica, m, chain));
-    }
-
-private:
-    static std::size_t last(const ReplicaPlan& replica) { return replica.cut.partition.chains.size() - 1; }
-
-    static double of_microbatch(const ReplicaPlan& replica, std::size_t m, std::size_t chain) {
-        double sum = 0;
-        for (const Unit& unit : replica.cut.units[m][chain])
-            sum += positions(replica.cut.partition.chains[chain], unit);
-        return sum;
-    }
-
-    const Request& request_;
-    const Plan& plan_;
-    double tokens_ = 0, all_ = 0;
-};
+double loss_weight(const Request& request, const ReplicaPlan& replica, const LossTotals& losses, std::size_t m,
+                   std::size_t chain, std::size_t unit) {
+    const Chain& of = replica.cut.partition.chains[chain];
+    const auto& units = replica.cut.units[m][chain];
+    const double mine = positions(of, units[unit]);
+    if (mine <= 0) return 0;
+    if (losses.tokens <= 0) return mine / losses.positions;
+    const auto& microbatch = request.microbatches[replica.microbatches[m]];
+    return static_cast<double>(microbatch.loss_tokens) / losses.tokens * (mine / positions_of_microbatch(of, units));
+}
 
 // The rows of its items' samples that a generator's unit reads of a backbone's whole microbatch; none: the output as it
 // is, where all of it is fewer rows than that.
@@ -110,8 +93,17 @@ std::vector<Rows> slices_of(const workloads::Microbatch& microbatch, const Unit&
 
 }  // namespace
 
-std::optional<std::string> why_no_actions(const Request& request, const Plan& plan) {
-    const partition::Partition& partition = plan.partition();
+LossTotals loss_totals(const Request& request, const partition::Partition& partition) {
+    LossTotals totals;
+    for (const auto& microbatch : request.microbatches) totals.tokens += static_cast<double>(microbatch.loss_tokens);
+    if (totals.tokens > 0) return totals;
+    const std::size_t last = partition.chains.size() - 1;
+    for (const auto& units : partition::units(partition, request.setup->model, request.microbatches))
+        totals.positions += positions_of_microbatch(partition.chains[last], units[last]);
+    return totals;
+}
+
+std::optional<std::string> why_no_actions(const Request& request, const partition::Partition& partition) {
     if (partition.dealt.empty()) return std::nullopt;
     std::string names;
     for (const DealtModule& dealt : partition.dealt)
@@ -122,19 +114,18 @@ std::optional<std::string> why_no_actions(const Request& request, const Plan& pl
         names, partition.name);
 }
 
-ReplicaData replica_data(const Request& request, const Plan& plan, std::size_t replica) {
-    const ReplicaPlan& mine = plan.replicas[replica];
+ReplicaData replica_data(const Request& request, const ReplicaPlan& mine, const LossTotals& losses) {
     const StepProblem& step = mine.cut.step;
     const auto& chains = mine.cut.partition.chains;
-    ReplicaData data{replica, plan.replicas.size(), roles(chains, request.setup->model), {}, {}};
-    const LossWeights weights(request, plan);
+    const auto replicas = static_cast<std::size_t>(request.setup->layout.dp);
+    ReplicaData data{mine.number, replicas, roles(chains, request.setup->model), {}, {}};
     const auto unit_of = [&](const Task& task, std::size_t t) -> const Unit& {
         return mine.cut.units[static_cast<std::size_t>(*task.microbatch)][step.chain[t]][step.unit[t]];
     };
     for (std::size_t t = 0; t < step.problem.tasks.size(); ++t) {
         const Task& task = step.problem.tasks[t];
-        data.loss_weight.push_back(
-            weights.of(replica, static_cast<std::size_t>(*task.microbatch), step.chain[t], step.unit[t]));
+        data.loss_weight.push_back(loss_weight(request, mine, losses, static_cast<std::size_t>(*task.microbatch),
+                                               step.chain[t], step.unit[t]));
     }
     data.slices.resize(step.transfers.size());
     for (std::size_t k = 0; k < step.transfers.size(); ++k) {
@@ -155,11 +146,10 @@ ReplicaData replica_data(const Request& request, const Plan& plan, std::size_t r
     return data;
 }
 
-ActionLists actions_of(const Request& request, const Plan& plan, std::size_t replica) {
-    const ReplicaPlan& mine = plan.replicas[replica];
-    if (const auto why = why_no_actions(request, plan)) fail(ErrorKind::limit, "{}", *why);
-    return derive_actions(mine.cut.step, *mine.found.schedule, mine.found.replay, mine.cut.partition.modes,
-                          replica_data(request, plan, replica));
+ActionLists actions_of(const Request& request, const ReplicaPlan& replica, const LossTotals& losses) {
+    if (const auto why = why_no_actions(request, replica.cut.partition)) fail(ErrorKind::limit, "{}", *why);
+    return derive_actions(replica.cut.step, *replica.found.schedule, replica.found.replay, replica.cut.partition.modes,
+                          replica_data(request, replica, losses));
 }
 
 }  // namespace pipeweaver::emit

@@ -35,8 +35,9 @@ std::string fullest_rank(const Plan& plan) {
             rank = k;
         }
     const auto& limit = plan.replicas[replica].cut.step.problem.ranks[rank].capacity;
-    const std::string where =
-        plan.replicas.size() == 1 ? fmt::format("rank {}", rank) : fmt::format("replica {}, rank {}", replica, rank);
+    const std::string where = plan.replicas.size() == 1
+                                  ? fmt::format("rank {}", rank)
+                                  : fmt::format("replica {}, rank {}", plan.replicas[replica].number, rank);
     return figure("fullest rank", human(most), limit ? fmt::format("{}, limit {}", where, human(*limit)) : where);
 }
 
@@ -71,7 +72,8 @@ std::vector<Drawn> drawn(const Plan& plan) {
 
 std::string which(const Plan& plan) {
     if (plan.replicas.size() == 1) return {};
-    return fmt::format("Replica {} of {} is shown, the slowest. ", plan.slowest, plan.replicas.size());
+    return fmt::format("Replica {} of {} is shown, the slowest. ", plan.replicas[plan.slowest].number,
+                       plan.replicas.size());
 }
 
 // The pictures are of one replica, the ratio above them of every schedule's slowest.

@@ -70,8 +70,7 @@ std::string replicas(const Request& request, const Plan& plan) {
         "<div class=\"wide\"><table><thead><tr><th>replica</th><th class=\"n\">microbatches</th>"
         "<th class=\"n\">tokens</th><th class=\"n\">items</th><th class=\"n\">schedule</th><th class=\"n\">gap</th>"
         "</tr></thead><tbody>\n";
-    for (std::size_t r = 0; r < plan.replicas.size(); ++r) {
-        const ReplicaPlan& replica = plan.replicas[r];
+    for (const ReplicaPlan& replica : plan.replicas) {
         std::int64_t tokens = 0;
         std::size_t items = 0;
         for (const std::size_t m : replica.microbatches) {
@@ -82,8 +81,8 @@ std::string replicas(const Request& request, const Plan& plan) {
         table += fmt::format(
             "<tr{}><th scope=\"row\">{}</th><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>"
             "<td class=\"n\">{}</td><td class=\"n\">{}</td></tr>\n",
-            makespan == plan.makespan ? " class=\"best\"" : "", r, replica.microbatches.size(), tokens, items,
-            human(makespan), percent(schedule::relative_gap(makespan, replica.found.bound)));
+            makespan == plan.makespan ? " class=\"best\"" : "", replica.number, replica.microbatches.size(), tokens,
+            items, human(makespan), percent(schedule::relative_gap(makespan, replica.found.bound)));
     }
     table += "</tbody></table></div>\n";
     return fact_table(facts) +

@@ -72,8 +72,8 @@ std::string batch_table(const Request& request, const Plan& plan) {
             const Sums sum = sums(microbatch);
             html += fmt::format(
                 "<tr><th scope=\"row\">{}{}</th><td class=\"n\">{}</td>{}<td class=\"n\">{}</td>{}{}{}</tr>\n",
-                plan.replicas.size() == 1 ? "" : fmt::format("replica {}, ", r), m, microbatch.samples.size(),
-                counted(microbatch.tokens, most.tokens), microbatch.loss_tokens,
+                plan.replicas.size() == 1 ? "" : fmt::format("replica {}, ", plan.replicas[r].number), m,
+                microbatch.samples.size(), counted(microbatch.tokens, most.tokens), microbatch.loss_tokens,
                 counted(static_cast<std::int64_t>(microbatch.items.size()), most.items),
                 counted(sum.patches, most.patches),
                 most.clips ? fmt::format("<td class=\"n\">{:.1f}</td>", sum.seconds) : "");
@@ -154,7 +154,8 @@ std::string search_table(const Request& request, const Plan& plan) {
         fact("seed", std::to_string(request.seed)),
         fact("schedule wanted", (request.target == "torch-csv") ? "one that PyTorch runs" : "any")};
     for (std::size_t r = 0; r < plan.replicas.size(); ++r) {
-        const std::string name = plan.replicas.size() == 1 ? "found" : fmt::format("replica {}", r);
+        const std::string name =
+            plan.replicas.size() == 1 ? "found" : fmt::format("replica {}", plan.replicas[r].number);
         rows.push_back(found_fact(name, plan.replicas[r].found));
     }
     return fact_table(rows);

@@ -46,9 +46,9 @@ std::vector<RankTime> rank_times(const Plan& plan) {
     for (std::size_t i = 0; i < step.problem.tasks.size(); ++i) {
         RankTime& rank = ranks[index(step.problem.tasks[i].rank)];
         for (std::size_t c = 0; c < operator_classes; ++c)
-            for (const auto& share : step.cost[i].shares[c]) rank[c] += share.time;
+            for (const auto& share : step.cost_of(i).shares[c]) rank[c] += share.time;
         // Traffic beside compute takes no time of the rank.
-        rank[static_cast<std::size_t>(OperatorClass::collective)] -= step.cost[i].total() - step.cost[i].time;
+        rank[static_cast<std::size_t>(OperatorClass::collective)] -= step.cost_of(i).total() - step.cost_of(i).time;
         rank[recomputation] += costs[i].duration - step.problem.tasks[i].duration;
     }
     for (std::size_t r = 0; r < ranks.size(); ++r) {
@@ -170,7 +170,7 @@ std::string robustness(const Plan& plan) {
         "it "
         "has in {} of {} replays{}.</p>\n",
         human(robust.p50), human(robust.p10), human(robust.p90), robust.out_of_memory, robust.replays,
-        robust.replicas < plan.replicas.size() ? fmt::format(" of the {} slowest replicas", robust.replicas) : "");
+        robust.replicas < plan.replicas.size() ? fmt::format(" of the {} most loaded replicas", robust.replicas) : "");
     html += "<div class=\"wide\"><table><thead><tr><th>against</th>";
     for (const std::string_view name : {"gain p10", "gain p50", "gain p90", "plan wins", "loses"})
         html += fmt::format("<th class=\"n\">{}</th>", name);

@@ -48,7 +48,7 @@ public:
 
 private:
     void add(std::size_t task) {
-        PassCost cost = step_.step().cost[task];
+        PassCost cost = step_.step().cost_of(task);
         std::int64_t duration = step_.costs()[task].duration.count();
         if (step_.beside_data(task)) {
             cost = cost_of(step_.pieces(task), step_.input().setup->recipe);

@@ -12,10 +12,10 @@ void add_shares(const StepProblem& step, const Schedule& schedule, TimeShares& s
             for (std::size_t b = 0; b < PassCost::bases; ++b)
                 sum.by[c][b] += times * static_cast<double>(cost.shares[c][b].time.count());
     };
-    for (const PassCost& cost : step.cost) add(cost, 1);
+    for (const std::uint32_t cost : step.cost) add(step.costs[cost], 1);
     for (std::size_t k = 0; k < step.problem.pairs.size(); ++k) {
         const Pair& pair = step.problem.pairs[k];
-        const PassCost& again = step.recompute[index(pair.backward)];
+        const PassCost& again = step.recomputed_by(index(pair.backward));
         if (again.total() == Duration{0}) continue;
         const Duration extra = pair.modes[schedule.mode[k]].backward - pair.modes.front().backward;
         add(again, static_cast<double>(extra.count()) / static_cast<double>(again.total().count()));

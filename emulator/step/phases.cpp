@@ -201,9 +201,9 @@ private:
         out_.problem.tasks.push_back(std::move(task));
         const Longest& usual = by_mode.front();
         const bool again = kind == TaskKind::backward && in_.modes.size() > 1;
-        out_.recompute.push_back(again ? costs_.blocks_forward(rank, *usual.items) : PassCost{});
+        out_.recompute.push_back(again ? out_.keep(costs_.blocks_forward(rank, *usual.items)) : 0);
         out_.mix.push_back(mix_of(*usual.items, rank));
-        out_.cost.push_back(usual.cost);
+        out_.cost.push_back(out_.keep(usual.cost));
         out_.unit.push_back(0);
         out_.chain.push_back(in_.chains.size());
         auto& phase = out_.phases.emplace_back(PhasePass{id, {}});

@@ -23,7 +23,7 @@ TaskId add_weight(StepProblem& step, TaskId input, const SplitBackward& split) {
     step.problem.tasks.push_back(std::move(task));
     step.problem.edges.push_back({input, weight, Duration{0}});
     step.cost.push_back(split.weight);
-    step.recompute.emplace_back();
+    step.recompute.push_back(0);
     step.mix.push_back(split.weight_mix);
     step.unit.push_back(step.unit[from]);
     step.chain.push_back(step.chain[from]);

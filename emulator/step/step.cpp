@@ -83,9 +83,9 @@ private:
         });
     }
 
-    // What all passes of a unit through a stage cost.
+    // What all passes of a unit through a stage cost; those of passes by their places in StepProblem::costs.
     struct StageCosts {
-        PassCost forward, backward, again;
+        std::uint32_t forward = 0, backward = 0, again = 0;
         std::uint32_t forward_mix = 0, backward_mix = 0;
         std::vector<Mode> modes;
         SplitBackward split;
@@ -95,11 +95,11 @@ private:
                     const StageCosts& costs) {
         const Chain& c = in_.chains[chain];
         const bool forward = kind == TaskKind::forward;
-        const PassCost& cost = forward ? costs.forward : costs.backward;
+        const std::uint32_t cost = forward ? costs.forward : costs.backward;
         Task task;
         task.rank = c.stages[stage].rank;
         task.kind = kind;
-        task.duration = lasting(cost.time);
+        task.duration = lasting(time_of(cost));
         task.stage = first_stage_[chain] + static_cast<std::int64_t>(stage);
         task.microbatch = static_cast<std::int64_t>(mb);
         task.item = static_cast<std::int64_t>(unit);
@@ -107,13 +107,15 @@ private:
         task.label = fmt::format(FMT_COMPILE("m{}.{}{}.s{}.{}"), mb, c.name, unit, *task.stage, letter(kind));
         out_.problem.tasks.push_back(std::move(task));
         out_.cost.push_back(cost);
-        out_.recompute.push_back(forward ? PassCost{} : costs.again);
+        out_.recompute.push_back(forward ? 0 : costs.again);
         out_.mix.push_back(forward ? costs.forward_mix : costs.backward_mix);
         out_.unit.push_back(unit);
         out_.chain.push_back(chain);
         feeds_.push_back(false);
         return TaskId{static_cast<std::uint32_t>(out_.problem.tasks.size() - 1)};
     }
+
+    Duration time_of(std::uint32_t cost) const { return out_.costs[cost].time; }
 
     static Duration lasting(Duration pass) { return std::max(Duration{1}, pass); }
 
@@ -142,10 +144,10 @@ private:
         Mode whole;
         const bool as_first = (recompute == Recompute::offload) == (in_.modes.front() == Recompute::offload);
         const auto forward =
-            as_first ? all.forward.time : costs_.task(stage, unit.shapes, PassKind::forward, recompute).time;
+            as_first ? time_of(all.forward) : costs_.task(stage, unit.shapes, PassKind::forward, recompute).time;
         whole.forward = lasting(forward);
         const auto backward = recompute == in_.modes.front()
-                                  ? all.backward.time
+                                  ? time_of(all.backward)
                                   : costs_.task(stage, unit.shapes, PassKind::backward, recompute).time;
         whole.backward = lasting(backward);
         whole.held = memory.held;
@@ -154,7 +156,7 @@ private:
         all.modes.push_back(whole);
         if (!in_.priced_split) return;
         Mode split = whole;
-        split.weight = all.split.weight.time;
+        split.weight = time_of(all.split.weight);
         const auto input = costs_.task(stage, unit.shapes, PassKind::input_gradient, recompute).time;
         const Duration own_work = whole.backward - split.weight + in_.setup->recipe.action;
         split.backward = lasting(std::max(input, own_work));
@@ -165,22 +167,23 @@ private:
 
     StageCosts stage_costs(const StageLayers& stage, const Unit& unit) {
         StageCosts all;
-        all.forward = costs_.task(stage, unit.shapes, PassKind::forward, in_.modes.front());
+        all.forward = out_.keep(costs_.task(stage, unit.shapes, PassKind::forward, in_.modes.front()));
         all.forward_mix = mix_of(stage, unit, PassKind::forward);
         if (!has_backward(stage)) return all;
         all.backward_mix = mix_of(stage, unit, PassKind::backward);
         if (in_.modes.size() > 1 || in_.priced_split)
-            all.again = costs_.blocks_forward(stage, unit.shapes, Recompute::full);
-        all.backward = costs_.task(stage, unit.shapes, PassKind::backward, in_.modes.front());
+            all.again = out_.keep(costs_.blocks_forward(stage, unit.shapes, Recompute::full));
+        all.backward = out_.keep(costs_.task(stage, unit.shapes, PassKind::backward, in_.modes.front()));
         if (in_.priced_split) {
-            all.split.weight = costs_.task(stage, unit.shapes, PassKind::weight_gradient);
-            if (all.split.weight.time == in_.setup->recipe.action) all.split.weight = {};  // no weight is trained
+            const PassCost weight = costs_.task(stage, unit.shapes, PassKind::weight_gradient);
+            if (weight.time != in_.setup->recipe.action) all.split.weight = out_.keep(weight);  // else none is trained
             all.split.weight_mix = mix_of(stage, unit, PassKind::weight_gradient);
         }
         for (const Recompute recompute : in_.modes) add_modes(stage, unit, recompute, all);
         if (!in_.priced_split) return all;
-        all.split.input = costs_.task(stage, unit.shapes, PassKind::input_gradient, in_.modes.front());
-        take_up(all.split.input, all.split.modes.front().backward);
+        PassCost input = costs_.task(stage, unit.shapes, PassKind::input_gradient, in_.modes.front());
+        take_up(input, all.split.modes.front().backward);
+        all.split.input = out_.keep(input);
         return all;
     }
 

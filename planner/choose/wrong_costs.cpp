@@ -18,12 +18,12 @@ namespace {
 
 constexpr double half_width_to_sigma = 1 / 1.645;  // nine of ten lie within 1.645 standard deviations
 
-// Per task: what its memory mode recomputes, as a multiple of step.recompute.
+// Per task: what its memory mode recomputes, as a multiple of recomputed_by().
 std::vector<double> recomputation(const StepProblem& step, const Schedule& schedule) {
     std::vector<double> again(step.problem.tasks.size(), 0);
     for (std::size_t k = 0; k < step.problem.pairs.size(); ++k) {
         const Pair& pair = step.problem.pairs[k];
-        const Duration whole = step.recompute[index(pair.backward)].total();
+        const Duration whole = step.recomputed_by(index(pair.backward)).total();
         if (whole == Duration{0}) continue;
         const Duration extra = pair.modes[schedule.mode[k]].backward - pair.modes.front().backward;
         again[index(pair.backward)] = static_cast<double>(extra.count()) / static_cast<double>(whole.count());
@@ -36,7 +36,7 @@ template <class Visit>
 void visit_kinds(const StepProblem& step, std::size_t task, double again, const Visit& visit) {
     for (std::size_t c = 0; c < operator_classes; ++c)
         for (std::size_t b = 0; b < PassCost::bases; ++b) {
-            const auto &own = step.cost[task].shares[c][b], &more = step.recompute[task].shares[c][b];
+            const auto &own = step.cost_of(task).shares[c][b], &more = step.recomputed_by(task).shares[c][b];
             const double time = static_cast<double>(own.time.count()) + again * static_cast<double>(more.time.count());
             if (time <= 0) continue;
             const double error = own.error_ns + again * more.error_ns;

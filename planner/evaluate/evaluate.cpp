@@ -5,6 +5,7 @@
 #include "pipeweaver/search/policies.hpp"
 
 #include <algorithm>
+#include <mutex>
 
 namespace pipeweaver::planner {
 
@@ -100,6 +101,20 @@ std::vector<PolicyRun> runs_of(const std::optional<std::vector<std::string>>& wa
     return all;
 }
 
+// The dual queue first: it is as quick as any, and seldom far from the best. Those that were tried are taken out.
+template <class Apply>
+void apply_until_one_applies(std::vector<PolicyRun*>& left, const Apply& apply) {
+    std::stable_partition(left.begin(), left.end(), [](const PolicyRun* run) { return run->policy == "dual-queue"; });
+    std::size_t tried = 0;
+    bool applies = false;
+    while (!applies && tried < left.size()) {
+        PolicyRun& run = *left[tried++];
+        apply(run);
+        applies = run.applies();
+    }
+    left.erase(left.begin(), left.begin() + static_cast<std::ptrdiff_t>(tried));
+}
+
 }  // namespace
 
 std::vector<PolicyRun> apply_policies(const Problem& problem, const Executor& execute) {
@@ -144,10 +159,23 @@ void judge(Evaluation& known, const EvaluationWanted& wanted, const Executor& ex
         // Starts follow from the schedule; kept for all replicas and policies they would be most of the memory.
         std::vector<Duration>().swap(run.result.replay.start);
     };
+    std::vector<PolicyRun*> left;
+    for (PolicyRun& run : known.policies) left.push_back(&run);
+    if (wanted.keep_going) apply_until_one_applies(left, apply_policy);
+    std::mutex mutex;
+    const auto apply_in_time = [&](PolicyRun& run) {
+        std::unique_lock lock(mutex);
+        const bool late = wanted.keep_going && wanted.keep_going({});
+        lock.unlock();
+        if (late)
+            run.result.why_not = no_time_left;
+        else
+            apply_policy(run);
+    };
     // The bound takes about as long as all policies together, so it goes first.
     const std::size_t bounds = wanted.bound ? 1 : 0;
-    run_jobs(execute, bounds + known.policies.size(),
-             [&](std::size_t i) { i < bounds ? find_bound() : apply_policy(known.policies[i - bounds]); });
+    run_jobs(execute, bounds + left.size(),
+             [&](std::size_t i) { i < bounds ? find_bound() : apply_in_time(*left[i - bounds]); });
     if (!wanted.keep_split) known.split.reset();
 }
 

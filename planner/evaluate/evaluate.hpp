@@ -84,6 +84,7 @@ struct EvaluationWanted {
     bool keep_split = false;
     std::optional<search::BoundEffort> bound = search::BoundEffort::full;  ///< none: no bound
     std::optional<std::vector<std::string>> policies{};                    ///< none: all of search::policies()
+    search::KeepGoing keep_going{};  ///< asked before every policy after the first that applies; none: to the end
     bool mode_by_rank = false;  ///< every rank has a memory mode of its own. Pre: all wanted policies have fixed orders
 };
 

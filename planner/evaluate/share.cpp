@@ -23,7 +23,24 @@ void require_sensible(const Request& request, std::size_t most) {
     require_plannable(most_of_one, 2 * most_of_one * static_cast<std::size_t>(setup.layout.pp), most);
 }
 
+// The `most` with the largest loads, by number; ties go to the earlier.
+std::vector<std::size_t> most_loaded(const std::vector<Duration>& loads, std::size_t most) {
+    std::vector<std::size_t> replicas(loads.size());
+    std::iota(replicas.begin(), replicas.end(), std::size_t{0});
+    std::stable_sort(replicas.begin(), replicas.end(),
+                     [&](std::size_t a, std::size_t b) { return loads[a] > loads[b]; });
+    replicas.resize(std::min(replicas.size(), most));
+    std::sort(replicas.begin(), replicas.end());
+    return replicas;
+}
+
 }  // namespace
+
+bool Shared::judges(std::size_t replica) const { return std::binary_search(judged.begin(), judged.end(), replica); }
+
+search::BoundEffort Shared::bounds(std::size_t replica) const {
+    return judges(replica) ? search::BoundEffort::full : search::BoundEffort::quick;
+}
 
 Shared share(const Request& request, const Executor& execute, std::size_t most) {
     require_sensible(request, most);
@@ -35,7 +52,8 @@ Shared share(const Request& request, const Executor& execute, std::size_t most) 
         return *std::max_element(loads.begin(), loads.end());
     };
     const auto turn = partition::in_turn(costs.size(), replicas);
-    Shared shared{request.sharing == partition::Sharing::in_turn ? turn : partition::balance(costs, replicas), {}, {}};
+    Shared shared;
+    shared.shares = request.sharing == partition::Sharing::in_turn ? turn : partition::balance(costs, replicas);
     shared.loads.largest = largest(shared.shares);
     shared.loads.mean = std::accumulate(costs.begin(), costs.end(), Duration{}) / dp;
     shared.loads.largest_in_turn = largest(turn);
@@ -43,6 +61,7 @@ Shared share(const Request& request, const Executor& execute, std::size_t most) 
         Microbatches& microbatches = shared.microbatches.emplace_back();
         for (const std::size_t i : mine) microbatches.push_back(request.microbatches[i]);
     }
+    shared.judged = most_loaded(partition::loads(shared.shares, costs), most_replicas_judged);
     return shared;
 }
 

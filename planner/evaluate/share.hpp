@@ -10,6 +10,12 @@ struct Shared {
     partition::Shares shares;
     ReplicaLoads loads;
     std::vector<Microbatches> microbatches;  ///< of each replica
+    std::vector<std::size_t> judged;         ///< the replicas that are looked at closely (bounds, replays under wrong
+                                             ///< costs, traces), by number: all, or of more than most_replicas_judged
+                                             ///< the most loaded
+
+    [[nodiscard]] bool judges(std::size_t replica) const;
+    [[nodiscard]] search::BoundEffort bounds(std::size_t replica) const;  ///< full bounds of those that are judged
 };
 
 /// Throws Error{input} where the layout does not suit the request, or a replica has more tasks than `most`.

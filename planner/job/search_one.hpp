@@ -1,7 +1,7 @@
 // One replica's batch on one partition, searched: what choices and static orders are made of.
 #pragma once
 
-#include "planner/choose/selection.hpp"
+#include "planner/choose/compared.hpp"
 
 namespace pipeweaver::planner {
 

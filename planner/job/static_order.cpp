@@ -37,8 +37,8 @@ StaticOrder::StaticOrder(const Request& request, const partition::Partition& par
     const auto batches = batches_of(request);
     std::optional<Duration> best;
     for (const Microbatches& batch : batches) {
-        const double share = 1.0 / static_cast<double>(batches.size());
-        auto order = order_of(request, partition, batch, execute, limits(allowance, share));
+        const auto left = static_cast<double>(&batches.back() - &batch + 1);  // of the batches, this one included
+        auto order = order_of(request, partition, batch, execute, limits(allowance, 1 / left));
         if (!order) continue;
         Duration sum{};
         for (const Microbatches& other : batches) {

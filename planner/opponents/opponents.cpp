@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <mutex>
 #include <numeric>
 #include <tuple>
 
@@ -139,16 +140,39 @@ std::size_t replicas_for_one(const OpponentWay& way, const Setup& plan) {
     return static_cast<std::size_t>(std::max<std::int64_t>(1, way.setup->layout.dp / plan.layout.dp));
 }
 
+// May they go on? Asked by one thread at a time, and no more once it was refused.
+class AskedByAll {
+public:
+    explicit AskedByAll(const std::function<bool()>& keep_going) : keep_going_(keep_going) {}
+
+    bool operator()() {
+        const std::scoped_lock lock(mutex_);
+        refused_ = refused_ || (keep_going_ && !keep_going_());
+        return !refused_;
+    }
+    bool refused() const { return refused_; }
+
+private:
+    const std::function<bool()>& keep_going_;
+    bool refused_ = false;
+    std::mutex mutex_;
+};
+
 class Judge {
 public:
-    Judge(const Request& request, const Executor& execute)
-        : request_(request), setup_(*request.setup), execute_(execute), batches_(batches_of(request)) {}
+    Judge(const Request& request, const Executor& execute, const std::function<bool()>& keep_going)
+        : request_(request),
+          setup_(*request.setup),
+          execute_(execute),
+          go_on_(keep_going),
+          batches_(batches_of(request)) {}
 
     Opponents run() {
         add_chains();
         add_without_pipeline();
         judge_first_batch();
         judge_all_batches();
+        if (go_on_.refused()) return {{}, {}, true};
         return std::move(result_);
     }
 
@@ -218,6 +242,7 @@ private:
         const auto cuts = same_cuts(result_.ways);
         std::vector<std::string> refused(result_.ways.size());
         run_jobs(execute_, cuts.size(), [&](std::size_t c) {
+            if (!go_on_()) return;
             std::string why_not;
             const auto steps = built(result_.ways[cuts[c].first], batches_.front(), why_not);
             for (std::size_t w = cuts[c].first; w < cuts[c].second; ++w) {
@@ -245,8 +270,9 @@ private:
     // fits all.
     void judge_all_batches() {
         const std::size_t count = std::min(judged_on_all, result_.ways.size());
-        run_jobs(execute_, batches_.size() == 1 ? 0 : count,
-                 [&](std::size_t w) { judge_all_batches(result_.ways[w]); });
+        run_jobs(execute_, batches_.size() == 1 ? 0 : count, [&](std::size_t w) {
+            if (go_on_()) judge_all_batches(result_.ways[w]);
+        });
         sort();
     }
 
@@ -300,6 +326,7 @@ private:
     const Request& request_;
     const Setup& setup_;
     const Executor& execute_;
+    AskedByAll go_on_;
     std::vector<Microbatches> batches_;
     Opponents result_;
 };
@@ -323,15 +350,23 @@ std::vector<Microbatches> judged_replicas(const OpponentWay& way, const Request&
 
 }  // namespace
 
-Opponents choose_opponents(const Request& request, const Executor& execute) { return Judge(request, execute).run(); }
+Opponents choose_opponents(const Request& request, const Executor& execute, const std::function<bool()>& keep_going) {
+    return Judge(request, execute, keep_going).run();
+}
 
-Baselines run_opponents(const Opponents& opponents, const Request& request, const Executor& execute) {
+Baselines run_opponents(const Opponents& opponents, const Request& request, const Executor& execute,
+                        const std::function<bool()>& keep_going) {
     const auto& ways = opponents.ways;
+    AskedByAll go_on(keep_going);
     std::vector<Ran> ran(ways.size());
     run_jobs(execute, ways.size(), [&](std::size_t w) {
         const OpponentWay& way = ways[w];
         if (request.microbatches.size() < static_cast<std::size_t>(way.setup->layout.dp)) {
             ran[w].why_not = "the batch has fewer microbatches than its replicas";
+            return;
+        }
+        if (!go_on()) {
+            ran[w].why_not = no_time_left;
             return;
         }
         ran[w] = BuiltSteps(way, judged_replicas(way, request, in_order)).run(way.policy, way.recompute);

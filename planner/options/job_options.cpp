@@ -14,22 +14,8 @@ namespace {
 
 constexpr std::uint64_t first_default_seed = 101, default_seeds = 5, most_seeds = 100;
 
-std::vector<std::string> parts_of(const std::string& text) {
-    std::vector<std::string> parts;
-    for (std::size_t begin = 0; begin <= text.size();) {
-        const std::size_t end = std::min(text.find(',', begin), text.size());
-        parts.push_back(text.substr(begin, end - begin));
-        begin = end + 1;
-    }
-    return parts;
-}
-
 bool is_of_seeds(const std::string& part) {
     return !part.empty() && part.find_first_not_of("0123456789-") == std::string::npos;
-}
-
-std::uint64_t seed_of(const std::string& text) {
-    return static_cast<std::uint64_t>(parse_integer("--sample", text, 0, 9'007'199'254'740'991));
 }
 
 // Five seeds that are not the batch's own.
@@ -67,15 +53,8 @@ void require_all_modules(const JobSample& sample, const workloads::Model& model)
 
 std::vector<std::uint64_t> parse_seeds(const std::string& text) {
     std::vector<std::uint64_t> seeds;
-    for (const std::string& part : parts_of(text)) {
-        const std::size_t dash = part.find('-');
-        const std::uint64_t first = seed_of(part.substr(0, dash));
-        const std::uint64_t last = dash == std::string::npos ? first : seed_of(part.substr(dash + 1));
-        if (last < first || last - first >= most_seeds || seeds.size() + (last - first) >= most_seeds)
-            fail(ErrorKind::input, "--sample: '{}' is not 1 to {} seeds, the smaller first, like 101-105", part,
-                 most_seeds);
-        for (std::uint64_t seed = first; seed <= last; ++seed) seeds.push_back(seed);
-    }
+    for (const std::int64_t one : parse_integers("--sample", text, 0, 9'007'199'254'740'991, most_seeds))
+        seeds.push_back(static_cast<std::uint64_t>(one));
     return seeds;
 }
 

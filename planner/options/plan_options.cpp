@@ -12,8 +12,7 @@ namespace pipeweaver::planner {
 
 void SearchLimits::add_to(OptionTable& options) {
     options.group("Limits of the search");
-    options.parsed("budget", "TIME",
-                   "time for all searches together, replicas and PyTorch included, like 1s or 300ms (default 1s)",
+    options.parsed("budget", "TIME", "time for the whole plan but its writing, like 1s or 300ms (default 3s)",
                    [this](const std::string& text) { budget = parse_duration(text); });
     options.integer("max-rounds", max_rounds, 0, 1'000'000'000, "rounds of each search: the reproducible budget");
     options.integer("seed", seed, 0, 9'007'199'254'740'991, "seed of all random choices (default 1)");
@@ -26,7 +25,7 @@ std::optional<std::uint64_t> SearchLimits::rounds() const {
 
 std::optional<Duration> SearchLimits::time() const {
     if (budget || max_rounds) return budget;
-    return std::chrono::seconds(1);
+    return std::chrono::seconds(3);
 }
 
 int SearchLimits::thread_count() const {
@@ -45,6 +44,9 @@ void PlanOptions::add_to(OptionTable& options) {
                  "of the schedules found up to 1 % longer than the shortest, the one with the smallest median if "
                  "costs are wrong by their own error estimates (without: one clearly better then, and at most 0.1 "
                  "% longer)");
+    options.text("replicas", replicas, "LIST",
+                 "plan these replicas alone, like 3 or 0-15,20: each as in the plan of all, without opponents, and "
+                 "without PyTorch's schedule unless it is wanted (default: all)");
     options.text("out", out, "DIR", "folder of the plan (required)");
     add_split(options, split);
 }
@@ -61,9 +63,23 @@ Request PlanOptions::request(const SearchLimits& limits, const Executor& execute
     return request;
 }
 
-Plan PlanOptions::make_plan(const Request& request, const Executor& execute, const Allowance& allowance) const {
+Scope PlanOptions::scope(const Request& request) const {
+    Scope scope;
+    if (replicas.empty()) return scope;
+    const std::int64_t all = request.setup->layout.dp;
+    for (const std::int64_t one : parse_integers("--replicas", replicas, 0, all - 1, static_cast<std::size_t>(all)))
+        scope.replicas.push_back(static_cast<std::size_t>(one));
+    std::sort(scope.replicas.begin(), scope.replicas.end());
+    scope.replicas.erase(std::unique(scope.replicas.begin(), scope.replicas.end()), scope.replicas.end());
+    scope.opponents = scope.robustness = false;
+    scope.targets = request.target != targets().front().name;
+    return scope;
+}
+
+Plan PlanOptions::make_plan(const Request& request, const Executor& execute, const Allowance& allowance,
+                            const Scope& scope) const {
     try {
-        return planner::make_plan(request, execute, allowance);
+        return planner::make_plan(request, execute, allowance, scope);
     } catch (const Error& error) {
         if (error.kind() != ErrorKind::limit || request.target != targets().front().name) throw;
         const auto asked = workload.layout_request(*request.setup, request.microbatches, request.seed);

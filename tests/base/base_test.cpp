@@ -171,6 +171,9 @@ TEST_CASE("a child of a fork makes own threads of its own, whatever its parent's
 TEST_CASE("a deadline ends after its share of the budget, and never without one") {
     CHECK(!Deadline(std::nullopt).passed());
     CHECK(Deadline(Duration{0}).passed());
-    CHECK(!Deadline(std::chrono::hours(1), 0.5).passed());
-    CHECK(Deadline(std::chrono::hours(1), 0).passed());
+    CHECK(!Deadline(std::chrono::hours(1)).passed());
+    CHECK(!Budget(std::nullopt).next(0).passed());
+    CHECK(!Budget(std::chrono::hours(1)).next(0.5).passed());
+    CHECK(Budget(std::chrono::hours(1)).next(0).passed());
+    CHECK(Budget(Duration{0}).next(1).passed());
 }

@@ -284,7 +284,7 @@ TEST_CASE("the parts of a rank's time fill the step") {
     // What no operator class accounts for would be shown as waiting.
     const auto& step = plan.replicas.front().cut.step;
     for (std::size_t i = 0; i < step.problem.tasks.size(); ++i)
-        CHECK(step.cost[i].time == step.problem.tasks[i].duration);
+        CHECK(step.cost_of(i).time == step.problem.tasks[i].duration);
     for (std::size_t r = 0; r < 4; ++r) {
         const auto row = between(page, "where the time of rank " + std::to_string(r), "</svg>");
         long long end = 0;

@@ -39,8 +39,8 @@ TEST_CASE("every task takes the host's action once, and so do both parts of a sp
     REQUIRE(with.problem.tasks.size() == without.problem.tasks.size());
     for (std::size_t i = 0; i < with.problem.tasks.size(); ++i) {
         CHECK(with.problem.tasks[i].duration == without.problem.tasks[i].duration + action);
-        CHECK(with.cost[i].time == with.problem.tasks[i].duration);
-        CHECK(with.cost[i].exposed[static_cast<std::size_t>(Stream::host)] == action);
+        CHECK(with.cost_of(i).time == with.problem.tasks[i].duration);
+        CHECK(with.cost_of(i).exposed[static_cast<std::size_t>(Stream::host)] == action);
     }
     for (std::size_t k = 0; k < with.problem.pairs.size(); ++k) {
         const auto &modes = with.problem.pairs[k].modes, &usual = without.problem.pairs[k].modes;

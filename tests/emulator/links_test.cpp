@@ -64,7 +64,8 @@ Traffic traffic_of(const Case& one, Link halved) {
     if (one.stream == Stream::host)
         for (const Edge& edge : step.problem.edges) all.spent += edge.lag;
     else
-        for (const PassCost& cost : step.cost) all.spent += cost.exposed[static_cast<std::size_t>(one.stream)];
+        for (const std::uint32_t cost : step.cost)
+            all.spent += step.costs[cost].exposed[static_cast<std::size_t>(one.stream)];
     if (one.stream == Stream::data)
         for (const auto& rank : step.problem.ranks) all.spent += rank.tail;
     const auto factors = in_situ_factors(*setup.costs, setup.cluster.device);

@@ -61,10 +61,10 @@ void check_same(const PassCost& one, const PassCost& other) {
 void check_same(const StepProblem& one, const StepProblem& other) {
     CHECK(to_json(one.problem) == to_json(other.problem));
     REQUIRE(one.cost.size() == other.cost.size());
-    for (std::size_t i = 0; i < one.cost.size(); ++i) check_same(one.cost[i], other.cost[i]);
+    for (std::size_t i = 0; i < one.cost.size(); ++i) check_same(one.cost_of(i), other.cost_of(i));
     REQUIRE(one.split.size() == other.split.size());
     for (std::size_t k = 0; k < one.split.size(); ++k) {
-        check_same(one.split[k].input, other.split[k].input);
+        check_same(one.costs[one.split[k].input], other.costs[other.split[k].input]);
         REQUIRE(one.split[k].modes.size() == other.split[k].modes.size());
         for (std::size_t m = 0; m < one.split[k].modes.size(); ++m) {
             CHECK(one.split[k].modes[m].backward == other.split[k].modes[m].backward);

@@ -95,7 +95,7 @@ TEST_CASE("W gives back what I kept, in every mode") {
     }
     for (std::size_t i = 0; i < split.problem.tasks.size(); ++i)
         if (split.problem.tasks[i].kind != TaskKind::other)
-            CHECK(split.cost[i].time == split.problem.tasks[i].duration);
+            CHECK(split.cost_of(i).time == split.problem.tasks[i].duration);
     CHECK(weights > 0);
     CHECK(split.problem.tasks.size() == whole.problem.tasks.size() + weights);
     // Nor for that of a text-only microbatch's first stage.

@@ -158,8 +158,8 @@ TEST_CASE("of schedules as fast as each other a plan takes the one that leaves m
             schedule::Task task;
             (backward ? task.release : task.acquire) = Bytes{1};
             problem.tasks.push_back(task);
-            step.cost.emplace_back();
-            step.recompute.emplace_back();
+            step.cost.push_back(0);
+            step.recompute.push_back(0);
             step.mix.push_back(0);
         }
         problem.edges.push_back({TaskId{2 * m}, TaskId{2 * m + 1}, {}});

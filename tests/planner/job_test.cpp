@@ -189,7 +189,7 @@ TEST_CASE("a plan with dealt encoders is no slower than the opponent it begins f
     for (const auto& microbatch : request.microbatches) items += microbatch.items.size();
     CHECK(taken.size() == items);
     CHECK(std::all_of(taken.begin(), taken.end(), [](const auto& one) { return one.second == 1; }));
-    const auto why = emit::why_no_actions(request, plan);
+    const auto why = emit::why_no_actions(request, plan.partition());
     REQUIRE(why);
     CHECK(why->starts_with("no action lists: they cannot say how vit is dealt"));
 }

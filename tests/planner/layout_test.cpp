@@ -39,7 +39,7 @@ struct Small : testing::SmallWorkload {
         whole.max_rounds = 0;
         Scope scope;
         if (!partition.empty())
-            scope.partitions = {partition::partitioner(partition).make(*whole.setup, whole.microbatches, 1)};
+            scope.partition = partition::partitioner(partition).make(*whole.setup, whole.microbatches, 1);
         return testing::planned(whole, in_order, scope);
     }
 };

@@ -3,6 +3,7 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/json.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
+#include "pipeweaver/emit/report.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/planner/opponents.hpp"
 #include "pipeweaver/search/bounds.hpp"
@@ -13,8 +14,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <atomic>
 #include <map>
+#include <mutex>
 
 using namespace pipeweaver;
 using namespace pipeweaver::planner;
@@ -34,6 +35,9 @@ void check_verified(const std::map<std::string, std::string>& files, const std::
     const auto verdict = testing::verify(files.at(folder + "/problem.json.gz"), files.at(folder + "/solution.json"));
     CHECK_MESSAGE(verdict.ok, verdict.violation);
 }
+
+// Images of the microbatches.
+const std::vector<int> ten_replicas{5, 0, 2, 9, 1, 4, 0, 7, 3, 6, 5, 2, 8, 1, 0, 4, 6, 2, 3, 9};
 
 }  // namespace
 
@@ -116,33 +120,55 @@ TEST_CASE("a robust plan gives up at most a hundredth and never falls behind a b
     }
 }
 
-TEST_CASE("replicas that are searched side by side have the time of all threads, and ask one at a time") {
-    auto request = small_request(4);
-    request.max_rounds = 3;
-    for (const int threads : {1, 2}) {
-        std::atomic<int> asking = 0;
-        std::atomic<bool> together = false;
-        std::vector<double> shares;
-        const Allowance allowance = [&](double share) -> search::KeepGoing {
-            shares.push_back(share);
-            return [&](const search::Progress&) -> std::optional<schedule::StopReason> {
-                if (++asking > 1) together = true;
-                --asking;
-                return std::nullopt;
-            };
-        };
-        const Scope scope{.targets = false, .robustness = false, .opponents = false};
-        const auto plan = make_plan(request, on_threads(threads), allowance, scope);
-        CHECK(plan.replicas.size() == 4);
-        CHECK_FALSE(together);
-        // 0.98 of the budget is for searches: four in turn, or two in turn on each of two threads.
-        CHECK(*std::max_element(shares.begin(), shares.end()) == doctest::Approx(0.98 * threads / 4));
+TEST_CASE("a replica that is planned alone has the files that it has in the plan of all") {
+    auto request = small_request(10, ten_replicas);
+    request.max_rounds = 2;
+    const auto all = files_of(request, planned(request, on_threads(2), {}));
+    for (const std::size_t r : {std::size_t{0}, std::size_t{4}, std::size_t{9}}) {
+        const Scope scope{.targets = false, .robustness = false, .opponents = false, .replicas = {r}};
+        const auto plan = planned(request, in_order, scope);
+        REQUIRE(plan.replicas.size() == 1);
+        CHECK(plan.replicas.front().number == r);
+        std::size_t compared = 0;
+        for (const auto& [path, content] : files_of(request, plan)) {
+            if (path.find("/replica-") == std::string::npos && path.find("partition.json") == std::string::npos)
+                continue;
+            REQUIRE(all.contains(path));
+            CHECK(content == all.at(path));
+            ++compared;
+        }
+        CHECK(compared >= 4);
     }
 }
 
-TEST_CASE("of many replicas the slowest have full bounds, and the step has theirs") {
-    const std::vector<int> images{5, 0, 2, 9, 1, 4, 0, 7, 3, 6, 5, 2, 8, 1, 0, 4, 6, 2, 3, 9};
-    auto request = small_request(10, images);
+TEST_CASE("replicas that are handed over are let go, but for those that are looked at again") {
+    auto request = small_request(10, ten_replicas);
+    request.max_rounds = 2;
+    const auto kept = planned(request, in_order, {});
+    std::mutex mutex;
+    std::map<std::size_t, std::size_t> tasks;  // of each replica, when it was handed over
+    Scope scope;
+    scope.on_replica = [&](const ReplicaPlan& replica) {
+        const std::scoped_lock lock(mutex);
+        tasks[replica.number] = replica.cut.step.problem.tasks.size();
+    };
+    const auto plan = planned(request, on_threads(2), scope);
+    REQUIRE(tasks.size() == 10);
+    std::size_t steps = 0;
+    for (std::size_t r = 0; r < 10; ++r) {
+        CHECK(tasks[r] == kept.replicas[r].cut.step.problem.tasks.size());
+        const bool has_step = !plan.replicas[r].cut.step.problem.tasks.empty();
+        steps += has_step ? 1 : 0;
+        CHECK((has_step || (!plan.replicas[r].judged && r != plan.slowest)));
+    }
+    CHECK(steps == most_replicas_judged + 1);
+    CHECK(emit::plan_table(request, plan) == emit::plan_table(request, kept));
+    CHECK(emit::assignment_json(request, plan) == emit::assignment_json(request, kept));
+    CHECK(emit::report(request, plan) == emit::report(request, kept));
+}
+
+TEST_CASE("of many replicas the most loaded have full bounds, and the step has theirs") {
+    auto request = small_request(10, ten_replicas);
     request.max_rounds = 2;
     request.split = Split::never;
     const auto plan = planned(request, in_order, {.targets = false, .robustness = false, .opponents = false});

@@ -44,8 +44,8 @@ StepProblem two_stages(double gemm_error, double attention_error) {
         const auto kind = first ? OperatorClass::gemm : OperatorClass::attention;
         cost.shares[static_cast<std::size_t>(kind)][1] = {
             task.duration, static_cast<double>(task.duration.count()) * (first ? gemm_error : attention_error)};
-        step.cost.push_back(cost);
-        step.recompute.emplace_back();
+        step.cost.push_back(step.keep(cost));
+        step.recompute.push_back(0);
         step.mix.push_back(first ? 0 : 1);
     }
     return step;
@@ -182,9 +182,10 @@ TEST_CASE("an error is the half-width that holds nine of ten") {
         for (std::size_t i = 0; i < step->cost.size(); ++i) {
             const auto kind = static_cast<std::size_t>(OperatorClass::gemm);
             const double error = step == &wrong ? 0.2 : 0;
-            step->cost[i] = {};
-            step->cost[i].shares[kind][step == &wrong ? 1 : 0] = {
+            PassCost cost;
+            cost.shares[kind][step == &wrong ? 1 : 0] = {
                 step->problem.tasks[i].duration, static_cast<double>(step->problem.tasks[i].duration.count()) * error};
+            step->cost[i] = step->keep(cost);
         }
     const std::vector<Scheduled> plan{{&wrong, &schedule}}, baseline{{&exact, &schedule}};
     const auto result = gain(plan, baseline, 3, 4000);

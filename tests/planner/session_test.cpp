@@ -30,7 +30,7 @@ partition::Partition dip_of(const Request& request) {
 
 // The first plan of a job, in partition dip: no more than a session needs of it.
 Plan first_plan(const Request& request) {
-    return planned(request, in_order, {.targets = false, .robustness = false, .partitions = {dip_of(request)}});
+    return planned(request, in_order, {.targets = false, .robustness = false, .partition = dip_of(request)});
 }
 
 // A batch of the session's job, with a sample a microbatch and so many images each.
@@ -61,9 +61,8 @@ TEST_CASE("a plan by policy takes as long as the plan's own baseline says") {
         CAPTURE(policy);
         auto fastest = Duration::max();
         for (const auto& partition : partition::partitions(*request.setup, request.microbatches)) {
-            const auto one =
-                planned(request, in_order,
-                        {.targets = false, .robustness = false, .opponents = false, .partitions = {partition}});
+            const auto one = planned(
+                request, in_order, {.targets = false, .robustness = false, .opponents = false, .partition = partition});
             for (const Baseline& known : one.baselines.all)
                 if (known.policy == policy) fastest = std::min(fastest, known.makespan);
         }
@@ -82,9 +81,8 @@ TEST_CASE("a policy that is unknown or applies nowhere is refused with the reaso
     const auto request = small_request();
     CHECK_THROWS_WITH_AS(static_cast<void>(plan_by_policy(request, in_order, "1f1c")),
                          doctest::Contains("did you mean '1f1b'?"), Error);
-    CHECK_THROWS_WITH_AS(
-        static_cast<void>(plan_by_policy(request, in_order, "1f1b", {.partitions = {dip_of(request)}})),
-        doctest::Contains("the policy '1f1b' does not apply: dip: "), Error);
+    CHECK_THROWS_WITH_AS(static_cast<void>(plan_by_policy(request, in_order, "1f1b", {.partition = dip_of(request)})),
+                         doctest::Contains("the policy '1f1b' does not apply: dip: "), Error);
 }
 
 TEST_CASE("a scope leaves out of a plan what was not wanted") {
@@ -102,8 +100,8 @@ TEST_CASE("a scope leaves out of a plan what was not wanted") {
     check_verified(request, small);
 
     const auto partition = partition::partitioner("balanced").make(*request.setup, request.microbatches, 2);
-    const auto cut = planned(request, in_order,
-                             {.targets = false, .robustness = false, .opponents = false, .partitions = {partition}});
+    const auto cut =
+        planned(request, in_order, {.targets = false, .robustness = false, .opponents = false, .partition = partition});
     CHECK(cut.partition().name == "balanced");
     CHECK(cut.partition().chunks_per_rank == 2);
     for (const Baseline& one : cut.baselines.all) CHECK((one.partition == "balanced" && one.chunks_per_rank == 2));

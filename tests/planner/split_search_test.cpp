@@ -91,9 +91,8 @@ TEST_CASE("what is left split in a plan is split for a reason") {
 
 TEST_CASE("zb-h1 is a baseline of chains with a stage on each rank, and says elsewhere why not") {
     auto request = request_of(Split::automatic);
-    const Scope on_chain{
-        .opponents = false,
-        .partitions = {partition::partitioner("balanced").make(*request.setup, request.microbatches, 1)}};
+    const Scope on_chain{.opponents = false,
+                         .partition = partition::partitioner("balanced").make(*request.setup, request.microbatches, 1)};
     const auto plan = planned(request, in_order, on_chain);
     std::size_t there = 0;
     for (const auto& baseline : plan.baselines.all) {

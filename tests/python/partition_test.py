@@ -57,7 +57,7 @@ def test_a_plan_says_what_its_partition_was_chosen_on(pipeweaver, tmp_path):
 
 
 @pytest.mark.parametrize("options, said", [
-    (["--sample", "105-101"], "--sample: '105-101' is not 1 to 100 seeds, the smaller first"),
+    (["--sample", "105-101"], "--sample: '105-101' is not 1 to 100 numbers, the smaller first"),
     (["--sample", "nowhere.jsonl"], "nowhere.jsonl"),
     (["--sample", "1-2x"], "1-2x"),
     (["--partition", "dop"], "--partition: is 'dop', allowed are dip, modules, megatron"),

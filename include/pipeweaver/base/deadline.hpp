@@ -4,7 +4,9 @@
 
 #include "pipeweaver/base/units.hpp"
 
+#include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <optional>
 
 namespace pipeweaver {
@@ -21,20 +23,36 @@ private:
     Clock::time_point begun_ = Clock::now();
 };
 
-/// The end of work that begins when it is made.
+/// When work must end.
 class Deadline {
 public:
-    /// After `share` of `budget`; none: never.
-    explicit Deadline(std::optional<Duration> budget, double share = 1) : budget_(budget), share_(share) {}
+    /// So long after it is made; none: never.
+    explicit Deadline(std::optional<Duration> within) : within_(within) {}
 
-    bool passed() const {
-        return budget_ && watch_.elapsed() >= share_ * std::chrono::duration<double, std::nano>(*budget_);
+    bool passed() const { return within_ && watch_.elapsed() >= *within_; }
+
+private:
+    Stopwatch watch_;
+    std::optional<Duration> within_;
+};
+
+/// A budget that the parts of a piece of work share; it runs from when it is made.
+class Budget {
+public:
+    /// None: without an end.
+    explicit Budget(std::optional<Duration> whole) : whole_(whole) {}
+
+    /// The end of a part that begins now and may use `part` of what is left: what others took too long for is missing to
+    /// all that come after them, and what they did not need is theirs.
+    Deadline next(double part) const {
+        if (!whole_) return Deadline(std::nullopt);
+        const Duration left = std::max(Duration{0}, *whole_ - watch_.elapsed());
+        return Deadline(Duration{static_cast<std::int64_t>(part * static_cast<double>(left.count()))});
     }
 
 private:
     Stopwatch watch_;
-    std::optional<Duration> budget_;
-    double share_;
+    std::optional<Duration> whole_;
 };
 
 }  // namespace pipeweaver

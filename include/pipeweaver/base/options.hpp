@@ -18,6 +18,13 @@ namespace pipeweaver {
 [[nodiscard]] std::int64_t parse_integer(std::string_view name, std::string_view text, std::int64_t low,
                                          std::int64_t high);
 
+/// Reads "3", "0-15", "101-105,108": at most `most` of them, as they stand. Throws Error{input}.
+[[nodiscard]] std::vector<std::int64_t> parse_integers(std::string_view name, std::string_view text, std::int64_t low,
+                                                       std::int64_t high, std::size_t most);
+
+/// "a,b" apart at its commas.
+[[nodiscard]] std::vector<std::string> parts_of(std::string_view text);
+
 /// The same for a number in [low, high].
 [[nodiscard]] double parse_number(std::string_view name, std::string_view text, double low, double high);
 

@@ -112,15 +112,25 @@ struct ReplicaData {
     std::vector<std::vector<Rows>> slices;  ///< per transfer: the rows of the output that it takes; none: all
 };
 
-/// Of replica `replica` of the plan. A loss task's weight is its share of the step's loss tokens; of a microbatch with
-/// several units, by their positions; of a step without loss tokens (generators), by the positions of all.
-[[nodiscard]] ReplicaData replica_data(const planner::Request& request, const planner::Plan& plan, std::size_t replica);
+/// What the losses of a step, all its replicas', are weighted by.
+struct LossTotals {
+    double tokens = 0;     ///< that count
+    double positions = 0;  ///< in the module that the last chain ends with; 0 where tokens count
+};
+[[nodiscard]] LossTotals loss_totals(const planner::Request& request, const partition::Partition& partition);
 
-/// Why the plan has none; none: it has.
-[[nodiscard]] std::optional<std::string> why_no_actions(const planner::Request& request, const planner::Plan& plan);
+/// Of a replica of a plan. A loss task's weight is its share of the step's loss tokens; of a microbatch with several
+/// units, by their positions; of a step without loss tokens (generators), by the positions of all.
+[[nodiscard]] ReplicaData replica_data(const planner::Request& request, const planner::ReplicaPlan& replica,
+                                       const LossTotals& losses);
 
-/// The lists of a replica of the plan. Throws Error{limit} why_no_actions().
-[[nodiscard]] ActionLists actions_of(const planner::Request& request, const planner::Plan& plan, std::size_t replica);
+/// Why a plan on the partition has none; none: it has.
+[[nodiscard]] std::optional<std::string> why_no_actions(const planner::Request& request,
+                                                        const partition::Partition& partition);
+
+/// The lists of a replica of a plan. Throws Error{limit} why_no_actions().
+[[nodiscard]] ActionLists actions_of(const planner::Request& request, const planner::ReplicaPlan& replica,
+                                     const LossTotals& losses);
 
 /// The lists of a schedule. `modes` names the pairs' modes. Pre: `replay` is of `schedule` on `step.problem` and
 /// completed.

@@ -3,6 +3,7 @@
 
 #include "pipeweaver/base/files.hpp"
 #include "pipeweaver/base/parallel.hpp"
+#include "pipeweaver/emit/actions.hpp"
 #include "pipeweaver/planner/plan.hpp"
 
 #include <nlohmann/json_fwd.hpp>
@@ -17,14 +18,19 @@ namespace pipeweaver::emit {
 /// Takes a file to write it; may be called from several threads.
 using TakeFile = std::function<void(FileToWrite)>;
 
-/// Makes every result file of the plan folder: plan.json, assignment.json, report.html, replica-NNN/, torch/, side by
-/// side, and hands each over when it is made: those of thousands of GPUs together would be more than fits in memory.
-/// Equal plans give equal bytes. Only the slowest replicas have a trace where there are more than
-/// planner::most_replicas_judged.
-void make_plan_files(const planner::Request& request, const planner::Plan& plan, const std::filesystem::path& folder,
-                     const Executor& execute, const TakeFile& take);
+/// The files of one replica of a plan, below replica-NNN/ of its folder; only one that is judged has a trace. Equal plans
+/// give equal bytes, here and below.
+[[nodiscard]] std::vector<FileToWrite> replica_files(const planner::Request& request,
+                                                     const planner::ReplicaPlan& replica, const LossTotals& losses,
+                                                     const std::filesystem::path& folder);
 
-/// All of them.
+/// Makes the files that are of all replicas together: plan.json, assignment.json, report.html, torch/, side by side, and
+/// hands each over when it is made.
+void make_whole_files(const planner::Request& request, const planner::Plan& plan, const std::filesystem::path& folder,
+                      const Executor& execute, const TakeFile& take);
+
+/// Every result file of the plan's folder. Pre: all replicas have their steps (planner::Scope::on_replica was not asked
+/// for).
 [[nodiscard]] std::vector<FileToWrite> plan_files(const planner::Request& request, const planner::Plan& plan,
                                                   const std::filesystem::path& folder);
 

@@ -20,6 +20,7 @@
 
 #include <filesystem>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -31,8 +32,31 @@ namespace pipeweaver::emit {
 [[nodiscard]] nlohmann::ordered_json run_json(const planner::SearchLimits& limits, double seconds,
                                               const std::string& host);
 
-/// Writes the plan's files and `run`, and removes what an older plan left in `folder`; files of others stay. Gives what
-/// was written, sorted. Throws Error{io}.
+/// Writes a plan's files, those of a replica as soon as it is planned. Nothing has its name before finish(); what was
+/// written is removed again where that is not reached. Throws Error{io}.
+class PlanWriter {
+public:
+    /// Pre: `request` outlives it.
+    PlanWriter(const planner::Request& request, std::filesystem::path folder);
+
+    /// May be called from several threads.
+    void add(const planner::ReplicaPlan& replica);
+
+    /// What is of all replicas together. Pre: all were added.
+    void add_rest(const planner::Plan& plan, const Executor& execute);
+
+    /// Adds `run`, and removes what an older plan left in the folder; files of others stay. Gives what was written, sorted.
+    std::vector<std::filesystem::path> finish(const nlohmann::ordered_json& run);
+
+private:
+    const planner::Request& request_;
+    std::filesystem::path folder_;
+    std::once_flag totalled_;
+    LossTotals losses_;
+    PendingFiles pending_;
+};
+
+/// All of that at once. Pre: as plan_files().
 std::vector<std::filesystem::path> write_plan_folder(const planner::Request& request, const planner::Plan& plan,
                                                      const std::filesystem::path& folder,
                                                      const nlohmann::ordered_json& run, const Executor& execute);

@@ -53,9 +53,9 @@ using ModuleMix = std::vector<ModulePart>;
 
 /// What a pair's backward can be split into; see split.hpp.
 struct SplitBackward {
-    std::vector<schedule::Mode> modes;  ///< in place of the pair's own; none: it is not worth splitting
-    PassCost input, weight;             ///< of I and W in mode 0
-    std::uint32_t weight_mix = 0;       ///< of W, as StepProblem::mix; I has that of its B
+    std::vector<schedule::Mode> modes;    ///< in place of the pair's own; none: it is not worth splitting
+    std::uint32_t input = 0, weight = 0;  ///< of I and W in mode 0, as StepProblem::cost
+    std::uint32_t weight_mix = 0;         ///< of W, as StepProblem::mix; I has that of its B
 };
 
 /// An item of a dealt module: StepInput::units[microbatch][chains + dealt][unit].
@@ -73,20 +73,31 @@ struct PhasePass {
 
 struct StepProblem {
     schedule::Problem problem;
-    std::vector<PassCost> cost;       ///< per task, in mode 0
-    std::vector<PassCost> recompute;  ///< per task: a full forward of its layers again; zero for forwards, and where
-                                      ///< StepInput has one mode and no splits
-    std::vector<ModuleMix> mixes;     ///< the first are each module alone, in the model's order
-    std::vector<std::uint32_t> mix;   ///< per task: index into `mixes`; also of what it recomputes
-    std::vector<std::size_t> unit;    ///< per task: index into StepInput::units[microbatch][chain]; 0 in a phase
-    std::vector<std::size_t> chain;   ///< per task; the number of chains: it is in `phases`
-    std::vector<PhasePass> phases;    ///< of dealt modules, in the order of their tasks
+    std::vector<PassCost> costs =
+        std::vector<PassCost>(1);          ///< what passes cost; many have the same. The first is nothing
+    std::vector<std::uint32_t> cost;       ///< per task, in mode 0: index into `costs`
+    std::vector<std::uint32_t> recompute;  ///< per task: a full forward of its layers again; nothing for forwards, and
+                                           ///< where StepInput has one mode and no splits
+    std::vector<ModuleMix> mixes;          ///< the first are each module alone, in the model's order
+    std::vector<std::uint32_t> mix;        ///< per task: index into `mixes`; also of what it recomputes
+    std::vector<std::size_t> unit;         ///< per task: index into StepInput::units[microbatch][chain]; 0 in a phase
+    std::vector<std::size_t> chain;        ///< per task; the number of chains: it is in `phases`
+    std::vector<PhasePass> phases;         ///< of dealt modules, in the order of their tasks
     std::vector<std::vector<DealtItem>> dealt;  ///< to each GPU of the replica, those of rank 0 first; none: no phases
     std::vector<SplitBackward> split;           ///< per pair
     std::vector<Transfer> transfers;
     std::vector<StaticMemory> memory;  ///< per rank
     double model_flops = 0;  ///< forward and backward of this replica, nothing counted twice for recomputation
     Duration optimizer{};    ///< after all ranks have met
+
+    const PassCost& cost_of(std::size_t task) const { return costs[cost[task]]; }
+    const PassCost& recomputed_by(std::size_t task) const { return costs[recompute[task]]; }
+
+    /// Returns its place in `costs`.
+    std::uint32_t keep(const PassCost& one) {
+        costs.push_back(one);
+        return static_cast<std::uint32_t>(costs.size() - 1);
+    }
 };
 
 /// Model FLOPs utilisation: `model_flops` over what all GPUs of the layout could do in `step` at their dense bf16 peak.

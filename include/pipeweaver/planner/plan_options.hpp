@@ -18,7 +18,7 @@ struct SearchLimits {
 
     std::optional<std::uint64_t> rounds() const;
 
-    /// Without --budget and --max-rounds a second; with --max-rounds alone no limit in time.
+    /// Without --budget and --max-rounds three seconds; with --max-rounds alone no limit in time.
     std::optional<Duration> time() const;
 
     int thread_count() const;
@@ -27,7 +27,7 @@ struct SearchLimits {
 struct PlanOptions {
     WorkloadOptions workload;
     JobOptions job;
-    std::string assignment, target, split, out;
+    std::string assignment, target, split, replicas, out;
     bool robust = false;
 
     /// Adds those below `workload`.
@@ -36,8 +36,12 @@ struct PlanOptions {
     /// Throws as WorkloadOptions::request().
     Request request(const SearchLimits& limits, const Executor& execute) const;
 
+    /// Which replicas are planned, and what beside them. Throws Error{input}.
+    Scope scope(const Request& request) const;
+
     /// The plan of request(). As planner::make_plan(), and where nothing fits the error says what would.
-    Plan make_plan(const Request& request, const Executor& execute, const Allowance& allowance) const;
+    Plan make_plan(const Request& request, const Executor& execute, const Allowance& allowance,
+                   const Scope& scope) const;
 };
 
 }  // namespace pipeweaver::planner

@@ -18,8 +18,8 @@
 
 namespace pipeweaver::planner {
 
-/// Opens a search that may use `share` of the whole budget, and says when it must end.
-using Allowance = std::function<search::KeepGoing(double share)>;
+/// Opens a search that may use `part` of what is left of the budget, and says when it must end.
+using Allowance = std::function<search::KeepGoing(double part)>;
 
 /// A partition of one replica's microbatches, and the step that they make.
 struct Cut {
@@ -53,6 +53,9 @@ struct Baseline {
     std::string command{};     ///< of an opponent: the `pipeweaver emulate` that prints its step; empty: there is none
 };
 
+/// Why something was not tried in a plan that is limited in time.
+inline constexpr const char* no_time_left = "not tried: no time was left";
+
 struct NotApplicable {
     std::string partition;
     std::int64_t chunks_per_rank = 1;
@@ -81,12 +84,25 @@ struct Baselines {
     const Baseline* opponent() const { return all.empty() || !all.front().is_opponent ? nullptr : &all.front(); }
 };
 
+/// Of more replicas than these, so many are looked at closely: the most loaded.
+inline constexpr std::size_t most_replicas_judged = 8;
+
 struct ReplicaPlan {
+    std::size_t number = 0;
+    bool judged = true;                     ///< it is one of those that are looked at closely
     std::vector<std::size_t> microbatches;  ///< indices into Request::microbatches
-    Cut cut;                                ///< by the partition that won; lags are those that the schedule leads to
+    Cut cut;                                ///< by the plan's partition; lags are those that the schedule leads to
     search::Found found;                    ///< its schedule
     emulator::PortWaits waits{};            ///< of its transfers
+    Duration optimizer{};
+    double model_flops = 0;
+    emulator::TimeShares shares;  ///< sums, not normalised
+    std::size_t backwards = 0;
+    std::size_t split_backwards = 0;  ///< of them, into input and weight gradient
 };
+
+/// Is handed each replica's plan when it is made, by any thread.
+using OnReplica = std::function<void(const ReplicaPlan&)>;
 
 /// A policy on a partition under a target's rules, with the recomputation that is fastest.
 struct TargetBaseline {
@@ -140,6 +156,21 @@ struct Plan {
 
     const partition::Partition& partition() const { return replicas.front().cut.partition; }
     const TargetPlan& target(std::string_view name) const;  ///< Pre: not "free"
+};
+
+/// How much is wanted: sweeps and services need one partition in milliseconds.
+struct Scope {
+    bool targets = true;                                ///< a schedule for every other target of targets()
+    bool robustness = true;                             ///< replays under wrong costs
+    bool opponents = true;                              ///< what engineers run beside it
+    const struct Opponents* known_opponents = nullptr;  ///< of the job, chosen before; null: chosen here
+    std::vector<const class StaticOrder*> orders{};     ///< of the job, on its partition: searches begin with them, too
+    std::optional<partition::Partition> partition{};    ///< this one; none: the request's, or chosen on its sample
+    std::vector<std::string> policies{};  ///< to compare with and start from; none: all of search::policies()
+    std::vector<std::size_t> replicas{};  ///< that are planned, sorted, of those that there are; none: all
+    OnReplica
+        on_replica{};  ///< then the plan remembers of other replicas than those that are judged, and the slowest of
+                       ///< the others, neither their steps nor when their tasks start
 };
 
 }  // namespace pipeweaver::planner

@@ -58,15 +58,4 @@ struct Request {
     bool robust = false;          ///< of the schedules found, the one that is fastest in most cases if costs are wrong
 };
 
-/// How much is wanted: sweeps and services need one partition in milliseconds.
-struct Scope {
-    bool targets = true;                                ///< a schedule for every other target of targets()
-    bool robustness = true;                             ///< replays under wrong costs
-    bool opponents = true;                              ///< what engineers run beside it
-    const struct Opponents* known_opponents = nullptr;  ///< of the job, chosen before; null: chosen here
-    std::vector<const class StaticOrder*> orders{};     ///< of the job, on its partition: searches begin with them, too
-    std::vector<partition::Partition> partitions{};     ///< these alone; none: those that the request leaves open
-    std::vector<std::string> policies{};  ///< to compare with and start from; none: all of search::policies()
-};
-
 }  // namespace pipeweaver::planner

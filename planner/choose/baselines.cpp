@@ -1,0 +1,89 @@
+#include "planner/choose/baselines.hpp"
+
+#include <algorithm>
+#include <deque>
+
+namespace pipeweaver::planner {
+
+using namespace schedule;
+using namespace emulator;
+
+ReplicaTimes times_of(const Evaluation& known) {
+    ReplicaTimes times{{}, known.bound.value, known.cut.step.optimizer};
+    for (const PolicyRun& run : known.policies)
+        times.policies.push_back({run.policy, run.makespan(), run.applies() ? std::string() : run.result.why_not});
+    return times;
+}
+
+Baselines baselines_of(const partition::Partition& partition, const std::vector<ReplicaTimes>& replicas) {
+    Baselines result;
+    for (std::size_t p = 0; p < replicas.front().policies.size(); ++p) {
+        Baseline slowest{partition.name, partition.chunks_per_rank, replicas.front().policies[p].policy};
+        std::string refused;
+        for (const ReplicaTimes& replica : replicas) {
+            const PolicyTime& one = replica.policies[p];
+            if (refused.empty()) refused = one.why_not;
+            if (!refused.empty()) break;
+            slowest.bound = std::max(slowest.bound.value_or(Duration{}), replica.bound);
+            if (one.makespan <= slowest.makespan) continue;
+            slowest.makespan = one.makespan;
+            slowest.step = one.makespan + replica.optimizer;
+        }
+        if (refused.empty())
+            result.all.push_back(slowest);
+        else
+            result.not_applicable.push_back({partition.name, partition.chunks_per_rank, slowest.policy, refused});
+    }
+    return result;
+}
+
+const Baseline* fastest_policy(const Baselines& baselines) {
+    const Baseline* fastest = nullptr;
+    for (const Baseline& one : baselines.all)
+        if (!one.is_opponent && (fastest == nullptr || one.step < fastest->step)) fastest = &one;
+    return fastest;
+}
+
+BaselinePlan pictured(const OpponentRun& run, std::size_t replica) {
+    BaselinePlan plan{run.baseline, run.cuts[replica], run.schedules[replica], {}};
+    set_lags(plan.cut.step, plan.schedule);
+    plan.replay = replay(plan.cut.step.problem, plan.schedule);
+    return plan;
+}
+
+std::optional<Robustness> robustness_of(const std::vector<const Compared*>& judged,
+                                        const std::optional<OpponentRun>& opponent, const Baseline* policy,
+                                        const Draws& draws, const Executor& execute) {
+    if (!opponent && policy == nullptr) return std::nullopt;
+    std::vector<Scheduled> plan;
+    std::vector<const Baseline*> against;
+    std::vector<Side> sides;
+    std::deque<StepProblem> splits;  // that policies are of
+    for (const Compared* one : judged) plan.push_back({&one->searched(), &*one->found.schedule});
+    if (opponent) {
+        against.push_back(&opponent->baseline);
+        Side& side = sides.emplace_back();
+        for (std::size_t r = 0; r < opponent->cuts.size(); ++r)
+            side.push_back({&opponent->cuts[r].step, &opponent->schedules[r]});
+    }
+    if (policy != nullptr) {
+        against.push_back(policy);
+        Side& side = sides.emplace_back();
+        for (const Compared* one : judged) {
+            const PolicyRun& run = *one->known.run(policy->policy);
+            const StepProblem& whole = one->known.cut.step;
+            const StepProblem& step = run.on_split ? splits.emplace_back(*split_step(whole)) : whole;
+            side.push_back({&step, &*run.result.schedule});
+        }
+    }
+    Robustness result = robustness(plan, sides, draws, execute);
+    result.replicas = judged.size();
+    for (std::size_t i = 0; i < against.size(); ++i) {
+        result.against[i].partition = against[i]->partition;
+        result.against[i].chunks_per_rank = against[i]->chunks_per_rank;
+        result.against[i].policy = against[i]->policy;
+    }
+    return result;
+}
+
+}  // namespace pipeweaver::planner

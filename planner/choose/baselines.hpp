@@ -1,0 +1,45 @@
+// What a plan is held against: policies on its own partition, the opponent that is pictured, and all of them under wrong
+// costs.
+#pragma once
+
+#include "pipeweaver/planner/opponents.hpp"
+#include "planner/choose/compared.hpp"
+
+#include <optional>
+#include <vector>
+
+namespace pipeweaver::planner {
+
+/// What a policy makes of one replica.
+struct PolicyTime {
+    std::string policy;
+    Duration makespan{};
+    std::string why_not{};  ///< not empty: it does not apply
+};
+
+/// What is known of a replica's step when the step itself is let go.
+struct ReplicaTimes {
+    std::vector<PolicyTime> policies;
+    Duration bound{};  ///< of every schedule
+    Duration optimizer{};
+};
+[[nodiscard]] ReplicaTimes times_of(const Evaluation& known);
+
+/// A policy counts where it applies on every replica, with the time of the slowest; a bound of any replica is one of the
+/// step. Pre: all replicas were evaluated with the same policies.
+[[nodiscard]] Baselines baselines_of(const partition::Partition& partition, const std::vector<ReplicaTimes>& replicas);
+
+/// Of the policies on the plan's partition; null: there is none. Pre: `baselines` outlives the answer.
+[[nodiscard]] const Baseline* fastest_policy(const Baselines& baselines);
+
+/// The opponent as it runs on one of its replicas, with the lags of its transfers.
+[[nodiscard]] BaselinePlan pictured(const OpponentRun& run, std::size_t replica);
+
+/// The plan against an opponent and a policy on its own partition if costs are wrong, on these of its replicas, on which
+/// the opponent ran; none without either.
+[[nodiscard]] std::optional<Robustness> robustness_of(const std::vector<const Compared*>& judged,
+                                                      const std::optional<OpponentRun>& opponent,
+                                                      const Baseline* policy, const Draws& draws,
+                                                      const Executor& execute);
+
+}  // namespace pipeweaver::planner

@@ -1,0 +1,22 @@
+// The replicas of a plan, within one part of the budget.
+#pragma once
+
+#include "pipeweaver/base/parallel.hpp"
+#include "pipeweaver/planner/plan_parts.hpp"
+
+#include <functional>
+#include <span>
+
+namespace pipeweaver::planner {
+
+/// Work on one replica, on that executor, within that allowance. It writes nothing that others read.
+using ReplicaWork = std::function<void(std::size_t replica, const Executor& execute, const Allowance& allowance)>;
+
+/// Works on these replicas, the first ones first, within `part` of what is left of the budget, each in an equal part of
+/// what the others have left. Where they are twice as many as threads or more they go side by side, each on one thread;
+/// no result depends on that. `allowance` and what it gives are asked by one thread at a time. Of several errors the first
+/// by `replicas` is thrown.
+void for_replicas(std::span<const std::size_t> replicas, const ReplicaWork& work, const Executor& execute,
+                  const Allowance& allowance, double part);
+
+}  // namespace pipeweaver::planner

@@ -1,0 +1,68 @@
+#include "planner/choose/for_replicas.hpp"
+
+#include "pipeweaver/base/error.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <mutex>
+#include <vector>
+
+using namespace pipeweaver;
+using namespace pipeweaver::planner;
+
+namespace {
+
+// What each of four replicas was allowed of what was left of the budget, sorted.
+std::vector<double> parts_of_four(int threads, double part) {
+    const std::array<std::size_t, 4> replicas{0, 1, 2, 3};
+    std::vector<double> parts;
+    std::atomic<int> asking = 0;
+    const Allowance allowance = [&](double share) -> search::KeepGoing {
+        CHECK(++asking == 1);  // by one thread at a time
+        parts.push_back(share);
+        --asking;
+        return [&](const search::Progress&) -> std::optional<schedule::StopReason> {
+            CHECK(++asking == 1);
+            --asking;
+            return std::nullopt;
+        };
+    };
+    std::array<std::atomic<int>, 4> done{};
+    const auto work = [&](std::size_t replica, const Executor&, const Allowance& mine) {
+        const auto keep_going = mine(1);
+        for (int i = 0; i < 100; ++i) CHECK_FALSE(keep_going({}));
+        ++done.at(replica);
+    };
+    for_replicas(replicas, work, on_threads(threads), allowance, part);
+    for (const auto& one : done) CHECK(one == 1);
+    std::sort(parts.begin(), parts.end());
+    return parts;
+}
+
+void check_parts(const std::vector<double>& parts, const std::vector<double>& wanted) {
+    REQUIRE(parts.size() == wanted.size());
+    for (std::size_t i = 0; i < parts.size(); ++i) CHECK(parts[i] == doctest::Approx(wanted[i]));
+}
+
+}  // namespace
+
+TEST_CASE("replicas have equal parts of the budget, those that go side by side the same one") {
+    check_parts(parts_of_four(1, 1), {1.0 / 4, 1.0 / 3, 1.0 / 2, 1});
+    check_parts(parts_of_four(2, 1), {1.0 / 2, 1.0 / 2, 1, 1});
+    // Of half of it, the other half is never touched: an eighth of all, a seventh of what that leaves, ...
+    check_parts(parts_of_four(1, 0.5), {1.0 / 8, 1.0 / 7, 1.0 / 6, 1.0 / 5});
+    check_parts(parts_of_four(4, 1), {1.0 / 4, 1.0 / 3, 1.0 / 2, 1});  // too few for four threads
+}
+
+TEST_CASE("of several replicas that fail the first is reported") {
+    const std::array<std::size_t, 4> replicas{7, 5, 3, 1};
+    const auto fails = [](std::size_t replica, const Executor&, const Allowance&) {
+        if (replica < 6) fail(ErrorKind::limit, "replica {}", replica);
+    };
+    const Allowance allowance = [](double) { return search::KeepGoing{}; };
+    for (const int threads : {1, 2})
+        CHECK_THROWS_WITH(for_replicas(replicas, fails, on_threads(threads), allowance, 1), "replica 5");
+}
