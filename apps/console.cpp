@@ -48,8 +48,8 @@ search::Options Limits::search_options(const std::string& strategy) const {
 }
 
 planner::Allowance Limits::allowance(const Console& console) const {
-    return [&console, budget = Budget(time())](double part) -> search::KeepGoing {
-        return [&console, end = budget.next(part)](const search::Progress& progress) {
+    return [&console, budget = Budget(time())](const planner::Share& share) -> search::KeepGoing {
+        return [&console, end = budget.next(share.part, share.reserve)](const search::Progress& progress) {
             console.show(progress);
             return end.passed() ? std::optional(schedule::StopReason::budget) : std::nullopt;
         };

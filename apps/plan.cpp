@@ -36,6 +36,7 @@ struct Plan {
         const auto request = asked.request(limits, limits.executor());
         emit::PlanWriter writer(request, out);
         planner::Scope scope = asked.scope(request);
+        scope.on_replica_takes = std::chrono::microseconds(14);  // measured: 37,000 tasks in 0.35 to 0.5 s
         scope.on_replica = [&](const planner::ReplicaPlan& replica) { writer.add(replica); };
         const auto plan = asked.make_plan(request, limits.executor(), allowance, scope);
         console.clear();

@@ -19,6 +19,13 @@ std::vector<partition::Partition> partitions_of(const Request& request, const Sc
     return partition::partitions(*request.setup, cut_on(request), request.partition);
 }
 
+std::vector<std::size_t> replicas_of(const Request& request, const Scope& scope) {
+    if (!scope.replicas.empty()) return scope.replicas;
+    std::vector<std::size_t> all(static_cast<std::size_t>(request.setup->layout.dp));
+    std::iota(all.begin(), all.end(), std::size_t{0});
+    return all;
+}
+
 TargetPlan no_target_plan(const Target& target, const std::string& why) {
     TargetPlan plan;
     plan.target = target.name;

@@ -8,6 +8,9 @@ namespace pipeweaver::planner {
 /// What the scope or the request names, else those that the request leaves open.
 [[nodiscard]] std::vector<partition::Partition> partitions_of(const Request& request, const Scope& scope);
 
+/// The numbers of those that the scope wants.
+[[nodiscard]] std::vector<std::size_t> replicas_of(const Request& request, const Scope& scope);
+
 /// Of a target that was not planned, and why.
 [[nodiscard]] TargetPlan no_target_plan(const Target& target, const std::string& why);
 

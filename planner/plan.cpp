@@ -22,8 +22,9 @@ namespace {
 // What a fixed chain's search gets of the budget, where the plan has one replica, and where it is what is wanted; one of
 // many replicas gets no more than they do.
 constexpr double targets_share = 0.3, targets_share_if_wanted = 0.5;
-constexpr double opponents_share = 0.25;  // at most: their runs are not worth more of a short budget
-constexpr double judging_share = 0.02;    // replays under wrong costs, which take less unless the budget is short
+constexpr double opponents_share = 0.2;  // at most: their runs are not worth more of a short budget
+constexpr double judging_share = 0.02;   // replays under wrong costs, which take less unless the budget is short
+constexpr std::size_t most_tasks_judged = 100'000;  // in those replays, of all replicas together; of one at least
 
 // What a target with a fixed chain may run: the plan's own partition where that is one chain or was asked for by name,
 // else what its users would cut. A chain of many small stages is seldom what such a target is fastest with.
@@ -87,10 +88,16 @@ public:
         for_replicas(places, work, execute, allowance, part);
     }
 
+    // Those that are replayed under wrong costs: the first of those that are judged.
     std::vector<const Compared*> judged() const {
         std::vector<const Compared*> judged;
-        for (const PlannedReplica& one : replicas_)
-            if (one.plan.judged) judged.push_back(&one.searched);
+        std::size_t tasks = 0;
+        for (const PlannedReplica& one : replicas_) {
+            if (!one.plan.judged) continue;
+            tasks += one.searched.searched().problem.tasks.size();
+            if (!judged.empty() && tasks > most_tasks_judged) break;
+            judged.push_back(&one.searched);
+        }
         return judged;
     }
 
@@ -130,16 +137,6 @@ private:
     std::mutex mutex_;
 };
 
-std::vector<std::size_t> numbers_of(const Request& request, const Scope& scope) {
-    const auto replicas = static_cast<std::size_t>(request.setup->layout.dp);
-    if (scope.replicas.empty()) {
-        std::vector<std::size_t> all(replicas);
-        std::iota(all.begin(), all.end(), std::size_t{0});
-        return all;
-    }
-    return scope.replicas;
-}
-
 // Of the plan's slowest replica; most often one of those that opponents ran on.
 std::optional<BaselinePlan> picture(const Beside& beside, const Shared& shared, std::size_t slowest) {
     if (!beside.run) return std::nullopt;
@@ -166,7 +163,7 @@ const TargetPlan& Plan::target(std::string_view name) const {
 
 Plan make_plan(const Request& request, const Executor& execute, const Allowance& allowance, const Scope& scope) {
     const Shared shared = share(request, execute);
-    const auto numbers = numbers_of(request, scope);
+    const auto numbers = replicas_of(request, scope);
     PartitionChoice choice;
     if (scope.partition)
         choice.partition = *scope.partition;

@@ -15,6 +15,8 @@ using namespace emulator;
 namespace {
 
 constexpr double search_share = 0.98;  // the rest is for a lower peak, which seldom needs it
+constexpr std::size_t most_tasks_bounded_first = 10'000;
+constexpr double policies_share = 0.25;  // after which a search has more to gain: it begins with better ones
 
 std::vector<Schedule> carried_orders(const std::vector<const StaticOrder*>& orders, const StepProblem& step) {
     std::vector<Schedule> all;
@@ -28,6 +30,12 @@ SearchWanted search_wanted(const AllReplicas& all, search::BoundEffort bounds) {
     if (!all.scope.orders.empty())
         wanted.more = [&all](const StepProblem& step) { return carried_orders(all.scope.orders, step); };
     return wanted;
+}
+
+// Whether two schedules of it may be replayed under wrong costs, a few hundred times: of thousands of GPUs that would take
+// longer than the search.
+bool worth_judging(const AllReplicas& all, const StepProblem& step, const ChoiceRule& rule) {
+    return rule.near(step.problem.tasks.size(), all.shared.shares.size()).most > 0;
 }
 
 void require_schedule(const Compared& compared) {
@@ -56,30 +64,58 @@ ReplicaPlan finished(const Shared& shared, std::size_t number, Compared searched
     return replica;
 }
 
+namespace {
+
+// Its search, where there is time for one; else the fastest policy as it is.
+void search_or_take(Compared& compared, const Request& request, const SearchWanted& wanted, const Executor& execute,
+                    const Limits& limits) {
+    if (compared.known.shortage) return;
+    const PolicyRun* fastest = compared.known.fastest();
+    if (fastest != nullptr && !may_search(limits.all))
+        take(compared, *fastest);
+    else
+        search_in(compared, request, wanted, execute, limits);
+}
+
+// The one of the schedules found that is taken, with a lower peak where that costs nothing.
+RobustChoice choose_one(const AllReplicas& all, Compared& compared, const ChoiceRule& rule, const Executor& execute,
+                        const search::KeepGoing& keep_going) {
+    const Request& request = all.request;
+    const PolicyRun* fastest = compared.known.fastest();
+    const auto limit = fastest == nullptr ? std::nullopt : std::optional(fastest->makespan());
+    RobustChoice choice = choose(compared.searched(), compared.found, limit, rule, request.seed, execute);
+    if (worth_judging(all, compared.searched(), rule)) {
+        const search::Options options{"default", request.seed, request.max_rounds, {}, {}, {}};
+        lower_peak(compared.searched(), compared.found, options, rule, execute, keep_going);
+    }
+    choice.smallest = std::min(choice.smallest, compared.found.replay.makespan);  // a lower peak may be shorter, too
+    return choice;
+}
+
+}  // namespace
+
 PlannedReplica plan_replica(const AllReplicas& all, std::size_t number, const Executor& execute,
                             const Allowance& allowance) {
-    const Limits search = limits(allowance, search_share);
-    const search::KeepGoing whole = allowance(1);
     const Request& request = all.request;
-    const SearchWanted wanted = search_wanted(all, all.shared.bounds(number));
+    const Microbatches& microbatches = all.shared.microbatches[number];
+    const std::size_t tasks =
+        count_tasks(all.partition, partition::units(all.partition, request.setup->model, microbatches));
+    const Duration after = static_cast<std::int64_t>(tasks) * all.scope.on_replica_takes;
+    const Limits search = limits(allowance, {search_share, after});
+    const search::KeepGoing whole = allowance({1, after});
+    // Of a large problem full bounds take as long as a dozen schedules: they come last.
+    const bool bound_late = tasks > most_tasks_bounded_first && all.shared.judges(number);
+    const SearchWanted wanted = search_wanted(all, bound_late ? search::BoundEffort::quick : all.shared.bounds(number));
     PlannedReplica one;
-    one.searched = compare(request, all.partition, {number, &all.shared.microbatches[number]}, all.scope.policies,
-                           wanted.bounds, execute, search.all);
-    if (!one.searched.known.shortage) {
-        const PolicyRun* fastest = one.searched.known.fastest();
-        if (fastest != nullptr && !may_search(search.all))
-            take(one.searched, *fastest);
-        else
-            search_in(one.searched, request, wanted, execute, search);
-    }
+    one.searched = compare(request, all.partition, {number, &microbatches}, all.scope.policies, wanted.bounds, execute,
+                           allowance(policies_share * Share(1, after)));
+    search_or_take(one.searched, request, wanted, execute, search);
     require_schedule(one.searched);
-    const PolicyRun* fastest = one.searched.known.fastest();
-    const auto limit = fastest == nullptr ? std::nullopt : std::optional(fastest->makespan());
-    search::Found& found = one.searched.found;
-    one.choice = choose(one.searched.searched(), found, limit, wanted.rule, request.seed, execute);
-    const search::Options options{"default", request.seed, request.max_rounds, {}, {}, {}};
-    lower_peak(one.searched.searched(), found, options, wanted.rule, execute, whole);
-    one.choice.smallest = std::min(one.choice.smallest, found.replay.makespan);  // a lower peak may be shorter, too
+    one.choice = choose_one(all, one.searched, wanted.rule, execute, whole);
+    if (bound_late && may_search(whole)) {
+        one.searched.known.bound = bound_of(one.searched.known.cut.step, request.split != Split::never);
+        set_bound(one.searched.found, one.searched.known.bound);
+    }
     one.times = times_of(one.searched.known);
     one.plan = finished(all.shared, number, one.searched);
     return one;

@@ -23,13 +23,14 @@ const PolicyRun* run_of(const Compared& compared, std::string_view policy) {
     return run != nullptr && run->result.schedule ? run : nullptr;
 }
 
-// Every replica of the batch on one partition, with all policies.
+// Replicas of the batch on one partition, with all policies.
 struct Prepared {
     Prepared(const Request& request, const Shared& shared, const partition::Partition& partition,
-             const std::vector<std::string>& policies, const Executor& execute)
-        : compared(shared.microbatches.size()) {
-        const auto one = [&](std::size_t r) {
-            compared[r] = compare(request, partition, {r, &shared.microbatches[r]}, policies, shared.bounds(r),
+             std::vector<std::size_t> replicas, const std::vector<std::string>& policies, const Executor& execute)
+        : numbers(std::move(replicas)), compared(numbers.size()) {
+        const auto one = [&](std::size_t k) {
+            const std::size_t r = numbers[k];
+            compared[k] = compare(request, partition, {r, &shared.microbatches[r]}, policies, shared.bounds(r),
                                   compared.size() == 1 ? execute : in_order);
         };
         run_jobs(compared.size() == 1 ? in_order : execute, compared.size(), one);
@@ -58,7 +59,8 @@ struct Prepared {
 
     Plan plan(const Request& request, const Shared& shared, std::vector<Compared> chosen) const {
         std::vector<ReplicaPlan> replicas;
-        for (std::size_t r = 0; r < chosen.size(); ++r) replicas.push_back(finished(shared, r, std::move(chosen[r])));
+        for (std::size_t k = 0; k < chosen.size(); ++k)
+            replicas.push_back(finished(shared, numbers[k], std::move(chosen[k])));
         Plan plan = assemble(request, shared, std::move(replicas));
         plan.baselines = baselines;
         plan.choice.smallest = plan.makespan;
@@ -66,7 +68,8 @@ struct Prepared {
         return plan;
     }
 
-    std::vector<Compared> compared;
+    std::vector<std::size_t> numbers;
+    std::vector<Compared> compared;  // of each
     Baselines baselines;
 };
 
@@ -118,7 +121,7 @@ Plan plan_by_policy(const Request& request, const Executor& execute, std::string
     const Shared shared = share(request, execute);
     std::vector<Prepared> prepared;
     for (const auto& partition : partitions_of(request, scope))
-        prepared.emplace_back(request, shared, partition, scope.policies, execute);
+        prepared.emplace_back(request, shared, partition, replicas_of(request, scope), scope.policies, execute);
     const auto fastest = std::min_element(prepared.begin(), prepared.end(), [&](const Prepared& a, const Prepared& b) {
         return a.slowest(policy) < b.slowest(policy);
     });
@@ -130,6 +133,7 @@ Plan plan_by_policy(const Request& request, const Executor& execute, std::string
 }
 
 Session::Session(const Request& first, const Plan& plan) : asked_(first), partition_(plan.partition()) {
+    for (const ReplicaPlan& replica : plan.replicas) replicas_.push_back(replica.number);
     asked_.samples.clear();
     asked_.microbatches.clear();
     if (asked_.split == Split::automatic) asked_.split = split_like(plan);
@@ -139,18 +143,19 @@ Request Session::request(std::string name, std::vector<workloads::Sample> sample
     Request request = asked_;
     request.batch = std::move(name);
     request.samples = std::move(samples);
-    request.microbatches = workloads::pack(request.samples, model());
+    request.microbatches = workloads::pack(request.samples, model(), asked_.packing);
     return request;
 }
 
 std::vector<Cut> Session::steps(const Request& batch, const Executor& execute) const {
     const Shared shared = share(batch, execute);
-    std::vector<Cut> cuts(shared.microbatches.size());
-    run_jobs(execute, cuts.size(), [&](std::size_t r) {
+    std::vector<Cut> cuts(replicas_.size());
+    run_jobs(execute, cuts.size(), [&](std::size_t k) {
+        const std::size_t r = replicas_[k];
         auto known = build(*batch.setup, partition_, partition::units(partition_, model(), shared.microbatches[r]),
                            {.name = problem_name(*batch.setup, partition_, r), .replica = r});
         if (known.shortage) fail(ErrorKind::limit, "{}", known.shortage->text());
-        cuts[r] = std::move(known.cut);
+        cuts[k] = std::move(known.cut);
     });
     return cuts;
 }
@@ -158,19 +163,19 @@ std::vector<Cut> Session::steps(const Request& batch, const Executor& execute) c
 Plan Session::plan(const Request& batch, const Executor& execute, const Allowance& allowance,
                    const OnDraft& draft) const {
     const Shared shared = share(batch, execute);
-    const Prepared prepared(batch, shared, partition_, {}, execute);
+    const Prepared prepared(batch, shared, partition_, replicas_, {}, execute);
     auto chosen = prepared.by_policy({});
     if (draft && chosen) draft(prepared.plan(batch, shared, *chosen));
     if (!chosen) chosen = prepared.compared;
     ChoiceRule rule;
     rule.most = 2;  // as few as a rule has: alternatives would only be compared under wrong costs
-    const auto search = [&](std::size_t r, const Executor& on, const Allowance& mine) {
+    const auto search = [&](std::size_t k, const Executor& on, const Allowance& mine) {
         const Limits within = limits(mine, 1);
-        Compared& known = (*chosen)[r];
+        Compared& known = (*chosen)[k];
         if (known.known.shortage) fail(ErrorKind::limit, "{}", known.known.shortage->text());
         if (known.found.schedule && !may_search(within.all)) return;
-        Compared searched = prepared.compared[r];
-        search_in(searched, batch, {.rule = rule, .bounds = shared.bounds(r)}, on, within);
+        Compared searched = prepared.compared[k];
+        search_in(searched, batch, {.rule = rule, .bounds = shared.bounds(replicas_[k])}, on, within);
         const search::Found& found = searched.found;
         if (!found.schedule && !known.found.schedule) fail(ErrorKind::limit, "{}: {}", partition_.name, found.why_not);
         const bool better =

@@ -46,12 +46,12 @@ std::optional<schedule::StopReason> Watch::ask(const search::Progress& progress)
 }
 
 planner::Allowance Watch::allowance() const {
-    return [this](double part) -> search::KeepGoing {
-        return
-            [this, end = budget_.next(part)](const search::Progress& progress) -> std::optional<schedule::StopReason> {
-                if (const auto reason = ask(progress)) return reason;
-                return end.passed() ? std::optional(schedule::StopReason::budget) : std::nullopt;
-            };
+    return [this](const planner::Share& share) -> search::KeepGoing {
+        return [this, end = budget_.next(share.part, share.reserve)](
+                   const search::Progress& progress) -> std::optional<schedule::StopReason> {
+            if (const auto reason = ask(progress)) return reason;
+            return end.passed() ? std::optional(schedule::StopReason::budget) : std::nullopt;
+        };
     };
 }
 

@@ -13,11 +13,13 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 namespace pipeweaver::python {
 
@@ -48,7 +50,11 @@ struct Plan {
     planner::SearchLimits limits;
     double seconds = 0;
 
-    const planner::ReplicaPlan& replica(std::size_t r) const { return plan.replicas.at(r); }
+    // By its number.
+    const planner::ReplicaPlan& replica(std::size_t r) const {
+        const auto& all = plan.replicas;
+        return *std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.number == r; });
+    }
 
     std::shared_ptr<Problem> problem(std::size_t r) const {
         const auto& of = replica(r).cut.step.problem;
@@ -148,7 +154,9 @@ void bind_plan(nb::module_& module) {
         .def(nb::init<const std::string&, const std::optional<std::string>&, const std::optional<std::string>&,
                       const std::optional<std::string>&>(),
              nb::arg("name"), nb::arg("content").none(), nb::arg("batch").none(), nb::arg("samples").none())
-        .def_prop_ro("out", [](const Asked& asked) { return asked.plan.out; });
+        .def_prop_ro("out", [](const Asked& asked) { return asked.plan.out; })
+        .def(
+            "of_replica", [](Asked& asked, std::int64_t replica) { asked.plan.replica = replica; }, nb::arg("replica"));
     nb::class_<Plan>(module, "Plan")
         .def_prop_ro("makespan_ns", [](const Plan& plan) { return plan.plan.makespan.count(); })
         .def_prop_ro("lower_bound_ns", [](const Plan& plan) { return plan.plan.lower_bound.count(); })
@@ -156,7 +164,12 @@ void bind_plan(nb::module_& module) {
         .def_prop_ro("gap",
                      [](const Plan& plan) { return schedule::relative_gap(plan.plan.makespan, plan.plan.lower_bound); })
         .def_prop_ro("seconds", [](const Plan& plan) { return plan.seconds; })
-        .def_prop_ro("replicas", [](const Plan& plan) { return plan.plan.replicas.size(); })
+        .def_prop_ro("replicas",
+                     [](const Plan& plan) {
+                         std::vector<std::size_t> numbers;
+                         for (const auto& replica : plan.plan.replicas) numbers.push_back(replica.number);
+                         return numbers;
+                     })
         .def(
             "plan_json", [](const Plan& plan) { return emit::plan_json(plan.request, plan.plan).dump(1) + "\n"; },
             unlocked())

@@ -56,7 +56,7 @@ struct BenchDraft {
         const auto priced = misses();
         const Stopwatch watch;
         double draft = 0;
-        const auto at_once = [](double) {
+        const auto at_once = [](const planner::Share&) {
             return [](const search::Progress&) { return std::optional(schedule::StopReason::stopped); };
         };
         static_cast<void>(

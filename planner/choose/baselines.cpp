@@ -63,7 +63,7 @@ std::optional<Robustness> robustness_of(const std::vector<const Compared*>& judg
     if (opponent) {
         against.push_back(&opponent->baseline);
         Side& side = sides.emplace_back();
-        for (std::size_t r = 0; r < opponent->cuts.size(); ++r)
+        for (std::size_t r = 0; r < judged.size(); ++r)
             side.push_back({&opponent->cuts[r].step, &opponent->schedules[r]});
     }
     if (policy != nullptr) {

@@ -36,7 +36,7 @@ struct ReplicaTimes {
 [[nodiscard]] BaselinePlan pictured(const OpponentRun& run, std::size_t replica);
 
 /// The plan against an opponent and a policy on its own partition if costs are wrong, on these of its replicas, on which
-/// the opponent ran; none without either.
+/// the opponent ran first; none without either.
 [[nodiscard]] std::optional<Robustness> robustness_of(const std::vector<const Compared*>& judged,
                                                       const std::optional<OpponentRun>& opponent,
                                                       const Baseline* policy, const Draws& draws,

@@ -35,9 +35,9 @@ void for_replicas(std::span<const std::size_t> replicas, const ReplicaWork& work
         std::unique_lock lock(mutex);
         const double mine = part_of_rest(part, begun++ / at_once, turns);
         lock.unlock();
-        const Allowance own = [&](double share) {
+        const Allowance own = [&](const Share& share) {
             const std::scoped_lock locked(mutex);
-            return one_at_a_time(allowance(mine * share), mutex);
+            return one_at_a_time(allowance({mine * share.part, share.reserve}), mutex);
         };
         work(replicas[k], side_by_side ? in_order : execute, own);
     };

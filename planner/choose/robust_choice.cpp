@@ -38,7 +38,7 @@ bool clearly_faster_than_first(const Makespans& makespans, std::size_t side) {
 }  // namespace
 
 search::AlternativesWanted ChoiceRule::near(std::size_t tasks, std::size_t problems) const {
-    return {std::clamp<std::size_t>(work / (tasks * problems), 2, most) - 1, within};
+    return {std::clamp<std::size_t>(work / (tasks * problems), 1, most) - 1, within};
 }
 
 ChoiceRule choice_rule(bool robust) {

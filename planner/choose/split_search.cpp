@@ -70,13 +70,15 @@ Searchable searchable(const Evaluation& known, std::optional<StepProblem> split)
         all.is_crowded = loses_much(fastest->makespan(), fastest->waits.lost);
         all.fastest_is_split = fastest->on_split;
     }
-    all.have_policies = known.policies.size() == search::policies().size();
+    all.have_policies =
+        known.policies.size() == search::policies().size() &&
+        std::none_of(known.policies.begin(), known.policies.end(), [](const PolicyRun& run) { return run.left_out; });
     for (const PolicyRun& run : known.policies)
         if (run.result.schedule) (run.on_split ? all.split_starts : all.starts).push_back(*run.result.schedule);
     return all;
 }
 
-Limits limits(const Allowance& allowance, double share) {
+Limits limits(const Allowance& allowance, const Share& share) {
     return {allowance(share), allowance(first_share * share), allowance(half_share * share),
             allowance(early_share * share)};
 }

@@ -31,7 +31,7 @@ struct Searched {
 struct Limits {
     search::KeepGoing all, first, half, early;
 };
-[[nodiscard]] Limits limits(const Allowance& allowance, double share);
+[[nodiscard]] Limits limits(const Allowance& allowance, const Share& share);
 
 /// Bounds what was found, and its history, by a bound that holds for it.
 void set_bound(search::Found& found, const search::Bound& bound);

@@ -77,6 +77,11 @@ search::Bound bound_of_every_choice(const StepProblem& whole, const StepProblem&
     return search::best_bound(Replayer(least), effort);
 }
 
+search::Bound bound_of(const StepProblem& whole, bool may_split, search::BoundEffort effort) {
+    const auto split = may_split ? split_step(whole) : std::nullopt;
+    return split ? bound_of_every_choice(whole, *split, effort) : search::best_bound(Replayer(whole.problem), effort);
+}
+
 const PolicyRun* Evaluation::run(std::string_view policy) const {
     const auto found =
         std::find_if(policies.begin(), policies.end(), [&](const PolicyRun& one) { return one.policy == policy; });
@@ -167,6 +172,7 @@ void judge(Evaluation& known, const EvaluationWanted& wanted, const Executor& ex
         std::unique_lock lock(mutex);
         const bool late = wanted.keep_going && wanted.keep_going({});
         lock.unlock();
+        run.left_out = late;
         if (late)
             run.result.why_not = no_time_left;
         else

@@ -63,6 +63,10 @@ void require_plannable(std::size_t microbatches, std::size_t tasks, std::size_t 
                                                   const emulator::StepProblem& split,
                                                   search::BoundEffort effort = search::BoundEffort::full);
 
+/// That, where backwards may be split and some can be; else the best bound of the step as it is.
+[[nodiscard]] search::Bound bound_of(const emulator::StepProblem& whole, bool may_split,
+                                     search::BoundEffort effort = search::BoundEffort::full);
+
 /// A partition of one replica: what is known of it before any search.
 struct Evaluation {
     Cut cut;

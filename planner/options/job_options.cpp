@@ -79,13 +79,12 @@ JobSample JobOptions::read_sample(const Request& request, const WorkloadOptions&
         read.name.seeds = sample.empty() ? other_seeds(request.seed) : parse_seeds(sample);
         read.name.microbatches = workload.microbatches.value_or(16);
         for (const std::uint64_t seed : read.name.seeds)
-            read.batches.push_back(
-                workloads::draw_batch(workload.dataset, model, seed, read.name.microbatches).microbatches);
+            read.batches.push_back(workload.drawn(model, seed, 1).microbatches);
     } else {
         read.name.files = parts_of(sample);
         for (const std::string& file : read.name.files)
-            read.batches.push_back(
-                share_of_one(workloads::pack(workloads::read_batch(file, model), model), request.setup->layout.dp));
+            read.batches.push_back(share_of_one(
+                workloads::pack(workloads::read_batch(file, model), model, request.packing), request.setup->layout.dp));
     }
     if (!sample.empty()) require_all_modules(read, model);
     return read;

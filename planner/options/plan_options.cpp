@@ -44,6 +44,7 @@ void PlanOptions::add_to(OptionTable& options) {
                  "of the schedules found up to 1 % longer than the shortest, the one with the smallest median if "
                  "costs are wrong by their own error estimates (without: one clearly better then, and at most 0.1 "
                  "% longer)");
+    options.integer("replica", replica, 0, 65'535, "plan this replica alone, the same as --replicas N");
     options.text("replicas", replicas, "LIST",
                  "plan these replicas alone, like 3 or 0-15,20: each as in the plan of all, without opponents, and "
                  "without PyTorch's schedule unless it is wanted (default: all)");
@@ -65,9 +66,12 @@ Request PlanOptions::request(const SearchLimits& limits, const Executor& execute
 
 Scope PlanOptions::scope(const Request& request) const {
     Scope scope;
-    if (replicas.empty()) return scope;
+    if (replica && !replicas.empty()) fail(ErrorKind::input, "--replica, --replicas: allowed is one of the two");
+    if (!replica && replicas.empty()) return scope;
     const std::int64_t all = request.setup->layout.dp;
-    for (const std::int64_t one : parse_integers("--replicas", replicas, 0, all - 1, static_cast<std::size_t>(all)))
+    const std::string wanted = replica ? std::to_string(*replica) : replicas;
+    for (const std::int64_t one :
+         parse_integers(replica ? "--replica" : "--replicas", wanted, 0, all - 1, static_cast<std::size_t>(all)))
         scope.replicas.push_back(static_cast<std::size_t>(one));
     std::sort(scope.replicas.begin(), scope.replicas.end());
     scope.replicas.erase(std::unique(scope.replicas.begin(), scope.replicas.end()), scope.replicas.end());

@@ -6,12 +6,19 @@
 #include "pipeweaver/planner/layout.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
 
+#include <array>
 #include <charconv>
 #include <cmath>
 
 namespace pipeweaver::planner {
 
 namespace {
+
+constexpr std::array<std::pair<std::string_view, workloads::Packing>, 4> packings{
+    {{"given", workloads::Packing::given},
+     {"ffd", workloads::Packing::first_fit_decreasing},
+     {"balanced", workloads::Packing::balanced},
+     {"padded", workloads::Packing::padded}}};
 
 void add_degree(OptionTable& options, const std::string& name, Degree& degree, std::int64_t most,
                 const std::string& about) {
@@ -139,6 +146,10 @@ void WorkloadOptions::add_to(OptionTable& options) {
     options.text("dataset", dataset, "DATASET", "draw the batch from this data set of `pipeweaver list datasets`");
     options.integer("microbatches", microbatches, 1, 100'000,
                     "microbatches of each replica to draw with --dataset (default 16)");
+    options.choice(
+        "packing", packing, {"given", "ffd", "balanced", "padded"},
+        "samples to microbatches: in given order (default: given); the longest first; or as many as in given "
+        "order, even in every module's FLOPs or in what fixed shapes are padded to");
     options.parsed("headroom", "PERCENT",
                    "part of a GPU's usable memory that is kept free, like 3%; 0: none (default 3%)",
                    [this](const std::string& text) { headroom = headroom_of(text); });
@@ -209,14 +220,23 @@ LayoutRequest WorkloadOptions::layout_request(const emulator::Setup& setup,
     asked.ep = ep;
     asked.context = context_of(context);
     asked.for_each_replica = batch.empty();
-    asked.microbatches = batch.empty()
-                             ? workloads::draw_batch(dataset, setup.model, seed, microbatches.value_or(16)).microbatches
-                             : microbatches_given;
+    asked.microbatches = batch.empty() ? drawn(setup.model, seed, 1).microbatches : microbatches_given;
     if (batch.empty())
         asked.draw = [this, seed, &model = setup.model](std::int64_t replicas) {
-            return workloads::draw_batch(dataset, model, seed, microbatches.value_or(16) * replicas).microbatches;
+            return drawn(model, seed, replicas).microbatches;
         };
     return asked;
+}
+
+workloads::Packing WorkloadOptions::how_packed() const {
+    for (const auto& [name, how] : packings)
+        if (packing == name) return how;
+    return workloads::Packing::given;
+}
+
+workloads::DrawnBatch WorkloadOptions::drawn(const workloads::Model& of, std::uint64_t seed,
+                                             std::int64_t replicas) const {
+    return workloads::draw_batch(dataset, of, seed, microbatches.value_or(16) * replicas, how_packed());
 }
 
 // The options that ask for the same model, machine, batch and recipe, without layout, ZeRO and buckets.
@@ -236,6 +256,7 @@ std::string WorkloadOptions::words() const {
     add("context", context);
     add("batch", batch);
     add("dataset", dataset);
+    if (how_packed() != workloads::Packing::given) add("packing", packing);
     add("costs", costs);
     add("recipe", recipe);
     add("launch", time(overrides.launch));
@@ -253,9 +274,9 @@ void WorkloadOptions::fill(Request& request, std::uint64_t seed) const {
     const emulator::Setup& setup = *request.setup;
     request.batch = fmt::format("{} (seed {})", dataset, seed);
     request.drawn_microbatches = microbatches.value_or(16);
-    auto drawn = workloads::draw_batch(dataset, setup.model, seed, microbatches.value_or(16) * setup.layout.dp);
-    request.samples = std::move(drawn.samples);
-    request.microbatches = std::move(drawn.microbatches);
+    auto batch_drawn = drawn(setup.model, seed, setup.layout.dp);
+    request.samples = std::move(batch_drawn.samples);
+    request.microbatches = std::move(batch_drawn.microbatches);
 }
 
 void WorkloadOptions::check() const {
@@ -272,6 +293,7 @@ Request WorkloadOptions::request(std::uint64_t seed, const Executor& execute) co
     check();
     Request request;
     request.seed = seed;
+    request.packing = how_packed();
     if (!batch_text && !known_costs) request.words = words();
     emulator::Setup setup{workloads::find_model(model), workloads::find_cluster(cluster), {}, nullptr};
     if (!recipe.empty()) setup.recipe = emulator::find_recipe(recipe);
@@ -283,7 +305,7 @@ Request WorkloadOptions::request(std::uint64_t seed, const Executor& execute) co
         request.batch = batch;
         request.samples = batch_text ? workloads::parse_batch(batch, *batch_text, setup.model)
                                      : workloads::read_batch(batch, setup.model);
-        request.microbatches = workloads::pack(request.samples, setup.model);
+        request.microbatches = workloads::pack(request.samples, setup.model, request.packing);
     }
     setup.costs = known_costs ? known_costs
                               : std::make_shared<const costdb::CostDatabase>(costs_of(request.costs, setup.cluster));

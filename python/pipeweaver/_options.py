@@ -72,11 +72,15 @@ def _seconds(value: Any) -> Any:
     return f"{round(value * 1e9)}ns" if isinstance(value, (int, float)) and math.isfinite(value) else value
 
 
-def as_asked(config: Config, batch: Batch | None) -> _core.Asked:
-    """What a configuration and a batch ask for."""
+def as_asked(config: Config, batch: Batch | None, replica: int | None = None) -> _core.Asked:
+    """What a configuration and a batch ask for, of one replica or of those that the configuration says."""
     if isinstance(config, Mapping):
-        return _core.Asked("config", as_options("config", config), *as_batch(batch))
-    return _core.Asked(as_path(config), None, *as_batch(batch))
+        asked = _core.Asked("config", as_options("config", config), *as_batch(batch))
+    else:
+        asked = _core.Asked(as_path(config), None, *as_batch(batch))
+    if replica is not None:
+        asked.of_replica(replica)
+    return asked
 
 
 def as_batch(batch: Batch | None) -> tuple[str | None, str | None]:

@@ -36,7 +36,7 @@ class Plan:
 
     def __init__(self, core: _core.Plan) -> None:
         self._core = core
-        self.replicas = [Replica(core, number) for number in range(core.replicas)]
+        self.replicas = [Replica(core, number) for number in core.replicas]
 
     @cached_property
     def summary(self) -> dict[str, Any]:
@@ -85,16 +85,17 @@ def plan(
     config: Config,
     batch: Batch | None = None,
     *,
+    replica: int | None = None,
     out: Path | None = None,
     stop: Stop = None,
     progress: Progress = None,
 ) -> Plan:
     """Plans a step. `config` has the options of `pipeweaver plan` as keys, or names such a file; `batch` is a list of
-    samples as in a batch file, or names one. With `out`, or that key, the plan folder is written. `stop` ends the
+    samples as in a batch file, or names one. `replica` alone is planned, the same as in the plan of all. With `out`, or that key, the plan folder is written. `stop` ends the
     searches early with the best so far; it is asked, and `progress` told, about twenty times a second.
 
     Raises InputError, FileError, LimitError; what `stop` and `progress` raise; KeyboardInterrupt."""
-    asked = as_asked(config, batch)
+    asked = as_asked(config, batch, replica)
     return _written(Plan(_core.plan(asked, stop, progress)), asked, out)
 
 

@@ -42,8 +42,9 @@ std::optional<std::string> Engine::start(std::vector<schedule::Schedule> given, 
                                          const Executor& execute) {
     begun_ = {};
     starts_.emplace(flat_, std::move(given), have_policies);
+    const bool large = flat_.tasks() > tuning.starts.large;
     do {
-        try_starts(tuning_.first_starts_work, execute);
+        try_starts(large ? tuning_.starts_work : tuning_.first_starts_work, execute);
     } while (!best_.valid() && !starts_->done());
     if (!best_.valid()) return begun_.least ? begun_.least->text(flat_) : "no schedule keeps the rules";
     if (starts_->done()) begin_improving();

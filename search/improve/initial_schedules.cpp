@@ -3,6 +3,7 @@
 #include "pipeweaver/search/policies.hpp"
 #include "search/improve/spend_memory.hpp"
 #include "search/instance/modes.hpp"
+#include "search/tuning.hpp"
 
 #include <fmt/format.h>
 
@@ -71,20 +72,41 @@ void spend(const Flat& flat, IncrementalSchedule& current, InitialSchedule& star
 InitialSchedules::InitialSchedules(const Flat& flat, std::vector<schedule::Schedule> given, bool have_policies)
     : flat_(flat), given_(std::move(given)), have_policies_(have_policies) {
     for (const Policy& policy : policies()) policies_.push_back(policy.name);
+    for (std::size_t g = 0; g < given_.size(); ++g) add_alone(g);
+    if (!is_large()) add_policies();
 }
 
-// What is begun late in a large problem is seldom begun at all.
-void InitialSchedules::set_up_lists() {
-    if (!mode_.empty()) return;
+bool InitialSchedules::is_large() const { return flat_.tasks() > tuning.starts.large; }
+
+void InitialSchedules::add_alone(std::size_t number) { jobs_.push_back({.alone = true, .number = number}); }
+
+void InitialSchedules::add_policies() {
+    for (std::size_t p = 0; p < policies_.size(); ++p) add_alone(given_.size() + p);
+}
+
+// What is begun late in a large problem is seldom begun at all: what is best most often where memory is short, the modes
+// that keep least, goes first.
+void InitialSchedules::add_lists() {
     by_ = priorities(flat_);
     mode_ = uniform_modes(flat_);
     if (!flat_.problem().pairs.empty())
         for (auto& mode : frugal_modes(flat_)) mode_.push_back(std::move(mode));
+    const auto early = static_cast<std::size_t>(
+        std::find_if(by_.begin(), by_.end(), [](const Priority& one) { return one.name == "short first"; }) -
+        by_.begin());
+    const auto add = [&](std::size_t mode, std::size_t priority, std::size_t first, std::size_t end) {
+        jobs_.push_back({.priority = priority, .mode = mode, .first_choice = first, .end_choice = end});
+    };
+    if (is_large()) {
+        for (std::size_t mode = mode_.size(); mode-- > 0;) add(mode, early, 0, 1);
+        add_policies();
+    }
+    for (std::size_t mode = 0; mode < mode_.size(); ++mode)
+        for (std::size_t priority = 0; priority < by_.size(); ++priority)
+            add(mode, priority, is_large() && priority == early ? 1 : 0, list_choices.size());
 }
 
-bool InitialSchedules::done() const {
-    return next_ >= alone() && !mode_.empty() && next_ == alone() + by_.size() * mode_.size();
-}
+bool InitialSchedules::done() const { return !mode_.empty() && next_ == jobs_.size(); }
 
 void InitialSchedules::try_alone(std::size_t number, InitialSchedule& mine) const {
     IncrementalSchedule current(flat_);
@@ -100,18 +122,18 @@ void InitialSchedules::try_alone(std::size_t number, InitialSchedule& mine) cons
     spend(flat_, current, mine);
 }
 
-// By each choice: what memory allows is worked out once for all of them.
-void InitialSchedules::try_lists(std::size_t number, std::span<InitialSchedule> mine) const {
-    const Priority& priority = by_[number % by_.size()];
-    const auto mode = mode_.begin() + static_cast<std::ptrdiff_t>(number / by_.size());
+// By several choices: what memory allows is worked out once for all of them.
+void InitialSchedules::try_lists(const Job& job, std::span<InitialSchedule> mine) const {
+    const Priority& priority = by_[job.priority];
+    const auto mode = mode_.begin() + static_cast<std::ptrdiff_t>(job.mode);
     // No schedule of modes that come twice would be taken. They stay among the starts: random numbers go by how many
     // there were.
     if (std::find(mode_.begin(), mode, *mode) != mode) return;
     Dispatcher dispatcher(flat_);
     const auto shortage = dispatcher.prepare(flat_.costs(*mode));
     IncrementalSchedule current(flat_);
-    for (std::size_t k = 0; k < list_choices.size(); ++k) {
-        const auto& [choice, name] = list_choices[k];
+    for (std::size_t k = 0; k < mine.size(); ++k) {
+        const auto& [choice, name] = list_choices[job.first_choice + k];
         mine[k].name = fmt::format("{}, {}", name, priority.name);
         mine[k].shortage = shortage;
         if (shortage) continue;
@@ -123,21 +145,22 @@ void InitialSchedules::try_lists(std::size_t number, std::span<InitialSchedule> 
 }
 
 std::vector<InitialSchedule> InitialSchedules::next(std::size_t most, const Executor& execute) {
+    const std::size_t begin = next_;
     std::vector<std::size_t> first;  // of each job, in what is returned
     std::size_t count = 0;
-    const std::size_t begin = next_;
     for (; !done() && (count == 0 || count < most); ++next_) {
-        if (next_ >= alone()) set_up_lists();
+        if (next_ == jobs_.size()) add_lists();
         first.push_back(count);
-        count += next_ < alone() ? 1 : list_choices.size();
+        count += jobs_[next_].schedules();
     }
     std::vector<InitialSchedule> starts(count);
     execute(first.size(), [&](std::size_t k) {
-        const auto mine = std::span(starts).subspan(first[k]);
-        if (begin + k < alone())
-            try_alone(begin + k, mine.front());
+        const Job& job = jobs_[begin + k];
+        const auto mine = std::span(starts).subspan(first[k], job.schedules());
+        if (job.alone)
+            try_alone(job.number, mine.front());
         else
-            try_lists(begin + k - alone(), mine);
+            try_lists(job, mine);
     });
     return starts;
 }

@@ -25,7 +25,8 @@ struct InitialSchedule {
 [[nodiscard]] Candidate given_schedule(const Flat& flat, const schedule::Schedule& schedule);
 
 /// The given schedules, all policies, and list schedules by (choice, priority, memory modes), in a fixed order; a few at a
-/// time, since in a large problem each takes its time. Keeps a reference to `flat`.
+/// time, since in a large problem each takes its time. Of a large problem the dual queue of short microbatches first comes
+/// before policies. Keeps a reference to `flat`.
 class InitialSchedules {
 public:
     /// `have_policies`: those of all policies are among the given ones.
@@ -37,10 +38,21 @@ public:
     [[nodiscard]] std::vector<InitialSchedule> next(std::size_t most, const Executor& execute);
 
 private:
-    std::size_t alone() const { return given_.size() + policies_.size(); }
-    void set_up_lists();
+    // A given schedule or a policy's, or list schedules of one priority under one choice of modes.
+    struct Job {
+        bool alone = false;
+        std::size_t number = 0;  // then: of the given schedules, and after them of the policies
+        std::size_t priority = 0, mode = 0, first_choice = 0, end_choice = 0;
+
+        std::size_t schedules() const { return alone ? 1 : end_choice - first_choice; }
+    };
+
+    bool is_large() const;
+    void add_alone(std::size_t number);
+    void add_policies();
+    void add_lists();
     void try_alone(std::size_t number, InitialSchedule& mine) const;
-    void try_lists(std::size_t number, std::span<InitialSchedule> mine) const;
+    void try_lists(const Job& job, std::span<InitialSchedule> mine) const;
 
     const Flat& flat_;
     std::vector<schedule::Schedule> given_;
@@ -48,7 +60,8 @@ private:
     bool have_policies_;
     std::vector<Priority> by_;                      // of list schedules, for each of
     std::vector<std::vector<std::uint32_t>> mode_;  // these modes; empty: none was tried yet
-    std::size_t next_ = 0;  // given ones and policies are a job each, and each priority with its modes
+    std::vector<Job> jobs_;                         // lists last
+    std::size_t next_ = 0;
 };
 
 }  // namespace pipeweaver::search

@@ -174,6 +174,8 @@ TEST_CASE("a deadline ends after its share of the budget, and never without one"
     CHECK(!Deadline(std::chrono::hours(1)).passed());
     CHECK(!Budget(std::nullopt).next(0).passed());
     CHECK(!Budget(std::chrono::hours(1)).next(0.5).passed());
+    CHECK(!Budget(std::chrono::hours(1)).next(0.5, std::chrono::minutes(20)).passed());
+    CHECK(Budget(std::chrono::hours(1)).next(0.5, std::chrono::minutes(30)).passed());
     CHECK(Budget(std::chrono::hours(1)).next(0).passed());
     CHECK(Budget(Duration{0}).next(1).passed());
 }

@@ -25,7 +25,7 @@ struct Written {
         : temporary("plan-folder"),
           folder(temporary.path() / "plan"),
           request(testing::small_request(2)),
-          plan(planner::make_plan(request, in_order, [](double) { return search::KeepGoing{}; })) {
+          plan(planner::make_plan(request, in_order, [](const planner::Share&) { return search::KeepGoing{}; })) {
         for (const auto& path :
              emit::write_plan_folder(request, plan, folder, {{"format", "pipeweaver-run/1"}}, in_order))
             files[path.lexically_relative(folder).string()] = read_file(path);

@@ -20,9 +20,9 @@ std::vector<double> parts_of_four(int threads, double part) {
     const std::array<std::size_t, 4> replicas{0, 1, 2, 3};
     std::vector<double> parts;
     std::atomic<int> asking = 0;
-    const Allowance allowance = [&](double share) -> search::KeepGoing {
+    const Allowance allowance = [&](const Share& share) -> search::KeepGoing {
         CHECK(++asking == 1);  // by one thread at a time
-        parts.push_back(share);
+        parts.push_back(share.part);
         --asking;
         return [&](const search::Progress&) -> std::optional<schedule::StopReason> {
             CHECK(++asking == 1);
@@ -62,7 +62,7 @@ TEST_CASE("of several replicas that fail the first is reported") {
     const auto fails = [](std::size_t replica, const Executor&, const Allowance&) {
         if (replica < 6) fail(ErrorKind::limit, "replica {}", replica);
     };
-    const Allowance allowance = [](double) { return search::KeepGoing{}; };
+    const Allowance allowance = [](const Share&) { return search::KeepGoing{}; };
     for (const int threads : {1, 2})
         CHECK_THROWS_WITH(for_replicas(replicas, fails, on_threads(threads), allowance, 1), "replica 5");
 }

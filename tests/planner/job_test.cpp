@@ -146,7 +146,7 @@ TEST_CASE("a job without pipeline ranks has opponents without a pipeline alone, 
 TEST_CASE("one order for all batches runs them all, no faster than their own search, and is itself on its own batch") {
     Request request = small_job();
     request.max_rounds = 20;
-    const auto allowance = [](double) { return search::KeepGoing{}; };
+    const auto allowance = [](const Share&) { return search::KeepGoing{}; };
     const auto partition = choose_partition(request, quick_choice, in_order).partition;
     const auto first = StaticOrder::of_first(request, partition, in_order, allowance);
     Request own = request;

@@ -18,9 +18,9 @@ using testing::small_request;
 
 namespace {
 
-search::KeepGoing until_rounds(double) { return {}; }
+search::KeepGoing until_rounds(const Share&) { return {}; }
 
-search::KeepGoing at_once(double) {
+search::KeepGoing at_once(const Share&) {
     return [](const search::Progress&) { return std::optional(schedule::StopReason::stopped); };
 }
 

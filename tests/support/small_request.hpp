@@ -39,7 +39,7 @@ void change_setup(planner::Request& request, const Change& change) {
 inline planner::Plan planned(const planner::Request& request, const Executor& execute = in_order,
                              const planner::Scope& scope = {.opponents = false}) {
     return planner::make_plan(
-        request, execute, [](double) { return search::KeepGoing{}; }, scope);
+        request, execute, [](const planner::Share&) { return search::KeepGoing{}; }, scope);
 }
 
 }  // namespace pipeweaver::testing

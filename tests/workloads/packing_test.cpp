@@ -2,10 +2,12 @@
 #include "pipeweaver/base/random.hpp"
 #include "pipeweaver/workloads/batch.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
+#include "pipeweaver/workloads/counts.hpp"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 using namespace pipeweaver;
@@ -67,6 +69,61 @@ void check_packing(const std::vector<Sample>& samples, const std::vector<Microba
     CHECK(std::all_of(seen.begin(), seen.end(), [](int count) { return count == 1; }));
 }
 
+// By its definition, bin by bin.
+std::vector<std::vector<std::size_t>> first_fit_decreasing(const std::vector<Sample>& samples, const Model& m) {
+    std::vector<std::size_t> order(samples.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::size_t a, std::size_t b) { return samples[a].tokens() > samples[b].tokens(); });
+    std::vector<std::vector<std::size_t>> bins;
+    std::vector<std::pair<std::int64_t, std::size_t>> filled;  // tokens, items
+    for (const std::size_t i : order) {
+        std::size_t b = 0;
+        while (b < bins.size() && (filled[b].first + samples[i].tokens() > m.microbatch_tokens ||
+                                   filled[b].second + samples[i].items.size() > static_cast<std::size_t>(m.most_items)))
+            ++b;
+        if (b == bins.size()) {
+            bins.emplace_back();
+            filled.emplace_back();
+        }
+        bins[b].push_back(i);
+        filled[b].first += samples[i].tokens();
+        filled[b].second += samples[i].items.size();
+    }
+    for (auto& bin : bins) std::sort(bin.begin(), bin.end());
+    return bins;
+}
+
+std::size_t most_items(const std::vector<Microbatch>& microbatches) {
+    std::size_t most = 0;
+    for (const auto& one : microbatches) most = std::max(most, one.items.size());
+    return most;
+}
+
+std::int64_t most_tokens(const std::vector<Microbatch>& microbatches) {
+    std::int64_t most = 0;
+    for (const auto& one : microbatches) most = std::max(most, one.tokens);
+    return most;
+}
+
+// FLOPs of both modules of dip-vlm-m, every microbatch as large as the largest.
+double padded_flops(const std::vector<Microbatch>& microbatches) {
+    const Model m = model("dip-vlm-m");
+    double of_token = 0, of_image = 0;
+    for (const Module& module : m.modules) {
+        const bool by_items = module.unit == PassUnit::items;
+        const std::int64_t length = by_items ? picture.patches : m.microbatch_tokens;
+        const std::array lengths{length};
+        double flops = head_flops(module.architecture, static_cast<double>(length));
+        for (std::int64_t layer = 0; layer < module.architecture.layers; ++layer)
+            flops += layer_flops(module.architecture, layer, static_cast<double>(length),
+                                 attention_pairs(module.architecture, lengths));
+        (by_items ? of_image : of_token) = by_items ? flops : flops / static_cast<double>(length);
+    }
+    return static_cast<double>(microbatches.size()) * (of_token * static_cast<double>(most_tokens(microbatches)) +
+                                                       of_image * static_cast<double>(most_items(microbatches)));
+}
+
 }  // namespace
 
 TEST_CASE("packing in given order closes a microbatch when the next sample does not fit") {
@@ -82,8 +139,50 @@ TEST_CASE("first-fit decreasing puts long samples first and fills holes") {
                               sample("e", 192)};
 
     // By length b, c, a, d, e: b opens 0, c opens 1, a joins b, d joins c, e fits into 0 (5000 + 3000 + 192).
-    CHECK(members(pack(samples, m, PackingOrder::first_fit_decreasing)) ==
+    CHECK(members(pack(samples, m, Packing::first_fit_decreasing)) ==
           std::vector<std::vector<std::size_t>>{{0, 1, 4}, {2, 3}});
+}
+
+TEST_CASE("balanced packing evens out what every module does, padded packing what shapes are padded to") {
+    const Model m = model("dip-vlm-m");
+    std::vector<Sample> samples;
+    for (int i = 0; i < 16; ++i) {
+        samples.push_back(sample("images" + std::to_string(i), 40, std::vector<Item>(12, picture)));
+        samples.push_back(sample("text" + std::to_string(i), 2000));
+    }
+    std::stable_sort(samples.begin(), samples.end(),
+                     [](const Sample& a, const Sample& b) { return a.items.size() > b.items.size(); });
+    const auto given = pack(samples, m);
+    CHECK(most_items(given) == 36);  // three samples of images, then four of text
+    for (const Packing packing : {Packing::balanced, Packing::padded}) {
+        const auto even = pack(samples, m, packing);
+        check_packing(samples, even, m);
+        CHECK(most_items(even) == 24);  // two of each, in eight microbatches
+        CHECK(even.size() <= given.size());
+    }
+}
+
+TEST_CASE("one large sample makes padded packing take fewer microbatches, all as large") {
+    const Model m = model("dip-vlm-m");
+    std::vector<Sample> samples{sample("album", 100, std::vector<Item>(40, picture))};
+    for (int i = 0; i < 16; ++i) samples.push_back(sample(std::to_string(i), i < 8 ? 4300 : 3800));
+    const auto balanced = pack(samples, m, Packing::balanced), padded = pack(samples, m, Packing::padded);
+    CHECK(balanced.size() == pack(samples, m).size());
+    CHECK(padded.size() < balanced.size());
+    CHECK(padded_flops(padded) < padded_flops(balanced));
+}
+
+TEST_CASE("a hundred thousand samples are packed with one per cent to spare at most") {
+    const Model m = model("dip-vlm-s");
+    std::vector<Sample> samples;
+    std::int64_t tokens = 0;
+    for (std::uint64_t number = 0; samples.size() < 100'000; ++number) {
+        samples.push_back(draw("vlm-mix", m, 1, number));
+        tokens += samples.back().tokens();
+    }
+    const auto microbatches = pack(samples, m, Packing::first_fit_decreasing);
+    CHECK(static_cast<double>(tokens) >=
+          0.99 * static_cast<double>(m.microbatch_tokens) * static_cast<double>(microbatches.size()));
 }
 
 TEST_CASE("a microbatch holds at most 48 images, however short the text") {
@@ -150,7 +249,16 @@ TEST_CASE("any batch is packed whole, within the limits and in order") {
         const auto samples = random_samples(random);
         const auto given = pack(samples, m);
         check_packing(samples, given, m);
-        check_packing(samples, pack(samples, m, PackingOrder::first_fit_decreasing), m);
+        const auto first_fit = pack(samples, m, Packing::first_fit_decreasing);
+        check_packing(samples, first_fit, m);
+        CHECK(members(first_fit) == first_fit_decreasing(samples, m));
+        for (const Packing packing : {Packing::balanced, Packing::padded}) {
+            const auto microbatches = pack(samples, m, packing);
+            check_packing(samples, microbatches, m);
+            CHECK(microbatches.size() <= given.size());
+        }
+        CHECK(pack(samples, m, Packing::balanced).size() == given.size());
+        CHECK(padded_flops(pack(samples, m, Packing::padded)) <= padded_flops(given));
 
         // In given order the microbatches follow one another, and none could have taken the next sample.
         std::size_t next = 0;

@@ -42,12 +42,13 @@ public:
     /// None: without an end.
     explicit Budget(std::optional<Duration> whole) : whole_(whole) {}
 
-    /// The end of a part that begins now and may use `part` of what is left: what others took too long for is missing to
-    /// all that come after them, and what they did not need is theirs.
-    Deadline next(double part) const {
+    /// The end of a part that begins now and may use `part` of what is left, less `reserve`: what others took too long for
+    /// is missing to all that come after them, and what they did not need is theirs.
+    Deadline next(double part, Duration reserve = {}) const {
         if (!whole_) return Deadline(std::nullopt);
-        const Duration left = std::max(Duration{0}, *whole_ - watch_.elapsed());
-        return Deadline(Duration{static_cast<std::int64_t>(part * static_cast<double>(left.count()))});
+        const double left = static_cast<double>((*whole_ - watch_.elapsed()).count());
+        const Duration mine{static_cast<std::int64_t>(part * std::max(0.0, left))};
+        return Deadline(std::max(Duration{0}, mine - reserve));
     }
 
 private:

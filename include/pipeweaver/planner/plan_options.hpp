@@ -28,6 +28,7 @@ struct PlanOptions {
     WorkloadOptions workload;
     JobOptions job;
     std::string assignment, target, split, replicas, out;
+    std::optional<std::int64_t> replica;
     bool robust = false;
 
     /// Adds those below `workload`.

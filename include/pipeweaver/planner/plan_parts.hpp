@@ -18,8 +18,21 @@
 
 namespace pipeweaver::planner {
 
-/// Opens a search that may use `part` of what is left of the budget, and says when it must end.
-using Allowance = std::function<search::KeepGoing(double part)>;
+/// A part of what is left of a budget, less the time for what comes directly after it.
+struct Share {
+    double part = 1;
+    Duration reserve{};
+
+    Share(double of_rest, Duration after = {}) : part(of_rest), reserve(after) {}
+
+    friend Share operator*(double factor, const Share& share) {
+        const double reserve = factor * static_cast<double>(share.reserve.count());
+        return {factor * share.part, Duration{static_cast<std::int64_t>(reserve)}};
+    }
+};
+
+/// Opens a search that may use that much of the budget, and says when it must end.
+using Allowance = std::function<search::KeepGoing(const Share&)>;
 
 /// A partition of one replica's microbatches, and the step that they make.
 struct Cut {
@@ -34,6 +47,7 @@ struct PolicyRun {
     bool on_split = false;  ///< of the step with split backwards
     search::PolicyResult result{};
     emulator::PortWaits waits{};  ///< that `result.replay` has; of a problem that no partition made, none
+    bool left_out = false;        ///< for lack of time; `result` says so
 
     bool applies() const { return result.schedule.has_value(); }
     Duration makespan() const { return result.replay.makespan; }
@@ -168,9 +182,10 @@ struct Scope {
     std::optional<partition::Partition> partition{};    ///< this one; none: the request's, or chosen on its sample
     std::vector<std::string> policies{};  ///< to compare with and start from; none: all of search::policies()
     std::vector<std::size_t> replicas{};  ///< that are planned, sorted, of those that there are; none: all
-    OnReplica
-        on_replica{};  ///< then the plan remembers of other replicas than those that are judged, and the slowest of
-                       ///< the others, neither their steps nor when their tasks start
+    /// Then the plan remembers of other replicas than those that are judged, and the slowest of the others, neither their
+    /// steps nor when their tasks start.
+    OnReplica on_replica{};
+    Duration on_replica_takes{};  ///< for a task of a replica, about: time that its search leaves
 };
 
 }  // namespace pipeweaver::planner

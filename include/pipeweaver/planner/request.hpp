@@ -41,7 +41,8 @@ struct Request {
     std::shared_ptr<const emulator::Setup> setup;  ///< shared by the requests and plans of a job
     std::optional<LayoutChoice> layout_choice;     ///< how the layout was chosen, for the report; none: it was given
     std::vector<workloads::Sample> samples;
-    std::vector<workloads::Microbatch> microbatches;  ///< of all replicas
+    std::vector<workloads::Microbatch> microbatches;         ///< of all replicas
+    workloads::Packing packing = workloads::Packing::given;  ///< that made them
     partition::Sharing sharing = partition::Sharing::balanced;
     std::optional<CostFile> costs;        ///< of the operators; what it lacks, and none: the embedded tables
     std::string words;                    ///< options that ask for the same but for the layout; empty: none do

@@ -16,7 +16,7 @@ struct ChoiceRule {
     bool by_median = false;      ///< what counts: the smallest median, or else the most wins
     double within = 0.001;       ///< how much longer a makespan may be than the smallest, as a part of it
     std::size_t most = 12;       ///< schedules of a replica and partition that are compared
-    std::size_t work = 100'000;  ///< tasks of all of them together; fewer schedules of larger problems
+    std::size_t work = 100'000;  ///< tasks of all of them together; fewer schedules of larger problems, at last one
 
     /// What a search of one of `problems` problems with so many tasks must hand over.
     search::AlternativesWanted near(std::size_t tasks, std::size_t problems) const;

@@ -17,8 +17,8 @@ using OnDraft = std::function<void(Plan)>;
 
 class Session {
 public:
-    /// Goes on from the plan of a job's first batch: its partition stays, and, where the request leaves it open,
-    /// whether backwards are split. (Trying both takes a fraction of the time that is known beforehand, and a running
+    /// Goes on from the plan of a job's first batch: its partition and the replicas that it is of stay, and, where the
+    /// request leaves it open, whether backwards are split. (Trying both takes a fraction of the time that is known beforehand, and a running
     /// job does not know how long a search may last.)
     Session(const Request& first, const Plan& plan);
 
@@ -28,7 +28,7 @@ public:
     const workloads::Model& model() const { return asked_.setup->model; }
     const partition::Partition& partition() const { return partition_; }
 
-    /// The steps of a batch's replicas, priced and no more: a plan of it prices no layer again. Pre: as plan().
+    /// The steps of the session's replicas of a batch, priced and no more: a plan of it prices no layer again. Pre: as plan().
     [[nodiscard]] std::vector<Cut> steps(const Request& batch, const Executor& execute) const;
 
     /// The fastest policy's schedule, given to `draft`; then searches, replica after replica, the one that takes longest
@@ -40,6 +40,7 @@ public:
 private:
     Request asked_;  ///< without a batch
     partition::Partition partition_;
+    std::vector<std::size_t> replicas_;
 };
 
 }  // namespace pipeweaver::planner

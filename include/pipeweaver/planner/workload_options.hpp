@@ -38,7 +38,7 @@ struct RecipeOverrides {
 };
 
 struct WorkloadOptions {
-    std::string model, cluster, batch, dataset, costs, context, recipe;
+    std::string model, cluster, batch, dataset, costs, context, recipe, packing;
     RecipeOverrides overrides;
     Degree tp, pp, dp;
     std::int64_t cp = 1;
@@ -55,6 +55,12 @@ struct WorkloadOptions {
     /// asked for, or where none is given and the model's published one does not divide the GPUs. Throws Error{input},
     /// Error{io}, Error{limit} where no layout fits.
     Request request(std::uint64_t seed, const Executor& execute) const;
+
+    /// How batches are packed.
+    workloads::Packing how_packed() const;
+
+    /// A batch of the data set, for all replicas together.
+    workloads::DrawnBatch drawn(const workloads::Model& of, std::uint64_t seed, std::int64_t replicas) const;
 
     /// What of a layout is fixed, and the batch to judge others by: the one given, or one that is drawn. Pre: `setup`
     /// and this outlive the answer.

@@ -91,23 +91,31 @@ struct Microbatch {
 /// Throws Error{input} naming the sample, and the item if one alone is too large, unless a microbatch can hold it.
 void require_fit(const Sample& sample, const Model& model);
 
-enum class PackingOrder { given, first_fit_decreasing };
+/// How samples become microbatches. The order of a step's samples is free where its loss is normalised by the step's
+/// tokens: assignment.json carries the weights.
+enum class Packing : std::uint8_t {
+    given,                 ///< in their order: a microbatch is closed when the next sample does not fit
+    first_fit_decreasing,  ///< the longest first, each into the first microbatch that can take it: the fewest microbatches
+    balanced,              ///< as many as in given order, with every module's FLOPs as even as they get
+    padded  ///< tokens and items even, in as many microbatches as cost least where every one is padded to
+            ///< the largest
+};
 
-/// Packs samples into microbatches of at most model.microbatch_tokens tokens, model.most_items items
-/// and model.most_video_seconds seconds of clips. `given` keeps the samples' order and closes a microbatch when the
-/// next sample does not fit; `first_fit_decreasing` takes the longest first (cost: samples times microbatches), then
-/// puts the samples of each microbatch in their order again. Throws Error{input} naming a sample that does not fit a
-/// microbatch alone.
+/// Packs samples into microbatches of at most model.microbatch_tokens tokens, model.most_items items and
+/// model.most_video_seconds seconds of clips; the samples of each microbatch are in their order. Where that does not
+/// go `balanced` or `padded` they are packed in given order. Time
+/// O(samples * log microbatches). Throws Error{input} naming a sample that does not fit a microbatch alone.
 [[nodiscard]] std::vector<Microbatch> pack(const std::vector<Sample>& samples, const Model& model,
-                                           PackingOrder order = PackingOrder::given);
+                                           Packing packing = Packing::given);
 
-/// Draws samples from the data set until exactly `microbatches` microbatches are full, in given order; the sample that
-/// would open one more is not taken, and those of which the model takes nothing are skipped. Pre: microbatches >= 1.
+/// Draws samples from the data set until exactly `microbatches` microbatches are full in given order, and packs them; the
+/// sample that would open one more is not taken, and those of which the model takes nothing are skipped. Pre:
+/// microbatches >= 1.
 struct DrawnBatch {
     std::vector<Sample> samples;
     std::vector<Microbatch> microbatches;
 };
 [[nodiscard]] DrawnBatch draw_batch(std::string_view dataset, const Model& model, std::uint64_t seed,
-                                    std::int64_t microbatches);
+                                    std::int64_t microbatches, Packing packing = Packing::given);
 
 }  // namespace pipeweaver::workloads

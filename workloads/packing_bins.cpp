@@ -1,0 +1,182 @@
+#include "workloads/packing_bins.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <numeric>
+#include <set>
+#include <tuple>
+#include <utility>
+
+namespace pipeweaver::workloads {
+
+namespace {
+
+constexpr std::size_t most_tried = 32;  // least loaded bins that a sample is tried in
+
+std::int64_t microseconds(double seconds) { return std::llround(seconds * 1e6); }
+
+Bins in_sample_order(Bins bins) {
+    for (auto& bin : bins) std::sort(bin.begin(), bin.end());
+    return bins;
+}
+
+// A tournament over bins: of each subtree the most that one of its bins can still take, limit by limit.
+class OpenBins {
+public:
+    OpenBins(std::size_t count, const Load& limit) : leaves_(std::bit_ceil(std::max<std::size_t>(count, 1))) {
+        room_.assign(2 * leaves_, limit);
+    }
+
+    // The first bin that takes it. Pre: some bin does.
+    std::size_t first(const Load& load) const { return *find(1, load); }
+
+    void put(std::size_t bin, const Load& load) {
+        std::size_t node = leaves_ + bin;
+        room_[node] = {room_[node].tokens - load.tokens, room_[node].items - load.items,
+                       room_[node].video_us - load.video_us};
+        while (node > 1) {
+            node /= 2;
+            const Load &a = room_[2 * node], &b = room_[2 * node + 1];
+            room_[node] = {std::max(a.tokens, b.tokens), std::max(a.items, b.items), std::max(a.video_us, b.video_us)};
+        }
+    }
+
+private:
+    std::optional<std::size_t> find(std::size_t node, const Load& load) const {
+        if (!fits(load, room_[node])) return std::nullopt;
+        if (node >= leaves_) return node - leaves_;
+        if (const auto left = find(2 * node, load)) return left;
+        return find(2 * node + 1, load);
+    }
+
+    std::size_t leaves_;
+    std::vector<Load> room_;
+};
+
+// Of each kind so that a bin has 1 on average; kinds that no sample has are left at 0.
+void normalise(Works& works, std::size_t count) {
+    std::vector<double> sum(works.kinds);
+    for (std::size_t i = 0; i < works.of.size(); ++i) sum[i % works.kinds] += works.of[i];
+    for (std::size_t i = 0; i < works.of.size(); ++i)
+        if (sum[i % works.kinds] > 0) works.of[i] *= static_cast<double>(count) / sum[i % works.kinds];
+}
+
+// Bins that are filled evenly in several sums at once.
+class EvenBins {
+public:
+    EvenBins(const Works& works, const Load& limit, std::size_t count)
+        : works_(works), limit_(limit), bins_(count), filled_(count), sums_(count * works.kinds) {
+        for (std::size_t b = 0; b < count; ++b) open_.emplace(0.0, b);
+    }
+
+    // False: no bin takes it.
+    bool put(std::size_t sample, const Load& load) {
+        auto best = open_.end();
+        double least = 0;
+        std::size_t tried = 0;
+        for (auto one = open_.begin(); one != open_.end() && (tried < most_tried || best == open_.end()); ++one) {
+            ++tried;
+            if (!fits(filled_[one->second] + load, limit_)) continue;
+            const double after = largest_with(one->second, sample);
+            if (best != open_.end() && after >= least) continue;
+            best = one;
+            least = after;
+        }
+        if (best == open_.end()) return false;
+        const std::size_t bin = best->second;
+        open_.erase(best);
+        bins_[bin].push_back(sample);
+        filled_[bin] = filled_[bin] + load;
+        for (std::size_t k = 0; k < works_.kinds; ++k)
+            sums_[bin * works_.kinds + k] += works_.of[sample * works_.kinds + k];
+        open_.emplace(least, bin);
+        return true;
+    }
+
+    Bins take() { return std::move(bins_); }
+
+private:
+    double largest_with(std::size_t bin, std::size_t sample) const {
+        double largest = 0;
+        for (std::size_t k = 0; k < works_.kinds; ++k)
+            largest = std::max(largest, sums_[bin * works_.kinds + k] + works_.of[sample * works_.kinds + k]);
+        return largest;
+    }
+
+    const Works& works_;
+    const Load& limit_;
+    Bins bins_;
+    std::vector<Load> filled_;
+    std::vector<double> sums_;
+    std::set<std::pair<double, std::size_t>> open_;  // by the largest of its sums
+};
+
+}  // namespace
+
+Load load_of(const Sample& sample) {
+    Load load{sample.tokens(), static_cast<std::int64_t>(sample.items.size()), 0};
+    for (const auto& item : sample.items)
+        if (item.modality == Modality::video) load.video_us += microseconds(item.seconds);
+    return load;
+}
+
+Load limit_of(const Model& model) {
+    Load limit{model.microbatch_tokens, INT64_MAX, INT64_MAX};
+    if (model.most_items > 0) limit.items = model.most_items;
+    if (model.most_video_seconds > 0) limit.video_us = microseconds(model.most_video_seconds);
+    return limit;
+}
+
+bool fits(const Load& load, const Load& limit) {
+    return load.tokens <= limit.tokens && load.items <= limit.items && load.video_us <= limit.video_us;
+}
+
+Bins bins_in_order(const std::vector<Load>& loads, const Load& limit) {
+    Bins bins;
+    Load open;
+    for (std::size_t i = 0; i < loads.size(); ++i) {
+        if (bins.empty() || !fits(open + loads[i], limit)) {
+            bins.emplace_back();
+            open = {};
+        }
+        bins.back().push_back(i);
+        open = open + loads[i];
+    }
+    return bins;
+}
+
+Bins bins_first_fit_decreasing(const std::vector<Load>& loads, const Load& limit) {
+    std::vector<std::size_t> order(loads.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+        return std::tie(loads[b].tokens, loads[b].video_us) < std::tie(loads[a].tokens, loads[a].video_us);
+    });
+    Bins bins;
+    OpenBins open(loads.size(), limit);
+    for (const std::size_t i : order) {
+        const std::size_t bin = open.first(loads[i]);
+        if (bin == bins.size()) bins.emplace_back();
+        bins[bin].push_back(i);
+        open.put(bin, loads[i]);
+    }
+    return in_sample_order(std::move(bins));
+}
+
+std::optional<Bins> bins_spread(const std::vector<Load>& loads, const Load& limit, Works works, std::size_t count) {
+    normalise(works, count);
+    std::vector<double> largest;
+    for (std::size_t i = 0; i < loads.size(); ++i) {
+        const auto first = works.of.begin() + static_cast<std::ptrdiff_t>(i * works.kinds);
+        largest.push_back(*std::max_element(first, first + static_cast<std::ptrdiff_t>(works.kinds)));
+    }
+    std::vector<std::size_t> order(loads.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return largest[a] > largest[b]; });
+    EvenBins bins(works, limit, count);
+    for (const std::size_t i : order)
+        if (!bins.put(i, loads[i])) return std::nullopt;
+    return in_sample_order(bins.take());
+}
+
+}  // namespace pipeweaver::workloads

@@ -1,0 +1,48 @@
+// Which samples share a microbatch: bins with several limits.
+#pragma once
+
+#include "pipeweaver/workloads/batch.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace pipeweaver::workloads {
+
+/// What a microbatch has a limit of. Clips are added up in microseconds: sums of doubles depend on their order.
+struct Load {
+    std::int64_t tokens = 0;
+    std::int64_t items = 0;
+    std::int64_t video_us = 0;
+
+    friend Load operator+(const Load& a, const Load& b) {
+        return {a.tokens + b.tokens, a.items + b.items, a.video_us + b.video_us};
+    }
+};
+[[nodiscard]] Load load_of(const Sample& sample);
+
+/// Of a microbatch of the model.
+[[nodiscard]] Load limit_of(const Model& model);
+[[nodiscard]] bool fits(const Load& load, const Load& limit);
+
+/// The samples of each microbatch, in their order.
+using Bins = std::vector<std::vector<std::size_t>>;
+
+/// Closes a bin when the next sample does not fit.
+[[nodiscard]] Bins bins_in_order(const std::vector<Load>& loads, const Load& limit);
+
+/// The longest first, each into the first bin that can take it. Time O(samples * log bins) where one limit binds.
+[[nodiscard]] Bins bins_first_fit_decreasing(const std::vector<Load>& loads, const Load& limit);
+
+/// What a sample adds to each of several sums that are to be even over the bins: `kinds` numbers a sample.
+struct Works {
+    std::size_t kinds = 0;
+    std::vector<double> of;
+};
+
+/// `count` bins with every sum as even as it gets, the largest sample first, each into that of the least loaded bins
+/// where the largest of its sums, as a part of the mean, grows least. None: the samples do not fit that way.
+[[nodiscard]] std::optional<Bins> bins_spread(const std::vector<Load>& loads, const Load& limit, Works works,
+                                              std::size_t count);
+
+}  // namespace pipeweaver::workloads
