@@ -11,4 +11,4 @@ use_ccache "$PWD"
 cmake --preset release
 cmake --build --preset release -j"$(nproc)"
 build/release/bin/pipeweaver plan --model dip-vlm-m --cluster h100-sxm:32 --tp 8 --pp 4 \
-  --dataset vlm-mix --microbatches 16 --budget 1s --seed 1 --out out/quickstart
+  --dataset vlm-mix --microbatches 16 --seed 1 --out out/quickstart

@@ -22,7 +22,7 @@ namespace {
 // What a fixed chain's search gets of the budget, where the plan has one replica, and where it is what is wanted; one of
 // many replicas gets no more than they do.
 constexpr double targets_share = 0.3, targets_share_if_wanted = 0.5;
-constexpr double opponents_share = 0.2;  // at most: their runs are not worth more of a short budget
+constexpr double opponents_share = 0.4;  // at most: their runs are not worth more of a short budget
 constexpr double judging_share = 0.02;   // replays under wrong costs, which take less unless the budget is short
 constexpr std::size_t most_tasks_judged = 100'000;  // in those replays, of all replicas together; of one at least
 
@@ -39,13 +39,9 @@ std::vector<TargetPlan> target_plans(const Request& request, const std::vector<P
     std::vector<TargetPlan> plans;
     for (const Target& one : targets()) {
         if (!one.fixed_chain) continue;
-        const bool is_wanted = request.target == one.name;
-        if (!is_wanted && !may_search(limits.all)) {
-            plans.push_back(no_target_plan(one, no_time_left));
-            continue;
-        }
         plans.push_back(make_target_plan(request, one, partitions, microbatches, execute, limits));
-        if (is_wanted && !plans.back().found.schedule) fail(ErrorKind::limit, "{}: {}", one.name, plans.back().why_not);
+        if (request.target == one.name && !plans.back().found.schedule)
+            fail(ErrorKind::limit, "{}: {}", one.name, plans.back().why_not);
     }
     return plans;
 }

@@ -71,10 +71,10 @@ void search_or_take(Compared& compared, const Request& request, const SearchWant
                     const Limits& limits) {
     if (compared.known.shortage) return;
     const PolicyRun* fastest = compared.known.fastest();
-    if (fastest != nullptr && !may_search(limits.all))
-        take(compared, *fastest);
-    else
-        search_in(compared, request, wanted, execute, limits);
+    const auto ended = limits.all ? limits.all({}) : std::nullopt;
+    if (fastest == nullptr || !ended) return search_in(compared, request, wanted, execute, limits);
+    take(compared, *fastest);
+    if (compared.found.stop_reason != StopReason::optimal) compared.found.stop_reason = *ended;
 }
 
 // The one of the schedules found that is taken, with a lower peak where that costs nothing.

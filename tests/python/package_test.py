@@ -289,7 +289,7 @@ def test_other_threads_run_while_a_search_does():
 
 def test_a_search_ends_when_stop_says_so_and_tells_its_progress():
     told, began = [], time.monotonic()
-    found = pipeweaver.plan(LONG, stop=lambda: time.monotonic() - began > 0.5, progress=told.append)
+    found = pipeweaver.plan(LONG, stop=lambda: time.monotonic() - began > 4, progress=told.append)
     assert time.monotonic() - began < 20
     assert found.summary["replicas"][0]["stop_reason"] in ("stopped", "optimal")
     assert told and {"rounds", "best_ns", "bound_ns", "gap", "found_by"} <= set(told[0])

@@ -12,7 +12,7 @@ pp: 4
 dataset: vlm-mix
 microbatches: 2
 max-rounds: 1
-budget: 300ms
+budget: 60s
 """
 
 

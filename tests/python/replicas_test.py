@@ -1,0 +1,79 @@
+"""One replica's plan on its own, and batches packed in other ways than in given order."""
+
+import json
+
+import pytest
+
+JOB = ["--model", "dip-vlm-s", "--cluster", "h100-sxm:48", "--tp", "4", "--pp", "4", "--dataset", "vlm-mix",
+       "--microbatches", "2"]
+
+
+def files_of(folder):
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*")
+            if path.is_file() and (path.parent.name.startswith("replica-") or path.name == "partition.json")}
+
+
+@pytest.fixture(scope="module")
+def all_replicas(pipeweaver, tmp_path_factory):
+    out = tmp_path_factory.mktemp("replicas") / "all"
+    pipeweaver("plan", *JOB, "--max-rounds", "1", "--quiet", "--out", out)
+    return files_of(out)
+
+
+def test_each_replica_planned_alone_has_the_bytes_of_the_plan_of_all(pipeweaver, all_replicas, tmp_path):
+    together = {}
+    for number in range(3):
+        out = tmp_path / str(number)
+        answer = json.loads(pipeweaver("plan", *JOB, "--max-rounds", "1", "--replica", number, "--out", out, "--json"))
+        assert [one["replica"] for one in answer["replicas"]] == [number]
+        assert [one["replica"] for one in json.loads((out / "assignment.json").read_text())["replicas"]] == [number]
+        mine = files_of(out)
+        assert len(mine) == 5
+        together.update(mine)
+    assert together == all_replicas
+
+
+def test_several_replicas_are_planned_by_a_list(pipeweaver, all_replicas, tmp_path):
+    out = tmp_path / "two"
+    text = pipeweaver("plan", *JOB, "--max-rounds", "1", "--replicas", "1-2", "--threads", "1", "--quiet", "--out", out)
+    assert "of 2, the slowest" in text
+    mine = files_of(out)
+    assert mine == {name: content for name, content in all_replicas.items() if not name.startswith("replica-000")}
+
+
+@pytest.mark.parametrize("options, said", [
+    (["--replica", "3"], "--replica: is '3', allowed are whole numbers from 0 to 2"),
+    (["--replicas", "0-3"], "--replicas: is '3', allowed are whole numbers from 0 to 2"),
+    (["--replicas", "2-1"], "--replicas: '2-1' is not 1 to 3 numbers, the smaller first"),
+    (["--replica", "1", "--replicas", "2"], "--replica, --replicas: allowed is one of the two"),
+    (["--packing", "best"], "--packing: is 'best', allowed are given, ffd, balanced, padded"),
+])
+def test_what_is_not_there_is_refused(pipeweaver, tmp_path, options, said):
+    status, line = pipeweaver.fails("plan", *JOB, *options, "--out", tmp_path / "plan")
+    assert status == 2 and said in line and not (tmp_path / "plan").exists()
+
+
+def samples_of(folder):
+    assignment = json.loads((folder / "assignment.json").read_text())
+    microbatches = [one for replica in assignment["replicas"] for one in replica["microbatches"]]
+    return sorted(sample["id"] for one in microbatches for sample in one["samples"]), microbatches
+
+
+def test_every_packing_takes_every_sample_once_and_weighs_losses_alike(pipeweaver, tmp_path):
+    batch = ["--model", "dip-vlm-s", "--cluster", "h100-sxm:16", "--tp", "4", "--pp", "4", "--dataset", "vlm-mix",
+             "--microbatches", "8", "--max-rounds", "1"]
+    plans = {}
+    for packing in ("given", "ffd", "balanced", "padded"):
+        out = tmp_path / packing
+        plan = json.loads(pipeweaver("plan", *batch, "--packing", packing, "--target", "torch-csv", "--out", out, "--json"))
+        ids, microbatches = samples_of(out)
+        assert sum(one["loss_weight"] for one in microbatches) == pytest.approx(1)
+        plans[packing] = (ids, microbatches, plan)
+    assert all(ids == plans["given"][0] for ids, _, _ in plans.values())
+    assert len(set(plans["given"][0])) == len(plans["given"][0])
+    most = {packing: max(sum(len(unit["items"]) for unit in one["units"] if unit["module"] == "vit") for one in microbatches)
+            for packing, (_, microbatches, _) in plans.items()}
+    assert most["balanced"] < most["given"]
+    assert plans["padded"][2]["torch"]["makespan_ns"] < plans["given"][2]["torch"]["makespan_ns"]
+    command = plans["balanced"][2]["opponent"]["command"]
+    assert "--packing balanced" in command
