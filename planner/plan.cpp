@@ -24,6 +24,7 @@ namespace {
 constexpr double targets_share = 0.3, targets_share_if_wanted = 0.5;
 constexpr double opponents_share = 0.4;  // at most: their runs are not worth more of a short budget
 constexpr double judging_share = 0.02;   // replays under wrong costs, which take less unless the budget is short
+constexpr std::size_t few_tasks_judged = 20'000;    // that are replayed in a tenth of a second: whatever time is left
 constexpr std::size_t most_tasks_judged = 100'000;  // in those replays, of all replicas together; of one at least
 
 // What a target with a fixed chain may run: the plan's own partition where that is one chain or was asked for by name,
@@ -143,6 +144,12 @@ std::optional<BaselinePlan> picture(const Beside& beside, const Shared& shared, 
     return run ? std::optional(pictured(*run, 0)) : std::nullopt;
 }
 
+std::size_t tasks_of(const std::vector<const Compared*>& replicas) {
+    std::size_t tasks = 0;
+    for (const Compared* one : replicas) tasks += one->searched().problem.tasks.size();
+    return tasks;
+}
+
 // The opponents' rows go first.
 Baselines together(Baselines theirs, const Baselines& policies) {
     theirs.all.insert(theirs.all.end(), policies.all.begin(), policies.all.end());
@@ -177,7 +184,7 @@ Plan make_plan(const Request& request, const Executor& execute, const Allowance&
     const Baselines policies = baselines_of(choice.partition, replicas.times());
     std::optional<Robustness> robustness;
     const auto judged = replicas.judged();
-    if (scope.robustness && !judged.empty() && may_search(allowance(1))) {
+    if (scope.robustness && !judged.empty() && (tasks_of(judged) <= few_tasks_judged || may_search(allowance(1)))) {
         const Draws draws{.seed = request.seed, .memory = usable_bytes(request.setup->cluster)};
         robustness = robustness_of(judged, opponents.run, fastest_policy(policies), draws, execute);
     }
