@@ -72,16 +72,13 @@ void spend(const Flat& flat, IncrementalSchedule& current, InitialSchedule& star
 InitialSchedules::InitialSchedules(const Flat& flat, std::vector<schedule::Schedule> given, bool have_policies)
     : flat_(flat), given_(std::move(given)), have_policies_(have_policies) {
     for (const Policy& policy : policies()) policies_.push_back(policy.name);
-    for (std::size_t g = 0; g < given_.size(); ++g) add_alone(g);
-    if (!is_large()) add_policies();
+    if (!is_large()) add_all_alone();
 }
 
 bool InitialSchedules::is_large() const { return flat_.tasks() > tuning.starts.large; }
 
-void InitialSchedules::add_alone(std::size_t number) { jobs_.push_back({.alone = true, .number = number}); }
-
-void InitialSchedules::add_policies() {
-    for (std::size_t p = 0; p < policies_.size(); ++p) add_alone(given_.size() + p);
+void InitialSchedules::add_all_alone() {
+    for (std::size_t n = 0; n < given_.size() + policies_.size(); ++n) jobs_.push_back({.alone = true, .number = n});
 }
 
 // What is begun late in a large problem is seldom begun at all: what is best most often where memory is short, the modes
@@ -99,7 +96,7 @@ void InitialSchedules::add_lists() {
     };
     if (is_large()) {
         for (std::size_t mode = mode_.size(); mode-- > 0;) add(mode, early, 0, 1);
-        add_policies();
+        add_all_alone();
     }
     for (std::size_t mode = 0; mode < mode_.size(); ++mode)
         for (std::size_t priority = 0; priority < by_.size(); ++priority)

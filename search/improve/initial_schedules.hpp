@@ -25,8 +25,8 @@ struct InitialSchedule {
 [[nodiscard]] Candidate given_schedule(const Flat& flat, const schedule::Schedule& schedule);
 
 /// The given schedules, all policies, and list schedules by (choice, priority, memory modes), in a fixed order; a few at a
-/// time, since in a large problem each takes its time. Of a large problem the dual queue of short microbatches first comes
-/// before policies. Keeps a reference to `flat`.
+/// time, since in a large problem each takes its time: there the dual queue of short microbatches comes first. Keeps a
+/// reference to `flat`.
 class InitialSchedules {
 public:
     /// `have_policies`: those of all policies are among the given ones.
@@ -48,8 +48,7 @@ private:
     };
 
     bool is_large() const;
-    void add_alone(std::size_t number);
-    void add_policies();
+    void add_all_alone();
     void add_lists();
     void try_alone(std::size_t number, InitialSchedule& mine) const;
     void try_lists(const Job& job, std::span<InitialSchedule> mine) const;
