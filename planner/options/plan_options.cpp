@@ -12,7 +12,8 @@ namespace pipeweaver::planner {
 
 void SearchLimits::add_to(OptionTable& options) {
     options.group("Limits of the search");
-    options.parsed("budget", "TIME", "time for the whole command, every replica included, like 1s or 300ms (default 3s)",
+    options.parsed("budget", "TIME",
+                   "time for the whole command, every replica included, like 1s or 300ms (default 3s)",
                    [this](const std::string& text) { budget = parse_duration(text); });
     options.integer("max-rounds", max_rounds, 0, 1'000'000'000, "rounds of each search: the reproducible budget");
     options.integer("seed", seed, 0, 9'007'199'254'740'991, "seed of all random choices (default 1)");
