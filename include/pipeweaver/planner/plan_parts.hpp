@@ -26,8 +26,8 @@ struct Share {
     Share(double of_rest, Duration after = {}) : part(of_rest), reserve(after) {}
 
     friend Share operator*(double factor, const Share& share) {
-        const double reserve = factor * static_cast<double>(share.reserve.count());
-        return {factor * share.part, Duration{static_cast<std::int64_t>(reserve)}};
+        const double after = factor * static_cast<double>(share.reserve.count());
+        return {factor * share.part, Duration{static_cast<std::int64_t>(after)}};
     }
 };
 
