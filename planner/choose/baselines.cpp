@@ -59,6 +59,7 @@ std::optional<Robustness> robustness_of(const std::vector<const Compared*>& judg
     std::vector<const Baseline*> against;
     std::vector<Side> sides;
     std::deque<StepProblem> splits;  // that policies are of
+    plan.reserve(judged.size());
     for (const Compared* one : judged) plan.push_back({&one->searched(), &*one->found.schedule});
     if (opponent) {
         against.push_back(&opponent->baseline);
