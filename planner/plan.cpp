@@ -60,7 +60,7 @@ Beside beside(const Request& request, const Scope& scope, const Shared& shared, 
     if (!scope.opponents) return all;
     const auto go_on = [&] { return may_search(keep_going); };
     all.ways = scope.known_opponents ? *scope.known_opponents : choose_opponents(request, execute, go_on);
-    if (all.ways->cut_short) all.baselines.not_applicable.push_back({"opponents", 1, "all", no_time_left});
+    if (all.ways->cut_short) all.baselines.not_applicable.push_back(opponents_left_out());
     if (all.ways->ways.empty()) return all;
     all.baselines = run_opponents(*all.ways, request, execute, go_on);
     all.baselines.chosen_on = request.sample.name;

@@ -38,7 +38,8 @@ bool clearly_faster_than_first(const Makespans& makespans, std::size_t side) {
 }  // namespace
 
 search::AlternativesWanted ChoiceRule::near(std::size_t tasks, std::size_t problems) const {
-    return {std::clamp<std::size_t>(work / (tasks * problems), 1, most) - 1, within};
+    const std::size_t least = by_median ? 2 : 1;  // who asks for a robust schedule gets a choice, whatever it takes
+    return {std::clamp<std::size_t>(work / (tasks * problems), least, most) - 1, within};
 }
 
 ChoiceRule choice_rule(bool robust) {

@@ -365,13 +365,15 @@ Baselines run_opponents(const Opponents& opponents, const Request& request, cons
             ran[w].why_not = "the batch has fewer microbatches than its replicas";
             return;
         }
-        if (!go_on()) {
-            ran[w].why_not = no_time_left;
-            return;
-        }
+        if (!go_on()) return;
         ran[w] = BuiltSteps(way, judged_replicas(way, request, in_order)).run(way.policy, way.recompute);
     });
     Baselines result;
+    // Without all of them a weaker one would pass for the best.
+    if (go_on.refused()) {
+        result.not_applicable.push_back(opponents_left_out());
+        return result;
+    }
     result.not_applicable = opponents.not_applicable;
     for (std::size_t w = 0; w < ways.size(); ++w) {
         const OpponentWay& way = ways[w];

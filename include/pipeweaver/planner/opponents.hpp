@@ -47,10 +47,13 @@ struct Opponents {
 [[nodiscard]] Opponents choose_opponents(const Request& request, const Executor& execute,
                                          const std::function<bool()>& keep_going = {});
 
+/// What a plan says where opponents were left out for lack of time.
+[[nodiscard]] inline NotApplicable opponents_left_out() { return {"opponents", 1, "all", no_time_left}; }
+
 /// What each takes for the request's batch, in their order. Of more than `most_replicas_judged` replicas the most loaded are
 /// judged: never slower than all of them. A recomputation that was chosen on the sample and does not fit the batch gives
-/// way to the fastest that does, and is named. `not_applicable`: those that do not fit the batch at all, or were not run
-/// because `keep_going`, asked before each, ended that.
+/// way to the fastest that does, and is named. `not_applicable`: those that do not fit the batch at all. Where
+/// `keep_going`, asked before each, ends it, there are none, and `not_applicable` says why.
 [[nodiscard]] Baselines run_opponents(const Opponents& opponents, const Request& request, const Executor& execute,
                                       const std::function<bool()>& keep_going = {});
 
