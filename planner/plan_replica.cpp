@@ -16,7 +16,6 @@ namespace {
 
 constexpr double search_share = 0.98;  // the rest is for a lower peak, which seldom needs it
 constexpr std::size_t most_tasks_bounded_first = 10'000;
-constexpr double policies_share = 0.25;  // after which a search has more to gain: it begins with better ones
 
 std::vector<Schedule> carried_orders(const std::vector<const StaticOrder*>& orders, const StepProblem& step) {
     std::vector<Schedule> all;

@@ -23,20 +23,27 @@ const PolicyRun* run_of(const Compared& compared, std::string_view policy) {
     return run != nullptr && run->result.schedule ? run : nullptr;
 }
 
-// Replicas of the batch on one partition, with all policies.
+// What a draft is chosen from: quick, and one of them seldom a tenth behind the best of all policies.
+const std::vector<std::string> draft_policies{"dual-queue", "gpipe", "interleaved"};
+
+// Replicas of the batch on one partition, with policies; none: all.
 struct Prepared {
     Prepared(const Request& request, const Shared& shared, const partition::Partition& partition,
-             std::vector<std::size_t> replicas, const std::vector<std::string>& policies, const Executor& execute)
+             std::vector<std::size_t> replicas, const std::vector<std::string>& policies, const Executor& execute,
+             std::optional<search::BoundEffort> bounds = {})
         : numbers(std::move(replicas)), compared(numbers.size()) {
         const auto one = [&](std::size_t k) {
             const std::size_t r = numbers[k];
-            compared[k] = compare(request, partition, {r, &shared.microbatches[r]}, policies, shared.bounds(r),
-                                  compared.size() == 1 ? execute : in_order);
+            compared[k] = compare(request, partition, {r, &shared.microbatches[r]}, policies,
+                                  bounds.value_or(shared.bounds(r)), compared.size() == 1 ? execute : in_order);
         };
         run_jobs(compared.size() == 1 ? in_order : execute, compared.size(), one);
+    }
+
+    Baselines baselines() const {
         std::vector<ReplicaTimes> times;
         for (const Compared& replica : compared) times.push_back(times_of(replica.known));
-        baselines = baselines_of(partition, times);
+        return baselines_of(compared.front().partition(), times);
     }
 
     // As the policy runs it; none: it does not apply on all.
@@ -62,7 +69,7 @@ struct Prepared {
         for (std::size_t k = 0; k < chosen.size(); ++k)
             replicas.push_back(finished(shared, numbers[k], std::move(chosen[k])));
         Plan plan = assemble(request, shared, std::move(replicas));
-        plan.baselines = baselines;
+        plan.baselines = baselines();
         plan.choice.smallest = plan.makespan;
         plan.targets = no_target_plans(no_target_schedule);
         return plan;
@@ -70,16 +77,15 @@ struct Prepared {
 
     std::vector<std::size_t> numbers;
     std::vector<Compared> compared;  // of each
-    Baselines baselines;
 };
 
 // Of all partitions, in their order.
 Baselines together(const std::vector<Prepared>& partitions) {
     Baselines all;
     for (const Prepared& one : partitions) {
-        all.all.insert(all.all.end(), one.baselines.all.begin(), one.baselines.all.end());
-        all.not_applicable.insert(all.not_applicable.end(), one.baselines.not_applicable.begin(),
-                                  one.baselines.not_applicable.end());
+        const Baselines its = one.baselines();
+        all.all.insert(all.all.end(), its.all.begin(), its.all.end());
+        all.not_applicable.insert(all.not_applicable.end(), its.not_applicable.begin(), its.not_applicable.end());
     }
     return all;
 }
@@ -89,7 +95,8 @@ Baselines together(const std::vector<Prepared>& partitions) {
     for (const Prepared& one : partitions) {
         const auto& shortage = one.compared.front().known.shortage;
         if (shortage && policy.empty()) fail(ErrorKind::limit, "{}", shortage->text());
-        for (const NotApplicable& reason : one.baselines.not_applicable)
+        const Baselines its = one.baselines();
+        for (const NotApplicable& reason : its.not_applicable)
             if (reason.policy == policy || (policy.empty() && why.empty()))
                 why += fmt::format("{}{}: {}", why.empty() ? "" : "; ", reason.partition, reason.why);
     }
@@ -160,30 +167,52 @@ std::vector<Cut> Session::steps(const Request& batch, const Executor& execute) c
     return cuts;
 }
 
+namespace {
+
+// All policies and the plan's bounds, then the search; else the fastest policy as it is.
+Compared search_one(Compared& prepared, const Request& batch, search::BoundEffort bounds, const Executor& execute,
+                    const Allowance& allowance) {
+    if (prepared.known.shortage) fail(ErrorKind::limit, "{}", prepared.known.shortage->text());
+    // A search of whole backwards finds its bounds itself.
+    const bool whole = batch.split == Split::never;
+    EvaluationWanted wanted{.split = !whole, .bound = whole ? search::BoundEffort::quick : bounds};
+    wanted.keep_going = allowance(policies_share);
+    judge(prepared.known, wanted, execute);
+    Compared known = prepared;
+    if (const PolicyRun* fastest = prepared.known.fastest()) take(known, *fastest);
+    const Limits within = limits(allowance, 1);
+    if (known.found.schedule && !may_search(within.all)) return known;
+    ChoiceRule rule;
+    rule.most = 2;  // as few as a rule has: alternatives would only be compared under wrong costs
+    Compared searched = prepared;
+    search_in(searched, batch, {.rule = rule, .bounds = bounds}, execute, within);
+    const search::Found& found = searched.found;
+    if (!found.schedule && !known.found.schedule)
+        fail(ErrorKind::limit, "{}: {}", searched.partition().name, found.why_not);
+    const bool better =
+        found.schedule && (!known.found.schedule || found.replay.makespan <= known.found.replay.makespan);
+    return better ? searched : known;
+}
+
+}  // namespace
+
 Plan Session::plan(const Request& batch, const Executor& execute, const Allowance& allowance,
                    const OnDraft& draft) const {
     const Shared shared = share(batch, execute);
-    const Prepared prepared(batch, shared, partition_, replicas_, {}, execute);
-    auto chosen = prepared.by_policy({});
-    if (draft && chosen) draft(prepared.plan(batch, shared, *chosen));
-    if (!chosen) chosen = prepared.compared;
-    ChoiceRule rule;
-    rule.most = 2;  // as few as a rule has: alternatives would only be compared under wrong costs
+    Prepared prepared(batch, shared, partition_, replicas_, draft_policies, execute, search::BoundEffort::quick);
+    auto drafted = prepared.by_policy({});
+    if (!drafted) {
+        prepared = Prepared(batch, shared, partition_, replicas_, {}, execute);
+        drafted = prepared.by_policy({});
+    }
+    if (draft && drafted) draft(prepared.plan(batch, shared, *drafted));
+    const auto order = longest_first(drafted ? *drafted : prepared.compared);
+    std::vector<Compared> chosen(replicas_.size());
     const auto search = [&](std::size_t k, const Executor& on, const Allowance& mine) {
-        const Limits within = limits(mine, 1);
-        Compared& known = (*chosen)[k];
-        if (known.known.shortage) fail(ErrorKind::limit, "{}", known.known.shortage->text());
-        if (known.found.schedule && !may_search(within.all)) return;
-        Compared searched = prepared.compared[k];
-        search_in(searched, batch, {.rule = rule, .bounds = shared.bounds(replicas_[k])}, on, within);
-        const search::Found& found = searched.found;
-        if (!found.schedule && !known.found.schedule) fail(ErrorKind::limit, "{}: {}", partition_.name, found.why_not);
-        const bool better =
-            found.schedule && (!known.found.schedule || found.replay.makespan <= known.found.replay.makespan);
-        if (better) known = std::move(searched);
+        chosen[k] = search_one(prepared.compared[k], batch, shared.bounds(replicas_[k]), on, mine);
     };
-    for_replicas(longest_first(*chosen), search, execute, allowance, 1);
-    return prepared.plan(batch, shared, std::move(*chosen));
+    for_replicas(order, search, execute, allowance, 1);
+    return prepared.plan(batch, shared, std::move(chosen));
 }
 
 }  // namespace pipeweaver::planner

@@ -13,13 +13,20 @@ namespace pipeweaver::search {
 /// Rounds of the default strategy's engine (improve/engine.hpp).
 struct EngineTuning {
     std::size_t slots = 8;
+    /// In short problems without memory modes what a search ends at depends on where it began: twice as many slots, each
+    /// with half of the work.
+    std::uint32_t short_problem = 500;
     std::size_t stagger_slots = 2;              ///< twice as many for several models
     std::uint64_t first_starts_work = 500'000;  ///< tasks times initial schedules of round 0,
     std::uint64_t starts_work = 40'000;         ///< and of each round after it, until all were tried
-    std::uint64_t group_rounds = 25;  ///< of the group search at least; it ends after as many without a better one
+    /// The group search ends after so many rounds without a better one, of one model or several; in problems of more tasks
+    /// after fewer in proportion.
+    std::uint64_t group_patience = 5, group_patience_of_several = 25;
+    std::uint64_t group_patience_tasks = 3600;
     std::uint64_t most_group_rounds = 60;
     std::uint64_t group_tasks = 1500;  ///< problems of more tasks have fewer group rounds in proportion
-    double group_share = 2;  ///< between cycles of annealing it goes on for so many times the rounds before, at first
+    double group_share =
+        0.25;  ///< between cycles of annealing it goes on for so many times the rounds before, at first
     double least_group_share = 0.125, most_group_share = 4;
     double spent_modes_from = 0.02;  ///< gain of modes that spare memory is spent on, from which groups run under them
     std::uint32_t spent_tasks_from = 160;  ///< problems of fewer tasks do without
@@ -29,11 +36,12 @@ struct EngineTuning {
     std::uint64_t anneal_work = 300'000;    ///< tasks times evaluations per slot and round of annealing
     std::uint64_t least_anneal_steps = 16;  ///< per slot and round, however large the problem is
     std::uint64_t cost_of_step = 50;        ///< of an annealing step whatever the problem, as so many tasks
-    std::uint64_t first_cycle = 40;         ///< rounds of the first annealing cycle; each next is half as long again
-    double hot = 0.02;                      ///< first temperature of a cycle, as a fraction of makespan / sqrt(tasks)
-    double cold = 0.0005;                   ///< the last one
-    double hotter = 6;                      ///< every second cycle begins this many times hotter
-    double weight = 0.5;                    ///< of the average end against the makespan
+    /// Rounds of the first annealing cycle, of one model or several; each next is half as long again.
+    std::uint64_t first_cycle = 25, first_cycle_of_several = 60;
+    double hot = 0.005;             ///< first temperature of a cycle, as a fraction of makespan / sqrt(tasks)
+    double cold = 0.0005;           ///< the last one
+    double hotter = 4;              ///< every second cycle begins this many times hotter
+    double weight = 0.5;            ///< of the average end against the makespan
     std::uint64_t sync_rounds = 4;  ///< annealing rounds after which the worse half of the slots follows the better
     std::uint32_t rebuild_permille = 3;  ///< rebuilds among a thousand annealing steps, on average over the slots
 };

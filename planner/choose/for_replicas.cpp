@@ -26,7 +26,7 @@ double part_of_rest(double part, std::size_t turn, std::size_t turns) {
 void for_replicas(std::span<const std::size_t> replicas, const ReplicaWork& work, const Executor& execute,
                   const Allowance& allowance, double part) {
     const std::size_t threads = threads_of(execute);
-    const bool side_by_side = threads > 1 && replicas.size() >= 2 * threads;
+    const bool side_by_side = threads > 1 && (replicas.size() % threads == 0 || replicas.size() >= 2 * threads);
     const std::size_t at_once = side_by_side ? threads : 1;
     const std::size_t turns = (replicas.size() + at_once - 1) / at_once;
     std::mutex mutex;

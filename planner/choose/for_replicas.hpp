@@ -13,8 +13,8 @@ namespace pipeweaver::planner {
 using ReplicaWork = std::function<void(std::size_t replica, const Executor& execute, const Allowance& allowance)>;
 
 /// Works on these replicas, the first ones first, within `part` of what is left of the budget, each in an equal part of
-/// what the others have left. Where they are twice as many as threads or more they go side by side, each on one thread;
-/// no result depends on that. `allowance` and what it gives are asked by one thread at a time. Of several errors the first
+/// what the others have left. Where they are as many as threads, a multiple, or more than twice as many, they go side by
+/// side, each on one thread; no result depends on that. `allowance` and what it gives are asked by one thread at a time. Of several errors the first
 /// by `replicas` is thrown.
 void for_replicas(std::span<const std::size_t> replicas, const ReplicaWork& work, const Executor& execute,
                   const Allowance& allowance, double part);

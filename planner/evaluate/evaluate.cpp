@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <utility>
 
 namespace pipeweaver::planner {
 
@@ -106,6 +107,20 @@ std::vector<PolicyRun> runs_of(const std::optional<std::vector<std::string>>& wa
     return all;
 }
 
+// Takes over what was applied before; returns what is still to be applied.
+std::vector<PolicyRun*> take_over(std::vector<PolicyRun> before, std::vector<PolicyRun>& wanted) {
+    std::vector<PolicyRun*> left;
+    for (PolicyRun& run : wanted) {
+        const auto same = std::find_if(before.begin(), before.end(),
+                                       [&](const PolicyRun& one) { return one.policy == run.policy && !one.left_out; });
+        if (same == before.end())
+            left.push_back(&run);
+        else
+            run = std::move(*same);
+    }
+    return left;
+}
+
 // The dual queue first: it is as quick as any, and seldom far from the best. Those that were tried are taken out.
 template <class Apply>
 void apply_until_one_applies(std::vector<PolicyRun*>& left, const Apply& apply) {
@@ -147,7 +162,8 @@ void judge(Evaluation& known, const EvaluationWanted& wanted, const Executor& ex
     if (known.shortage || known.inexpressible) return;
     const StepProblem& whole = known.cut.step;
     if (wanted.split) known.split = split_step(whole);
-    known.policies = runs_of(wanted.policies, known.split.has_value());
+    auto before = std::exchange(known.policies, runs_of(wanted.policies, known.split.has_value()));
+    auto left = take_over(std::move(before), known.policies);
     const Replayer of_whole(whole.problem), of_split(known.split ? known.split->problem : whole.problem);
     const auto find_bound = [&] {
         known.bound = known.split ? bound_of_every_choice(whole, *known.split, *wanted.bound)
@@ -164,9 +180,7 @@ void judge(Evaluation& known, const EvaluationWanted& wanted, const Executor& ex
         // Starts follow from the schedule; kept for all replicas and policies they would be most of the memory.
         std::vector<Duration>().swap(run.result.replay.start);
     };
-    std::vector<PolicyRun*> left;
-    for (PolicyRun& run : known.policies) left.push_back(&run);
-    if (wanted.keep_going) apply_until_one_applies(left, apply_policy);
+    if (wanted.keep_going && known.fastest() == nullptr) apply_until_one_applies(left, apply_policy);
     std::mutex mutex;
     const auto apply_in_time = [&](PolicyRun& run) {
         std::unique_lock lock(mutex);

@@ -88,7 +88,7 @@ struct EvaluationWanted {
     bool keep_split = false;
     std::optional<search::BoundEffort> bound = search::BoundEffort::full;  ///< none: no bound
     std::optional<std::vector<std::string>> policies{};                    ///< none: all of search::policies()
-    search::KeepGoing keep_going{};  ///< asked before every policy after the first that applies; none: to the end
+    search::KeepGoing keep_going{};  ///< asked before every policy once one applies; none: to the end
     bool mode_by_rank = false;  ///< every rank has a memory mode of its own. Pre: all wanted policies have fixed orders
 };
 
@@ -96,7 +96,8 @@ struct EvaluationWanted {
 [[nodiscard]] Evaluation build(const emulator::Setup& setup, const partition::Partition& partition, Units units,
                                const StepWanted& step);
 
-/// Adds bound and policies, in parallel, to a step that fits and that its target can run.
+/// Adds bound and policies, in parallel, to a step that fits and that its target can run. What was applied before stays as
+/// it is.
 void judge(Evaluation& known, const EvaluationWanted& wanted, const Executor& execute = in_order);
 
 /// Both.

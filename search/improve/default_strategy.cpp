@@ -21,10 +21,19 @@ std::vector<std::uint32_t> ranks_to_price(const Flat& flat, const RootBounds& ro
     return {std::min(shortest, busiest), std::max(shortest, busiest)};
 }
 
+bool has_modes(const Flat& flat) {
+    const auto& pairs = flat.problem().pairs;
+    return std::any_of(pairs.begin(), pairs.end(), [](const auto& pair) { return pair.modes.size() > 1; });
+}
+
 // A slot has arrays of all tasks of its own.
-EngineTuning engine_tuning(bool too_large) {
+EngineTuning engine_tuning(const Flat& flat, bool too_large) {
     EngineTuning chosen = tuning.engine;
     if (too_large) chosen.slots = 1;
+    if (flat.tasks() <= chosen.short_problem && !has_modes(flat) && !TaskGroups(flat).several_models) {
+        chosen.slots *= 2;
+        chosen.anneal_work /= 2;
+    }
     return chosen;
 }
 
@@ -34,7 +43,7 @@ DefaultStrategy::DefaultStrategy(const Flat& flat, const Options& options)
     : flat_(flat),
       options_(options),
       too_large_(flat.tasks() > most_tasks_in_rounds),
-      engine_(flat, options.seed, 0, engine_tuning(too_large_), options.alternatives) {}
+      engine_(flat, options.seed, 0, engine_tuning(flat, too_large_), options.alternatives) {}
 
 void DefaultStrategy::start(const Executor& execute) {
     // The bounds take as long as a dozen schedules and are needed only then: they are one more job beside them.

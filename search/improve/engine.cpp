@@ -100,13 +100,15 @@ void Engine::merge(std::string_view who) {
 }
 
 // Building a whole schedule takes long where tasks are many; a single step does not.
-std::uint64_t Engine::group_rounds(std::uint64_t of_few_tasks) const {
-    return std::max<std::uint64_t>(1, std::min(of_few_tasks, of_few_tasks * tuning_.group_tasks / flat_.tasks()));
+std::uint64_t Engine::group_rounds(std::uint64_t of_few_tasks, std::uint64_t few) const {
+    return std::max<std::uint64_t>(1, std::min(of_few_tasks, of_few_tasks * few / flat_.tasks()));
 }
 
 bool Engine::in_group_search() const {
     if (cycle_ > 0) return group_rounds_left_ > 0;
-    return rounds_ < std::min(group_rounds(tuning_.most_group_rounds), improved_ + group_rounds(tuning_.group_rounds));
+    const std::uint64_t patience = groups_.several_models ? tuning_.group_patience_of_several : tuning_.group_patience;
+    return rounds_ < std::min(group_rounds(tuning_.most_group_rounds, tuning_.group_tasks),
+                              improved_ + group_rounds(patience, tuning_.group_patience_tasks));
 }
 
 void Engine::round(const Executor& execute) {
@@ -161,11 +163,13 @@ void Engine::begin_turn_of_groups() {
                                   tuning_.most_group_share);
     groups_gained_ = false;
     group_phase_->go_on_from(best_);
-    group_rounds_left_ = group_rounds(static_cast<std::uint64_t>(static_cast<double>(cycle_length_) * group_share_));
+    group_rounds_left_ = group_rounds(static_cast<std::uint64_t>(static_cast<double>(cycle_length_) * group_share_),
+                                      tuning_.group_tasks);
 }
 
 void Engine::begin_cycle() {
-    cycle_length_ = cycle_ == 0 ? tuning_.first_cycle : cycle_length_ + cycle_length_ / 2;
+    const std::uint64_t first = groups_.several_models ? tuning_.first_cycle_of_several : tuning_.first_cycle;
+    cycle_length_ = cycle_ == 0 ? first : cycle_length_ + cycle_length_ / 2;
     cycle_round_ = 0;
     if (!groups_.several_models) stagger_.reset();
     for (std::size_t s = 0; s < slots_.size(); ++s) {

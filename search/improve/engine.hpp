@@ -88,7 +88,7 @@ private:
     void begin_turn_of_groups();
     void begin_cycle();
     void anneal_round(const Executor& execute);
-    std::uint64_t group_rounds(std::uint64_t of_few_tasks) const;
+    std::uint64_t group_rounds(std::uint64_t of_few_tasks, std::uint64_t few) const;
     bool in_group_search() const;
     void follow_the_better();
 

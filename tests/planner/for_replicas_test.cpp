@@ -54,7 +54,8 @@ TEST_CASE("replicas have equal parts of the budget, those that go side by side t
     check_parts(parts_of_four(2, 1), {1.0 / 2, 1.0 / 2, 1, 1});
     // Of half of it, the other half is never touched: an eighth of all, a seventh of what that leaves, ...
     check_parts(parts_of_four(1, 0.5), {1.0 / 8, 1.0 / 7, 1.0 / 6, 1.0 / 5});
-    check_parts(parts_of_four(4, 1), {1.0 / 4, 1.0 / 3, 1.0 / 2, 1});  // too few for four threads
+    check_parts(parts_of_four(4, 1), {1, 1, 1, 1});
+    check_parts(parts_of_four(3, 1), {1.0 / 4, 1.0 / 3, 1.0 / 2, 1});  // one would be left for last
 }
 
 TEST_CASE("of several replicas that fail the first is reported") {

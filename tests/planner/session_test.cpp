@@ -3,6 +3,7 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
+#include "pipeweaver/search/policies.hpp"
 #include "tests/support/small_request.hpp"
 #include "tests/support/verifier.hpp"
 
@@ -169,6 +170,19 @@ TEST_CASE("a plan that is wanted at once is the draft") {
                                    [&](Plan made) { draft = std::move(made); });
     REQUIRE(draft);
     for (std::size_t r = 0; r < 2; ++r) CHECK(plan.replicas[r].found.schedule == draft->replicas[r].found.schedule);
+}
+
+TEST_CASE("a draft tries a few quick policies, the plan all of them") {
+    const auto first = small_request();
+    const Session session(first, first_plan(first));
+    std::optional<Plan> draft;
+    const auto plan = session.plan(next_batch(session, {5, 0, 2, 9, 1, 4, 0, 7}), in_order, until_rounds,
+                                   [&](Plan made) { draft = std::move(made); });
+    REQUIRE(draft);
+    const auto tried = [](const Plan& one) { return one.baselines.all.size() + one.baselines.not_applicable.size(); };
+    CHECK(tried(*draft) == 3);
+    CHECK(tried(plan) == search::policies().size());
+    CHECK(draft->lower_bound <= plan.lower_bound);  // which is the quick one in a draft
 }
 
 TEST_CASE("a running job splits backwards where its first plan does, unless the request says it") {

@@ -31,9 +31,10 @@ public:
     /// The steps of the session's replicas of a batch, priced and no more: a plan of it prices no layer again. Pre: as plan().
     [[nodiscard]] std::vector<Cut> steps(const Request& batch, const Executor& execute) const;
 
-    /// The fastest policy's schedule, given to `draft`; then searches, replica after replica, the one that takes longest
-    /// first, for what `allowance` leaves each. Where a search is told to stop at once the draft's schedule stays. No
-    /// schedules for other targets and no replays under wrong costs. Pre: request() made `batch`. Throws as make_plan().
+    /// The fastest of a few quick policies' schedules, given to `draft`; then applies all policies and searches, the
+    /// replica that takes longest first, for what `allowance` leaves each. Where a search is told to stop at once the
+    /// fastest policy's schedule stays. No schedules for other targets and no replays under wrong costs. Pre: request()
+    /// made `batch`. Throws as make_plan().
     [[nodiscard]] Plan plan(const Request& batch, const Executor& execute, const Allowance& allowance,
                             const OnDraft& draft = {}) const;
 
