@@ -164,13 +164,15 @@ void judge(Evaluation& known, const EvaluationWanted& wanted, const Executor& ex
     if (wanted.split) known.split = split_step(whole);
     auto before = std::exchange(known.policies, runs_of(wanted.policies, known.split.has_value()));
     auto left = take_over(std::move(before), known.policies);
-    const Replayer of_whole(whole.problem), of_split(known.split ? known.split->problem : whole.problem);
+    const Replayer of_whole(whole.problem);
+    std::optional<Replayer> of_split;
+    if (known.split) of_split.emplace(known.split->problem);
     const auto find_bound = [&] {
         known.bound = known.split ? bound_of_every_choice(whole, *known.split, *wanted.bound)
                                   : search::best_bound(of_whole, *wanted.bound);
     };
     const auto apply_policy = [&](PolicyRun& run) {
-        const Replayer& replayer = run.on_split ? of_split : of_whole;
+        const Replayer& replayer = run.on_split ? *of_split : of_whole;
         run.result = wanted.mode_by_rank ? search::apply_policy_by_rank(run.policy, replayer)
                                          : search::apply_policy(run.policy, replayer);
         if (!run.applies()) return;

@@ -46,9 +46,11 @@ public:
             refuse_dealt_too_much();
             sort();
             kinds_first();
-            judge(0, on_all_batches, batches_judged(), false);
-            sort();
-            kinds_first();
+            if (const std::size_t batches = batches_judged(); batches > 1) {
+                judge(0, on_all_batches, batches, false);
+                sort();
+                kinds_first();
+            }
             search();
             sort();
         }

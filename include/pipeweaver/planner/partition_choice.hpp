@@ -41,7 +41,7 @@ struct ChoiceEffort {
     std::size_t most_tasks =
         12'000;  ///< of all those searches' problems; fewer finalists and batches where they are larger
     std::size_t most_judged =
-        400'000;  ///< tasks of all problems that policies judge; fewer batches where they are larger
+        250'000;  ///< tasks of all problems that policies judge; fewer batches where they are larger
 };
 
 /// What a plan does by itself, in a fraction of a second, and what is worth a minute for a partition that stays.
