@@ -43,17 +43,19 @@ DefaultStrategy::DefaultStrategy(const Flat& flat, const Options& options)
     : flat_(flat),
       options_(options),
       too_large_(flat.tasks() > most_tasks_in_rounds),
+      bounds_to_come_(flat.tasks() > tuning.starts.large && options.bounds == BoundEffort::full),
       engine_(flat, options.seed, 0, engine_tuning(flat, too_large_), options.alternatives) {}
 
 void DefaultStrategy::start(const Executor& execute) {
-    // The bounds take as long as a dozen schedules and are needed only then: they are one more job beside them.
+    // The bounds are needed only with the first schedules: they are one more job beside them.
+    const BoundEffort effort = bounds_to_come_ ? BoundEffort::quick : options_.bounds;
     std::optional<RootBounds> root;
     const auto why = engine_.start(options_.starts, options_.starts_have_policies,
                                    [&](std::size_t count, const std::function<void(std::size_t)>& job) {
                                        if (root) return execute(count, job);
                                        execute(count + 1, [&](std::size_t k) {
                                            if (k == 0)
-                                               root.emplace(flat_, options_.bounds);
+                                               root.emplace(flat_, effort);
                                            else
                                                job(k - 1);
                                        });
@@ -110,6 +112,10 @@ void DefaultStrategy::look_for_any(const Executor& execute) {
 
 void DefaultStrategy::improve(const Executor& execute) {
     engine_.round(execute);
+    if (bounds_to_come_ && !engine_.starting()) {
+        bounds_to_come_ = false;
+        begin_bounds(RootBounds(flat_));
+    }
     raise_bound();
     if (!exact_ || !exact_->working()) return;
     exact_->offer(engine_.best().energy.makespan);

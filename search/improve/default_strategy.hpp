@@ -2,6 +2,7 @@
 //
 //   nothing fits   no initial schedule keeps within memory: rounds look for any that does (find_feasible.hpp), with
 //                  exact search beside it, which may prove that there is none
+//   large ones     bounds that take as long as a dozen schedules come when all initial schedules were tried
 //   then           a round of the engine (engine.hpp), a bit of work on the bound where memory is short
 //                  (price_bound.hpp), and a round of exact search (exact_search.hpp) until it has proven what it can
 #pragma once
@@ -47,6 +48,7 @@ private:
     const Options& options_;
     Bound bound_;
     const bool too_large_;  // for rounds
+    bool bounds_to_come_;   // all but the quick ones, when all starts were tried
     std::optional<PriceBound> prices_;
     Engine engine_;
     std::optional<ExactSearch> exact_;
