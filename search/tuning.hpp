@@ -38,6 +38,7 @@ struct EngineTuning {
     std::uint64_t cost_of_step = 50;        ///< of an annealing step whatever the problem, as so many tasks
     /// Rounds of the first annealing cycle, of one model or several; each next is half as long again.
     std::uint64_t first_cycle = 25, first_cycle_of_several = 60;
+    double hot_if_tiny = 0.02;      ///< the same in problems of fewer than `spent_tasks_from` tasks
     double hot = 0.005;             ///< first temperature of a cycle, as a fraction of makespan / sqrt(tasks)
     double cold = 0.0005;           ///< the last one
     double hotter = 4;              ///< every second cycle begins this many times hotter

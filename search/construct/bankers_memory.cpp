@@ -222,6 +222,7 @@ void BankersMemory::restart() {
     bar_.assign(flat_.ranks(), {});
     bar_relief_.assign(flat_.ranks(), 0);
     accepted_ = UINT32_MAX;
+    fitting_ = UINT32_MAX;
 }
 
 bool BankersMemory::begins(std::uint32_t task) const {
@@ -309,7 +310,8 @@ bool BankersMemory::finish_in_order() {
 bool BankersMemory::can_finish_all(std::uint32_t touched) {
     sim_ = used_;
     // Once this one is finished and has given back all it took, the others can go on as they could before.
-    if (!leftovers_ && fits(touched)) return true;
+    accepted_fits_ = !leftovers_ && fits(touched);
+    if (accepted_fits_) return true;
     waiting_ = open_;
     if (!leftovers_ && std::find(open_.begin(), open_.end(), touched) == open_.end()) waiting_.push_back(touched);
     if (finish_greedily()) return true;
@@ -321,16 +323,21 @@ bool BankersMemory::can_finish_all(std::uint32_t touched) {
 bool BankersMemory::accept(std::uint32_t lane, std::uint32_t task, const Level& level) {
     accepted_ = task;
     accepted_level_ = level;
+    accepted_fits_ = false;
     finished_.clear();
     const std::int64_t net = costs_[task].net();
     if (!limited_) return true;
     // No rank holds more than before, and the component needs no more: whatever order worked still works.
     if (net <= 0 && net + level.need <= level_[lane].need) return true;
+    // On other ranks nothing changes: where the component fits, it goes on to.
+    const std::uint32_t component = component_of_[task], rank = lane_rank_[lane];
+    if (!leftovers_ && fitting_ == component && used_[rank] + net + level.need <= flat_.room[rank])
+        return accepted_fits_ = true;
     const Level old = level_[lane];
     level_[lane] = level;
-    used_[lane_rank_[lane]] += net;
-    const bool safe = can_finish_all(component_of_[task]);
-    used_[lane_rank_[lane]] -= net;
+    used_[rank] += net;
+    const bool safe = can_finish_all(component);
+    used_[rank] -= net;
     level_[lane] = old;
     if (safe) return true;
     accepted_ = UINT32_MAX;
@@ -365,6 +372,10 @@ void BankersMemory::place(std::uint32_t task) {
     else if (!leftovers_ && std::find(open_.begin(), open_.end(), component) == open_.end())
         open_.push_back(component);
     if (--remaining_[component] == 0) std::erase(open_, component);
+    if (accepted_fits_)
+        fitting_ = component;
+    else if (costs_[task].net() > 0 || fitting_ == component)
+        fitting_ = UINT32_MAX;
     if (costs_[task].release > 0 || leftovers_ || fussy_[lane] != 0) ++relief_;
     accepted_ = UINT32_MAX;
 }

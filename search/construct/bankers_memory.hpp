@@ -157,6 +157,8 @@ private:
     std::vector<std::uint32_t> waiting_, finished_;
     std::uint32_t accepted_ = UINT32_MAX;  // the last task allowed, with its lane's new level
     Level accepted_level_;
+    std::uint32_t fitting_ = UINT32_MAX;  // a component that fits as ranks are used now, on all of them,
+    bool accepted_fits_ = false;          // and whether that of the last task allowed does with it
 };
 
 }  // namespace pipeweaver::search

@@ -78,7 +78,7 @@ void Dispatcher::admit(std::uint32_t microbatches) {
         if (window_.admitted++ >= window_.waiting.size()) continue;
         for (const std::uint32_t task : std::exchange(window_.waiting[window_.admitted - 1], {})) {
             enqueue(task);
-            stale_[flat_.rank_of[task]] = 1;
+            make_stale(flat_.rank_of[task]);
         }
     }
 }
@@ -260,7 +260,7 @@ void Dispatcher::end_of(std::uint32_t task) {
     for (const Arc& arc : flat_.after[task]) {
         if (missing_[arc.task] > 0) continue;
         enqueue(arc.task);
-        stale_[flat_.rank_of[arc.task]] = 1;
+        make_stale(flat_.rank_of[arc.task]);
     }
     if (window_.width == 0) return;
     --window_.left[window_.microbatch_of[task]];
@@ -290,7 +290,7 @@ void Dispatcher::run(Choice choice, std::span<const std::uint32_t> position, std
             end_of(task);
         } else {
             refuse(task);
-            stale_[rank] = 1;
+            make_stale(rank);
         }
     }
 }

@@ -30,6 +30,7 @@ bool has_modes(const Flat& flat) {
 EngineTuning engine_tuning(const Flat& flat, bool too_large) {
     EngineTuning chosen = tuning.engine;
     if (too_large) chosen.slots = 1;
+    if (flat.tasks() < chosen.spent_tasks_from) chosen.hot = chosen.hot_if_tiny;
     if (flat.tasks() <= chosen.short_problem && !has_modes(flat) && !TaskGroups(flat).several_models) {
         chosen.slots *= 2;
         chosen.anneal_work /= 2;
