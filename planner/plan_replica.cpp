@@ -15,7 +15,6 @@ using namespace emulator;
 namespace {
 
 constexpr double search_share = 0.98;  // the rest is for a lower peak, which seldom needs it
-constexpr std::size_t most_tasks_bounded_first = 10'000;
 
 std::vector<Schedule> carried_orders(const std::vector<const StaticOrder*>& orders, const StepProblem& step) {
     std::vector<Schedule> all;
@@ -103,7 +102,7 @@ PlannedReplica plan_replica(const AllReplicas& all, std::size_t number, const Ex
     const Limits search = limits(allowance, {search_share, after});
     const search::KeepGoing whole = allowance({1, after});
     // Of a large problem full bounds take as long as a dozen schedules: they come last.
-    const bool bound_late = tasks > most_tasks_bounded_first && all.shared.judges(number);
+    const bool bound_late = tasks > most_tasks_at_leisure && all.shared.judges(number);
     const SearchWanted wanted = search_wanted(all, bound_late ? search::BoundEffort::quick : all.shared.bounds(number));
     PlannedReplica one;
     one.searched = compare(request, all.partition, {number, &microbatches}, all.scope.policies, wanted.bounds, execute,

@@ -9,10 +9,12 @@ Compared compare(const Request& request, const partition::Partition& partition, 
                  const search::KeepGoing& keep_going) {
     const Setup& setup = *request.setup;
     auto units = partition::units(partition, setup.model, *replica.microbatches);
-    require_plannable(replica.microbatches->size(), count_tasks(partition, units));
+    const std::size_t tasks = count_tasks(partition, units);
+    require_plannable(replica.microbatches->size(), tasks);
     EvaluationWanted wanted{.split = request.split != Split::never, .bound = bound};
     if (!policies.empty()) wanted.policies = policies;
     wanted.keep_going = keep_going;
+    wanted.one_anyhow = tasks <= most_tasks_at_leisure;
     const StepWanted step{.name = problem_name(setup, partition, replica.number), .replica = replica.number};
     return {evaluate(setup, partition, std::move(units), step, wanted, execute)};
 }

@@ -14,6 +14,9 @@ namespace pipeweaver::planner {
 /// Of a replica's time, for policies, where searches follow; then a search has more to gain: it begins with better ones.
 inline constexpr double policies_share = 0.25;
 
+/// Of a larger problem a schedule takes tenths of a second, and the first that a search tries is better than policies.
+inline constexpr std::size_t most_tasks_at_leisure = 10'000;
+
 struct Compared {
     Evaluation known;
     search::Found found{};
@@ -29,7 +32,8 @@ struct OneReplica {
     const Microbatches* microbatches = nullptr;
 };
 
-/// Built, with policies (as in Scope) and bound; see EvaluationWanted. Throws Error{input} where it is too large to plan.
+/// Built, with policies (as in Scope) and bound; see EvaluationWanted. Of a large problem no policy may have been tried
+/// when time is short: a search of it has a schedule all the same. Throws Error{input} where it is too large to plan.
 [[nodiscard]] Compared compare(const Request& request, const partition::Partition& partition, const OneReplica& replica,
                                const std::vector<std::string>& policies, search::BoundEffort bound,
                                const Executor& execute, const search::KeepGoing& keep_going = {});

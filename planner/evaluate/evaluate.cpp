@@ -182,7 +182,8 @@ void judge(Evaluation& known, const EvaluationWanted& wanted, const Executor& ex
         // Starts follow from the schedule; kept for all replicas and policies they would be most of the memory.
         std::vector<Duration>().swap(run.result.replay.start);
     };
-    if (wanted.keep_going && known.fastest() == nullptr) apply_until_one_applies(left, apply_policy);
+    if (wanted.keep_going && wanted.one_anyhow && known.fastest() == nullptr)
+        apply_until_one_applies(left, apply_policy);
     std::mutex mutex;
     const auto apply_in_time = [&](PolicyRun& run) {
         std::unique_lock lock(mutex);

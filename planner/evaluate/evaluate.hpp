@@ -89,6 +89,7 @@ struct EvaluationWanted {
     std::optional<search::BoundEffort> bound = search::BoundEffort::full;  ///< none: no bound
     std::optional<std::vector<std::string>> policies{};                    ///< none: all of search::policies()
     search::KeepGoing keep_going{};  ///< asked before every policy once one applies; none: to the end
+    bool one_anyhow = true;          ///< until one applies, `keep_going` is not asked
     bool mode_by_rank = false;  ///< every rank has a memory mode of its own. Pre: all wanted policies have fixed orders
 };
 

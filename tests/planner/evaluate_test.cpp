@@ -102,6 +102,25 @@ TEST_CASE("policies that are chosen are applied alone, none where none is chosen
     CHECK(none.bound.value == chosen.bound.value);
 }
 
+TEST_CASE("when time has ended one policy is tried anyhow, or none; later the others are, and what is known stays") {
+    const Small small;
+    const auto partition = small.cut("megatron");
+    const search::KeepGoing ended = [](const search::Progress&) { return std::optional(schedule::StopReason::budget); };
+    const auto tried = [](const Evaluation& known) {
+        return std::count_if(known.policies.begin(), known.policies.end(),
+                             [](const PolicyRun& run) { return !run.left_out; });
+    };
+    auto known = small.evaluated(partition, {}, {.keep_going = ended});
+    CHECK(tried(known) == 1);
+    REQUIRE(known.run("dual-queue")->applies());
+    const auto none = small.evaluated(partition, {}, {.keep_going = ended, .one_anyhow = false});
+    CHECK(tried(none) == 0);
+    CHECK(none.policies.front().result.why_not == no_time_left);
+
+    judge(known, {});
+    check_equal(known, small.evaluated(partition));
+}
+
 TEST_CASE("a target's rule that a step breaks is said, and no policy is applied") {
     const Small small;
     const Target& torch = target("torch-csv");
