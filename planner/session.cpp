@@ -191,7 +191,7 @@ Compared search_one(Compared& prepared, const Request& batch, search::BoundEffor
         fail(ErrorKind::limit, "{}: {}", searched.partition().name, found.why_not);
     const bool better =
         found.schedule && (!known.found.schedule || found.replay.makespan <= known.found.replay.makespan);
-    return better ? searched : known;
+    return better ? std::move(searched) : std::move(known);
 }
 
 }  // namespace

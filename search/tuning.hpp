@@ -25,8 +25,8 @@ struct EngineTuning {
     std::uint64_t group_patience_tasks = 3600;
     std::uint64_t most_group_rounds = 60;
     std::uint64_t group_tasks = 1500;  ///< problems of more tasks have fewer group rounds in proportion
-    double group_share =
-        0.25;  ///< between cycles of annealing it goes on for so many times the rounds before, at first
+    /// Between cycles of annealing it goes on for so many times the rounds before, at first.
+    double group_share = 0.25;
     double least_group_share = 0.125, most_group_share = 4;
     double spent_modes_from = 0.02;  ///< gain of modes that spare memory is spent on, from which groups run under them
     std::uint32_t spent_tasks_from = 160;  ///< problems of fewer tasks do without
@@ -38,8 +38,8 @@ struct EngineTuning {
     std::uint64_t cost_of_step = 50;        ///< of an annealing step whatever the problem, as so many tasks
     /// Rounds of the first annealing cycle, of one model or several; each next is half as long again.
     std::uint64_t first_cycle = 25, first_cycle_of_several = 60;
-    double hot_if_tiny = 0.02;      ///< the same in problems of fewer than `spent_tasks_from` tasks
     double hot = 0.005;             ///< first temperature of a cycle, as a fraction of makespan / sqrt(tasks)
+    double hot_if_tiny = 0.02;      ///< the same in problems of fewer than `spent_tasks_from` tasks
     double cold = 0.0005;           ///< the last one
     double hotter = 4;              ///< every second cycle begins this many times hotter
     double weight = 0.5;            ///< of the average end against the makespan

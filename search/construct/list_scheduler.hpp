@@ -97,6 +97,19 @@ protected:
         return end;
     }
 
+    const Flat& flat_;
+    BankersMemory memory_;
+    std::vector<Cost> costs_;
+    std::vector<std::uint32_t> sequence_, missing_;  // missing_: predecessors that are not placed
+    std::vector<std::int64_t> ready_at_, clock_;     // per task: predecessors' ends and lags; per rank
+    std::vector<NextTask> next_task_;                // per rank
+    std::vector<char> stale_;                        // per rank: next_task_ must be found again
+    std::vector<std::uint32_t> stale_ranks_;         // those ranks
+    std::vector<std::uint32_t> refusing_;            // ranks whose tasks were refused since memory was given back last
+    std::vector<std::uint32_t> first_of_;  // a tournament of ranks: of each subtree the first with the least next task
+    std::vector<std::uint64_t> refused_at_;  // per task: relief + 1 when memory refused it; 0: never
+    std::uint64_t seen_relief_ = 0;
+
 private:
     // The earlier of two neighbours' winners; UINT32_MAX: there is none.
     std::uint32_t winner(std::uint32_t left, std::uint32_t right) const {
@@ -110,20 +123,6 @@ private:
         first_of_[node] = rank;
         for (node /= 2; node > 0; node /= 2) first_of_[node] = winner(first_of_[2 * node], first_of_[2 * node + 1]);
     }
-
-protected:
-    const Flat& flat_;
-    BankersMemory memory_;
-    std::vector<Cost> costs_;
-    std::vector<std::uint32_t> sequence_, missing_;  // missing_: predecessors that are not placed
-    std::vector<std::int64_t> ready_at_, clock_;     // per task: predecessors' ends and lags; per rank
-    std::vector<NextTask> next_task_;                // per rank
-    std::vector<char> stale_;                        // per rank: next_task_ must be found again
-    std::vector<std::uint32_t> stale_ranks_;         // those ranks
-    std::vector<std::uint32_t> refusing_;            // ranks whose tasks were refused since memory was given back last
-    std::vector<std::uint32_t> first_of_;  // a tournament of ranks: of each subtree the first with the least next task
-    std::vector<std::uint64_t> refused_at_;  // per task: relief + 1 when memory refused it; 0: never
-    std::uint64_t seen_relief_ = 0;
 };
 
 }  // namespace pipeweaver::search
