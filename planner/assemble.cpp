@@ -40,6 +40,12 @@ std::vector<TargetPlan> no_target_plans(const std::string& why) {
     return plans;
 }
 
+Duration mean_makespan(const Plan& plan) {
+    Duration sum{};
+    for (const ReplicaPlan& replica : plan.replicas) sum += replica.found.replay.makespan;
+    return sum / static_cast<std::int64_t>(plan.replicas.size());
+}
+
 Plan assemble(const Request& request, const Shared& shared, std::vector<ReplicaPlan> replicas) {
     Plan plan;
     plan.loads = shared.loads;

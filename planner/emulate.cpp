@@ -63,8 +63,10 @@ public:
         shared_ = share(request.workload, execute, most_tasks_of(request.policy));
         if (is_given()) {
             const auto& fixed = request.workload.fixed;
-            given_ = match(request.schedules, setup_, fixed ? std::optional(fixed->partition) : std::nullopt,
-                           request.workload.microbatches, shared_.microbatches);
+            auto matched = match(request.schedules, request.workload,
+                                 fixed ? std::optional(fixed->partition) : std::nullopt, shared_, execute);
+            given_ = std::move(matched.replicas);
+            shared_ = std::move(matched.shared);
             partition_ = given_.front().partition;
             policy_ = "schedule";
             menus_ = {partition_.modes};

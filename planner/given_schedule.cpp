@@ -2,6 +2,7 @@
 
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
+#include "planner/evaluate/exchange.hpp"
 
 #include <algorithm>
 
@@ -23,60 +24,71 @@ Problem without_waits(Problem problem, const Problem& alone) {
     return problem;
 }
 
-MatchedSchedule match_one(const GivenSchedule& given, const Setup& setup, const std::vector<Partition>& partitions,
-                          const Microbatches& microbatches, std::size_t replica) {
-    const Problem& problem = given.solved.file.problem;
-    const auto refuse = [&](const std::string& why) {
-        fail(ErrorKind::input,
-             "{}: is of the problem '{}', {}: model, cluster, layout, recipe, headroom, batch, seed and costs must "
-             "be those of the plan",
-             given.from.string(), problem.name, why);
-    };
+[[noreturn]] void refuse(const GivenSchedule& given, const std::string& why) {
+    fail(
+        ErrorKind::input,
+        "{}: is of the problem '{}', {}: model, cluster, layout, recipe, headroom, batch, seed and costs must be those "
+        "of the plan",
+        given.from.string(), given.solved.file.problem.name, why);
+}
+
+const Partition& partition_of(const GivenSchedule& given, const Setup& setup, const std::vector<Partition>& partitions,
+                              std::size_t replica) {
     const auto found = std::find_if(partitions.begin(), partitions.end(), [&](const Partition& partition) {
-        return problem_name(setup, partition, replica) == problem.name;
+        return problem_name(setup, partition, replica) == given.solved.file.problem.name;
     });
-    if (found == partitions.end()) refuse("which this request does not have");
-    MatchedSchedule matched{*found, {}, given.solved.schedule};
-    auto known = build(setup, *found, partition::units(*found, setup.model, microbatches), {.name = problem.name});
+    if (found == partitions.end()) refuse(given, "which this request does not have");
+    return *found;
+}
+
+MatchedSchedule match_one(const GivenSchedule& given, const Setup& setup, const Partition& partition,
+                          const Microbatches& microbatches) {
+    const Problem& problem = given.solved.file.problem;
+    MatchedSchedule matched{partition, {}, given.solved.schedule};
+    auto known =
+        build(setup, partition, partition::units(partition, setup.model, microbatches), {.name = problem.name});
     if (known.shortage) fail(ErrorKind::limit, "{}", known.shortage->text());
     auto can = splittable(known.cut.step);
     if (can.empty()) can.resize(known.cut.step.problem.pairs.size());  // the recipe splits no backwards
     for (const Pair& pair : problem.pairs) matched.split.push_back(pair.weight.has_value());
-    if (matched.split.size() != can.size()) refuse("whose tasks are others");
+    if (matched.split.size() != can.size()) refuse(given, "whose tasks are others");
     for (std::size_t k = 0; k < can.size(); ++k)
-        if (matched.split[k] && !can[k]) refuse("whose tasks are others");
+        if (matched.split[k] && !can[k]) refuse(given, "whose tasks are others");
     const StepProblem step = require_step(split_backwards(known.cut.step, matched.split));
     if (fingerprint(step.problem) != fingerprint(without_waits(problem, step.problem)))
-        refuse("whose times or memory are others");
+        refuse(given, "whose times or memory are others");
     return matched;
 }
 
-// Of a plan that was made under `planned`.
-std::vector<MatchedSchedule> match_all(const std::vector<GivenSchedule>& given, const Setup& planned,
-                                       const std::optional<Partition>& partition, const Microbatches& batch,
-                                       const std::vector<Microbatches>& replicas) {
-    const auto partitions = partition ? std::vector{*partition} : partition::partitions(planned, batch);
-    std::vector<MatchedSchedule> matched;
-    for (std::size_t r = 0; r < replicas.size(); ++r)
-        matched.push_back(match_one(given[r], planned, partitions, replicas[r], r));
+// Of a plan that was made under `recipe`.
+MatchedSchedules match_all(const std::vector<GivenSchedule>& given, Request request, const Recipe& recipe,
+                           const std::optional<Partition>& partition, const Shared& by_load, const Executor& execute) {
+    const bool as_it_is = request.setup->is_usual() && request.setup->recipe == recipe;
+    if (!as_it_is) request.setup = std::make_shared<const Setup>(with_recipe(*request.setup, recipe));
+    const Setup& planned = *request.setup;
+    const auto partitions = partition ? std::vector{*partition} : partition::partitions(planned, request.microbatches);
+    MatchedSchedules matched;
+    matched.shared = exchange(request, partition_of(given.front(), planned, partitions, 0), by_load, execute);
+    for (std::size_t r = 0; r < given.size(); ++r)
+        matched.replicas.push_back(match_one(given[r], planned, partition_of(given[r], planned, partitions, r),
+                                             matched.shared.microbatches[r]));
     return matched;
 }
 
 }  // namespace
 
-std::vector<MatchedSchedule> match(const std::vector<GivenSchedule>& given, const Setup& setup,
-                                   const std::optional<Partition>& partition, const Microbatches& batch,
-                                   const std::vector<Microbatches>& replicas) {
-    const Recipe& own = setup.recipe;
-    if (setup.is_usual()) return match_all(given, setup, partition, batch, replicas);
+MatchedSchedules match(const std::vector<GivenSchedule>& given, const Request& request,
+                       const std::optional<Partition>& partition, const Shared& by_load, const Executor& execute) {
+    const Recipe& own = request.setup->recipe;
+    if (request.setup->is_usual()) return match_all(given, request, own, partition, by_load, execute);
     if (own != judging(own)) {
         try {
-            return match_all(given, with_recipe(setup, own), partition, batch, replicas);
+            return match_all(given, request, own, partition, by_load, execute);
         } catch (const Error&) {
             // Planned otherwise, and now emulated with more than that.
         }
     }
-    return match_all(given, with_recipe(setup, judging(own)), partition, batch, replicas);
+    return match_all(given, request, judging(own), partition, by_load, execute);
 }
 
 }  // namespace pipeweaver::planner

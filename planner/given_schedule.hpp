@@ -3,7 +3,7 @@
 
 #include "pipeweaver/emulator/split.hpp"
 #include "pipeweaver/planner/emulate.hpp"
-#include "planner/evaluate/evaluate.hpp"
+#include "planner/evaluate/share.hpp"
 
 #include <vector>
 
@@ -16,11 +16,16 @@ struct MatchedSchedule {
     schedule::Schedule schedule;
 };
 
-/// Throws Error{input} where a schedule is of another model, batch, layout or costs than the setup and the batch that
-/// `replicas` share. `partition`: the plan's; none: one of those that partition::partitions() makes of the batch. Pre: one
-/// for each replica.
-[[nodiscard]] std::vector<MatchedSchedule> match(const std::vector<GivenSchedule>& given, const emulator::Setup& setup,
-                                                 const std::optional<partition::Partition>& partition,
-                                                 const Microbatches& batch, const std::vector<Microbatches>& replicas);
+struct MatchedSchedules {
+    std::vector<MatchedSchedule> replicas;
+    Shared shared;  ///< the batch as the plan shared it out
+};
+
+/// Throws Error{input} where a schedule is of another model, batch, layout or costs than the request's. `partition`: the
+/// plan's; none: one of those that partition::partitions() makes of the batch. Pre: `given` has one for each replica;
+/// `by_load` = share(request).
+[[nodiscard]] MatchedSchedules match(const std::vector<GivenSchedule>& given, const Request& request,
+                                     const std::optional<partition::Partition>& partition, const Shared& by_load,
+                                     const Executor& execute);
 
 }  // namespace pipeweaver::planner

@@ -5,6 +5,7 @@
 #include "pipeweaver/planner/partition_choice.hpp"
 #include "planner/assemble.hpp"
 #include "planner/choose/for_replicas.hpp"
+#include "planner/evaluate/exchange.hpp"
 #include "planner/job/sample.hpp"
 #include "planner/targets/target_plan.hpp"
 
@@ -28,11 +29,15 @@ constexpr std::size_t few_tasks_judged = 20'000;    // that are replayed in a te
 constexpr std::size_t most_tasks_judged = 100'000;  // in those replays, of all replicas together; of one at least
 
 // What a target with a fixed chain may run: the plan's own partition where that is one chain or was asked for by name,
-// else what its users would cut. A chain of many small stages is seldom what such a target is fastest with.
+// else what its users would cut, each batch of the sample padded as it would run. A chain of many small stages is seldom
+// what such a target is fastest with.
 std::vector<Partition> target_chains(const Request& request, const Partition& own) {
     const bool one_chain = own.chains.size() == 1 && own.dealt.empty();
     if (one_chain || !request.partition.empty()) return {own};
-    return partition::partitions(*request.setup, cut_on(request));
+    Microbatches padded;
+    for (const Microbatches& batch : batches_of(request))
+        for (auto& microbatch : partition::pad(batch).microbatches) padded.push_back(std::move(microbatch));
+    return partition::partitions(*request.setup, padded);
 }
 
 std::vector<TargetPlan> target_plans(const Request& request, const std::vector<Partition>& partitions,
@@ -165,14 +170,15 @@ const TargetPlan& Plan::target(std::string_view name) const {
 }
 
 Plan make_plan(const Request& request, const Executor& execute, const Allowance& allowance, const Scope& scope) {
-    const Shared shared = share(request, execute);
+    const Shared by_load = share(request, execute);
     const auto numbers = replicas_of(request, scope);
     PartitionChoice choice;
     if (scope.partition)
         choice.partition = *scope.partition;
     else
         choice = choose_partition(request, quick_choice, execute);
-    Beside opponents = beside(request, scope, shared, execute, allowance(opponents_share));
+    Beside opponents = beside(request, scope, by_load, execute, allowance(opponents_share));
+    const Shared shared = exchange(request, choice.partition, by_load, execute);
 
     const double turns = static_cast<double>(std::max<std::size_t>(1, numbers.size() / threads_of(execute)));
     const double wanted = request.target != targets().front().name ? targets_share_if_wanted : targets_share;
@@ -191,7 +197,7 @@ Plan make_plan(const Request& request, const Executor& execute, const Allowance&
     Plan plan = assemble(request, shared, replicas.take());
     plan.choice = replicas.choice(plan.slowest);
     plan.baselines = together(std::move(opponents.baselines), policies);
-    plan.baselines.pictured = picture(opponents, shared, plan.replicas[plan.slowest].number);
+    plan.baselines.pictured = picture(opponents, by_load, plan.replicas[plan.slowest].number);
     plan.robustness = std::move(robustness);
     plan.targets = scope.targets ? target_plans(request, target_chains(request, choice.partition),
                                                 shared.microbatches.front(), execute, limits(allowance, 1))

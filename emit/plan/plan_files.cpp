@@ -24,13 +24,14 @@ std::string padding_json(const TargetPlan& plan) {
     const auto waste = [](std::int64_t real, std::int64_t padded) {
         return padded == 0 ? 0.0 : 1 - static_cast<double>(real) / static_cast<double>(padded);
     };
-    const nlohmann::ordered_json json{{"format", "pipeweaver-padding/1"},
-                                      {"tokens", padding.tokens},
-                                      {"items", padding.items},
-                                      {"item_patches", padding.item_patches},
-                                      {"padded_share_of_tokens", waste(padding.real_tokens, padding.padded_tokens)},
-                                      {"padded_share_of_patches", waste(padding.real_patches, padding.padded_patches)},
-                                      {"recompute", name_of(plan.recompute)}};
+    nlohmann::ordered_json json{{"format", "pipeweaver-padding/1"},
+                                {"tokens", padding.tokens},
+                                {"items", padding.items},
+                                {"item_patches", padding.item_patches},
+                                {"padded_share_of_tokens", waste(padding.real_tokens, padding.padded_tokens)},
+                                {"padded_share_of_patches", waste(padding.real_patches, padding.padded_patches)},
+                                {"recompute", plan.recompute}};
+    for (const emulator::Recompute one : plan.by_rank) json["recompute_of_ranks"].push_back(name_of(one));
     return json.dump(1) + "\n";
 }
 

@@ -119,11 +119,11 @@ Writer target_json(const Plan& plan, const TargetPlan& own) {
                              {"policy", one.policy},
                              {"makespan_ns", one.makespan.count()},
                              {"chunks_per_rank", one.chunks_per_rank},
-                             {"recompute", name_of(one.recompute)}});
+                             {"recompute", one.recompute}});
     Writer json{{"replica", 0},
                 {"partition", own.cut.partition.name},
                 {"chunks_per_rank", own.cut.partition.chunks_per_rank},
-                {"recompute", name_of(own.recompute)},
+                {"recompute", own.recompute},
                 {"split_backwards", split_backwards(own.cut.step.problem)},
                 {"makespan_ns", own.found.replay.makespan.count()},
                 {"lower_bound_ns", own.found.bound.count()},

@@ -141,7 +141,8 @@ std::string replicas_text(const Request& request, const Plan& plan) {
     std::string text = fmt::format("microbatches go to replicas {}: the largest load is {} above the mean",
                                    balanced ? "by cost" : "in turn", over_mean(plan.loads.largest));
     if (balanced) text += fmt::format(" (in turn {})", over_mean(plan.loads.largest_in_turn));
-    return text + "\n";
+    return text + fmt::format(", the slowest schedule {} above theirs\n",
+                              percent(schedule::relative_gap(plan.makespan, mean_makespan(plan))));
 }
 
 std::size_t fullest_replica(const Plan& plan, std::size_t rank) {
@@ -227,7 +228,7 @@ std::string torch_text(const Plan& plan) {
         "({} of the items'\n"
         "positions are padding), recompute {}: makespan {}, {:.2f}x the plan's{}\n",
         several ? ", of replica 0 alone" : "", t.cut.partition.name, t.cut.partition.chunks_per_rank,
-        t.cut.partition.chunks_per_rank == 1 ? "" : "s", p.tokens, p.items, percent(padding), name_of(t.recompute),
+        t.cut.partition.chunks_per_rank == 1 ? "" : "s", p.tokens, p.items, percent(padding), t.recompute,
         seconds(makespan), over(makespan, plan.replicas.front().found.replay.makespan),
         several ? " for this replica" : "");
     for (const std::string_view policy : {"1f1b", "interleaved"}) {
@@ -236,7 +237,7 @@ std::string torch_text(const Plan& plan) {
         text += fmt::format(
             "with the same padding {} takes {} ({}, {} chunk{} a rank, recompute {}), {:.2f}x this schedule\n", policy,
             seconds(best->makespan), best->partition, best->chunks_per_rank, best->chunks_per_rank == 1 ? "" : "s",
-            name_of(best->recompute), over(best->makespan, makespan));
+            best->recompute, over(best->makespan, makespan));
     }
     return t.choice.other ? text + "of what was found for PyTorch, " + choice(t.choice) : text;
 }

@@ -66,6 +66,7 @@ std::string replicas(const Request& request, const Plan& plan) {
     if (balanced)
         facts.push_back(
             fact("largest load, had they gone in turn", above_mean(plan.loads.largest_in_turn, plan.loads.mean)));
+    facts.push_back(fact("slowest schedule", above_mean(plan.makespan, mean_makespan(plan))));
     std::string table =
         "<div class=\"wide\"><table><thead><tr><th>replica</th><th class=\"n\">microbatches</th>"
         "<th class=\"n\">tokens</th><th class=\"n\">items</th><th class=\"n\">schedule</th><th class=\"n\">gap</th>"

@@ -197,7 +197,7 @@ std::string torch(const Plan& plan) {
                          padded(padding.real_tokens, padding.padded_tokens),
                          plural(static_cast<std::size_t>(padding.items), "item"),
                          padded(padding.real_patches, padding.padded_patches))),
-        fact("recomputation", name_of(torch.recompute)),
+        fact("recomputation", torch.recompute),
         fact("makespan", fmt::format("{}, {} the plan's{}", human(makespan),
                                      times(ratio(makespan, plan.replicas.front().found.replay.makespan)),
                                      several ? " for this replica" : "")),
@@ -208,8 +208,7 @@ std::string torch(const Plan& plan) {
                 fact(fmt::format("{} with the same padding", policy),
                      fmt::format("{}, {} this schedule ({}, {} a rank, recompute {})", human(best->makespan),
                                  times(ratio(best->makespan, makespan)), best->partition,
-                                 plural(static_cast<std::size_t>(best->chunks_per_rank), "chunk"),
-                                 name_of(best->recompute))));
+                                 plural(static_cast<std::size_t>(best->chunks_per_rank), "chunk"), best->recompute)));
     return fact_table(facts);
 }
 

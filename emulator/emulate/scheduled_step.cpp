@@ -83,7 +83,7 @@ ScheduledStep::ScheduledStep(const StepInput& input, const StepProblem& step, co
         }
         pass.pass = pass_of(task.kind);
         if (const auto pair = replayer_.pair_of(i); pair != Replayer::unpaired)
-            pass.recompute = input.modes[schedule.mode[pair]];
+            pass.recompute = input.modes_on(task.rank)[schedule.mode[pair]];
         passes_.push_back(pass);
     }
     if (!step.phases.empty()) dealt_ = std::make_unique<const DealtCosts>(input);

@@ -24,7 +24,8 @@ std::vector<std::int64_t> ends_of_lists(const TaskGraph& task, std::span<const s
 // What a backward's recomputation adds to the cost that build_step() gave it.
 void add_recomputation(const ScheduledStep& step, std::size_t task, PassCost& cost) {
     const TaskPass& pass = step.passes()[task];
-    if (pass.pass == PassKind::forward || pass.recompute == step.input().modes.front()) return;
+    const RankId rank = step.step().problem.tasks[task].rank;
+    if (pass.pass == PassKind::forward || pass.recompute == step.input().modes_on(rank).front()) return;
     cost = cost_of(step.pieces(task), step.input().setup->recipe);
 }
 

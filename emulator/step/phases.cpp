@@ -139,9 +139,10 @@ private:
                 for (std::size_t u = 0; u < in_.units[mb][in_.chains.size() + d].size(); ++u)
                     items.push_back({d, mb, u});
         std::vector<std::int64_t> time;
+        const Recompute mode = in_.modes_on(RankId{0}).front();
         for (const DealtItem& item : items)
-            time.push_back((costs_.cost(RankId{0}, {&item, 1}, PassKind::forward, in_.modes.front()).time +
-                            costs_.cost(RankId{0}, {&item, 1}, PassKind::backward, in_.modes.front()).time)
+            time.push_back((costs_.cost(RankId{0}, {&item, 1}, PassKind::forward, mode).time +
+                            costs_.cost(RankId{0}, {&item, 1}, PassKind::backward, mode).time)
                                .count());
         std::vector<std::size_t> order(items.size());
         std::iota(order.begin(), order.end(), std::size_t{0});
@@ -200,7 +201,7 @@ private:
         task.label = fmt::format("{}.r{}.{}", name_, index(rank), letter(kind));
         out_.problem.tasks.push_back(std::move(task));
         const Longest& usual = by_mode.front();
-        const bool again = kind == TaskKind::backward && in_.modes.size() > 1;
+        const bool again = kind == TaskKind::backward && by_mode.size() > 1;
         out_.recompute.push_back(again ? out_.keep(costs_.blocks_forward(rank, *usual.items)) : 0);
         out_.mix.push_back(mix_of(*usual.items, rank));
         out_.cost.push_back(out_.keep(usual.cost));
@@ -216,7 +217,7 @@ private:
         std::map<std::size_t, double> time;
         double whole = 0;
         for (const DealtItem& item : items) {
-            const auto ns = costs_.cost(rank, {&item, 1}, PassKind::forward, in_.modes.front()).time.count();
+            const auto ns = costs_.cost(rank, {&item, 1}, PassKind::forward, in_.modes_on(rank).front()).time.count();
             time[in_.dealt[item.dealt].module] += static_cast<double>(ns);
             whole += static_cast<double>(ns);
         }
@@ -235,7 +236,7 @@ private:
     void add_rank(RankId rank, const std::vector<Items>& gpus) {
         std::vector<Longest> forward, backward;
         std::vector<Mode> modes;
-        for (const Recompute recompute : in_.modes) {
+        for (const Recompute recompute : in_.modes_on(rank)) {
             forward.push_back(longest(rank, gpus, PassKind::forward, recompute));
             modes.push_back(memory_of(rank, gpus, recompute));
             modes.back().forward = std::max(Duration{1}, forward.back().cost.time);

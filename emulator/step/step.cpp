@@ -142,13 +142,13 @@ private:
     void add_modes(const StageLayers& stage, const Unit& unit, Recompute recompute, StageCosts& all) {
         const PassMemory memory = pass_memory(in_, stage, unit.shapes, recompute, true);
         Mode whole;
-        const bool as_first = (recompute == Recompute::offload) == (in_.modes.front() == Recompute::offload);
+        const Recompute first = in_.modes_on(stage.rank).front();
+        const bool as_first = (recompute == Recompute::offload) == (first == Recompute::offload);
         const auto forward =
             as_first ? time_of(all.forward) : costs_.task(stage, unit.shapes, PassKind::forward, recompute).time;
         whole.forward = lasting(forward);
-        const auto backward = recompute == in_.modes.front()
-                                  ? time_of(all.backward)
-                                  : costs_.task(stage, unit.shapes, PassKind::backward, recompute).time;
+        const auto backward = recompute == first ? time_of(all.backward)
+                                                 : costs_.task(stage, unit.shapes, PassKind::backward, recompute).time;
         whole.backward = lasting(backward);
         whole.held = memory.held;
         whole.forward_transient = memory.forward_transient;
@@ -167,21 +167,22 @@ private:
 
     StageCosts stage_costs(const StageLayers& stage, const Unit& unit) {
         StageCosts all;
-        all.forward = out_.keep(costs_.task(stage, unit.shapes, PassKind::forward, in_.modes.front()));
+        const auto modes = in_.modes_on(stage.rank);
+        all.forward = out_.keep(costs_.task(stage, unit.shapes, PassKind::forward, modes.front()));
         all.forward_mix = mix_of(stage, unit, PassKind::forward);
         if (!has_backward(stage)) return all;
         all.backward_mix = mix_of(stage, unit, PassKind::backward);
-        if (in_.modes.size() > 1 || in_.priced_split)
+        if (modes.size() > 1 || in_.priced_split)
             all.again = out_.keep(costs_.blocks_forward(stage, unit.shapes, Recompute::full));
-        all.backward = out_.keep(costs_.task(stage, unit.shapes, PassKind::backward, in_.modes.front()));
+        all.backward = out_.keep(costs_.task(stage, unit.shapes, PassKind::backward, modes.front()));
         if (in_.priced_split) {
             const PassCost weight = costs_.task(stage, unit.shapes, PassKind::weight_gradient);
             if (weight.time != in_.setup->recipe.action) all.split.weight = out_.keep(weight);  // else none is trained
             all.split.weight_mix = mix_of(stage, unit, PassKind::weight_gradient);
         }
-        for (const Recompute recompute : in_.modes) add_modes(stage, unit, recompute, all);
+        for (const Recompute recompute : modes) add_modes(stage, unit, recompute, all);
         if (!in_.priced_split) return all;
-        PassCost input = costs_.task(stage, unit.shapes, PassKind::input_gradient, in_.modes.front());
+        PassCost input = costs_.task(stage, unit.shapes, PassKind::input_gradient, modes.front());
         take_up(input, all.split.modes.front().backward);
         all.split.input = out_.keep(input);
         return all;
@@ -189,7 +190,8 @@ private:
 
     bool are_alike(const StageLayers& a, const StageLayers& b) const {
         if (a.parts.size() != b.parts.size()) return false;
-        if (!in_.setup->what_if.devices.empty() && a.rank != b.rank) return false;
+        const bool rank_tells = !in_.setup->what_if.devices.empty() || !in_.mode_of_rank.empty();
+        if (rank_tells && a.rank != b.rank) return false;
         for (std::size_t p = 0; p < a.parts.size(); ++p) {
             const LayerRange &one = a.parts[p], &other = b.parts[p];
             if (one.module != other.module || one.count != other.count) return false;

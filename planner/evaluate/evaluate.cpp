@@ -27,6 +27,7 @@ StepInput step_input(const Setup& setup, const Partition& partition, Units units
     input.dealt = partition.dealt;
     input.units = std::move(units);
     input.modes = wanted.menu.empty() ? partition.modes : wanted.menu;
+    input.mode_of_rank = wanted.mode_of_rank;
     input.priced_split = wanted.priced_split && setup.recipe.is_serial();
     input.input_gradient_frees = wanted.target->input_gradient_frees;
     if (wanted.target->buffers_for_all) input.receive_buffers = static_cast<std::int64_t>(input.units.size());

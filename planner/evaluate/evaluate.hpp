@@ -33,6 +33,8 @@ struct StepWanted {
     std::string name;
     const Target* target = &targets().front();
     std::vector<emulator::Recompute> menu{};  ///< memory modes of every pass; none: the partition's
+    std::vector<emulator::Recompute>
+        mode_of_rank{};  ///< each rank has this one in place of the menu; none: all have it
     std::size_t replica = 0;
     std::optional<Bytes> capacity{};  ///< of every rank; none: capacity_of(setup)
     bool priced_split = true;         ///< false: no backward will be split

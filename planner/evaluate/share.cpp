@@ -42,27 +42,33 @@ search::BoundEffort Shared::bounds(std::size_t replica) const {
     return judges(replica) ? search::BoundEffort::full : search::BoundEffort::quick;
 }
 
-Shared share(const Request& request, const Executor& execute, std::size_t most) {
-    require_sensible(request, most);
-    const std::int64_t dp = request.setup->layout.dp;
-    const auto replicas = static_cast<std::size_t>(dp);
-    const auto costs = partition::microbatch_costs(*request.setup, request.microbatches, execute);
-    const auto largest = [&](const partition::Shares& shares) {
-        const auto loads = partition::loads(shares, costs);
+Shared shared_as(const Request& request, partition::Shares shares, std::vector<Duration> costs) {
+    const auto replicas = shares.size();
+    const auto largest = [](const std::vector<Duration>& loads) {
         return *std::max_element(loads.begin(), loads.end());
     };
-    const auto turn = partition::in_turn(costs.size(), replicas);
+    const auto loads = partition::loads(shares, costs);
     Shared shared;
-    shared.shares = request.sharing == partition::Sharing::in_turn ? turn : partition::balance(costs, replicas);
-    shared.loads.largest = largest(shared.shares);
-    shared.loads.mean = std::accumulate(costs.begin(), costs.end(), Duration{}) / dp;
-    shared.loads.largest_in_turn = largest(turn);
-    for (const auto& mine : shared.shares) {
+    shared.loads.largest = largest(loads);
+    shared.loads.mean = std::accumulate(costs.begin(), costs.end(), Duration{}) / static_cast<std::int64_t>(replicas);
+    shared.loads.largest_in_turn = largest(partition::loads(partition::in_turn(costs.size(), replicas), costs));
+    for (const auto& mine : shares) {
         Microbatches& microbatches = shared.microbatches.emplace_back();
         for (const std::size_t i : mine) microbatches.push_back(request.microbatches[i]);
     }
-    shared.judged = most_loaded(partition::loads(shared.shares, costs), most_replicas_judged);
+    shared.judged = most_loaded(loads, most_replicas_judged);
+    shared.shares = std::move(shares);
+    shared.costs = std::move(costs);
     return shared;
+}
+
+Shared share(const Request& request, const Executor& execute, std::size_t most) {
+    require_sensible(request, most);
+    const auto replicas = static_cast<std::size_t>(request.setup->layout.dp);
+    auto costs = partition::microbatch_costs(*request.setup, request.microbatches, execute);
+    const bool in_turn = request.sharing == partition::Sharing::in_turn;
+    auto shares = in_turn ? partition::in_turn(costs.size(), replicas) : partition::balance(costs, replicas);
+    return shared_as(request, std::move(shares), std::move(costs));
 }
 
 }  // namespace pipeweaver::planner

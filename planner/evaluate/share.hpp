@@ -8,6 +8,7 @@ namespace pipeweaver::planner {
 /// Which replica takes which microbatches, and how even that is.
 struct Shared {
     partition::Shares shares;
+    std::vector<Duration> costs;  ///< of each microbatch of the batch: partition::microbatch_costs
     ReplicaLoads loads;
     std::vector<Microbatches> microbatches;  ///< of each replica
     std::vector<std::size_t> judged;         ///< the replicas that are looked at closely (bounds, replays under wrong
@@ -20,5 +21,8 @@ struct Shared {
 
 /// Throws Error{input} where the layout does not suit the request, or a replica has more tasks than `most`.
 [[nodiscard]] Shared share(const Request& request, const Executor& execute, std::size_t most = most_tasks);
+
+/// So shared out. Pre: `costs` are the microbatches'.
+[[nodiscard]] Shared shared_as(const Request& request, partition::Shares shares, std::vector<Duration> costs);
 
 }  // namespace pipeweaver::planner

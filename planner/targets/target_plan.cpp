@@ -2,11 +2,11 @@
 
 #include "planner/choose/lower_peak.hpp"
 #include "planner/choose/selection.hpp"
+#include "planner/opponents/recompute_settings.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 namespace pipeweaver::planner {
 
@@ -16,12 +16,19 @@ using partition::Partition;
 
 namespace {
 
-constexpr std::array settings{Recompute::none, Recompute::half, Recompute::full};
-
-// A chain with a recompute setting; policies that break the target's rules are left out.
+// What the stages recompute: all the same, or those of each rank what it needs.
 struct Setting {
+    Recompute everywhere = Recompute::none;
+    std::vector<Recompute> by_rank{};
+
+    std::string name() const { return by_rank.empty() ? name_of(everywhere) : std::string(by_rank_name); }
+    bool is_none() const { return by_rank.empty() && everywhere == Recompute::none; }
+};
+
+// A chain with a setting; policies that break the target's rules are left out.
+struct Tried {
+    Setting setting;
     Evaluation known;
-    Recompute recompute = Recompute::none;
 
     Duration best() const { return known.fastest() == nullptr ? Duration::max() : known.fastest()->makespan(); }
 };
@@ -38,21 +45,31 @@ void keep(std::vector<TargetBaseline>& baselines, const TargetBaseline& found) {
         *same = found;
 }
 
-Evaluation evaluate_setting(const Request& request, const Target& target, const Partition& chain,
-                            const Microbatches& padded, Recompute recompute, const Executor& execute) {
-    const Setup& setup = *request.setup;
-    const StepWanted step{
-        .name = fmt::format("{}-{}", setup.model.name, target.folder), .target = &target, .menu = {recompute}};
-    const EvaluationWanted wanted{.split = request.split != Split::never && recompute == Recompute::none,
-                                  .keep_split = true,
-                                  .bound = std::nullopt};
-    return evaluate(setup, chain, partition::units(chain, setup.model, padded), step, wanted, execute);
+// A request's chains for a target, with the padded microbatches.
+struct Padded {
+    const Request& request;
+    const Target& target;
+    const Microbatches& microbatches;
+
+    StepWanted step() const {
+        return {.name = fmt::format("{}-{}", request.setup->model.name, target.folder), .target = &target};
+    }
+    Units units(const Partition& chain) const { return partition::units(chain, request.setup->model, microbatches); }
+};
+
+Tried try_setting(const Padded& padded, const Partition& chain, const Setting& setting, const Executor& execute) {
+    StepWanted step = padded.step();
+    step.menu = {setting.everywhere};
+    step.mode_of_rank = setting.by_rank;
+    // A stage that recomputes would do so again for the weight gradient.
+    const EvaluationWanted wanted{
+        .split = padded.request.split != Split::never && setting.is_none(), .keep_split = true, .bound = std::nullopt};
+    return {setting, evaluate(*padded.request.setup, chain, padded.units(chain), step, wanted, execute)};
 }
 
 // Adds the setting's baselines; says why in `why_not` where the target cannot run it, or a policy does not apply.
-void judge_setting(const Target& target, Setting& setting, std::vector<TargetBaseline>& baselines,
-                   std::string& why_not) {
-    Evaluation& known = setting.known;
+void judge_policies(const Target& target, Tried& tried, std::vector<TargetBaseline>& baselines, std::string& why_not) {
+    Evaluation& known = tried.known;
     const Problem& whole = known.cut.step.problem;
     for (PolicyRun& run : known.policies) {
         if (!run.result.schedule) {
@@ -62,9 +79,46 @@ void judge_setting(const Target& target, Setting& setting, std::vector<TargetBas
             run.result.schedule.reset();
         } else {
             const Partition& chain = known.cut.partition;
-            keep(baselines, {chain.name, chain.chunks_per_rank, run.policy, setting.recompute, run.makespan()});
+            keep(baselines, {chain.name, chain.chunks_per_rank, run.policy, tried.setting.name(), run.makespan()});
         }
     }
+}
+
+// Where what each rank needs under a policy of a fixed order is neither nothing nor everything everywhere: what it needs
+// under the fastest of them that keeps the target's rules.
+std::optional<Setting> by_rank(const Padded& padded, const Partition& chain, const Executor& execute) {
+    Target open = padded.target;  // of several modes one is taken, which the target need not carry
+    open.inexpressible = nullptr;
+    const std::vector<Recompute> menu = usual_settings(*padded.request.setup, chain);
+    StepWanted step = padded.step();
+    step.target = &open;
+    step.menu = menu;
+    step.priced_split = false;
+    std::vector<std::string> policies;
+    for (const search::Policy& policy : search::policies())
+        if (policy.fixed_order && !policy.needs_split) policies.push_back(policy.name);
+    Evaluation known = evaluate(
+        *padded.request.setup, chain, padded.units(chain), step,
+        {.split = false, .bound = std::nullopt, .policies = std::move(policies), .mode_by_rank = true}, execute);
+    if (known.shortage) return std::nullopt;
+    const Problem& problem = known.cut.step.problem;
+    for (PolicyRun& run : known.policies)
+        if (run.applies() && open.breaks != nullptr && open.breaks(problem, *run.result.schedule))
+            run.result.schedule.reset();
+    const PolicyRun* fastest = known.fastest();
+    if (fastest == nullptr) return std::nullopt;
+    Setting setting{Recompute::none, recompute_of_ranks(problem, *fastest->result.schedule, menu)};
+    const auto all = [&](Recompute one) {
+        return std::all_of(setting.by_rank.begin(), setting.by_rank.end(), [&](Recompute rank) { return rank == one; });
+    };
+    if (all(Recompute::none) || all(Recompute::full)) return std::nullopt;
+    return setting;
+}
+
+std::vector<Setting> settings_of(const Padded& padded, const Partition& chain, const Executor& execute) {
+    std::vector<Setting> settings{{Recompute::none}, {Recompute::full}};
+    if (auto setting = by_rank(padded, chain, execute)) settings.push_back(std::move(*setting));
+    return settings;
 }
 
 }  // namespace
@@ -81,27 +135,29 @@ TargetPlan make_target_plan(const Request& request, const Target& target, const 
     TargetPlan plan;
     plan.target = target.name;
     plan.padding = partition::pad(microbatches);
-    std::optional<Setting> best;
-    for (const Partition& partition : partitions)
-        for (const Recompute recompute : settings) {
-            const Partition chain = partition::in_one_chain(partition);
-            Setting setting{evaluate_setting(request, target, chain, plan.padding.microbatches, recompute, execute),
-                            recompute};
-            if (setting.known.shortage) {
-                plan.why_not = setting.known.shortage->text();
+    const Padded padded{request, target, plan.padding.microbatches};
+    std::optional<Tried> best;
+    for (const Partition& partition : partitions) {
+        const Partition chain = partition::in_one_chain(partition);
+        for (const Setting& setting : settings_of(padded, chain, execute)) {
+            Tried tried = try_setting(padded, chain, setting, execute);
+            if (tried.known.shortage) {
+                plan.why_not = tried.known.shortage->text();
                 continue;
             }
-            if (setting.known.inexpressible) {
-                plan.why_not = *setting.known.inexpressible;
+            if (tried.known.inexpressible) {
+                plan.why_not = *tried.known.inexpressible;
                 continue;
             }
-            judge_setting(target, setting, plan.baselines, plan.why_not);
-            if (setting.best() == Duration::max() || (best && setting.best() >= best->best())) continue;
-            best = std::move(setting);
+            judge_policies(target, tried, plan.baselines, plan.why_not);
+            if (tried.best() == Duration::max() || (best && tried.best() >= best->best())) continue;
+            best = std::move(tried);
         }
+    }
     if (!best) return plan;
 
-    plan.recompute = best->recompute;
+    plan.recompute = best->setting.name();
+    plan.by_rank = best->setting.by_rank;
     const Duration fastest = best->best();
     Searchable known = searchable(best->known, std::move(best->known.split));
     if (known.split) known.bound = bound_of_every_choice(*known.whole, *known.split);

@@ -1,11 +1,13 @@
-// The schedule that a target with a fixed chain can run: fixed shapes, one recompute setting for the whole step.
+// The schedule that a target with a fixed chain can run: fixed shapes, one recompute
+// setting for the whole step, or one for each rank.
 #pragma once
 
 #include "planner/choose/split_search.hpp"
 
 namespace pipeweaver::planner {
 
-/// Pads the microbatches, tries every partition as one chain with every recompute setting, and searches in the one on
+/// Pads the microbatches, tries every partition as one chain recomputing nothing, everything, or on each
+/// rank what it needs, and searches in the one on
 /// which a policy does best (ties to the earlier). `why_not` says so where none can be run or fits.
 [[nodiscard]] TargetPlan make_target_plan(const Request& request, const Target& target,
                                           const std::vector<partition::Partition>& partitions,

@@ -135,3 +135,33 @@ TEST_CASE("with more blocks a backward takes no less time, and a pass holds no m
         CHECK(changes);
     }
 }
+
+TEST_CASE("ranks with a mode each cost what they do where all have the menu and take that mode") {
+    const std::vector<Recompute> menu{Recompute::none, Recompute::selective, Recompute::blocks(2), Recompute::full};
+    for (std::uint64_t number = 0; number < 40; ++number) {
+        CAPTURE(number);
+        const Drawn drawn(number);
+        Random random(number);
+        const std::vector<std::size_t> taken{random.below(menu.size()), random.below(menu.size())};
+        auto wanted = drawn.input(drawn.partition);
+        wanted.modes = menu;
+        wanted.capacity = Bytes{std::int64_t{1} << 50};
+        const StepProblem all = require_step(build_step(wanted));
+        wanted.mode_of_rank = {menu[taken[0]], menu[taken[1]]};
+        const StepProblem one = require_step(build_step(wanted));
+        REQUIRE(one.problem.tasks.size() == all.problem.tasks.size());
+        REQUIRE(one.problem.pairs.size() == all.problem.pairs.size());
+        for (std::size_t k = 0; k < all.problem.pairs.size(); ++k) {
+            const Pair& pair = one.problem.pairs[k];
+            const std::size_t rank = index(one.problem.tasks[index(pair.forward)].rank);
+            REQUIRE(pair.modes.size() == 1);
+            const Mode &mode = pair.modes.front(), &expected = all.problem.pairs[k].modes[taken[rank]];
+            CHECK(mode.forward == expected.forward);
+            CHECK(mode.backward == expected.backward);
+            CHECK(mode.held == expected.held);
+            CHECK(mode.transient == expected.transient);
+            CHECK(one.problem.tasks[index(pair.backward)].duration == mode.backward);
+            CHECK(one.cost_of(index(pair.backward)).time == mode.backward);
+        }
+    }
+}

@@ -121,23 +121,26 @@ TEST_CASE("a robust plan gives up at most a hundredth and never falls behind a b
 }
 
 TEST_CASE("a replica that is planned alone has the files that it has in the plan of all") {
-    auto request = small_request(10, ten_replicas);
-    request.max_rounds = 2;
-    const auto all = files_of(request, planned(request, on_threads(2), {}));
-    for (const std::size_t r : {std::size_t{0}, std::size_t{4}, std::size_t{9}}) {
-        const Scope scope{.targets = false, .robustness = false, .opponents = false, .replicas = {r}};
-        const auto plan = planned(request, in_order, scope);
-        REQUIRE(plan.replicas.size() == 1);
-        CHECK(plan.replicas.front().number == r);
-        std::size_t compared = 0;
-        for (const auto& [path, content] : files_of(request, plan)) {
-            if (path.find("/replica-") == std::string::npos && path.find("partition.json") == std::string::npos)
-                continue;
-            REQUIRE(all.contains(path));
-            CHECK(content == all.at(path));
-            ++compared;
+    for (const std::string partition : {"", "balanced"}) {
+        auto request = small_request(10, ten_replicas);
+        request.max_rounds = 2;
+        request.partition = partition;
+        const auto all = files_of(request, planned(request, on_threads(2), {}));
+        for (const std::size_t r : {std::size_t{0}, std::size_t{4}, std::size_t{9}}) {
+            const Scope scope{.targets = false, .robustness = false, .opponents = false, .replicas = {r}};
+            const auto plan = planned(request, in_order, scope);
+            REQUIRE(plan.replicas.size() == 1);
+            CHECK(plan.replicas.front().number == r);
+            std::size_t compared = 0;
+            for (const auto& [path, content] : files_of(request, plan)) {
+                if (path.find("/replica-") == std::string::npos && path.find("partition.json") == std::string::npos)
+                    continue;
+                REQUIRE(all.contains(path));
+                CHECK(content == all.at(path));
+                ++compared;
+            }
+            CHECK(compared >= 4);
         }
-        CHECK(compared >= 4);
     }
 }
 

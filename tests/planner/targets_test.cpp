@@ -7,6 +7,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 using namespace pipeweaver;
 using namespace pipeweaver::schedule;
 using namespace pipeweaver::planner;
@@ -150,4 +152,39 @@ TEST_CASE("a target with a fixed chain needs no rules of its own") {
     const auto plan = make_target_plan(request, plain, partitions, request.microbatches, in_order, {});
     REQUIRE(plan.found.schedule);
     for (const TargetBaseline& one : plan.baselines) CHECK(plan.found.replay.makespan <= one.makespan);
+}
+
+TEST_CASE("where memory is short each rank recomputes what it needs, and the schedule keeps PyTorch's rules") {
+    auto request = testing::small_request(1, {9, 8, 9, 7, 9, 9, 8, 9});
+    request.split = Split::never;
+    const auto partitions = partition::partitions(*request.setup, request.microbatches, "balanced");
+    const auto made = [&] {
+        return make_target_plan(request, torch(), partitions, request.microbatches, in_order, {});
+    };
+    const auto ample = made();
+    REQUIRE(ample.found.schedule);
+    CHECK(ample.recompute == "none");
+    CHECK(ample.by_rank.empty());
+
+    const double usable = static_cast<double>(emulator::usable_bytes(request.setup->cluster).count);
+    const Bytes most = *std::max_element(ample.found.replay.peak.begin(), ample.found.replay.peak.end());
+    std::size_t by_rank = 0;
+    for (const double left : {0.9, 0.8, 0.75, 0.7, 0.67}) {
+        CAPTURE(left);
+        testing::change_setup(request, [&](emulator::Setup& setup) {
+            const double part = left * static_cast<double>(most.count) / usable;
+            setup.headroom.parts_per_million = static_cast<std::int64_t>(1e6 * (1 - part));
+        });
+        const auto plan = made();
+        REQUIRE(plan.found.schedule);
+        CHECK(!torch().breaks(plan.cut.step.problem, *plan.found.schedule));
+        for (const Bytes peak : plan.found.replay.peak) CHECK(peak <= emulator::capacity_of(*request.setup));
+        for (const TargetBaseline& one : plan.baselines) CHECK(plan.found.replay.makespan <= one.makespan);
+        CHECK(plan.by_rank.size() == (plan.recompute == "by-rank" ? 4 : 0));
+        if (plan.by_rank.empty()) continue;
+        ++by_rank;
+        const auto more = [](emulator::Recompute one) { return one != emulator::Recompute::none; };
+        CHECK(std::any_of(plan.by_rank.begin(), plan.by_rank.end(), more));
+    }
+    CHECK(by_rank >= 2);
 }

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,11 +24,16 @@ struct StepInput {
     std::vector<DealtModule> dealt;                     ///< before the chains, and after them
     std::vector<std::vector<std::vector<Unit>>> units;  ///< per microbatch, per chain, then per dealt module
     std::vector<Recompute> modes = usual_modes();
-    bool priced_split = true;          ///< false: no backward will be split, and StepProblem::split stays empty
-    bool split_backward = false;       ///< I and W in place of every B that can be split
-    bool input_gradient_frees = true;  ///< false: what a forward holds is held until W (PyTorch's runtime)
-    std::int64_t receive_buffers = 2;  ///< tensors that may wait on a rank, per direction and chain
-    std::optional<Bytes> capacity;     ///< of every rank; none: capacity_of(*setup)
+    std::vector<Recompute> mode_of_rank{};  ///< each rank has this one in place of `modes`; none: all have `modes`
+    bool priced_split = true;               ///< false: no backward will be split, and StepProblem::split stays empty
+    bool split_backward = false;            ///< I and W in place of every B that can be split
+    bool input_gradient_frees = true;       ///< false: what a forward holds is held until W (PyTorch's runtime)
+    std::int64_t receive_buffers = 2;       ///< tensors that may wait on a rank, per direction and chain
+    std::optional<Bytes> capacity;          ///< of every rank; none: capacity_of(*setup)
+
+    std::span<const Recompute> modes_on(RankId rank) const {
+        return mode_of_rank.empty() ? std::span(modes) : std::span(mode_of_rank).subspan(index(rank), 1);
+    }
 };
 
 /// A tensor that goes from one task to another.

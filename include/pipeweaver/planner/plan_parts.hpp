@@ -123,7 +123,7 @@ struct TargetBaseline {
     std::string partition;
     std::int64_t chunks_per_rank = 1;
     std::string policy;
-    emulator::Recompute recompute = emulator::Recompute::none;
+    std::string recompute;  ///< name of what every stage recomputes, or "by-rank"
     Duration makespan{};
 };
 
@@ -135,9 +135,10 @@ struct TargetPlan {
     emulator::PortWaits waits{};
     RobustChoice choice;
     partition::Padded padding;
-    emulator::Recompute recompute = emulator::Recompute::none;  ///< of every stage
-    std::string why_not;                                        ///< not empty: there is no such schedule, and why
-    std::vector<TargetBaseline> baselines;                      ///< what its users would take without a plan
+    std::string recompute;                     ///< name of what every stage recomputes, or "by-rank"
+    std::vector<emulator::Recompute> by_rank;  ///< what the stages of each rank recompute, under "by-rank" alone
+    std::string why_not;                       ///< not empty: there is no such schedule, and why
+    std::vector<TargetBaseline> baselines;     ///< what its users would take without a plan
 
     /// The fastest of a policy; null if it applies nowhere.
     const TargetBaseline* best(std::string_view policy) const;
@@ -171,6 +172,9 @@ struct Plan {
     const partition::Partition& partition() const { return replicas.front().cut.partition; }
     const TargetPlan& target(std::string_view name) const;  ///< Pre: not "free"
 };
+
+/// Of its replicas.
+[[nodiscard]] Duration mean_makespan(const Plan& plan);
 
 /// How much is wanted: sweeps and services need one partition in milliseconds.
 struct Scope {

@@ -1,0 +1,97 @@
+#include "planner/evaluate/exchange.hpp"
+
+#include "pipeweaver/partition/partitioners.hpp"
+#include "tests/support/small_request.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+
+using namespace pipeweaver;
+using namespace pipeweaver::planner;
+using testing::small_request;
+
+namespace {
+
+partition::Partition cut(const Request& request, std::string_view name) {
+    return partition::partitioner(name).make(*request.setup, request.microbatches, 1);
+}
+
+// Of the slowest replica under the policy.
+Duration slowest(const Request& request, const partition::Partition& partition, const Shared& shared,
+                 const std::string& policy) {
+    Duration slowest{};
+    for (const Microbatches& microbatches : shared.microbatches) {
+        const auto known = evaluate(*request.setup, partition,
+                                    partition::units(partition, request.setup->model, microbatches), {.name = "one"},
+                                    {.split = false, .bound = std::nullopt, .policies = {{policy}}});
+        slowest = std::max(slowest, known.run(policy)->makespan());
+    }
+    return slowest;
+}
+
+std::vector<std::size_t> all_of(const Shared& shared) {
+    std::vector<std::size_t> all;
+    for (const auto& share : shared.shares) all.insert(all.end(), share.begin(), share.end());
+    std::sort(all.begin(), all.end());
+    return all;
+}
+
+std::vector<int> images(std::uint64_t seed, std::size_t count) {
+    std::mt19937_64 random(seed);
+    std::vector<int> images;
+    for (std::size_t i = 0; i < count; ++i) images.push_back(static_cast<int>(random() % 24));
+    return images;
+}
+
+}  // namespace
+
+TEST_CASE("replicas trade microbatches until their plans are more even, and none is lost or doubled") {
+    std::size_t traded = 0;
+    for (std::uint64_t seed = 0; seed < 6; ++seed) {
+        CAPTURE(seed);
+        const Request request = small_request(4, images(seed, 40));
+        const auto chain = cut(request, "balanced");
+        const Shared by_load = share(request, in_order);
+        const Shared shared = exchange(request, chain, by_load, in_order);
+        std::vector<std::size_t> every(request.microbatches.size());
+        std::iota(every.begin(), every.end(), std::size_t{0});
+        CHECK(all_of(shared) == every);
+        for (std::size_t r = 0; r < shared.shares.size(); ++r) {
+            REQUIRE(shared.microbatches[r].size() == shared.shares[r].size());
+            CHECK(shared.shares[r].size() == by_load.shares[r].size());
+            for (std::size_t i = 0; i < shared.shares[r].size(); ++i)
+                CHECK(shared.microbatches[r][i].samples == request.microbatches[shared.shares[r][i]].samples);
+        }
+        const double even = static_cast<double>(shared.loads.largest.count()) / static_cast<double>(shared.loads.mean.count());
+        const double before = static_cast<double>(by_load.loads.largest.count()) / static_cast<double>(by_load.loads.mean.count());
+        CHECK(even <= std::max(before, 1.001));
+        if (shared.shares == by_load.shares) continue;
+        ++traded;
+        bool better = false;
+        for (const std::string policy : {"dual-queue", "gpipe", "interleaved"})
+            better = better || slowest(request, chain, shared, policy) < slowest(request, chain, by_load, policy);
+        CHECK(better);
+    }
+    CHECK(traded >= 2);
+}
+
+TEST_CASE("shares do not depend on who asks: threads, or what prices are known already") {
+    const Request request = small_request(4, images(1, 40));
+    const auto chain = cut(request, "balanced");
+    const auto first = exchange(request, chain, share(request, in_order), in_order);
+    CHECK(exchange(request, chain, share(request, on_threads(3)), on_threads(3)).shares == first.shares);
+}
+
+TEST_CASE("what was asked for in turn, one replica and several chains stay as they were shared out") {
+    Request request = small_request(4, images(2, 40));
+    const Shared by_load = share(request, in_order);
+    CHECK(exchange(request, cut(request, "dip"), by_load, in_order).shares == by_load.shares);
+    request.sharing = partition::Sharing::in_turn;
+    const Shared in_turn = share(request, in_order);
+    CHECK(exchange(request, cut(request, "balanced"), in_turn, in_order).shares == in_turn.shares);
+    const Request alone = small_request(1, images(2, 8));
+    CHECK(exchange(alone, cut(alone, "balanced"), share(alone, in_order), in_order).shares.front().size() == 8);
+}
