@@ -200,6 +200,25 @@ bool attends_by_item(const Model& model) {
 
 }  // namespace
 
+std::string_view name_of(Packing packing) {
+    switch (packing) {
+        case Packing::first_fit_decreasing:
+            return "ffd";
+        case Packing::balanced:
+            return "balanced";
+        case Packing::padded:
+            return "padded";
+        default:
+            return "given";
+    }
+}
+
+const std::vector<Packing>& packings() {
+    static const std::vector<Packing> all{Packing::given, Packing::first_fit_decreasing, Packing::balanced,
+                                          Packing::padded};
+    return all;
+}
+
 void require_fit(const Sample& sample, const Model& model) { require_fit(sample, load_of(sample), model); }
 
 namespace {

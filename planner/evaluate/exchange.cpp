@@ -12,10 +12,10 @@ using partition::Shares;
 namespace {
 
 constexpr std::size_t most_tasks_planned = 200'000;  // some 2 us each, on one core
-constexpr double even = 1.002;                      // of the slowest plan over their mean: quick plans say no more
-constexpr double even_load = 1.001;                 // of the largest load over their mean: that counts, too
-constexpr std::size_t most_partners = 3;            // of the fastest replicas
-constexpr std::size_t most_swaps = 2;               // with each of them
+constexpr double even = 1.002;                       // of the slowest plan over their mean: quick plans say no more
+constexpr double even_load = 1.001;                  // of the largest load over their mean: that counts, too
+constexpr std::size_t most_partners = 3;             // of the fastest replicas
+constexpr std::size_t most_swaps = 2;                // with each of them
 
 Duration mean(const std::vector<Duration>& all) {
     return std::accumulate(all.begin(), all.end(), Duration{}) / static_cast<std::int64_t>(all.size());
@@ -47,8 +47,10 @@ public:
         if (2 * tasks > most_tasks_planned) return std::move(shares_);
         policies_ = {fastest_on(shares_.front())};
         planned_ = planned(shares_);
-        const bool all = std::none_of(planned_.begin(), planned_.end(), [](Duration d) { return d == Duration::max(); });
-        while (all && tasks < most_tasks_planned && improve(tasks)) {}
+        const bool all =
+            std::none_of(planned_.begin(), planned_.end(), [](Duration d) { return d == Duration::max(); });
+        while (all && tasks < most_tasks_planned && improve(tasks)) {
+        }
         return std::move(shares_);
     }
 

@@ -4,6 +4,7 @@
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/planner/layout.hpp"
 #include "pipeweaver/planner/targets.hpp"
+#include "planner/job/choose_packing.hpp"
 
 #include <algorithm>
 #include <thread>
@@ -53,16 +54,35 @@ void PlanOptions::add_to(OptionTable& options) {
     add_split(options, split);
 }
 
-Request PlanOptions::request(const SearchLimits& limits, const Executor& execute) const {
-    Request request = workload.request(static_cast<std::uint64_t>(limits.seed), execute);
+Request PlanOptions::packed(const WorkloadOptions& as, const SearchLimits& limits, const Executor& execute) const {
+    Request request = as.request(static_cast<std::uint64_t>(limits.seed), execute);
     request.max_rounds = limits.rounds();
-    job.fill(request, workload);
+    job.fill(request, as);
     request.sharing = assignment == "in-turn" ? partition::Sharing::in_turn : partition::Sharing::balanced;
     request.robust = robust;
     request.target = target_called(target);
     request.lists = target == targets().front().option;
     request.split = split_of(split);
     return request;
+}
+
+Request PlanOptions::request(const SearchLimits& limits, const Executor& execute) const {
+    if (workload.packing != WorkloadOptions::automatic) return packed(workload, limits, execute);
+    WorkloadOptions as = workload;
+    std::vector<Request> all;
+    const bool fixed_shapes = planner::target(target_called(target)).fixed_chain;
+    for (const workloads::Packing one : workloads::packings()) {
+        if ((one == workloads::Packing::padded) != fixed_shapes) continue;
+        as.packing = name_of(one);
+        all.push_back(packed(as, limits, execute));
+        all.back().layout_choice = all.front().layout_choice;
+        // All in the layout of the first.
+        const emulator::Layout& layout = all.front().setup->layout;
+        as.tp = {layout.tp};
+        as.pp = {layout.pp};
+        as.dp = {layout.dp};
+    }
+    return all.size() == 1 ? std::move(all.front()) : choose_packing(std::move(all), execute);
 }
 
 Scope PlanOptions::scope(const Request& request) const {

@@ -14,11 +14,11 @@ namespace pipeweaver::planner {
 
 namespace {
 
-constexpr std::array<std::pair<std::string_view, workloads::Packing>, 4> packings{
-    {{"given", workloads::Packing::given},
-     {"ffd", workloads::Packing::first_fit_decreasing},
-     {"balanced", workloads::Packing::balanced},
-     {"padded", workloads::Packing::padded}}};
+std::vector<std::string> packing_names() {
+    std::vector<std::string> names;
+    for (const workloads::Packing one : workloads::packings()) names.emplace_back(name_of(one));
+    return names;
+}
 
 void add_degree(OptionTable& options, const std::string& name, Degree& degree, std::int64_t most,
                 const std::string& about) {
@@ -146,10 +146,12 @@ void WorkloadOptions::add_to(OptionTable& options) {
     options.text("dataset", dataset, "DATASET", "draw the batch from this data set of `pipeweaver list datasets`");
     options.integer("microbatches", microbatches, 1, 100'000,
                     "microbatches of each replica to draw with --dataset (default 16)");
-    options.choice(
-        "packing", packing, {"given", "ffd", "balanced", "padded"},
-        "samples to microbatches: in given order (default: given); the longest first; or as many as in given "
-        "order, even in every module's FLOPs or in what fixed shapes are padded to");
+    std::vector<std::string> ways = packing_names();
+    ways.emplace_back(automatic);
+    options.choice("packing", packing, ways,
+                   "samples to microbatches: in given order (default: given); the longest first; as many as in given "
+                   "order, even in every module's FLOPs or in what fixed shapes are padded to; or, in plans, the best "
+                   "of these on the sample");
     options.parsed("headroom", "PERCENT",
                    "part of a GPU's usable memory that is kept free, like 3%; 0: none (default 3%)",
                    [this](const std::string& text) { headroom = headroom_of(text); });
@@ -229,8 +231,8 @@ LayoutRequest WorkloadOptions::layout_request(const emulator::Setup& setup,
 }
 
 workloads::Packing WorkloadOptions::how_packed() const {
-    for (const auto& [name, how] : packings)
-        if (packing == name) return how;
+    for (const workloads::Packing one : workloads::packings())
+        if (packing == name_of(one)) return one;
     return workloads::Packing::given;
 }
 
@@ -285,6 +287,8 @@ void WorkloadOptions::check() const {
         fail(ErrorKind::input, "--cluster: is missing; `pipeweaver list clusters` names the known ones");
     if (batch.empty() == dataset.empty())
         fail(ErrorKind::input, "--batch, --dataset: exactly one of the two is needed");
+    if (packing == automatic)
+        fail(ErrorKind::input, "--packing: auto is for plans; allowed are {}", fmt::join(packing_names(), ", "));
     if (!batch.empty() && microbatches)
         fail(ErrorKind::input, "--microbatches: goes with --dataset; a batch file is packed as it is");
 }

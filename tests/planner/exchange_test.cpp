@@ -24,9 +24,9 @@ Duration slowest(const Request& request, const partition::Partition& partition, 
                  const std::string& policy) {
     Duration slowest{};
     for (const Microbatches& microbatches : shared.microbatches) {
-        const auto known = evaluate(*request.setup, partition,
-                                    partition::units(partition, request.setup->model, microbatches), {.name = "one"},
-                                    {.split = false, .bound = std::nullopt, .policies = {{policy}}});
+        const auto known =
+            evaluate(*request.setup, partition, partition::units(partition, request.setup->model, microbatches),
+                     {.name = "one"}, {.split = false, .bound = std::nullopt, .policies = {{policy}}});
         slowest = std::max(slowest, known.run(policy)->makespan());
     }
     return slowest;
@@ -65,8 +65,10 @@ TEST_CASE("replicas trade microbatches until their plans are more even, and none
             for (std::size_t i = 0; i < shared.shares[r].size(); ++i)
                 CHECK(shared.microbatches[r][i].samples == request.microbatches[shared.shares[r][i]].samples);
         }
-        const double even = static_cast<double>(shared.loads.largest.count()) / static_cast<double>(shared.loads.mean.count());
-        const double before = static_cast<double>(by_load.loads.largest.count()) / static_cast<double>(by_load.loads.mean.count());
+        const double even =
+            static_cast<double>(shared.loads.largest.count()) / static_cast<double>(shared.loads.mean.count());
+        const double before =
+            static_cast<double>(by_load.loads.largest.count()) / static_cast<double>(by_load.loads.mean.count());
         CHECK(even <= std::max(before, 1.001));
         if (shared.shares == by_load.shares) continue;
         ++traded;

@@ -46,7 +46,7 @@ def test_several_replicas_are_planned_by_a_list(pipeweaver, all_replicas, tmp_pa
     (["--replicas", "0-3"], "--replicas: is '3', allowed are whole numbers from 0 to 2"),
     (["--replicas", "2-1"], "--replicas: '2-1' is not 1 to 3 numbers, the smaller first"),
     (["--replica", "1", "--replicas", "2"], "--replica, --replicas: allowed is one of the two"),
-    (["--packing", "best"], "--packing: is 'best', allowed are given, ffd, balanced, padded"),
+    (["--packing", "best"], "--packing: is 'best', allowed are given, ffd, balanced, padded, auto"),
 ])
 def test_what_is_not_there_is_refused(pipeweaver, tmp_path, options, said):
     status, line = pipeweaver.fails("plan", *JOB, *options, "--out", tmp_path / "plan")
@@ -77,3 +77,23 @@ def test_every_packing_takes_every_sample_once_and_weighs_losses_alike(pipeweave
     assert plans["padded"][2]["torch"]["makespan_ns"] < plans["given"][2]["torch"]["makespan_ns"]
     command = plans["balanced"][2]["opponent"]["command"]
     assert "--packing balanced" in command
+
+
+def test_an_automatic_packing_is_settled_for_the_whole_job(pipeweaver, tmp_path):
+    given = ["--model", "dip-vlm-s", "--cluster", "h100-sxm:32", "--tp", "4", "--pp", "4", "--dataset", "vlm-mix",
+             "--microbatches", "8", "--max-rounds", "0"]
+    auto = [*given, "--packing", "auto"]
+    free = json.loads(pipeweaver("plan", *auto, "--out", tmp_path / "free", "--json"))
+    assert free["asked"]["packing"] in ("given", "ffd", "balanced")
+    alone = json.loads(pipeweaver("plan", *auto, "--replica", "1", "--out", tmp_path / "alone", "--json"))
+    assert alone["asked"]["packing"] == free["asked"]["packing"]
+    name = "replica-001/solution.json"
+    assert (tmp_path / "alone" / name).read_bytes() == (tmp_path / "free" / name).read_bytes()
+    in_order = json.loads(pipeweaver("plan", *given, "--out", tmp_path / "given", "--json"))
+    assert free["partition"]["name"] == in_order["partition"]["name"]
+    assert free["partition"]["chunks_per_rank"] == in_order["partition"]["chunks_per_rank"]
+    assert free["step_ns"] <= 1.002 * in_order["step_ns"]
+    torch = json.loads(pipeweaver("plan", *auto, "--target", "torch-csv", "--out", tmp_path / "torch", "--json"))
+    assert torch["asked"]["packing"] == "padded"
+    status, line = pipeweaver.fails("emulate", *auto[:-4], "--packing", "auto")
+    assert status == 2 and "--packing: auto is for plans; allowed are given, ffd, balanced, padded" in line

@@ -34,6 +34,7 @@ struct PlanOptions {
     /// Adds those below `workload`.
     void add_to(OptionTable& options);
 
+    /// An automatic packing is settled: for a target with fixed shapes what pads least, else the best on the sample.
     /// Throws as WorkloadOptions::request().
     Request request(const SearchLimits& limits, const Executor& execute) const;
 
@@ -43,6 +44,9 @@ struct PlanOptions {
     /// The plan of request(). As planner::make_plan(), and where nothing fits the error says what would.
     Plan make_plan(const Request& request, const Executor& execute, const Allowance& allowance,
                    const Scope& scope) const;
+
+private:
+    Request packed(const WorkloadOptions& as, const SearchLimits& limits, const Executor& execute) const;
 };
 
 }  // namespace pipeweaver::planner

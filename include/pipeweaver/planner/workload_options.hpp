@@ -38,6 +38,8 @@ struct RecipeOverrides {
 };
 
 struct WorkloadOptions {
+    static constexpr std::string_view automatic = "auto";  ///< a packing that PlanOptions settles
+
     std::string model, cluster, batch, dataset, costs, context, recipe, packing;
     RecipeOverrides overrides;
     Degree tp, pp, dp;
@@ -52,8 +54,8 @@ struct WorkloadOptions {
     void add_to(OptionTable& options);
 
     /// Model, cluster, layout, samples and microbatches; `seed` decides what is drawn. A layout is chosen where it is
-    /// asked for, or where none is given and the model's published one does not divide the GPUs. Throws Error{input},
-    /// Error{io}, Error{limit} where no layout fits.
+    /// asked for, or where none is given and the model's published one does not divide the GPUs. Throws Error{input}
+    /// (also where the packing is automatic), Error{io}, Error{limit} where no layout fits.
     Request request(std::uint64_t seed, const Executor& execute) const;
 
     /// How batches are packed.

@@ -101,6 +101,11 @@ enum class Packing : std::uint8_t {
             ///< the largest
 };
 
+[[nodiscard]] std::string_view name_of(Packing packing);
+
+/// All, in order.
+[[nodiscard]] const std::vector<Packing>& packings();
+
 /// Packs samples into microbatches of at most model.microbatch_tokens tokens, model.most_items items and
 /// model.most_video_seconds seconds of clips; the samples of each microbatch are in their order. Where that does not
 /// go `balanced` or `padded` they are packed in given order. Time

@@ -1,0 +1,43 @@
+#include "planner/job/choose_packing.hpp"
+
+#include "pipeweaver/planner/partition_choice.hpp"
+#include "planner/job/sample.hpp"
+#include "planner/job/search_one.hpp"
+
+#include <algorithm>
+
+namespace pipeweaver::planner {
+
+namespace {
+
+constexpr std::size_t most_batches = 4;  // of the sample
+constexpr double clearly_less = 0.99;
+
+// Of one replica, by the initial schedules of a search: which packing is shorter rounds seldom change.
+Duration step_of(const Request& request, const partition::Partition& partition, const Microbatches& batch) {
+    const Compared searched = search_one(request, partition, batch, {"dual-queue", "interleaved", "gpipe"}, 0, {}, in_order);
+    if (!searched.found.schedule) return Duration::max();
+    return searched.found.replay.makespan + searched.known.cut.step.optimizer;
+}
+
+}  // namespace
+
+Request choose_packing(std::vector<Request> packed, const Executor& execute) {
+    const Request& first = packed.front();
+    const auto choice = choose_partition(first, quick_choice, execute);
+    const std::size_t batches = std::min(batches_of(first).size(), most_batches);
+    std::vector<Duration> steps(packed.size() * batches);
+    run_jobs(execute, steps.size(), [&](std::size_t job) {
+        const Request& request = packed[job / batches];
+        steps[job] = step_of(request, choice.partition, batches_of(request)[job % batches]);
+    });
+    std::size_t best = 0;
+    std::vector<double> sums(packed.size());
+    for (std::size_t job = 0; job < steps.size(); ++job) sums[job / batches] += static_cast<double>(steps[job].count());
+    for (std::size_t p = 1; p < packed.size(); ++p)
+        if (sums[p] < clearly_less * sums[0] && sums[p] < sums[best]) best = p;
+    packed[best].fixed = partition::PartitionFile{choice.partition, choice.chosen_on};
+    return std::move(packed[best]);
+}
+
+}  // namespace pipeweaver::planner
