@@ -96,6 +96,7 @@ void add_plan(CLI::App& program) {
          .files = {{"report.html", "the plan for a person: one page that loads nothing"},
                    {"plan.json", "the plan and why, for a program"},
                    {"assignment.json", "which samples and items each microbatch takes, with loss weights"},
+                   {"deferred.jsonl", "with --defer: the samples that are left for a later step"},
                    {"replica-NNN/", "problem, solution, action lists and a trace of each replica"},
                    {"torch/", "a schedule under the rules of PyTorch's pipeline runtime"},
                    {"run.json", "what was measured: seconds, threads, host"}},

@@ -142,6 +142,7 @@ Plan plan_by_policy(const Request& request, const Executor& execute, std::string
 Session::Session(const Request& first, const Plan& plan) : asked_(first), partition_(plan.partition()) {
     for (const ReplicaPlan& replica : plan.replicas) replicas_.push_back(replica.number);
     asked_.samples.clear();
+    asked_.deferred.clear();
     asked_.microbatches.clear();
     if (asked_.split == Split::automatic) asked_.split = split_like(plan);
 }
@@ -150,7 +151,7 @@ Request Session::request(std::string name, std::vector<workloads::Sample> sample
     Request request = asked_;
     request.batch = std::move(name);
     request.samples = std::move(samples);
-    request.microbatches = workloads::pack(request.samples, model(), asked_.packing);
+    pack(request);
     return request;
 }
 

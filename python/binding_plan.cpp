@@ -163,6 +163,7 @@ void bind_plan(nb::module_& module) {
         .def_prop_ro("step_ns", [](const Plan& plan) { return plan.plan.step.count(); })
         .def_prop_ro("gap",
                      [](const Plan& plan) { return schedule::relative_gap(plan.plan.makespan, plan.plan.lower_bound); })
+        .def_prop_ro("deferred", [](const Plan& plan) { return workloads::to_jsonl(plan.request.deferred); })
         .def_prop_ro("seconds", [](const Plan& plan) { return plan.seconds; })
         .def_prop_ro("replicas",
                      [](const Plan& plan) {

@@ -64,7 +64,7 @@ Item parse_item(const Json& json, Modality modality, const ItemRules& rules) {
 }
 
 Sample parse_sample(const Json& json, const ItemRules& rules) {
-    json.only_keys({"id", "text_tokens", "loss_tokens", "images", "videos", "audio"});
+    json.only_keys({"id", "text_tokens", "loss_tokens", "deferred", "images", "videos", "audio"});
     Sample sample;
     sample.id = json.at("id").text();
     if (sample.id.empty()) json.at("id").fail("is empty");
@@ -74,6 +74,7 @@ Sample parse_sample(const Json& json, const ItemRules& rules) {
         sample.text_tokens = text;
         sample.loss_tokens = loss;
     }
+    sample.deferred = integer_or(json, "deferred", 0, 0, most_steps_deferred);
     const std::pair<std::string_view, Modality> lists[] = {
         {"images", Modality::image}, {"videos", Modality::video}, {"audio", Modality::audio}};
     for (const auto& [key, modality] : lists) {
@@ -190,6 +191,7 @@ std::string to_jsonl(const std::vector<Sample>& samples) {
     for (const auto& sample : samples) {
         nlohmann::ordered_json json{{"id", sample.id}, {"text_tokens", sample.text_tokens}};
         if (sample.loss_tokens != sample.text_tokens) json["loss_tokens"] = sample.loss_tokens;
+        if (sample.deferred > 0) json["deferred"] = sample.deferred;
         for (const auto& item : sample.items) {
             const char* list = item.modality == Modality::image   ? "images"
                                : item.modality == Modality::video ? "videos"

@@ -2,11 +2,10 @@
 #include "pipeweaver/base/assert.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/workloads/batch.hpp"
-#include "pipeweaver/workloads/counts.hpp"
 #include "workloads/packing_bins.hpp"
+#include "workloads/packing_padded.hpp"
 
 #include <algorithm>
-#include <array>
 
 namespace pipeweaver::workloads {
 
@@ -39,52 +38,6 @@ void require_fit(const Sample& sample, const Load& load, const Model& model) {
              sample.id, static_cast<double>(load.video_us) / 1e6, model.name, model.most_video_seconds);
 }
 
-bool takes(const Module& module, const Item& item) {
-    return module.unit == PassUnit::items &&
-           std::find(module.modalities.begin(), module.modalities.end(), item.modality) != module.modalities.end();
-}
-
-// Forward FLOPs of a network by position and by pair of positions that attend to each other; windows as if they were
-// none.
-struct Flops {
-    explicit Flops(const Architecture& network) {
-        for (std::int64_t layer = 0; layer < network.layers; ++layer) {
-            of_position += layer_flops(network, layer, 1, 0);
-            of_pair += layer_flops(network, layer, 0, 1);
-        }
-        of_position += head_flops(network, 1);
-    }
-
-    double of_position = 0, of_pair = 0;
-};
-
-// Forward FLOPs of every module over what a sample brings it.
-class SampleWork {
-public:
-    explicit SampleWork(const Model& model) : model_(model) {
-        for (const Module& module : model.modules) flops_.emplace_back(module.architecture);
-    }
-
-    double of(const Sample& sample, std::size_t m) const {
-        double work = by_microbatch(m) ? of_length(m, sample.tokens()) : 0;
-        for (const Item& item : sample.items)
-            if (takes(model_.modules[m], item)) work += of_length(m, item.patches);
-        return work;
-    }
-
-    bool by_microbatch(std::size_t m) const { return model_.modules[m].unit != PassUnit::items; }
-
-    double of_length(std::size_t m, std::int64_t length) const {
-        const std::array lengths{length};
-        return flops_[m].of_position * static_cast<double>(length) +
-               flops_[m].of_pair * attention_pairs(model_.modules[m].architecture, lengths);
-    }
-
-private:
-    const Model& model_;
-    std::vector<Flops> flops_;
-};
-
 // Tokens, patches and the squares of attention, and with them what is kept for the backward.
 Works work_of_modules(const std::vector<Sample>& samples, const Model& model) {
     const SampleWork work(model);
@@ -100,80 +53,6 @@ Bins balanced(const std::vector<Sample>& samples, const std::vector<Load>& loads
     auto bins = bins_spread(loads, limit_of(model), work_of_modules(samples, model), given.size());
     return bins ? std::move(*bins) : std::move(given);
 }
-
-// Packs for fixed shapes: every microbatch is as large as the largest in tokens and in items, and every item as the
-// largest. Few full ones cost less than many even ones where one sample is large whatever is done.
-class PaddedPacking {
-public:
-    PaddedPacking(const std::vector<Sample>& samples, const std::vector<Load>& loads, const Model& model)
-        : loads_(loads), model_(model), work_(model) {
-        for (std::size_t m = 0; m < model.modules.size(); ++m) add_costs(samples, m);
-    }
-
-    Bins run() const {
-        Bins best = bins_in_order(loads_, limit_of(model_));
-        double least = cost(best);
-        const std::size_t given = best.size(), fewest = std::min(given, fewest_bins());
-        const std::size_t step = (given - fewest) / most_tried + 1;
-        for (std::size_t count = fewest; count <= given; count += step) {
-            auto bins = bins_spread(loads_, limit_of(model_), tokens_and_items(), count);
-            if (!bins || cost(*bins) >= least) continue;
-            least = cost(*bins);
-            best = std::move(*bins);
-        }
-        return best;
-    }
-
-private:
-    static constexpr std::size_t most_tried = 16;  // numbers of microbatches
-
-    void add_costs(const std::vector<Sample>& samples, std::size_t m) {
-        if (work_.by_microbatch(m))
-            of_token_ += work_.of_length(m, model_.microbatch_tokens) / static_cast<double>(model_.microbatch_tokens);
-        std::int64_t patches = 0;
-        for (const Sample& sample : samples)
-            for (const Item& item : sample.items)
-                if (takes(model_.modules[m], item)) patches = std::max(patches, item.patches);
-        if (patches > 0) of_item_ += work_.of_length(m, patches);
-    }
-
-    double cost(const Bins& bins) const {
-        std::int64_t tokens = 0, items = 0;
-        for (const auto& bin : bins) {
-            Load sum;
-            for (const std::size_t i : bin) sum = sum + loads_[i];
-            tokens = std::max(tokens, sum.tokens);
-            items = std::max(items, sum.items);
-        }
-        return static_cast<double>(bins.size()) *
-               (of_token_ * static_cast<double>(tokens) + of_item_ * static_cast<double>(items));
-    }
-
-    // No fewer can hold all tokens, items and clips.
-    std::size_t fewest_bins() const {
-        Load sum;
-        for (const Load& load : loads_) sum = sum + load;
-        const Load limit = limit_of(model_);
-        const auto of = [](std::int64_t all, std::int64_t each) { return all == 0 ? 0 : (all - 1) / each + 1; };
-        const std::int64_t fewest = std::max({of(sum.tokens, limit.tokens), of(sum.items, limit.items),
-                                              of(sum.video_us, limit.video_us), std::int64_t{1}});
-        return static_cast<std::size_t>(fewest);
-    }
-
-    Works tokens_and_items() const {
-        Works works{2, {}};
-        for (const Load& load : loads_) {
-            works.of.push_back(static_cast<double>(load.tokens));
-            works.of.push_back(static_cast<double>(load.items));
-        }
-        return works;
-    }
-
-    const std::vector<Load>& loads_;
-    const Model& model_;
-    SampleWork work_;
-    double of_token_ = 0, of_item_ = 0;
-};
 
 Microbatch microbatch_of(const std::vector<std::size_t>& members, const std::vector<Sample>& samples,
                          bool attends_by_item) {

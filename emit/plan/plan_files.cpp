@@ -73,6 +73,10 @@ void make_whole_files(const Request& request, const Plan& plan, const std::files
                 {folder / "partition.json",
                  partition::to_json({plan.partition(), plan.partition_choice.chosen_on}, *request.setup)}};
         }};
+    if (request.defer)
+        makes.emplace_back([&] {
+            return std::vector<FileToWrite>{{folder / "deferred.jsonl", workloads::to_jsonl(request.deferred)}};
+        });
     for (const TargetPlan& one : plan.targets) makes.emplace_back([&] { return target_files(one, folder); });
     run_jobs(execute, makes.size(), [&](std::size_t i) {
         for (FileToWrite& file : makes[i]()) take(std::move(file));

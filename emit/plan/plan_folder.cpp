@@ -89,6 +89,7 @@ void remove_older_targets(const fs::path& folder, const std::vector<fs::path>& w
 
 void remove_older_plan(const fs::path& folder, const std::vector<fs::path>& written) {
     remove_older_targets(folder, written);
+    remove_files(folder, {"deferred.jsonl"}, written);
     std::error_code error;
     std::vector<fs::path> replicas;
     for (auto entry = fs::directory_iterator(folder, error); !error && entry != fs::directory_iterator();

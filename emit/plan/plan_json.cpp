@@ -41,6 +41,7 @@ Writer request_json(const Request& request) {
     json["microbatches"] = request.microbatches.size();
     json["samples"] = request.samples.size();
     json["packing"] = name_of(request.packing);
+    if (request.defer) json["deferred"] = request.deferred.size();
     json["seed"] = request.seed;
     constexpr std::array<std::string_view, 3> splits{"auto", "never", "always"};
     json["split"] = splits[static_cast<std::size_t>(request.split)];

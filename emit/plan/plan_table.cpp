@@ -35,11 +35,12 @@ std::string plan_heading(const Request& request, const Plan& plan) {
     std::size_t items = 0;
     for (const auto& microbatch : request.microbatches) items += microbatch.items.size();
     return fmt::format(
-        "{} on {} x {}, {}; {}: {} in {}{} ({} of their {} tokens), {}\n\n"
+        "{} on {} x {}, {}; {}: {}{} in {}{} ({} of their {} tokens), {}\n\n"
         "step {} = makespan {} + {} optimizer   MFU {} (model FLOPs, recomputation not counted, over bf16 peak)\n"
         "bound {} on the makespan{}, gap {}\n",
         request.setup->model.name, request.setup->cluster.gpus, request.setup->cluster.device,
         name_of(request.setup->layout), request.batch, plural(request.samples.size(), "sample"),
+        request.deferred.empty() ? "" : fmt::format(" ({} left for a later step)", request.deferred.size()),
         plural(request.microbatches.size(), "microbatch"),
         request.packing == workloads::Packing::given ? "" : fmt::format(" packed {}", name_of(request.packing)),
         percent(fill(request)), request.setup->model.microbatch_tokens, plural(items, "item"), seconds(plan.step),

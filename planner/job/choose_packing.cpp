@@ -15,7 +15,8 @@ constexpr double clearly_less = 0.99;
 
 // Of one replica, by the initial schedules of a search: which packing is shorter rounds seldom change.
 Duration step_of(const Request& request, const partition::Partition& partition, const Microbatches& batch) {
-    const Compared searched = search_one(request, partition, batch, {"dual-queue", "interleaved", "gpipe"}, 0, {}, in_order);
+    const Compared searched =
+        search_one(request, partition, batch, {"dual-queue", "interleaved", "gpipe"}, 0, {}, in_order);
     if (!searched.found.schedule) return Duration::max();
     return searched.found.replay.makespan + searched.known.cut.step.optimizer;
 }

@@ -48,6 +48,11 @@ class Plan:
         """assignment.json (`pipeweaver-assignment/1`): which samples and items each microbatch takes."""
         return as_dict(self._core.assignment_json())
 
+    @cached_property
+    def deferred(self) -> list[dict[str, Any]]:
+        """Samples that are left for a later step (`defer` of the configuration): they go before the next batch's."""
+        return [as_dict(line) for line in self._core.deferred.splitlines()]
+
     @property
     def makespan_ns(self) -> int:
         """Of the slowest replica."""

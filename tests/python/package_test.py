@@ -199,6 +199,21 @@ def test_a_job_keeps_the_partition_of_a_file_whatever_its_batch(tmp_path):
         assert planner.partition["chains"] == first.summary["partition"]["chains"]
 
 
+def test_what_a_plan_leaves_goes_before_the_next_batch():
+    def batch(step):
+        large = [{"tokens": 169, "patches": 2704}] * 24
+        return [{"id": f"{step}-{k}", "text_tokens": 1500, "images": large if k == 3 else large[:2]} for k in range(40)]
+
+    config = {**CONFIG, "model": "dip-vlm-s", "packing": "padded", "defer": 2, "max_rounds": 0}
+    first = pipeweaver.plan(config, batch(0))
+    assert [sample["id"] for sample in first.deferred] == ["0-3"] and first.summary["asked"]["deferred"] == 1
+    seen = [sample["id"] for one in first.assignment["replicas"] for mb in one["microbatches"] for sample in mb["samples"]]
+    with pipeweaver.Planner(config, batch(0)) as planner:
+        left = planner.submit(first.deferred + batch(1)).result()
+    seen += [sample["id"] for one in left.assignment["replicas"] for mb in one["microbatches"] for sample in mb["samples"]]
+    assert sorted(seen + [sample["id"] for sample in left.deferred]) == sorted(f"{s}-{k}" for s in range(2) for k in range(40))
+
+
 def test_a_policy_takes_what_the_plan_says_it_takes():
     on_dip = {**CONFIG, **DRAWN, "partition": "dip"}
     baselines = pipeweaver.plan({**on_dip, "max_rounds": 0}).summary["baselines"]

@@ -97,3 +97,36 @@ def test_an_automatic_packing_is_settled_for_the_whole_job(pipeweaver, tmp_path)
     assert torch["asked"]["packing"] == "padded"
     status, line = pipeweaver.fails("emulate", *auto[:-4], "--packing", "auto")
     assert status == 2 and "--packing: auto is for plans; allowed are given, ffd, balanced, padded" in line
+
+
+def test_samples_that_are_left_go_before_the_next_batch(pipeweaver, tmp_path):
+    """Three steps of a job: every sample of its batches is in one of them, or left by the last."""
+    job = ["--model", "dip-vlm-s", "--cluster", "h100-sxm:16", "--tp", "4", "--pp", "4", "--max-rounds", "0",
+           "--packing", "padded", "--defer", "2"]
+    large = '{"width":728,"height":728}'
+    seen, left = [], None
+    for step in range(3):
+        batch = tmp_path / f"batch-{step}.jsonl"
+        lines = [f'{{"id":"{step}-{k}","text_tokens":2000,"images":[{",".join([large] * (24 if k == 9 else 2))}]}}' for k in range(40)]
+        batch.write_text("\n".join(lines) + "\n")
+        out = tmp_path / f"plan-{step}"
+        plan = json.loads(pipeweaver("plan", *job, "--batch", batch, *(["--deferred", left] if left else []), "--out", out, "--json"))
+        left = out / "deferred.jsonl"
+        waiting = [json.loads(line) for line in left.read_text().splitlines()]
+        assert plan["asked"]["deferred"] == len(waiting)
+        assert all(len(one["images"]) == 24 and 1 <= one["deferred"] <= 2 for one in waiting)
+        seen += samples_of(out)[0]
+        if step == 0:
+            assert [one["id"] for one in waiting] == ["0-9"]
+    assert "0-9" in seen and len(seen) == len(set(seen))
+    assert sorted(seen + [one["id"] for one in waiting]) == sorted(f"{s}-{k}" for s in range(3) for k in range(40))
+    for options, said in [(["--deferred", tmp_path / "plan-0" / "deferred.jsonl", "--out", tmp_path / "plan-0"],
+                           "is a file of --out, which replaces it; allowed is another folder"),
+                          (["--deferred", tmp_path / "batch-2.jsonl", "--out", tmp_path / "x"], "sample '2-0' is in the batch, too"),
+                          (["--out", tmp_path / "x"], "--defer: goes with --packing padded")]:
+        asked = job if "--deferred" in options else [option for option in job if option not in ("--packing", "padded")]
+        status, line = pipeweaver.fails("plan", *asked, "--batch", batch, *options)
+        assert status == 2 and said in line and not (tmp_path / "x").exists()
+    again = [option for option in job if option not in ("--defer", "2")]
+    pipeweaver("plan", *again, "--batch", batch, "--out", tmp_path / "plan-0", "--quiet")
+    assert not (tmp_path / "plan-0" / "deferred.jsonl").exists()

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <numeric>
 
 using namespace pipeweaver;
@@ -270,4 +271,63 @@ TEST_CASE("any batch is packed whole, within the limits and in order") {
                    given[b].items.size() + after.items.size() > 48));
         }
     }
+}
+
+TEST_CASE("what is left for a later step comes back: none is lost, doubled, or left too often, and padding is less") {
+    const Model model = find_model("dip-vlm-m");
+    Random random(7);
+    for (const std::int64_t most : {1, 3, 8}) {
+        CAPTURE(most);
+        std::map<std::string, int> seen;
+        std::vector<Sample> pending;
+        std::size_t left = 0;
+        const int steps = 40;
+        for (int step = 0; step < steps; ++step) {
+            auto batch = draw_batch("vlm-mix", model, 100 + static_cast<std::uint64_t>(step), 6).samples;
+            for (Sample& one : batch) one.id += "-" + std::to_string(step);
+            if (random.below(5) == 0)
+                batch.push_back(sample("large-" + std::to_string(step), 100, std::vector<Item>(40, picture)));
+            std::vector<Sample> all = pending;
+            all.insert(all.end(), batch.begin(), batch.end());
+            const Deferral parts = defer(all, model, most);
+            REQUIRE(parts.now.size() + parts.later.size() == all.size());
+            REQUIRE(!parts.now.empty());
+            std::size_t now = 0, later = 0;
+            for (const Sample& one : all) {  // both in their order
+                const bool taken = now < parts.now.size() && parts.now[now].id == one.id;
+                if (taken)
+                    CHECK(parts.now[now++] == one);
+                else
+                    CHECK(parts.later.at(later++).id == one.id);
+            }
+            for (const Sample& one : parts.now) ++seen[one.id];
+            for (const Sample& one : parts.later) CHECK(one.deferred <= most);
+            left += parts.later.size();
+            pending = parts.later;
+            check_packing(parts.now, pack(parts.now, model, Packing::padded), model);
+        }
+        CHECK(left > 0);
+        for (const Sample& one : pending) CHECK(seen.count(one.id) == 0);
+        for (const auto& [id, times] : seen) CHECK(times == 1);
+        // At the end all that is pending goes as soon as it is due.
+        for (std::int64_t step = 0; step < most && !pending.empty(); ++step)
+            pending = defer(pending, model, most).later;
+        CHECK(defer(pending, model, most).later.empty());
+    }
+}
+
+TEST_CASE("a batch that gains nothing by leaving samples is taken whole") {
+    const Model model = find_model("dip-vlm-m");
+    std::vector<Sample> even(20, sample("s", 1000, {picture, picture}));
+    CHECK(defer(even, model, 3).later.empty());
+    CHECK(defer({}, model, 3).now.empty());
+    std::vector<Sample> one = even;
+    for (int i = 0; i < 100; ++i) one.push_back(sample("t", 1000, {picture, picture}));
+    one.push_back(sample("large", 100, std::vector<Item>(40, picture)));
+    const auto parts = defer(one, model, 3);
+    REQUIRE(parts.later.size() == 1);
+    CHECK(parts.later.front().id == "large");
+    CHECK(parts.later.front().deferred == 1);
+    one.back().deferred = 3;
+    CHECK(defer(one, model, 3).later.empty());
 }

@@ -27,8 +27,8 @@ struct SearchLimits {
 struct PlanOptions {
     WorkloadOptions workload;
     JobOptions job;
-    std::string assignment, target, split, replicas, out;
-    std::optional<std::int64_t> replica;
+    std::string assignment, target, split, replicas, out, deferred;
+    std::optional<std::int64_t> replica, defer;
     bool robust = false;
 
     /// Adds those below `workload`.
@@ -47,6 +47,7 @@ struct PlanOptions {
 
 private:
     Request packed(const WorkloadOptions& as, const SearchLimits& limits, const Executor& execute) const;
+    void carry(Request& request) const;
 };
 
 }  // namespace pipeweaver::planner

@@ -41,6 +41,8 @@ struct Request {
     std::shared_ptr<const emulator::Setup> setup;  ///< shared by the requests and plans of a job
     std::optional<LayoutChoice> layout_choice;     ///< how the layout was chosen, for the report; none: it was given
     std::vector<workloads::Sample> samples;
+    std::optional<std::int64_t> defer;                       ///< times that a sample may be left for a later step
+    std::vector<workloads::Sample> deferred;                 ///< what was left now; not among `samples`
     std::vector<workloads::Microbatch> microbatches;         ///< of all replicas
     workloads::Packing packing = workloads::Packing::given;  ///< that made them
     partition::Sharing sharing = partition::Sharing::balanced;
@@ -58,5 +60,16 @@ struct Request {
     bool lists = false;           ///< action lists are wanted: partitions without them (dealt modules) are not tried
     bool robust = false;          ///< of the schedules found, the one that is fastest in most cases if costs are wrong
 };
+
+/// Leaves samples for a later step where that is wanted, and makes microbatches of the others.
+inline void pack(Request& request) {
+    const workloads::Model& model = request.setup->model;
+    if (request.defer) {
+        auto parts = workloads::defer(std::move(request.samples), model, *request.defer);
+        request.samples = std::move(parts.now);
+        request.deferred = std::move(parts.later);
+    }
+    request.microbatches = workloads::pack(request.samples, model, request.packing);
+}
 
 }  // namespace pipeweaver::planner

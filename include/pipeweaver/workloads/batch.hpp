@@ -30,6 +30,7 @@ struct Sample {
     std::int64_t text_tokens = 0;
     std::int64_t loss_tokens = 0;  ///< tokens that count in the loss; default text_tokens
     std::vector<Item> items;
+    std::int64_t deferred = 0;  ///< steps that it was left for a later one
 
     /// Positions in the backbone's sequence.
     std::int64_t tokens() const;
@@ -40,6 +41,9 @@ struct Sample {
 /// A batch file is the batch of one step. The largest published steps have some hundred thousand samples; a file with
 /// more is a data set. A million of two images each takes about 400 MB.
 constexpr std::size_t most_batch_samples = 1'000'000;
+
+/// Steps that a sample may be left for a later one.
+constexpr std::int64_t most_steps_deferred = 1'000;
 
 /// Reads a batch (.jsonl, one sample a line, gzip allowed), turning sizes into tokens by the model's rules.
 /// Every line is a sample; ids differ; clips are cut to the model's max_seconds; text counts 0 where the backbone takes
@@ -112,6 +116,16 @@ enum class Packing : std::uint8_t {
 /// O(samples * log microbatches). Throws Error{input} naming a sample that does not fit a microbatch alone.
 [[nodiscard]] std::vector<Microbatch> pack(const std::vector<Sample>& samples, const Model& model,
                                            Packing packing = Packing::given);
+
+/// A batch without what is left for a later step.
+struct Deferral {
+    std::vector<Sample> now, later;  ///< both in the batch's order; together they are the batch
+};
+
+/// Leaves samples with more items than others where every microbatch would be padded to them: where what is left of the
+/// batch then takes 5 % less for its work, and is at least three quarters of it. No sample is left more than `most_steps`
+/// times; one that cannot be left again takes along whatever has as few items. Pre: most_steps >= 1.
+[[nodiscard]] Deferral defer(std::vector<Sample> samples, const Model& model, std::int64_t most_steps);
 
 /// Draws samples from the data set until exactly `microbatches` microbatches are full in given order, and packs them; the
 /// sample that would open one more is not taken, and those of which the model takes nothing are skipped. Pre:

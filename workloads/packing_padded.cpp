@@ -1,0 +1,74 @@
+#include "workloads/packing_padded.hpp"
+
+#include <algorithm>
+
+namespace pipeweaver::workloads {
+
+namespace {
+
+constexpr std::size_t most_counts = 16;  // numbers of microbatches
+
+}  // namespace
+
+PaddedPacking::PaddedPacking(const std::vector<Sample>& samples, const std::vector<Load>& loads, const Model& model)
+    : loads_(loads), model_(model), work_(model) {
+    for (std::size_t m = 0; m < model.modules.size(); ++m) add_costs(samples, m);
+}
+
+Bins PaddedPacking::run() const {
+    Bins best = bins_in_order(loads_, limit_of(model_));
+    double least = cost(best);
+    const std::size_t given = best.size(), fewest = std::min(given, fewest_bins());
+    const std::size_t step = (given - fewest) / most_counts + 1;
+    for (std::size_t count = fewest; count <= given; count += step) {
+        auto bins = bins_spread(loads_, limit_of(model_), tokens_and_items(), count);
+        if (!bins || cost(*bins) >= least) continue;
+        least = cost(*bins);
+        best = std::move(*bins);
+    }
+    return best;
+}
+
+double PaddedPacking::cost(const Bins& bins) const {
+    std::int64_t tokens = 0, items = 0;
+    for (const auto& bin : bins) {
+        Load sum;
+        for (const std::size_t i : bin) sum = sum + loads_[i];
+        tokens = std::max(tokens, sum.tokens);
+        items = std::max(items, sum.items);
+    }
+    return static_cast<double>(bins.size()) *
+           (of_token_ * static_cast<double>(tokens) + of_item_ * static_cast<double>(items));
+}
+
+void PaddedPacking::add_costs(const std::vector<Sample>& samples, std::size_t m) {
+    if (work_.by_microbatch(m))
+        of_token_ += work_.of_length(m, model_.microbatch_tokens) / static_cast<double>(model_.microbatch_tokens);
+    std::int64_t patches = 0;
+    for (const Sample& sample : samples)
+        for (const Item& item : sample.items)
+            if (takes(model_.modules[m], item)) patches = std::max(patches, item.patches);
+    if (patches > 0) of_item_ += work_.of_length(m, patches);
+}
+
+// No fewer can hold all tokens, items and clips.
+std::size_t PaddedPacking::fewest_bins() const {
+    Load sum;
+    for (const Load& load : loads_) sum = sum + load;
+    const Load limit = limit_of(model_);
+    const auto of = [](std::int64_t all, std::int64_t each) { return all == 0 ? 0 : (all - 1) / each + 1; };
+    const std::int64_t fewest = std::max({of(sum.tokens, limit.tokens), of(sum.items, limit.items),
+                                          of(sum.video_us, limit.video_us), std::int64_t{1}});
+    return static_cast<std::size_t>(fewest);
+}
+
+Works PaddedPacking::tokens_and_items() const {
+    Works works{2, {}};
+    for (const Load& load : loads_) {
+        works.of.push_back(static_cast<double>(load.tokens));
+        works.of.push_back(static_cast<double>(load.items));
+    }
+    return works;
+}
+
+}  // namespace pipeweaver::workloads
