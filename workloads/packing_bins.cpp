@@ -25,24 +25,27 @@ Bins in_sample_order(Bins bins) {
 class OpenBins {
 public:
     OpenBins(std::size_t count, const Load& limit) : leaves_(std::bit_ceil(std::max<std::size_t>(count, 1))) {
-        room_.assign(2 * leaves_, limit);
+        room_.assign(2 * leaves_, {-1, -1, -1});  // beyond the last bin
+        for (std::size_t bin = 0; bin < count; ++bin) room_[leaves_ + bin] = limit;
+        for (std::size_t node = leaves_; node-- > 1;) join(node);
     }
 
-    // The first bin that takes it. Pre: some bin does.
-    std::size_t first(const Load& load) const { return *find(1, load); }
+    // The first bin that takes it, if there is one.
+    std::optional<std::size_t> first(const Load& load) const { return find(1, load); }
 
     void put(std::size_t bin, const Load& load) {
         std::size_t node = leaves_ + bin;
         room_[node] = {room_[node].tokens - load.tokens, room_[node].items - load.items,
                        room_[node].video_us - load.video_us};
-        while (node > 1) {
-            node /= 2;
-            const Load &a = room_[2 * node], &b = room_[2 * node + 1];
-            room_[node] = {std::max(a.tokens, b.tokens), std::max(a.items, b.items), std::max(a.video_us, b.video_us)};
-        }
+        while (node > 1) join(node /= 2);
     }
 
 private:
+    void join(std::size_t node) {
+        const Load &a = room_[2 * node], &b = room_[2 * node + 1];
+        room_[node] = {std::max(a.tokens, b.tokens), std::max(a.items, b.items), std::max(a.video_us, b.video_us)};
+    }
+
     std::optional<std::size_t> find(std::size_t node, const Load& load) const {
         if (!fits(load, room_[node])) return std::nullopt;
         if (node >= leaves_) return node - leaves_;
@@ -66,37 +69,54 @@ void normalise(Works& works, std::size_t count) {
 class EvenBins {
 public:
     EvenBins(const Works& works, const Load& limit, std::size_t count)
-        : works_(works), limit_(limit), bins_(count), filled_(count), sums_(count * works.kinds) {
+        : works_(works),
+          limit_(limit),
+          room_(count, limit),
+          bins_(count),
+          filled_(count),
+          sums_(count * works.kinds),
+          largest_(count) {
         for (std::size_t b = 0; b < count; ++b) open_.emplace(0.0, b);
     }
 
     // False: no bin takes it.
     bool put(std::size_t sample, const Load& load) {
-        auto best = open_.end();
-        double least = 0;
-        std::size_t tried = 0;
-        for (auto one = open_.begin(); one != open_.end() && (tried < most_tried || best == open_.end()); ++one) {
-            ++tried;
-            if (!fits(filled_[one->second] + load, limit_)) continue;
-            const double after = largest_with(one->second, sample);
-            if (best != open_.end() && after >= least) continue;
-            best = one;
-            least = after;
-        }
-        if (best == open_.end()) return false;
-        const std::size_t bin = best->second;
-        open_.erase(best);
-        bins_[bin].push_back(sample);
-        filled_[bin] = filled_[bin] + load;
-        for (std::size_t k = 0; k < works_.kinds; ++k)
-            sums_[bin * works_.kinds + k] += works_.of[sample * works_.kinds + k];
-        open_.emplace(least, bin);
+        const auto bin = best_of_least_loaded(sample, load);
+        const auto taken = bin ? bin : room_.first(load);
+        if (!taken) return false;
+        add(*taken, sample, load);
         return true;
     }
 
     Bins take() { return std::move(bins_); }
 
 private:
+    std::optional<std::size_t> best_of_least_loaded(std::size_t sample, const Load& load) const {
+        std::optional<std::size_t> best;
+        double least = 0;
+        std::size_t tried = 0;
+        for (auto one = open_.begin(); one != open_.end() && tried < most_tried; ++one, ++tried) {
+            const std::size_t bin = one->second;
+            if (!fits(filled_[bin] + load, limit_)) continue;
+            const double after = largest_with(bin, sample);
+            if (best && after >= least) continue;
+            best = bin;
+            least = after;
+        }
+        return best;
+    }
+
+    void add(std::size_t bin, std::size_t sample, const Load& load) {
+        open_.erase({largest_[bin], bin});
+        largest_[bin] = largest_with(bin, sample);
+        open_.emplace(largest_[bin], bin);
+        room_.put(bin, load);
+        bins_[bin].push_back(sample);
+        filled_[bin] = filled_[bin] + load;
+        for (std::size_t k = 0; k < works_.kinds; ++k)
+            sums_[bin * works_.kinds + k] += works_.of[sample * works_.kinds + k];
+    }
+
     double largest_with(std::size_t bin, std::size_t sample) const {
         double largest = 0;
         for (std::size_t k = 0; k < works_.kinds; ++k)
@@ -106,10 +126,11 @@ private:
 
     const Works& works_;
     const Load& limit_;
+    OpenBins room_;
     Bins bins_;
     std::vector<Load> filled_;
-    std::vector<double> sums_;
-    std::set<std::pair<double, std::size_t>> open_;  // by the largest of its sums
+    std::vector<double> sums_, largest_;             // of each bin: its sums, and the largest of them
+    std::set<std::pair<double, std::size_t>> open_;  // by the largest
 };
 
 }  // namespace
@@ -155,7 +176,7 @@ Bins bins_first_fit_decreasing(const std::vector<Load>& loads, const Load& limit
     Bins bins;
     OpenBins open(loads.size(), limit);
     for (const std::size_t i : order) {
-        const std::size_t bin = open.first(loads[i]);
+        const std::size_t bin = *open.first(loads[i]);  // an empty one takes it
         if (bin == bins.size()) bins.emplace_back();
         bins[bin].push_back(i);
         open.put(bin, loads[i]);

@@ -10,8 +10,8 @@ namespace pipeweaver::workloads {
 
 namespace {
 
-constexpr double least_kept = 0.75;     // of a step's FLOPs
-constexpr double clearly_less = 0.95;   // padded FLOPs over the samples' own, against deferring nothing
+constexpr double least_kept = 0.75;      // of a step's FLOPs
+constexpr double clearly_less = 0.95;    // padded FLOPs over the samples' own, against deferring nothing
 constexpr std::size_t most_limits = 16;  // numbers of items beyond which samples are deferred
 
 class Deferring {

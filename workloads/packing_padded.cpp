@@ -6,7 +6,8 @@ namespace pipeweaver::workloads {
 
 namespace {
 
-constexpr std::size_t most_counts = 16;  // numbers of microbatches
+constexpr std::size_t most_counts = 16, least_counts = 3;  // numbers of microbatches that are tried
+constexpr std::size_t most_packed = 300'000;               // samples, in all of them
 
 }  // namespace
 
@@ -19,7 +20,9 @@ Bins PaddedPacking::run() const {
     Bins best = bins_in_order(loads_, limit_of(model_));
     double least = cost(best);
     const std::size_t given = best.size(), fewest = std::min(given, fewest_bins());
-    const std::size_t step = (given - fewest) / most_counts + 1;
+    const std::size_t counts =
+        std::clamp(most_packed / std::max<std::size_t>(loads_.size(), 1), least_counts, most_counts);
+    const std::size_t step = (given - fewest) / counts + 1;
     for (std::size_t count = fewest; count <= given; count += step) {
         auto bins = bins_spread(loads_, limit_of(model_), tokens_and_items(), count);
         if (!bins || cost(*bins) >= least) continue;
@@ -57,8 +60,8 @@ std::size_t PaddedPacking::fewest_bins() const {
     for (const Load& load : loads_) sum = sum + load;
     const Load limit = limit_of(model_);
     const auto of = [](std::int64_t all, std::int64_t each) { return all == 0 ? 0 : (all - 1) / each + 1; };
-    const std::int64_t fewest = std::max({of(sum.tokens, limit.tokens), of(sum.items, limit.items),
-                                          of(sum.video_us, limit.video_us), std::int64_t{1}});
+    const std::int64_t fewest = std::max(
+        {of(sum.tokens, limit.tokens), of(sum.items, limit.items), of(sum.video_us, limit.video_us), std::int64_t{1}});
     return static_cast<std::size_t>(fewest);
 }
 

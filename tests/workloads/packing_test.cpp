@@ -184,6 +184,9 @@ TEST_CASE("a hundred thousand samples are packed with one per cent to spare at m
     const auto microbatches = pack(samples, m, Packing::first_fit_decreasing);
     CHECK(static_cast<double>(tokens) >=
           0.99 * static_cast<double>(m.microbatch_tokens) * static_cast<double>(microbatches.size()));
+    const auto padded = pack(samples, m, Packing::padded);
+    check_packing(samples, padded, m);
+    CHECK(padded_flops(padded) < padded_flops(pack(samples, m)));
 }
 
 TEST_CASE("a microbatch holds at most 48 images, however short the text") {
