@@ -102,7 +102,7 @@ PlannedReplica plan_replica(const AllReplicas& all, std::size_t number, const Ex
     const Limits search = limits(allowance, {search_share, after});
     const search::KeepGoing whole = allowance({1, after});
     // Of a large problem full bounds take as long as a dozen schedules: they come last.
-    const bool bound_late = tasks > most_tasks_at_leisure && all.shared.judges(number);
+    const bool bound_late = tasks > search::most_tasks_at_leisure && all.shared.judges(number);
     const SearchWanted wanted = search_wanted(all, bound_late ? search::BoundEffort::quick : all.shared.bounds(number));
     PlannedReplica one;
     one.searched = compare(request, all.partition, {number, &microbatches}, all.scope.policies, wanted.bounds, execute,

@@ -178,14 +178,8 @@ struct DipTuning {
     int price_rounds = 20;             ///< modes: at the latest after so many prices
 };
 
-/// Initial schedules (improve/initial_schedules.hpp).
-struct StartsTuning {
-    std::uint32_t large = 10'000;  ///< tasks of a problem above which the most promising come first
-};
-
 struct Tuning {
     EngineTuning engine;
-    StartsTuning starts;
     AnnealTuning anneal;
     GroupTuning group;
     StaggerTuning stagger;

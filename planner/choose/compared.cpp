@@ -14,7 +14,7 @@ Compared compare(const Request& request, const partition::Partition& partition, 
     EvaluationWanted wanted{.split = request.split != Split::never, .bound = bound};
     if (!policies.empty()) wanted.policies = policies;
     wanted.keep_going = keep_going;
-    wanted.one_anyhow = tasks <= most_tasks_at_leisure;
+    wanted.one_anyhow = tasks <= search::most_tasks_at_leisure;
     const StepWanted step{.name = problem_name(setup, partition, replica.number), .replica = replica.number};
     return {evaluate(setup, partition, std::move(units), step, wanted, execute)};
 }

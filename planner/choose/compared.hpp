@@ -14,9 +14,6 @@ namespace pipeweaver::planner {
 /// Of a replica's time, for policies, where searches follow; then a search has more to gain: it begins with better ones.
 inline constexpr double policies_share = 0.25;
 
-/// Of a larger problem a schedule takes tenths of a second, and the first that a search tries is better than policies.
-inline constexpr std::size_t most_tasks_at_leisure = 10'000;
-
 struct Compared {
     Evaluation known;
     search::Found found{};

@@ -35,8 +35,8 @@ Dip::Dip(const Flat& flat, const Options& options, DipOrder order)
       options_(options),
       bound_(best_bound(*flat.replayer)),
       items_(dip_items(flat)),
-      orders_(make_orders(order, static_cast<std::uint32_t>(items_.size()), tuning.dip.slots)) {
-    for (const auto& pair : flat.problem().pairs) has_modes_ = has_modes_ || pair.modes.size() > 1;
+      orders_(make_orders(order, static_cast<std::uint32_t>(items_.size()), tuning.dip.slots)),
+      has_modes_(has_modes(flat)) {
     for (std::size_t s = 0; s < tuning.dip.slots; ++s) slots_.push_back(std::make_unique<Slot>(flat));
 }
 

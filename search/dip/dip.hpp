@@ -85,7 +85,7 @@ private:
     Bound bound_;
     Groups<std::uint32_t> items_;
     std::unique_ptr<DipOrders> orders_;  // null: no order fits
-    bool has_modes_ = false;
+    bool has_modes_;
     std::vector<std::uint32_t> frugal_;
     std::vector<std::unique_ptr<Slot>> slots_;
     Candidate best_;

@@ -1,6 +1,7 @@
 #include "search/improve/default_strategy.hpp"
 
 #include "pipeweaver/base/assert.hpp"
+#include "search/instance/modes.hpp"
 
 #include <fmt/format.h>
 
@@ -21,11 +22,6 @@ std::vector<std::uint32_t> ranks_to_price(const Flat& flat, const RootBounds& ro
     return {std::min(shortest, busiest), std::max(shortest, busiest)};
 }
 
-bool has_modes(const Flat& flat) {
-    const auto& pairs = flat.problem().pairs;
-    return std::any_of(pairs.begin(), pairs.end(), [](const auto& pair) { return pair.modes.size() > 1; });
-}
-
 // A slot has arrays of all tasks of its own.
 EngineTuning engine_tuning(const Flat& flat, bool too_large) {
     EngineTuning chosen = tuning.engine;
@@ -44,7 +40,7 @@ DefaultStrategy::DefaultStrategy(const Flat& flat, const Options& options)
     : flat_(flat),
       options_(options),
       too_large_(flat.tasks() > most_tasks_in_rounds),
-      bounds_to_come_(flat.tasks() > tuning.starts.large && options.bounds == BoundEffort::full),
+      bounds_to_come_(flat.tasks() > most_tasks_at_leisure && options.bounds == BoundEffort::full),
       engine_(flat, options.seed, 0, engine_tuning(flat, too_large_), options.alternatives) {}
 
 void DefaultStrategy::start(const Executor& execute) {

@@ -1,6 +1,7 @@
 #include "search/improve/engine.hpp"
 
 #include "pipeweaver/base/assert.hpp"
+#include "pipeweaver/search/options.hpp"
 #include "search/improve/spend_memory.hpp"
 
 #include <algorithm>
@@ -42,7 +43,7 @@ std::optional<std::string> Engine::start(std::vector<schedule::Schedule> given, 
                                          const Executor& execute) {
     begun_ = {};
     starts_.emplace(flat_, std::move(given), have_policies);
-    const bool large = flat_.tasks() > tuning.starts.large;
+    const bool large = flat_.tasks() > most_tasks_at_leisure;
     do {
         try_starts(large ? tuning_.starts_work : tuning_.first_starts_work, execute);
     } while (!best_.valid() && !starts_->done());

@@ -1,5 +1,6 @@
 #include "search/improve/initial_schedules.hpp"
 
+#include "pipeweaver/search/options.hpp"
 #include "pipeweaver/search/policies.hpp"
 #include "search/improve/spend_memory.hpp"
 #include "search/instance/modes.hpp"
@@ -75,7 +76,7 @@ InitialSchedules::InitialSchedules(const Flat& flat, std::vector<schedule::Sched
     if (!is_large()) add_all_alone();
 }
 
-bool InitialSchedules::is_large() const { return flat_.tasks() > tuning.starts.large; }
+bool InitialSchedules::is_large() const { return flat_.tasks() > most_tasks_at_leisure; }
 
 void InitialSchedules::add_all_alone() {
     for (std::size_t n = 0; n < given_.size() + policies_.size(); ++n) jobs_.push_back({.alone = true, .number = n});

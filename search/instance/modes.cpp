@@ -6,6 +6,11 @@
 
 namespace pipeweaver::search {
 
+bool has_modes(const Flat& flat) {
+    const auto& pairs = flat.problem().pairs;
+    return std::any_of(pairs.begin(), pairs.end(), [](const auto& pair) { return pair.modes.size() > 1; });
+}
+
 namespace {
 
 using schedule::Mode;

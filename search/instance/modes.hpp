@@ -7,6 +7,9 @@
 
 namespace pipeweaver::search {
 
+/// Whether some pair has a choice of them.
+[[nodiscard]] bool has_modes(const Flat& flat);
+
 /// Of all tasks of a pair in this mode.
 [[nodiscard]] std::int64_t time_of(const schedule::Mode& mode);
 

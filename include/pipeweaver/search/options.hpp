@@ -5,6 +5,7 @@
 #include "pipeweaver/search/bounds.hpp"
 #include "pipeweaver/search/rules.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -17,6 +18,10 @@ struct AlternativesWanted {
     std::size_t most = 0;  ///< so many at most; 0: none
     double within = 0;     ///< how much longer than the best makespan theirs may be, as a fraction of it
 };
+
+/// Of a larger problem a schedule takes tenths of a second: the most promising initial schedules come first, bounds that
+/// take long when all of those were tried, and where time is short no policy is tried before the search's first schedule.
+inline constexpr std::size_t most_tasks_at_leisure = 10'000;
 
 struct Options {
     std::string strategy = "default";
