@@ -1,6 +1,8 @@
 #include "apps/next_steps.hpp"
 
 #include "pipeweaver/base/files.hpp"
+#include "pipeweaver/base/text.hpp"
+#include "pipeweaver/emit/targets.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -30,6 +32,14 @@ public:
         return at == files_.end() ? find(name) : &*at;
     }
 
+    // Each rank's own action list, of all replicas.
+    std::vector<fs::path> rank_lists() const {
+        std::vector<fs::path> lists;
+        for (const fs::path& path : files_)
+            if (path.parent_path().filename() == emit::rank_lists_folder) lists.push_back(path);
+        return lists;
+    }
+
     std::string others(const fs::path& name) const {
         std::size_t more = 0;
         for (const fs::path& path : files_)
@@ -54,6 +64,8 @@ std::string shell_word(const fs::path& path) {
     return text.find_first_of(" '\"$&|;<>()*?[]#~`\\") == std::string::npos ? text : nlohmann::json(text).dump();
 }
 
+std::string size_text(const fs::path& path) { return human(Bytes{static_cast<std::int64_t>(fs::file_size(path))}); }
+
 std::string torch_steps(const Written& written) {
     const auto* csv = written.find("torch/schedule.csv");
     const auto* schedule = written.find("torch/schedule.json");
@@ -70,10 +82,17 @@ std::string torch_steps(const Written& written) {
 }
 
 std::string own_executor_steps(const Written& written) {
-    const auto* actions = written.of_replica("actions.json");
-    if (actions == nullptr) return "";
-    return line("executor", fmt::format("{}{}: what each rank does, in order, with tensors and peers",
-                                        actions->string(), written.others("actions.json")));
+    if (const auto* actions = written.of_replica("actions.json"))
+        return line("executor", fmt::format("{}{}, {}: what each rank does, in order, with tensors and peers",
+                                            actions->string(), written.others("actions.json"), size_text(*actions)));
+    const auto lists = written.rank_lists();
+    if (lists.empty()) return "";
+    const auto largest = std::max_element(lists.begin(), lists.end(), [](const fs::path& a, const fs::path& b) {
+        return fs::file_size(a) < fs::file_size(b);
+    });
+    return line("executor",
+                fmt::format("{} (and {} more, at most {}): what a rank does, in order, with tensors and peers",
+                            lists.front().string(), lists.size() - 1, size_text(*largest)));
 }
 
 }  // namespace

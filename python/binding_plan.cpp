@@ -71,6 +71,13 @@ struct Plan {
         return to_json(emit::actions_of(request, replica(r), emit::loss_totals(request, plan.partition())));
     }
 
+    std::string rank_actions(std::size_t r, std::size_t rank) const {
+        const auto all = emit::actions_of(request, replica(r), emit::loss_totals(request, plan.partition()));
+        if (rank >= all.ranks.size())
+            fail(ErrorKind::input, "rank: is {}, allowed are 0 to {}", rank, all.ranks.size() - 1);
+        return emit::RankLists(all).to_json(rank);
+    }
+
     void write(const std::string& to) const {
         emit::write_plan_folder(request, plan, to, emit::run_json(limits, seconds, host_name()),
                                 on_own_threads(limits.thread_count()));
@@ -180,6 +187,7 @@ void bind_plan(nb::module_& module) {
         .def("problem", &Plan::problem, unlocked())
         .def("solution", &Plan::solution, unlocked())
         .def("actions_json", &Plan::actions, unlocked())
+        .def("rank_actions_json", &Plan::rank_actions, unlocked())
         .def("write", &Plan::write, unlocked());
     module.def("plan", &make_plan, unlocked(), nb::arg("asked"), nb::arg("stop").none(), nb::arg("progress").none());
     module.def("needs", &needs, unlocked(), nb::arg("asked"));

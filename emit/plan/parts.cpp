@@ -184,7 +184,7 @@ void add_schedule(std::vector<FileToWrite>& files, const std::filesystem::path& 
                   const schedule::Problem& problem, const search::Found& found, const ActionLists* actions) {
     files.push_back({folder / "problem.json.gz", to_json(problem)});
     files.push_back({folder / "solution.json", to_json(search::solution(found, problem, fingerprint(problem)))});
-    const ToEmit from{problem, *found.schedule, actions, folder};
+    const ToEmit from{problem, *found.schedule, actions, folder, emitted.by_rank};
     for (const emit::Target& row : emit::targets()) {
         if (row.of != emitted.of || (row.is_trace && !emitted.trace) || (actions == nullptr && row.check(from)))
             continue;

@@ -54,8 +54,9 @@ std::vector<FileToWrite> replica_files(const Request& request, const ReplicaPlan
         PIPEWEAVER_ASSERT(!why_not_runnable(*actions));
     }
     std::vector<FileToWrite> files;
-    add_schedule(files, folder / fmt::format("replica-{:03}", replica.number), {"free", replica.judged},
-                 replica.cut.step.problem, replica.found, actions ? &*actions : nullptr);
+    add_schedule(files, folder / fmt::format("replica-{:03}", replica.number),
+                 {"free", replica.judged, request.lists_by_rank}, replica.cut.step.problem, replica.found,
+                 actions ? &*actions : nullptr);
     return files;
 }
 

@@ -63,12 +63,26 @@ std::vector<fs::path> write_plan_folder(const StageRequest& request, const Stage
 
 namespace {
 
-// "replica-007", "replica-1234".
-bool is_replica(const std::string& name) {
-    constexpr std::string_view prefix = "replica-";
+// Prefix, three digits or more, suffix: "replica-007", "rank-1234.json.gz".
+bool is_numbered(std::string_view name, std::string_view prefix, std::string_view suffix = "") {
     constexpr std::size_t least_digits = 3;
-    return name.starts_with(prefix) && name.size() >= prefix.size() + least_digits &&
-           name.find_first_not_of("0123456789", prefix.size()) == std::string::npos;
+    if (!name.starts_with(prefix) || !name.ends_with(suffix)) return false;
+    if (name.size() < prefix.size() + least_digits + suffix.size()) return false;
+    const auto digits = name.substr(prefix.size(), name.size() - prefix.size() - suffix.size());
+    return digits.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+// The names in a folder that are so; none where there is no such folder. Throws Error{io}.
+std::vector<std::string> numbered_in(const fs::path& folder, std::string_view prefix, std::string_view suffix = "") {
+    std::vector<std::string> names;
+    std::error_code error;
+    for (auto entry = fs::directory_iterator(folder, error); !error && entry != fs::directory_iterator();
+         entry.increment(error))
+        if (auto name = entry->path().filename().string(); is_numbered(name, prefix, suffix))
+            names.push_back(std::move(name));
+    if (error && error != std::errc::no_such_file_or_directory)
+        fail(ErrorKind::io, "{}: cannot be read: {}", folder.string(), error.message());
+    return names;
 }
 
 // What a plan writes of a schedule for the planner's target: the pair, padding, and the files of the rows that emit it.
@@ -90,13 +104,11 @@ void remove_older_targets(const fs::path& folder, const std::vector<fs::path>& w
 void remove_older_plan(const fs::path& folder, const std::vector<fs::path>& written) {
     remove_older_targets(folder, written);
     remove_files(folder, {"deferred.jsonl"}, written);
-    std::error_code error;
-    std::vector<fs::path> replicas;
-    for (auto entry = fs::directory_iterator(folder, error); !error && entry != fs::directory_iterator();
-         entry.increment(error))
-        if (is_replica(entry->path().filename().string())) replicas.push_back(folder / entry->path().filename());
-    if (error) fail(ErrorKind::io, "{}: cannot be read: {}", folder.string(), error.message());
-    for (const auto& replica : replicas) remove_files(replica, files_of("free"), written);
+    for (const std::string& name : numbered_in(folder, "replica-")) {
+        const fs::path replica = folder / name, lists = replica / rank_lists_folder;
+        remove_files(lists, numbered_in(lists, "rank-", ".json.gz"), written);
+        remove_files(replica, files_of("free"), written);
+    }
 }
 
 namespace {

@@ -1,6 +1,5 @@
-// actions.json: action lists as text, and back. Nothing is derived here.
-#include "pipeweaver/base/error.hpp"
-#include "pipeweaver/base/json.hpp"
+// Action lists as text: actions.json, and the part of it that is one rank's.
+#include "pipeweaver/base/files.hpp"
 #include "pipeweaver/base/object_text.hpp"
 #include "pipeweaver/emit/actions.hpp"
 
@@ -9,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include <array>
+#include <utility>
 
 namespace pipeweaver::emit {
 
@@ -19,7 +19,10 @@ namespace {
 
 constexpr std::array<std::string_view, 3> message_names{"send", "receive", "wait"};
 
-std::string list_text(const std::vector<std::int64_t>& all) { return fmt::format("[{}]", fmt::join(all, ",")); }
+template <class Number>
+std::string list_text(const std::vector<Number>& all) {
+    return fmt::format("[{}]", fmt::join(all, ","));
+}
 
 void describe(ObjectText& json, const Pass& pass) {
     json.integer("stage", pass.stage).integer("microbatch", pass.microbatch).integer("item", pass.item);
@@ -62,7 +65,10 @@ void describe(ObjectText& json, const ActionTensor& tensor, std::size_t number) 
     if (tensor.per_gpu) json.integer("bytes_per_gpu", tensor.per_gpu->count);
 }
 
-void describe(ObjectText& json, const Compute& action) {
+// Per tensor that a rank waits for: see RankLists.
+using Freed = std::vector<std::vector<std::size_t>>;
+
+void describe(ObjectText& json, const Compute& action, const Freed*) {
     const char op = letter(action.kind);
     json.text("op", {&op, 1}).integer("task", action.task);
     describe(json, action.pass);
@@ -71,23 +77,25 @@ void describe(ObjectText& json, const Compute& action) {
     if (action.loss_weight) json.number("loss_weight", *action.loss_weight);
 }
 
-void describe(ObjectText& json, const Message& action) {
+void describe(ObjectText& json, const Message& action, const Freed* freed) {
     json.text("op", message_names[static_cast<std::size_t>(action.op)]).integer("tensor", action.tensor);
-    if (action.op == Message::Op::wait) return;
-    json.integer("peer", action.peer).integer("tag", action.tag);
+    if (action.op != Message::Op::wait)
+        json.integer("peer", action.peer).integer("tag", action.tag);
+    else if (freed != nullptr && !(*freed)[action.tensor].empty())
+        json.raw("freed", list_text((*freed)[action.tensor]));
 }
 
-void describe(ObjectText& json, const Reduce& action) {
+void describe(ObjectText& json, const Reduce& action, const Freed*) {
     json.text("op", "reduce").raw("stages", list_text(action.stages));
 }
 
-void append_rank(std::string& out, const std::vector<Action>& list) {
+void append_rank(std::string& out, const std::vector<Action>& list, const Freed* freed = nullptr) {
     ObjectText json;
     out += '[';
     for (const Action& action : list) {
         if (&action != list.data()) out += ",\n ";
         json.clear();
-        std::visit([&](const auto& one) { describe(json, one); }, action);
+        std::visit([&](const auto& one) { describe(json, one, freed); }, action);
         json.append_to(out);
     }
     out += ']';
@@ -104,150 +112,79 @@ void append_lines(std::string& out, std::size_t count, Append append) {
     out += count == 0 ? "]" : "\n]";
 }
 
+std::string begun(const Writer& head, const std::vector<ActionStage>& stages) {
+    std::string text = head.dump();
+    text.pop_back();
+    text += ",\n\"stages\":";
+    append_lines(text, stages.size(), [&](std::size_t i) { text += written(stages[i]).dump(); });
+    return text;
+}
+
+void append_tensor(std::string& out, ObjectText& json, const ActionLists& actions, std::size_t number) {
+    json.clear();
+    describe(json, actions.tensors[number], number);
+    json.append_to(out);
+}
+
 }  // namespace
 
 std::string to_json(const ActionLists& actions) {
     const Writer head{{"format", "pipeweaver-actions/1"}, {"problem", actions.problem},
                       {"replica", actions.replica},       {"replicas", actions.replicas},
                       {"ranks", actions.ranks.size()},    {"most_alive", actions.most_alive}};
-    std::string text = head.dump();
-    text.pop_back();
-    text += ",\n\"stages\":";
-    append_lines(text, actions.stages.size(), [&](std::size_t i) { text += written(actions.stages[i]).dump(); });
+    std::string text = begun(head, actions.stages);
     text += ",\n\"tensors\":";
     ObjectText json;
-    append_lines(text, actions.tensors.size(), [&](std::size_t i) {
-        json.clear();
-        describe(json, actions.tensors[i], i);
-        json.append_to(text);
-    });
+    append_lines(text, actions.tensors.size(), [&](std::size_t i) { append_tensor(text, json, actions, i); });
     text += ",\n\"actions\":";
     append_lines(text, actions.ranks.size(), [&](std::size_t r) { append_rank(text, actions.ranks[r]); });
     return text + "}\n";
 }
 
-namespace {
-
-std::size_t count_at(const Json& object, std::string_view key) {
-    return static_cast<std::size_t>(object.at(key).integer());
-}
-
-// Of a key that may be missing or null.
-std::optional<std::int64_t> integer_if_any(const Json& object, std::string_view key) {
-    const auto member = object.find(key);
-    return member && !member->is_null() ? std::optional(member->integer()) : std::nullopt;
-}
-
-template <class Value, class Read>
-std::vector<Value> list_of(const Json& list, Read read) {
-    std::vector<Value> values;
-    for (const Json& one : list.elements()) values.push_back(read(one));
-    return values;
-}
-
-std::vector<std::int64_t> integers(const Json& list) {
-    return list_of<std::int64_t>(list, [](const Json& one) { return one.integer(); });
-}
-
-Pass read_pass(const Json& json) {
-    return {json.at("stage").integer(), json.at("microbatch").integer(), json.at("item").integer()};
-}
-
-ActionStage read_stage(const Json& json) {
-    ActionStage stage{json.at("stage").integer(), count_at(json, "rank"), {}, {}};
-    StageRole& role = stage.role;
-    role.chain = json.at("chain").text();
-    role.trained = json.at("trainable").boolean();
-    role.gradient = json.at("gradient").boolean();
-    role.reads_batch = json.at("reads_batch").boolean();
-    role.inputs = list_of<std::string>(json.at("inputs"), [](const Json& one) { return one.text(); });
-    for (const Json& part : json.at("parts").elements()) {
-        stage.parts.push_back(
-            {part.at("module").text(), integer_if_any(part, "first_layer"), integer_if_any(part, "layers")});
-        const auto trainable = part.find("trainable");
-        role.parts_trained.push_back(!trainable || trainable->boolean());
+RankLists::RankLists(const ActionLists& all) : all_(all), tensors_(all.ranks.size()), freed_(all.tensors.size()) {
+    for (std::size_t t = 0; t < all.tensors.size(); ++t) {
+        const std::size_t from = rank_of(all.tensors[t].from), to = rank_of(all.tensors[t].to);
+        tensors_[from].push_back(t);
+        if (to != from) tensors_[to].push_back(t);
     }
-    return stage;
+    for (const auto& list : all.ranks) add_freed(list);
+    sha256_ = sha256(emit::to_json(all));
 }
 
-Rows read_rows(const Json& json) {
-    if (json.size() != 2 || json[0].integer() > json[1].integer())
-        json.fail("is no slice: the first row and the end are needed");
-    return {json[0].integer(), json[1].integer()};
+std::size_t RankLists::rank_of(const Pass& pass) const {
+    return all_.stages[static_cast<std::size_t>(pass.stage)].rank;
 }
 
-ActionTensor read_tensor(const Json& json, std::size_t place) {
-    if (const Json number = json.at("tensor"); number.integer() != static_cast<std::int64_t>(place))
-        number.fail(fmt::format("is {}, needed is the tensor's index {}", number.integer(), place));
-    ActionTensor tensor;
-    tensor.gradient = json.at("kind").one_of({"activation", "gradient"}) == "gradient";
-    tensor.from = read_pass(json.at("from"));
-    tensor.to = read_pass(json.at("to"));
-    if (const Json shape = json.at("shape"); !shape.is_null()) tensor.shape = integers(shape);
-    tensor.dtype = json.at("dtype").text();
-    if (const auto bytes = integer_if_any(json, "bytes_per_gpu")) tensor.per_gpu = Bytes{*bytes};
-    if (tensor.gradient) {
-        tensor.reverse = count_at(json, "of");
-        return tensor;
+// What a rank has waited for by the time that it sends something to the one that it came from.
+void RankLists::add_freed(const std::vector<Action>& list) {
+    std::vector<std::vector<std::size_t>> waited(all_.ranks.size());  // since the last message to each rank
+    for (const Action& action : list) {
+        const auto* message = std::get_if<Message>(&action);
+        if (message == nullptr) continue;
+        if (message->op == Message::Op::wait)
+            waited[rank_of(all_.tensors[message->tensor].from)].push_back(message->tensor);
+        else if (message->op == Message::Op::send)
+            freed_[message->tensor] = std::exchange(waited[message->peer], {});
     }
-    if (const auto gradient = integer_if_any(json, "gradient")) tensor.reverse = static_cast<std::size_t>(*gradient);
-    if (const auto join = json.find("join")) tensor.by_item = join->one_of({"previous", "item"}) == "item";
-    if (const auto slices = json.find("slices")) tensor.slices = list_of<Rows>(*slices, read_rows);
-    return tensor;
 }
 
-Compute read_compute(const Json& json, char op) {
-    Compute action;
-    action.kind = static_cast<TaskKind>(std::string_view("FBIW").find(op));
-    action.task = count_at(json, "task");
-    action.pass = read_pass(json);
-    if (const auto module = json.find("module")) action.module = module->text();
-    if (const auto recompute = json.find("recompute")) {
-        const auto mode = emulator::recompute_named(recompute->text());
-        if (!mode || *mode == emulator::Recompute::offload)
-            recompute->fail(
-                fmt::format("is '{}', allowed are none, selective, half, full and blocks:N", recompute->text()));
-        action.recompute = *mode;
-    }
-    if (const auto weight = json.find("loss_weight"); weight && !weight->is_null())
-        action.loss_weight = weight->number(std::numeric_limits<double>::lowest(), std::numeric_limits<double>::max());
-    return action;
-}
-
-Action read_action(const Json& json) {
-    const std::string op = json.at("op").one_of({"F", "B", "I", "W", "send", "receive", "wait", "reduce"});
-    if (op == "reduce") return Reduce{integers(json.at("stages"))};
-    if (op == "wait") return Message{Message::Op::wait, count_at(json, "tensor")};
-    if (op == "send" || op == "receive")
-        return Message{op == "send" ? Message::Op::send : Message::Op::receive, count_at(json, "tensor"),
-                       count_at(json, "peer"), json.at("tag").integer()};
-    return read_compute(json, op.front());
-}
-
-ActionLists from_document(const JsonDocument& document) {
-    document.require_format("pipeweaver-actions", 1);
-    const Json root = document.root();
-    ActionLists actions;
-    actions.problem = root.at("problem").text();
-    actions.replica = count_at(root, "replica");
-    actions.replicas = count_at(root, "replicas");
-    actions.most_alive = integers(root.at("most_alive"));
-    actions.stages = list_of<ActionStage>(root.at("stages"), read_stage);
-    for (const Json& tensor : root.at("tensors").elements())
-        actions.tensors.push_back(read_tensor(tensor, actions.tensors.size()));
-    const Json lists = root.at("actions");
-    for (const Json& list : lists.elements()) actions.ranks.push_back(list_of<Action>(list, read_action));
-    if (const Json ranks = root.at("ranks"); ranks.integer() != static_cast<std::int64_t>(lists.size()))
-        lists.fail(fmt::format("has {} lists, the plan is for {} ranks", lists.size(), ranks.integer()));
-    return actions;
-}
-
-}  // namespace
-
-ActionLists read_actions(const std::filesystem::path& path) { return from_document(JsonDocument::read(path)); }
-
-ActionLists parse_actions(std::string name, std::string_view text) {
-    return from_document(JsonDocument(std::move(name), text));
+std::string RankLists::to_json(std::size_t rank) const {
+    const Writer head{{"format", "pipeweaver-rank-actions/1"},
+                      {"problem", all_.problem},
+                      {"replica", all_.replica},
+                      {"replicas", all_.replicas},
+                      {"ranks", all_.ranks.size()},
+                      {"rank", rank},
+                      {"lists_sha256", sha256_},
+                      {"most_alive", all_.most_alive[rank]}};
+    std::string text = begun(head, all_.stages);
+    text += ",\n\"tensors\":";
+    ObjectText json;
+    const auto& mine = tensors_[rank];
+    append_lines(text, mine.size(), [&](std::size_t i) { append_tensor(text, json, all_, mine[i]); });
+    text += ",\n\"actions\":";
+    append_rank(text, all_.ranks[rank], &freed_);
+    return text + "}\n";
 }
 
 }  // namespace pipeweaver::emit

@@ -23,6 +23,10 @@ std::vector<FileToWrite> csv_files(const ToEmit& from, const fs::path& out) {
 }
 
 std::optional<std::string> why_no_lists(const ToEmit& from) {
+    std::error_code ignored;
+    if (from.actions == nullptr && fs::is_directory(from.folder / rank_lists_folder, ignored))
+        return fmt::format("{}: the plan was written with --actions by-rank, and has each rank's list alone",
+                           (from.folder / rank_lists_folder).string());
     if (from.actions == nullptr) return why_no_actions(from.problem, from.schedule);
     const auto why = why_not_runnable(*from.actions);
     return why ? std::optional(fmt::format("{}: {}", (from.folder / "actions.json").string(), *why)) : std::nullopt;
@@ -30,8 +34,15 @@ std::optional<std::string> why_no_lists(const ToEmit& from) {
 
 // Those of a plan know shapes, losses and rows, which a problem and its schedule do not tell.
 std::vector<FileToWrite> list_files(const ToEmit& from, const fs::path& out) {
-    const auto text = to_json(from.actions != nullptr ? *from.actions : derive_actions(from.problem, from.schedule));
-    return {{out / "actions.json", text}};
+    const auto derived =
+        from.actions == nullptr ? std::optional(derive_actions(from.problem, from.schedule)) : std::nullopt;
+    const ActionLists& all = derived ? *derived : *from.actions;
+    if (!from.by_rank) return {{out / "actions.json", to_json(all)}};
+    std::vector<FileToWrite> files;
+    const RankLists lists(all);
+    for (std::size_t r = 0; r < all.ranks.size(); ++r)
+        files.push_back({out / rank_lists_folder / fmt::format("rank-{:03}.json.gz", r), lists.to_json(r)});
+    return files;
 }
 
 std::optional<std::string> why_no_trace(const ToEmit& from) {

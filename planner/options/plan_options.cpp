@@ -57,6 +57,9 @@ void PlanOptions::add_to(OptionTable& options) {
     options.text("replicas", replicas, "LIST",
                  "plan these replicas alone, like 3 or 0-15,20: each as in the plan of all, without opponents, and "
                  "without PyTorch's schedule unless it is wanted (default: all)");
+    options.choice("actions", actions, {"whole", "by-rank"},
+                   "action lists of all ranks of a replica in one file, or each rank's own, zipped, in actions/ "
+                   "(default: whole)");
     options.text("out", out, "DIR", "folder of the plan (required)");
     add_split(options, split);
 }
@@ -87,6 +90,7 @@ Request PlanOptions::packed(const WorkloadOptions& as, const SearchLimits& limit
     request.robust = robust;
     request.target = target_called(target);
     request.lists = target == targets().front().option;
+    request.lists_by_rank = actions == "by-rank";
     request.split = split_of(split);
     return request;
 }

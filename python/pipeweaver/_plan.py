@@ -30,6 +30,11 @@ class Replica:
         """What each rank does, in order (`pipeweaver-actions/1`)."""
         return as_dict(self._plan.actions_json(self.number))
 
+    def rank_actions(self, rank: int) -> dict[str, Any]:
+        """What this rank does, and the tensors that it takes or gives (`pipeweaver-rank-actions/1`): all that its executor
+        needs."""
+        return as_dict(self._plan.rank_actions_json(self.number, rank))
+
 
 class Plan:
     """How the modules are cut, how the batch is packed, and in which order each rank runs its work."""

@@ -2,6 +2,7 @@
 #include "pipeweaver/emit/actions.hpp"
 
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/files.hpp"
 #include "pipeweaver/base/json.hpp"
 #include "pipeweaver/schedule/replay.hpp"
 
@@ -99,6 +100,35 @@ TEST_CASE("two stages and one microbatch give these lists") {
 ]}
 )";
     CHECK(emitted(step, schedule_of(step, 0)) == expected);
+}
+
+TEST_CASE("each rank has its own list, the tensors of its passes and what is free when a wait ends") {
+    const auto step = chain_of_two(false);
+    const auto schedule = schedule_of(step, 0);
+    auto lists = emit::derive_actions(step, schedule, replay(step.problem, schedule), modes, {});
+    const auto parts = [&](std::size_t rank) {
+        const JsonDocument document("rank", emit::RankLists(lists).to_json(rank));
+        document.require_format("pipeweaver-rank-actions", 1);
+        const Json root = document.root();
+        CHECK(root.at("rank").integer() == static_cast<std::int64_t>(rank));
+        CHECK(root.at("most_alive").integer() == 1);
+        CHECK(root.at("lists_sha256").text() == sha256(to_json(lists)));
+        CHECK(root.at("stages").size() == 2);
+        std::string tensors, freed;
+        for (const Json& tensor : root.at("tensors").elements())
+            tensors += std::to_string(tensor.at("tensor").integer());
+        for (const Json& action : root.at("actions").elements())
+            if (const auto found = action.find("freed"))
+                for (const Json& one : found->elements())
+                    freed += fmt::format(" {} by {}", one.integer(), action.at("tensor").integer());
+        return fmt::format("{} of {}, freed{}", root.at("actions").size(), tensors, freed);
+    };
+    // Rank 1 sends its gradient when it has the activation of rank 0.
+    CHECK(parts(0) == "6 of 01, freed 0 by 1");
+    CHECK(parts(1) == "6 of 01, freed");
+    lists.ranks.emplace_back();  // a third one, with nothing to do
+    lists.most_alive.push_back(1);
+    CHECK(parts(2) == "0 of , freed");
 }
 
 TEST_CASE("a recomputed pass is alive from its backward on, a split one until its weight gradient") {

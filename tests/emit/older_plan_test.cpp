@@ -30,6 +30,10 @@ TEST_CASE("what an older plan left is removed with its folders, and nothing else
                  {folder / "replica-001/problem.json.gz", "old"},
                  {folder / "replica-1000/trace.json.gz", "old"},
                  {folder / "replica-002/actions.json", "old"},
+                 {folder / "replica-000/actions/rank-000.json.gz", "old"},
+                 {folder / "replica-000/actions/rank-1000.json.gz", "old"},
+                 {folder / "replica-001/actions/rank-000.json.gz", "old"},
+                 {folder / "replica-001/actions/rank-0.json.gz", "not ours"},
                  {folder / "replica-002/notes.txt", "a reader's own"},
                  {folder / "replica-03/solution.json", "not ours"},
                  {folder / "replica-004.bak/solution.json", "not ours"},
@@ -43,8 +47,9 @@ TEST_CASE("what an older plan left is removed with its folders, and nothing else
     emit::remove_older_plan(folder, {folder / "plan.json", folder / "replica-000/solution.json"});
 
     CHECK(names_below(folder) == std::vector<std::string>{"plan.json", "replica-000/solution.json",
-                                                          "replica-002/notes.txt", "replica-004.bak/solution.json",
-                                                          "replica-005", "replica-03/solution.json"});
+                                                          "replica-001/actions/rank-0.json.gz", "replica-002/notes.txt",
+                                                          "replica-004.bak/solution.json", "replica-005",
+                                                          "replica-03/solution.json"});
     CHECK(read_file(folder / "replica-000/solution.json") == "new");
 }
 

@@ -91,6 +91,29 @@ TEST_CASE("what targets make of a plan folder is what the plan wrote") {
     }
 }
 
+TEST_CASE("a plan whose lists are wanted by rank has those alone, which are not emitted whole") {
+    const testing::TemporaryFolder temporary("by-rank");
+    planner::Request request = written().request;
+    request.lists_by_rank = true;
+    std::map<std::string, std::string> files;
+    for (const auto& file : emit::plan_files(request, written().plan, temporary.path()))
+        files[file.path.lexically_relative(temporary.path()).string()] = file.content;
+    CHECK(!files.contains("replica-000/actions.json"));
+    for (std::size_t r = 0; r < 2; ++r) {
+        const auto whole =
+            emit::parse_actions("whole", written().files.at(fmt::format("replica-{:03}/actions.json", r)));
+        const emit::RankLists lists(whole);
+        for (std::size_t rank = 0; rank < whole.ranks.size(); ++rank)
+            CHECK(files.at(fmt::format("replica-{:03}/actions/rank-{:03}.json.gz", r, rank)) == lists.to_json(rank));
+        CHECK(!files.contains(fmt::format("replica-{:03}/actions/rank-{:03}.json.gz", r, whole.ranks.size())));
+    }
+    for (const auto& [name, content] : files)
+        if (!name.starts_with("replica-000/actions")) write_files({{temporary.path() / name, content}});
+    write_files({{temporary.path() / "replica-000/actions/rank-000.json.gz", "{}"}});
+    CHECK_THROWS_WITH_AS(static_cast<void>(emit::emit(temporary.path(), "torch-actions", "out")),
+                         doctest::Contains("replica-000/actions: the plan was written with --actions by-rank"), Error);
+}
+
 TEST_CASE("damaged action lists are refused with the file and the tensor") {
     const testing::TemporaryFolder temporary("damaged-plan");
     fs::copy(written().folder / "replica-000", temporary.path(), fs::copy_options::recursive);

@@ -1,11 +1,13 @@
 """What a plan hands to others: action lists, trace and schedule files, and pipeweaver emit, which writes them again."""
 
 import gzip
+import hashlib
 import json
 import subprocess
 import sys
 
 import pytest
+from cli_shared import BATCH, PLAN
 
 
 def test_actions_receive_what_is_sent_in_the_same_order(planned):
@@ -29,6 +31,23 @@ def test_actions_receive_what_is_sent_in_the_same_order(planned):
                 done.add(action["task"])
     assert sent == received
     assert sum(len(tensors) for tensors in sent.values()) > 0
+
+
+def test_lists_by_rank_are_the_whole_ones_and_their_size_is_said(pipeweaver, planned, tmp_path):
+    done = subprocess.run([str(pipeweaver.path), *PLAN, *BATCH, "--max-rounds", "20", "--threads", "1", "--actions",
+                           "by-rank", "--out", str(tmp_path / "plan")], capture_output=True, text=True, check=True)
+    whole = (planned / "replica-000/actions.json").read_bytes()
+    folder = tmp_path / "plan/replica-000/actions"
+    files = sorted(folder.iterdir())
+    lists = [json.loads(gzip.decompress(file.read_bytes())) for file in files]
+    assert [file.name for file in files] == [f"rank-{rank:03}.json.gz" for rank in range(len(lists))]
+    assert [[{key: value for key, value in action.items() if key != "freed"} for action in one["actions"]]
+            for one in lists] == json.loads(whole)["actions"]
+    assert {one["lists_sha256"] for one in lists} == {hashlib.sha256(whole).hexdigest()}
+    assert not (tmp_path / "plan/replica-000/actions.json").exists()
+    assert f"{files[0]} (and {len(files) - 1} more, at most " in done.stdout + done.stderr
+    pipeweaver(*PLAN, *BATCH, "--max-rounds", "1", "--out", tmp_path / "plan")
+    assert not folder.exists()
 
 
 def test_losses_weigh_what_the_assignment_says(planned):

@@ -1,5 +1,7 @@
 """What goes wrong ends on every rank, in time, with one line that says where."""
 
+import dataclasses
+import hashlib
 import json
 import os
 import random
@@ -229,7 +231,8 @@ def test_a_torch_without_the_needed_calls_is_refused():
 
 @pytest.mark.parametrize("change, text", [
     (lambda v: v.update(format="pipeweaver-actions/2"), "plan.format: is version 2, this executor reads version 1"),
-    (lambda v: v.update(format="pipeweaver-plan/1"), "plan.format: is 'pipeweaver-plan/1', 'pipeweaver-actions/1' is needed"),
+    (lambda v: v.update(format="pipeweaver-plan/1"), "plan.format: is 'pipeweaver-plan/1', 'pipeweaver-actions/1' or "
+                                                         "'pipeweaver-rank-actions/1' is needed"),
     (lambda v: v.pop("tensors"), "plan.tensors: is missing"),
     (lambda v: v["stages"][0].update(rank="a"), 'plan.stages[0].rank: is "a", which is of another type'),
     (lambda v: v["tensors"][1].update(kind="x"), "plan.tensors[1].kind: is 'x', allowed are activation, gradient"),
@@ -304,7 +307,7 @@ def test_a_damaged_plan_is_refused_with_a_line_or_can_be_run():
             actions = parse_actions(json.dumps(damaged))
             check(actions)
             for rank, mine in chunks_here.items():
-                check_fit(program_of(actions, rank), mine)
+                check_fit(program_of(actions.of_rank(rank)), mine)
         except PipeweaverError as error:
             refused_plans += 1
             assert "\n" not in str(error)
@@ -325,6 +328,48 @@ def test_a_plan_that_one_rank_refuses_leaves_all_with_the_one_before():
     found = Ranks(2, run_reloaded, chain(2), good, changed(good, drop("F"))).wait(40)
     assert found[0] == found[1]
     assert found[0][0].startswith("rank 1: ") and found[0][1] == 0
+
+
+def run_own(me, case, texts):
+    """The loss of a step with this rank's own list of `texts[me]`, or the error."""
+    whole = parse_actions(texts[me])
+    own = dataclasses.replace(whole.of_rank(me), lists_sha256=hashlib.sha256(texts[me].encode()).hexdigest())
+    check(own)
+    try:
+        return Executor(own, {me: models.chunks(case)[me]}, models.split, models.loss, dtype=models.DTYPE,
+                        timeout=TIMEOUT_S).step(case).loss
+    except PipeweaverError as error:
+        return str(error)
+
+
+def test_ranks_with_their_own_lists_must_have_them_of_one_plan():
+    text, other = text_of(chain(2)), changed(text_of(chain(2)), lambda v: v.update(problem="other"))
+    alike = Ranks(2, run_own, chain(2), [text, text]).wait(40)
+    assert alike[0] == alike[1] and isinstance(alike[0], float)
+    found = Ranks(2, run_own, chain(2), [text, other]).wait(40)
+    assert found[0] == found[1] == "rank 1 has the lists of another plan than rank 0"
+
+
+def without(op):
+    """A rank's list without its first such action."""
+    def change(own):
+        first = next(action for action in own.actions if action.op == op)
+        return dataclasses.replace(own, actions=tuple(action for action in own.actions if action is not first))
+    return change
+
+
+@pytest.mark.parametrize("change, text", [
+    (without("send"), "tensor 0 from rank 0 to rank 1 has no send"),
+    (without("reduce"), "stage 0 is trained, but its gradients are never reduced"),
+    (without("wait"), "rank 0: B of stage 0, microbatch 0, item 0 comes before tensor 1, which it needs, is there"),
+    (without("F"), "rank 0: sends tensor 0 before it is made"),
+    (lambda own: dataclasses.replace(own, rank=2), "the plan is for 2 ranks, and this list for rank 2"),
+    (lambda own: dataclasses.replace(own, tensors={}), "rank 0: send of tensor 0, which does not exist")])
+def test_a_rank_refuses_a_list_of_its_own_that_cannot_run(change, text):
+    own = parse_actions(text_of(chain(2, microbatches=1))).of_rank(0)
+    with pytest.raises(PipeweaverError) as error:
+        check(change(own))
+    assert str(error.value) == text
 
 
 def run_late(me, case, late):

@@ -89,8 +89,9 @@ class Block(torch.nn.Module):
 def most_alive(actions, rank):
     """The plan's count, less what need not be kept: a pass without weights and without an input that has a gradient
     keeps nothing; one without weights, or with half recomputed and such an input, is over with I."""
-    has_input_gradient = {tensor.target for tensor in actions.tensors if tensor.gradient is not None}
-    passes = [action for action in actions.lists[rank] if hasattr(action, "place")]
+    own = actions.of_rank(rank)
+    has_input_gradient = {tensor.target for tensor in own.tensors.values() if tensor.gradient is not None}
+    passes = [action for action in own.actions if hasattr(action, "place")]
     with_backward = {action.place for action in passes if action.op in ("B", "I")}
     alive, most = set(), 0
     for action in passes:

@@ -60,12 +60,12 @@ def run_case(case, me, pipeline, peers):
                 [gradient_error(chunk, others[stage]) for stage, chunk in mine.items()])
     return {"seed": case.seed, "error": worst, "left": left, "alive": (watch.most, result.most_alive),
             "planned": actions.most_alive[rank], "kept": models.most_alive(actions, rank),
-            "exact": all(module.trainable for module in case.modules) and not half_and_split(actions)}
+            "exact": all(module.trainable for module in case.modules) and not half_and_split(actions.of_rank(rank))}
 
 
-def half_and_split(actions):
-    """Whether some input gradient recomputes half: the executor then computes the weights' with it."""
-    return any(getattr(action, "op", "") == "I" and action.recompute == "half" for row in actions.lists for action in row)
+def half_and_split(own):
+    """Whether some input gradient of the rank recomputes half: the executor then computes the weights' with it."""
+    return any(getattr(action, "op", "") == "I" and action.recompute == "half" for action in own.actions)
 
 
 def run_cases(me, ranks, replicas, seeds):
@@ -184,17 +184,19 @@ def run_product(folder, replica, rank, pipeline, peers):
     images = {sample["id"]: len(sample["images"])
               for sample in map(json.loads, (folder / "batch.jsonl").read_text().splitlines())}
     batch = products.Batch(json.loads((folder / "out/assignment.json").read_text()), images)
-    actions = read_actions(folder / f"out/replica-{replica:03}/actions.json")
+    own = folder / f"out/replica-{replica:03}/actions/rank-{rank:03}.json.gz"
+    actions = read_actions(own if own.exists() else folder / f"out/replica-{replica:03}/actions.json")
     mine = products.chunks(actions.on_rank(rank), model)
     result = Executor(actions, mine, products.split, products.loss, group=pipeline, replicas=peers,
                       dtype=products.DTYPE, timeout=30).step(batch)
     others = products.chunks(actions.stages, model)
     expected = products.reference(batch, actions.stages, others)
     worst = max([abs(result.loss - expected)] + [gradient_error(chunk, others[stage]) for stage, chunk in mine.items()])
-    ops = {action.op for row in actions.lists for action in row}
-    return {"folder": str(folder), "error": worst, "alive": result.most_alive, "planned": actions.most_alive[rank],
+    mine = actions.of_rank(rank)
+    ops = {action.op for action in mine.actions}
+    return {"folder": str(folder), "error": worst, "alive": result.most_alive, "planned": mine.most_alive,
             "kept": models.most_alive(actions, rank), "split": "W" in ops,
-            "exact": all(stage.trainable for stage in actions.stages.values()) and not half_and_split(actions)}
+            "exact": all(stage.trainable for stage in actions.stages.values()) and not half_and_split(mine)}
 
 
 @pytest.mark.parametrize("ranks, replicas", [(2, 1), (4, 1), (2, 2)])
@@ -208,7 +210,7 @@ def test_plans_of_the_planner_run(pipeweaver, tmp_path, ranks, replicas):
         (folder / "batch.jsonl").write_text(products.batch_lines(number + 31 * ranks + replicas, 10 * replicas, names))
         pipeweaver("plan", "--model", folder / "model.json", "--cluster", f"h100-sxm:{ranks * replicas}", "--tp", 1,
                    "--pp", ranks, "--dp", replicas, "--batch", folder / "batch.jsonl", "--partition", partition,
-                   "--max-rounds", 2, "--out", folder / "out")
+                   "--actions", "by-rank" if number % 2 else "whole", "--max-rounds", 2, "--out", folder / "out")
     answers = Ranks(ranks * replicas, run_products, ranks, replicas, folders).wait(120)
 
     assert sorted(answers) == list(range(ranks * replicas))

@@ -111,6 +111,10 @@ def test_a_plan_folder_has_the_bytes_that_the_command_writes(command, planned, t
     assert replica.problem.to_json() == gzip.decompress((folder / "problem.json.gz").read_bytes()).decode()
     assert replica.solution.to_json() == (folder / "solution.json").read_text()
     assert replica.actions == json.loads((folder / "actions.json").read_text())
+    own = replica.rank_actions(1)
+    assert own["rank"] == 1 and len(own["actions"]) == len(replica.actions["actions"][1])
+    with pytest.raises(pipeweaver.InputError, match="rank: is 9, allowed are 0 to "):
+        replica.rank_actions(9)
 
 
 def test_a_configuration_file_and_a_batch_of_samples_plan_as_the_command_does(command, tmp_path):

@@ -154,8 +154,30 @@ struct LossTotals {
 /// which it can do without since it has tags. Time O(actions).
 [[nodiscard]] std::optional<std::string> why_not_runnable(const ActionLists& actions);
 
-/// As a file's content, keys in fixed order, an action a line, ends with a newline.
+/// As a file's content ("pipeweaver-actions/1"), keys in fixed order, an action a line, ends with a newline.
 [[nodiscard]] std::string to_json(const ActionLists& actions);
+
+/// The lists split by rank: each rank's own, with the tensors that its passes take or give, under the numbers that they
+/// have in the whole ("pipeweaver-rank-actions/1"). All name the same SHA-256 of the whole, so that ranks can tell whether
+/// their lists belong together. A wait says which tensors were *freed* by then: those that the sender had waited for
+/// before it sent this one, so that the buffers they were sent from can be used again.
+class RankLists {
+public:
+    /// Pre: `all` outlives it, and is runnable.
+    explicit RankLists(const ActionLists& all);
+
+    /// As a file's content.
+    [[nodiscard]] std::string to_json(std::size_t rank) const;
+
+private:
+    std::size_t rank_of(const Pass& pass) const;
+    void add_freed(const std::vector<Action>& list);
+
+    const ActionLists& all_;
+    std::vector<std::vector<std::size_t>> tensors_;  // of each rank
+    std::vector<std::vector<std::size_t>> freed_;    // per tensor
+    std::string sha256_;
+};
 
 /// Reads a file, gzip allowed. Throws Error{io}, Error{input} with file and place; whether the lists can run is
 /// why_not_runnable()'s answer.

@@ -12,12 +12,16 @@
 
 namespace pipeweaver::emit {
 
+/// Below a replica's folder: where the lists of each rank alone lie.
+inline constexpr const char* rank_lists_folder = "actions";
+
 /// A schedule as a target is handed it.
 struct ToEmit {
     const schedule::Problem& problem;
     const schedule::Schedule& schedule;
     const ActionLists* actions = nullptr;  ///< null: none are known beyond what the two tell
     std::filesystem::path folder{};        ///< where they lie, for errors
+    bool by_rank = false;                  ///< action lists of each rank alone
 };
 
 struct Target {

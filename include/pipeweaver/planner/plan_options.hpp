@@ -27,7 +27,7 @@ struct SearchLimits {
 struct PlanOptions {
     WorkloadOptions workload;
     JobOptions job;
-    std::string assignment, target, split, replicas, out, deferred;
+    std::string assignment, target, split, replicas, actions, out, deferred;
     std::optional<std::int64_t> replica, defer;
     bool robust = false;
 

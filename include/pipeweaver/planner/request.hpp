@@ -57,6 +57,7 @@ struct Request {
     std::optional<partition::PartitionFile> fixed;  ///< the job's partition; none: it is chosen on the sample
     Split split = Split::automatic;
     std::string target = "free";  ///< of targets(): whose schedule is wanted; it gets half of the budget and must exist
+    bool lists_by_rank = false;   ///< action lists are written for each rank alone
     bool lists = false;           ///< action lists are wanted: partitions without them (dealt modules) are not tried
     bool robust = false;          ///< of the schedules found, the one that is fastest in most cases if costs are wrong
 };

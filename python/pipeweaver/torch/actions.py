@@ -1,7 +1,8 @@
-"""Action lists ("pipeweaver-actions/1", docs/formats.md) as values."""
+"""Action lists ("pipeweaver-actions/1", "pipeweaver-rank-actions/1": docs/formats.md) as values."""
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import pathlib
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple, Union
 from ..errors import PipeweaverError
 
 FORMAT = "pipeweaver-actions"
+RANK_FORMAT = "pipeweaver-rank-actions"
 VERSION = 1
 COMPUTE = ("F", "B", "I", "W")
 RECOMPUTE = re.compile(r"none|half|full|blocks:[1-9][0-9]*")
@@ -83,12 +85,13 @@ class Compute:
 
 @dataclass(frozen=True)
 class Message:
-    """send, receive or wait."""
+    """send, receive or wait. `freed`: when this wait has ended, who sent the tensor has received these of this rank."""
 
     op: str
     tensor: int
     peer: int = -1
     tag: int = -1
+    freed: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -100,6 +103,43 @@ class Reduce:
 
 
 Action = Union[Compute, Message, Reduce]
+
+
+def _shaped(tensor: Tensor, shapes: Mapping[int, tuple[int, ...]]) -> Tensor:
+    """With the shape of its stage's output, if it has none."""
+    stage = tensor.source.stage if tensor.kind == "activation" else tensor.target.stage
+    return replace(tensor, shape=tuple(shapes[stage])) if tensor.shape is None and stage in shapes else tensor
+
+
+@dataclass(frozen=True)
+class RankActions:
+    """What one rank of a replica does, in order: all that its executor needs. `tensors` are those that it takes or gives,
+    by number; `lists_sha256` is the same on all ranks of a replica."""
+
+    problem: str
+    replica: int
+    replicas: int
+    ranks: int
+    rank: int
+    most_alive: int
+    stages: Mapping[int, Stage]
+    tensors: Mapping[int, Tensor]
+    actions: tuple[Action, ...]
+    lists_sha256: str = ""
+
+    def on_rank(self, rank: int) -> dict[int, Stage]:
+        """The rank's stages by number."""
+        return _on_rank(self.stages, rank)
+
+    def of_rank(self, rank: int) -> RankActions:
+        """Itself. Raises PipeweaverError where another rank's are asked for."""
+        if rank != self.rank:
+            raise PipeweaverError(f"these are the actions of rank {self.rank}, this is rank {rank}")
+        return self
+
+    def with_shapes(self, shapes: Mapping[int, tuple[int, ...]]) -> RankActions:
+        """As Actions.with_shapes()."""
+        return replace(self, tensors={number: _shaped(tensor, shapes) for number, tensor in self.tensors.items()})
 
 
 @dataclass(frozen=True)
@@ -117,16 +157,40 @@ class Actions:
 
     def on_rank(self, rank: int) -> dict[int, Stage]:
         """The rank's stages by number."""
-        return {number: stage for number, stage in self.stages.items() if stage.rank == rank}
+        return _on_rank(self.stages, rank)
+
+    def of_rank(self, rank: int) -> RankActions:
+        """What this rank needs of them. Pre: check() passed."""
+        ends = {t.tensor: (self.stages[t.source.stage].rank, self.stages[t.target.stage].rank) for t in self.tensors}
+        tensors = {t.tensor: t for t in self.tensors if rank in ends[t.tensor]}
+        freed = self._freed(rank, {number: source for number, (source, _) in ends.items()})
+        actions = tuple(replace(action, freed=freed.get(action.tensor, ()))
+                        if isinstance(action, Message) and action.op == "wait" else action for action in self.lists[rank])
+        return RankActions(self.problem, self.replica, self.replicas, self.ranks, rank, self.most_alive[rank], self.stages,
+                           tensors, actions)
+
+    def _freed(self, rank: int, source: Mapping[int, int]) -> dict[int, tuple[int, ...]]:
+        """Per tensor that the rank waits for: the tensors that its sender has received from this rank before it sends
+        that one; their buffers are free then."""
+        freed: dict[int, tuple[int, ...]] = {}
+        for peer in range(self.ranks):
+            known: list[int] = []
+            for action in self.lists[peer] if peer != rank else ():
+                if not isinstance(action, Message):
+                    continue
+                if action.op == "wait" and source[action.tensor] == rank:
+                    known.append(action.tensor)
+                elif action.op == "send" and action.peer == rank and known:
+                    freed[action.tensor], known = tuple(known), []
+        return freed
 
     def with_shapes(self, shapes: Mapping[int, tuple[int, ...]]) -> Actions:
         """For plans that do not know shapes (those of measured stage times): `shapes` has each stage's output."""
+        return replace(self, tensors=tuple(_shaped(tensor, shapes) for tensor in self.tensors))
 
-        def known(tensor: Tensor) -> Tensor:
-            stage = tensor.source.stage if tensor.kind == "activation" else tensor.target.stage
-            return replace(tensor, shape=tuple(shapes[stage])) if tensor.shape is None and stage in shapes else tensor
 
-        return replace(self, tensors=tuple(known(tensor) for tensor in self.tensors))
+def _on_rank(stages: Mapping[int, Stage], rank: int) -> dict[int, Stage]:
+    return {number: stage for number, stage in stages.items() if stage.rank == rank}
 
 
 class _Reader:
@@ -162,8 +226,8 @@ class _Reader:
     def objects(self, key: str) -> list[_Reader]:
         return [_Reader(entry, f"{self.where}.{key}[{i}]") for i, entry in enumerate(self.get(key, list))]
 
-    def numbers(self, key: str) -> tuple[int, ...]:
-        return _numbers(self.get(key, list), f"{self.where}.{key}")
+    def numbers(self, key: str, *default: tuple[int, ...]) -> tuple[int, ...]:
+        return _numbers(list(self.get(key, list, *default)), f"{self.where}.{key}")
 
     def texts(self, key: str) -> tuple[str, ...]:
         found = self.get(key, list)
@@ -228,7 +292,7 @@ def _action(entry: _Reader) -> Action:
     if op == "reduce":
         return Reduce(entry.numbers("stages"))
     if op == "wait":
-        return Message(op, entry.number("tensor"))
+        return Message(op, entry.number("tensor"), freed=entry.numbers("freed", ()))
     if op in ("send", "receive"):
         return Message(op, entry.number("tensor"), entry.number("peer"), entry.number("tag"))
     weight = entry.get("loss_weight", (int, float, type(None)), None)
@@ -236,15 +300,17 @@ def _action(entry: _Reader) -> Action:
                    None if weight is None else float(weight))
 
 
-def _require_format(entry: _Reader) -> None:
+def _format(entry: _Reader) -> str:
     name, _, version = str(entry.get("format", str)).partition("/")
-    if name != FORMAT or not version.isdigit():
-        raise PipeweaverError(f"{entry.where}.format: is '{entry.value['format']}', '{FORMAT}/{VERSION}' is needed")
+    if name not in (FORMAT, RANK_FORMAT) or not version.isdigit():
+        raise PipeweaverError(f"{entry.where}.format: is '{entry.value['format']}', '{FORMAT}/{VERSION}' or "
+                              f"'{RANK_FORMAT}/{VERSION}' is needed")
     if int(version) != VERSION:
         raise PipeweaverError(f"{entry.where}.format: is version {version}, this executor reads version {VERSION}")
+    return name
 
 
-def parse_actions(text: str, name: str = "actions") -> Actions:
+def parse_actions(text: str | bytes, name: str = "actions") -> Actions | RankActions:
     """The lists in `text`. Raises PipeweaverError naming the place of what is wrong; `name` stands for the file."""
     try:
         return actions_of(json.loads(text), name)
@@ -252,25 +318,32 @@ def parse_actions(text: str, name: str = "actions") -> Actions:
         raise PipeweaverError(f"{name}: is not JSON: {error}") from error
 
 
-def actions_of(value: Mapping[str, Any], name: str = "actions") -> Actions:
-    """The same from parsed JSON, as `Replica.actions` of a plan gives it."""
+def actions_of(value: Mapping[str, Any], name: str = "actions") -> Actions | RankActions:
+    """The same from parsed JSON, as `Replica.actions` and `Replica.rank_actions()` of a plan give it."""
     entry = _Reader(value, name)
-    _require_format(entry)
+    kind = _format(entry)
     stages = {stage.stage: stage for stage in map(_stage, entry.objects("stages"))}
-    lists = []
-    for rank, row in enumerate(entry.get("actions", list)):
-        if not isinstance(row, list):
-            raise PipeweaverError(f"{name}.actions[{rank}]: is {type(row).__name__}, a list is needed")
-        lists.append(tuple(_action(_Reader(one, f"{name}.actions[{rank}][{i}]")) for i, one in enumerate(row)))
-    return Actions(entry.get("problem", str), entry.number("replica"), entry.number("replicas"), entry.number("ranks"),
-                   entry.numbers("most_alive"), stages, tuple(map(_tensor, entry.objects("tensors"))),
-                   tuple(lists))
+    tensors = tuple(map(_tensor, entry.objects("tensors")))
+    common = (entry.get("problem", str), entry.number("replica"), entry.number("replicas"), entry.number("ranks"))
+    if kind == RANK_FORMAT:
+        return RankActions(*common, entry.number("rank"), entry.number("most_alive"), stages,
+                           {tensor.tensor: tensor for tensor in tensors}, _row(entry.get("actions", list), f"{name}.actions"),
+                           entry.get("lists_sha256", str))
+    lists = tuple(_row(row, f"{name}.actions[{rank}]") for rank, row in enumerate(entry.get("actions", list)))
+    return Actions(*common, entry.numbers("most_alive"), stages, tensors, lists)
 
 
-def read_actions(source: str | os.PathLike[str]) -> Actions:
-    """Reads a file actions.json. Raises PipeweaverError naming file and place."""
+def _row(row: Any, where: str) -> tuple[Action, ...]:
+    if not isinstance(row, list):
+        raise PipeweaverError(f"{where}: is {type(row).__name__}, a list is needed")
+    return tuple(_action(_Reader(one, f"{where}[{i}]")) for i, one in enumerate(row))
+
+
+def read_actions(source: str | os.PathLike[str]) -> Actions | RankActions:
+    """Reads a file actions.json, or that of a rank alone; gzip allowed. Raises PipeweaverError naming file and place."""
     path = pathlib.Path(source)
     try:
-        return parse_actions(path.read_text(encoding="utf-8"), str(path))
-    except (OSError, UnicodeDecodeError) as error:
+        content = path.read_bytes()
+        return parse_actions(gzip.decompress(content) if content.startswith(b"\x1f\x8b") else content, str(path))
+    except (OSError, EOFError, UnicodeDecodeError) as error:
         raise PipeweaverError(f"{path}: cannot be read: {error}") from error

@@ -2,99 +2,131 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
 from ..errors import PipeweaverError
-from .actions import Actions, Compute, Message, Place, Reduce, Tensor
+from .actions import Action, Actions, Compute, Message, Place, RankActions, Reduce, Stage, Tensor
 
 
-def check(actions: Actions) -> None:
+def check(actions: Actions | RankActions) -> None:
     """Raises PipeweaverError unless every list runs to its end: references exist, every send has its receive, every
     tensor is there when it is used, no gradient comes after its reduction, and no ranks wait for each other in a cycle.
-    Time O(actions)."""
-    _check_references(actions)
-    _check_messages(actions)
-    _check_reductions(actions)
-    _Simulation(actions).run()
+    Of a rank alone, as far as it can tell: what comes from others comes. Time O(actions)."""
+    known = _known(actions)
+    _check_references(known)
+    _check_messages(known)
+    _check_reductions(known)
+    _Simulation(known).run()
 
 
-def _check_references(actions: Actions) -> None:
+@dataclass
+class _Known:
+    """The lists that are known, by rank: all of a replica's, or one."""
+
+    rows: Mapping[int, Sequence[Action]]
+    tensors: Mapping[int, Tensor]
+    stages: Mapping[int, Stage]
+
+
+def _known(actions: Actions | RankActions) -> _Known:
+    if isinstance(actions, RankActions):
+        if actions.rank >= actions.ranks:
+            raise PipeweaverError(f"the plan is for {actions.ranks} ranks, and this list for rank {actions.rank}")
+        for number, tensor in actions.tensors.items():
+            if actions.rank not in (_rank_at(actions.stages, tensor.source), _rank_at(actions.stages, tensor.target)):
+                raise PipeweaverError(f"tensor {number} is of other ranks than {actions.rank}")
+        return _Known({actions.rank: actions.actions}, actions.tensors, actions.stages)
     if len(actions.lists) != actions.ranks or len(actions.most_alive) != actions.ranks:
         raise PipeweaverError(f"the plan is for {actions.ranks} ranks, but has lists for {len(actions.lists)} and "
                               f"activation counts for {len(actions.most_alive)}")
     for number, tensor in enumerate(actions.tensors):
         if tensor.tensor != number:
             raise PipeweaverError(f"tensors[{number}] has the number {tensor.tensor}")
+    return _Known(dict(enumerate(actions.lists)), dict(enumerate(actions.tensors)), actions.stages)
+
+
+def _check_references(actions: _Known) -> None:
+    for tensor in actions.tensors.values():
         _check_partner(actions, tensor)
-    for rank, row in enumerate(actions.lists):
+    for rank, row in actions.rows.items():
         for action in row:
-            if isinstance(action, Message) and action.tensor >= len(actions.tensors):
+            if isinstance(action, Message) and action.tensor not in actions.tensors:
                 raise PipeweaverError(f"rank {rank}: {action.op} of tensor {action.tensor}, which does not exist")
             if isinstance(action, Compute) and _rank_of(actions, action.place) != rank:
                 raise PipeweaverError(f"rank {rank}: {action.op} of {action.place}: the stage is on another rank")
 
 
-def _check_partner(actions: Actions, tensor: Tensor) -> None:
+def _check_partner(actions: _Known, tensor: Tensor) -> None:
     partner = tensor.gradient if tensor.kind == "activation" else tensor.of
     if partner is None:
         return
-    other = actions.tensors[partner] if partner < len(actions.tensors) else None
+    other = actions.tensors.get(partner)
     back = other and (other.of if tensor.kind == "activation" else other.gradient)
     if other is None or back != tensor.tensor or (other.source, other.target) != (tensor.target, tensor.source):
         raise PipeweaverError(f"tensor {tensor.tensor}: {partner} is not its gradient or activation")
 
 
-def _rank_of(actions: Actions, place: Place) -> int:
-    if place.stage not in actions.stages:
+def _rank_of(actions: _Known, place: Place) -> int:
+    return _rank_at(actions.stages, place)
+
+
+def _rank_at(stages: Mapping[int, Stage], place: Place) -> int:
+    if place.stage not in stages:
         raise PipeweaverError(f"stage {place.stage} is not among the plan's stages")
-    return actions.stages[place.stage].rank
+    return stages[place.stage].rank
 
 
-def _check_messages(actions: Actions) -> None:
+def _check_messages(actions: _Known) -> None:
     """Every tensor between two ranks is sent once and received once, by the right ranks, with one tag."""
     found: dict[tuple[str, int], tuple[int, int, int]] = {}
-    for rank, row in enumerate(actions.lists):
+    for rank, row in actions.rows.items():
         for action in row:
             if not isinstance(action, Message) or action.op == "wait":
                 continue
             if (action.op, action.tensor) in found:
                 raise PipeweaverError(f"rank {rank}: tensor {action.tensor} has a second {action.op}")
             found[action.op, action.tensor] = (rank, action.peer, action.tag)
-    for tensor in actions.tensors:
+    for tensor in actions.tensors.values():
         ends = _rank_of(actions, tensor.source), _rank_of(actions, tensor.target)
         sent, received = found.get(("send", tensor.tensor)), found.get(("receive", tensor.tensor))
         if ends[0] == ends[1]:
             if sent or received:
                 raise PipeweaverError(f"tensor {tensor.tensor} stays on rank {ends[0]}, but is sent or received")
             continue
-        if sent is None or received is None:
-            missing = "send" if sent is None else "receive"
-            raise PipeweaverError(f"tensor {tensor.tensor} from rank {ends[0]} to rank {ends[1]} has no {missing}")
-        if sent[:2] != ends or received[1::-1] != ends or sent[2] != received[2]:
+        for what, message, rank in (("send", sent, ends[0]), ("receive", received, ends[1])):
+            if message is None and rank in actions.rows:
+                raise PipeweaverError(f"tensor {tensor.tensor} from rank {ends[0]} to rank {ends[1]} has no {what}")
+        wrong = sent and sent[:2] != ends or received and received[1::-1] != ends
+        if wrong or (sent and received and sent[2] != received[2]):
             raise PipeweaverError(f"tensor {tensor.tensor} goes from rank {ends[0]} to rank {ends[1]}, but its send and "
                                   f"receive have other ranks or tags")
 
 
-def _check_reductions(actions: Actions) -> None:
+def _check_reductions(actions: _Known) -> None:
     """Each trained stage is reduced once on its rank, after its last backward."""
     reduced: set[int] = set()
-    for rank, row in enumerate(actions.lists):
+    for rank, row in actions.rows.items():
         for action in row:
             if isinstance(action, Compute) and action.op != "F" and action.place.stage in reduced:
                 raise PipeweaverError(f"rank {rank}: {action.op} of {action.place} comes behind the stage's reduce")
             for stage in action.stages if isinstance(action, Reduce) else ():
-                if stage in reduced or stage not in actions.on_rank(rank):
+                if stage in reduced or stage not in actions.stages or actions.stages[stage].rank != rank:
                     raise PipeweaverError(f"rank {rank}: reduces stage {stage} twice, or does not have it")
                 reduced.add(stage)
-    left = [number for number, stage in actions.stages.items() if stage.trainable and number not in reduced]
+    left = [number for number, stage in actions.stages.items()
+            if stage.trainable and stage.rank in actions.rows and number not in reduced]
     if left:
         raise PipeweaverError(f"stage {min(left)} is trained, but its gradients are never reduced")
 
 
 class _Simulation:
-    """Runs the lists with no more than their order: sends and receives never wait, `wait` needs the send."""
+    """Runs the lists with no more than their order: sends and receives never wait, `wait` needs the send. What comes from
+    ranks whose lists are not known has come."""
 
-    def __init__(self, actions: Actions) -> None:
+    def __init__(self, actions: _Known) -> None:
         self.actions = actions
-        self.at = [0] * actions.ranks
+        self.at = dict.fromkeys(actions.rows, 0)
         self.sent: set[int] = set()
         self.received: set[int] = set()
         self.made: set[int] = set()
@@ -102,7 +134,9 @@ class _Simulation:
         self.done: set[tuple[str, Place]] = set()
         self.into: dict[tuple[bool, Place], list[Tensor]] = {}
         self.out_of: dict[tuple[bool, Place], list[Tensor]] = {}
-        for tensor in actions.tensors:
+        for tensor in actions.tensors.values():
+            if _rank_of(actions, tensor.source) not in actions.rows:
+                self.sent.add(tensor.tensor)
             forward = tensor.kind == "activation"
             self.into.setdefault((forward, tensor.target), []).append(tensor)
             self.out_of.setdefault((forward, tensor.source), []).append(tensor)
@@ -111,17 +145,17 @@ class _Simulation:
         moved = True
         while moved:
             moved = False
-            for rank in range(self.actions.ranks):
+            for rank in self.actions.rows:
                 while self._advance(rank):
                     moved = True
-        stuck = [r for r in range(self.actions.ranks) if self.at[r] < len(self.actions.lists[r])]
+        stuck = [rank for rank, row in self.actions.rows.items() if self.at[rank] < len(row)]
         if stuck:
             raise PipeweaverError(f"the plan has a cycle: {self._cycle(stuck[0])}")
         self._check_complete()
 
     def _advance(self, rank: int) -> bool:
         """Does the rank's next action unless it has to wait or none is left."""
-        row = self.actions.lists[rank]
+        row = self.actions.rows[rank]
         if self.at[rank] == len(row):
             return False
         action = row[self.at[rank]]
@@ -170,7 +204,7 @@ class _Simulation:
         words: list[str] = []
         while rank not in seen:
             seen.append(rank)
-            row = self.actions.lists[rank]
+            row = self.actions.rows[rank]
             if self.at[rank] == len(row):
                 return ", ".join(words) + f", which has ended: rank {rank} never sends it"
             action = row[self.at[rank]]
@@ -183,6 +217,6 @@ class _Simulation:
         for kind, place in self.done:
             if kind == "I" and ("W", place) not in self.done:
                 raise PipeweaverError(f"I of {place} has no W")
-        for tensor in self.actions.tensors:
-            if tensor.tensor not in self.made:
+        for tensor in self.actions.tensors.values():
+            if _rank_of(self.actions, tensor.source) in self.actions.rows and tensor.tensor not in self.made:
                 raise PipeweaverError(f"tensor {tensor.tensor} is never made: {tensor.source}")

@@ -12,7 +12,7 @@ import torch
 import torch.distributed as dist
 
 from ..errors import PipeweaverError
-from .actions import Actions, Place
+from .actions import Actions, Place, RankActions
 from .check import check
 from .failures import Job, LostRankError, agree, one_line
 from .fit import check_fit
@@ -40,6 +40,7 @@ _epochs: dict[str, int] = {}
 class Executor:
     """Runs steps of plans whose stages on this rank are `chunks`.
 
+    actions  a replica's lists, or this rank's own: then all ranks have theirs of the same plan.
     chunks   stage -> module. Called chunk(x): x is what `split` gives where the chain begins, else the output of the
              stage before. A stage that takes other modules' outputs is called chunk(x, {module: [output per item]}),
              one that begins a module inside a chain chunk(x, data=...), with x None where nothing comes before it.
@@ -55,7 +56,7 @@ class Executor:
     Every constructor, load() and step() is to be called by all ranks together. If one fails, all raise: that one its
     own error, the others a PipeweaverError that names it; the executor cannot be used again then."""
 
-    def __init__(self, actions: Actions, chunks: Mapping[int, torch.nn.Module], split: Callable[[Any, Unit], Any],
+    def __init__(self, actions: Actions | RankActions, chunks: Mapping[int, torch.nn.Module], split: Callable[[Any, Unit], Any],
                  loss: Callable[[torch.Tensor, Any], torch.Tensor], *, group: Any = None, replicas: Any = None,
                  device: torch.device | str = "cpu", dtype: torch.dtype | None = None, timeout: float = 600.0) -> None:
         device = torch.device(device)
@@ -68,14 +69,15 @@ class Executor:
         self.program: Program
         self.load(actions)
 
-    def load(self, actions: Actions) -> None:
+    def load(self, actions: Actions | RankActions) -> None:
         """Takes another plan for the steps to come: other orders, shapes and numbers of units, the same stages on the
         same ranks. Unless all ranks can run it, all raise the same PipeweaverError and keep the plan that they have."""
         self._begin()
         program, problem = self._prepared(actions)
+        same = program.actions.lists_sha256 if program else ""
         try:
             for job in self.jobs:
-                problem = agree(job, problem, self.timeout)
+                problem = agree(job, problem, self.timeout, same if job is self.pipeline else "")
         except BaseException as error:
             self._fail(error)
             raise
@@ -90,12 +92,12 @@ class Executor:
         for job in self.jobs:
             job.step = _epochs[job.prefix] = _epochs.get(job.prefix, 0) + 1
 
-    def _prepared(self, actions: Actions) -> tuple[Program | None, str | None]:
+    def _prepared(self, actions: Actions | RankActions) -> tuple[Program | None, str | None]:
         """The plan for this rank, or what is wrong with it; whatever that is, the other ranks wait to hear of it."""
         try:
             self._check_groups(actions)
             check(actions)
-            program = program_of(actions, dist.get_rank(self.pipeline.group))
+            program = program_of(actions.of_rank(dist.get_rank(self.pipeline.group)))
             check_fit(program, self.training.chunks)
             return program, None
         except PipeweaverError as error:
@@ -103,7 +105,7 @@ class Executor:
         except Exception as error:
             return None, f"rank {self.pipeline.me}: {one_line(error)}"
 
-    def _check_groups(self, actions: Actions) -> None:
+    def _check_groups(self, actions: Actions | RankActions) -> None:
         ranks, replicas = len(self.pipeline.ranks), len(self.peers.ranks) if self.peers else 1
         if actions.ranks != ranks:
             raise PipeweaverError(f"the plan is for {actions.ranks} ranks, the group has {ranks}")

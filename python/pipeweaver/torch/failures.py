@@ -113,23 +113,23 @@ def explain(jobs: Sequence[Job], job: Job, awaited: int | None, error: BaseExcep
     return LostRankError(reason)
 
 
-def agree(job: Job, problem: str | None, timeout: timedelta) -> str | None:
+def agree(job: Job, problem: str | None, timeout: timedelta, same: str = "") -> str | None:
     """Every rank of the group says what is wrong (None: nothing); all get the first that has something to say, or who
-    said nothing in time. Raises PipeweaverError where the store is lost."""
+    said nothing in time, or has another `same` than the first. Raises PipeweaverError where the store is lost."""
     if len(job.ranks) == 1:
         return problem
     leader = job.ranks[0]
     try:
         if job.me == leader:
-            return _collect(job, problem, timeout)
-        job.store.set(job.key(f"says/{job.me}"), problem or "")
+            return _collect(job, problem, timeout, same)
+        job.store.set(job.key(f"says/{job.me}"), problem or f"={same}")
         verdict = _awaited(job, "verdict", timeout + timedelta(seconds=GRACE_S))  # the leader's patience ends first
         return _late([leader], timeout) if verdict is None else verdict.removeprefix("-") or None
     except RuntimeError as error:
         raise PipeweaverError(f"the job's store is lost: {one_line(error)}") from error
 
 
-def _collect(job: Job, problem: str | None, timeout: timedelta) -> str | None:
+def _collect(job: Job, problem: str | None, timeout: timedelta, same: str) -> str | None:
     """The leader's part."""
     deadline = time.monotonic() + timeout.total_seconds()
     answers, late = [problem or ""], []
@@ -138,7 +138,8 @@ def _collect(job: Job, problem: str | None, timeout: timedelta) -> str | None:
         if said is None:
             late.append(rank)
         else:
-            answers.append(said)
+            other = f"rank {rank} has the lists of another plan than rank {job.me}"
+            answers.append(said if not said.startswith("=") else "" if said == f"={same}" else other)
             job.store.delete_key(job.key(f"says/{rank}"))
     verdict = _late(late, timeout) if late else next((answer for answer in answers if answer), "")
     job.store.delete_key(job.verdict_before)  # who has come here has read it

@@ -44,7 +44,7 @@ def _part_text(stage: Stage, k: int) -> str:
 
 
 def _check_shapes(program: Program) -> None:
-    for tensor in program.actions.tensors:
+    for tensor in program.actions.tensors.values():
         if tensor.shape is None:
             raise PipeweaverError(f"tensor {tensor.tensor} of stage {tensor.source.stage} has no shape: give the stages' "
                                   "output shapes, actions.with_shapes({stage: shape})")
@@ -53,7 +53,7 @@ def _check_shapes(program: Program) -> None:
 
 
 def _check_torch(program: Program) -> None:
-    if any(in_part(action.recompute) for row in program.actions.lists for action in row if isinstance(action, Compute)):
+    if any(in_part(action.recompute) for action in program.actions.actions if isinstance(action, Compute)):
         # What torch.utils.checkpoint loads at its first call, which takes seconds: not in the middle of a step.
         importlib.import_module("torch._dynamo")
     missing = [] if hasattr(torch.autograd.graph, "get_gradient_edge") else ["torch.autograd.graph.get_gradient_edge"]

@@ -67,7 +67,7 @@ class Step:
         self.most_alive = 0
 
     def run(self) -> None:
-        for number, action in enumerate(self.program.actions.lists[self.program.rank]):
+        for number, action in enumerate(self.program.actions.actions):
             start = time.perf_counter()
             if isinstance(action, Compute):
                 self._compute(action)
@@ -86,7 +86,7 @@ class Step:
             self.transport.receive(action.tensor, tensor.shape, self._dtype(tensor), action.peer, action.tag)
         else:
             self.ready[action.tensor] = self.transport.wait(action.tensor)
-            for known in self.program.releases.get(action.tensor, ()):
+            for known in action.freed:
                 self.transport.release(known)
 
     def _dtype(self, tensor: Tensor) -> torch.dtype:
