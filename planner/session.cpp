@@ -139,7 +139,8 @@ Plan plan_by_policy(const Request& request, const Executor& execute, std::string
     return plan;
 }
 
-Session::Session(const Request& first, const Plan& plan) : asked_(first), partition_(plan.partition()) {
+Session::Session(const Request& first, const Plan& plan)
+    : asked_(first), partition_(plan.partition()), order_(StaticOrder::of_plan(plan)) {
     for (const ReplicaPlan& replica : plan.replicas) replicas_.push_back(replica.number);
     asked_.samples.clear();
     asked_.deferred.clear();
@@ -172,7 +173,7 @@ namespace {
 
 // All policies and the plan's bounds, then the search; else the fastest policy as it is.
 Compared search_one(Compared& prepared, const Request& batch, search::BoundEffort bounds, const Executor& execute,
-                    const Allowance& allowance) {
+                    const Allowance& allowance, const StaticOrder* order) {
     if (prepared.known.shortage) fail(ErrorKind::limit, "{}", prepared.known.shortage->text());
     // A search of whole backwards finds its bounds itself.
     const bool whole = batch.split == Split::never;
@@ -186,7 +187,9 @@ Compared search_one(Compared& prepared, const Request& batch, search::BoundEffor
     ChoiceRule rule;
     rule.most = 2;  // as few as a rule has: alternatives would only be compared under wrong costs
     Compared searched = prepared;
-    search_in(searched, batch, {.rule = rule, .bounds = bounds}, execute, within);
+    SearchWanted how{.rule = rule, .bounds = bounds};
+    if (order != nullptr) how.more = [&](const StepProblem& step) { return order->carried(step); };
+    search_in(searched, batch, how, execute, within);
     const search::Found& found = searched.found;
     if (!found.schedule && !known.found.schedule)
         fail(ErrorKind::limit, "{}: {}", searched.partition().name, found.why_not);
@@ -210,7 +213,8 @@ Plan Session::plan(const Request& batch, const Executor& execute, const Allowanc
     const auto order = longest_first(drafted ? *drafted : prepared.compared);
     std::vector<Compared> chosen(replicas_.size());
     const auto search = [&](std::size_t k, const Executor& on, const Allowance& mine) {
-        chosen[k] = search_one(prepared.compared[k], batch, shared.bounds(replicas_[k]), on, mine);
+        chosen[k] =
+            search_one(prepared.compared[k], batch, shared.bounds(replicas_[k]), on, mine, order_ ? &*order_ : nullptr);
     };
     for_replicas(order, search, execute, allowance, 1);
     return prepared.plan(batch, shared, std::move(chosen));

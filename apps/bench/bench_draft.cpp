@@ -54,7 +54,7 @@ struct BenchDraft {
         if (workload.dataset.empty()) fail(ErrorKind::input, "--dataset: is missing, batches are drawn from it");
         const auto execute = limits.executor();
         const auto first = workload.request(1, execute);
-        const planner::Session session(first, planner::plan_by_policy(first, execute));
+        const planner::Session session(first, first_plan(first, execute));
         for (std::int64_t seed = 2; seed <= batches + 1; ++seed) {
             const auto drawn = workload.request(static_cast<std::uint64_t>(seed), execute);
             const auto batch = session.request(drawn.batch, drawn.samples);
@@ -62,6 +62,15 @@ struct BenchDraft {
             if (!wanted.empty()) plan_until_each(session, batch, execute);
         }
         print();
+    }
+
+    // With deadlines as good a plan as the last of them allows: those of later batches begin with its order.
+    planner::Plan first_plan(const planner::Request& first, const Executor& execute) {
+        auto plan = planner::plan_by_policy(first, execute);
+        if (wanted.empty()) return plan;
+        const planner::Session session(first, plan);
+        limits.budget = wanted.back().after;
+        return session.plan(session.request(first.batch, first.samples), execute, limits.allowance(console));
     }
 
     // The steps alone are built twice: what the first time takes longer is pricing.
@@ -148,10 +157,12 @@ void add_bench_draft(CLI::App& bench) {
     add_command<BenchDraft>(
         bench, "draft", "how soon a running job has a first plan of a batch",
         {.synopsis = "--model MODEL --cluster CLUSTER --dataset DATASET [OPTION...]",
-         .description = "Plans a first batch by policy and then, as a running job does, others on the same partition: "
-                        "how long the first plan of each takes, without a search, and which part of that is pricing "
-                        "layers of lengths that were not met before. With --deadlines also how much is lost where a "
-                        "plan is wanted soon: medians over the batches.",
+         .description =
+             "Plans a first batch by policy (with --deadlines until the last of them) and then, as a running job "
+             "does, others on the same partition: "
+             "how long the first plan of each takes, without a search, and which part of that is pricing "
+             "layers of lengths that were not met before. With --deadlines also how much is lost where a "
+             "plan is wanted soon: medians over the batches.",
          .examples = {{"Plans that are wanted soon, beside those of a second",
                        "pipeweaver bench draft --model dip-vlm-s --cluster h100-sxm:16 --dataset vlm-mix "
                        "--microbatches 4 --batches 2 --deadlines 20ms,100ms,1s"},

@@ -22,6 +22,11 @@ struct Order {
     Duration makespan{};
 };
 
+bool is_split(const Problem& problem) {
+    return std::any_of(problem.tasks.begin(), problem.tasks.end(),
+                       [](const Task& task) { return task.kind == TaskKind::weight_gradient; });
+}
+
 std::optional<Order> order_of(const Request& request, const partition::Partition& partition, const Microbatches& batch,
                               const Executor& execute, const Limits& limits) {
     const Compared found = search_one(request, partition, batch, {"dual-queue"}, request.max_rounds, limits, execute);
@@ -63,6 +68,18 @@ StaticOrder StaticOrder::of_first(const Request& request, const partition::Parti
     return {first, partition, execute, allowance};
 }
 
+std::optional<StaticOrder> StaticOrder::of_plan(const Plan& plan) {
+    const ReplicaPlan& replica = plan.replicas[plan.slowest];
+    const Problem& problem = replica.cut.step.problem;
+    if (replica.found.rounds == 0 || problem.tasks.size() > search::most_tasks_at_leisure) return std::nullopt;
+    StaticOrder order;
+    order.partition_ = plan.partition();
+    order.problem_ = problem;
+    order.schedule_ = *replica.found.schedule;
+    order.split_ = is_split(problem);
+    return order;
+}
+
 std::optional<Duration> StaticOrder::step_of(const Setup& setup, const Problem& order, const Schedule& schedule,
                                              bool split, const std::vector<workloads::Microbatch>& batch) const {
     auto known = build(setup, partition_, partition::units(partition_, setup.model, batch), {.name = "static"});
@@ -79,10 +96,7 @@ std::optional<Duration> StaticOrder::step_of(const Setup& setup, const Problem& 
 }
 
 std::vector<Schedule> StaticOrder::carried(const StepProblem& step) const {
-    const auto& tasks = step.problem.tasks;
-    const bool split = std::any_of(tasks.begin(), tasks.end(),
-                                   [](const Task& task) { return task.kind == TaskKind::weight_gradient; });
-    if (split != split_) return {};
+    if (is_split(step.problem) != split_) return {};
     return search::carry_over(problem_, schedule_, Replayer(step.problem));
 }
 

@@ -162,6 +162,21 @@ TEST_CASE("plans of a running job keep its partition, and the search is never sl
     }
 }
 
+TEST_CASE("searches of a running job begin with the order of its first plan, if that was searched for") {
+    auto request = small_request(1, {9, 1, 0, 4, 7, 2, 12, 3});
+    request.max_rounds = 60;
+    const Plan first = first_plan(request);
+    request.max_rounds = 0;
+    const auto again = [&](const Plan& plan) {
+        const Session session(request, plan);
+        Request batch = session.request("again", request.samples);
+        batch.microbatches = request.microbatches;
+        return session.plan(batch, in_order, until_rounds);
+    };
+    CHECK(again(first).makespan == first.makespan);
+    CHECK(again(plan_by_policy(request, in_order, "", {.partition = dip_of(request)})).makespan > first.makespan);
+}
+
 TEST_CASE("a plan that is wanted at once is the draft") {
     const auto first = small_request(2);
     const Session session(first, first_plan(first));

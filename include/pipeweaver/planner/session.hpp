@@ -6,6 +6,7 @@
 #pragma once
 
 #include "pipeweaver/planner/plan.hpp"
+#include "pipeweaver/planner/static_order.hpp"
 
 #include <functional>
 #include <string>
@@ -18,8 +19,9 @@ using OnDraft = std::function<void(Plan)>;
 class Session {
 public:
     /// Goes on from the plan of a job's first batch: its partition and the replicas that it is of stay, and, where the
-    /// request leaves it open, whether backwards are split. (Trying both takes a fraction of the time that is known beforehand, and a running
-    /// job does not know how long a search may last.)
+    /// request leaves it open, whether backwards are split. (Trying both takes a fraction of the time that is known
+    /// beforehand, and a running job does not know how long a search may last.) Where the first plan was searched for,
+    /// the searches of all later ones begin with its order, too.
     Session(const Request& first, const Plan& plan);
 
     /// What is asked for another batch, whose name is for the report.
@@ -42,6 +44,7 @@ private:
     Request asked_;  ///< without a batch
     partition::Partition partition_;
     std::vector<std::size_t> replicas_;
+    std::optional<StaticOrder> order_;  ///< of the first plan
 };
 
 }  // namespace pipeweaver::planner

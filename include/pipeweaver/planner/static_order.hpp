@@ -26,6 +26,10 @@ public:
     static StaticOrder of_first(const Request& request, const partition::Partition& partition, const Executor& execute,
                                 const Allowance& allowance);
 
+    /// That of a plan's slowest replica; none: it was not searched for, or is of so many tasks that carrying it over takes
+    /// long beside other initial schedules.
+    static std::optional<StaticOrder> of_plan(const Plan& plan);
+
     /// The step of a batch in that order, of its slowest replica; none: it cannot be carried over.
     [[nodiscard]] std::optional<Duration> step(const Request& batch, const Executor& execute) const;
 
