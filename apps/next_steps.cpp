@@ -90,9 +90,10 @@ std::string own_executor_steps(const Written& written) {
     const auto largest = std::max_element(lists.begin(), lists.end(), [](const fs::path& a, const fs::path& b) {
         return fs::file_size(a) < fs::file_size(b);
     });
-    return line("executor",
-                fmt::format("{} (and {} more, at most {}): what a rank does, in order, with tensors and peers",
-                            lists.front().string(), lists.size() - 1, size_text(*largest)));
+    return line(
+        "executor",
+        fmt::format("{}{}, at most {}: what a rank does, in order, with tensors and peers", lists.front().string(),
+                    lists.size() == 1 ? "" : fmt::format(" (and {} more)", lists.size() - 1), size_text(*largest)));
 }
 
 }  // namespace

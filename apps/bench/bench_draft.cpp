@@ -158,11 +158,10 @@ void add_bench_draft(CLI::App& bench) {
         bench, "draft", "how soon a running job has a first plan of a batch",
         {.synopsis = "--model MODEL --cluster CLUSTER --dataset DATASET [OPTION...]",
          .description =
-             "Plans a first batch by policy (with --deadlines until the last of them) and then, as a running job "
-             "does, others on the same partition: "
-             "how long the first plan of each takes, without a search, and which part of that is pricing "
-             "layers of lengths that were not met before. With --deadlines also how much is lost where a "
-             "plan is wanted soon: medians over the batches.",
+             "Plans a first batch by policy (with --deadlines until the last of them) and then, as a running job does, "
+             "others on the same partition: how long the first plan of each takes, without a search, and which part of "
+             "that is pricing layers of lengths that were not met before. With --deadlines also how much is lost where "
+             "a plan is wanted soon: medians over the batches.",
          .examples = {{"Plans that are wanted soon, beside those of a second",
                        "pipeweaver bench draft --model dip-vlm-s --cluster h100-sxm:16 --dataset vlm-mix "
                        "--microbatches 4 --batches 2 --deadlines 20ms,100ms,1s"},

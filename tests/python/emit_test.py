@@ -45,7 +45,7 @@ def test_lists_by_rank_are_the_whole_ones_and_their_size_is_said(pipeweaver, pla
             for one in lists] == json.loads(whole)["actions"]
     assert {one["lists_sha256"] for one in lists} == {hashlib.sha256(whole).hexdigest()}
     assert not (tmp_path / "plan/replica-000/actions.json").exists()
-    assert f"{files[0]} (and {len(files) - 1} more, at most " in done.stdout + done.stderr
+    assert f"{files[0]} (and {len(files) - 1} more), at most " in done.stdout + done.stderr
     pipeweaver(*PLAN, *BATCH, "--max-rounds", "1", "--out", tmp_path / "plan")
     assert not folder.exists()
 

@@ -1,6 +1,7 @@
 """What goes wrong ends on every rank, in time, with one line that says where."""
 
 import dataclasses
+import gzip
 import hashlib
 import json
 import os
@@ -11,7 +12,7 @@ import time
 import executor_models as models
 import pytest
 import torch
-from executor_package import Executor, PipeweaverError, check, check_fit, parse_actions, program_of
+from executor_package import Executor, PipeweaverError, check, check_fit, parse_actions, program_of, read_actions
 from executor_plans import Case, Module, plan, random_case
 from executor_processes import Ranks
 from executor_torch_test import groups_of
@@ -358,11 +359,30 @@ def without(op):
     return change
 
 
+def freeing(*numbers):
+    """A rank's list whose waits free these tensors."""
+    def change(own):
+        return dataclasses.replace(own, actions=tuple(dataclasses.replace(action, freed=numbers) if action.op == "wait"
+                                                      else action for action in own.actions))
+    return change
+
+
+def test_a_damaged_list_of_a_rank_is_refused_with_its_file(tmp_path):
+    for name, content in {"cut": gzip.compress(b"{}" * 1000)[:-9], "flipped": b"\x1f\x8b\x08\x00" + bytes(40)}.items():
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(PipeweaverError, match=f"{name}: cannot be read: "):
+            read_actions(tmp_path / name)
+
+
 @pytest.mark.parametrize("change, text", [
     (without("send"), "tensor 0 from rank 0 to rank 1 has no send"),
     (without("reduce"), "stage 0 is trained, but its gradients are never reduced"),
     (without("wait"), "rank 0: B of stage 0, microbatch 0, item 0 comes before tensor 1, which it needs, is there"),
     (without("F"), "rank 0: sends tensor 0 before it is made"),
+    (freeing(1), "rank 0: the wait for tensor 1 frees tensor 1, which is not one that rank 1 was sent before and that is held"),
+    (freeing(0, 0), "rank 0: the wait for tensor 1 frees tensor 0, which is not one that rank 1 was sent before and that is "
+                    "held"),
+    (freeing(7), "rank 0: the wait for tensor 1 frees tensor 7, which is not one that rank 1 was sent before and that is held"),
     (lambda own: dataclasses.replace(own, rank=2), "the plan is for 2 ranks, and this list for rank 2"),
     (lambda own: dataclasses.replace(own, tensors={}), "rank 0: send of tensor 0, which does not exist")])
 def test_a_rank_refuses_a_list_of_its_own_that_cannot_run(change, text):

@@ -11,5 +11,5 @@ from .executor import Executor, StepResult
 from .passes import task_seed
 from .step import Timing, Unit
 
-__all__ = ["Actions", "Executor", "PipeweaverError", "Place", "RankActions", "Stage", "StepResult", "Timing", "Unit", "actions_of",
-           "parse_actions", "read_actions", "task_seed"]
+__all__ = ["Actions", "Executor", "PipeweaverError", "Place", "RankActions", "Stage", "StepResult", "Timing", "Unit",
+           "actions_of", "parse_actions", "read_actions", "task_seed"]

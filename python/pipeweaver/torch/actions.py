@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import re
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Union
@@ -326,8 +327,10 @@ def actions_of(value: Mapping[str, Any], name: str = "actions") -> Actions | Ran
     tensors = tuple(map(_tensor, entry.objects("tensors")))
     common = (entry.get("problem", str), entry.number("replica"), entry.number("replicas"), entry.number("ranks"))
     if kind == RANK_FORMAT:
-        return RankActions(*common, entry.number("rank"), entry.number("most_alive"), stages,
-                           {tensor.tensor: tensor for tensor in tensors}, _row(entry.get("actions", list), f"{name}.actions"),
+        by_number = {tensor.tensor: tensor for tensor in tensors}
+        if len(by_number) < len(tensors):
+            raise PipeweaverError(f"{name}.tensors: a number comes twice")
+        return RankActions(*common, entry.number("rank"), entry.number("most_alive"), stages, by_number, _row(entry.get("actions", list), f"{name}.actions"),
                            entry.get("lists_sha256", str))
     lists = tuple(_row(row, f"{name}.actions[{rank}]") for rank, row in enumerate(entry.get("actions", list)))
     return Actions(*common, entry.numbers("most_alive"), stages, tensors, lists)
@@ -345,5 +348,5 @@ def read_actions(source: str | os.PathLike[str]) -> Actions | RankActions:
     try:
         content = path.read_bytes()
         return parse_actions(gzip.decompress(content) if content.startswith(b"\x1f\x8b") else content, str(path))
-    except (OSError, EOFError, UnicodeDecodeError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise PipeweaverError(f"{path}: cannot be read: {error}") from error

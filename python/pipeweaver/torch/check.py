@@ -131,6 +131,7 @@ class _Simulation:
         self.received: set[int] = set()
         self.made: set[int] = set()
         self.waited: set[int] = set()
+        self.freed: set[int] = set()
         self.done: set[tuple[str, Place]] = set()
         self.into: dict[tuple[bool, Place], list[Tensor]] = {}
         self.out_of: dict[tuple[bool, Place], list[Tensor]] = {}
@@ -179,6 +180,18 @@ class _Simulation:
             raise PipeweaverError(f"rank {rank}: waits for tensor {action.tensor} without receiving it")
         else:
             self.waited.add(action.tensor)
+            self._free(rank, action)
+
+    def _free(self, rank: int, action: Message) -> None:
+        """The sender can only have received what this rank sent to it before; its buffers go back once."""
+        sender = _rank_of(self.actions, self.actions.tensors[action.tensor].source)
+        for number in action.freed:
+            tensor = self.actions.tensors.get(number)
+            ends = tensor and (_rank_of(self.actions, tensor.source), _rank_of(self.actions, tensor.target))
+            if ends != (rank, sender) or number not in self.sent or number in self.freed:
+                raise PipeweaverError(f"rank {rank}: the wait for tensor {action.tensor} frees tensor {number}, which is not "
+                                      f"one that rank {sender} was sent before and that is held")
+            self.freed.add(number)
 
     def _compute(self, rank: int, action: Compute) -> None:
         where = f"rank {rank}: {action.op} of {action.place}"
