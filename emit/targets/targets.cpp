@@ -25,8 +25,10 @@ std::vector<FileToWrite> csv_files(const ToEmit& from, const fs::path& out) {
 std::optional<std::string> why_no_lists(const ToEmit& from) {
     std::error_code ignored;
     if (from.actions == nullptr && fs::is_directory(from.folder / rank_lists_folder, ignored))
-        return fmt::format("{}: the plan was written with --actions by-rank, and has each rank's list alone",
-                           (from.folder / rank_lists_folder).string());
+        return fmt::format(
+            "{}: the plan was written with --actions by-rank, and has each rank's list alone; plan again with "
+            "--actions whole",
+            (from.folder / rank_lists_folder).string());
     if (from.actions == nullptr) return why_no_actions(from.problem, from.schedule);
     const auto why = why_not_runnable(*from.actions);
     return why ? std::optional(fmt::format("{}: {}", (from.folder / "actions.json").string(), *why)) : std::nullopt;
