@@ -101,6 +101,7 @@ python_environment() {
   .venv/bin/python -c pass 2>/dev/null || python3 -m venv --clear .venv || return
   pip_install --requirement tests/python/requirements.txt || return
   must "OR-tools" pip_install --requirement tests/python/requirements-oracle.txt
+  must "schemathesis" pip_install --requirement tests/python/requirements-openapi.txt
   must "Python package" python_package
   [ $core = no ] || return 0
   install_torch && pip_install --requirement tests/python/requirements-browser.txt

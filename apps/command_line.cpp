@@ -4,6 +4,7 @@
 #include "pipeweaver/base/text.hpp"
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 
@@ -156,6 +157,21 @@ void Options::apply() const {
     if (configuration_ == nullptr || configuration_->count() == 0) return;
     const auto file = JsonDocument::read(configuration_->as<std::string>());
     configure(file.root(), given);
+}
+
+nlohmann::ordered_json Options::given() const {
+    nlohmann::ordered_json all = nlohmann::ordered_json::object();
+    if (configuration_ != nullptr && configuration_->count() > 0)
+        all = nlohmann::ordered_json::parse(JsonDocument::read(configuration_->as<std::string>()).root().raw().dump());
+    for (std::size_t i = 0; i < entries().size(); ++i) {
+        if (flags_[i]->count() == 0) continue;
+        nlohmann::ordered_json& value = all[entries()[i].name];
+        if (entries()[i].flag != nullptr)
+            value = flags_[i]->as<bool>();
+        else
+            value = flags_[i]->as<std::string>();
+    }
+    return all;
 }
 
 namespace {

@@ -7,6 +7,8 @@
 #include "apps/manual.hpp"
 #include "pipeweaver/base/options.hpp"
 
+#include <nlohmann/json_fwd.hpp>
+
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -54,6 +56,9 @@ public:
 
     /// Reads the configuration file if one is named, then applies every option given. Call once, after parsing.
     void apply() const;
+
+    /// Every option given, on the command line or in the configuration file, as a configuration file has it.
+    nlohmann::ordered_json given() const;
 
 private:
     void added(const Entry& entry) override;

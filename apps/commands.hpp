@@ -31,6 +31,7 @@ void add_bench_units(CLI::App& bench);
 void add_layers(CLI::App& program);
 void add_list(CLI::App& program);
 void add_partition(CLI::App& program);
+void add_serve(CLI::App& program);
 void add_show(CLI::App& program);
 void add_validate(CLI::App& program);
 

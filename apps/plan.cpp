@@ -5,9 +5,11 @@
 #include "apps/commands.hpp"
 #include "apps/console.hpp"
 #include "apps/next_steps.hpp"
+#include "apps/server_plan.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/emit/plan_folder.hpp"
+#include "pipeweaver/planner/record.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -25,6 +27,14 @@ struct Plan {
         options.with_configuration();
         asked.add_to(options);
         limits.add_to(options);
+        options.group("Plans of a service");
+        options.text("server", server.url, "URL",
+                     "let this server of `pipeweaver serve` plan the batch; files named here are read here");
+        options.text("server-token", server.token_file, "FILE", "the token that the server asks for");
+        options.text("server-authority", server.authority, "FILE",
+                     "certificate (PEM) that the server's is signed with (default: the system's)");
+        options.text("served", served, "FILE",
+                     "plan again what a server served, from its record; goes with --out and --threads alone");
     }
 
     void run() {
@@ -32,6 +42,8 @@ struct Plan {
         options.apply();
         const std::string& out = asked.out;
         if (out.empty()) fail(ErrorKind::input, "--out: is missing, a folder for the plan is needed");
+        if (!served.empty()) return plan_served(start);
+        if (!server.url.empty()) return plan_there();
         const auto allowance = limits.allowance(console);
         const auto request = asked.request(limits, limits.executor());
         emit::PlanWriter writer(request, out);
@@ -56,6 +68,27 @@ struct Plan {
         }
     }
 
+    // What a record says, again.
+    void plan_served(const Stopwatch& start) const {
+        const auto again = planner::plan_again(served, limits.executor());
+        const auto files =
+            emit::write_plan_folder(again.request, again.plan, asked.out, limits.run(start), limits.executor());
+        if (console.json)
+            fmt::print("{}\n", emit::plan_json(again.request, again.plan).dump());
+        else
+            fmt::print("{}", emit::plan_table(again.request, again.plan));
+        std::fflush(stdout);
+        console.say(next_steps(files, asked.out, false));
+    }
+
+    void plan_there() const {
+        const auto request = asked.request(limits, limits.executor());
+        const auto there = plan_on_server(server, options.given(), request, limits.time(), asked.out);
+        fmt::print("{}\n", console.json ? there.answer.dump() : text_of(there.answer));
+        std::fflush(stdout);
+        console.say(next_steps(there.files, asked.out, false));
+    }
+
     void say_odd_nodes(const workloads::Cluster& cluster) const {
         const std::int64_t nodes = cluster.gpus / cluster.gpus_per_node, rest = cluster.gpus % cluster.gpus_per_node;
         if (nodes == 0 || rest == 0) return;
@@ -68,6 +101,8 @@ struct Plan {
     Console console;
     planner::PlanOptions asked;
     Limits limits;
+    ServerOptions server;
+    std::string served;
 };
 
 }  // namespace

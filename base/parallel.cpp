@@ -58,8 +58,12 @@ struct OnArena {
 Executor on_threads(int threads) {
     PIPEWEAVER_ASSERT(threads >= 1);
     if (threads == 1) return in_order;
+#ifdef __SANITIZE_THREAD__  // it sees nothing of how TBB's library hands work over
+    return on_own_threads(threads);
+#else
     // Shared: an Executor is copied freely, and all copies use one arena.
     return OnArena{std::make_shared<Arena>(threads), static_cast<std::size_t>(threads)};
+#endif
 }
 
 namespace {

@@ -1,8 +1,10 @@
 #include "pipeweaver/planner/session.hpp"
 
+#include "pipeweaver/base/assert.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "planner/assemble.hpp"
 #include "planner/choose/for_replicas.hpp"
+#include "planner/endings.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -21,6 +23,11 @@ const PolicyRun* run_of(const Compared& compared, std::string_view policy) {
     if (policy.empty()) return compared.known.fastest();
     const PolicyRun* run = compared.known.run(policy);
     return run != nullptr && run->result.schedule ? run : nullptr;
+}
+
+bool lacks_policies(const Compared& compared) {
+    const auto& policies = compared.known.policies;
+    return std::any_of(policies.begin(), policies.end(), [](const PolicyRun& run) { return run.left_out; });
 }
 
 // What a draft is chosen from: quick, and one of them seldom a tenth behind the best of all policies.
@@ -46,6 +53,10 @@ struct Prepared {
         return baselines_of(compared.front().partition(), times);
     }
 
+    bool lack_policies() const {
+        return std::any_of(compared.begin(), compared.end(), [](const Compared& one) { return lacks_policies(one); });
+    }
+
     // As the policy runs it; none: it does not apply on all.
     std::optional<std::vector<Compared>> by_policy(std::string_view policy) const {
         if (slowest(policy) == Duration::max()) return std::nullopt;
@@ -64,12 +75,13 @@ struct Prepared {
         return most;
     }
 
-    Plan plan(const Request& request, const Shared& shared, std::vector<Compared> chosen) const {
+    // The replicas' schedules, beside `baselines`.
+    Plan plan(const Request& request, const Shared& shared, std::vector<Compared> chosen, Baselines baselines) const {
         std::vector<ReplicaPlan> replicas;
         for (std::size_t k = 0; k < chosen.size(); ++k)
             replicas.push_back(finished(shared, numbers[k], std::move(chosen[k])));
         Plan plan = assemble(request, shared, std::move(replicas));
-        plan.baselines = baselines();
+        plan.baselines = std::move(baselines);
         plan.choice.smallest = plan.makespan;
         plan.targets = no_target_plans(no_target_schedule);
         return plan;
@@ -134,18 +146,26 @@ Plan plan_by_policy(const Request& request, const Executor& execute, std::string
     });
     auto chosen = fastest->by_policy(policy);
     if (!chosen) does_not_apply(prepared, policy);
-    Plan plan = fastest->plan(request, shared, std::move(*chosen));
-    plan.baselines = together(prepared);
-    return plan;
+    return fastest->plan(request, shared, std::move(*chosen), together(prepared));
 }
 
 Session::Session(const Request& first, const Plan& plan)
     : asked_(first), partition_(plan.partition()), order_(StaticOrder::of_plan(plan)) {
     for (const ReplicaPlan& replica : plan.replicas) replicas_.push_back(replica.number);
+    forget_batch();
+    if (asked_.split == Split::automatic) asked_.split = split_like(plan);
+}
+
+Session::Session(const Request& asked, std::vector<std::size_t> replicas, std::optional<StaticOrder> order)
+    : asked_(asked), partition_(asked.fixed->partition), replicas_(std::move(replicas)), order_(std::move(order)) {
+    PIPEWEAVER_ASSERT(asked.split != Split::automatic);
+    forget_batch();
+}
+
+void Session::forget_batch() {
     asked_.samples.clear();
     asked_.deferred.clear();
     asked_.microbatches.clear();
-    if (asked_.split == Split::automatic) asked_.split = split_like(plan);
 }
 
 Request Session::request(std::string name, std::vector<workloads::Sample> samples) const {
@@ -171,25 +191,45 @@ std::vector<Cut> Session::steps(const Request& batch, const Executor& execute) c
 
 namespace {
 
-// All policies and the plan's bounds, then the search; else the fastest policy as it is.
-Compared search_one(Compared& prepared, const Request& batch, search::BoundEffort bounds, const Executor& execute,
-                    const Allowance& allowance, const StaticOrder* order) {
-    if (prepared.known.shortage) fail(ErrorKind::limit, "{}", prepared.known.shortage->text());
-    // A search of whole backwards finds its bounds itself.
-    const bool whole = batch.split == Split::never;
-    EvaluationWanted wanted{.split = !whole, .bound = whole ? search::BoundEffort::quick : bounds};
-    wanted.keep_going = allowance(policies_share);
-    judge(prepared.known, wanted, execute);
+struct SearchOne {
+    const Request& batch;
+    search::BoundEffort bounds;
+    const StaticOrder* order;  // to begin with, too; null: none
+};
+
+// The fastest policy, as it is.
+Compared fastest_policy_of(const Compared& prepared) {
     Compared known = prepared;
     if (const PolicyRun* fastest = prepared.known.fastest()) take(known, *fastest);
-    const Limits within = limits(allowance, 1);
+    return known;
+}
+
+// All policies and the plan's bounds; false: there was no time for all policies.
+bool judge_all(Compared& prepared, const SearchOne& how, const Executor& execute, const Allowance& allowance) {
+    // A search of whole backwards finds its bounds itself.
+    const bool whole = how.batch.split == Split::never;
+    EvaluationWanted wanted{.split = !whole, .bound = whole ? search::BoundEffort::quick : how.bounds};
+    wanted.keep_going = allowance(policies_share);
+    judge(prepared.known, wanted, execute);
+    return !lacks_policies(prepared);
+}
+
+// The search, or the fastest of all policies as it is. Where there is no time for all of them, the fastest of those
+// that were tried before: which others were tried depends on the threads.
+Compared search_one(Compared& prepared, const SearchOne& how, const Executor& execute, const Allowance& allowance,
+                    Ending& ending) {
+    if (prepared.known.shortage) fail(ErrorKind::limit, "{}", prepared.known.shortage->text());
+    Compared known = fastest_policy_of(prepared);
+    if (!judge_all(prepared, how, execute, allowance) && known.found.schedule) return known;
+    known = fastest_policy_of(prepared);
+    const Limits within = limits(counted(allowance, ending.emplace()), 1);
     if (known.found.schedule && !may_search(within.all)) return known;
     ChoiceRule rule;
     rule.most = 2;  // as few as a rule has: alternatives would only be compared under wrong costs
     Compared searched = prepared;
-    SearchWanted how{.rule = rule, .bounds = bounds};
-    if (order != nullptr) how.more = [&](const StepProblem& step) { return order->carried(step); };
-    search_in(searched, batch, how, execute, within);
+    SearchWanted wanted{.rule = rule, .bounds = how.bounds};
+    if (how.order != nullptr) wanted.more = [&](const StepProblem& step) { return how.order->carried(step); };
+    search_in(searched, how.batch, wanted, execute, within);
     const search::Found& found = searched.found;
     if (!found.schedule && !known.found.schedule)
         fail(ErrorKind::limit, "{}: {}", searched.partition().name, found.why_not);
@@ -198,26 +238,56 @@ Compared search_one(Compared& prepared, const Request& batch, search::BoundEffor
     return better ? std::move(searched) : std::move(known);
 }
 
+// With the quick policies, or with all where none of those applies.
+Prepared prepare(const Request& batch, const Shared& shared, const partition::Partition& partition,
+                 const std::vector<std::size_t>& replicas, const Executor& execute) {
+    Prepared prepared(batch, shared, partition, replicas, draft_policies, execute, search::BoundEffort::quick);
+    if (!prepared.by_policy({})) prepared = Prepared(batch, shared, partition, replicas, {}, execute);
+    return prepared;
+}
+
 }  // namespace
 
-Plan Session::plan(const Request& batch, const Executor& execute, const Allowance& allowance,
-                   const OnDraft& draft) const {
+Plan Session::by_policy(const Request& batch, const Executor& execute) const {
     const Shared shared = share(batch, execute);
-    Prepared prepared(batch, shared, partition_, replicas_, draft_policies, execute, search::BoundEffort::quick);
-    auto drafted = prepared.by_policy({});
-    if (!drafted) {
-        prepared = Prepared(batch, shared, partition_, replicas_, {}, execute);
-        drafted = prepared.by_policy({});
-    }
-    if (draft && drafted) draft(prepared.plan(batch, shared, *drafted));
+    const Prepared prepared = prepare(batch, shared, partition_, replicas_, execute);
+    auto chosen = prepared.by_policy({});
+    if (!chosen) does_not_apply({prepared}, {});
+    return prepared.plan(batch, shared, std::move(*chosen), prepared.baselines());
+}
+
+Plan Session::plan(const Request& batch, const Executor& execute, const Allowance& allowance, const OnDraft& draft,
+                   Endings* endings) const {
+    const auto same = [](std::size_t, const Allowance& own) { return own; };
+    return plan(batch, execute, allowance, draft, same, endings);
+}
+
+Plan Session::plan_again(const Request& batch, const Executor& execute, const Endings& endings) const {
+    const auto as_then = [&](std::size_t k, const Allowance&) { return planner::again(endings[k]); };
+    const auto unlimited = [](const Share&) { return search::KeepGoing(); };
+    return plan(batch, execute, unlimited, {}, as_then, nullptr);
+}
+
+Plan Session::plan(const Request& batch, const Executor& execute, const Allowance& allowance, const OnDraft& draft,
+                   const std::function<Allowance(std::size_t, const Allowance&)>& of_replica, Endings* endings) const {
+    const Shared shared = share(batch, execute);
+    Prepared prepared = prepare(batch, shared, partition_, replicas_, execute);
+    const Baselines quick = prepared.baselines();
+    const auto drafted = prepared.by_policy({});
+    if (draft && drafted) draft(prepared.plan(batch, shared, *drafted, quick));
     const auto order = longest_first(drafted ? *drafted : prepared.compared);
     std::vector<Compared> chosen(replicas_.size());
+    Endings ended(replicas_.size());
     const auto search = [&](std::size_t k, const Executor& on, const Allowance& mine) {
-        chosen[k] =
-            search_one(prepared.compared[k], batch, shared.bounds(replicas_[k]), on, mine, order_ ? &*order_ : nullptr);
+        // Of a large problem full bounds take as long as a dozen schedules.
+        const bool large = prepared.compared[k].known.cut.step.problem.tasks.size() > search::most_tasks_at_leisure;
+        const auto bounds = large ? search::BoundEffort::quick : shared.bounds(replicas_[k]);
+        const SearchOne how{batch, bounds, order_ ? &*order_ : nullptr};
+        chosen[k] = search_one(prepared.compared[k], how, on, of_replica(k, mine), ended[k]);
     };
     for_replicas(order, search, execute, allowance, 1);
-    return prepared.plan(batch, shared, std::move(chosen));
+    if (endings != nullptr) *endings = std::move(ended);
+    return prepared.plan(batch, shared, std::move(chosen), prepared.lack_policies() ? quick : prepared.baselines());
 }
 
 }  // namespace pipeweaver::planner

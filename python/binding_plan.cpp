@@ -7,7 +7,7 @@
 #include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/emit/plan_folder.hpp"
 #include "pipeweaver/planner/needs.hpp"
-#include "pipeweaver/planner/session.hpp"
+#include "pipeweaver/planner/record.hpp"
 #include "pipeweaver/schedule/gap.hpp"
 #include "python/binding.hpp"
 
@@ -26,19 +26,12 @@ namespace pipeweaver::python {
 namespace {
 
 /// What a configuration asks for.
-struct Asked {
-    planner::PlanOptions plan;
-    planner::SearchLimits limits;
-
+struct Asked : planner::PlanConfiguration {
     /// `content`: JSON in place of the file `name`. `batch`: a batch file, or with `samples` what the batch is called.
     Asked(const std::string& name, const std::optional<std::string>& content, const std::optional<std::string>& batch,
           const std::optional<std::string>& samples) {
-        OptionTable options;
-        plan.workload.add_to(options);
-        plan.add_to(options);
-        limits.add_to(options);
         const auto document = content ? JsonDocument(name, *content) : JsonDocument::read(name);
-        options.configure(document.root());
+        configure(document.root());
         if (batch) plan.workload.batch = *batch;
         plan.workload.batch_text = samples;
     }
@@ -113,6 +106,12 @@ std::shared_ptr<Plan> by_policy(const Asked& asked, const std::string& policy) {
     });
 }
 
+/// The batch of a configuration, as a batch file.
+std::string batch(const Asked& asked) {
+    const auto execute = on_own_threads(asked.limits.thread_count());
+    return workloads::to_jsonl(asked.plan.request(asked.limits, execute).samples);
+}
+
 /// Device, and the tables of what planning asks for by their names.
 std::pair<std::string, std::map<std::string, std::string>> needs(const Asked& asked) {
     const auto execute = on_own_threads(asked.limits.thread_count());
@@ -154,6 +153,26 @@ private:
     planner::Session session_;
 };
 
+/// A session that a server keeps, for plans by policy alone.
+class KeptSession {
+public:
+    KeptSession(const std::string& name, const std::string& kept)
+        : session_(planner::read_session(name, kept, in_order)) {}
+
+    /// On the thread that calls.
+    std::shared_ptr<Plan> by_policy(std::int64_t step, const std::string& samples) const {
+        const Stopwatch start;
+        auto request = session_.request(step, samples);
+        auto plan = session_.session.by_policy(request, in_order);
+        return std::make_shared<Plan>(Plan{std::move(request), std::move(plan), {}, start.seconds()});
+    }
+
+    const std::string& sample() const { return session_.sample; }
+
+private:
+    planner::KeptSession session_;
+};
+
 }  // namespace
 
 void bind_plan(nb::module_& module) {
@@ -190,6 +209,7 @@ void bind_plan(nb::module_& module) {
         .def("rank_actions_json", &Plan::rank_actions, unlocked())
         .def("write", &Plan::write, unlocked());
     module.def("plan", &make_plan, unlocked(), nb::arg("asked"), nb::arg("stop").none(), nb::arg("progress").none());
+    module.def("batch", &batch, unlocked(), nb::arg("asked"));
     module.def("needs", &needs, unlocked(), nb::arg("asked"));
     module.def("by_policy", &by_policy, unlocked(), nb::arg("asked"), nb::arg("policy"));
     nb::class_<Job>(module, "Job")
@@ -197,6 +217,10 @@ void bind_plan(nb::module_& module) {
         .def_prop_ro("first", &Job::first)
         .def("plan", &Job::plan, unlocked(), nb::arg("name"), nb::arg("samples").none(), nb::arg("control"),
              nb::arg("stop").none(), nb::arg("draft"));
+    nb::class_<KeptSession>(module, "KeptSession")
+        .def(nb::init<const std::string&, const std::string&>(), unlocked(), nb::arg("name"), nb::arg("kept"))
+        .def_prop_ro("sample", &KeptSession::sample)
+        .def("by_policy", &KeptSession::by_policy, unlocked(), nb::arg("step"), nb::arg("samples"));
 }
 
 }  // namespace pipeweaver::python

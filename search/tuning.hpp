@@ -32,10 +32,11 @@ struct EngineTuning {
     std::uint32_t spent_tasks_from = 160;  ///< problems of fewer tasks do without
     /// Group rounds after which the worse half of the slots follows the better, and steps of each slot: both at least.
     std::uint64_t group_sync_rounds = 8, group_sync_steps = 24;
-    std::uint64_t group_work = 3'000;       ///< tasks scheduled per slot and round of the group search, about
-    std::uint64_t anneal_work = 300'000;    ///< tasks times evaluations per slot and round of annealing
-    std::uint64_t least_anneal_steps = 16;  ///< per slot and round, however large the problem is
-    std::uint64_t cost_of_step = 50;        ///< of an annealing step whatever the problem, as so many tasks
+    std::uint64_t group_beginnings_work = 100'000;  ///< tasks scheduled in each direction before its first round
+    std::uint64_t group_work = 3'000;               ///< tasks scheduled per slot and round of the group search, about
+    std::uint64_t anneal_work = 300'000;            ///< tasks times evaluations per slot and round of annealing
+    std::uint64_t least_anneal_steps = 16;          ///< per slot and round, however large the problem is
+    std::uint64_t cost_of_step = 50;                ///< of an annealing step whatever the problem, as so many tasks
     /// Rounds of the first annealing cycle, of one model or several; each next is half as long again.
     std::uint64_t first_cycle = 25, first_cycle_of_several = 60;
     double hot = 0.005;             ///< first temperature of a cycle, as a fraction of makespan / sqrt(tasks)

@@ -31,6 +31,7 @@ ALLOWED = {
     "search": {"base", "schedule"},
     "planner": {"base", "workloads", "schedule", "emulator", "partition", "search"},
     "emit": {"base", "workloads", "schedule", "emulator", "planner"},
+    "service": {"base", "workloads", "schedule", "emulator", "partition", "search", "planner", "emit"},
 }
 USERS = {"apps", "python", "tests", "tools"}
 

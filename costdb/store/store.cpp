@@ -1,8 +1,8 @@
 #include "costdb/store/store.hpp"
 
 #include "costdb/point_tables.hpp"
-#include "costdb/store/sqlite.hpp"
 #include "costdb/tables/checks.hpp"
+#include "pipeweaver/base/sqlite.hpp"
 
 #include <fmt/ranges.h>
 
@@ -188,10 +188,12 @@ std::int64_t pragma(const Sqlite& database, const std::string& name) {
     return statement.step() ? statement.integer(0) : 0;
 }
 
+const Sqlite::Wrong unusable{"is not a usable cost database", ErrorKind::input};
+
 Sqlite open_store(const std::string& name, std::string_view bytes) {
     if (!bytes.starts_with(std::string_view("SQLite format 3\0", 16)))
         fail(ErrorKind::input, "{}: is not a cost database: not SQLite", name);
-    Sqlite database(name, bytes);
+    Sqlite database(name, unusable, bytes);
     if (pragma(database, "application_id") != application_id)
         fail(ErrorKind::input, "{}: is not a cost database: its application id is not PWCD", name);
     if (const auto version = pragma(database, "user_version"); version != schema_version)
@@ -274,7 +276,7 @@ std::vector<SourcedMeasurements> read_sources(const std::string& name, std::stri
 }
 
 std::string write_store(const std::vector<SourcedMeasurements>& sources) {
-    Sqlite database("new cost database");
+    Sqlite database("new cost database", unusable);
     database.run(schema);
     database.run(
         fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}; BEGIN", application_id, schema_version));

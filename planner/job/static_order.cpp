@@ -72,13 +72,14 @@ std::optional<StaticOrder> StaticOrder::of_plan(const Plan& plan) {
     const ReplicaPlan& replica = plan.replicas[plan.slowest];
     const Problem& problem = replica.cut.step.problem;
     if (replica.found.rounds == 0 || problem.tasks.size() > search::most_tasks_at_leisure) return std::nullopt;
-    StaticOrder order;
-    order.partition_ = plan.partition();
-    order.problem_ = problem;
-    order.schedule_ = *replica.found.schedule;
-    order.split_ = is_split(problem);
-    return order;
+    return StaticOrder(plan.partition(), problem, *replica.found.schedule);
 }
+
+StaticOrder::StaticOrder(partition::Partition partition, Problem problem, Schedule schedule)
+    : partition_(std::move(partition)),
+      problem_(std::move(problem)),
+      schedule_(std::move(schedule)),
+      split_(is_split(problem_)) {}
 
 std::optional<Duration> StaticOrder::step_of(const Setup& setup, const Problem& order, const Schedule& schedule,
                                              bool split, const std::vector<workloads::Microbatch>& batch) const {

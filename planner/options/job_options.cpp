@@ -92,7 +92,7 @@ JobSample JobOptions::read_sample(const Request& request, const WorkloadOptions&
 
 void JobOptions::fill(Request& request, const WorkloadOptions& workload) const {
     if (names_a_document(partition)) {
-        request.fixed = partition::read_partition(partition, *request.setup);
+        request.fixed = partition::parse_partition(JsonDocument::given("--partition", partition), *request.setup);
     } else if (!partition.empty()) {
         const auto names = partition::partitioner_names();
         if (std::find(names.begin(), names.end(), partition) == names.end())

@@ -159,4 +159,12 @@ Plan PlanOptions::make_plan(const Request& request, const Executor& execute, con
     }
 }
 
+void PlanConfiguration::configure(const Json& document) {
+    OptionTable options;
+    plan.workload.add_to(options);
+    plan.add_to(options);
+    limits.add_to(options);
+    options.configure(document);
+}
+
 }  // namespace pipeweaver::planner

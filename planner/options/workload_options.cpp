@@ -300,6 +300,7 @@ Request WorkloadOptions::request(std::uint64_t seed, const Executor& execute) co
     request.packing = how_packed();
     if (!batch_text && !known_costs) request.words = words();
     emulator::Setup setup{workloads::find_model(model), workloads::find_cluster(cluster), {}, nullptr};
+    setup.store = std::make_unique<emulator::LayerStore>(store_bytes);
     if (!recipe.empty()) setup.recipe = emulator::find_recipe(recipe);
     setup.recipe = overrides.over(std::move(setup.recipe));
     emulator::check(setup.recipe, setup.model, workloads::device(setup.cluster.device));

@@ -7,7 +7,7 @@ from ._core import __version__
 from .costs import CostDatabase
 from .errors import FileError, InputError, LimitError, PipeweaverError
 from .online import PlanFuture, Planner
-from ._plan import Plan, Replica, emulate, plan
+from ._plan import Plan, Replica, batch_of, emulate, plan
 from .problem import Problem, Solution, replay, solve
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "Replica",
     "Solution",
     "__version__",
+    "batch_of",
     "emulate",
     "plan",
     "replay",

@@ -116,6 +116,12 @@ def emulate(config: Config, batch: Batch | None = None, *, policy: str = "1f1b",
     return _written(Plan(_core.by_policy(asked, policy)), asked, out)
 
 
+def batch_of(config: Config) -> list[dict[str, Any]]:
+    """The samples of the batch that `config` names or has drawn from a data set, items in the model's own measure: what
+    plan() and Planner take as a batch. Raises InputError, FileError."""
+    return [as_dict(line) for line in _core.batch(as_asked(config, None)).splitlines()]
+
+
 def _written(made: Plan, asked: _core.Asked, out: Path | None) -> Plan:
     folder = asked.out if out is None else out
     if folder:

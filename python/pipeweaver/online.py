@@ -108,6 +108,14 @@ class Planner:
     _running: PlanFuture | None
     _thread: threading.Thread | None
 
+    def __new__(cls, config: Config, sample: Batch | None = None, *, url: str | None = None, **others: Any) -> Any:
+        """With `url` the session is a server's: a RemotePlanner, made with `others` (remote.py)."""
+        if url is None:
+            return super().__new__(cls)
+        from .remote import RemotePlanner
+
+        return RemotePlanner(config, sample, url=url, **others)
+
     def __init__(
         self, config: Config, sample: Batch | None = None, *, replica: int | None = None, stop: Stop = None
     ) -> None:

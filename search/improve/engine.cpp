@@ -130,7 +130,7 @@ void Engine::group_round(const Executor& execute) {
     const std::uint64_t each = std::max<std::uint64_t>(1, tuning_.group_work / flat_.tasks());
     if (!group_phase_) {
         group_phase_ = std::make_unique<GroupPhase>(flat_, slots_.size(), group_mode_);
-        evaluations_ += group_phase_->begin(execute);
+        evaluations_ += group_phase_->begin(tuning_.group_beginnings_work, execute);
         stagger_ = std::make_unique<Phase<StaggerSearch>>(
             flat_, tuning_.stagger_slots * (groups_.several_models ? 2 : 1), group_mode_);
     }

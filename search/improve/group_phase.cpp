@@ -6,7 +6,7 @@
 
 namespace pipeweaver::search {
 
-std::uint64_t GroupPhase::begin(const Executor& execute) {
+std::uint64_t GroupPhase::begin(std::uint64_t work, const Executor& execute) {
     std::uint64_t made = 0;
     for (const auto& side : sides()) {
         const auto orders = priorities(side->flat);
@@ -14,11 +14,13 @@ std::uint64_t GroupPhase::begin(const Executor& execute) {
             GroupPoint point;
             std::int64_t makespan = INT64_MAX;
         };
-        std::vector<Beginning> all(orders.size() * all_choices.size());
+        const std::size_t pairs = orders.size() * all_choices.size();
+        std::vector<Beginning> all(std::clamp<std::size_t>(work / side->flat.tasks(), 1, pairs));
         execute(all.size(), [&](std::size_t k) {
             GroupSearch search(side->flat, side->groups);
             if (search.prepare(mode())) return;
-            search.start(all_choices[k % all_choices.size()], orders[k / all_choices.size()].position);
+            const std::size_t pair = k * pairs / all.size();
+            search.start(all_choices[pair % all_choices.size()], orders[pair / all_choices.size()].position);
             all[k].makespan = search.evaluate();
             all[k].point = search.point();
         });
@@ -29,7 +31,8 @@ std::uint64_t GroupPhase::begin(const Executor& execute) {
         const std::size_t different = std::max<std::size_t>(1, slots().size() / sides().size() / 2);
         std::size_t next = 0;
         for (Slot& slot : slots())
-            if (slot.side == side.get() && slot.fits) slot.search.take(all[next++ % different].point);
+            if (slot.side == side.get() && slot.fits)
+                slot.search.take(all[next++ % std::min(different, all.size())].point);
     }
     return made;
 }

@@ -10,9 +10,10 @@ class GroupPhase : public Phase<GroupSearch> {
 public:
     using Phase::Phase;
 
-    /// Each slot begins with one of the best of all priorities and ways to choose.
+    /// Each slot begins with one of the best of all priorities and ways to choose; of those spread over them that
+    /// `work` tasks scheduled in each direction allow, one at least.
     /// Returns the number of schedules made. Called once, before the first round.
-    std::uint64_t begin(const Executor& execute);
+    std::uint64_t begin(std::uint64_t work, const Executor& execute);
 
     /// The worse half of the slots of a direction goes on from where the better half stands.
     void follow_the_better();

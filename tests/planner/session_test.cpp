@@ -8,6 +8,7 @@
 #include "tests/support/verifier.hpp"
 
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <map>
@@ -248,4 +249,64 @@ TEST_CASE("the steps of a batch price all that its plan needs") {
         CHECK(steps[r].units.size() == plan.replicas[r].microbatches.size());
         CHECK(steps[r].step.problem.name == plan.replicas[r].cut.step.problem.name);
     }
+}
+
+namespace {
+
+// Ends each search after so many questions, as a clock would.
+Allowance after_questions(std::uint64_t most) {
+    return [most](const Share&) -> search::KeepGoing {
+        return [most, asked = std::make_shared<std::uint64_t>(0)](const search::Progress&) {
+            return (*asked)++ < most ? std::nullopt : std::optional(schedule::StopReason::budget);
+        };
+    };
+}
+
+}  // namespace
+
+TEST_CASE("a plan that a clock ended comes out again from where its searches ended") {
+    auto first = small_request(2, {9, 1, 0, 4, 7, 2, 12, 3});
+    const Plan plan_of_first = first_plan(first);
+    first.max_rounds.reset();
+    const Session session(first, plan_of_first);
+    const Request batch = next_batch(session, {5, 0, 2, 9, 1, 4, 0, 7});
+    std::vector<Duration> makespans;
+    for (const std::uint64_t questions : {0U, 3U, 15U, 40U}) {
+        Endings endings;
+        const Plan then = session.plan(batch, on_own_threads(3), after_questions(questions), {}, &endings);
+        REQUIRE(endings.size() == 2);
+        const Plan now = session.plan_again(batch, in_order, endings);
+        CHECK(emit::plan_json(batch, now).dump() == emit::plan_json(batch, then).dump());
+        for (std::size_t r = 0; r < 2; ++r) {
+            CHECK(now.replicas[r].found.schedule == then.replicas[r].found.schedule);
+            CHECK(now.replicas[r].found.rounds == then.replicas[r].found.rounds);
+            CHECK(endings[r].has_value() == (questions >= search::policies().size()));
+        }
+        makespans.push_back(then.makespan);
+    }
+    CHECK(makespans.back() < makespans.front());  // or the searches would have had nothing to do
+    CHECK(session.by_policy(batch, in_order).makespan == makespans.front());
+}
+
+TEST_CASE("a session that was kept as files plans as the one that it was") {
+    auto request = small_request(1, {9, 1, 0, 4, 7, 2, 12, 3});
+    request.max_rounds = 60;
+    const Plan first = first_plan(request);
+    request.max_rounds = 5;
+    const Session session(request, first);
+
+    const auto order = StaticOrder::of_plan(first);
+    REQUIRE(order);
+    const auto problem = schedule::parse_problem("problem", schedule::to_json(order->problem()));
+    auto kept = request;
+    kept.fixed = partition::PartitionFile{first.partition(), {}};
+    const auto& pairs = order->problem().pairs;
+    const bool split =
+        std::any_of(pairs.begin(), pairs.end(), [](const auto& pair) { return pair.weight.has_value(); });
+    kept.split = split ? Split::always : Split::never;
+    const Session again(kept, {0}, StaticOrder(first.partition(), problem.problem, order->schedule()));
+
+    const Request batch = next_batch(session, {5, 0, 2, 9, 1, 4, 0, 7});
+    CHECK(again.plan(batch, in_order, until_rounds).replicas.front().found.schedule ==
+          session.plan(batch, in_order, until_rounds).replicas.front().found.schedule);
 }

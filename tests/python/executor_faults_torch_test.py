@@ -331,6 +331,30 @@ def test_a_plan_that_one_rank_refuses_leaves_all_with_the_one_before():
     assert found[0][0].startswith("rank 1: ") and found[0][1] == 0
 
 
+def run_otherwise(me, case, text, bad):
+    plan = parse_actions(text)
+    executor = Executor(plan, {me: models.chunks(case)[me]}, models.split, models.loss, dtype=models.DTYPE, timeout=TIMEOUT_S)
+    took = [executor.load(plan if me == 0 else one, otherwise=lambda: plan) for one in (plan, None, parse_actions(bad))]
+    loss = executor.step(case).loss
+
+    def fails_on_one():
+        if me == 0:
+            raise ValueError("no room")
+        return plan
+
+    with pytest.raises(PipeweaverError) as error:
+        executor.load(None, otherwise=fails_on_one)
+    with pytest.raises(PipeweaverError) as without:
+        executor.load(None if me == 1 else plan)
+    return took, str(error.value), str(without.value), executor.step(case).loss - loss
+
+
+def test_where_a_rank_has_no_plan_all_take_another():
+    text = text_of(chain(2))
+    found = Ranks(2, run_otherwise, chain(2), text, changed(text, drop("F"))).wait(40)
+    assert found[0] == found[1] == ([True, False, False], "rank 0: ValueError: no room", "rank 1 has no plan", 0)
+
+
 def run_own(me, case, texts):
     """The loss of a step with this rank's own list of `texts[me]`, or the error."""
     whole = parse_actions(texts[me])

@@ -10,7 +10,7 @@ import pytest
 from conftest import ROOT
 
 COMMANDS = ["", "plan", "partition", "solve", "replay", "emit", "emulate", "layers", "validate", "costdb", "costdb query", "costdb import",
-            "costdb needs", "costdb stats", "costdb evaluate", "costdb calibrate", "costdb export", "bench",
+            "costdb needs", "costdb stats", "costdb evaluate", "costdb calibrate", "costdb export", "serve", "bench",
             "bench plan", "bench replay", "bench search", "bench dip", "bench budget", "bench waves", "bench shift",
             "bench ablation", "bench units", "bench memory", "bench draft", "bench costdb", "bench emulator", "list",
             "show", "completion"]
@@ -66,6 +66,9 @@ def test_every_example_runs_in_a_copy_of_the_top_folder(pipeweaver, pages, tmp_p
     ran = 0
     for page in pages.values():
         for line in examples(page):
+            if line.startswith("pipeweaver serve"):  # it runs until it is told to end, and then exits with 0
+                port = "" if "--http" in line else " --http 127.0.0.1:0"
+                line = f"timeout --preserve-status 1 {line}{port}"
             done = subprocess.run(["bash", "-c", line], cwd=tmp_path, env=environment, stdin=subprocess.DEVNULL,
                                   capture_output=True, text=True, timeout=300)
             assert done.returncode == 0, f"{line}: {done.stderr}"

@@ -50,4 +50,13 @@ private:
     void carry(Request& request) const;
 };
 
+/// What is asked of `pipeweaver plan` in a configuration.
+struct PlanConfiguration {
+    PlanOptions plan;
+    SearchLimits limits;
+
+    /// Takes the options that are the document's keys. Throws Error{input}.
+    void configure(const Json& document);
+};
+
 }  // namespace pipeweaver::planner

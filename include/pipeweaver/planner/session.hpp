@@ -8,13 +8,23 @@
 #include "pipeweaver/planner/plan.hpp"
 #include "pipeweaver/planner/static_order.hpp"
 
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace pipeweaver::planner {
 
 /// Is handed a plan that runs, while a better one is searched for.
 using OnDraft = std::function<void(Plan)>;
+
+/// When the search of a replica ended: of each limit that it had, after how many questions whether it may go on, the
+/// rounds of it, about; none: it ended before. No Ending: a policy's schedule stayed, for want of time.
+using Ending = std::optional<std::vector<std::optional<std::uint64_t>>>;
+
+/// Of each of a session's replicas. With them in place of a clock the same plan comes out again.
+using Endings = std::vector<Ending>;
 
 class Session {
 public:
@@ -24,23 +34,41 @@ public:
     /// the searches of all later ones begin with its order, too.
     Session(const Request& first, const Plan& plan);
 
+    /// The same from what is kept of a job: `asked` with the partition and the split that stay, the replicas that it
+    /// plans, sorted, and the order that searches begin with, if there is one. Pre: asked.fixed, and asked.split is not
+    /// automatic.
+    Session(const Request& asked, std::vector<std::size_t> replicas, std::optional<StaticOrder> order);
+
     /// What is asked for another batch, whose name is for the report.
     [[nodiscard]] Request request(std::string name, std::vector<workloads::Sample> samples) const;
 
     const workloads::Model& model() const { return asked_.setup->model; }
     const partition::Partition& partition() const { return partition_; }
+    const std::vector<std::size_t>& replicas() const { return replicas_; }
+    Split split() const { return asked_.split; }  ///< never automatic
 
     /// The steps of the session's replicas of a batch, priced and no more: a plan of it prices no layer again. Pre: as plan().
     [[nodiscard]] std::vector<Cut> steps(const Request& batch, const Executor& execute) const;
 
-    /// The fastest of a few quick policies' schedules, given to `draft`; then applies all policies and searches, the
-    /// replica that takes longest first, for what `allowance` leaves each. Where a search is told to stop at once the
-    /// fastest policy's schedule stays. No schedules for other targets and no replays under wrong costs. Pre: request()
-    /// made `batch`. Throws as make_plan().
+    /// The fastest of a few quick policies' schedules, without a search. Throws as plan_by_policy(). Pre: as plan().
+    [[nodiscard]] Plan by_policy(const Request& batch, const Executor& execute) const;
+
+    /// Gives the same to `draft`; then applies all policies and searches, the replica that takes longest first, for what
+    /// `allowance` leaves each. Where a search is told to stop at once the fastest policy's schedule stays. No schedules
+    /// for other targets and no replays under wrong costs. What is asked of `allowance` is put into `endings`. Pre:
+    /// request() made `batch`. Throws as make_plan().
     [[nodiscard]] Plan plan(const Request& batch, const Executor& execute, const Allowance& allowance,
-                            const OnDraft& draft = {}) const;
+                            const OnDraft& draft = {}, Endings* endings = nullptr) const;
+
+    /// The plan that left `endings`, if all that ended a search then was its budget, or the batch's rounds. Pre: one for
+    /// each replica.
+    [[nodiscard]] Plan plan_again(const Request& batch, const Executor& execute, const Endings& endings) const;
 
 private:
+    Plan plan(const Request& batch, const Executor& execute, const Allowance& allowance, const OnDraft& draft,
+              const std::function<Allowance(std::size_t, const Allowance&)>& of_replica, Endings* endings) const;
+    void forget_batch();
+
     Request asked_;  ///< without a batch
     partition::Partition partition_;
     std::vector<std::size_t> replicas_;

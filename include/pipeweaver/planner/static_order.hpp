@@ -30,6 +30,12 @@ public:
     /// long beside other initial schedules.
     static std::optional<StaticOrder> of_plan(const Plan& plan);
 
+    /// One that was kept as files. Pre: `schedule` is of `problem`, a step of the partition.
+    StaticOrder(partition::Partition partition, schedule::Problem problem, schedule::Schedule schedule);
+
+    const schedule::Problem& problem() const { return problem_; }
+    const schedule::Schedule& schedule() const { return schedule_; }
+
     /// The step of a batch in that order, of its slowest replica; none: it cannot be carried over.
     [[nodiscard]] std::optional<Duration> step(const Request& batch, const Executor& execute) const;
 
@@ -38,7 +44,6 @@ public:
     [[nodiscard]] std::vector<schedule::Schedule> carried(const emulator::StepProblem& step) const;
 
 private:
-    StaticOrder() = default;
     std::optional<Duration> step_of(const emulator::Setup& setup, const schedule::Problem& order,
                                     const schedule::Schedule& schedule, bool split,
                                     const std::vector<workloads::Microbatch>& batch) const;

@@ -49,6 +49,7 @@ struct WorkloadOptions {
     /// What operators cost, read before; none: `costs` and the embedded tables are read. Of the cluster's device.
     std::shared_ptr<const costdb::CostDatabase> known_costs;
     emulator::Headroom headroom = emulator::usual_headroom;
+    std::size_t store_bytes = emulator::LayerStore::default_bytes;  ///< for costs of layers that were priced before
     std::optional<std::string> batch_text;  ///< the batch itself, in place of a file; `batch` is what it is called
 
     void add_to(OptionTable& options);

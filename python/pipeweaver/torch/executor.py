@@ -69,9 +69,29 @@ class Executor:
         self.program: Program
         self.load(actions)
 
-    def load(self, actions: Actions | RankActions) -> None:
+    def load(self, actions: Actions | RankActions | None,
+             otherwise: Callable[[], Actions | RankActions] | None = None) -> bool:
         """Takes another plan for the steps to come: other orders, shapes and numbers of units, the same stages on the
-        same ranks. Unless all ranks can run it, all raise the same PipeweaverError and keep the plan that they have."""
+        same ranks. Unless all ranks can run it, all raise the same PipeweaverError and keep the plan that they have.
+
+        With `otherwise` no rank raises yet: all take what it gives instead, a plan that every rank can make for itself.
+        A rank that could not get `actions` has None. Returns whether it was `actions` that all took."""
+        try:
+            self._load(actions)
+            return True
+        except PipeweaverError:
+            if otherwise is None or self.broken:
+                raise
+        self._load(self._made(otherwise))
+        return False
+
+    def _made(self, otherwise: Callable[[], Actions | RankActions]) -> Actions | RankActions | PipeweaverError:
+        try:
+            return otherwise()
+        except Exception as error:  # the others wait to hear of it
+            return PipeweaverError(f"rank {self.pipeline.me}: {one_line(error)}")
+
+    def _load(self, actions: Actions | RankActions | PipeweaverError | None) -> None:
         self._begin()
         program, problem = self._prepared(actions)
         same = program.actions.lists_sha256 if program else ""
@@ -92,8 +112,10 @@ class Executor:
         for job in self.jobs:
             job.step = _epochs[job.prefix] = _epochs.get(job.prefix, 0) + 1
 
-    def _prepared(self, actions: Actions | RankActions) -> tuple[Program | None, str | None]:
+    def _prepared(self, actions: Actions | RankActions | PipeweaverError | None) -> tuple[Program | None, str | None]:
         """The plan for this rank, or what is wrong with it; whatever that is, the other ranks wait to hear of it."""
+        if actions is None or isinstance(actions, PipeweaverError):
+            return None, str(actions or f"rank {self.pipeline.me} has no plan")
         try:
             self._check_groups(actions)
             check(actions)

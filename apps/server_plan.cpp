@@ -1,0 +1,122 @@
+#include "apps/server_plan.hpp"
+
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/files.hpp"
+#include "pipeweaver/base/json.hpp"
+#include "pipeweaver/base/text.hpp"
+#include "pipeweaver/service/client.hpp"
+
+#include <array>
+#include <set>
+
+namespace pipeweaver::apps {
+
+using nlohmann::ordered_json;
+
+namespace {
+
+constexpr Duration usual_time = std::chrono::seconds(3);
+constexpr Duration to_answer = std::chrono::seconds(150);  // a session is opened in a minute at most, unless it waits
+
+ErrorKind kind_of(int status) {
+    if (status == 422) return ErrorKind::limit;
+    return status >= 500 || status == 429 ? ErrorKind::io : ErrorKind::input;
+}
+
+std::string message_of(const service::Reply& reply) {
+    const auto json = ordered_json::parse(reply.body, nullptr, false);
+    return json.is_object() && json.contains("error") ? json["error"].value("message", reply.body) : reply.body;
+}
+
+class Server {
+public:
+    explicit Server(const ServerOptions& options)
+        : url_(options.url),
+          authority_(options.authority),
+          token_(options.token_file.empty() ? std::string() : service::read_token(options.token_file)) {}
+
+    std::string ask(const std::string& method, const std::string& path, const std::string& body = {}) const {
+        const auto reply = service::ask({url_, token_, authority_}, method, path, body, to_answer);
+        if (reply.status >= 400)
+            fail(kind_of(reply.status), "{}: {}: {} (status {})", url_, path, message_of(reply), reply.status);
+        return reply.body;
+    }
+
+private:
+    std::string url_, authority_, token_;
+};
+
+// Files that options name, as documents: a server reads none.
+ordered_json without_files(ordered_json config) {
+    for (const char* here : {"out", "batch", "dataset", "microbatches", "deferred", "threads", "server", "server-token",
+                             "server-authority", "served", "sample"})
+        config.erase(here);
+    for (const char* key : {"model", "cluster", "recipe", "partition"}) {
+        const auto found = config.find(key);
+        if (found == config.end() || !found->is_string()) continue;
+        const std::string value = *found;
+        if (value.starts_with("hf:"))
+            fail(ErrorKind::input, "--model: with --server write the model as a file: pipeweaver show {}", value);
+        if (names_a_document(value) && !is_a_document(value))
+            *found = ordered_json::parse(JsonDocument::read(value).root().raw().dump());
+    }
+    return config;
+}
+
+ordered_json samples_of(const planner::Request& request) {
+    ordered_json samples = ordered_json::array();
+    std::string_view lines;
+    const std::string text = workloads::to_jsonl(request.samples);
+    for (lines = text; !lines.empty();) {
+        const std::size_t end = lines.find('\n');
+        samples.push_back(ordered_json::parse(lines.substr(0, end)));
+        lines.remove_prefix(std::min(lines.size(), end + 1));
+    }
+    return samples;
+}
+
+// "replicas/0/solution" as the folder of a plan has it.
+std::string file_of(const std::string& part) {
+    constexpr std::string_view replicas = "replicas/";
+    if (part == "deferred") return "deferred.jsonl";
+    if (!part.starts_with(replicas)) return part + ".json";
+    const std::size_t slash = part.find('/', replicas.size());
+    const std::string number = part.substr(replicas.size(), slash - replicas.size());
+    const std::string rest = part.substr(slash + 1);
+    return fmt::format("replica-{:0>3}/{}.json{}", number, rest, rest == "problem" ? ".gz" : "");
+}
+
+}  // namespace
+
+ServerPlan plan_on_server(const ServerOptions& options, const ordered_json& given, const planner::Request& request,
+                          std::optional<Duration> within, const std::filesystem::path& out) {
+    const Server server(options);
+    const ordered_json samples = samples_of(request);
+    const std::string session = ordered_json{{"config", without_files(given)}, {"sample", samples}}.dump();
+    const std::string path = "/v1/sessions/plan-" + sha256(session).substr(0, 32), of_step = path + "/steps/0";
+    static_cast<void>(server.ask("PUT", path, session));
+    const auto time = std::chrono::duration_cast<std::chrono::milliseconds>(within.value_or(usual_time));
+    const ordered_json step{{"samples", samples}, {"deadline_ms", std::max<std::int64_t>(1, time.count())}};
+    static_cast<void>(server.ask("PUT", of_step, step.dump()));
+    ServerPlan plan;
+    plan.answer = ordered_json::parse(server.ask("GET", of_step));
+    if (plan.answer.at("state") != "planned")
+        fail(ErrorKind::io, "{}: the plan is late: {}", options.url, plan.answer.dump());
+    std::vector<FileToWrite> files;
+    for (const std::string part : plan.answer.at("parts"))
+        if (part.find("/ranks/") == std::string::npos)
+            files.push_back({out / file_of(part), server.ask("GET", fmt::format("{}/{}", of_step, part))});
+    files.push_back({out / "record.json", server.ask("GET", of_step + "/record")});
+    plan.files = write_files(files);
+    return plan;
+}
+
+std::string text_of(const ordered_json& answer) {
+    const auto& found = answer.at("found");
+    return fmt::format("makespan {}, gap {:.1f} %, found by {} ({}, {} rounds)",
+                       human(Duration{found.at("makespan_ns").get<std::int64_t>()}),
+                       100 * found.at("gap").get<double>(), found.at("by").get<std::string>(),
+                       found.at("strategy").get<std::string>(), found.at("rounds").get<std::int64_t>());
+}
+
+}  // namespace pipeweaver::apps

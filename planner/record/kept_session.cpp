@@ -1,0 +1,106 @@
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/json.hpp"
+#include "pipeweaver/planner/record.hpp"
+#include "pipeweaver/search/search.hpp"
+
+#include <nlohmann/json.hpp>
+
+namespace pipeweaver::planner {
+
+using nlohmann::json;
+
+namespace {
+
+// Of a session's priced layers: batches differ, so most of what is older than some dozens of steps is never asked for again.
+constexpr std::size_t bytes_of_layers = std::size_t{4} << 20;
+
+std::string_view text_of(Split split) {
+    return split == Split::always ? "always" : split == Split::never ? "never" : "auto";
+}
+
+// Layout, packing and partition as they were chosen; nothing is left to be chosen again.
+json pinned(json configuration, const Request& request, const Plan& plan, Split split) {
+    const emulator::Layout& layout = request.setup->layout;
+    configuration["tp"] = layout.tp;
+    configuration["pp"] = layout.pp;
+    configuration["dp"] = layout.dp;
+    configuration["packing"] = std::string(name_of(request.packing));
+    configuration["split"] = std::string(text_of(split));
+    configuration["partition"] =
+        partition::to_json({plan.partition(), plan.partition_choice.chosen_on}, *request.setup);
+    configuration.erase("budget");
+    configuration.erase("sample");
+    configuration.erase("replicas");
+    return configuration;
+}
+
+json order_json(const Plan& plan) {
+    const auto order = StaticOrder::of_plan(plan);
+    if (!order) return nullptr;
+    const std::string problem = to_json(order->problem());
+    const auto& found = plan.replicas[plan.slowest].found;
+    const std::string sha256 = schedule::parse_problem("order", problem).sha256;
+    return {{"problem", json::parse(problem)},
+            {"solution", json::parse(to_json(search::solution(found, order->problem(), sha256)))}};
+}
+
+std::optional<StaticOrder> order_of(const std::string& name, const Json& kept, const partition::Partition& partition) {
+    if (kept.is_null()) return std::nullopt;
+    auto problem = schedule::parse_problem(name, kept.at("problem").raw().dump());
+    auto schedule = schedule::parse_schedule(name, kept.at("solution").raw().dump(), problem);
+    return StaticOrder(partition, std::move(problem.problem), std::move(schedule));
+}
+
+}  // namespace
+
+SessionOptions::SessionOptions(const Json& configuration, const std::optional<std::string>& sample) {
+    asked.configure(configuration);
+    WorkloadOptions& workload = asked.plan.workload;
+    workload.batch_text = sample;
+    workload.store_bytes = bytes_of_layers;
+    if (sample) workload.batch = "sample";
+}
+
+Request SessionOptions::request(const Executor& execute) const {
+    auto request = asked.plan.request(asked.limits, execute);
+    request.lists = true;
+    return request;
+}
+
+std::string keep(std::string_view configuration, const std::optional<std::string>& sample, const Request& request,
+                 const Plan& plan) {
+    const Session session(request, plan);
+    const json kept{{"format", "pipeweaver-session/1"},
+                    {"config", pinned(json::parse(configuration), request, plan, session.split())},
+                    {"sample", sample ? json(*sample) : json(nullptr)},
+                    {"replicas", session.replicas()},
+                    {"order", order_json(plan)},
+                    {"first_makespan_ns", plan.makespan.count()}};
+    return kept.dump();
+}
+
+KeptSession read_session(const std::string& name, std::string_view kept, const Executor& execute) {
+    const JsonDocument document(name, kept);
+    document.require_format("pipeweaver-session", 1);
+    const Json root = document.root();
+    root.only_keys({"format", "config", "sample", "replicas", "order", "first_makespan_ns"});
+    const Json sample = root.at("sample");
+    const SessionOptions options(root.at("config"), sample.is_null() ? std::nullopt : std::optional(sample.text()));
+    const auto request = options.request(execute);
+    if (!request.fixed || request.split == Split::automatic)
+        root.at("config").fail("has no partition, or leaves open which backwards are split");
+    std::vector<std::size_t> replicas;
+    for (const Json& one : root.at("replicas").elements())
+        replicas.push_back(static_cast<std::size_t>(one.integer(0, request.setup->layout.dp - 1)));
+    if (replicas.empty()) root.at("replicas").fail("has none");
+    auto order = order_of(name, root.at("order"), request.fixed->partition);
+    return {Session(request, std::move(replicas), std::move(order)), request.setup, options.asked.plan.job.partition,
+            workloads::to_jsonl(request.samples), Duration{root.at("first_makespan_ns").integer(0)}};
+}
+
+Request KeptSession::request(std::int64_t step, std::string_view samples) const {
+    const std::string name = fmt::format("step {}", step);
+    return session.request(name, workloads::parse_batch(name, samples, session.model()));
+}
+
+}  // namespace pipeweaver::planner

@@ -1,0 +1,110 @@
+#include "service/open_session.hpp"
+
+#include "pipeweaver/base/deadline.hpp"
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/files.hpp"
+#include "pipeweaver/base/json.hpp"
+#include "pipeweaver/planner/record.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+
+namespace pipeweaver::service {
+
+using nlohmann::json;
+
+namespace {
+
+// Keys of a plan's options that say where files are, how many threads there are, or what a service does not make.
+constexpr std::array<std::string_view, 9> not_of_a_session{"out",     "batch",  "deferred", "costs",  "actions",
+                                                           "threads", "target", "robust",   "replica"};
+constexpr std::array<std::string_view, 5> may_be_documents{"model", "cluster", "recipe", "partition", "sample"};
+
+// A cluster's file may be followed by a number of GPUs.
+bool names_a_file(const std::string& value) {
+    if (is_a_document(value)) return false;
+    return names_a_document(value) || value.starts_with("hf:") ||
+           names_a_document(std::string_view(value).substr(0, value.rfind(':'))) ||
+           value.find(".jsonl") != std::string::npos;
+}
+
+void require_no_file(const Json& configuration) {
+    for (const auto& [key, value] : configuration.members()) {
+        if (std::find(not_of_a_session.begin(), not_of_a_session.end(), key) != not_of_a_session.end())
+            value.fail("is not for sessions of a service");
+        if (value.is_string() && names_a_file(value.text()))
+            value.fail("names a file; a service reads none: allowed are names, and the file's content as an object");
+    }
+}
+
+// Objects as texts, as the options take documents.
+json with_documents_as_texts(json configuration) {
+    for (const std::string_view key : may_be_documents)
+        if (const auto found = configuration.find(key); found != configuration.end() && found->is_object())
+            *found = found->dump();
+    return configuration;
+}
+
+std::string lines_of(const Json& samples) {
+    std::string lines;
+    for (const Json& one : samples.elements()) lines += one.raw().dump() + "\n";
+    return lines;
+}
+
+std::vector<std::size_t> owned(const std::vector<std::size_t>& asked, const std::vector<std::size_t>& server) {
+    if (server.empty() || asked.empty()) return asked.empty() ? server : asked;
+    std::vector<std::size_t> both;
+    std::set_intersection(asked.begin(), asked.end(), server.begin(), server.end(), std::back_inserter(both));
+    if (both.empty()) fail(ErrorKind::input, "replicas: this server plans none of them");
+    return both;
+}
+
+planner::Scope scope_of(const planner::SessionOptions& options, const planner::Request& request,
+                        const OpenLimits& limits) {
+    planner::Scope scope = options.asked.plan.scope(request);
+    scope.targets = scope.robustness = scope.opponents = false;
+    scope.replicas = owned(scope.replicas, limits.replicas);
+    const auto replicas = static_cast<std::size_t>(request.setup->layout.dp);
+    std::erase_if(scope.replicas, [&](std::size_t r) { return r >= replicas; });
+    if (scope.replicas.empty() && !limits.replicas.empty())
+        fail(ErrorKind::input, "replicas: this server plans none of the {} that the layout has", replicas);
+    return scope;
+}
+
+planner::Allowance until(const Budget& budget, const search::KeepGoing& keep_going) {
+    return [&budget, &keep_going](const planner::Share& share) -> search::KeepGoing {
+        return [&keep_going, end = budget.next(share.part, share.reserve)](
+                   const search::Progress& progress) -> std::optional<schedule::StopReason> {
+            if (end.passed()) return schedule::StopReason::budget;
+            return keep_going ? keep_going(progress) : std::nullopt;
+        };
+    };
+}
+
+}  // namespace
+
+std::string open_session(std::string_view asked, const OpenLimits& limits, const Executor& execute,
+                         const search::KeepGoing& keep_going) {
+    const JsonDocument document("session", asked);
+    const Json root = document.root();
+    root.only_keys({"config", "sample"});
+    require_no_file(root.at("config"));
+    const auto sample = root.find("sample");
+    const auto lines = sample ? std::optional(lines_of(*sample)) : std::nullopt;
+    json configuration = with_documents_as_texts(root.at("config").raw());
+    const JsonDocument as_texts("config", configuration.dump());
+    const planner::SessionOptions options(as_texts.root(), lines);
+    const auto budget = options.asked.limits.time();
+    if (budget.value_or(limits.most_budget) > limits.most_budget)
+        fail(ErrorKind::input, "config: budget: is {} s, allowed are times up to {} s",
+             static_cast<double>(budget->count()) / 1e9, static_cast<double>(limits.most_budget.count()) / 1e9);
+    const auto request = options.request(execute);
+    const auto scope = scope_of(options, request, limits);
+    const Budget whole(budget.value_or(limits.most_budget));
+    const auto plan = options.asked.plan.make_plan(request, execute, until(whole, keep_going), scope);
+    return planner::keep(configuration.dump(), lines, request, plan);
+}
+
+}  // namespace pipeweaver::service

@@ -1,0 +1,26 @@
+// How a job opens a session: what it may ask for, and the plan that the session begins with.
+#pragma once
+
+#include "pipeweaver/base/parallel.hpp"
+#include "pipeweaver/planner/plan.hpp"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pipeweaver::service {
+
+/// What a caller may ask of a session.
+struct OpenLimits {
+    Duration most_budget = std::chrono::seconds(60);  ///< of the first plan; none asked for: three seconds
+    std::vector<std::size_t> replicas{};              ///< that this server plans, sorted; none: all that are asked for
+};
+
+/// Opens a session: reads {"config": {...}, "sample": [...]}, whose configuration has the options of `pipeweaver plan`
+/// as keys and documents in place of files; chooses the partition on the sample; plans its first batch, until
+/// `keep_going` ends that or its budget does. Returns what is kept (planner::keep()). Throws as planner::make_plan(), and
+/// Error{input} for options that a service has not, and for whatever names a file.
+[[nodiscard]] std::string open_session(std::string_view asked, const OpenLimits& limits, const Executor& execute,
+                                       const search::KeepGoing& keep_going = {});
+
+}  // namespace pipeweaver::service

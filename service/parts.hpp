@@ -1,0 +1,21 @@
+// A plan as the texts that callers collect.
+#pragma once
+
+#include "pipeweaver/planner/plan.hpp"
+
+#include <string>
+#include <vector>
+
+namespace pipeweaver::service {
+
+/// One text, under the name that its address ends with: "plan", "assignment", "deferred", "replicas/0/problem",
+/// "replicas/0/solution", "replicas/0/actions", "replicas/0/ranks/3".
+struct Part {
+    std::string name;
+    std::string content;
+};
+
+/// All of a plan: the bytes that `pipeweaver plan` writes for it.
+[[nodiscard]] std::vector<Part> parts_of(const planner::Request& request, const planner::Plan& plan);
+
+}  // namespace pipeweaver::service

@@ -1,0 +1,168 @@
+// Sessions and their steps: what is submitted is planned in time, stored, and given to who asks.
+//
+//   submit -> plan by policy (soon) -> search (due first, first) -> stored -> collected
+//
+// On time      A step's search ends so much before its deadline that its plan can be put together and stored; where it has
+//              had no turn by then the plan by policy is taken.
+// Threads      any number may call; callbacks come on any thread.
+#pragma once
+
+#include "pipeweaver/planner/record.hpp"
+#include "service/metrics.hpp"
+#include "service/open_session.hpp"
+#include "service/store.hpp"
+#include "service/workers.hpp"
+
+#include <atomic>
+#include <exception>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pipeweaver::service {
+
+/// What the service takes on.
+struct Limits {
+    std::size_t sessions = 64;
+    std::size_t queue = 32;         ///< unfinished steps of a session
+    double rate = 200;              ///< submissions of a session a second, over a burst of as many
+    std::size_t samples = 100'000;  ///< of a batch
+    Duration most_deadline = std::chrono::minutes(10);
+    OpenLimits open;
+};
+
+enum class StepState : std::uint8_t { unknown, waiting, planned, failed, cancelled };
+
+/// A refusal: a status of HTTP, a message, and after how many seconds it is worth trying again.
+struct Refusal {
+    int status = 400;
+    std::string message;
+    std::optional<int> retry_after = {};
+};
+
+/// What a request is told that failed so: 400 for input, 422 for what cannot be planned, else 500.
+[[nodiscard]] Refusal refusal_of(const std::exception& error);
+
+struct SessionView {
+    std::string name;
+    bool ready = false;
+    std::string partition;  ///< as JSON; empty: not ready
+    std::string model, cluster;
+    std::vector<std::size_t> replicas;
+    std::size_t ranks = 0, all_replicas = 0;
+    std::size_t unfinished = 0, planned = 0;
+    std::string error;  ///< why it could not be opened again after a restart
+};
+
+struct StepView {
+    StepState state = StepState::unknown;
+    std::optional<StoredPlan> plan;  ///< of a planned one
+    std::string error;               ///< of a failed one
+    int status = 0;                  ///< of it
+};
+
+class Planning {
+public:
+    /// Opens again what the store has. What happens is told to `log` as (event, fields as JSON members).
+    using Log = std::function<void(const std::string& event, const std::string& fields)>;
+    Planning(Store& store, Metrics& metrics, std::size_t threads, Limits limits, Log log);
+
+    /// Ends what runs, within a round; callbacks that wait are dropped.
+    ~Planning();
+
+    /// Done is called when the session plans (nothing), or with why not. Asked again with equal contents it is the same
+    /// session; with others it is refused.
+    using Opened = std::function<void(std::optional<Refusal>)>;
+    void open(const std::string& name, const std::string& asked, Opened done);
+
+    [[nodiscard]] std::optional<Refusal> close(const std::string& name);
+    [[nodiscard]] std::vector<SessionView> sessions() const;
+    [[nodiscard]] std::optional<SessionView> session(const std::string& name) const;
+
+    /// `samples` as in a batch file. Submitted again with equal contents nothing happens. `fresh` says whether it is new.
+    [[nodiscard]] std::optional<Refusal> submit(const std::string& session, std::int64_t step, std::string samples,
+                                                Duration within, bool& fresh);
+
+    /// The step's plan is wanted in that time: a deadline that is later becomes that. Nothing where it does not wait.
+    void hurry(const std::string& session, std::int64_t step, Duration within);
+
+    [[nodiscard]] std::optional<Refusal> cancel(const std::string& session, std::int64_t step);
+
+    [[nodiscard]] StepView step(const std::string& session, std::int64_t step) const;
+
+    /// What is left of its deadline; 0: it is not waiting.
+    [[nodiscard]] Duration left(const std::string& session, std::int64_t step) const;
+
+    /// Runs a task on a thread that plans, before all else: for requests that take long to read.
+    void soon(std::function<void()> task) { workers_.soon(std::move(task)); }
+
+    /// Calls `done` as soon as the step does not wait any longer; at once where it does not. Returns what to forget it by.
+    std::uint64_t when_done(const std::string& session, std::int64_t step, std::function<void()> done);
+    void forget(const std::string& session, std::int64_t step, std::uint64_t waiter);
+
+    /// A part of a planned step, zipped (service/parts.hpp); none: there is no such part.
+    [[nodiscard]] std::optional<std::string> zipped_part(const std::string& session, std::int64_t step,
+                                                         const std::string& part) const;
+    [[nodiscard]] std::vector<std::string> part_names(const std::string& session, std::int64_t step) const;
+
+    /// The latest planned steps, the latest first.
+    [[nodiscard]] std::vector<std::int64_t> planned_steps(const std::string& session, std::size_t most) const;
+
+    /// The record of a planned step.
+    /// What is kept of a session, empty while it is being opened; none: there is no such session.
+    [[nodiscard]] std::optional<std::string> kept(const std::string& session) const;
+    [[nodiscard]] std::optional<std::string> record(const std::string& session, std::int64_t step) const;
+
+    /// Whether all sessions of the store plan again.
+    [[nodiscard]] bool ready() const;
+
+    /// From now on nothing is taken any more; true: nothing is unfinished.
+    bool drain();
+
+    [[nodiscard]] std::size_t unfinished() const;
+    [[nodiscard]] const Limits& limits() const { return limits_; }
+
+private:
+    struct Step;
+    struct Session;
+    using StepPtr = std::shared_ptr<Step>;
+    using SessionPtr = std::shared_ptr<Session>;
+
+    SessionPtr find(const std::string& name) const;
+    void open_now(const SessionPtr& session, const std::string& asked);
+    void open_again(const SessionPtr& session, const std::string& kept);
+    void ready(const SessionPtr& session, std::shared_ptr<const planner::KeptSession> job, std::string kept);
+    void opened(const SessionPtr& session, const std::optional<Refusal>& refusal);
+    void by_policy(const SessionPtr& session, const StepPtr& step);
+    void search(const SessionPtr& session, const StepPtr& step);
+    void finish(const SessionPtr& session, const StepPtr& step, const planner::Plan& plan, const planner::How& how);
+    void failed(const SessionPtr& session, const StepPtr& step, const std::exception& error);
+    void done(const SessionPtr& session, const StepPtr& step, StepState state);
+    void enqueue(const SessionPtr& session, const StepPtr& step);
+
+    /// When a search must end: at its part of the time, or so long before the step's deadline, which may change.
+    struct Turn {
+        Time end;
+        Duration reserve;
+        Time begun;
+    };
+    search::KeepGoing until(const StepPtr& step, const Turn& turn) const;
+
+    Store& store_;
+    Metrics& metrics_;
+    Limits limits_;
+    Log log_;
+    mutable std::mutex mutex_;
+    std::map<std::string, SessionPtr> sessions_;
+    std::size_t opening_ = 0, unfinished_ = 0;
+    std::uint64_t next_waiter_ = 1;
+    bool draining_ = false;
+    std::atomic<bool> ending_ = false;
+    Workers workers_;  // last: its threads end before what they use
+};
+
+}  // namespace pipeweaver::service

@@ -1,0 +1,74 @@
+// What Planning knows of a session and of a step, for its sources alone.
+#pragma once
+
+#include "service/log.hpp"
+#include "service/planning.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <atomic>
+
+namespace pipeweaver::service {
+
+using SteadyClock = std::chrono::steady_clock;
+
+inline constexpr Duration first_reserve = std::chrono::milliseconds(30);
+
+[[nodiscard]] Refusal unknown_session(const std::string& session);
+
+// So many a second on average, and as many at once.
+class Bucket {
+public:
+    bool take(double rate) {
+        const auto now = SteadyClock::now();
+        level_ = std::max(0.0, level_ - rate * std::chrono::duration<double>(now - last_).count());
+        last_ = now;
+        if (level_ + 1 > std::max(1.0, rate)) return false;
+        ++level_;
+        return true;
+    }
+
+private:
+    double level_ = 0;
+    Time last_ = SteadyClock::now();
+};
+
+struct Planning::Step {
+    std::int64_t number = 0;
+    std::string samples, sha256;
+    Time submitted;
+    std::atomic<Time> deadline;
+    planner::Request request;
+    std::optional<planner::Plan> draft;
+    std::atomic<bool> unwanted = false;  // cancelled, or its session was closed
+    std::atomic<bool> searched = false;  // its search has begun: it may have been queued twice
+    std::atomic<bool> drafted = false;
+
+    // Under Planning's lock.
+    StepState state = StepState::waiting;
+    std::string error;
+    int status = 0;
+    std::map<std::uint64_t, std::function<void()>> waiters;
+    std::optional<StoredPlan> plan;  // of one that could not be stored, with its parts
+    std::vector<Part> parts;
+};
+
+struct Planning::Session {
+    std::string name, asked_sha256;
+
+    // Under Planning's lock.
+    std::shared_ptr<const planner::KeptSession>
+        job;  // none: it is being opened. Shared: with the tasks that plan with it
+    std::string kept, error;
+    std::vector<Opened> openers;
+    std::map<std::int64_t, StepPtr> steps;  // that wait, and the last of those that no store has
+    std::size_t unfinished = 0, planned = 0;
+    Duration reserve = first_reserve;
+    Bucket bucket;
+
+    std::mutex storing;  // while something of it is stored or removed
+    bool closed = false;
+};
+
+}  // namespace pipeweaver::service

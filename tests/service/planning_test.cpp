@@ -1,0 +1,213 @@
+#include "service/planning.hpp"
+
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/files.hpp"
+#include "tests/support/small_session.hpp"
+#include "tests/support/temporary.hpp"
+
+#include <doctest/doctest.h>
+
+#include <future>
+
+using namespace pipeweaver;
+using namespace pipeweaver::service;
+using namespace std::chrono_literals;
+using testing::small_lines;
+using testing::small_session;
+
+namespace {
+
+struct Server {
+    std::optional<std::string> moved;
+    Metrics metrics;
+    Store store;
+    Planning planning;
+
+    explicit Server(const std::string& folder = {}, Limits limits = {}, Retention retention = {})
+        : store(folder, retention, moved),
+          planning(store, metrics, 2, std::move(limits), [](const auto&, const auto&) {}) {}
+
+    std::optional<Refusal> open(const std::string& name, const std::string& asked = small_session()) {
+        std::promise<std::optional<Refusal>> done;
+        planning.open(name, asked, [&](std::optional<Refusal> refusal) { done.set_value(std::move(refusal)); });
+        return done.get_future().get();
+    }
+
+    std::optional<Refusal> submit(std::int64_t step, int seed = 0, Duration within = 10s) {
+        bool fresh = false;
+        return planning.submit("job", step, small_lines(seed), within, fresh);
+    }
+
+    StepView wait(std::int64_t step) {
+        std::promise<void> done;
+        planning.when_done("job", step, [&] { done.set_value(); });
+        done.get_future().wait();
+        return planning.step("job", step);
+    }
+
+    std::string part(std::int64_t step, const std::string& name) const {
+        const auto zipped = planning.zipped_part("job", step, name);
+        return zipped ? gunzip(*zipped) : "none";
+    }
+};
+
+int status_of(const std::optional<Refusal>& refusal) { return refusal ? refusal->status : 0; }
+
+}  // namespace
+
+TEST_CASE("a step is planned, given, and given again unchanged, also by the next server") {
+    const testing::TemporaryFolder folder("planning");
+    std::string solution;
+    {
+        Server server(folder.path().string());
+        REQUIRE(!server.open("job"));
+        REQUIRE(!server.submit(1));
+        const auto view = server.wait(1);
+        REQUIRE(view.state == StepState::planned);
+        CHECK(view.plan->rounds == 3);
+        CHECK(view.plan->searched());
+        solution = server.part(1, "replicas/0/solution");
+        CHECK(solution.find("pipeweaver-solution/1") != std::string::npos);
+        CHECK(!server.submit(1));  // equal contents: the same step
+        CHECK(server.part(1, "replicas/0/solution") == solution);
+    }
+    Server again(folder.path().string());
+    CHECK(!again.open("job"));  // waits until it plans again
+    CHECK(again.planning.ready());
+    CHECK(again.part(1, "replicas/0/solution") == solution);
+    CHECK(!again.submit(1));
+    CHECK(status_of(again.submit(1, 3)) == 409);
+    REQUIRE(!again.submit(2));  // the batch of step 1, planned as before
+    REQUIRE(again.wait(2).state == StepState::planned);
+    CHECK(again.part(2, "replicas/0/solution") == solution);
+    CHECK(again.planning.record("job", 2));
+}
+
+TEST_CASE("steps with equal contents are planned once, with others refused") {
+    Server server;
+    REQUIRE(!server.open("job"));
+    bool first = false, second = true;
+    CHECK(!server.planning.submit("job", 1, small_lines(), 10s, first));
+    CHECK(!server.planning.submit("job", 1, small_lines(), 10s, second));
+    CHECK(first);
+    CHECK_FALSE(second);
+    CHECK(status_of(server.submit(1, 4)) == 409);
+    CHECK(server.wait(1).state == StepState::planned);
+    CHECK(server.planning.session("job")->planned == 1);
+}
+
+TEST_CASE("a session is opened once, with other contents refused, and closed with its plans") {
+    Server server;
+    CHECK(!server.open("job"));
+    CHECK(!server.open("job"));
+    CHECK(status_of(server.open("job", small_session(R"(,"seed":2)"))) == 409);
+    CHECK(status_of(server.open("bad", R"({"config":{"model":"x","cluster":"h100-sxm:16"},"sample":[]})")) == 400);
+    CHECK(status_of(server.open(
+              "small",
+              R"({"config":{"model":"dip-vlm-xl-8k","cluster":"h100-sxm:1","tp":1,"pp":1,"max-rounds":0},"sample":[)" +
+                  testing::small_samples() + "]}")) == 422);
+    CHECK(server.planning.sessions().size() == 1);
+    REQUIRE(!server.submit(1));
+    server.wait(1);
+    CHECK(!server.planning.close("job"));
+    CHECK(status_of(server.planning.close("job")) == 404);
+    CHECK(server.planning.step("job", 1).state == StepState::unknown);
+    REQUIRE(!server.open("job"));
+    CHECK(server.planning.step("job", 1).state == StepState::unknown);
+}
+
+TEST_CASE("a deadline that leaves no time gets the plan by policy") {
+    Server server;
+    REQUIRE(!server.open("job"));
+    REQUIRE(!server.submit(1, 2, 1ms));
+    const auto view = server.wait(1);
+    REQUIRE(view.state == StepState::planned);
+    CHECK_FALSE(view.plan->searched());
+    CHECK(view.plan->lower_bound_ns <= view.plan->makespan_ns);
+}
+
+TEST_CASE("a search ends before its deadline, and earlier where the plan is wanted earlier") {
+    Server server;
+    REQUIRE(!server.open(
+        "job", R"({"config":{"model":"dip-vlm-m","cluster":"h100-sxm:32","tp":8,"pp":4,"budget":"200ms"},"sample":[)" +
+                   testing::small_samples() + "]}"));
+    const auto begun = std::chrono::steady_clock::now();
+    const auto took = [&] { return std::chrono::steady_clock::now() - begun; };
+    REQUIRE(!server.submit(1, 0, 1h));
+    REQUIRE(!server.submit(2, 1, 1h));
+    REQUIRE(!server.submit(3, 2, 1h));
+    for (const std::int64_t step : {3, 1, 2}) server.planning.hurry("job", step, 50ms);
+    for (const std::int64_t step : {1, 2, 3}) CHECK(server.wait(step).state == StepState::planned);
+    CHECK(took() < 30s);  // not an hour
+    CHECK(server.planning.left("job", 1) == Duration{});
+}
+
+TEST_CASE("what is cancelled is not planned, and may be submitted anew") {
+    Server server;
+    REQUIRE(!server.open("job", small_session(R"(,"seed":3)")));
+    CHECK(status_of(server.planning.cancel("job", 1)) == 404);
+    bool fresh = false;
+    REQUIRE(!server.planning.submit("job", 1, small_lines(), 1h, fresh));
+    const bool was_waiting = server.planning.step("job", 1).state == StepState::waiting;
+    CHECK(!server.planning.cancel("job", 1));
+    const auto state = server.wait(1).state;
+    CHECK((state == StepState::cancelled || !was_waiting || state == StepState::planned));
+    if (state == StepState::cancelled) {
+        CHECK(!server.submit(1));
+        CHECK(server.wait(1).state == StepState::planned);
+    }
+}
+
+TEST_CASE("a session's queue has an end, and so have sessions and submissions a second") {
+    Limits limits;
+    limits.sessions = 1;
+    limits.queue = 2;
+    Server server("", limits);
+    REQUIRE(!server.open(
+        "job", R"({"config":{"model":"dip-vlm-m","cluster":"h100-sxm:32","tp":8,"pp":4,"budget":"200ms"},"sample":[)" +
+                   testing::small_samples() + "]}"));
+    CHECK(status_of(server.open("other")) == 429);
+    int refused = 0;
+    for (std::int64_t step = 0; step < 6; ++step)
+        if (const auto refusal = server.submit(step, static_cast<int>(step), 1h)) {
+            CHECK(refusal->status == 429);
+            CHECK(refusal->retry_after);
+            ++refused;
+        }
+    CHECK(refused == 4);
+    for (const std::int64_t step : {0, 1}) server.planning.hurry("job", step, 1ms);
+    for (const std::int64_t step : {0, 1}) CHECK(server.wait(step).state == StepState::planned);
+
+    limits.rate = 2;
+    limits.queue = 100;
+    Server slow("", limits);
+    REQUIRE(!slow.open("job"));
+    CHECK(!slow.submit(0));
+    CHECK(!slow.submit(1));
+    CHECK(status_of(slow.submit(2)) == 429);
+}
+
+TEST_CASE("what is wrong with a batch is said at once, and nothing is left of it") {
+    Server server;
+    REQUIRE(!server.open("job"));
+    bool fresh = false;
+    for (const char* samples : {"", "{}\n", "x\n", R"({"id":"a","text_tokens":-1})", R"({"id":"a"}{"id":"b"})"}) {
+        CAPTURE(samples);
+        CHECK_THROWS_AS(static_cast<void>(server.planning.submit("job", 1, samples, 1s, fresh)), Error);
+    }
+    CHECK(server.planning.step("job", 1).state == StepState::unknown);
+    CHECK(server.planning.unfinished() == 0);
+    CHECK(status_of(server.planning.submit("none", 1, small_lines(), 1s, fresh)) == 404);
+}
+
+TEST_CASE("a server that ends takes nothing more, and plans what it took") {
+    Server server;
+    REQUIRE(!server.open("job"));
+    REQUIRE(!server.submit(1));
+    server.planning.drain();
+    CHECK(!server.planning.ready());
+    CHECK(status_of(server.submit(2, 1)) == 503);
+    CHECK(status_of(server.open("other")) == 503);
+    CHECK(server.wait(1).state == StepState::planned);
+    CHECK(server.planning.drain());
+}

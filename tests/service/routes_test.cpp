@@ -1,0 +1,225 @@
+#include "service/routes.hpp"
+
+#include "pipeweaver/base/files.hpp"
+#include "service/embedded.hpp"
+#include "tests/support/small_session.hpp"
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include <future>
+#include <set>
+
+using namespace pipeweaver;
+using namespace pipeweaver::service;
+using nlohmann::json;
+using testing::small_samples;
+using testing::small_session;
+
+namespace {
+
+struct Server {
+    std::optional<std::string> moved;
+    Metrics metrics;
+    Store store{"", {}, moved};
+    Planning planning{store, metrics, 2, {}, [](const auto&, const auto&) {}};
+    Routes routes;
+
+    explicit Server(const std::string& token = {})
+        : routes(planning, metrics, token, [](Duration, const std::function<void()>&) {}) {}
+
+    Answer ask(const Question& question) {
+        std::promise<Answer> done;
+        routes.answer(question, [&](Answer answer) { done.set_value(std::move(answer)); });
+        return done.get_future().get();
+    }
+
+    Answer ask(const std::string& method, const std::string& path, const std::string& body = {}) {
+        Question question;
+        question.method = method;
+        question.path = path;
+        question.host = "127.0.0.1:8080";
+        question.body = body;
+        if (method == "PUT") question.content_type = "application/json";
+        return ask(question);
+    }
+};
+
+std::string step(int seed = 0, const std::string& deadline = "10000") {
+    return R"({"samples":[)" + small_samples(seed) + R"(],"deadline_ms":)" + deadline + "}";
+}
+
+}  // namespace
+
+TEST_CASE("the OpenAPI document has the addresses that are served, and no others") {
+    const auto document = json::parse(openapi_text());
+    std::set<std::string> described, served;
+    for (const auto& [path, methods] : document["paths"].items())
+        for (const auto& [method, operation] : methods.items()) {
+            std::string line = method;
+            for (char& c : line) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+            described.insert((line += " ") += path);
+        }
+    for (const RouteName& route : Routes::names()) served.insert(route.method + " " + route.pattern);
+    CHECK(described == served);
+}
+
+TEST_CASE("a session is opened, a step submitted and collected by its addresses") {
+    Server server;
+    const auto opened = server.ask("PUT", "/v1/sessions/job", small_session());
+    REQUIRE(opened.status == 200);
+    CHECK(json::parse(opened.body)["partition"]["format"] == "pipeweaver-partition/1");
+    CHECK(json::parse(server.ask("GET", "/v1/sessions").body)["sessions"].size() == 1);
+    CHECK(server.ask("PUT", "/v1/sessions/job/steps/3", step()).status == 202);
+    const auto found = server.ask("GET", "/v1/sessions/job/steps/3");
+    REQUIRE(found.status == 200);
+    CHECK(json::parse(found.body)["found"]["by"] == "search");
+    CHECK(server.ask("PUT", "/v1/sessions/job/steps/3", step()).status == 200);
+    const std::string below = "/v1/sessions/job/steps/3/";
+    for (const char* part : {"whole", "plan", "assignment", "record", "replicas/0", "replicas/0/problem",
+                             "replicas/0/solution", "replicas/0/actions", "replicas/0/ranks/2"}) {
+        CAPTURE(part);
+        const auto answer = server.ask("GET", below + part);
+        CHECK(answer.status == 200);
+        CHECK(json::accept(answer.body));
+        CHECK(answer.type == "application/json");
+    }
+    Question zipped;
+    zipped.method = "GET";
+    zipped.path = below + "plan";
+    zipped.accepts_gzip = true;
+    const auto plan = server.ask(zipped);
+    CHECK(plan.zipped);
+    CHECK(gunzip(plan.body) == server.ask("GET", below + "plan").body);
+    CHECK(json::parse(server.ask("GET", below + "whole").body).contains("replicas/0/solution"));
+    CHECK(server.ask("DELETE", below.substr(0, below.size() - 1)).status == 204);  // planned: it stays
+    CHECK(server.ask("GET", below + "plan").status == 200);
+    CHECK(server.ask("GET", "/v1/status").body.find("\"latest\"") != std::string::npos);
+    CHECK(server.ask("DELETE", "/v1/sessions/job").status == 204);
+    CHECK(server.ask("GET", below + "plan").status == 404);
+}
+
+TEST_CASE("every wrong request gets its status and a line that says why") {
+    Server server;
+    REQUIRE(server.ask("PUT", "/v1/sessions/job", small_session()).status == 200);
+    REQUIRE(server.ask("PUT", "/v1/sessions/job/steps/1", step()).status == 202);
+    REQUIRE(server.ask("GET", "/v1/sessions/job/steps/1").status == 200);
+    struct Case {
+        std::string method, path, body;
+        int status;
+    };
+    const std::string job = "/v1/sessions/job", deep(100'000, '[');
+    for (const Case& one :
+         std::vector<Case>{{"GET", "/nothing", "", 404},
+                           {"GET", "/v1/sessions/", "", 400},
+                           {"GET", "/v1/sessions/none", "", 404},
+                           {"GET", "/v1/sessions/a%2fb", "", 400},
+                           {"GET", "/v1/sessions/" + std::string(65, 'a'), "", 400},
+                           {"POST", job, "{}", 405},
+                           {"DELETE", "/v1/sessions/none", "", 404},
+                           {"PUT", job, small_session(R"(,"seed":9)"), 409},
+                           {"PUT", "/v1/sessions/new", "", 400},
+                           {"PUT", "/v1/sessions/new", deep, 400},
+                           {"PUT", "/v1/sessions/new", R"({"config":{},"sample":[]})", 400},
+                           {"PUT", job + "/steps/x", step(), 400},
+                           {"PUT", job + "/steps/-1", step(), 400},
+                           {"PUT", job + "/steps/9007199254740992", step(), 400},
+                           {"PUT", job + "/steps/2", "{", 400},
+                           {"PUT", job + "/steps/2", deep, 400},
+                           {"PUT", job + "/steps/2", R"({"samples":[],"deadline_ms":1})", 400},
+                           {"PUT", job + "/steps/2", step(0, "0"), 400},
+                           {"PUT", job + "/steps/2", step(0, "-5"), 400},
+                           {"PUT", job + "/steps/2", step(0, "1e9"), 400},
+                           {"PUT", job + "/steps/2", R"({"deadline_ms":1})", 400},
+                           {"PUT", job + "/steps/2", R"({"samples":[{"id":"a","x":1}],"deadline_ms":1})", 400},
+                           {"PUT", job + "/steps/1", step(5), 409},
+                           {"PUT", "/v1/sessions/none/steps/1", step(), 404},
+                           {"GET", job + "/steps/2", "", 404},
+                           {"DELETE", job + "/steps/2", "", 404},
+                           {"GET", job + "/steps/1/replicas/7", "", 404},
+                           {"GET", job + "/steps/1/replicas/x/problem", "", 400},
+                           {"GET", job + "/steps/1/replicas/0/ranks/9", "", 404},
+                           {"GET", job + "/steps/1/deferred", "", 404},
+                           {"GET", job + "/steps/1/replicas/0/../../plan", "", 404}}) {
+        CAPTURE(one.method);
+        CAPTURE(one.path);
+        CAPTURE(one.body.substr(0, 100));
+        const auto answer = server.ask(one.method, one.path, one.body);
+        CHECK(answer.status == one.status);
+        CHECK(!json::parse(answer.body)["error"]["message"].get<std::string>().empty());
+        if (one.status == 405) CHECK(answer.headers.front().second == "PUT, GET, DELETE");
+    }
+    Question text;
+    text.method = "PUT";
+    text.path = job + "/steps/2";
+    text.content_type = "text/plain";
+    text.body = step();
+    CHECK(server.ask(text).status == 415);
+    Question wait;
+    wait.method = "GET";
+    wait.path = job + "/steps/1";
+    for (const char* value : {"soon", "\xff\xfe", "-1", "600001"}) {
+        wait.query["wait_ms"] = value;
+        const auto answer = server.ask(wait);
+        CHECK(answer.status == 400);
+        CHECK(json::accept(answer.body));
+    }
+    text.content_type = "\xc3\x28";
+    CHECK(json::accept(server.ask(text).body));
+}
+
+TEST_CASE("with a token every address asks for it but the page, its document and health") {
+    Server server("a secret of some length");
+    const auto ask = [&](const std::string& path, const std::string& authorization) {
+        Question question;
+        question.method = "GET";
+        question.path = path;
+        question.authorization = authorization;
+        question.host = "example.org";
+        return server.ask(question);
+    };
+    for (const char* path : {"/", "/openapi.json", "/healthz", "/readyz"}) CHECK(ask(path, "").status == 200);
+    for (const char* path : {"/metrics", "/v1/sessions", "/v1/status"}) {
+        CHECK(ask(path, "").status == 401);
+        CHECK(ask(path, "Bearer a secret of some lengti").status == 401);
+        CHECK(ask(path, "Bearer ").status == 401);
+        CHECK(ask(path, "Basic a secret of some length").status == 401);
+        CHECK(ask(path, "Bearer a secret of some length").status == 200);
+    }
+    CHECK(ask("/v1/status", "").headers.front().first == "WWW-Authenticate");
+}
+
+TEST_CASE("without a token only this machine's names are served, whatever a browser was made to ask") {
+    Server server;
+    const auto ask = [&](const std::string& host) {
+        Question question;
+        question.method = "GET";
+        question.path = "/v1/sessions";
+        question.host = host;
+        return server.ask(question).status;
+    };
+    for (const char* host : {"127.0.0.1:8080", "localhost:8080", "localhost", "[::1]:8080", "127.0.0.2", ""}) {
+        CAPTURE(host);
+        CHECK(ask(host) == 200);
+    }
+    for (const char* host :
+         {"evil.example:8080", "127.0.0.1.evil.example", "localhost.evil.example:80", "10.0.0.1:8080"}) {
+        CAPTURE(host);
+        CHECK(ask(host) == 421);
+    }
+}
+
+TEST_CASE("metrics count what was asked and planned") {
+    Server server;
+    REQUIRE(server.ask("PUT", "/v1/sessions/job", small_session()).status == 200);
+    server.ask("PUT", "/v1/sessions/job/steps/1", step());
+    server.ask("GET", "/v1/sessions/job/steps/1");
+    const std::string text = server.ask("GET", "/metrics").body;
+    for (const char* line :
+         {"pipeweaver_submitted_total 1", "pipeweaver_plans_total{how=\"search\"} 1", "pipeweaver_sessions 1",
+          "pipeweaver_unfinished 0", "pipeweaver_first_plan_seconds_count 1", "pipeweaver_plan_seconds_count 1",
+          "pipeweaver_late_total 0"}) {
+        CAPTURE(line);
+        CHECK(text.find(line) != std::string::npos);
+    }
+}

@@ -1,0 +1,189 @@
+#include "service/store.hpp"
+
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/files.hpp"
+#include "tests/support/temporary.hpp"
+
+#include <doctest/doctest.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <sys/resource.h>
+
+using namespace pipeweaver;
+using namespace pipeweaver::service;
+namespace fs = std::filesystem;
+
+namespace {
+
+StoredPlan plan_of(std::int64_t step) {
+    StoredPlan plan;
+    plan.step = step;
+    plan.samples_sha256 = "sha of " + std::to_string(step);
+    plan.samples = "samples of " + std::to_string(step);
+    plan.how = "[[1,null,2,3]]";
+    plan.strategy = "groups";
+    plan.makespan_ns = 110 + step;
+    plan.lower_bound_ns = 100;
+    plan.step_ns = 120 + step;
+    plan.rounds = 7;
+    return plan;
+}
+
+std::vector<Part> parts_of(std::int64_t step) {
+    return {{"plan", "plan " + std::to_string(step)}, {"replicas/0/solution", std::string(1000, 'x')}};
+}
+
+std::string part(const Store& store, std::int64_t step, const std::string& name) {
+    const auto zipped = store.zipped_part("job", step, name);
+    return zipped ? gunzip(*zipped) : "none";
+}
+
+struct Opened {
+    std::optional<std::string> moved;
+    Store store;
+
+    explicit Opened(const std::string& folder, Retention retention = {}) : store(folder, retention, moved) {}
+};
+
+}  // namespace
+
+TEST_CASE("what was stored is there after the store is opened again, unchanged") {
+    const testing::TemporaryFolder folder("store");
+    {
+        Opened first(folder.path().string());
+        first.store.add({"job", "sha", "kept"});
+        first.store.add({"other", "sha2", "kept2"});
+        first.store.add("job", plan_of(3), parts_of(3));
+    }
+    const Opened again(folder.path().string());
+    CHECK(!again.moved);
+    REQUIRE(again.store.sessions().size() == 2);
+    CHECK(again.store.sessions().front().name == "job");
+    CHECK(again.store.sessions().front().kept == "kept");
+    const auto plan = again.store.plan_with_samples("job", 3);
+    REQUIRE(plan);
+    CHECK(plan->samples == "samples of 3");
+    CHECK(plan->how == "[[1,null,2,3]]");
+    CHECK(plan->makespan_ns == 113);
+    CHECK(plan->rounds == 7);
+    CHECK(again.store.plan("job", 3)->samples.empty());
+    CHECK(part(again.store, 3, "plan") == "plan 3");
+    CHECK(part(again.store, 3, "nothing") == "none");
+    CHECK(again.store.part_names("job", 3) == std::vector<std::string>{"plan", "replicas/0/solution"});
+    CHECK(!again.store.plan("job", 4));
+    CHECK(!again.store.plan("other", 3));
+}
+
+TEST_CASE("a session that is removed takes its plans along and no others") {
+    Opened one("");
+    for (const char* name : {"job", "other"}) {
+        one.store.add({name, "sha", "kept"});
+        one.store.add(name, plan_of(1), parts_of(1));
+    }
+    one.store.remove_session("other");
+    CHECK(one.store.sessions().size() == 1);
+    CHECK(!one.store.plan("other", 1));
+    CHECK(one.store.part_names("other", 1).empty());
+    CHECK(part(one.store, 1, "plan") == "plan 1");
+}
+
+TEST_CASE("of a session so many plans are kept, and of all so many bytes; the oldest go first") {
+    Opened by_count("", {.plans_of_session = 3});
+    for (std::int64_t step = 0; step < 5; ++step) by_count.store.add("job", plan_of(step), parts_of(step));
+    by_count.store.add("other", plan_of(9), parts_of(9));
+    CHECK(by_count.store.steps("job", 10) == std::vector<std::int64_t>{4, 3, 2});
+    CHECK(by_count.store.steps("job", 1) == std::vector<std::int64_t>{4});
+    CHECK(by_count.store.steps("other", 10).size() == 1);
+    CHECK(part(by_count.store, 1, "plan") == "none");
+
+    Opened by_size("", {.bytes = 200});
+    for (std::int64_t step = 0; step < 20; ++step) by_size.store.add("job", plan_of(step), parts_of(step));
+    const auto left = by_size.store.steps("job", 100);
+    CHECK(left.front() == 19);
+    CHECK(left.size() < 20);
+}
+
+TEST_CASE("a plan whose step is there is refused whole") {
+    Opened one("");
+    one.store.add("job", plan_of(1), parts_of(1));
+    CHECK_THROWS_AS(one.store.add("job", plan_of(1), {{"plan", "another"}}), Error);
+    CHECK(part(one.store, 1, "plan") == "plan 1");
+    one.store.add("job", plan_of(2), parts_of(2));
+    CHECK(part(one.store, 2, "plan") == "plan 2");
+}
+
+TEST_CASE("a damaged state is moved aside with a message, never emptied") {
+    const testing::TemporaryFolder folder("store");
+    const fs::path file = folder.path() / "state.sqlite";
+    SUBCASE("no database") { std::ofstream(file) << std::string(8192, 'z'); }
+    SUBCASE("a database with damaged pages") {
+        {
+            Opened one(folder.path().string());
+            for (std::int64_t step = 0; step < 50; ++step) one.store.add("job", plan_of(step), parts_of(step));
+        }
+        std::fstream bytes(file, std::ios::in | std::ios::out | std::ios::binary);
+        bytes.seekp(4096);
+        bytes << std::string(20'000, '\x55');
+    }
+    SUBCASE("a database of something else") {
+        auto other = Sqlite::in_file(file.string(), {"cannot be used"});
+        other.run("CREATE TABLE mine(x)");
+    }
+    const auto size = fs::file_size(file);
+    const Opened again(folder.path().string());
+    REQUIRE(again.moved);
+    CHECK(again.moved->find("state.sqlite") != std::string::npos);
+    CHECK(again.moved->find("damaged-1") != std::string::npos);
+    CHECK(again.store.sessions().empty());
+    CHECK(fs::file_size(file.string() + ".damaged-1") == size);
+}
+
+TEST_CASE("one folder is for one server") {
+    const testing::TemporaryFolder folder("store");
+    const Opened one(folder.path().string());
+    CHECK_THROWS_WITH_AS(Opened(folder.path().string()), doctest::Contains("another server has it"), Error);
+}
+
+namespace {
+
+// No file may become larger, as on a full disk.
+class FullDisk {
+public:
+    explicit FullDisk(rlim_t bytes) {
+        ::getrlimit(RLIMIT_FSIZE, &before_);
+        handler_ = std::signal(SIGXFSZ, SIG_IGN);
+        const struct rlimit limit { bytes, before_.rlim_max };
+        ::setrlimit(RLIMIT_FSIZE, &limit);
+    }
+    FullDisk(const FullDisk&) = delete;
+    FullDisk& operator=(const FullDisk&) = delete;
+    ~FullDisk() {
+        ::setrlimit(RLIMIT_FSIZE, &before_);
+        std::signal(SIGXFSZ, handler_);
+    }
+
+private:
+    struct rlimit before_ {};
+    void (*handler_)(int) = nullptr;
+};
+
+}  // namespace
+
+TEST_CASE("where there is no room a plan is not stored, and what was stored stays") {
+    const testing::TemporaryFolder folder("store");
+    Opened one(folder.path().string());
+    one.store.add("job", plan_of(1), parts_of(1));
+    std::string noise;
+    for (std::uint64_t i = 1, x = 1; i < 400'000; ++i, x = x * 6364136223846793005U + 1442695040888963407U)
+        noise += static_cast<char>(x >> 56);
+    {
+        const FullDisk full(200'000);
+        CHECK_THROWS_AS(one.store.add("job", plan_of(2), {{"plan", noise}}), Error);
+    }
+    CHECK(!one.store.plan("job", 2));
+    CHECK(part(one.store, 1, "plan") == "plan 1");
+    one.store.add("job", plan_of(2), {{"plan", noise}});
+    CHECK(part(one.store, 2, "plan") == noise);
+}

@@ -1,0 +1,128 @@
+#include "service/workers.hpp"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <future>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+using namespace pipeweaver;
+using namespace pipeweaver::service;
+using Clock = std::chrono::steady_clock;
+
+namespace {
+
+// Keeps a worker until it is let go.
+struct Gate {
+    std::promise<void> begun, open;
+    std::shared_future<void> opened = open.get_future().share();
+
+    Workers::Task task() {
+        // The gate may be gone when the task ends.
+        return [this, until = opened] {
+            begun.set_value();
+            until.wait();
+        };
+    }
+};
+
+}  // namespace
+
+TEST_CASE("what is due first runs first, and what must be there soon before it") {
+    Workers workers(1);
+    Gate gate;
+    workers.soon(gate.task());
+    gate.begun.get_future().wait();
+    std::string order;
+    std::promise<void> done;
+    const Time now = Clock::now();
+    workers.by(now + std::chrono::hours(2), [&] { order += "later "; });
+    workers.by(Time::max(), [&] {
+        order += "any";
+        done.set_value();
+    });
+    workers.by(now + std::chrono::hours(1), [&] { order += "sooner "; });
+    workers.soon([&] { order += "soon "; });
+    CHECK(workers.waiting() == 4);
+    gate.open.set_value();
+    done.get_future().wait();
+    CHECK(order == "soon sooner later any");
+}
+
+TEST_CASE("what must be there soon runs between two rounds of what runs") {
+    Workers workers(1);
+    std::promise<std::string> done;
+    std::string order;
+    std::atomic<bool> last = false;
+    workers.by(Time::max(), [&] {
+        const auto execute = workers.executor();
+        execute(2, [&](std::size_t i) { order += "a" + std::to_string(i); });
+        workers.soon([&] { order += "!"; });
+        workers.by(Clock::now() - std::chrono::seconds(1), [&] { order += "late"; });
+        workers.by(Clock::now() + std::chrono::hours(1), [&] { last = true; });
+        execute(2, [&](std::size_t i) { order += "b" + std::to_string(i); });
+        done.set_value(order);
+    });
+    CHECK(done.get_future().get() == "a0a1!lateb0b1");
+    while (!last) std::this_thread::yield();  // it runs when the thread is free
+}
+
+TEST_CASE("threads without work help with rounds, and every job runs once") {
+    Workers workers(4);
+    std::promise<std::set<std::thread::id>> done;
+    workers.by(Time::max(), [&] {
+        std::set<std::thread::id> threads;
+        for (int round = 0; round < 200; ++round) {
+            std::vector<int> times(64);
+            std::vector<std::thread::id> by(64);
+            workers.executor()(64, [&](std::size_t i) {
+                ++times[i];
+                by[i] = std::this_thread::get_id();
+                std::this_thread::sleep_for(std::chrono::microseconds(20));
+            });
+            CHECK(times == std::vector<int>(64, 1));
+            threads.insert(by.begin(), by.end());
+        }
+        done.set_value(threads);
+    });
+    const auto threads = done.get_future().get();
+    CHECK(threads.size() > 1);
+    CHECK(threads.size() <= 4);
+}
+
+TEST_CASE("a task yields when it has had its share of the time that those who wait have") {
+    Workers workers(1);
+    Gate gate;
+    workers.soon(gate.task());
+    gate.begun.get_future().wait();
+    const Time begun = Clock::now() - std::chrono::milliseconds(100);
+    CHECK_FALSE(workers.must_yield(begun));  // nobody waits
+    workers.by(Time::max(), [] {});
+    CHECK_FALSE(workers.must_yield(begun));  // who waits has no deadline
+    workers.by(begun + std::chrono::seconds(10), [] {});
+    CHECK_FALSE(workers.must_yield(begun));  // half of ten seconds are its
+    workers.by(begun + std::chrono::milliseconds(150), [] {});
+    CHECK(workers.must_yield(begun));  // 75 ms were
+    gate.open.set_value();
+}
+
+TEST_CASE("what waits when the workers end is dropped") {
+    std::atomic<bool> ran = false;
+    auto workers = std::make_unique<Workers>(1);
+    Gate gate;
+    workers->soon(gate.task());
+    gate.begun.get_future().wait();
+    workers->by(Time::max(), [&] { ran = true; });
+    // The end is asked for while the first still runs.
+    std::thread opener([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        gate.open.set_value();
+    });
+    workers.reset();
+    opener.join();
+    CHECK_FALSE(ran);
+}

@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+"""Runs the fuzzers of the readers (tests/fuzz/reader_fuzzer.cpp) and keeps what they learn.
+
+    cmake --preset fuzz && cmake --build --preset fuzz     (Debian: clang, libclang-rt-14-dev)
+    tools/fuzz.py [--minutes 20] [--jobs 2] [TARGET...]
+
+Each target begins with tests/fuzz/corpus/TARGET; with --keep what covers more is merged into it at the end, of each the
+150 smallest inputs. Exits with 1 if any target crashed, hung or met a sanitizer's report; the input then lies in build/fuzz/found.
+"""
+
+import argparse
+import concurrent.futures
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+CORPUS = ROOT / "tests/fuzz/corpus"
+FOUND = ROOT / "build/fuzz/found"
+MOST = 150  # inputs of a corpus
+
+
+def keep_smallest(learnt, corpus):
+    """What was learnt goes into the corpus in place of what was learnt before, as far as MOST allows; the seeds, whose
+    names are no digests, stay."""
+    for old in corpus.iterdir():
+        if re.fullmatch("[0-9a-f]{40}", old.name):
+            old.unlink()
+    for path in sorted(learnt.iterdir(), key=lambda one: (one.stat().st_size, one.name))[:MOST]:
+        shutil.copy(path, corpus / path.name)
+
+
+def fuzz(target, binary, minutes, keep):
+    """Runs one fuzzer; returns what it did."""
+    with tempfile.TemporaryDirectory() as fresh:
+        command = [binary, fresh, CORPUS / target, f"-max_total_time={round(60 * minutes)}", "-timeout=10", "-rss_limit_mb=2048",
+                   "-max_len=16384", "-print_final_stats=1", "-seed=1", f"-artifact_prefix={FOUND}/{target}-"]
+        done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
+        if keep and done.returncode == 0:
+            merged = pathlib.Path(fresh, "merged")
+            merged.mkdir()
+            subprocess.run([str(binary), "-merge=1", str(merged), str(CORPUS / target), fresh], capture_output=True, check=True)
+            keep_smallest(merged, CORPUS / target)
+    runs = re.search(r"number_of_executed_units: (\d+)", done.stderr)
+    return target, done.returncode, int(runs.group(1)) if runs else 0, done.stderr
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--binaries", default=ROOT / "build/fuzz/bin", type=pathlib.Path)
+    parser.add_argument("--minutes", type=float, default=20)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--keep", action="store_true", help="merge what was learnt into the corpora")
+    parser.add_argument("targets", nargs="*", help="all, unless some are named")
+    asked = parser.parse_args()
+    FOUND.mkdir(parents=True, exist_ok=True)
+    targets = asked.targets or sorted(path.name for path in CORPUS.iterdir())
+    wrong = 0
+    with concurrent.futures.ThreadPoolExecutor(asked.jobs) as pool:
+        runs = [pool.submit(fuzz, target, asked.binaries / f"fuzz_{target}", asked.minutes, asked.keep) for target in targets]
+        for run in concurrent.futures.as_completed(runs):
+            target, status, count, said = run.result()
+            print(f"{target:14} {count:10} inputs  {'nothing found' if status == 0 else 'FOUND: see ' + str(FOUND)}", flush=True)
+            if status != 0:
+                wrong += 1
+                print(said[-3000:])
+    sys.exit(1 if wrong else 0)
+
+
+if __name__ == "__main__":
+    main()
