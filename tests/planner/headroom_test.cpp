@@ -127,7 +127,7 @@ TEST_CASE("who is refused for lack of memory is told of the headroom") {
 }
 
 TEST_CASE("with activations up to 2 % larger than said no rank of a plan exceeds its memory") {
-    // The tightest of the presets, and one of the others' kind; tools/bench_headroom.py asks all.
+    // The tightest of the presets, and one of the others' kind.
     for (const auto& one : {preset("dip-vlm-l", "h100-sxm:64"), preset("dip-t2v-s", "h100-sxm:16")}) {
         CAPTURE(one);
         const auto request = asked(one);

@@ -1,10 +1,10 @@
-// pipeweaver bench shift: what a partition costs that was chosen on another kind of batches, and when to choose again.
-#include "apps/bench/shifting_job.hpp"
+// pipeweaver_studies shift: what a partition costs that was chosen on another kind of batches, and when to choose again.
 #include "apps/command_line.hpp"
-#include "apps/commands.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/planner/partition_choice.hpp"
+#include "studies/program/shifting_job.hpp"
+#include "studies/program/studies.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -12,7 +12,9 @@
 #include <array>
 #include <cmath>
 
-namespace pipeweaver::apps {
+namespace pipeweaver::studies {
+
+using namespace apps;
 
 namespace {
 
@@ -60,8 +62,8 @@ struct Shift {
     }
 };
 
-struct BenchShift {
-    explicit BenchShift(CLI::App& app) : options(app) {
+struct ShiftStudy {
+    explicit ShiftStudy(CLI::App& app) : options(app) {
         console.add_to(app);
         options.group("The benchmark");
         std::vector<std::string> names;
@@ -208,9 +210,9 @@ struct BenchShift {
 
 }  // namespace
 
-void add_bench_shift(CLI::App& bench) {
-    add_command<BenchShift>(
-        bench, "shift", "a partition chosen on other batches than it is used on, and when to choose again",
+void add_shift(CLI::App& program) {
+    add_command<ShiftStudy>(
+        program, "shift", "a partition chosen on other batches than it is used on, and when to choose again",
         {.synopsis = "[--model MODEL] [--stop-cost TIME] [OPTION...]",
          .description =
              "Draws batches of two kinds, image-heavy and text-heavy, and chooses a partition on each kind and on a "
@@ -219,13 +221,13 @@ void add_bench_shift(CLI::App& bench) {
              "weights where they then belong.\n"
              "Every schedule is checked by a second replay that shares no code with the search.",
          .examples = {{"One set-up, small batches",
-                       "pipeweaver bench shift --model dip-vlm-s --batches 1 --sample 2 --microbatches 2 "
+                       "pipeweaver_studies shift --model dip-vlm-s --batches 1 --sample 2 --microbatches 2 "
                        "--max-rounds 2"},
                       {"A stop of two minutes, for a program to read",
-                       "pipeweaver bench shift --model dip-vlm-s --batches 1 --sample 2 --microbatches 2 "
+                       "pipeweaver_studies shift --model dip-vlm-s --batches 1 --sample 2 --microbatches 2 "
                        "--max-rounds 2 --stop-cost 2min --json"}},
          .files = {},
-         .see_also = {"pipeweaver bench waves", "pipeweaver partition", "docs/waves.md"}});
+         .see_also = {"pipeweaver_studies waves", "pipeweaver partition", "studies/waves.md"}});
 }
 
-}  // namespace pipeweaver::apps
+}  // namespace pipeweaver::studies

@@ -1,19 +1,21 @@
-// pipeweaver bench units: how long a step is with sub-microbatches of each size, and how efficient layers are then.
-#include "apps/bench/checked_run.hpp"
+// pipeweaver_studies units: how long a step is with sub-microbatches of each size, and how efficient layers are then.
 #include "apps/bench/measure.hpp"
 #include "apps/command_line.hpp"
-#include "apps/commands.hpp"
 #include "apps/console.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/emulator/layer_times.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/planner/job_options.hpp"
+#include "studies/program/checked_run.hpp"
+#include "studies/program/studies.hpp"
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 
-namespace pipeweaver::apps {
+namespace pipeweaver::studies {
+
+using namespace apps;
 
 namespace {
 
@@ -53,8 +55,8 @@ Ratios steps_over(const std::vector<Duration>& steps, const std::vector<Duration
     return ratios;
 }
 
-struct BenchUnits {
-    explicit BenchUnits(CLI::App& app) : options(app) {
+struct UnitsStudy {
+    explicit UnitsStudy(CLI::App& app) : options(app) {
         console.add_to(app);
         workload.add_to(options);
         limits.add_to(options);
@@ -192,9 +194,9 @@ struct BenchUnits {
 
 }  // namespace
 
-void add_bench_units(CLI::App& bench) {
-    add_command<BenchUnits>(
-        bench, "units", "what the size of sub-microbatches costs and gains",
+void add_units(CLI::App& program) {
+    add_command<UnitsStudy>(
+        program, "units", "what the size of sub-microbatches costs and gains",
         {.synopsis = "--model MODEL --cluster CLUSTER --dataset DATASET [OPTION...]",
          .description =
              "Plans drawn batches, with the seeds 1, 2, ..., on partition dip with sub-microbatches of each size in "
@@ -203,13 +205,13 @@ void add_bench_units(CLI::App& bench) {
              "microbatch's items make sub-microbatches whose sizes differ by one at most, so their mean is below the "
              "size. Each schedule is checked by a second replay that shares no code with the search.",
          .examples = {{"Three sizes on a small batch",
-                       "pipeweaver bench units --model dip-vlm-s --cluster h800-sxm:16 --dataset vlm-mix "
+                       "pipeweaver_studies units --model dip-vlm-s --cluster h800-sxm:16 --dataset vlm-mix "
                        "--microbatches 4 --batches 1 --sizes 4,12,24 --max-rounds 5"},
                       {"The published search in place of ours, for a program to read",
-                       "pipeweaver bench units --model dip-vlm-s --cluster h800-sxm:16 --dataset vlm-mix "
+                       "pipeweaver_studies units --model dip-vlm-s --cluster h800-sxm:16 --dataset vlm-mix "
                        "--microbatches 4 --batches 1 --sizes 4,12 --strategy dip --max-rounds 5 --json"}},
          .files = {},
-         .see_also = {"pipeweaver bench ablation", "docs/published-experiments.md"}});
+         .see_also = {"pipeweaver_studies ablation", "studies/published-experiments.md"}});
 }
 
-}  // namespace pipeweaver::apps
+}  // namespace pipeweaver::studies

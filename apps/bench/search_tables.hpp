@@ -1,7 +1,7 @@
 // What `bench search` says of the problems it searched: each by itself, and medians and worsts by class.
 #pragma once
 
-#include "apps/searched_problem.hpp"
+#include "apps/bench/searched_problem.hpp"
 
 #include <nlohmann/json_fwd.hpp>
 

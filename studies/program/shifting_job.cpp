@@ -1,6 +1,6 @@
-#include "apps/bench/shifting_job.hpp"
+#include "studies/program/shifting_job.hpp"
 
-#include "apps/recheck.hpp"
+#include "apps/bench/recheck.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/random.hpp"
 #include "pipeweaver/planner/workload_options.hpp"
@@ -10,7 +10,9 @@
 #include <algorithm>
 #include <cmath>
 
-namespace pipeweaver::apps {
+namespace pipeweaver::studies {
+
+using namespace apps;
 
 namespace {
 
@@ -145,4 +147,4 @@ std::optional<Duration> ShiftingJob::planned(planner::Request batch, const parti
     return plan->step;
 }
 
-}  // namespace pipeweaver::apps
+}  // namespace pipeweaver::studies

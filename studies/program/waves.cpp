@@ -1,13 +1,13 @@
-// pipeweaver bench waves: batches whose images rise and fall in two waves; what a static plan of the first of them loses.
+// pipeweaver_studies waves: batches whose images rise and fall in two waves; what a static plan of the first of them loses.
 #include "apps/bench/measure.hpp"
-#include "apps/bench/shifting_job.hpp"
+#include "apps/bench/recheck.hpp"
 #include "apps/command_line.hpp"
-#include "apps/commands.hpp"
-#include "apps/recheck.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/planner/opponents.hpp"
 #include "pipeweaver/planner/static_order.hpp"
+#include "studies/program/shifting_job.hpp"
+#include "studies/program/studies.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -16,7 +16,9 @@
 #include <cmath>
 #include <numbers>
 
-namespace pipeweaver::apps {
+namespace pipeweaver::studies {
+
+using namespace apps;
 
 namespace {
 
@@ -74,8 +76,8 @@ struct WaveSummary {
     }
 };
 
-struct BenchWaves {
-    explicit BenchWaves(CLI::App& app) : options(app) {
+struct WavesStudy {
+    explicit WavesStudy(CLI::App& app) : options(app) {
         console.add_to(app);
         options.group("The benchmark");
         std::vector<std::string> names;
@@ -293,9 +295,9 @@ struct BenchWaves {
 
 }  // namespace
 
-void add_bench_waves(CLI::App& bench) {
-    add_command<BenchWaves>(
-        bench, "waves", "a static plan against plans of every batch, while images rise and fall",
+void add_waves(CLI::App& program) {
+    add_command<WavesStudy>(
+        program, "waves", "a static plan against plans of every batch, while images rise and fall",
         {.synopsis = "[--model MODEL] [--steps N] [OPTION...]",
          .description =
              "Draws batches whose images rise and fall in two waves, as in the published experiment on dynamic data: "
@@ -306,11 +308,11 @@ void add_bench_waves(CLI::App& bench) {
              "on them; and as the job's opponent. Prints all steps and how much longer each takes than ours in "
              "text-heavy, in image-heavy and in all steps.\n"
              "Schedules of ours and of dip are checked by a second replay that shares no code with the search.",
-         .examples = {{"Eight small batches", "pipeweaver bench waves --steps 8 --microbatches 2 --max-rounds 2"},
+         .examples = {{"Eight small batches", "pipeweaver_studies waves --steps 8 --microbatches 2 --max-rounds 2"},
                       {"The same number of rounds on any machine, for a program to read",
-                       "pipeweaver bench waves --steps 8 --microbatches 2 --max-rounds 2 --json"}},
+                       "pipeweaver_studies waves --steps 8 --microbatches 2 --max-rounds 2 --json"}},
          .files = {},
-         .see_also = {"pipeweaver bench shift", "pipeweaver bench plan", "docs/waves.md"}});
+         .see_also = {"pipeweaver_studies shift", "pipeweaver bench plan", "studies/waves.md"}});
 }
 
-}  // namespace pipeweaver::apps
+}  // namespace pipeweaver::studies

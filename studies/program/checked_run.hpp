@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace pipeweaver::apps {
+namespace pipeweaver::studies {
 
 /// What a partition is cut on: all batches of the job's sample in a row; without a sample the batch at hand.
 [[nodiscard]] std::vector<workloads::Microbatch> cut_sample(const planner::Request& request);
@@ -40,4 +40,4 @@ struct CheckedRun {
                                                    const std::vector<emulator::Recompute>& modes,
                                                    const Executor& execute, const search::KeepGoing& keep_going);
 
-}  // namespace pipeweaver::apps
+}  // namespace pipeweaver::studies

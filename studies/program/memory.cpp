@@ -1,21 +1,24 @@
-// pipeweaver bench memory: what a rank holds over time, under the plan and under what engineers run.
-#include "apps/bench/checked_run.hpp"
+// pipeweaver_studies memory: what a rank holds over time, under the plan and under what engineers run.
+#include "pipeweaver/schedule/memory.hpp"
+
+#include "apps/bench/recheck.hpp"
 #include "apps/command_line.hpp"
-#include "apps/commands.hpp"
 #include "apps/console.hpp"
-#include "apps/recheck.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/planner/job_options.hpp"
 #include "pipeweaver/planner/plan.hpp"
-#include "pipeweaver/schedule/memory.hpp"
+#include "studies/program/checked_run.hpp"
+#include "studies/program/studies.hpp"
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
 
-namespace pipeweaver::apps {
+namespace pipeweaver::studies {
+
+using namespace apps;
 
 namespace {
 
@@ -74,8 +77,8 @@ MemoryCurve curve_of(std::string name, std::string settings, const emulator::Ste
 
 double gibibytes(double bytes) { return bytes / static_cast<double>(std::int64_t{1} << 30); }
 
-struct BenchMemory {
-    explicit BenchMemory(CLI::App& app) : options(app) {
+struct MemoryStudy {
+    explicit MemoryStudy(CLI::App& app) : options(app) {
         console.add_to(app);
         workload.add_to(options);
         job.add_to(options);
@@ -201,9 +204,9 @@ struct BenchMemory {
 
 }  // namespace
 
-void add_bench_memory(CLI::App& bench) {
-    add_command<BenchMemory>(
-        bench, "memory", "what a rank holds over time, beside 1F1B",
+void add_memory(CLI::App& program) {
+    add_command<MemoryStudy>(
+        program, "memory", "what a rank holds over time, beside 1F1B",
         {.synopsis = "--model MODEL --cluster CLUSTER (--batch FILE | --dataset DATASET) [OPTION...]",
          .description =
              "Follows what a rank holds through a step: under 1F1B and interleaved 1F1B of a chain of all modules, "
@@ -212,13 +215,13 @@ void add_bench_memory(CLI::App& bench) {
              "the middle half of the step; --json has the curves. What a pass needs only while it runs counts "
              "while it runs. Each schedule is checked by a second replay that shares no code with the search.",
          .examples = {{"A small batch, its curves for a program to read",
-                       "pipeweaver bench memory --model dip-vlm-s --cluster h800-sxm:16 --dataset vlm-mix "
+                       "pipeweaver_studies memory --model dip-vlm-s --cluster h800-sxm:16 --dataset vlm-mix "
                        "--microbatches 4 --max-rounds 5 --json"},
                       {"The last rank, beside chains that are cut by time",
-                       "pipeweaver bench memory --model dip-vlm-s --cluster h800-sxm:16 --dataset vlm-mix "
+                       "pipeweaver_studies memory --model dip-vlm-s --cluster h800-sxm:16 --dataset vlm-mix "
                        "--microbatches 4 --max-rounds 5 --rank 3 --cut balanced"}},
          .files = {},
-         .see_also = {"pipeweaver bench ablation", "docs/published-experiments.md", "docs/memory.md"}});
+         .see_also = {"pipeweaver_studies ablation", "studies/published-experiments.md", "docs/memory.md"}});
 }
 
-}  // namespace pipeweaver::apps
+}  // namespace pipeweaver::studies

@@ -1,19 +1,21 @@
-// pipeweaver bench budget: how short each strategy's schedule is after 10 ms, 30 ms, ... of search, on equal problems.
+// pipeweaver_studies budget: how short each strategy's schedule is after 10 ms, 30 ms, ... of search, on equal problems.
 #include "apps/bench/drawn_problem.hpp"
 #include "apps/bench/measure.hpp"
+#include "apps/bench/searched_problem.hpp"
 #include "apps/command_line.hpp"
-#include "apps/commands.hpp"
 #include "apps/console.hpp"
-#include "apps/searched_problem.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
 #include "pipeweaver/base/text.hpp"
+#include "studies/program/studies.hpp"
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 
-namespace pipeweaver::apps {
+namespace pipeweaver::studies {
+
+using namespace apps;
 
 namespace {
 
@@ -140,8 +142,8 @@ std::vector<std::string> strategies_of(std::string_view text) {
     }
 }
 
-struct BenchBudget {
-    explicit BenchBudget(CLI::App& app) : options(app) {
+struct BudgetStudy {
+    explicit BudgetStudy(CLI::App& app) : options(app) {
         console.add_to(app);
         options.group("The benchmark");
         options.parsed("strategies", "LIST",
@@ -235,13 +237,14 @@ struct BenchBudget {
 
 }  // namespace
 
-void add_bench_budget(CLI::App& bench) {
-    add_command<BenchBudget>(
-        bench, "budget", "how good each strategy's schedule is after how long",
+void add_budget(CLI::App& program) {
+    add_command<BudgetStudy>(
+        program, "budget", "how good each strategy's schedule is after how long",
         {.synopsis = "[--strategies LIST] [--budget TIME] [OPTION...]",
          .description =
              "Draws batches for the five published set-ups, with the seeds 1, 2, ..., and searches the problem of "
-             "each (in the partition dip, all microbatches one replica's, as `bench dip`) with every strategy once, "
+             "each (in the partition dip, all microbatches one replica's, as `pipeweaver bench dip`) with every "
+             "strategy once, "
              "for the largest budget: a search of a smaller one is the beginning of it. Prints, for 10 ms, 30 ms, "
              "100 ms and so on up to the largest, the makespan known by then over the shortest that any of the "
              "strategies found: geometric means over the problems. The clock of a search begins before its bounds "
@@ -250,12 +253,12 @@ void add_bench_budget(CLI::App& bench) {
              "is checked by a second replay that shares no code with the search.",
          .examples =
              {{"One batch of one set-up, up to 100 ms",
-               "pipeweaver bench budget --model dip-vlm-s --microbatches 4 --budget 100ms"},
+               "pipeweaver_studies budget --model dip-vlm-s --microbatches 4 --budget 100ms"},
               {"Two strategies, the problem kept, for a program to read",
-               "pipeweaver bench budget --model dip-t2v-s --microbatches 2 --strategies default,dip --budget 50ms "
+               "pipeweaver_studies budget --model dip-t2v-s --microbatches 2 --strategies default,dip --budget 50ms "
                "--problems problems --json"}},
          .files = {{"DIR/MODEL-SEED.json", "pipeweaver-problem/1, with --problems"}},
          .see_also = {"pipeweaver bench dip", "pipeweaver list strategies"}});
 }
 
-}  // namespace pipeweaver::apps
+}  // namespace pipeweaver::studies

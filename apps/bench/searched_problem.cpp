@@ -1,6 +1,6 @@
-#include "apps/searched_problem.hpp"
+#include "apps/bench/searched_problem.hpp"
 
-#include "apps/recheck.hpp"
+#include "apps/bench/recheck.hpp"
 #include "pipeweaver/base/json.hpp"
 #include "pipeweaver/schedule/replay.hpp"
 #include "pipeweaver/search/policies.hpp"

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-namespace pipeweaver::apps {
+namespace pipeweaver::studies {
 
 /// A model with the cluster that it is planned for by default.
 struct ShiftingSetUp {
@@ -30,7 +30,7 @@ public:
     /// Empty `cluster` or `dataset`: the set-up's, vlm-mix. Throws Error{input} for a data set without items, or where
     /// replicas are several.
     ShiftingJob(const ShiftingSetUp& set_up, const std::string& cluster, const std::string& dataset,
-                const std::string& costs, std::int64_t microbatches, const Limits& limits);
+                const std::string& costs, std::int64_t microbatches, const apps::Limits& limits);
 
     /// The batch of that seed, its microbatches with so many items on average.
     [[nodiscard]] planner::Request batch(std::uint64_t seed, double items) const;
@@ -45,21 +45,21 @@ public:
     /// The step of a batch as it is planned on the partition; none: it does not fit. Its schedules are checked by a
     /// replay that shares no code with the search: throws Error{limit} where one is wrong.
     [[nodiscard]] std::optional<Duration> planned(planner::Request batch, const partition::Partition& partition,
-                                                  const Console& console,
+                                                  const apps::Console& console,
                                                   const std::vector<const planner::StaticOrder*>& orders = {}) const;
 
     const std::string& cluster() const { return cluster_; }
-    const Limits& limits() const { return limits_; }
+    const apps::Limits& limits() const { return limits_; }
 
 private:
     workloads::DrawnBatch drawn(std::uint64_t seed, double tilt) const;
 
     std::string cluster_, dataset_;
     std::int64_t microbatches_;
-    const Limits& limits_;
+    const apps::Limits& limits_;
     planner::Request base_;  ///< its own batch does not count
     std::vector<workloads::Sample> pool_;
     std::vector<double> shares_;  ///< of the pool's samples
 };
 
-}  // namespace pipeweaver::apps
+}  // namespace pipeweaver::studies

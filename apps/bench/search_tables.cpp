@@ -1,4 +1,4 @@
-#include "apps/search_tables.hpp"
+#include "apps/bench/search_tables.hpp"
 
 #include "apps/bench/measure.hpp"
 #include "pipeweaver/base/text.hpp"

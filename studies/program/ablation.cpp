@@ -1,15 +1,15 @@
-// pipeweaver bench ablation: the published ablation, one condition added to the other, on drawn batches.
-#include "apps/bench/checked_run.hpp"
+// pipeweaver_studies ablation: the published ablation, one condition added to the other, on drawn batches.
 #include "apps/bench/measure.hpp"
+#include "apps/bench/recheck.hpp"
 #include "apps/command_line.hpp"
-#include "apps/commands.hpp"
 #include "apps/console.hpp"
-#include "apps/recheck.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/planner/emulate.hpp"
 #include "pipeweaver/planner/job_options.hpp"
 #include "pipeweaver/planner/plan.hpp"
+#include "studies/program/checked_run.hpp"
+#include "studies/program/studies.hpp"
 
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
@@ -17,7 +17,9 @@
 #include <algorithm>
 #include <array>
 
-namespace pipeweaver::apps {
+namespace pipeweaver::studies {
+
+using namespace apps;
 
 namespace {
 
@@ -93,8 +95,8 @@ void add_recompute(OptionTable& options, const std::string& name, Recompute& mod
                    [&mode](const std::string& text) { mode = read_recompute(text); });
 }
 
-struct BenchAblation {
-    explicit BenchAblation(CLI::App& app) : options(app) {
+struct AblationStudy {
+    explicit AblationStudy(CLI::App& app) : options(app) {
         console.add_to(app);
         workload.add_to(options);
         limits.add_to(options);
@@ -379,9 +381,9 @@ struct BenchAblation {
 
 }  // namespace
 
-void add_bench_ablation(CLI::App& bench) {
-    add_command<BenchAblation>(
-        bench, "ablation", "the published ablation: what each part of the method gains",
+void add_ablation(CLI::App& program) {
+    add_command<AblationStudy>(
+        program, "ablation", "the published ablation: what each part of the method gains",
         {.synopsis = "--model MODEL --cluster CLUSTER --dataset DATASET [OPTION...]",
          .description =
              "Runs drawn batches, with the seeds 1, 2, ..., in five ways, each with one condition more: a chain of "
@@ -392,13 +394,13 @@ void add_bench_ablation(CLI::App& bench) {
              "and --vary tries all of them. Each schedule is checked by a second replay that shares no code with the "
              "search.",
          .examples = {{"One small batch",
-                       "pipeweaver bench ablation --model dip-vlm-s --cluster h800-sxm:16 --dataset vlm-mix "
+                       "pipeweaver_studies ablation --model dip-vlm-s --cluster h800-sxm:16 --dataset vlm-mix "
                        "--microbatches 4 --batches 1 --max-rounds 5"},
                       {"With everything beside it, for a program to read",
-                       "pipeweaver bench ablation --model dip-vlm-s --cluster h20-sxm:16 --dataset vlm-mix "
+                       "pipeweaver_studies ablation --model dip-vlm-s --cluster h20-sxm:16 --dataset vlm-mix "
                        "--microbatches 4 --batches 1 --max-rounds 2 --vary --ours --no-pipeline --json"}},
          .files = {},
-         .see_also = {"pipeweaver bench plan", "pipeweaver bench units", "docs/ablation.md"}});
+         .see_also = {"pipeweaver bench plan", "pipeweaver_studies units", "studies/ablation.md"}});
 }
 
-}  // namespace pipeweaver::apps
+}  // namespace pipeweaver::studies

@@ -1,11 +1,13 @@
-#include "apps/bench/checked_run.hpp"
+#include "studies/program/checked_run.hpp"
 
-#include "apps/recheck.hpp"
+#include "apps/bench/recheck.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/emulator/step.hpp"
 #include "pipeweaver/search/policies.hpp"
 
-namespace pipeweaver::apps {
+namespace pipeweaver::studies {
+
+using namespace apps;
 
 namespace {
 
@@ -57,4 +59,4 @@ std::optional<CheckedRun> run_search(const planner::Request& request, const part
     return checked_run(std::move(*step), std::move(*found.schedule), options.strategy);
 }
 
-}  // namespace pipeweaver::apps
+}  // namespace pipeweaver::studies
