@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Measured steps of the executor against what was emulated. Three tables:
 
-    tools/bench_executor.py --sleep      stages that sleep for their nominal times, 4 and 8 ranks
-    tools/bench_executor.py --real       a small ViT and LLM in float32, 2 ranks with a thread each
-    tools/bench_executor.py --split      a backward in one part and in two, on one thread
+    studies/bench_executor.py --sleep      stages that sleep for their nominal times, 4 and 8 ranks
+    studies/bench_executor.py --real       a small ViT and LLM in float32, 2 ranks with a thread each
+    studies/bench_executor.py --split      a backward in one part and in two, on one thread
 
 The workload of the first two, images and text, is cut in three ways: one chain of a stage per rank (1f1b), one of two
 (interleaved), and ViT and LLM as chains of their own with sub-microbatches, searched. What an action costs (the recipe's

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Evaluates the embedded cost tables and rewrites docs/costs.md's tables and docs/pictures/costs.svg:
-tools/draw_costs.py PIPEWEAVER
+studies/draw_costs.py PIPEWEAVER
 
 A table of the page stands between <!-- NAME --> and <!-- end -->.
 """
@@ -9,12 +9,12 @@ import csv
 import json
 import math
 import pathlib
-import re
 import subprocess
 import sys
 import tempfile
 
-from draw_plan import rect, text, write
+from svg import circle, document, line, rect, text
+from table import fill, table
 
 DOCS = pathlib.Path(__file__).resolve().parents[1] / "docs"
 COLORS = {"gemm": "#2e6f9e", "attention": "#c0622d", "collective": "#55803f", "p2p": "#8e6bb0", "moe": "#b8902c"}
@@ -41,29 +41,29 @@ def within(row):
 
 
 def evaluation_table(rows):
-    yield "| operator | kind | device | left out | answers | all | big | interpolated within | extrapolated within |"
-    yield "|---|---|---|---|---|---|---|---|---|"
     wanted = [row for row in rows if row["size"] == "all" and row["basis"] == "any"]
     order = list(COLORS)
+    lines = []
     for row in sorted(wanted, key=lambda r: (order.index(r["op"]), r["left_out"] == "planes", r["kind"], r["device"])):
         big = find(rows, row, size="big", basis="any")
         bases = [within(find(rows, row, size="all", basis=basis)) for basis in ("interpolated", "extrapolated")]
-        cells = [row["op"], row["kind"], row["device"], row["left_out"], row["points"], errors(row), errors(big), *bases]
-        yield "| " + " | ".join(map(str, cells)) + " |"
+        lines.append((row["op"], row["kind"], row["device"], row["left_out"], row["points"], errors(row), errors(big), *bases))
+    return table(("operator", "kind", "device", "left out", "answers", "all", "big", "interpolated within",
+                  "extrapolated within"), lines)
 
 
 def transfer_table(trials):
-    yield "| donor | device | kind | shapes | hidden | transferred, big | by the peaks, big | within | transferred, all |"
-    yield "|---|---|---|---|---|---|---|---|---|"
+    lines = []
     for trial in trials:
         for row in trial["rows"]:
             if (row["size"], row["basis"]) != ("big", "any"):
                 continue
             plain = find(trial["by_peak"], row, size="big", basis="any")
             everything = find(trial["rows"], row, size="all", basis="any")
-            cells = [trial["donor"], row["device"], row["kind"], trial["points"], row["points"], errors(row),
-                     errors(plain), f"{100 * row['within']:.0f} %", errors(everything)]
-            yield "| " + " | ".join(map(str, cells)) + " |"
+            lines.append((trial["donor"], row["device"], row["kind"], trial["points"], row["points"], errors(row),
+                          errors(plain), f"{100 * row['within']:.0f} %", errors(everything)))
+    return table(("donor", "device", "kind", "shapes", "hidden", "transferred, big", "by the peaks, big", "within",
+                  "transferred, all"), lines)
 
 
 def scatter(points):
@@ -73,15 +73,15 @@ def scatter(points):
     yield rect(LEFT, TOP, SIDE, SIDE, "#8882")
     for decade in range(7):
         label = ["1 us", "10 us", "100 us", "1 ms", "10 ms", "100 ms", "1 s"][decade]
-        yield text(LEFT + place(10**decade), TOP + SIDE + 18, label, 'text-anchor="middle"')
-        yield text(LEFT - 6, TOP + SIDE - place(10**decade) + 4, label, 'text-anchor="end"')
-    yield f'<path d="M{LEFT} {TOP + SIDE}L{LEFT + SIDE} {TOP}" stroke="#888" />'
+        yield text(LEFT + place(10**decade), TOP + SIDE + 18, label, "middle")
+        yield text(LEFT - 6, TOP + SIDE - place(10**decade) + 4, label, "end")
+    yield line(("M", LEFT, TOP + SIDE, "L", LEFT + SIDE, TOP), "#888")
     for op, color in reversed(COLORS.items()):
         some = [p for p in points if p["op"] == op and p["left_out"] == "points"]
         for p in some[::max(1, len(some) // 300)]:
             x, y = LEFT + place(float(p["truth_us"])), TOP + SIDE - place(float(p["answer_us"]))
-            yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="1.6" fill="{color}" fill-opacity="0.6" />'
-    yield text(LEFT + SIDE / 2, TOP + SIDE + 36, "measured", 'text-anchor="middle"')
+            yield circle(x, y, 1.6, color, fill_opacity=0.6)
+    yield text(LEFT + SIDE / 2, TOP + SIDE + 36, "measured", "middle")
     yield text(LEFT, TOP - 10, "answered, the point left out")
 
 
@@ -92,23 +92,17 @@ def bars(rows):
     wanted.sort(key=lambda r: (list(COLORS).index(r["op"]), r["kind"], r["device"]))
     left, wide, most = LEFT + SIDE + 300, 200, 40
     step = SIDE / len(wanted)
-    yield text(left + wide, TOP - 10, "error in percent: from the median to nine of ten", 'text-anchor="end"')
+    yield text(left + wide, TOP - 10, "error in percent: from the median to nine of ten", "end")
     for tick in range(0, most + 1, 10):
         x = left + tick / most * wide
-        yield f'<path d="M{x} {TOP}V{TOP + SIDE}" stroke="#8886" />'
-        yield text(x, TOP + SIDE + 18, tick, 'text-anchor="middle"')
+        yield line(("M", x, TOP, "V", TOP + SIDE), "#8886")
+        yield text(x, TOP + SIDE + 18, tick, "middle")
     for i, row in enumerate(wanted):
         y = TOP + i * step
         x, end = (left + min(row[key], most) / most * wide for key in ("median_percent", "p90_percent"))
         yield rect(x, y + 2, max(end - x, 1), max(step - 4, 2), COLORS[row["op"]])
-        yield text(left - 8, y + step / 2 + 4, f"{row['op']} {row['kind']} {row['device']}",
-                   'text-anchor="end" style="font-size:11px"')
-
-
-def replace(page, name, lines):
-    pattern = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end -->)", re.DOTALL)
-    assert pattern.search(page), f"docs/costs.md has no <!-- {name} -->"
-    return pattern.sub(lambda found: found[1] + "\n".join(lines) + "\n" + found[2], page)
+        yield text(left - 8, y + step / 2 + 4, f"{row['op']} {row['kind']} {row['device']}", "end",
+                   style="font-size:11px")
 
 
 def main():
@@ -119,12 +113,12 @@ def main():
             points = list(csv.DictReader(file))
     trials = [json.loads(run(program, "--transfer", pair, "--points", "32", "--json")) for pair in TRANSFERS]
     path = DOCS / "costs.md"
-    page = replace(path.read_text(), "evaluation", evaluation_table(rows))
-    path.write_text(replace(page, "transfers", transfer_table(trials)))
+    page = fill(path.read_text(), "evaluation", evaluation_table(rows))
+    path.write_text(fill(page, "transfers", transfer_table(trials)))
     parts = [*scatter(points), *bars(rows)]
     for i, (op, color) in enumerate(COLORS.items()):
         parts += [rect(LEFT + 10, TOP + 10 + 20 * i, 12, 12, color), text(LEFT + 28, TOP + 21 + 20 * i, op)]
-    write(DOCS / "pictures/costs.svg", TOP + SIDE + 50, parts)
+    (DOCS / "pictures/costs.svg").write_text(document(1000, TOP + SIDE + 50, parts))
 
 
 if __name__ == "__main__":

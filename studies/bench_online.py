@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A training job that has a new plan for every step, made while the step before runs.
 
-    tools/bench_online.py [--steps 100] [--budget 0.2 10] [--json]
+    studies/bench_online.py [--steps 100] [--budget 0.2 10] [--json]
 
 A step is a sleep of the time that its plan predicts, scaled. Printed is, for each budget of a search, how many plans
 were there before their step began, how long steps waited for the others, and how the process grew. With a budget longer

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Measures search quality over budget and writes docs/search-budget.md and its picture.
+"""Measures search quality over budget and writes search-budget.md and its picture.
 
-    tools/bench_budget.py [--budget 60] [--batches 1] [--json answer.json]
-    tools/bench_budget.py --from answer.json
+    studies/bench_budget.py [--budget 60] [--batches 1] [--json answer.json]
+    studies/bench_budget.py --from answer.json
 
-Runs `pipeweaver bench budget` for all of its strategies and, where OR-tools is installed, CP-SAT with two workers on the
+Runs `pipeweaver_studies budget` for all of its strategies and, where OR-tools is installed, CP-SAT with two workers on the
 same problems, one search at a time; puts tables, the answer and the command between the page's markers, and a picture
 beside it. With --json what was measured is kept; --from writes page and picture again without measuring. Further options
-(--model, --microbatches, --threads, --strategies ...) go to `pipeweaver bench budget` as they are. The program is
-build/release/bin/pipeweaver or PIPEWEAVER_BIN. With 60 s, five problems and CP-SAT it takes half an hour.
+(--model, --microbatches, --threads, --strategies ...) go to `pipeweaver_studies budget` as they are. The programs are in
+build/release/bin, or PIPEWEAVER_BIN and PIPEWEAVER_STUDIES_BIN. With 60 s, five problems and CP-SAT it takes half an hour.
 """
 
 import argparse
@@ -21,13 +21,16 @@ import subprocess
 import sys
 import tempfile
 
-from draw_families import fill
+from svg import across, circle, document, line, text
+from table import code, fill
+from table import table as markdown
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tests/python"))
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "tests/python"))  # for cp_sat
 
-BINARY = os.environ.get("PIPEWEAVER_BIN", str(ROOT / "build/release/bin/pipeweaver"))
-PAGE, PICTURE = ROOT / "docs/search-budget.md", ROOT / "docs/pictures/search-budget.svg"
+BINARY = os.environ.get("PIPEWEAVER_BIN", str(HERE.parent / "build/release/bin/pipeweaver"))
+STUDIES = os.environ.get("PIPEWEAVER_STUDIES_BIN", str(HERE.parent / "build/release/bin/pipeweaver_studies"))
+PAGE, PICTURE = HERE / "search-budget.md", HERE / "pictures/search-budget.svg"
 BUDGETS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 60)
 WORKERS = 2  # of CP-SAT
 OURS_AT, DIP_AT = 0.1, 10  # what is asked: ours after so many seconds against dip after so many
@@ -38,7 +41,7 @@ WIDTH, HEIGHT, LEFT, TOP, LEGEND = 560, 320, 70, 16, 150
 # ---- measuring
 
 def cp_sat_run(path, budget, folder):
-    """A run as `bench budget` has them; its last schedule is replayed by the program."""
+    """A run as `pipeweaver_studies budget` has them; its last schedule is replayed by the program."""
     import cp_sat
     problem = json.loads(path.read_text())
     answer, course = cp_sat.Model(problem).solve_by_the_clock(budget, WORKERS)
@@ -53,10 +56,10 @@ def cp_sat_run(path, budget, folder):
 
 
 def measure(budget, words):
-    """The answer of `bench budget`, with CP-SAT's runs among the problems'."""
+    """The answer of `pipeweaver_studies budget`, with CP-SAT's runs among the problems'."""
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        command = [BINARY, "bench", "budget", "--budget", f"{budget:g}s", *words, "--problems", name, "--json"]
+        command = [STUDIES, "budget", "--budget", f"{budget:g}s", *words, "--problems", name, "--json"]
         answer = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
         answer["words"], answer["cp_sat"] = words, None
         try:
@@ -132,17 +135,16 @@ def cell(problems, strategy, seconds):
     return f"none on {len(problems) - len(found)} of {len(problems)}"
 
 
-def table(answer, first, groups):
-    """A line for each strategy of each (name, problems)."""
+def table(answer, groups, *first):
+    """A line for each strategy of each (problems, cells before it); `first`: the heads of these cells."""
     columns = budgets(answer)
-    yield f"| {first}strategy | a schedule of each after | {' | '.join(map(time_text, columns))} |"
-    yield "|" + "---|" * (first.count("|") + 2 + len(columns))
-    for name, problems in groups:
+    rows = []
+    for problems, *cells in groups:
         for strategy in strategies(answer):
             since = all_from(problems, strategy)
-            cells = [strategy, "-" if since is None else time_text(since)]
-            cells += [cell(problems, strategy, seconds) for seconds in columns]
-            yield f"| {name}{' | '.join(cells)} |"
+            rows.append((*cells, strategy, "-" if since is None else time_text(since),
+                         *(cell(problems, strategy, seconds) for seconds in columns)))
+    return markdown((*first, "strategy", "a schedule of each after", *map(time_text, columns)), rows)
 
 
 def verdict(answer):
@@ -168,21 +170,20 @@ def verdict(answer):
     if enough is not None:
         yield f"Ours is at or below `dip` after {DIP_AT} s from {time_text(enough)} on."
     yield ""
-    yield f"| set-up | problems | ours has a schedule after | ours is at or below `dip` after {DIP_AT} s from |"
-    yield "|---|---|---|---|"
+    rows = []
     for name in set_ups(answer):
         mine = [problem for problem in problems if problem["model"] == name]
         limit = mean_of_all(mine, "dip", DIP_AT)
         at = next((at for at in moments(mine, "default") if (mean_of_all(mine, "default", at) or math.inf) <= limit), None)
-        yield (f"| {name} | {len(mine)} | {time_text(all_from(mine, 'default'))} | "
-               f"{'not in the budget' if at is None else time_text(at)} |")
+        rows.append((name, len(mine), time_text(all_from(mine, "default")),
+                     "not in the budget" if at is None else time_text(at)))
+    yield from markdown(("set-up", "problems", "ours has a schedule after",
+                         f"ours is at or below `dip` after {DIP_AT} s from"), rows)
 
 
 def command_lines(answer):
     words = shlex.join(answer["words"])
-    yield "```"
-    yield f"tools/bench_budget.py --budget {answer['budget_ns'] / 1e9:g} {words}".rstrip()
-    yield "```"
+    yield from code([f"studies/bench_budget.py --budget {answer['budget_ns'] / 1e9:g} {words}".rstrip()])
     yield ""
     solver = f"CP-SAT {answer['cp_sat']} with {WORKERS} workers" if answer["cp_sat"] else "without CP-SAT"
     tasks = sorted(problem["tasks"] for problem in answer["problems"])
@@ -213,38 +214,30 @@ def picture(answer):
     ticks = round((top - 1) / 0.05)
     for tick in range(ticks + 1):
         ratio = 1 + tick * 0.05
-        yield f'<path d="M{LEFT} {y(ratio):.1f}h{WIDTH}" stroke="#8884" />'
-        yield f'<text x="{LEFT - 8}" y="{y(ratio) + 4:.1f}" text-anchor="end">{ratio:.2f}</text>'
+        yield from across(LEFT, y(ratio), WIDTH, f"{ratio:.2f}")
     for seconds in budgets(answer):
-        yield f'<text x="{x(seconds):.1f}" y="{TOP + HEIGHT + 20}" text-anchor="middle">{time_text(seconds)}</text>'
-    yield (f'<text x="{LEFT + WIDTH / 2}" y="{TOP + HEIGHT + 42}" text-anchor="middle">'
-           'search time; makespan over the shortest known, geometric mean</text>')
+        yield text(x(seconds), TOP + HEIGHT + 20, time_text(seconds), "middle")
+    yield text(LEFT + WIDTH / 2, TOP + HEIGHT + 42, "search time; makespan over the shortest known, geometric mean", "middle")
     for number, (strategy, points) in enumerate(curves.items()):
         color = COLORS.get(strategy, "#444444")
         name = "ours" if strategy == "default" else strategy
         if points:
-            path = f"M{x(points[0][0]):.1f} {y(points[0][1]):.1f}" + "".join(
-                f"H{x(at):.1f}V{y(value):.1f}" for at, value in points[1:]) + f"H{x(largest):.1f}"
-            yield f'<path d="{path}" fill="none" stroke="{color}" stroke-width="2" />'
-            yield f'<circle cx="{x(points[0][0]):.1f}" cy="{y(points[0][1]):.1f}" r="3" fill="{color}" />'
+            (at, value), steps = points[0], [word for at, value in points[1:] for word in ("H", x(at), "V", y(value))]
+            yield line(("M", x(at), y(value), *steps, "H", x(largest)), color, stroke_width=2)
+            yield circle(x(at), y(value), 3, color)
         else:
             name += " (not on all)"
-        yield f'<text x="{LEFT + WIDTH + 12}" y="{TOP + 16 + 18 * number}" style="fill:{color}">{name}</text>'
+        yield text(LEFT + WIDTH + 12, TOP + 16 + 18 * number, name, color=color)
 
 
 def write(answer, page, drawing):
-    everything = [("", answer["problems"])]
-    each = [(f"{name} | ", [problem for problem in answer["problems"] if problem["model"] == name])
-            for name in set_ups(answer)]
-    text = fill(page.read_text(), "answer", verdict(answer))
-    text = fill(text, "command", command_lines(answer))
-    text = fill(text, "all", table(answer, "", everything))
-    text = fill(text, "set-ups", table(answer, "set-up | ", each))
-    page.write_text(text)
-    style = "text{font:13px sans-serif;fill:#777}"
-    width, height = LEFT + WIDTH + LEGEND, TOP + HEIGHT + 56
-    drawing.write_text(f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
-                       f'width="{width}"><style>{style}</style>{"".join(picture(answer))}</svg>\n')
+    each = [([problem for problem in answer["problems"] if problem["model"] == name], name) for name in set_ups(answer)]
+    written = fill(page.read_text(), "answer", verdict(answer))
+    written = fill(written, "command", command_lines(answer))
+    written = fill(written, "all", table(answer, [(answer["problems"],)]))
+    written = fill(written, "set-ups", table(answer, each, "set-up"))
+    page.write_text(written)
+    drawing.write_text(document(LEFT + WIDTH + LEGEND, TOP + HEIGHT + 56, picture(answer)))
 
 
 def main():

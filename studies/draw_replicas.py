@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Draws what planning many replicas takes, time and memory against their number, as SVG, and prints a table in Markdown:
-tools/draw_replicas.py OUT.svg [--rounds N] [--program PATH] [--options "..."] REPLICAS...
+studies/draw_replicas.py OUT.svg [--rounds N] [--program PATH] [--options "..."] REPLICAS...
 
 Every search has so many rounds, so the work is the same for each replica. Nothing else may run beside it.
-Example: tools/draw_replicas.py docs/pictures/replicas.svg 1 4 16 64 256
+Example: studies/draw_replicas.py studies/pictures/replicas.svg 1 4 16 64 256
 """
 
 import argparse
@@ -14,6 +14,9 @@ import pathlib
 import shlex
 import subprocess
 import tempfile
+
+from svg import curve, document, element, line, text
+from table import table
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP = 520, 300, 70, 80, 16
 GPUS_OF_ONE = 64
@@ -38,15 +41,14 @@ def measure(options, replicas):
             "uneven": max(makespans) * len(makespans) / sum(makespans) - 1, "threads": run["threads"]}
 
 
-def table(rows):
-    yield "| replicas | GPUs | wall time | processor time | memory | slowest over mean | gap |"
-    yield "|---:|---:|---:|---:|---:|---:|---:|"
-    for row in rows:
-        yield (f"| {row['replicas']} | {row['replicas'] * GPUS_OF_ONE:,} | {row['wall']:.1f} s | {row['cpu']:.1f} s "
-               f"| {row['mib']:,.0f} MiB | {100 * row['uneven']:.1f} % | {100 * row['gap']:.1f} % |")
+def rows_table(rows):
+    return table(("replicas", "GPUs", "wall time", "processor time", "memory", "slowest over mean", "gap"),
+                 [(row["replicas"], f"{row['replicas'] * GPUS_OF_ONE:,}", f"{row['wall']:.1f} s", f"{row['cpu']:.1f} s",
+                   f"{row['mib']:,.0f} MiB", f"{100 * row['uneven']:.1f} %", f"{100 * row['gap']:.1f} %")
+                  for row in rows], right=range(7))
 
 
-def curve(rows, key, color, unit, anchor):
+def series(rows, key, color, unit, anchor):
     first, last = math.log2(rows[0]["replicas"]), math.log2(rows[-1]["replicas"])
     low, high = (math.floor(math.log10(min(row[key] for row in rows))),
                  math.ceil(math.log10(max(row[key] for row in rows))))
@@ -59,28 +61,27 @@ def curve(rows, key, color, unit, anchor):
 
     at = LEFT - 8 if anchor == "end" else LEFT + WIDTH + 8
     for tick in range(low, high + 1):
-        yield f'<text x="{at}" y="{y(10**tick) + 4:.1f}" text-anchor="{anchor}" style="fill:{color}">{10**tick:g} {unit}</text>'
-        yield f'<path d="M{LEFT} {y(10**tick):.1f}h{WIDTH}" stroke="#8883" />'
-    points = " ".join(f"{x(row['replicas']):.1f},{y(row[key]):.1f}" for row in rows)
-    yield f'<polyline points="{points}" fill="none" stroke="{color}" stroke-width="2" />'
+        yield text(at, y(10**tick) + 4, f"{10**tick:g} {unit}", anchor, color)
+        yield line(("M", LEFT, y(10**tick), "h", WIDTH), "#8883")
+    yield curve([(x(row["replicas"]), y(row[key])) for row in rows], color)
     # What is linear is a straight line of slope one.
     top, bottom = rows[-1][key], rows[-1][key] * rows[0]["replicas"] / rows[-1]["replicas"]
-    yield (f'<path clip-path="url(#c)" d="M{x(rows[-1]["replicas"]):.1f} {y(top):.1f}L{x(rows[0]["replicas"]):.1f} '
-           f'{y(bottom):.1f}" stroke="{color}" stroke-dasharray="3 5" />')
+    yield line(("M", x(rows[-1]["replicas"]), y(top), "L", x(rows[0]["replicas"]), y(bottom)), color, clip_path="url(#c)",
+               stroke_dasharray="3 5")
 
 
 def picture(rows):
-    yield f'<clipPath id="c"><path d="M{LEFT} {TOP}h{WIDTH}v{HEIGHT}h-{WIDTH}z" /></clipPath>'
-    yield from curve(rows, "wall", TIME, "s", "end")
-    yield from curve(rows, "mib", MEMORY, "MiB", "start")
+    yield element("clipPath", element("path", d=f"M{LEFT} {TOP}h{WIDTH}v{HEIGHT}h-{WIDTH}z"), id="c")
+    yield from series(rows, "wall", TIME, "s", "end")
+    yield from series(rows, "mib", MEMORY, "MiB", "start")
     first, last = math.log2(rows[0]["replicas"]), math.log2(rows[-1]["replicas"])
     for row in rows:
         x = LEFT + (math.log2(row["replicas"]) - first) / max(1, last - first) * WIDTH
-        yield f'<text x="{x:.1f}" y="{TOP + HEIGHT + 20}" text-anchor="middle">{row["replicas"]}</text>'
-    yield f'<text x="{LEFT + WIDTH / 2}" y="{TOP + HEIGHT + 42}" text-anchor="middle">replicas of {GPUS_OF_ONE} GPUs</text>'
-    yield f'<text x="{LEFT + 14}" y="{TOP + 18}" style="fill:{TIME}">wall time</text>'
-    yield f'<text x="{LEFT + 14}" y="{TOP + 36}" style="fill:{MEMORY}">memory</text>'
-    yield f'<text x="{LEFT + 14}" y="{TOP + 54}">dashed: linear</text>'
+        yield text(x, TOP + HEIGHT + 20, row["replicas"], "middle")
+    yield text(LEFT + WIDTH / 2, TOP + HEIGHT + 42, f"replicas of {GPUS_OF_ONE} GPUs", "middle")
+    yield text(LEFT + 14, TOP + 18, "wall time", color=TIME)
+    yield text(LEFT + 14, TOP + 36, "memory", color=MEMORY)
+    yield text(LEFT + 14, TOP + 54, "dashed: linear")
 
 
 def main():
@@ -92,11 +93,8 @@ def main():
     parser.add_argument("--options", default=OPTIONS)
     options = parser.parse_args()
     rows = [measure(options, replicas) for replicas in options.replicas]
-    print("\n".join(table(rows)))
-    width, height = LEFT + WIDTH + RIGHT, TOP + HEIGHT + 56
-    style = "text{font:13px sans-serif;fill:#777}"
-    options.out.write_text(f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}">'
-                           f'<style>{style}</style>{"".join(picture(rows))}</svg>\n')
+    print("\n".join(rows_table(rows)))
+    options.out.write_text(document(LEFT + WIDTH + RIGHT, TOP + HEIGHT + 56, picture(rows)))
 
 
 if __name__ == "__main__":

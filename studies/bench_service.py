@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A server under the load of several jobs: whether every plan is there in time, and right.
 
-    tools/bench_service.py [--sessions 8] [--seconds 600] [--deadline 0.5] [--kill 0] [--referee verify_schedule.py]
+    studies/bench_service.py [--sessions 8] [--seconds 600] [--deadline 0.5] [--kill 0] [--referee verify_schedule.py]
 
 Each session submits a batch of dip-vlm-m a second (16 microbatches, drawn from vlm-mix) and collects its plan and the
 list of one rank; server and load share the machine. Printed is how many plans were late, absent or refused by the
@@ -15,7 +15,6 @@ import json
 import os
 import pathlib
 import random
-import signal
 import statistics
 import subprocess
 import sys

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the tables of docs/families.md: tools/draw_families.py [PIPEWEAVER]
+"""Writes the tables of families.md: studies/draw_families.py [PIPEWEAVER]
 
 Emulates every setting of SETTINGS with the program PIPEWEAVER (build/release/bin/pipeweaver unless given) and puts what
 it prints between the page's markers: a table for each group, what was assumed, and the commands. To try another layout,
@@ -8,11 +8,12 @@ edit its line here and run this again; it takes about a minute, most of it for t
 
 import json
 import pathlib
-import re
 import subprocess
 import sys
 
-PAGE = pathlib.Path(__file__).resolve().parents[1] / "docs/families.md"
+from table import code, fill, table
+
+PAGE = pathlib.Path(__file__).resolve().parent / "families.md"
 CHAIN = "--partition balanced --chunks 4 --policy interleaved"
 DIP = "--partition dip --policy dual-queue"
 
@@ -100,19 +101,17 @@ def row(result, module):
     replica = result["replicas"][result["slowest_replica"]]
     bubble = sum(rank["bubble_ns"] for rank in replica["ranks"]) / len(replica["ranks"]) / step
     bases = result["share_of_time"]["by_basis"]
-    cells = (asked["model"], f"{asked['gpus']:,}", layout(asked),
-             f"{asked['samples']:,} in {asked['microbatches']:,} of {asked['batch'].split()[0]}", way(result),
-             f"{step * 1e-9:.2f} s", f"{result['mfu']:.1%}", f"{result['tokens_per_second']:,.0f} ({module})",
-             fullest(result), path(replica, step), f"{bubble:.0%}", f"{bases['exact'] + bases['interpolated']:.0%}")
-    return f"| {' | '.join(cells)} |"
+    return (asked["model"], f"{asked['gpus']:,}", layout(asked),
+            f"{asked['samples']:,} in {asked['microbatches']:,} of {asked['batch'].split()[0]}", way(result),
+            f"{step * 1e-9:.2f} s", f"{result['mfu']:.1%}", f"{result['tokens_per_second']:,.0f} ({module})",
+            fullest(result), path(replica, step), f"{bubble:.0%}", f"{bases['exact'] + bases['interpolated']:.0%}")
 
 
-def table(program, results):
-    yield ("| model | GPUs | layout | samples in microbatches | partition, schedule, recompute | step | MFU | tokens/s "
-           "| fullest GPU, GiB | the path that decides | bubble | measured |")
-    yield "|---|---:|---|---|---|---:|---:|---:|---:|---|---:|---:|"
-    for result in results:
-        yield row(result, backbone(program, result["asked"]["model"]))
+def settings_table(program, results):
+    head = ("model", "GPUs", "layout", "samples in microbatches", "partition, schedule, recompute", "step", "MFU", "tokens/s",
+            "fullest GPU, GiB", "the path that decides", "bubble", "measured")
+    return table(head, [row(result, backbone(program, result["asked"]["model"])) for result in results],
+                 right=(1, 5, 6, 7, 8, 10, 11))
 
 
 def assumptions(results):
@@ -130,21 +129,16 @@ def assumptions(results):
         yield f"- {some if len(having) < len(others) else most}: {line}"
 
 
-def fill(page, marker, lines):
-    pattern = re.compile(rf"(<!-- {marker} -->\n).*?(<!-- end -->)", re.S)
-    return pattern.sub(lambda match: match[1] + "\n".join(lines) + "\n" + match[2], page)
-
-
 def main():
     program = sys.argv[1] if len(sys.argv) > 1 else "build/release/bin/pipeweaver"
     page, everything = PAGE.read_text(), []
     for group, settings in SETTINGS.items():
         results = [answer(program, command(setting) + " --json") for setting in settings]
-        page = fill(page, group, table(program, results))
+        page = fill(page, group, settings_table(program, results))
         everything += results
     page = fill(page, "assumed", assumptions(everything))
     commands = [f"pipeweaver {command(setting)}" for settings in SETTINGS.values() for setting in settings]
-    PAGE.write_text(fill(page, "commands", ["```", *commands, "```"]))
+    PAGE.write_text(fill(page, "commands", code(commands)))
 
 
 if __name__ == "__main__":

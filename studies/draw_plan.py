@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws a plan folder of `pipeweaver plan` as SVG: tools/draw_plan.py OUT_FOLDER PLAN_FOLDER
+"""Draws a plan folder of `pipeweaver plan` as SVG: studies/draw_plan.py OUT_FOLDER PLAN_FOLDER
 
 Writes batch.svg (what each microbatch holds), partition.svg (how the modules are cut, by the plan and in the chain for
 PyTorch), bound.svg (the plan, policies on its partition with their bound, and the fastest opponents) and plan.svg (the
@@ -13,31 +13,16 @@ import re
 import sys
 
 from draw_schedules import COLORS, GAP, LEFT, NAMES, ROW
+from svg import document, legend, rect, text
 
 WIDTH = 1000
 TEXT, STRONG = "#777", "#222"
+BOLD = "font-weight:bold"
 OPPONENTS = 8  # that are drawn, the fastest
 
 
-def rect(x, y, width, height, fill, more=""):
-    return f'<rect x="{x:.2f}" y="{y:.2f}" width="{width:.2f}" height="{height:.2f}" fill="{fill}" {more}/>'
-
-
-def text(x, y, words, more=""):
-    return f'<text x="{x:.2f}" y="{y:.2f}" {more}>{html.escape(str(words))}</text>'
-
-
-def legend(x, y, entries):
-    for fill, name in entries:
-        yield rect(x, y, 14, 14, fill)
-        yield text(x + 19, y + 12, name)
-        x += 34 + 7.4 * len(name)
-
-
 def write(path, height, parts):
-    style = f"text{{font:13px sans-serif;fill:{TEXT}}}"
-    path.write_text(f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}">'
-                    f"<style>{style}</style>{''.join(parts)}</svg>\n")
+    path.write_text(document(WIDTH, height, parts))
 
 
 def batch(path, assignment):
@@ -50,22 +35,22 @@ def batch(path, assignment):
     tokens_scale = high / max(one["tokens"] for one in microbatches)
     patches_scale = high / max(map(sum, patches))
     top, below = 30, 30 + high + 40
-    parts = [text(left - 10, top + 14, "tokens", 'text-anchor="end"'),
-             text(left - 10, top + 32, "in the LLM", 'text-anchor="end"'),
-             text(left - 10, below + 14, "patches", 'text-anchor="end"'),
-             text(left - 10, below + 32, "in the ViT", 'text-anchor="end"')]
+    parts = [text(left - 10, top + 14, "tokens", "end"),
+             text(left - 10, top + 32, "in the LLM", "end"),
+             text(left - 10, below + 14, "patches", "end"),
+             text(left - 10, below + 32, "in the ViT", "end")]
     for m, one in enumerate(microbatches):
         x, wide = left + m * step, step * 0.8
         y = top + high - one["tokens"] * tokens_scale
         parts.append(rect(x, y, wide, (one["tokens"] - items[m]) * tokens_scale, COLORS["llm", "F"]))
         parts.append(rect(x, top + high - items[m] * tokens_scale, wide, items[m] * tokens_scale, COLORS["vit", "F"]))
-        parts.append(text(x + wide / 2, y - 4, one["tokens"], 'text-anchor="middle"'))
+        parts.append(text(x + wide / 2, y - 4, one["tokens"], "middle"))
         y = below + high
         for unit in patches[m]:
             y -= unit * patches_scale
             parts.append(rect(x, y, wide, max(unit * patches_scale - 1.5, 1), COLORS["vit", "B"]))
-        parts.append(text(x + wide / 2, y - 4, sum(patches[m]), 'text-anchor="middle"'))
-        parts.append(text(x + wide / 2, below + high + 16, m, 'text-anchor="middle"'))
+        parts.append(text(x + wide / 2, y - 4, sum(patches[m]), "middle"))
+        parts.append(text(x + wide / 2, below + high + 16, m, "middle"))
     foot = below + high + 30
     parts += legend(left, foot, [(COLORS["llm", "F"], "text tokens"), (COLORS["vit", "F"], "image tokens"),
                                  (COLORS["vit", "B"], "patches, a block is a sub-microbatch")])
@@ -80,7 +65,7 @@ def stage_box(x, y, wide, parts_of_stage):
         yield rect(x, y, share - 1, 26, COLORS.get((part["module"], "F"), "#9a7fd1"))
         name = f"{part['module']} {part['first_layer']}-{part['first_layer'] + part['layers'] - 1}"
         if share > 44:
-            yield text(x + share / 2, y + 18, name, f'text-anchor="middle" style="fill:{STRONG}"')
+            yield text(x + share / 2, y + 18, name, "middle", STRONG)
         x += share
 
 
@@ -93,15 +78,15 @@ def partition(path, plan, torch):
     left, wide = 110, (WIDTH - 110) / ranks
     parts, y = [], 18
     for r in range(ranks):
-        parts.append(text(left + (r + 0.5) * wide, y, f"rank {r}", 'text-anchor="middle"'))
+        parts.append(text(left + (r + 0.5) * wide, y, f"rank {r}", "middle"))
     for title, rows in groups:
         y += 30
-        parts.append(text(left, y, title, 'style="font-weight:bold"'))
+        parts.append(text(left, y, title, style=BOLD))
         y += 8
         for name, stages in rows:
             for number, stage in enumerate(stages):
                 if number % ranks == 0:
-                    parts.append(text(left - 10, y + 18, f"{name} {number // ranks}", 'text-anchor="end"'))
+                    parts.append(text(left - 10, y + 18, f"{name} {number // ranks}", "end"))
                 parts += stage_box(left + stage["rank"] * wide + 2, y, wide - 6, stage["parts"])
                 if number % ranks == ranks - 1:
                     y += 32
@@ -122,7 +107,7 @@ def bound(path, plan):
     for number, (name, time, least) in enumerate(rows):
         y = 4 + number * (high + 4)
         fill = COLORS["llm", "B"] if number == 0 else COLORS["llm", "F"] if least is None else COLORS["vit", "F"]
-        parts.append(text(left - 8, y + 13, name, 'text-anchor="end"' + (' style="font-weight:bold"' if number == 0 else "")))
+        parts.append(text(left - 8, y + 13, name, "end", style=BOLD if number == 0 else None))
         parts.append(rect(left, y, time * scale, high, fill))
         words = f"{time / 1e9:.2f} s"
         if least is not None:
@@ -144,10 +129,10 @@ def schedules(path, report):
     scale, parts, top = (WIDTH - LEFT) / 1e6, [], 24
     used = set()
     for title, picture in reversed(list(zip(titles, pictures, strict=True))):
-        parts.append(text(LEFT, top - 8, title, 'style="font-weight:bold"'))
+        parts.append(text(LEFT, top - 8, title, style=BOLD))
         for rank, lane in enumerate(picture.split('<g class="rank"')[1:]):
             y = top + rank * (ROW + GAP)
-            parts.append(text(LEFT - 8, y + 14, f"rank {rank}", 'text-anchor="end"'))
+            parts.append(text(LEFT - 8, y + 14, f"rank {rank}", "end"))
             parts.append(rect(LEFT, y, WIDTH - LEFT, ROW, "#8883"))
             for module, kind, x, wide in re.findall(r'class="bar m(\d+) (\w)" x="(\d+)" y="\d+" width="(\d+)"', lane):
                 used.add((modules[module], kind))

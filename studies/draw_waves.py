@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Measures batches in waves and shifts of modality, and writes docs/waves.md and its pictures.
+"""Measures batches in waves and shifts of modality, and writes waves.md and its pictures.
 
-    tools/draw_waves.py [--max-rounds 100] [--json answer.json]
-    tools/draw_waves.py --from answer.json
+    studies/draw_waves.py [--max-rounds 100] [--json answer.json]
+    studies/draw_waves.py --from answer.json
 
-Runs `pipeweaver bench waves` and `pipeweaver bench shift`, puts tables, answers and commands between the page's markers,
-and two pictures beside it. With --json what was measured is kept; --from writes page and pictures again without
+Runs `pipeweaver_studies waves` and `pipeweaver_studies shift`, puts tables, answers and commands between the page's
+markers, and two pictures beside it. With --json what was measured is kept; --from writes page and pictures again without
 measuring. Further options (--microbatches, --threads ...) go to both commands as they are, those in --waves "..." and
---shift "..." to one of them. The program is build/release/bin/pipeweaver or PIPEWEAVER_BIN. Takes ten minutes.
+--shift "..." to one of them. The program is build/release/bin/pipeweaver_studies or PIPEWEAVER_STUDIES_BIN. Takes ten
+minutes.
 """
 
 import argparse
@@ -18,27 +19,27 @@ import pathlib
 import shlex
 import subprocess
 
-from draw_families import fill
+from svg import across, area, curve, document, text
+from table import code, fill, table
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
-BINARY = os.environ.get("PIPEWEAVER_BIN", str(ROOT / "build/release/bin/pipeweaver"))
-PAGE, PICTURES = ROOT / "docs/waves.md", ROOT / "docs/pictures"
+HERE = pathlib.Path(__file__).resolve().parent
+BINARY = os.environ.get("PIPEWEAVER_STUDIES_BIN", str(HERE.parent / "build/release/bin/pipeweaver_studies"))
+PAGE, PICTURES = HERE / "waves.md", HERE / "pictures"
 STATIC = ("static-first", "static-first-five", "static-waves", "static-1f1b")
 MOST_STEPS = 100_000  # beyond, a difference is one of chance
 COLORS = {"ours": "#2e6f9e", "dip": "#c0622d", "static-first": "#8a5fa8", "static-first-five": "#5a8f3c",
           "static-1f1b": "#888888", "opponent": "#b0922e"}
 KINDS = {"images": "image-heavy", "text": "text-heavy", "mix": "a mix"}
 WIDTH, HEIGHT, LEFT, TOP, LEGEND = 620, 300, 60, 16, 150
-STYLE = "text{font:13px sans-serif;fill:#777}"
 MANY = "--steps 8 --microbatches 64 --max-rounds 5"  # eight times as large, so with fewer rounds
 SHIFT_ROUNDS = 20
 
 
 def measure(words, own):
     def told(command, options):
-        line = ["bench", command, *options]
-        answer = json.loads(subprocess.run([BINARY, *line, "--json"], check=True, stdout=subprocess.PIPE).stdout)
-        return {**answer, "command": shlex.join(["pipeweaver", *line])}
+        words = [command, *options]
+        answer = json.loads(subprocess.run([BINARY, *words, "--json"], check=True, stdout=subprocess.PIPE).stdout)
+        return {**answer, "command": shlex.join(["pipeweaver_studies", *words])}
     asked = {command: [*words, *shlex.split(own[command])] for command in own}
     return {"waves": told("waves", asked["waves"]), "many": told("waves", shlex.split(MANY)),
             "shift": told("shift", asked["shift"])}
@@ -89,21 +90,22 @@ def verdict(waves):
     else:
         yield f"**No**, in none of {runs} comparisons of a step with a static plan."
     yield ""
-    yield "| plan | ours is behind it in | by at most | in step |"
-    yield "|---|---|---|---|"
+    rows = []
     for way in [*STATIC, "opponent"]:
         found = behind(waves, way)
-        most = f"{100 * found[-1][0]:.2f} % | {found[-1][1]}" if found else "- | -"
-        yield f"| {way} | {len(found)} of {len(waves['steps'])} steps | {most} |"
+        most = (f"{100 * found[-1][0]:.2f} %", found[-1][1]) if found else ("-", "-")
+        rows.append((way, f"{len(found)} of {len(waves['steps'])} steps", *most))
+    yield from table(("plan", "ours is behind it in", "by at most", "in step"), rows)
 
 
 def ways_table(waves):
-    yield "| way | text-heavy steps | image-heavy steps | all | least | most | steps that it runs | partition |"
-    yield "|---|---|---|---|---|---|---|---|"
+    rows = []
     for way in waves["ways"]:
         over = way["over_ours"]
-        figures = " | ".join(ratio(over[name]) for name in ("text_heavy", "image_heavy", "all", "least", "most"))
-        yield f"| {way['name']} | {figures} | {over['steps']} of {len(waves['steps'])} | {way['partition']} |"
+        figures = [ratio(over[name]) for name in ("text_heavy", "image_heavy", "all", "least", "most")]
+        rows.append((way["name"], *figures, f"{over['steps']} of {len(waves['steps'])}", way["partition"]))
+    return table(("way", "text-heavy steps", "image-heavy steps", "all", "least", "most", "steps that it runs", "partition"),
+                 rows)
 
 
 def listed(steps):
@@ -156,13 +158,12 @@ def many_table(waves, many):
            f"its steps have; 64 are in its example. With 64 in place of 16 ({len(many['steps'])} steps, "
            f"{items('text_heavy')} images in text-heavy and {items('image_heavy')} in image-heavy ones):")
     yield ""
-    yield "| way | text-heavy steps over ours | over `dip` | image-heavy steps over ours | partition |"
-    yield "|---|---|---|---|---|"
+    rows = []
     for way in many["ways"]:
         over = way["over_ours"]
-        yield (f"| `{way['name']}` | {ratio(over['text_heavy'])} | {ratio(over_dip(many, way['name']))} | "
-               f"{ratio(over['image_heavy'])} | "
-               f"{way['partition']} |")
+        rows.append((f"`{way['name']}`", ratio(over["text_heavy"]), ratio(over_dip(many, way["name"])),
+                     ratio(over["image_heavy"]), way["partition"]))
+    yield from table(("way", "text-heavy steps over ours", "over `dip`", "image-heavy steps over ours", "partition"), rows)
     yield ""
     behind = [f"`{name}` is ahead of ours in {len(some)} of {len(many['steps'])} steps, by up to "
               f"{100 * max(by for _, by in some):.1f} %"
@@ -183,12 +184,11 @@ def few_images(waves):
 
 def steps_table(waves):
     names = [way["name"] for way in waves["ways"]]
-    yield f"| step | items | {' | '.join(names)} |"
-    yield "|---|---|" + "---|" * len(names)
+    rows = []
     for step in waves["steps"]:
         kind = " (text)" if step["text_heavy"] else " (images)" if step["image_heavy"] else ""
-        times = " | ".join(seconds(step["step_ns"][name]) for name in names)
-        yield f"| {step['step']}{kind} | {step['items']:.1f} | {times} |"
+        rows.append((f"{step['step']}{kind}", f"{step['items']:.1f}", *(seconds(step["step_ns"][name]) for name in names)))
+    return table(("step", "items", *names), rows)
 
 
 def waves_picture(waves):
@@ -208,26 +208,22 @@ def waves_picture(waves):
         if step["text_heavy"]:
             half = WIDTH / (len(steps) - 1) / 2
             left, right = max(LEFT, x(step["step"]) - half), min(LEFT + WIDTH, x(step["step"]) + half)
-            yield f'<path d="M{left:.1f} {TOP}H{right:.1f}V{TOP + HEIGHT}H{left:.1f}z" fill="#8882" />'
+            yield area(("M", left, TOP, "H", right, "V", TOP + HEIGHT, "H", left, "z"), "#8882")
     for tick in (tick for tick in ticks if bottom <= tick <= top):
-        yield f'<path d="M{LEFT} {y(tick):.1f}h{WIDTH}" stroke="#8884" />'
-        yield f'<text x="{LEFT - 8}" y="{y(tick) + 4:.1f}" text-anchor="end">{tick:g} s</text>'
+        yield from across(LEFT, y(tick), WIDTH, f"{tick:g} s")
     for number, (way, color) in enumerate(COLORS.items()):
-        points = [(step["step"], step["step_ns"][way]) for step in steps if step["step_ns"][way]]
-        path = "L".join(f"{x(step):.1f} {y(time * 1e-9):.1f}" for step, time in points)
-        yield f'<path d="M{path}" fill="none" stroke="{color}" stroke-width="{2.5 if way == "ours" else 1.5}" />'
-        yield f'<text x="{LEFT + WIDTH + 12}" y="{TOP + 16 + 18 * number}" style="fill:{color}">{way}</text>'
+        points = [(x(step["step"]), y(time * 1e-9)) for step in steps if (time := step["step_ns"][way])]
+        yield curve(points, color, 2.5 if way == "ours" else 1.5)
+        yield text(LEFT + WIDTH + 12, TOP + 16 + 18 * number, way, color=color)
     base, crest = TOP + HEIGHT + 24 + below, max(step["items"] for step in steps)
     width = 0.7 * WIDTH / len(steps)
     for step in steps:
         height = step["items"] / crest * below
-        yield (f'<path d="M{x(step["step"]) - width / 2:.1f} {base}v{-height:.1f}h{width:.1f}v{height:.1f}z" '
-               'fill="#2e6f9e88" />')
+        yield area(("M", x(step["step"]) - width / 2, base, "v", -height, "h", width, "v", height, "z"), "#2e6f9e88")
     for step in {1, *range(5, len(steps) + 1, 5), len(steps)}:
-        yield f'<text x="{x(step):.1f}" y="{base + 18}" text-anchor="middle">{step}</text>'
-    yield f'<text x="{LEFT + WIDTH + 12}" y="{base - below / 2}">items, up to {crest:.0f}</text>'
-    yield (f'<text x="{LEFT + WIDTH / 2}" y="{base + 38}" text-anchor="middle">'
-           'step; grey: text-heavy; below: items of a microbatch</text>')
+        yield text(x(step), base + 18, step, "middle")
+    yield text(LEFT + WIDTH + 12, base - below / 2, f"items, up to {crest:.0f}")
+    yield text(LEFT + WIDTH / 2, base + 38, "step; grey: text-heavy; below: items of a microbatch", "middle")
 
 
 # ---- shift
@@ -237,9 +233,7 @@ def cell(set_up, batches, partition):
 
 
 def shift_table(shift):
-    yield ("| set-up | batches | partition chosen on | it is | mean step | the right one saves | a stop pays after | "
-           "that is |")
-    yield "|---|---|---|---|---|---|---|---|"
+    rows = []
     for set_up in shift["set_ups"]:
         for one in set_up["on"]:
             chosen = set_up["partitions"][one["partition"]]
@@ -249,8 +243,11 @@ def shift_table(shift):
             pays = ("" if right else "never" if after is None else f"more than {MOST_STEPS:,} steps" if long
                     else f"{after:,} steps")
             time = "" if right or after is None or long else f"{after * one['mean_ns'] * 1e-9 / 3600:.1f} h"
-            yield (f"| {set_up['model']} | {KINDS[one['batches']]} | {KINDS[one['partition']]} | {chosen['name']}, "
-                   f"{chosen['chunks_per_rank']} chunks a rank | {seconds(one['mean_ns'])} | {saved} | {pays} | {time} |")
+            rows.append((set_up["model"], KINDS[one["batches"]], KINDS[one["partition"]],
+                         f"{chosen['name']}, {chosen['chunks_per_rank']} chunks a rank", seconds(one["mean_ns"]), saved, pays,
+                         time))
+    return table(("set-up", "batches", "partition chosen on", "it is", "mean step", "the right one saves",
+                  "a stop pays after", "that is"), rows)
 
 
 def shift_words(shift):
@@ -280,57 +277,46 @@ def shift_picture(shift):
     tick = 0.05 if high - low < 0.5 else 0.1
     for count in range(math.floor((high - low) / tick + 1e-9) + 1):
         value = low + tick * count
-        yield f'<path d="M{LEFT} {y(value):.1f}h{WIDTH}" stroke="#888{8 if abs(value - 1) < 1e-9 else 4}" />'
-        yield f'<text x="{LEFT - 8}" y="{y(value) + 4:.1f}" text-anchor="end">{value:.2f}x</text>'
+        yield from across(LEFT, y(value), WIDTH, f"{value:.2f}x", f"#888{8 if abs(value - 1) < 1e-9 else 4}")
     for number, (model, batches, partition, one, right) in enumerate(bars):
         left = LEFT + number * wide
         if one["mean_ns"] and right["mean_ns"]:
             at = y(one["mean_ns"] / right["mean_ns"])
-            yield (f'<path d="M{left + 4:.1f} {y(low):.1f}V{at:.1f}h{wide - 8:.1f}V{y(low):.1f}z" '
-                   f'fill="{color[partition]}" />')
+            yield area(("M", left + 4, y(low), "V", at, "h", wide - 8, "V", y(low), "z"), color[partition])
         if partition == "text":
-            yield (f'<text x="{left + wide / 2:.1f}" y="{TOP + height + 20}" text-anchor="middle">{batches}</text>')
+            yield text(left + wide / 2, TOP + height + 20, batches, "middle")
             if batches == "images":
-                yield (f'<text x="{left + 2 * wide:.1f}" y="{TOP + height + 40}" text-anchor="middle">{model}</text>')
+                yield text(left + 2 * wide, TOP + height + 40, model, "middle")
     for number, partition in enumerate(color):
-        yield (f'<text x="{LEFT + WIDTH + 12}" y="{TOP + 16 + 18 * number}" style="fill:{color[partition]}">chosen on '
-               f'{partition}</text>')
+        yield text(LEFT + WIDTH + 12, TOP + 16 + 18 * number, f"chosen on {partition}", color=color[partition])
 
 
 # ---- the page
 
-def drawing(lines, height):
-    width = LEFT + WIDTH + LEGEND
-    return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}">'
-            f'<style>{STYLE}</style>{"".join(lines)}</svg>\n')
-
-
 def commands(answer):
-    yield "```"
-    for name in ("waves", "many", "shift"):
-        yield answer[name]["command"]
-    yield "```"
+    return code(answer[name]["command"] for name in ("waves", "many", "shift"))
 
 
 def write(answer, page, pictures):
     waves, many, shift = answer["waves"], answer["many"], answer["shift"]
-    text = page.read_text()
+    written = page.read_text()
     for marker, lines in (("loss", loss(waves)), ("verdict", verdict(waves)), ("ways", ways_table(waves)),
                           ("weakest", weakest(waves)), ("many", many_table(waves, many)), ("few", few_images(waves)),
                           ("steps", steps_table(waves)), ("shift-words", shift_words(shift)),
                           ("shift", shift_table(shift)), ("command", commands(answer))):
-        text = fill(text, marker, lines)
-    page.write_text(text)
-    (pictures / "waves.svg").write_text(drawing(waves_picture(waves), TOP + HEIGHT + 24 + 90 + 50))
-    (pictures / "shift.svg").write_text(drawing(shift_picture(shift), TOP + 220 + 52))
+        written = fill(written, marker, lines)
+    page.write_text(written)
+    width = LEFT + WIDTH + LEGEND
+    (pictures / "waves.svg").write_text(document(width, TOP + HEIGHT + 24 + 90 + 50, waves_picture(waves)))
+    (pictures / "shift.svg").write_text(document(width, TOP + 220 + 52, shift_picture(shift)))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", type=pathlib.Path, help="keep what was measured in this file")
     parser.add_argument("--from", type=pathlib.Path, dest="measured", help="what --json kept: nothing is measured")
-    parser.add_argument("--waves", default="", help="options for bench waves alone")
-    parser.add_argument("--shift", default="", help="options for bench shift alone")
+    parser.add_argument("--waves", default="", help="options for the waves alone")
+    parser.add_argument("--shift", default="", help="options for the shifts alone")
     parser.add_argument("--max-rounds", default="100", help="of each search of the waves (default 100)")
     parser.add_argument("--page", type=pathlib.Path, default=PAGE)
     parser.add_argument("--pictures", type=pathlib.Path, default=PICTURES, help="the folder for them")

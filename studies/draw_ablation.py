@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Runs the published ablation and writes docs/ablation.md's tables and its picture.
+"""Runs the published ablation and writes ablation.md's tables and its picture.
 
-    tools/draw_ablation.py [--json answers.json]
-    tools/draw_ablation.py --from answers.json
+    studies/draw_ablation.py [--json answers.json]
+    studies/draw_ablation.py --from answers.json
 
-Runs `pipeweaver bench ablation` for every line of RUNS and puts tables, the answers and the commands between the page's
+Runs `pipeweaver_studies ablation` for every line of RUNS and puts tables, the answers and the commands between the page's
 markers, and a picture beside it. With --json what was measured is kept; --from writes page and picture again without
 measuring. All searches are limited by rounds, so the figures are the same on any machine. The program is
-build/release/bin/pipeweaver or PIPEWEAVER_BIN. It takes ten minutes or so.
+build/release/bin/pipeweaver_studies or PIPEWEAVER_STUDIES_BIN. It takes ten minutes or so.
 """
 
 import argparse
@@ -18,15 +18,16 @@ import pathlib
 import shlex
 import subprocess
 
-from draw_families import fill
+from svg import across, document, line, rect, text
+from table import code, fill, table
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
-BINARY = os.environ.get("PIPEWEAVER_BIN", str(ROOT / "build/release/bin/pipeweaver"))
-PAGE, PICTURE = ROOT / "docs/ablation.md", ROOT / "docs/pictures/ablation.svg"
+HERE = pathlib.Path(__file__).resolve().parent
+BINARY = os.environ.get("PIPEWEAVER_STUDIES_BIN", str(HERE.parent / "build/release/bin/pipeweaver_studies"))
+PAGE, PICTURE = HERE / "ablation.md", HERE / "pictures/ablation.svg"
 
 H800 = "--model dip-vlm-s --cluster h800-sxm:16 --dataset vlm-mix"
 H20 = "--model dip-vlm-s --cluster h20-sxm:16 --dataset vlm-mix"
-# name -> what `bench ablation` is asked
+# name -> what `pipeweaver_studies ablation` is asked
 RUNS = {
     "published": f"{H800} --batches 5 --max-rounds 200 --vary --ours --no-pipeline",
     "cut by time": f"{H800} --batches 5 --max-rounds 200 --cut balanced",
@@ -61,7 +62,7 @@ def measure():
     answers = {}
     for name, words in RUNS.items():
         print(name, flush=True)
-        told = subprocess.run([BINARY, "bench", "ablation", *shlex.split(words), "--json"], check=True,
+        told = subprocess.run([BINARY, "ablation", *shlex.split(words), "--json"], check=True,
                               capture_output=True, text=True).stdout
         answers[name] = json.loads(told)
     return answers
@@ -107,6 +108,18 @@ def judged(gains, published):
     return "each within the limits" if not missed else "outside: " + ", ".join(missed)
 
 
+FACTORS = [*NAMES.values(), "all"]
+
+
+def three(values):
+    """Each with three digits."""
+    return [f"{value:.3f}" for value in values]
+
+
+def with_total(gains):
+    return three([*gains, math.prod(gains)])
+
+
 def verdict(answers):
     published = published_factors(answers)
     words = held_out_factors(answers["held out, the paper's words"])
@@ -118,94 +131,83 @@ def verdict(answers):
            "chains, the queue's recomputation from 4. The settings were chosen on batches 1 to 3; this answer is of "
            "batches 6 to 10.")
     yield ""
-    yield "| batches 6 to 10 | modules apart | interleaving | segment order | memory modes | all |"
-    yield "|---|---|---|---|---|---|"
-    yield f"| (published) | {' | '.join(f'{factor:.3f}' for factor in [*published, math.prod(published)])} |"
+    rows = [("(published)", *with_total(published))]
     for shown, name in (("the paper's words: by parameters, 8 chunks; full under the queue", "held out, the paper's words"),
                         ("chosen: equal layers, 4 chunks; half under the queue", "held out"),
                         ("the same, cut by time", "held out, cut by time")):
-        gains = held_out_factors(answers[name])
-        yield f"| {shown} | {' | '.join(f'{factor:.3f}' for factor in [*gains, math.prod(gains)])} |"
+        rows.append((shown, *with_total(held_out_factors(answers[name]))))
+    yield from table(("batches 6 to 10", *FACTORS), rows)
+
+
+def cut(way):
+    return way["partition"] + (f", {way['chunks_per_rank']} chunks" if way["chunks_per_rank"] else "")
 
 
 def row_table(answers):
     answer = answers["published"]
-    yield "| row | partition | schedule | recompute | step, s | factor: geometric mean (least to most) | published |"
-    yield "|---|---|---|---|---|---|---|"
+    rows = []
     for number, row in enumerate(answer["rows"]):
-        seconds = mean(row["step_ns"]) * 1e-9
-        chunks = f", {row['chunks_per_rank']} chunks" if row["chunks_per_rank"] else ""
-        gained = f"{spread(row['factor'])} | {row['published_factor']:.3f}" if row["factor"] else "1 | 1"
-        yield (f"| {'+ ' if number else ''}{row['name']} | {row['partition']}{chunks} | {row['schedule']} | "
-               f"{row['recompute']} | {seconds:.3f} | {gained} |")
-    yield f"| all | | | | | {spread(answer['total'])} | {answer['published_total']:.3f} |"
+        gained = (spread(row["factor"]), f"{row['published_factor']:.3f}") if row["factor"] else (1, 1)
+        rows.append((f"{'+ ' if number else ''}{row['name']}", cut(row), row["schedule"], row["recompute"],
+                     f"{mean(row['step_ns']) * 1e-9:.3f}", *gained))
+    rows.append(("all", "", "", "", "", spread(answer["total"]), f"{answer['published_total']:.3f}"))
+    return table(("row", "partition", "schedule", "recompute", "step, s", "factor: geometric mean (least to most)",
+                  "published"), rows)
 
 
 def beside_table(answers):
-    answer = answers["published"]
-    yield "| beside it | partition | schedule | step over the last row's |"
-    yield "|---|---|---|---|"
-    for way in answer["beside"]:
-        chunks = f", {way['chunks_per_rank']} chunks" if way["chunks_per_rank"] else ""
-        yield f"| {way['name']} | {way['partition']}{chunks} | {way['schedule']} | {spread(way['ratio'])} |"
+    return table(("beside it", "partition", "schedule", "step over the last row's"),
+                 [(way["name"], cut(way), way["schedule"], spread(way["ratio"]))
+                  for way in answers["published"]["beside"]])
 
 
 def chain_table(answer, base, cuts):
     """How much longer chains take than `base`: a line for each cut and recomputation, a column for each count of
     chunks. In brackets on how many batches it fits, where that is not all."""
     chunks = sorted({way["chunks_per_rank"] for way in answer["chains"]})
-    yield "| cut | recompute | " + " | ".join(f"{count} chunk{'s' if count > 1 else ''}" for count in chunks) + " |"
-    yield "|---|---|" + "---|" * len(chunks)
-    for cut in cuts:
+    rows = []
+    for name in cuts:
         for recompute in ("selective", "half", "full"):
             cells = []
             for count in chunks:
                 way = next(way for way in answer["chains"] if (way["partition"], way["chunks_per_rank"],
-                                                               way["recompute"]) == (cut, count, recompute))
+                                                               way["recompute"]) == (name, count, recompute))
                 ratios = over(way, base)
                 few = f" ({len(ratios)} of {answer['batches']})" if len(ratios) < answer["batches"] else ""
                 cells.append(f"{mean(ratios):.3f}{few}" if ratios else "does not fit")
             if set(cells) != {"does not fit"}:
-                yield f"| {cut} | {recompute} | {' | '.join(cells)} |"
+                rows.append((name, recompute, *cells))
+    return table(("cut", "recompute", *(f"{count} chunk{'s' if count > 1 else ''}" for count in chunks)), rows)
 
 
 def first_row_table(answers):
     answer = answers["published"]
-    yield from chain_table(answer, answer["rows"][1], ("megatron", "uniform", "balanced", "first-stage"))
+    return chain_table(answer, answer["rows"][1], ("megatron", "uniform", "balanced", "first-stage"))
 
 
 def queue_table(answers):
     answer = answers["published"]
-    yield "| recompute of rows 3 and 4 | interleaving | segment order | memory modes |"
-    yield "|---|---|---|---|"
-    published = [row["published_factor"] for row in answer["rows"][2:]]
-    yield f"| (published) | {' | '.join(f'{factor:.3f}' for factor in published)} |"
+    rows = [("(published)", *three(row["published_factor"] for row in answer["rows"][2:]))]
     for mode in answer["queue_modes"]:
-        cells = [mode[key]["geometric_mean"] for key in ("interleaving", "order", "memory")]
-        yield f"| {mode['recompute']} | {' | '.join(f'{factor:.3f}' for factor in cells)} |"
+        rows.append((mode["recompute"], *three(mode[key]["geometric_mean"] for key in ("interleaving", "order", "memory"))))
+    return table(("recompute of rows 3 and 4", *FACTORS[1:-1]), rows)
 
 
 def order_table(answers):
-    answer = answers["published"]
-    yield "| order of the second row | recompute | over interleaved with full |"
-    yield "|---|---|---|"
-    for way in answer["fixed_orders"]:
-        if way["ratio"]:
-            yield f"| {way['schedule']} | {way['recompute']} | {spread(way['ratio'])} |"
+    return table(("order of the second row", "recompute", "over interleaved with full"),
+                 [(way["schedule"], way["recompute"], spread(way["ratio"]))
+                  for way in answers["published"]["fixed_orders"] if way["ratio"]])
 
 
 def other_table(answers):
-    published = [row["published_factor"] for row in answers["published"]["rows"][1:]]
-    yield "| what is changed | batches | modules apart | interleaving | segment order | memory modes | all |"
-    yield "|---|---|---|---|---|---|---|"
-    published.append(answers["published"]["published_total"])
-    yield f"| (published) | | {' | '.join(f'{factor:.3f}' for factor in published)} |"
+    rows = [("(published)", "", *three([*published_factors(answers), answers["published"]["published_total"]]))]
     for name, answer in answers.items():
         if name.startswith(("H20", "held out")):
             continue
-        cells = [f"{factor['geometric_mean']:.3f}" for factor in [*factors(answer), answer["total"]]]
         shown = "nothing: equal layers, 16 microbatches, TP 4, PP 4" if name == "published" else name
-        yield f"| {shown} | {answer['batches']} | {' | '.join(cells)} |"
+        cells = three(factor["geometric_mean"] for factor in [*factors(answer), answer["total"]])
+        rows.append((shown, answer["batches"], *cells))
+    return table(("what is changed", "batches", *FACTORS), rows)
 
 
 def h20_best(answer, cut, recompute):
@@ -232,36 +234,28 @@ def h20_verdict(answers):
 
 
 def h20_table(answers):
-    answer = answers["H20"]
-    yield "| cut | recompute | best chunks | over DIP: geometric mean (least to most) |"
-    yield "|---|---|---|---|"
-    for cut in ("balanced", "uniform", "megatron"):
-        for recompute in ("full", "half", "selective"):
-            best = h20_best(answer, cut, recompute)
-            if best:
-                yield f"| {cut} | {recompute} | {best[0]} | {best[1]:.3f} ({best[2]:.3f} to {best[3]:.3f}) |"
+    found = [(cut, recompute, h20_best(answers["H20"], cut, recompute)) for cut in ("balanced", "uniform", "megatron")
+             for recompute in ("full", "half", "selective")]
+    return table(("cut", "recompute", "best chunks", "over DIP: geometric mean (least to most)"),
+                 [(cut, recompute, best[0], f"{best[1]:.3f} ({best[2]:.3f} to {best[3]:.3f})")
+                  for cut, recompute, best in found if best])
 
 
 def h20_sizes_table(answers):
-    yield ("| microbatches | batches | DIP, s | balanced, 4 chunks, full, over DIP | FSDP2 over DIP | FSDP2 over that "
-           "chain |")
-    yield "|---|---|---|---|---|---|"
     fsdp, chain, dip = H20_SECONDS["FSDP2"], H20_SECONDS["interleaved"], H20_SECONDS["DIP"]
-    yield f"| (published) | | {dip:.1f} | {chain / dip:.3f} | {fsdp / dip:.3f} | {fsdp / chain:.3f} |"
+    rows = [("(published)", "", f"{dip:.1f}", *three([chain / dip, fsdp / dip, fsdp / chain]))]
     for name, answer in answers.items():
         if name.startswith("H20"):
             flat = next(way for way in answer["beside"] if way["name"].startswith("no pipeline"))
             first, last = answer["rows"][0], answer["rows"][-1]
-            yield (f"| {answer['microbatches']} | {answer['batches']} | {mean(last['step_ns']) * 1e-9:.1f} | "
-                   f"{spread(answer['total'])} | {spread(flat['ratio'])} | {mean(over(flat, first)):.3f} |")
+            rows.append((answer["microbatches"], answer["batches"], f"{mean(last['step_ns']) * 1e-9:.1f}",
+                         spread(answer["total"]), spread(flat["ratio"]), f"{mean(over(flat, first)):.3f}"))
+    return table(("microbatches", "batches", "DIP, s", "balanced, 4 chunks, full, over DIP", "FSDP2 over DIP",
+                  "FSDP2 over that chain"), rows)
 
 
 def command_lines(answers):
-    yield "```"
-    yield "tools/draw_ablation.py"
-    for name in answers:
-        yield f"pipeweaver bench ablation {RUNS[name]}"
-    yield "```"
+    return code(["studies/draw_ablation.py", *(f"pipeweaver_studies ablation {RUNS[name]}" for name in answers)])
 
 
 # ---- the picture
@@ -277,34 +271,28 @@ def picture(answers):
         return TOP + HEIGHT * (1 - (factor - 1) / (top - 1))
     tick = 1.0
     while tick < top:
-        yield f'<path d="M{LEFT} {y(tick):.1f}h{WIDTH}" stroke="#8884" />'
-        yield f'<text x="{LEFT - 8}" y="{y(tick) + 4:.1f}" text-anchor="end">{tick:.1f}</text>'
+        yield from across(LEFT, y(tick), WIDTH, f"{tick:.1f}")
         tick += 0.1
     for number, (name, ours, published) in enumerate(bars):
         middle = LEFT + WIDTH * (number + 0.5) / len(bars)
         for color, value, x in ((PUBLISHED, published, middle - 36), (OURS, ours["geometric_mean"], middle + 4)):
-            yield (f'<rect x="{x:.1f}" y="{y(value):.1f}" width="32" height="{y(1) - y(value):.1f}" fill="{color}">'
-                   f'<title>{value:.3f}</title></rect>')
-            yield f'<text x="{x + 16:.1f}" y="{y(1) + 16:.1f}" text-anchor="middle">{value:.2f}</text>'
-        yield (f'<path d="M{middle + 20:.1f} {y(ours["least"]):.1f}V{y(ours["most"]):.1f}" stroke="#777" '
-               'stroke-width="2" />')
-        yield f'<text x="{middle:.1f}" y="{y(1) + 36:.1f}" text-anchor="middle">{name}</text>'
-    yield f'<text x="{LEFT + 8}" y="{TOP + 14}" style="fill:{PUBLISHED}">published</text>'
-    yield (f'<text x="{LEFT + 88}" y="{TOP + 14}" style="fill:{OURS}">emulated here, {answer["batches"]} batches, with '
-           'least and most</text>')
+            yield rect(x, y(value), 32, y(1) - y(value), color, title=f"{value:.3f}")
+            yield text(x + 16, y(1) + 16, f"{value:.2f}", "middle")
+        yield line(("M", middle + 20, y(ours["least"]), "V", y(ours["most"])), "#777", stroke_width=2)
+        yield text(middle, y(1) + 36, name, "middle")
+    yield text(LEFT + 8, TOP + 14, "published", color=PUBLISHED)
+    yield text(LEFT + 88, TOP + 14, f"emulated here, {answer['batches']} batches, with least and most", color=OURS)
 
 
 def write(answers, page, drawing):
-    text = page.read_text()
+    written = page.read_text()
     for marker, lines in (("answer", verdict), ("rows", row_table), ("beside", beside_table),
                           ("first-row", first_row_table), ("queue", queue_table), ("order", order_table),
                           ("others", other_table), ("h20-answer", h20_verdict), ("h20", h20_table),
                           ("h20-sizes", h20_sizes_table), ("command", command_lines)):
-        text = fill(text, marker, lines(answers))
-    page.write_text(text)
-    width, height = LEFT + WIDTH + 10, TOP + HEIGHT + 48
-    drawing.write_text(f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}">'
-                       f'<style>text{{font:13px sans-serif;fill:#777}}</style>{"".join(picture(answers))}</svg>\n')
+        written = fill(written, marker, lines(answers))
+    page.write_text(written)
+    drawing.write_text(document(LEFT + WIDTH + 10, TOP + HEIGHT + 48, picture(answers)))
 
 
 def main():

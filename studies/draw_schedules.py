@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""Draws schedules under one another on one time axis, as SVG: tools/draw_schedules.py OUT.svg TITLE=FOLDER...
+"""Draws schedules under one another on one time axis, as SVG: studies/draw_schedules.py OUT.svg TITLE=FOLDER...
 
 A folder holds problem.json.gz and solution.json, as `pipeweaver plan` and `pipeweaver solve` write them.
 """
 
 import gzip
-import html
 import json
 import pathlib
 import sys
+
+from svg import document, rect, text
 
 WIDTH, LEFT, ROW, GAP = 1000, 62, 20, 4
 COLORS = {("vit", "F"): "#7fb3d5", ("vit", "B"): "#2e6f9e", ("vit", "W"): "#6f8fb0",
@@ -42,14 +43,14 @@ def bars(problem, solution, top, scale):
     pairs = {pair[part]: (k, pair) for k, pair in enumerate(problem.get("pairs", [])) for part in PARTS if part in pair}
     for rank in range(len(problem["ranks"])):
         y = top + rank * (ROW + GAP)
-        yield f'<text x="{LEFT - 8}" y="{y + 14}" text-anchor="end">rank {rank}</text>'
-        yield f'<rect x="{LEFT}" y="{y}" width="{WIDTH - LEFT}" height="{ROW}" fill="#8883" />'
+        yield text(LEFT - 8, y + 14, f"rank {rank}", "end")
+        yield rect(LEFT, y, WIDTH - LEFT, ROW, "#8883")
     for task in problem["tasks"]:
         x = LEFT + solution["start_ns"][task["id"]] * scale
         width = duration(problem, solution, task, pairs) * scale
         color = COLORS.get(kind_of(task), "#888")
         y = top + task["rank"] * (ROW + GAP)
-        yield f'<rect x="{x:.2f}" y="{y}" width="{max(width - 0.3, 0.2):.2f}" height="{ROW}" fill="{color}" />'
+        yield rect(x, y, max(width - 0.3, 0.2), ROW, color)
 
 
 def main():
@@ -60,7 +61,7 @@ def main():
     parts, top = [], 24
     for title, problem, solution in loaded:
         seconds = solution["makespan_ns"] / 1e9
-        parts.append(f'<text x="{LEFT}" y="{top - 8}" font-weight="bold">{html.escape(title)}: {seconds:.2f} s</text>')
+        parts.append(text(LEFT, top - 8, f"{title}: {seconds:.2f} s", font_weight="bold"))
         parts += bars(problem, solution, top, scale)
         top += len(problem["ranks"]) * (ROW + GAP) + 34
     used = {kind_of(task) for _, problem, _ in loaded for task in problem["tasks"]}
@@ -71,12 +72,9 @@ def main():
         name = f"{module} {NAMES[kind]}"
         if x + 30 + 7 * len(name) > WIDTH:
             x, top = LEFT, top + 22
-        parts.append(f'<rect x="{x}" y="{top - 24}" width="14" height="14" fill="{color}" />')
-        parts.append(f'<text x="{x + 19}" y="{top - 12}">{name}</text>')
+        parts += [rect(x, top - 24, 14, 14, color), text(x + 19, top - 12, name)]
         x += 30 + 7 * len(name)
-    style = "text{font:13px sans-serif;fill:#777}"
-    pathlib.Path(out).write_text(f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {top}" width="{WIDTH}">'
-                                 f"<style>{style}</style>{''.join(parts)}</svg>\n")
+    pathlib.Path(out).write_text(document(WIDTH, top, parts))
 
 
 if __name__ == "__main__":

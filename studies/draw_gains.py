@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""Measures what plans gain, and writes the tables of README.md, docs/gains.md and docs/real-models.md.
+"""Measures what plans gain, and writes the tables of gains.md and real-models.md.
 
-    tools/draw_gains.py [--only NAME ...] [WORDS ...]    measures, keeps the answers, writes the pages
-    tools/draw_gains.py --from docs/data/gains           writes the pages from answers that were kept
-    tools/draw_gains.py --from docs/data/gains --check   says whether the pages are what it would write
+    studies/draw_gains.py [--only NAME ...] [WORDS ...]    measures, keeps the answers, writes the pages
+    studies/draw_gains.py --from studies/data/gains        writes the pages from answers that were kept
+    studies/draw_gains.py --from studies/data/gains --check  says whether the pages are what it would write
 
 Runs `pipeweaver bench plan --json` for every set-up below, one at a time, and for the real models `pipeweaver plan` with
 the partition of DIP (what many chunks cost) and with every layout (what another layout gains). WORDS, like
 `--max-rounds 20`, take the place of the set-ups' own limits of the search. With --only, which may stand more than once,
-only these are measured, and the others are read. Answers are kept as docs/data/gains/NAME.json, without what no table
-has. The program is build/release/bin/pipeweaver or PIPEWEAVER_BIN. All of it takes half an hour on two cores.
+only these are measured, and the others are read. Answers are kept as studies/data/gains/NAME.json, without what no table
+has; the pages have of each set-up the fastest schedules. The program is build/release/bin/pipeweaver or PIPEWEAVER_BIN.
+All of it takes half an hour on two cores.
 
-A table stands between <!-- gains:NAME --> and <!-- /gains:NAME -->. A cell with a mean says of how many batches; tables
-that have less than all batches of some row are apart.
+A table stands between <!-- NAME --> and <!-- end -->. A cell with a mean says of how many batches.
 """
 
 import argparse
@@ -25,10 +25,13 @@ import subprocess
 import sys
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
-BINARY = os.environ.get("PIPEWEAVER_BIN", str(ROOT / "build/release/bin/pipeweaver"))
-KEPT = ROOT / "docs/data/gains"
-PAGES = ("README.md", "docs/gains.md", "docs/real-models.md")
+from table import fill, table
+
+HERE = pathlib.Path(__file__).resolve().parent
+BINARY = os.environ.get("PIPEWEAVER_BIN", str(HERE.parent / "build/release/bin/pipeweaver"))
+KEPT = HERE / "data/gains"
+PAGES = ("gains.md", "real-models.md")
+SHOWN = 5  # opponents of a set-up, the fastest; all are in its answer
 LAUNCH = "0.3ms"  # of the host for an action, measured with the executor on CPUs
 
 
@@ -252,25 +255,15 @@ def known_on_own_ranks(answer):
     return min(rows, key=lambda row: row["geometric_mean"], default=None)
 
 
-def table(head, rows):
-    yield f"| {' | '.join(head)} |"
-    yield "|" + "---|" * len(head)
-    for row in rows:
-        assert len(row) == len(head), row
-        yield f"| {' | '.join(map(str, row))} |"
-
-
 # ---- tables
 
-def summary(setups, answers, page):
-    """One row for each; `page` is where the commands of the opponents are, "" on that page itself."""
+def summary(setups, answers):
+    """One row for each; the opponent leads to its command."""
     def row(setup):
         answer = answers[setup.name]
         one = answer["job_opponent"]
-        where = f"{page(setup)}#{anchor(setup.title())}"
-        static = ratio(answer["static_order"])
-        return (setup.title(), answer["batches"], f"[{opponent(one)}]({where})" if one else "none that fits", ratio(one),
-                ratio(answer["best_opponent"]), static, gap(answer))
+        return (setup.title(), answer["batches"], f"[{opponent(one)}](#{anchor(setup.title())})" if one else "none that fits",
+                ratio(one), ratio(answer["best_opponent"]), ratio(answer["static_order"]), gap(answer))
     return table(("set-up", "batches", "the job's opponent", "its step over the plan's", "the best opponent of each batch",
                   "one order for all batches", "gap to the bound: median, worst"), map(row, setups))
 
@@ -312,31 +305,35 @@ def robustness(setups, answers):
     return table(("set-up", "against", "batches", "p10", "p50", "p90", "the plan wins, of replays"), rows)
 
 
+def fastest(answer):
+    """The fastest opponents of those that fit all batches, and the fastest policy on the plan's own partition."""
+    rows = sorted((row for row in answer["comparisons"] if row["opponent"] and row["applies_to"] == answer["batches"]),
+                  key=lambda row: row["geometric_mean"])
+    own = known_on_own_ranks(answer)
+    return rows[:SHOWN] + ([own] if own else [])
+
+
 def comparisons(setup, answer):
-    """Every opponent and policy of one set-up, those of all batches and those of fewer apart."""
-    head = ("partition", "schedule", "chunks", "recompute", "step over the plan's")
-    line = lambda row: (row["partition"], row["policy"], row["chunks_per_rank"],  # noqa: E731
-                        settings(row) or "the plan's", ratio(row))
-    of_all = [row for row in answer["comparisons"] if row["applies_to"] == answer["batches"]]
-    of_some = [row for row in answer["comparisons"] if row["applies_to"] != answer["batches"]]
+    """The commands of one set-up, and its fastest schedules."""
+    where, one = answer["partition"], answer["job_opponent"]
+    of_all = sum(row["applies_to"] == answer["batches"] for row in answer["comparisons"])
+    of_some = len(answer["comparisons"]) - of_all
     yield f"### {setup.title()}"
     yield ""
-    where = answer["partition"]
     yield (f"The plan's partition: {where['name']} with {chunks(where)} a rank, chosen on {where['chosen_on']}. "
            + ("The plan is without a pipeline, too. " if without_pipeline(setup) else "") + "The opponent's command, of the "
            "first batch, and the table's:")
-    one = answer["job_opponent"]
     yield from ("", "```sh")
     if one and one["command"]:
         yield one["command"]
     yield from (f"pipeweaver bench plan {answer['words']}", "```", "")
-    yield f"<details><summary>{len(of_all)} schedules that fit all {answer['batches']} batches</summary>"
+    yield (f"The fastest of {of_all} schedules that fit all {answer['batches']} batches; [the answer]"
+           f"(data/gains/{setup.name}.json) has the others" + (f", and {of_some} that fit some of them" if of_some else "") + ":")
     yield ""
-    yield from table(head, map(line, of_all))
-    if of_some:
-        yield from ("", "And those that fit some of the batches only, on which they are held against the plan:", "")
-        yield from table(head, map(line, of_some))
-    yield from ("", "</details>", "")
+    yield from table(("partition", "schedule", "chunks", "recompute", "step over the plan's"),
+                     [(row["partition"], row["policy"], row["chunks_per_rank"], settings(row) or "the plan's", ratio(row))
+                      for row in fastest(answer)])
+    yield ""
 
 
 def details(setups, answers):
@@ -388,37 +385,19 @@ def layout_table(answers):
 
 
 def sections(answers):
-    """Marker -> lines."""
-    elsewhere = lambda setup: "docs/gains.md" if setup in PUBLISHED else "docs/real-models.md"  # noqa: E731
-    here = lambda setup: ""  # noqa: E731
-    return {
-        "summary": {"README.md": summary(PUBLISHED + REAL, answers, elsewhere),
-                    "docs/gains.md": summary(PUBLISHED, answers, here),
-                    "docs/real-models.md": summary(REAL, answers, here)},
-        "order": {"docs/gains.md": order_table(PUBLISHED, answers), "docs/real-models.md": order_table(REAL, answers)},
-        "regret": {"docs/gains.md": regret_table(answers)},
-        "robustness": {"docs/gains.md": robustness(PUBLISHED, answers),
-                       "docs/real-models.md": robustness(REAL, answers)},
-        "ahead": {"docs/gains.md": ahead(PUBLISHED, answers), "docs/real-models.md": ahead(REAL, answers)},
-        "layouts": {"docs/real-models.md": origins(REAL)},
-        "chunks": {"docs/real-models.md": chunk_table(answers)},
-        "other-layouts": {"docs/real-models.md": layout_table(answers)},
-        "details": {"docs/gains.md": details(PUBLISHED, answers),
-                    "docs/real-models.md": details(REAL, answers)},
-    }
+    """Place -> page -> lines."""
+    both = {"gains.md": PUBLISHED, "real-models.md": REAL}
+    everywhere = {"summary": summary, "order": order_table, "robustness": robustness, "ahead": ahead, "details": details}
+    return {**{place: {page: lines(setups, answers) for page, setups in both.items()} for place, lines in everywhere.items()},
+            "regret": {"gains.md": regret_table(answers)},
+            "layouts": {"real-models.md": origins(REAL)},
+            "chunks": {"real-models.md": chunk_table(answers)},
+            "other-layouts": {"real-models.md": layout_table(answers)}}
 
 
 # ---- pages
 
-def fill(text, name, lines):
-    """Puts the lines between the markers."""
-    pattern = re.compile(rf"(<!-- gains:{name} -->\n).*?(<!-- /gains:{name} -->)", re.S)
-    if len(pattern.findall(text)) != 1:
-        sys.exit(f"<!-- gains:{name} --> ... <!-- /gains:{name} --> must stand once in the page")
-    return pattern.sub(lambda found: found[1] + "\n".join(lines).rstrip("\n") + "\n" + found[2], text)
-
-
-def pages(answers, folder=ROOT):
+def pages(answers, folder=HERE):
     """Page -> its text with tables of these answers."""
     texts = {page: (folder / page).read_text() for page in PAGES}
     for name, of_page in sections(answers).items():
@@ -465,15 +444,15 @@ def main():
     answers = read(asked.folder or KEPT)
     written = pages(answers)
     if asked.check:
-        wrong = [page for page, text in written.items() if (ROOT / page).read_text() != text]
+        wrong = [page for page, text in written.items() if (HERE / page).read_text() != text]
         if wrong:
-            sys.exit(f"{', '.join(wrong)}: other tables than of these answers; run tools/draw_gains.py --from {asked.folder}")
+            sys.exit(f"{', '.join(wrong)}: other tables than of these answers; run studies/draw_gains.py --from {asked.folder}")
         return
     if asked.folder and asked.folder.resolve() != KEPT:
         for name, answer in answers.items():
             write_answer(KEPT / f"{name}.json", answer)
     for page, text in written.items():
-        (ROOT / page).write_text(text)
+        (HERE / page).write_text(text)
 
 
 if __name__ == "__main__":
