@@ -1,19 +1,15 @@
-"""pipeweaver bench ablation: one condition added to the other; and the page that tools/draw_ablation.py makes of it."""
+"""pipeweaver_studies ablation: one condition added to the other; and the page that draw_ablation.py makes of it."""
 
 import json
 import math
 import shutil
-import sys
 import xml.etree.ElementTree
 
+import draw_ablation
 import pytest
-from conftest import ROOT
+from conftest import STUDIES
 
-sys.path.insert(0, str(ROOT / "tools"))
-
-import draw_ablation  # noqa: E402
-
-VLM_S = ["bench", "ablation", "--model", "dip-vlm-s", "--dataset", "vlm-mix", "--max-rounds", "1"]
+VLM_S = ["ablation", "--model", "dip-vlm-s", "--dataset", "vlm-mix", "--max-rounds", "1"]
 H800, H20 = [*VLM_S, "--cluster", "h800-sxm:16"], [*VLM_S, "--cluster", "h20-sxm:16"]
 
 
@@ -21,8 +17,8 @@ def mean(values):
     return math.exp(sum(map(math.log, values)) / len(values))
 
 
-def test_every_factor_is_the_row_above_over_the_row(pipeweaver):
-    answer = json.loads(pipeweaver(*H800, "--microbatches", "4", "--batches", "2", "--json"))
+def test_every_factor_is_the_row_above_over_the_row(studies):
+    answer = json.loads(studies(*H800, "--microbatches", "4", "--batches", "2", "--json"))
     rows = answer["rows"]
     assert [row["name"] for row in rows] == ["chain", "modules apart", "stage interleaving", "segment order",
                                              "memory modes"]
@@ -38,23 +34,23 @@ def test_every_factor_is_the_row_above_over_the_row(pipeweaver):
     assert all(searched <= queue for searched, queue in zip(rows[3]["step_ns"], rows[2]["step_ns"]))
 
 
-def test_a_row_is_what_emulate_prints_of_it(pipeweaver):
+def test_a_row_is_what_emulate_prints_of_it(pipeweaver, studies):
     """The partition is cut on the same seeds, and both replay on shared ports."""
-    answer = json.loads(pipeweaver(*H800, "--microbatches", "4", "--batches", "1", "--cut", "balanced", "--chunks", "2",
+    answer = json.loads(studies(*H800, "--microbatches", "4", "--batches", "1", "--cut", "balanced", "--chunks", "2",
                                    "--json"))
     for row, policy in zip(answer["rows"], ("interleaved", "interleaved", "dual-queue")):
         words = ["--chunks", "2"] if row["chunks_per_rank"] else []
-        told = pipeweaver("emulate", *H800[2:6], "--cluster", "h800-sxm:16", "--microbatches", "4", "--sample", "101-105",
+        told = pipeweaver("emulate", *H800[1:5], "--cluster", "h800-sxm:16", "--microbatches", "4", "--sample", "101-105",
                           "--partition", row["partition"], "--policy", policy, "--recompute", row["recompute"], *words,
                           "--json")
         assert json.loads(told)["step_ns"] == row["step_ns"][0]
 
 
-def test_elsewhere_nothing_is_published(pipeweaver):
-    answer = json.loads(pipeweaver(*H20, "--microbatches", "4", "--batches", "1", "--json"))
+def test_elsewhere_nothing_is_published(studies):
+    answer = json.loads(studies(*H20, "--microbatches", "4", "--batches", "1", "--json"))
     assert answer["published_total"] is None
     assert all(row["published_factor"] is None for row in answer["rows"])
-    assert "published" not in pipeweaver(*H20, "--microbatches", "4", "--batches", "1")
+    assert "published" not in studies(*H20, "--microbatches", "4", "--batches", "1")
 
 
 @pytest.mark.parametrize("wrong, status, said", [
@@ -64,18 +60,18 @@ def test_elsewhere_nothing_is_published(pipeweaver):
     (["--pp", "2"], 2, "--dp: is 2, allowed is 1"),
     (["--microbatches", "16", "--fixed-recompute", "none"], 4, "a row does not fit on every batch"),
 ])
-def test_what_cannot_be_run_is_refused(pipeweaver, wrong, status, said):
-    found, error = pipeweaver.fails(*H800, "--batches", "1", *wrong)
+def test_what_cannot_be_run_is_refused(studies, wrong, status, said):
+    found, error = studies.fails(*H800, "--batches", "1", *wrong)
     assert found == status and said in error
 
 
-def test_page_and_picture_are_written(pipeweaver, tmp_path):
+def test_page_and_picture_are_written(studies, tmp_path):
     page, picture = tmp_path / "page.md", tmp_path / "picture.svg"
-    shutil.copy(ROOT / "docs/ablation.md", page)
+    shutil.copy(STUDIES / "ablation.md", page)
     everything = ["--batches", "1", "--vary", "--ours", "--no-pipeline", "--json"]
-    answers = {"published": json.loads(pipeweaver(*H800, *everything)),
-               "H20": json.loads(pipeweaver(*H20, "--cut", "balanced", *everything))}
-    held_out = json.loads(pipeweaver(*H800, "--microbatches", "4", "--batches", "6", "--json"))
+    answers = {"published": json.loads(studies(*H800, *everything)),
+               "H20": json.loads(studies(*H20, "--cut", "balanced", *everything))}
+    held_out = json.loads(studies(*H800, "--microbatches", "4", "--batches", "6", "--json"))
     answers.update({name: held_out for name in ("held out", "held out, cut by time", "held out, the paper's words")})
     draw_ablation.write(answers, page, picture)
     text = page.read_text()

@@ -1,19 +1,13 @@
-"""tools/bench_budget.py: what it measures, and the page and the picture that it writes."""
+"""bench_budget.py: what it measures, and the page and the picture that it writes."""
 
 import json
 import math
-import os
 import shutil
-import subprocess
-import sys
 import xml.etree.ElementTree
 
+import bench_budget
 import pytest
-from conftest import ROOT
-
-sys.path.insert(0, str(ROOT / "tools"))
-
-import bench_budget  # noqa: E402
+from conftest import STUDIES
 
 
 def run(name, *improvements):
@@ -42,7 +36,7 @@ def test_a_mean_is_of_all_problems_or_none(two):
     assert mean("default", 0.1) is None and mean("dip", 0.01) is None and mean("cp-sat", 60) is None
     assert mean("default", 0.2) == pytest.approx(math.sqrt(1.1 * 1.0))
     assert mean("dip", 10) == pytest.approx(math.sqrt(1.2 * 1.5))
-    lines = list(bench_budget.table(two, "", [("", two["problems"])]))
+    lines = list(bench_budget.table(two, [(two["problems"],)]))
     assert "| 10 ms | 30 ms | 100 ms | 300 ms | 1 s | 3 s | 10 s | 30 s | 60 s |" in lines[0]
     assert lines[2].startswith("| default | 200 ms | none on 2 of 2 | none on 1 of 2 | none on 1 of 2 | 1.0488 (2) | 1.0000 (2)")
     assert lines[4].startswith("| cp-sat | - |") and lines[4].endswith("| none on 1 of 2 |")
@@ -62,21 +56,19 @@ def test_the_answer_says_what_it_needs(two):
     assert "\n".join(bench_budget.verdict(two)).startswith("Not asked")
 
 
-def test_page_and_picture_are_written(pipeweaver, tmp_path):
+def test_page_and_picture_are_written(script, tmp_path):
     """With CP-SAT where it is installed."""
     page, picture, kept = tmp_path / "page.md", tmp_path / "picture.svg", tmp_path / "kept.json"
-    shutil.copy(ROOT / "docs/search-budget.md", page)
-    environment = {**os.environ, "PIPEWEAVER_BIN": str(pipeweaver.path)}
+    shutil.copy(STUDIES / "search-budget.md", page)
 
     def tool(*words):
-        subprocess.run([sys.executable, ROOT / "tools/bench_budget.py", "--page", page, "--picture", picture, *words],
-                       check=True, env=environment, timeout=120)
+        script("bench_budget.py", "--page", page, "--picture", picture, *words)
     tool("--budget", "0.3", "--json", kept, "--model", "dip-vlm-s", "--microbatches", "2")
     measured, text = json.loads(kept.read_text()), page.read_text()
     names = [one["strategy"] for one in measured["problems"][0]["runs"]]
     assert names == ["default", "dip", "dip-random", "dip-dfs"] + (["cp-sat"] if measured["cp_sat"] else [])
     assert all(text.count(f"\n| dip-vlm-s | {name} |") == 1 and text.count(f"\n| {name} |") == 1 for name in names)
-    assert "tools/bench_budget.py --budget 0.3 --model dip-vlm-s --microbatches 2" in text
+    assert "studies/bench_budget.py --budget 0.3 --model dip-vlm-s --microbatches 2" in text
     assert "(1) |" in text and "Not asked" in text
     assert xml.etree.ElementTree.parse(picture).getroot().tag.endswith("svg")
     first = text, picture.read_text()

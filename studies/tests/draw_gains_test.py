@@ -1,14 +1,10 @@
-"""tools/draw_gains.py: the tables that it makes of answers, and that the pages of the repository hold them."""
+"""draw_gains.py: the tables that it makes of answers, and that the pages beside it hold them."""
 
 import json
-import sys
 
+import draw_gains
 import pytest
-from conftest import ROOT
-
-sys.path.insert(0, str(ROOT / "tools"))
-
-import draw_gains  # noqa: E402
+from conftest import STUDIES
 
 SETUP = draw_gains.SetUp("one", "some-model", 16, "vlm-mix", "--tp 4 --pp 4", "assumed", batches=2)
 
@@ -42,9 +38,9 @@ def answer():
 
 
 def test_a_summary_names_the_opponent_and_of_how_many_batches_each_figure_is(answer):
-    line = list(draw_gains.summary([SETUP], {"one": answer}, lambda setup: "page.md"))[2]
+    line = list(draw_gains.summary([SETUP], {"one": answer}))[2]
     assert line == ("| some-model, 16 H100s, tp 4 pp 4 | 2 | [balanced, interleaved, 4 chunks, recompute none (1), full (1)]"
-                    "(page.md#some-model-16-h100s-tp-4-pp-4) | 1.250x (1.250x to 1.250x of 2) | "
+                    "(#some-model-16-h100s-tp-4-pp-4) | 1.250x (1.250x to 1.250x of 2) | "
                     "1.044x (0.900x to 1.210x of 2) | 1.010x (1.010x to 1.010x of 2) | 1.2 %, 3.4 % of 2 |")
 
 
@@ -65,13 +61,16 @@ def test_a_regret_counts_the_batches_above_the_bar(monkeypatch):
         "`bench plan --model some-model` |")
 
 
-def test_schedules_that_fit_some_batches_have_a_table_of_their_own(answer):
+def test_a_set_up_has_the_fastest_schedules_and_says_where_the_others_are(answer):
     lines = list(draw_gains.comparisons(SETUP, answer))
     assert lines[0] == "### some-model, 16 H100s, tp 4 pp 4" and "run balanced" in lines
-    first, second = [at for at, line in enumerate(lines) if line.startswith("| partition |")]
-    assert all("of 2) |" in line for line in lines[first + 2:second] if line.startswith("| "))
-    assert [line for line in lines[second + 2:] if line.startswith("| ")] == [
-        "| balanced | gpipe | 1 | none | 1.500x (1.500x to 1.500x of 1) |"]
+    assert ("The fastest of 3 schedules that fit all 2 batches; [the answer](data/gains/one.json) has the others, and 1 that "
+            "fit some of them:") in lines
+    assert [line.split(" | ")[:2] for line in lines if " of 2) |" in line] == [
+        ["| three-phase", "1f1b"], ["| balanced", "interleaved"], ["| modules", "dual-queue"]]
+    assert not any("gpipe" in line for line in lines if line.startswith("| "))
+    answer["comparisons"] += [{**answer["comparisons"][0], "geometric_mean": 2 + at} for at in range(9)]
+    assert len([line for line in draw_gains.comparisons(SETUP, answer) if " of 2) |" in line]) == draw_gains.SHOWN + 1
 
 
 def test_opponents_that_are_faster_on_some_batch_are_named(answer):
@@ -83,23 +82,23 @@ def test_opponents_that_are_faster_on_some_batch_are_named(answer):
     assert draw_gains.ahead([SETUP], {"one": answer}) == ["None, on any of the 2 batches."]
 
 
-def test_a_page_without_a_marker_is_refused():
-    assert draw_gains.fill("a\n<!-- gains:x -->\nold\n<!-- /gains:x -->\nb", "x", ["new"]) == (
-        "a\n<!-- gains:x -->\nnew\n<!-- /gains:x -->\nb")
-    with pytest.raises(SystemExit, match="gains:y"):
-        draw_gains.fill("a", "y", [])
-
-
 def test_the_pages_are_what_the_tool_writes_from_the_answers_beside_them():
     for page, text in draw_gains.pages(draw_gains.read(draw_gains.KEPT)).items():
-        assert (ROOT / page).read_text() == text, f"{page}: run tools/draw_gains.py --from docs/data/gains"
+        assert (STUDIES / page).read_text() == text, f"{page}: run studies/draw_gains.py --from studies/data/gains"
+
+
+def test_the_command_of_an_opponent_asks_for_the_experts_layout():
+    """One that was printed without --ep is of another step."""
+    for name, answer in draw_gains.read(draw_gains.KEPT).items():
+        if "--ep 16" in answer.get("words", ""):
+            assert "--ep 16" in answer["job_opponent"]["command"], name
 
 
 def test_the_links_to_commands_lead_to_headings():
     answers = draw_gains.read(draw_gains.KEPT)
     for setup in draw_gains.PUBLISHED + draw_gains.REAL:
-        page = "docs/gains.md" if setup in draw_gains.PUBLISHED else "docs/real-models.md"
-        assert f"\n### {setup.title()}\n" in (ROOT / page).read_text()
+        page = "gains.md" if setup in draw_gains.PUBLISHED else "real-models.md"
+        assert f"\n### {setup.title()}\n" in (STUDIES / page).read_text()
         assert answers[setup.name]["words"].startswith(f"--model {setup.model} ")
 
 

@@ -1,4 +1,4 @@
-"""pipeweaver bench budget: strategies beside each other on equal problems, after more and more time."""
+"""pipeweaver_studies budget: strategies beside each other on equal problems, after more and more time."""
 
 import json
 import math
@@ -8,12 +8,12 @@ import pytest
 STRATEGIES = ["default", "dip", "dip-random", "dip-dfs"]
 
 
-def budget(pipeweaver, *options):
-    return json.loads(pipeweaver("bench", "budget", "--microbatches", "4", *options, "--json"))
+def budget(studies, *options):
+    return json.loads(studies("budget", "--microbatches", "4", *options, "--json"))
 
 
-def test_every_strategy_searches_the_same_problems(pipeweaver, tmp_path):
-    answer = budget(pipeweaver, "--model", "dip-vlm-s", "--batches", "2", "--max-rounds", "3", "--problems", tmp_path)
+def test_every_strategy_searches_the_same_problems(pipeweaver, studies, tmp_path):
+    answer = budget(studies, "--model", "dip-vlm-s", "--batches", "2", "--max-rounds", "3", "--problems", tmp_path)
     assert [problem["name"] for problem in answer["problems"]] == ["dip-vlm-s-1", "dip-vlm-s-2"]
     for problem in answer["problems"]:
         assert [run["strategy"] for run in problem["runs"]] == STRATEGIES
@@ -34,8 +34,8 @@ def test_every_strategy_searches_the_same_problems(pipeweaver, tmp_path):
             assert json.loads(solved.read_text())["makespan_ns"] == run["makespan_ns"]
 
 
-def test_a_cell_is_a_mean_over_all_problems_of_its_row_or_says_how_many_have_no_schedule(pipeweaver):
-    answer = budget(pipeweaver, "--batches", "1", "--strategies", "default,dip", "--budget", "40ms")
+def test_a_cell_is_a_mean_over_all_problems_of_its_row_or_says_how_many_have_no_schedule(studies):
+    answer = budget(studies, "--batches", "1", "--strategies", "default,dip", "--budget", "40ms")
     names = ["dip-vlm-s", "dip-vlm-m", "dip-vlm-l", "dip-t2v-s", "dip-t2v-l"]
     assert [row["set_up"] for row in answer["rows"]] == [name for name in [*names, "all"] for _ in range(2)]
     for row in answer["rows"]:
@@ -56,8 +56,8 @@ def test_a_cell_is_a_mean_over_all_problems_of_its_row_or_says_how_many_have_no_
             assert cell["over_best_known"] == pytest.approx(math.exp(sum(logs) / len(logs)))
 
 
-def test_the_table_names_every_budget_up_to_the_largest(pipeweaver):
-    table = pipeweaver("bench", "budget", "--model", "dip-t2v-s", "--microbatches", "2", "--strategies", "dip-dfs",
+def test_the_table_names_every_budget_up_to_the_largest(studies):
+    table = studies("budget", "--model", "dip-t2v-s", "--microbatches", "2", "--strategies", "dip-dfs",
                        "--budget", "200ms")
     assert "| 10 ms | 30 ms | 100 ms | 200 ms |" in table
     assert "| dip-t2v-s | dip-dfs | 1 |" in table and "| all |" not in table
@@ -68,6 +68,6 @@ def test_the_table_names_every_budget_up_to_the_largest(pipeweaver):
     ("dip,dip", "--strategies: names 'dip' twice"),
     ("", "--strategies: unknown strategy ''"),
 ])
-def test_a_wrong_list_of_strategies_is_refused(pipeweaver, wrong, said):
-    status, error = pipeweaver.fails("bench", "budget", "--strategies", wrong)
+def test_a_wrong_list_of_strategies_is_refused(studies, wrong, said):
+    status, error = studies.fails("budget", "--strategies", wrong)
     assert status == 2 and said in error

@@ -1,15 +1,13 @@
-"""pipeweaver bench waves and bench shift: static plans and partitions while the share of images changes."""
+"""pipeweaver_studies waves and shift: static plans and partitions while the share of images changes."""
 
 import json
 import math
-import os
 import shutil
 import subprocess
-import sys
 import xml.etree.ElementTree
 
 import pytest
-from conftest import ROOT
+from conftest import STUDIES
 
 WAYS = ["ours", "dip", "static-first", "static-first-five", "static-waves", "static-1f1b", "opponent"]
 WAVES = ["--steps", "8", "--microbatches", "2", "--max-rounds", "2"]
@@ -21,13 +19,13 @@ def without_clock(answer):
 
 
 @pytest.fixture(scope="module")
-def waves(pipeweaver):
-    return json.loads(pipeweaver("bench", "waves", *WAVES, "--json"))
+def waves(studies):
+    return json.loads(studies("waves", *WAVES, "--json"))
 
 
 @pytest.fixture(scope="module")
-def shift(pipeweaver):
-    return json.loads(pipeweaver("bench", "shift", *SHIFT, "--json"))
+def shift(studies):
+    return json.loads(studies("shift", *SHIFT, "--json"))
 
 
 def test_items_rise_and_fall_in_two_waves(waves):
@@ -57,12 +55,12 @@ def test_a_static_chain_loses_and_loses_more_with_text(waves):
     assert over["static-1f1b"]["text_heavy"] > 1.2 and over["static-1f1b"]["image_heavy"] > 1.2
 
 
-def test_the_same_rounds_give_the_same_steps_on_any_threads(pipeweaver, waves):
-    again = json.loads(pipeweaver("bench", "waves", *WAVES, "--threads", "1", "--json"))
+def test_the_same_rounds_give_the_same_steps_on_any_threads(studies, waves):
+    again = json.loads(studies("waves", *WAVES, "--threads", "1", "--json"))
     assert without_clock(again)["steps"] == waves["steps"]
 
 
-def test_a_stop_pays_after_its_cost_over_what_a_step_saves(pipeweaver, shift):
+def test_a_stop_pays_after_its_cost_over_what_a_step_saves(studies, shift):
     [set_up] = shift["set_ups"]
     on = {(one["batches"], one["partition"]): one for one in set_up["on"]}
     assert len(on) == 6
@@ -74,7 +72,7 @@ def test_a_stop_pays_after_its_cost_over_what_a_step_saves(pipeweaver, shift):
             assert one["pays_after_steps"] == pytest.approx(600e9 / (one["mean_ns"] - right), abs=1.1)
         else:
             assert one["pays_after_steps"] is None
-    shorter = json.loads(pipeweaver("bench", "shift", *SHIFT, "--stop-cost", "1min", "--json"))
+    shorter = json.loads(studies("shift", *SHIFT, "--stop-cost", "1min", "--json"))
     assert shorter["stop_cost_ns"] == 60 * 10**9
     for one, other in zip(shift["set_ups"][0]["on"], shorter["set_ups"][0]["on"]):
         assert one["step_ns"] == other["step_ns"]
@@ -89,21 +87,20 @@ def test_a_stop_pays_after_its_cost_over_what_a_step_saves(pipeweaver, shift):
     (["waves", "--dataset", "constant-4096"], "--dataset: in all samples"),
     (["shift", "--stop-cost", "10"], "stop-cost"),
 ])
-def test_bad_options_say_what_is_allowed(pipeweaver, words, why):
-    done = subprocess.run([pipeweaver.path, "bench", *words, "--max-rounds", "1"], capture_output=True, text=True)
+def test_bad_options_say_what_is_allowed(studies, words, why):
+    done = subprocess.run([studies.path, *words, "--max-rounds", "1"], capture_output=True, text=True)
     assert done.returncode == 2 and why in done.stderr and len(done.stderr.splitlines()) == 1
 
 
-def test_page_and_pictures_are_written(pipeweaver, tmp_path, waves, shift):
+def test_page_and_pictures_are_written(script, tmp_path, waves, shift):
     page, answer = tmp_path / "page.md", tmp_path / "answer.json"
-    shutil.copy(ROOT / "docs/waves.md", page)
+    shutil.copy(STUDIES / "waves.md", page)
     answer.write_text(json.dumps({"waves": {**waves, "command": "a"}, "many": {**waves, "command": "b"},
                                   "shift": {**shift, "command": "c"}}))
-    subprocess.run([sys.executable, ROOT / "tools/draw_waves.py", "--from", answer, "--page", page, "--pictures", tmp_path],
-                   check=True, env={**os.environ, "PIPEWEAVER_BIN": str(pipeweaver.path)}, timeout=60)
+    script("draw_waves.py", "--from", answer, "--page", page, "--pictures", tmp_path)
     text = page.read_text()
     assert all(text.count(f"\n| {way} |") >= 1 for way in WAYS)
-    assert text.count("\n| dip-vlm-s |") == 6 and "```\na\nb\nc\n```" in text
+    assert text.count("\n| dip-vlm-s |") == 6 and "```sh\na\nb\nc\n```" in text
     assert "The weakest point" in text and text.count("| `static-1f1b` |") == 2
     for name in ("waves.svg", "shift.svg"):
         assert xml.etree.ElementTree.parse(tmp_path / name).getroot().tag.endswith("svg")
