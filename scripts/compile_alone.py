@@ -1,7 +1,8 @@
 """Compiles each C++ file that changed of late by itself, without making anything of it.
 
 A unity build does not tell that a source or header lacks an include that some other one happens to bring. Looked at is what
-the last ten commits and the work tree changed; `run-tests.sh --all=dev` compiles everything source by source.
+the work tree and the last commits changed, the latest first, up to 40 files or ten commits; `run-tests.sh --all=dev` compiles
+everything source by source.
 """
 
 import concurrent.futures
@@ -12,6 +13,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 COMMITS = 10
+FILES = 40
 FLAGS = ["-std=c++20", "-I.", "-Iinclude", "-DDOCTEST_CONFIG_VOID_CAST_EXPRESSIONS", '-DPIPEWEAVER_SOURCE_DIR=""',
          '-DPIPEWEAVER_VERSION=""', "-DPIPEWEAVER_FUZZ_TARGET=problem"]
 
@@ -21,12 +23,11 @@ def git(*arguments):
 
 
 def changed():
-    """The C++ files that changed of late; all of them in a checkout that does not go back so far."""
-    commits = git("rev-list", "--max-count", str(COMMITS + 1), "HEAD")
-    tracked = git("diff", "--name-only", commits[-1]) if len(commits) > COMMITS else git("ls-files")
-    paths = {ROOT / name for name in [*tracked, *git("ls-files", "--others", "--exclude-standard")]}
-    # The bindings need Python's headers, and are compiled source by source anyway.
-    return sorted(path for path in paths if path.suffix in {".cpp", ".hpp"} and path.exists() and path.parent != ROOT / "python")
+    """The C++ files that changed of late; none of the bindings, which need Python's headers and are no unity sources."""
+    names = [*git("diff", "--name-only", "HEAD"), *git("ls-files", "--others", "--exclude-standard"),
+             *git("log", f"--max-count={COMMITS}", "--diff-merges=first-parent", "--format=", "--name-only")]
+    paths = [ROOT / name for name in dict.fromkeys(names) if name.endswith((".cpp", ".hpp")) and not name.startswith("python/")]
+    return [path for path in paths if path.exists()][:FILES]
 
 
 def complaints(path):

@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 """Runs clang-tidy on all sources of a build folder, beside one another, and passes over what it has found clean before.
 
-    tools/tidy.py [BUILD]           a unity build (preset check): its unity sources and wrapped tests; headers are parsed
-                                    some forty times and not some five hundred
+    tools/tidy.py [BUILD]           a unity build (preset check): its unity sources and wrapped tests, as a dozen sources
     tools/tidy.py --each [BUILD]    a build source by source (preset dev)
 
 What a run depends on is its key: clang-tidy, its configuration, the compile command, and the contents of the source and
@@ -27,8 +26,11 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "pipeweaver/tidy"
 KEPT_FOR = 60 * 86_400  # seconds since a key was last of use
-# GCC's warnings that clang does not know; that a unity source includes sources is its nature.
-UNITY_OPTIONS = ["--extra-arg=-Wno-unknown-warning-option", "--checks=-bugprone-suspicious-include,-misc-unused-using-decls"]
+SMALL = {"base", "partition", "schedule", "validation", "workloads"}  # modules that are looked at as one
+# GCC's warnings that clang does not know; names that hide those of a source beside it, which GCC looks for elsewhere; that
+# a unity source includes sources.
+UNITY_OPTIONS = ["--extra-arg=-Wno-unknown-warning-option", "--extra-arg=-Wno-shadow",
+                 "--checks=-bugprone-suspicious-include,-misc-unused-using-decls"]
 
 
 def output_of(*command):
@@ -36,11 +38,31 @@ def output_of(*command):
 
 
 def entries_of(build, only):
-    """What is to be checked of a build's compile commands: no source twice, the longest first."""
-    entries = [entry for entry in json.loads((build / "compile_commands.json").read_text())
-               if "_sanitized.dir/" not in entry.get("output", entry["command"]) and "pipeweaver_python.dir" not in entry["command"]
-               and entry["file"].endswith((".cpp", ".cxx")) and only in entry["file"]]
-    return sorted(entries, key=lambda entry: -pathlib.Path(entry["file"]).read_text().count("#include"))
+    """What is to be checked of a build's compile commands; of a library and its sanitized twin one."""
+    return [entry for entry in json.loads((build / "compile_commands.json").read_text())
+            if "_sanitized.dir/" not in entry["command"] and "pipeweaver_python.dir/" not in entry["command"]
+            and entry["file"].endswith((".cpp", ".cxx")) and only in entry["file"]]
+
+
+def together(build, entries, known):
+    """Some forty entries as a dozen that include them, in BUILD/tidy, and what each depends on: nearly all of the time goes
+    into headers. Apart stay modules whose sources are many or bring large headers of their own."""
+    folder = build / "tidy"
+    folder.mkdir(exist_ok=True)
+    groups, joined, files = {}, [], {}
+    for entry in entries:
+        name = pathlib.Path(entry["file"]).relative_to(build if build in pathlib.Path(entry["file"]).parents else ROOT).parts
+        wrapped = name[:2] == ("tests", "groups")
+        key = "tests_" + name[2][0] if wrapped else "support" if name[0] == "tests" else "small" if name[0] in SMALL else name[0]
+        groups.setdefault(key, []).append(entry)
+    for key, some in sorted(groups.items()):
+        source = folder / f"{key}.cpp"
+        source.write_text("".join(f'#include "{entry["file"]}"\n' for entry in some))
+        joined.append(some[0] | {"file": str(source), "command": some[0]["command"].replace(some[0]["file"], str(source))})
+        of_some = [known.get(pathlib.Path(entry["file"])) for entry in some]
+        files[str(source)] = [path for paths in of_some for path in paths] if None not in of_some else None
+    (folder / "compile_commands.json").write_text(json.dumps(joined))
+    return folder, joined, files
 
 
 def dependencies(build):
@@ -93,7 +115,8 @@ def check(build, entry, files, versions, options):
 def unused_using(root):
     """The lines of using-declarations of a name that their file holds nowhere else."""
     found = []
-    for path in sorted(path for path in root.rglob("*.cpp") if "build" not in path.relative_to(root).parts):
+    folders = sorted(path for path in root.iterdir() if path.name not in {"build", "out"} and not path.name.startswith("."))
+    for path in [path for folder in folders for path in sorted(folder.rglob("*.cpp"))]:
         text = path.read_text()
         for declared in re.finditer(r"^ *using [\w:]*::(\w+);", text, re.MULTILINE):
             if len(re.findall(rf"\b{declared[1]}\b", text)) == 1:
@@ -118,12 +141,12 @@ def main():
     CACHE.mkdir(parents=True, exist_ok=True)
     forget_old()
     entries = entries_of(build, asked.only)
-    known = dependencies(build)
+    folder, entries, files = together(build, entries, dependencies(build))
     options = [] if asked.each else UNITY_OPTIONS
     versions = output_of("clang-tidy", "--version").encode() + (ROOT / ".clang-tidy").read_bytes() + " ".join(options).encode()
 
     def run(entry):
-        return check(build, entry, known.get(pathlib.Path(entry["file"])), versions, options)
+        return check(folder, entry, files[entry["file"]], versions, options)
 
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as threads:
         results = list(threads.map(run, entries))

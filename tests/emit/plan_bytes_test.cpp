@@ -1,6 +1,6 @@
 // Builds of other flags plan the same bytes: the release libraries, and those with assertions and sanitizers.
 #include "pipeweaver/base/files.hpp"
-#include "pipeweaver/emit/plan_files.hpp"
+#include "pipeweaver/emit/plan_folder.hpp"
 #include "tests/support/small_request.hpp"
 #include "tests/support/temporary.hpp"
 
@@ -19,8 +19,8 @@ TEST_CASE("the files of a plan are the same bytes in every build") {
     const auto folder = temporary.path() / "plan";
     const auto request = testing::small_request(2);
     std::set<std::string> lines;
-    for (const auto& path :
-         emit::write_plan_folder(request, testing::planned(request), folder, {{"format", "pipeweaver-run/1"}}, in_order))
+    for (const auto& path : emit::write_plan_folder(request, testing::planned(request), folder,
+                                                    {{"format", "pipeweaver-run/1"}}, in_order))
         lines.insert(sha256(read_file(path)) + "  " + path.lexically_relative(folder).string() + "\n");
     std::string digests;
     for (const auto& line : lines) digests += line;

@@ -130,7 +130,7 @@ TEST_CASE("every model of the catalogue takes the same time and memory by blocks
     const std::vector<Layout> spread{{.tp = 2, .pp = 2, .dp = 2, .cp = 2, .ep = 2},
                                      {.tp = 1, .pp = 2, .dp = 2, .cp = 2, .context = ContextParallel::ring}};
     const auto names = workloads::model_names();
-    const std::size_t stride = testing::full_or_short(1, 4);
+    const auto stride = testing::full_or_short<std::size_t>(1, 4);
     for (std::size_t n = 0; n < names.size(); n += stride) {
         const std::string& name = names[n];
         CAPTURE(name);
@@ -154,7 +154,7 @@ TEST_CASE("reuse changes nothing under any way to train, cut or schedule") {
         CAPTURE(name);
         Setting setting(name, 20);
         std::size_t number = 0;
-        const std::size_t stride = testing::full_or_short(1, 5);  // meets every recipe, and every recomputation
+        const auto stride = testing::full_or_short<std::size_t>(1, 5);  // meets every recipe, and every recomputation
         for (const Recipe& recipe :
              {Recipe{.zero = 0}, Recipe{.zero = 2}, Recipe{.zero = 3, .overlap_slowdown = 1.1},
               Recipe{.bucket = Bytes{200'000'000}, .overlap_slowdown = 1.05}, Recipe{.launch = Duration{30'000}},

@@ -57,7 +57,7 @@ TEST_CASE("a step never falls when a factor slows a link, and takes longer when 
             const auto request = request_of(preset.first, preset.second, link == "copy" ? "offload" : "none");
             Duration before{};
             std::vector<Duration> steps;
-            for (const double factor : drawn_factors(++task, testing::full_or_short(6, 3))) {
+            for (const double factor : drawn_factors(++task, testing::full_or_short<std::size_t>(6, 3))) {
                 CAPTURE(factor);
                 steps.push_back(step_with(request, link, factor));
                 CHECK(steps.back() >= before);

@@ -75,5 +75,6 @@ def test_a_using_declaration_of_a_name_that_its_file_does_not_hold_is_found(tmp_
     sys.path.insert(0, str(ROOT / "tools"))
     import tidy as tool
 
-    (tmp_path / "a.cpp").write_text("using std::string;\nusing std::vector;\nvector<int> numbers;\n")
-    assert tool.unused_using(tmp_path) == ["a.cpp:1: using std::string; is not used"]
+    (tmp_path / "base").mkdir()
+    (tmp_path / "base/a.cpp").write_text("using std::string;\nusing std::vector;\nvector<int> numbers;\n")
+    assert tool.unused_using(tmp_path) == ["base/a.cpp:1: using std::string; is not used"]

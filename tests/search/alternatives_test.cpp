@@ -31,7 +31,7 @@ Options options(std::uint64_t rounds, const AlternativesWanted& wanted) {
 
 constexpr AlternativesWanted wanted{6, 0.05};
 
-std::uint64_t rounds() { return testing::full_or_short(60, 20); }
+std::uint64_t rounds() { return testing::full_or_short<std::uint64_t>(60, 20); }
 
 // Of the problem with modes, searched once for all tests: alone, and with other schedules handed over.
 const Found& alone() {
@@ -97,7 +97,7 @@ TEST_CASE("handing over more schedules changes nothing of the search, and not by
 TEST_CASE("near schedules keep a target's rules") {
     const auto problem = random_problem({.ranks = 2, .microbatches = 6, .stages = 4}, 3);
     const Replayer replayer(problem);
-    auto asked = options(testing::full_or_short(40, 12), {10, 0.1});
+    auto asked = options(testing::full_or_short<std::uint64_t>(40, 12), {10, 0.1});
     asked.rules.fixed_order.resize(problem.ranks.size());
     for (std::size_t i = 0; i < problem.tasks.size(); ++i)
         if (index(problem.tasks[i].rank) == 1 && problem.tasks[i].kind == TaskKind::forward)

@@ -24,7 +24,7 @@ Found solve_rounds(const Problem& problem, std::uint64_t rounds, std::vector<Sch
 
 TEST_CASE("the order of a batch carried over to the same batch is as good") {
     const auto problem = random_problem({.ranks = 3, .microbatches = 6, .stages = 6, .capped = false}, 4);
-    const auto found = solve_rounds(problem, testing::full_or_short(40, 12));
+    const auto found = solve_rounds(problem, testing::full_or_short<std::uint64_t>(40, 12));
     REQUIRE(found.schedule);
 
     const auto carried = carry_over(problem, *found.schedule, Replayer(problem));

@@ -58,7 +58,7 @@ TEST_CASE("the answer does not depend on who ran the slots, or when") {
 TEST_CASE("the rounds that a stopped search reports give its result again") {
     const auto problem = problem_with_choices(true);
     const Replayer replayer(problem);
-    const std::uint64_t last = testing::full_or_short(40, 14);
+    const auto last = testing::full_or_short<std::uint64_t>(40, 14);
     std::uint64_t asked = 0;
     const auto stopped = solve(replayer, {}, on_threads(2), [&](const Progress& progress) -> std::optional<StopReason> {
         CHECK(progress.bound <= progress.best);

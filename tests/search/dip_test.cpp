@@ -258,7 +258,7 @@ TEST_CASE("dip gives the same on any number of threads, and again for the rounds
     const auto problem = random_problem({.ranks = 3, .microbatches = 7, .stages = 6, .modes = true, .items = true}, 12);
     for (const std::string way : ways) {
         CAPTURE(way);
-        const std::uint64_t rounds = testing::full_or_short(40, 15);
+        const auto rounds = testing::full_or_short<std::uint64_t>(40, 15);
         const auto expected = solve_dip(problem, rounds, in_order, way);
         REQUIRE(expected.schedule);
         for (const int threads : testing::full_or_short<std::vector<int>>({2, 16}, {2})) {

@@ -80,7 +80,7 @@ TEST_CASE("the search reaches the optimum of most tiny problems and is never bel
         }
     }
     CHECK(solved > cases.share(80));
-    const std::uint64_t spared = testing::full_or_short(0, 1);  // of few, one weighs too much
+    const auto spared = testing::full_or_short<std::uint64_t>(0, 1);  // of few, one weighs too much
     CHECK((reached + spared) * 100 >= solved * 95);
     CHECK(missed * 20 <= solved + 20 * spared);
 }
@@ -149,7 +149,7 @@ TEST_CASE("rules against the edges, and unknown strategies, are the caller's err
 
 TEST_CASE("a given start is never made worse, and one that does not run is passed over") {
     const auto problem = random_problem({.ranks = 3, .microbatches = 6, .stages = 6}, 3);
-    const auto good = solve_rounds(problem, testing::full_or_short(60, 15));
+    const auto good = solve_rounds(problem, testing::full_or_short<std::uint64_t>(60, 15));
     REQUIRE(good.schedule);
     Options options;
     auto broken = *good.schedule;

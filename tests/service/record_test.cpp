@@ -33,7 +33,12 @@ planner::Allowance after_questions(std::uint64_t most) {
     };
 }
 
-std::string opened(const std::string& more = "") { return open_session(small_session(more), {}, in_order); }
+std::string newly_opened(const std::string& more = "") { return open_session(small_session(more), {}, in_order); }
+
+const std::string& opened() {
+    static const std::string one = newly_opened();
+    return one;
+}
 
 }  // namespace
 
@@ -75,7 +80,7 @@ TEST_CASE("what is kept leaves nothing open: layout, partition, split and the or
     for (const char* key : {"tp", "pp", "dp", "partition", "split", "packing"}) CHECK(kept["config"].contains(key));
     CHECK(kept["config"]["split"] != "auto");
     CHECK(kept["order"]["solution"]["format"] == "pipeweaver-solution/1");
-    CHECK(opened() == opened());
+    CHECK(newly_opened() == opened());
     const auto job = planner::read_session("job", kept.dump(), in_order);
     CHECK(nlohmann::json::parse(job.partition)["format"] == "pipeweaver-partition/1");
     CHECK(job.session.replicas() == std::vector<std::size_t>{0});
@@ -84,7 +89,7 @@ TEST_CASE("what is kept leaves nothing open: layout, partition, split and the or
 TEST_CASE("a session may name no file, and nothing that a service has not") {
     const auto refused = [](const std::string& more, const char* why) {
         CAPTURE(more);
-        CHECK_THROWS_WITH_AS(static_cast<void>(opened(more)), doctest::Contains(why), Error);
+        CHECK_THROWS_WITH_AS(static_cast<void>(newly_opened(more)), doctest::Contains(why), Error);
     };
     for (const char* more : {R"(,"partition":"/etc/passwd")", R"(,"recipe":"r.yaml")", R"(,"sample":"a.jsonl")",
                              R"(,"partition":"p.json")"})
@@ -133,7 +138,7 @@ TEST_CASE("servers share out a session's replicas, and each plans what all would
 }
 
 TEST_CASE("a record that is damaged is refused by its key") {
-    const std::string kept = opened();
+    const std::string& kept = opened();
     const auto refused = [&](const nlohmann::json& patch, const char* why) {
         auto json = nlohmann::json::parse(planner::record(kept, 1, small_lines(), planner::Endings(1)));
         json.merge_patch(patch);
