@@ -16,9 +16,10 @@ import time
 from concurrent.futures import CancelledError
 
 import pytest
+from absent import needed
 
-np = pytest.importorskip("numpy")
-pipeweaver = pytest.importorskip("pipeweaver")
+np = needed("numpy")
+pipeweaver = needed("pipeweaver")
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CONFIG = {"model": "dip-vlm-s", "cluster": "h100-sxm:16", "tp": 4, "pp": 4}

@@ -6,10 +6,11 @@ import subprocess
 import sys
 
 import pytest
+from absent import needed
 from conftest import ROOT
 
-torch = pytest.importorskip("torch")
-package = pytest.importorskip("pipeweaver")
+torch = needed("torch")
+package = needed("pipeweaver")
 
 from pipeweaver.profiling import kernels, machine, tables, timing  # noqa: E402
 from pipeweaver.profiling.needs import KEYS, Need, needs_of, rows_of  # noqa: E402

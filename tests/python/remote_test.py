@@ -6,9 +6,10 @@ import time
 from concurrent.futures import CancelledError
 
 import pytest
+from absent import needed
 from served import CONFIG, Server, samples
 
-remote = pytest.importorskip("pipeweaver")
+remote = needed("pipeweaver")
 
 BUDGET = {**CONFIG, "budget": 0.5}
 DRAWN = {**BUDGET, "dataset": "vlm-mix", "microbatches": 4}
