@@ -7,6 +7,7 @@ import subprocess
 import pytest
 from absent import left_out
 from cli_shared import BATCH, PLAN
+from getting_started import follow
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -15,31 +16,35 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 SECONDS = {
 }
 # Files of one group run on one worker and share what their fixtures make; a file is a group of its own unless it is
-# here. Tests of the files below it share nothing dear: each goes to whichever worker is free.
-TOGETHER = {}
-APART = {"cp_sat_test.py"}
+# here. Tests of the names below it share nothing dear: each goes to whichever worker is free.
+TOGETHER = {"getting_started_test.py": "docs", "getting_started_torch_test.py": "docs"}
+APART = ("cp_sat_test.py", "service_openapi_test.py", "manual_test.py::test_the_examples_of_a_page_run")
 
 
-def group_of(item):
-    """The name of the tests that must run on the same worker as this one, or None."""
-    name = item.path.name
-    return None if name in APART else TOGETHER.get(name, name.removesuffix(".py"))
+def group_of(nodeid):
+    """The name of the tests that must run on the same worker as this one."""
+    place = nodeid.rpartition("/")[2]
+    file = place.partition("::")[0]
+    return place if place.startswith(APART) else TOGETHER.get(file, file)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config, items):
-    """Long files first; with pytest-xdist, groups."""
+def pytest_collection_modifyitems(items):
+    """Long files first."""
     items.sort(key=lambda item: -SECONDS.get(item.path.name, 0))
-    if config.pluginmanager.hasplugin("xdist"):
-        for item in items:
-            if group := group_of(item):
-                item.add_marker(pytest.mark.xdist_group(group))
 
 
-def pytest_configure(config):
-    """Workers take groups in the order above, not those of many tests first."""
-    if hasattr(config.option, "loadscopereorder"):
-        config.option.loadscopereorder = False
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Deals tests to workers by group_of(), in the order above, whatever --dist says: pytest-xdist 3.8 does not see its
+    own marks of groups under pytest 9.2."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByGroup(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            return group_of(nodeid)
+
+    config.option.loadscopereorder = False
+    return ByGroup(config, log)
 
 
 class Pipeweaver:
@@ -91,3 +96,10 @@ def planned(pipeweaver, tmp_path_factory):
     folder = tmp_path_factory.mktemp("plan") / "one"
     pipeweaver(*PLAN, *BATCH, "--max-rounds", "20", "--threads", "1", "--out", folder)
     return folder
+
+
+@pytest.fixture(scope="session")
+def followed(pipeweaver, tmp_path_factory):
+    """docs/getting-started.md, followed: the folder, and what each block of commands printed."""
+    folder = tmp_path_factory.mktemp("getting_started")
+    return folder, follow(pipeweaver, folder)

@@ -261,6 +261,7 @@ def run_many_steps(me, count):
     return worst, bytes_after
 
 
+@pytest.mark.alone
 def test_a_hundred_steps_with_a_new_plan_each_keep_the_memory_flat():
     answers = Ranks(2, run_many_steps, 100).wait(120)
     assert sorted(answers) == [0, 1], answers

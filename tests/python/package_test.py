@@ -24,7 +24,8 @@ pipeweaver = needed("pipeweaver")
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CONFIG = {"model": "dip-vlm-s", "cluster": "h100-sxm:16", "tp": 4, "pp": 4}
 DRAWN = {"dataset": "vlm-mix", "microbatches": 4}
-LONG = {**CONFIG, "dataset": "vlm-mix", "microbatches": 16, "budget": "60s"}  # nobody waits so long
+LONG = {**CONFIG, "dataset": "vlm-mix", "microbatches": 16, "budget": "30min"}  # nobody waits so long
+LONG_ENOUGH = 120  # seconds that end none of these, and in which what ends early does so on any machine
 
 
 @pytest.fixture(scope="session")
@@ -48,7 +49,7 @@ def flags(config):
 
 def python(script):
     """A program of its own."""
-    return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=LONG_ENOUGH)
 
 
 def samples(count, images=2):
@@ -289,6 +290,7 @@ def test_measured_stages_name_the_option_that_is_wrong(options, message):
         pipeweaver.Problem.from_stages(ROOT / "examples/stages.csv", *options)
 
 
+@pytest.mark.alone
 def test_other_threads_run_while_a_search_does():
     ticks, done = 0, threading.Event()
 
@@ -304,13 +306,13 @@ def test_other_threads_run_while_a_search_does():
     seconds = time.monotonic() - began
     done.set()
     thread.join()
-    assert ticks > 10 * seconds  # of 200 a second; one that holds the lock would leave two or three
+    assert ticks > 5 * seconds  # of 200 a second; one that holds the lock would leave two or three in all
 
 
+@pytest.mark.timeout(LONG_ENOUGH)
 def test_a_search_ends_when_stop_says_so_and_tells_its_progress():
-    told, began = [], time.monotonic()
-    found = pipeweaver.plan(LONG, stop=lambda: time.monotonic() - began > 4, progress=told.append)
-    assert time.monotonic() - began < 20
+    told = []
+    found = pipeweaver.plan(LONG, stop=lambda: len(told) > 0, progress=told.append)
     assert found.summary["replicas"][0]["stop_reason"] in ("stopped", "optimal")
     assert told and {"rounds", "best_ns", "bound_ns", "gap", "found_by"} <= set(told[0])
 
@@ -325,15 +327,14 @@ def test_an_exception_of_stop_ends_the_search():
 
 def test_ctrl_c_ends_a_search():
     # In a process of its own: what else runs here (OR-tools) leaves SIGINT to end the process.
-    done = python(f"""import os, pipeweaver, signal, threading, time
+    done = python(f"""import os, pipeweaver, signal, threading
 signal.signal(signal.SIGINT, signal.default_int_handler)
 threading.Timer(0.7, os.kill, (os.getpid(), signal.SIGINT)).start()
-began = time.monotonic()
 try:
     pipeweaver.plan({LONG!r})
 except KeyboardInterrupt:
-    print("ended in time:", time.monotonic() - began < 20)""")
-    assert (done.returncode, done.stdout) == (0, "ended in time: True\n"), done.stderr
+    print("ended")""")  # else its time is over
+    assert (done.returncode, done.stdout) == (0, "ended\n"), done.stderr
 
 
 def plan_in_child(queue, planner):
@@ -389,11 +390,10 @@ def test_a_job_keeps_its_partition_and_every_plan_is_of_its_batch():
         assert again.replicas[0].solution.to_json() == futures[0].result().replicas[0].solution.to_json()
 
 
+@pytest.mark.timeout(LONG_ENOUGH)
 def test_a_plan_that_is_wanted_at_once_is_soon_there():
     with pipeweaver.Planner(LONG, stop=lambda: True) as planner:
-        began = time.monotonic()
         made = planner.submit(samples(30)).result(0.0)
-        assert time.monotonic() - began < 20  # of a budget of 60 s
         assert made.makespan_ns >= made.lower_bound_ns
 
 
@@ -415,17 +415,16 @@ def test_a_cancelled_plan_ends_soon():
 
 
 def test_a_program_ends_though_a_plan_is_being_made():
-    began = time.monotonic()
     done = python(f"""
 import pipeweaver
 planner = pipeweaver.Planner({LONG!r}, stop=lambda: True)
 for _ in range(50):
     planner.submit({samples(30)!r})
 """)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert time.monotonic() - began < 60
+    assert (done.returncode, done.stderr) == (0, "")  # else its time is over
 
 
+@pytest.mark.alone
 def test_no_step_waits_beyond_its_deadline_and_memory_stays():
     options = ("--steps", "20", "--sleep", "0.2", "--budget", "0.05", "10", "--json")
     done = subprocess.run([sys.executable, ROOT / "tools/bench_online.py", *options], capture_output=True, text=True, timeout=300)

@@ -11,7 +11,7 @@ import time
 
 import pytest
 from absent import left_out
-from served import Server
+from served import Server, free_port
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 STEPS = int(os.environ.get("PIPEWEAVER_SERVED_STEPS", "40"))
@@ -24,8 +24,9 @@ class Killed:
 
     def __init__(self, binary, state):
         self.binary, self.state = binary, state
-        self.server = Server(binary, "--state", state, "--quiet")
-        self.port, self.url = self.server.port, self.server.url
+        self.port = free_port()
+        self.server = Server(binary, "--state", state, "--quiet", http=f"127.0.0.1:{self.port}")
+        self.url = self.server.url
 
     def kill(self, away):
         self.server.kill()
@@ -35,6 +36,7 @@ class Killed:
         self.server = Server(self.binary, "--state", self.state, "--quiet", http=f"127.0.0.1:{self.port}")
 
 
+@pytest.mark.alone
 def test_each_step_has_its_plan_in_time_though_the_server_is_killed_twice(pipeweaver, tmp_path):
     if subprocess.run([sys.executable, "-c", "import pipeweaver; pipeweaver.Planner"], capture_output=True).returncode:
         left_out("the package pipeweaver is not installed")
