@@ -1,4 +1,5 @@
-"""docs/getting-started.md followed to the letter, but for the build: its commands run, its files are there."""
+"""docs/getting-started.md followed to the letter, but for the build and the time of a search: its commands run, its
+files are there."""
 
 import re
 
