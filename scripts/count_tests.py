@@ -1,22 +1,79 @@
-"""count_tests.py FILE: prints "PASSED FAILED" of a JUnit file, as ctest and pytest write it; left-out tests are neither."""
+"""Counts the tests of JUnit files, as doctest and pytest write them.
 
+    count_tests.py [--at-least N] [--log FILE] FILE...    prints "PASSED FAILED SKIPPED", and what failed to stderr
+    count_tests.py --longest N FILE...                    prints the N longest tests
+
+A file without a test or that cannot be read counts as a failed test: a filter that matches nothing is an error, and a
+program that crashed leaves half a file. So do tests below --at-least, which have not run. `--log` names what C++ tests
+printed: those that left something out say so on a line that begins with "left out: ".
+"""
+
+import argparse
+import pathlib
+import re
 import sys
 import xml.etree.ElementTree
 
 
 def outcome(case):
     """"passed", "failed" or "skipped" of a <testcase>."""
-    if case.find("failure") is not None or case.find("error") is not None or case.get("status") == "fail":
-        return "failed"
-    # ctest says "notrun" where a program could not be started: no test that was asked for may vanish like this.
-    if case.get("status") == "notrun":
+    if case.find("failure") is not None or case.find("error") is not None:
         return "failed"
     return "skipped" if case.find("skipped") is not None else "passed"
 
 
+def name_of(case):
+    return f'{case.get("classname", "")}: {case.get("name", "")}'
+
+
+def cases_of(path):
+    """The <testcase>s of a file; none if it is not whole."""
+    try:
+        return list(xml.etree.ElementTree.parse(path).iter("testcase"))
+    except (OSError, xml.etree.ElementTree.ParseError):
+        return []
+
+
+def tell(case):
+    """What failed, shortly."""
+    print(f"FAILED: {name_of(case)}", file=sys.stderr)
+    for problem in [*case.findall("failure"), *case.findall("error")]:
+        lines = f'{problem.get("message") or ""}\n{problem.text or ""}'.strip().splitlines()
+        print("\n".join(f"    {line}" for line in lines[-30:]), file=sys.stderr)
+
+
+def count(paths, at_least, log):
+    outcomes = []
+    for path in paths:
+        cases = cases_of(path)
+        for case in cases:
+            outcomes.append(outcome(case))
+            if outcomes[-1] == "failed":
+                tell(case)
+        if not cases:
+            print(f"FAILED: {path} holds no test, or not all of it was written", file=sys.stderr)
+            outcomes.append("failed")
+    passed, failed, skipped = map(outcomes.count, ["passed", "failed", "skipped"])
+    if len(outcomes) < at_least:
+        print(f"FAILED: {at_least - len(outcomes)} of {at_least} tests left no result", file=sys.stderr)
+        failed += at_least - len(outcomes)
+    left_out = len(re.findall(r"^left out: ", log.read_text(), re.MULTILINE)) if log and log.exists() else 0
+    return passed - left_out, failed, skipped + left_out
+
+
 def main():
-    outcomes = [outcome(case) for case in xml.etree.ElementTree.parse(sys.argv[1]).iter("testcase")]
-    print(outcomes.count("passed"), outcomes.count("failed"))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--at-least", type=int, default=1, metavar="N")
+    parser.add_argument("--log", type=pathlib.Path)
+    parser.add_argument("--longest", type=int, metavar="N")
+    parser.add_argument("files", nargs="+", type=pathlib.Path)
+    asked = parser.parse_args()
+    if asked.longest:
+        cases = [case for path in asked.files for case in cases_of(path)]
+        for case in sorted(cases, key=lambda case: -float(case.get("time", 0)))[:asked.longest]:
+            print(f'{float(case.get("time", 0)):7.1f}  {name_of(case)}')
+    else:
+        print(*count(asked.files, asked.at_least, asked.log))
 
 
 if __name__ == "__main__":

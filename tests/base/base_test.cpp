@@ -5,6 +5,8 @@
 #include "pipeweaver/base/parallel.hpp"
 #include "pipeweaver/base/random.hpp"
 #include "pipeweaver/base/text.hpp"
+#include "tests/support/effort.hpp"
+#include "tests/support/temporary.hpp"
 
 #include <doctest/doctest.h>
 
@@ -45,8 +47,8 @@ TEST_CASE("gzip data that is cut short or damaged is bad input") {
 }
 
 TEST_CASE("writing several files writes all or none") {
-    const auto folder = std::filesystem::temp_directory_path() / "pipeweaver-write-test";
-    std::filesystem::remove_all(folder);
+    const testing::TemporaryFolder temporary("write");
+    const auto& folder = temporary.path();
     write_files({{folder / "a/one.txt", "1"}, {folder / "two.json.gz", "2"}});
     CHECK(read_file(folder / "a/one.txt") == "1");
     CHECK(read_file(folder / "two.json.gz") == "2");
@@ -55,7 +57,6 @@ TEST_CASE("writing several files writes all or none") {
     CHECK_THROWS_AS(write_files({{folder / "a/one.txt", "new"}, {folder / "two.json.gz/x", "3"}}), Error);
     CHECK(read_file(folder / "a/one.txt") == "1");
     CHECK(std::distance(std::filesystem::directory_iterator(folder / "a"), {}) == 1);
-    std::filesystem::remove_all(folder);
 }
 
 TEST_CASE("times, sizes and speeds are read with their unit and refused without") {
@@ -123,7 +124,7 @@ TEST_CASE("random numbers depend on seed, stream and place alone, and spread eve
 
 TEST_CASE("an executor runs every job once on any number of threads") {
     for (const auto make : {on_threads, on_own_threads})
-        for (const int threads : {1, 2, 16}) {
+        for (const int threads : {1, 2, testing::many_threads()}) {
             std::vector<int> slots(1000);
             const auto execute = make(threads);
             for (int round = 0; round < 50; ++round)
@@ -146,8 +147,8 @@ TEST_CASE("own threads take a call inside a job, and calls of several threads at
 }
 
 // GCC 12's sanitizers do not free the locks of their own allocator in a child: it would wait for them for ever.
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-TEST_CASE("a child of a fork makes own threads of its own, whatever its parent's were doing") {
+TEST_CASE("a child of a fork makes own threads of its own, whatever its parent's were doing" *
+          doctest::skip(testing::sanitized())) {
     const auto execute = on_own_threads(3);
     std::atomic<bool> stop = false;
     std::jthread busy([&] {
@@ -166,7 +167,6 @@ TEST_CASE("a child of a fork makes own threads of its own, whatever its parent's
     }
     stop = true;
 }
-#endif
 
 TEST_CASE("a deadline ends after its share of the budget, and never without one") {
     CHECK(!Deadline(std::nullopt).passed());

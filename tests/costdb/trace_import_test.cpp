@@ -264,7 +264,7 @@ TEST_CASE("what is no trace is refused with its place") {
 TEST_CASE("the collected traces import: every kernel is listed, exact to the nanosecond") {
     const auto shared = pipeweaver::testing::shared_folder();
     if (!shared || !std::filesystem::exists(*shared / "data/traces")) {
-        MESSAGE("left out: the collected traces are not on this machine");
+        pipeweaver::testing::left_out("the collected traces, which are not on this machine");
         return;
     }
     // Counts and sums of kernels by another reader, from the digits of the files.

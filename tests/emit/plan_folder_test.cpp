@@ -5,6 +5,7 @@
 #include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/emit/targets.hpp"
 #include "pipeweaver/planner/opponents.hpp"
+#include "tests/support/effort.hpp"
 #include "tests/support/small_request.hpp"
 #include "tests/support/temporary.hpp"
 
@@ -25,7 +26,7 @@ struct Written {
         : temporary("plan-folder"),
           folder(temporary.path() / "plan"),
           request(testing::small_request(2)),
-          plan(planner::make_plan(request, in_order, [](const planner::Share&) { return search::KeepGoing{}; })) {
+          plan(testing::planned(request, in_order, {.opponents = !testing::short_form()})) {
         for (const auto& path :
              emit::write_plan_folder(request, plan, folder, {{"format", "pipeweaver-run/1"}}, in_order))
             files[path.lexically_relative(folder).string()] = read_file(path);

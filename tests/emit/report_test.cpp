@@ -4,6 +4,7 @@
 #include "emit/report/report_parts.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
+#include "tests/support/effort.hpp"
 #include "tests/support/parts_of_text.hpp"
 #include "tests/support/small_request.hpp"
 
@@ -46,6 +47,27 @@ Request small_request() {
     return request;
 }
 
+// With opponents, planned once for all tests.
+const Plan& plan_of_small() {
+    static const Plan plan = planned(small_request(), in_order, {});
+    return plan;
+}
+
+// The same model on two replicas.
+Request request_of_two() {
+    Request request = small_request();
+    testing::change_setup(request, [](emulator::Setup& setup) {
+        setup.cluster = testing::small_cluster(16);
+        setup.layout.dp = 2;
+    });
+    return request;
+}
+
+const Plan& plan_of_two() {
+    static const Plan plan = planned(request_of_two(), in_order, {});
+    return plan;
+}
+
 void check_bars(const std::string& figure, const schedule::Problem& problem, const schedule::Replay& replay) {
     CHECK(count(figure, "<rect class=\"bar ") == problem.tasks.size());
     CHECK(count(figure, "<g class=\"rank\"") == problem.ranks.size());
@@ -60,7 +82,7 @@ void check_bars(const std::string& figure, const schedule::Problem& problem, con
 
 TEST_CASE("the report draws each task of the plan and of the fastest opponent once, with its start") {
     const auto request = small_request();
-    const auto plan = planned(request, in_order, {});
+    const Plan& plan = plan_of_small();
     const auto page = emit::report(request, plan);
 
     const auto& replica = plan.replicas.front();
@@ -75,7 +97,7 @@ TEST_CASE("the report draws each task of the plan and of the fastest opponent on
 
 TEST_CASE("the longest schedule of the report reaches the end of the time axis and no bar passes it") {
     const auto request = small_request();
-    const auto page = emit::report(request, planned(request, in_order, {}));
+    const auto page = emit::report(request, plan_of_small());
 
     long long last = 0;
     for (const Bar& bar : bars(page, "<rect class=\"bar ")) last = std::max(last, bar.x + bar.width);
@@ -85,7 +107,7 @@ TEST_CASE("the longest schedule of the report reaches the end of the time axis a
 }
 
 TEST_CASE("the opponent that is pictured is the fastest that runs on the plan's own ranks") {
-    const auto plan = planned(small_request(), in_order, {});
+    const Plan& plan = plan_of_small();
 
     REQUIRE(plan.baselines.pictured);
     const BaselinePlan& shown = *plan.baselines.pictured;
@@ -98,7 +120,7 @@ TEST_CASE("the opponent that is pictured is the fastest that runs on the plan's 
 
 TEST_CASE("every pair of partition and policy has its row, and those that do not apply are listed below") {
     const auto request = small_request();
-    const auto plan = planned(request, in_order, {});
+    const Plan& plan = plan_of_small();
     const auto page = emit::report(request, plan);
     const auto table = between(page, "<table class=\"pairs\">", "</table>");
     const auto list = between(page, "<ul class=\"not\">", "</ul>");
@@ -127,7 +149,7 @@ TEST_CASE("pairs that do not apply for the same reason share a line, after the t
     CHECK(emit::not_applicable_text(emit::not_applicable(std::vector<NotApplicable>{})).empty());
 
     const auto request = small_request();
-    auto plan = planned(request, in_order, {});
+    Plan plan = plan_of_small();
     plan.baselines.not_applicable = pairs;
     const auto text = emit::plan_table(request, plan);
     CHECK(count(text, "two stages") == 2);
@@ -136,7 +158,7 @@ TEST_CASE("pairs that do not apply for the same reason share a line, after the t
 
 TEST_CASE("the report says against whom the plan was replayed with wrong costs, its gain and its wins") {
     const auto request = small_request();
-    auto plan = planned(request, in_order, {});
+    Plan plan = plan_of_small();
     plan.robustness = Robustness{
         .p10 = std::chrono::milliseconds(1900),
         .p50 = std::chrono::milliseconds(2000),
@@ -192,7 +214,7 @@ TEST_CASE("a plan is replayed against the opponent that is pictured, then the fa
 
 TEST_CASE("without a usual schedule the report says that nothing was replayed") {
     const auto request = small_request();
-    auto plan = planned(request, in_order, {});
+    Plan plan = plan_of_small();
     REQUIRE(plan.robustness);  // else the test above would have shown nothing of a real plan
     plan.robustness.reset();
     const auto section = between(emit::report(request, plan), "<section id=\"robustness\">", "</section>");
@@ -202,17 +224,13 @@ TEST_CASE("without a usual schedule the report says that nothing was replayed") 
 }
 
 TEST_CASE("the report shows the layouts that were tried, and each replica with its schedule") {
-    auto request = small_request();
-    testing::change_setup(request, [](emulator::Setup& setup) {
-        setup.cluster = testing::small_cluster(16);
-        setup.layout.dp = 2;
-    });
+    auto request = request_of_two();
     LayoutChoice choice;
     choice.tried = {{{.tp = 2, .pp = 4, .dp = 2}, 6, std::chrono::seconds(3), "dip", "dual-queue"},
                     {{.tp = 4, .pp = 2, .dp = 2}, 6, std::chrono::seconds(6), "balanced", "1f1b"}};
     choice.refused = {{"tp 8 does not divide <4> heads", 3}};
     request.layout_choice = choice;
-    const auto plan = planned(request, in_order, {});
+    const Plan& plan = plan_of_two();
     const auto page = emit::report(request, plan);
 
     const auto layouts = between(page, "<section id=\"layouts\">", "</section>");
@@ -236,7 +254,7 @@ TEST_CASE("the report shows the layouts that were tried, and each replica with i
 
 TEST_CASE("without a choice of layouts and with one replica the report has no section about either") {
     const auto request = small_request();
-    const auto page = emit::report(request, planned(request, in_order, {}));
+    const auto page = emit::report(request, plan_of_small());
     CHECK(page.find("<section id=\"layouts\">") == std::string::npos);
     CHECK(page.find("<section id=\"replicas\">") == std::string::npos);
     CHECK(page.find("{{") == std::string::npos);
@@ -244,7 +262,7 @@ TEST_CASE("without a choice of layouts and with one replica the report has no se
 
 TEST_CASE("the report loads nothing") {
     const auto request = small_request();
-    const auto page = emit::report(request, planned(request, in_order, {}));
+    const auto page = emit::report(request, plan_of_small());
 
     for (const char* loader : {"src=", "href=", "<link", "<iframe", "<object", "<embed", "@import", "url(", "fetch(",
                                "XMLHttpRequest", "import("}) {
@@ -257,8 +275,7 @@ TEST_CASE("the report loads nothing") {
 TEST_CASE("equal plans give an equal report") {
     const auto request = small_request();
 
-    CHECK(emit::report(request, planned(request, in_order, {})) ==
-          emit::report(request, planned(request, in_order, {})));
+    CHECK(emit::report(request, planned(request, in_order, {})) == emit::report(request, plan_of_small()));
 }
 
 TEST_CASE("texts from files are escaped in the report") {
@@ -268,7 +285,7 @@ TEST_CASE("texts from files are escaped in the report") {
         setup.model.name = "a\"b & <c>";
         setup.model.source = "<b>bold</b>";
     });
-    const auto page = emit::report(request, planned(request, in_order, {}));
+    const auto page = emit::report(request, planned(request, in_order, {.opponents = !testing::short_form()}));
 
     CHECK(count(page, "<script>") == 1);
     CHECK(page.find("&lt;script&gt;alert(&#39;{{title}}&#39;)&lt;/script&gt;") != std::string::npos);
@@ -278,7 +295,7 @@ TEST_CASE("texts from files are escaped in the report") {
 
 TEST_CASE("the parts of a rank's time fill the step") {
     const auto request = small_request();
-    const auto plan = planned(request, in_order, {});
+    const Plan& plan = plan_of_small();
     const auto page = emit::report(request, plan);
 
     // What no operator class accounts for would be shown as waiting.
@@ -298,7 +315,7 @@ TEST_CASE("the parts of a rank's time fill the step") {
 
 TEST_CASE("step, makespan, bound and gap of the table can be checked against each other") {
     const auto request = small_request();
-    auto plan = planned(request, in_order, {});
+    Plan plan = plan_of_small();
     plan.makespan = std::chrono::milliseconds(3713);
     plan.step = std::chrono::milliseconds(3726);
     plan.lower_bound = std::chrono::milliseconds(3550);
@@ -309,12 +326,8 @@ TEST_CASE("step, makespan, bound and gap of the table can be checked against eac
 }
 
 TEST_CASE("with several replicas memory is each rank's fullest, and the slowest is pictured, by its number") {
-    auto request = small_request();
-    testing::change_setup(request, [](emulator::Setup& setup) {
-        setup.cluster = testing::small_cluster(16);
-        setup.layout.dp = 2;
-    });
-    auto plan = planned(request, in_order, {});
+    const auto request = request_of_two();
+    Plan plan = plan_of_two();
     REQUIRE(plan.replicas.size() == 2);
     plan.slowest = 1;
     auto& peak = plan.replicas[1].found.replay.peak;

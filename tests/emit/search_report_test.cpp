@@ -2,6 +2,7 @@
 #include "pipeweaver/emit/report.hpp"
 #include "pipeweaver/search/search.hpp"
 #include "tests/search/random_problem.hpp"
+#include "tests/support/effort.hpp"
 #include "tests/support/parts_of_text.hpp"
 
 #include <doctest/doctest.h>
@@ -19,16 +20,19 @@ schedule::Problem problem() {
     return search_tests::random_problem({.ranks = 3, .microbatches = 7, .stages = 6, .modes = true, .items = true}, 12);
 }
 
-search::Found searched(const schedule::Problem& of, const std::string& strategy = "default") {
-    search::Options options;
-    options.strategy = strategy;
-    options.max_rounds = 60;
-    return search::solve(schedule::Replayer(of), options, in_order);
+// Of the problem, searched once for all tests.
+const search::Found& searched() {
+    static const search::Found found = [] {
+        search::Options options;
+        options.max_rounds = testing::full_or_short(60, 20);
+        return search::solve(schedule::Replayer(problem()), options, in_order);
+    }();
+    return found;
 }
 
 // A search of three improvements, the last of which is a proof. Times are multiples of an even one.
-search::Found by_hand(const schedule::Problem& of) {
-    auto found = searched(of);
+search::Found by_hand() {
+    auto found = searched();
     const Duration end = 2 * (found.replay.makespan / 2);  // a nanosecond does not matter here
     found.rounds = 99;
     found.replay.makespan = end;
@@ -44,7 +48,7 @@ search::Found by_hand(const schedule::Problem& of) {
 
 TEST_CASE("the report of a search draws every task before and after it, on one time axis") {
     const auto of = problem();
-    const auto found = searched(of);
+    const auto& found = searched();
     const auto page = emit::report(of, {}, found);
     const auto first = replay(of, found.first->schedule);
     REQUIRE(first.makespan > found.replay.makespan);
@@ -61,7 +65,7 @@ TEST_CASE("the report of a search draws every task before and after it, on one t
 
 TEST_CASE("the picture of a search has its best and bound where they belong, and a dot for each improvement") {
     const auto of = problem();
-    const auto page = emit::report(of, {}, by_hand(of));
+    const auto page = emit::report(of, {}, by_hand());
     // Rounds 4, 24 and 99 of 99 lie at log 5, log 25 and log 100 over log 100; from 2 above the bound of 1/2 down to it
     // are 166 to 14 pixels, so that 1 is at 115.33.
     CHECK(page.find("<path class=\"known\" d=\"M0 14.00H349485V64.67H698970V115.33H1000000V115.33H1000000\"/>") !=
@@ -76,7 +80,7 @@ TEST_CASE("the picture of a search has its best and bound where they belong, and
 
 TEST_CASE("the tables of a search say what each finder gained") {
     const auto of = problem();
-    const auto found = by_hand(of);
+    const auto found = by_hand();
     const auto page = emit::report(of, {}, found);
     const auto finders = between(page, "<table class=\"finders\">", "</table>");
     const std::string half = human(found.replay.makespan / 2);
@@ -91,11 +95,11 @@ TEST_CASE("the tables of a search say what each finder gained") {
     CHECK(count(all, ">0.00 %</td>") == 1);  // proven
 }
 
-TEST_CASE("equal searches give an equal report, on any number of threads; names are escaped") {
+TEST_CASE("equal searches give an equal report, on any number of threads, names are escaped") {
     auto of = problem();
     of.name = "a <b> & \"c\"";
     search::Options options;
-    options.max_rounds = 40;
+    options.max_rounds = testing::full_or_short(40, 10);
     const schedule::Replayer replayer(of);
     const auto page = emit::report(of, {}, search::solve(replayer, options, in_order));
     CHECK(page == emit::report(of, {}, search::solve(replayer, options, on_threads(4))));

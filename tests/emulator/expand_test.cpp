@@ -11,7 +11,7 @@
 using namespace pipeweaver;
 using namespace pipeweaver::schedule;
 using namespace pipeweaver::emulator;
-using namespace pipeweaver::emulator::testing;
+using namespace pipeweaver::emulator::random_graphs;
 
 namespace {
 

@@ -129,7 +129,7 @@ TEST_CASE("the chain begins when all outputs have arrived, and the encoders' bac
     testing::check_verified(step.problem, found);
 }
 
-TEST_CASE("a frozen encoder has no third phase; with a trained projector it has the projector's") {
+TEST_CASE("a frozen encoder has no third phase, with a trained projector it has the projector's") {
     ThreePhase setup;
     setup.model.modules[0].trainable = false;
     CHECK(built(setup.input()).phases.size() == 2);

@@ -4,7 +4,7 @@
 #include <optional>
 #include <set>
 
-namespace pipeweaver::emulator::testing {
+namespace pipeweaver::emulator::random_graphs {
 
 namespace {
 
@@ -125,4 +125,4 @@ OperatorGraph shrunk(OperatorGraph graph, const std::function<bool(const Operato
     return graph;
 }
 
-}  // namespace pipeweaver::emulator::testing
+}  // namespace pipeweaver::emulator::random_graphs

@@ -8,7 +8,7 @@
 #include <functional>
 #include <vector>
 
-namespace pipeweaver::emulator::testing {
+namespace pipeweaver::emulator::random_graphs {
 
 /// Streams, inputs and outputs as given; up to `most` kernels, with waits, memory and now and then no duration.
 OperatorGraph random_graph(Random& random, std::uint32_t streams, std::uint32_t inputs, std::uint32_t outputs,
@@ -27,4 +27,4 @@ OperatorGraph without(const OperatorGraph& graph, std::size_t left_out);
 /// The graph with as many kernels left out as possible so that `fails` still holds. Pre: fails(graph).
 OperatorGraph shrunk(OperatorGraph graph, const std::function<bool(const OperatorGraph&)>& fails);
 
-}  // namespace pipeweaver::emulator::testing
+}  // namespace pipeweaver::emulator::random_graphs

@@ -50,7 +50,7 @@ TEST_CASE(
     CHECK(needs.gradients == Bytes{100 * (6 * 2048 + 4 * 8192) / 2 + 100 * 4 * 2048});
 }
 
-TEST_CASE("without tensor parallelism I and W take as long as B, but for roundings and norms; with it no less") {
+TEST_CASE("without tensor parallelism I and W take as long as B, but for roundings and norms, with it no less") {
     for (const std::int64_t tp : {1, 2}) {
         Small setup;
         setup.recipe.execution.norms_again = false;

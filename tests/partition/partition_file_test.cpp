@@ -126,7 +126,7 @@ TEST_CASE("a partition file of something else is refused with the key and what i
     }
 }
 
-TEST_CASE("a partition file keeps memory modes of its own; without the key they are the usual ones") {
+TEST_CASE("a partition file keeps memory modes of its own, without the key they are the usual ones") {
     const Small small;
     Partition partition = partitioner("balanced").make(small.setup, small.setup.microbatches, 1);
     partition.modes = {emulator::Recompute::none, emulator::Recompute::blocks(3), emulator::Recompute::full};

@@ -54,7 +54,7 @@ TEST_CASE("a plan tries every partitioner with the fewest chunks first, or the n
     CHECK(names_of(partitions(setup, setup.microbatches, "balanced")) == Names{{"balanced", 1}, {"balanced", 2}});
 }
 
-TEST_CASE("uniform stages have as many layers, or embedding and head count as one each; only its name asks for it") {
+TEST_CASE("uniform stages have as many layers, or embedding and head count as one each, only its name asks for it") {
     testing::SmallWorkload setup({.tp = 1, .pp = 4, .dp = 1}, {0, 0});
     setup.model.modules.erase(setup.model.modules.begin());
     setup.model.edges.clear();

@@ -6,6 +6,7 @@
 #include "pipeweaver/planner/plan_options.hpp"
 #include "pipeweaver/search/lower_memory.hpp"
 #include "planner/choose/lower_peak.hpp"
+#include "tests/support/effort.hpp"
 #include "tests/support/small_request.hpp"
 
 #include <doctest/doctest.h>
@@ -128,12 +129,18 @@ TEST_CASE("who is refused for lack of memory is told of the headroom") {
 
 TEST_CASE("with activations up to 2 % larger than said no rank of a plan exceeds its memory") {
     // The tightest of the presets, and one of the others' kind; tools/bench_headroom.py asks all.
-    for (const auto& one : {preset("dip-vlm-l", "h100-sxm:64"), preset("dip-t2v-s", "h100-sxm:16")}) {
+    std::vector<std::string> asked_for{preset("dip-t2v-s", "h100-sxm:16")};
+    if (!testing::short_form()) asked_for.push_back(preset("dip-vlm-l", "h100-sxm:64"));
+    for (const auto& one : asked_for) {
         CAPTURE(one);
         const auto request = asked(one);
         CHECK(overflows(request, planned(request), 1.02) == 0);
     }
-    // The test can fail: this plan fills its GPUs.
+}
+
+// The test before can fail.
+TEST_CASE("with headroom 0 a plan fills its GPUs, and such activations exceed them" *
+          doctest::skip(testing::short_form())) {
     const auto filled = asked(preset("dip-vlm-l", "h100-sxm:64", R"(,"headroom":0)"));
     CHECK(overflows(filled, planned(filled), 1.02) > 90);
 }

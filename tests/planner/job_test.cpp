@@ -4,6 +4,7 @@
 #include "pipeweaver/planner/opponents.hpp"
 #include "pipeweaver/planner/partition_choice.hpp"
 #include "pipeweaver/planner/static_order.hpp"
+#include "tests/support/effort.hpp"
 #include "tests/support/small_request.hpp"
 
 #include <doctest/doctest.h>
@@ -12,6 +13,7 @@
 #include <array>
 #include <map>
 #include <tuple>
+#include <vector>
 
 using namespace pipeweaver;
 using namespace pipeweaver::planner;
@@ -36,11 +38,17 @@ Executor backwards() {
 
 constexpr ChoiceEffort small_effort{3, 2, 2, 100'000};
 
+// Of the small job, made once for all tests.
+const PartitionChoice& small_choice() {
+    static const PartitionChoice choice = choose_partition(small_job(), small_effort, in_order);
+    return choice;
+}
+
 }  // namespace
 
 TEST_CASE("the partition of a job is the best of its candidates, the same on any number of threads") {
     const Request request = small_job();
-    const auto choice = choose_partition(request, small_effort, in_order);
+    const PartitionChoice& choice = small_choice();
     REQUIRE(choice.tried.size() >= 8);
     CHECK(choice.chosen_on == request.sample.name);
     CHECK(choice.tried.front().searched);
@@ -55,7 +63,8 @@ TEST_CASE("the partition of a job is the best of its candidates, the same on any
     }
     REQUIRE(taken > Duration{});
     CHECK(static_cast<double>(taken.count()) <= 1.005 * static_cast<double>(choice.tried.front().step.count()));
-    for (const Executor& execute : {backwards(), on_threads(2), on_threads(16)}) {
+    for (const Executor& execute :
+         testing::full_or_short<std::vector<Executor>>({backwards(), on_threads(2), on_threads(16)}, {on_threads(2)})) {
         const auto again = choose_partition(request, small_effort, execute);
         REQUIRE(again.tried.size() == choice.tried.size());
         CHECK(partition::to_json({again.partition, {}}, *request.setup) ==
@@ -65,9 +74,8 @@ TEST_CASE("the partition of a job is the best of its candidates, the same on any
 }
 
 TEST_CASE("a partition of each kind is searched: policies judge none against another kind") {
-    const auto choice = choose_partition(small_job(), small_effort, in_order);
     std::array<int, 3> searched{};
-    for (const PartitionTried& one : choice.tried)
+    for (const PartitionTried& one : small_choice().tried)
         if (one.searched) ++searched[!one.partition.dealt.empty() ? 2 : one.partition.chains.size() > 1 ? 1 : 0];
     CHECK(searched == std::array{1, 1, 1});
 }
@@ -95,7 +103,7 @@ TEST_CASE("searches of a choice end when they are told to, the best candidates h
 }
 
 TEST_CASE("opponents are cut on the sample, ranked on it, and run as emulate runs them") {
-    for (const std::int64_t dp : {1, 2}) {
+    for (const auto dp : testing::full_or_short<std::vector<std::int64_t>>({1, 2}, {1})) {
         Request request = small_job(dp);
         if (dp == 2) request.microbatches = testing::small_batch({5, 0, 2, 9, 1, 4, 0, 7, 3, 3, 8, 0, 1, 6, 2, 5});
         request.samples.clear();
@@ -145,7 +153,7 @@ TEST_CASE("a job without pipeline ranks has opponents without a pipeline alone, 
 
 TEST_CASE("one order for all batches runs them all, no faster than their own search, and is itself on its own batch") {
     Request request = small_job();
-    request.max_rounds = 20;
+    request.max_rounds = testing::full_or_short(20, 8);
     const auto allowance = [](const Share&) { return search::KeepGoing{}; };
     const auto partition = choose_partition(request, quick_choice, in_order).partition;
     const auto first = StaticOrder::of_first(request, partition, in_order, allowance);
@@ -195,15 +203,14 @@ TEST_CASE("a plan with dealt encoders is no slower than the opponent it begins f
 }
 
 TEST_CASE("where action lists are wanted no partition is tried that they cannot carry") {
-    Request request = small_job();
-    const auto any_dealt = [&] {
-        const auto tried = choose_partition(request, small_effort, in_order).tried;
-        return std::any_of(tried.begin(), tried.end(),
+    const auto any_dealt = [](const PartitionChoice& choice) {
+        return std::any_of(choice.tried.begin(), choice.tried.end(),
                            [](const PartitionTried& one) { return !one.partition.dealt.empty(); });
     };
-    CHECK(any_dealt());
+    CHECK(any_dealt(small_choice()));
+    Request request = small_job();
     request.lists = true;
-    CHECK(!any_dealt());
+    CHECK(!any_dealt(choose_partition(request, small_effort, in_order)));
 }
 
 TEST_CASE("without a pipeline a plan that must recompute gets the fewest blocks that fit the sample") {

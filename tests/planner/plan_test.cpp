@@ -8,6 +8,7 @@
 #include "pipeweaver/planner/opponents.hpp"
 #include "pipeweaver/search/bounds.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
+#include "tests/support/effort.hpp"
 #include "tests/support/small_request.hpp"
 #include "tests/support/verifier.hpp"
 
@@ -16,6 +17,8 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <string>
+#include <vector>
 
 using namespace pipeweaver;
 using namespace pipeweaver::planner;
@@ -36,14 +39,35 @@ void check_verified(const std::map<std::string, std::string>& files, const std::
     CHECK_MESSAGE(verdict.ok, verdict.violation);
 }
 
-// Images of the microbatches.
-const std::vector<int> ten_replicas{5, 0, 2, 9, 1, 4, 0, 7, 3, 6, 5, 2, 8, 1, 0, 4, 6, 2, 3, 9};
+std::vector<std::int64_t> one_or_two_replicas() {
+    return testing::full_or_short<std::vector<std::int64_t>>({1, 2}, {1});
+}
+
+// The small request's, planned once for all tests.
+const Plan& small_plan() {
+    static const Plan plan = planned(small_request());
+    return plan;
+}
+
+Request request_of_ten() {
+    auto request = small_request(10, {5, 0, 2, 9, 1, 4, 0, 7, 3, 6, 5, 2, 8, 1, 0, 4, 6, 2, 3, 9});
+    request.max_rounds = 2;
+    return request;
+}
+
+// With opponents in the full form.
+Scope scope_of_ten() { return {.opponents = !testing::short_form()}; }
+
+const Plan& plan_of_ten() {
+    static const Plan plan = planned(request_of_ten(), on_threads(2), scope_of_ten());
+    return plan;
+}
 
 }  // namespace
 
 TEST_CASE(
     "every schedule of a plan passes the independent verifier, and beats or meets every policy on its partition") {
-    for (const std::int64_t dp : {1, 2}) {
+    for (const std::int64_t dp : one_or_two_replicas()) {
         const auto request = small_request(dp);
         const auto plan = planned(request, in_order, {});
         const auto files = files_of(request, plan);
@@ -71,7 +95,7 @@ TEST_CASE("a plan is the same on one thread, on several, and with jobs run backw
     const auto expected = files_of(request, planned(request));
     CHECK(files_of(request, planned(request, backwards)) == expected);
     CHECK(files_of(request, planned(request, on_threads(2))) == expected);
-    CHECK(files_of(request, planned(request, on_threads(16))) == expected);
+    if (!testing::short_form()) CHECK(files_of(request, planned(request, on_threads(16))) == expected);
 
     auto replicas = small_request(2);
     replicas.max_rounds = 1;
@@ -83,7 +107,7 @@ TEST_CASE("a plan is the same on one thread, on several, and with jobs run backw
     auto many = small_request(4);
     many.max_rounds = 1;
     const auto all = files_of(many, planned(many));
-    CHECK(files_of(many, planned(many, on_threads(2))) == all);
+    if (!testing::short_form()) CHECK(files_of(many, planned(many, on_threads(2))) == all);
     CHECK(files_of(many, planned(many, on_own_threads(2))) == all);
 
     // The search has to have had something to choose, or this would prove nothing.
@@ -94,10 +118,10 @@ TEST_CASE("a plan is the same on one thread, on several, and with jobs run backw
 }
 
 TEST_CASE("a robust plan gives up at most a hundredth and never falls behind a baseline, on any number of threads") {
-    for (const std::int64_t dp : {1, 2}) {
+    for (const std::int64_t dp : one_or_two_replicas()) {
         // Large enough not to be proven before there is a choice.
         auto request = small_request(dp, {5, 0, 2, 9, 1, 4, 0, 7, 3, 8, 0, 6});
-        request.max_rounds = 12;
+        request.max_rounds = testing::full_or_short(12, 6);
         request.robust = true;
         const auto plan = planned(request, on_threads(2));
         CHECK(plan.choice.rule.by_median);
@@ -121,12 +145,12 @@ TEST_CASE("a robust plan gives up at most a hundredth and never falls behind a b
 }
 
 TEST_CASE("a replica that is planned alone has the files that it has in the plan of all") {
-    for (const std::string partition : {"", "balanced"}) {
-        auto request = small_request(10, ten_replicas);
-        request.max_rounds = 2;
+    for (const auto& partition : testing::full_or_short<std::vector<std::string>>({"", "balanced"}, {""})) {
+        auto request = request_of_ten();
         request.partition = partition;
-        const auto all = files_of(request, planned(request, on_threads(2), {}));
-        for (const std::size_t r : {std::size_t{0}, std::size_t{4}, std::size_t{9}}) {
+        const auto all =
+            files_of(request, partition.empty() ? plan_of_ten() : planned(request, on_threads(2), scope_of_ten()));
+        for (const std::size_t r : testing::full_or_short<std::vector<std::size_t>>({0, 4, 9}, {0, 9})) {
             const Scope scope{.targets = false, .robustness = false, .opponents = false, .replicas = {r}};
             const auto plan = planned(request, in_order, scope);
             REQUIRE(plan.replicas.size() == 1);
@@ -145,12 +169,11 @@ TEST_CASE("a replica that is planned alone has the files that it has in the plan
 }
 
 TEST_CASE("replicas that are handed over are let go, but for those that are looked at again") {
-    auto request = small_request(10, ten_replicas);
-    request.max_rounds = 2;
-    const auto kept = planned(request, in_order, {});
+    const auto request = request_of_ten();
+    const Plan& kept = plan_of_ten();
     std::mutex mutex;
     std::map<std::size_t, std::size_t> tasks;  // of each replica, when it was handed over
-    Scope scope;
+    Scope scope = scope_of_ten();
     scope.on_replica = [&](const ReplicaPlan& replica) {
         const std::scoped_lock lock(mutex);
         tasks[replica.number] = replica.cut.step.problem.tasks.size();
@@ -171,8 +194,7 @@ TEST_CASE("replicas that are handed over are let go, but for those that are look
 }
 
 TEST_CASE("of many replicas the most loaded have full bounds, and the step has theirs") {
-    auto request = small_request(10, ten_replicas);
-    request.max_rounds = 2;
+    auto request = request_of_ten();
     request.split = Split::never;
     const auto plan = planned(request, in_order, {.targets = false, .robustness = false, .opponents = false});
     Duration largest{};
@@ -252,7 +274,8 @@ TEST_CASE("replicas that share by cost are faster than in turn, and every microb
 }
 
 TEST_CASE("only the partition that was asked for is planned on") {
-    for (const std::string name : {"dip", "megatron", "balanced"}) {
+    for (const auto& name :
+         testing::full_or_short<std::vector<std::string>>({"dip", "megatron", "balanced"}, {"megatron"})) {
         auto request = small_request();
         request.partition = name;
         const auto plan = planned(request);
@@ -263,7 +286,7 @@ TEST_CASE("only the partition that was asked for is planned on") {
 }
 
 TEST_CASE("shares of the busy time sum to one") {
-    const auto plan = planned(small_request());
+    const Plan& plan = small_plan();
     double sum = 0;
     for (const auto basis :
          {costdb::Basis::exact, costdb::Basis::interpolated, costdb::Basis::extrapolated, costdb::Basis::modelled})
@@ -312,7 +335,7 @@ TEST_CASE("the schedule for PyTorch is never slower than a known one with the sa
 }
 
 TEST_CASE("a step is a makespan and its own partition's optimizer") {
-    const auto plan = planned(small_request());
+    const Plan& plan = small_plan();
     const auto& won = plan.replicas.front().cut.partition;
     for (const auto& baseline : plan.baselines.all) {
         CHECK(baseline.step > baseline.makespan);

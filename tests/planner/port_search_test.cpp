@@ -4,6 +4,7 @@
 #include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/planner/emulate.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
+#include "tests/support/effort.hpp"
 #include "tests/support/small_request.hpp"
 #include "tests/support/verifier.hpp"
 
@@ -11,6 +12,7 @@
 
 #include <algorithm>
 #include <map>
+#include <vector>
 
 using namespace pipeweaver;
 using namespace pipeweaver::planner;
@@ -27,6 +29,17 @@ Request slow_request(std::int64_t part, std::int64_t dp = 1) {
         setup.cluster.network = Bandwidth{setup.cluster.network.bytes_per_second / part};
     });
     return request;
+}
+
+// Of a part of 100, planned once for all tests.
+struct Slow {
+    Request request = slow_request(100);
+    Plan plan = planned(request);
+};
+
+const Slow& slow() {
+    static const Slow one;
+    return one;
 }
 
 // dip-vlm-m as published, on links of a tenth of their speed.
@@ -74,10 +87,10 @@ schedule::Problem alone(const emulator::StepProblem& step) {
 }  // namespace
 
 TEST_CASE("a plan on slow links has its waits in makespan, starts and files, and beats or meets every baseline") {
-    for (const std::int64_t part : {10, 100}) {
+    for (const std::int64_t part : testing::full_or_short<std::vector<std::int64_t>>({10, 100}, {100})) {
         CAPTURE(part);
-        const Request request = slow_request(part);
-        const Plan plan = planned(request);
+        const Request request = part == 100 ? slow().request : slow_request(part);
+        const Plan plan = part == 100 ? slow().plan : planned(request);
         const ReplicaPlan& replica = plan.replicas.front();
         CHECK(replica.waits.waited > 0);
         CHECK(replica.found.replay == schedule::replay(replica.cut.step.problem, *replica.found.schedule));
@@ -94,12 +107,14 @@ TEST_CASE("a plan on slow links has its waits in makespan, starts and files, and
 }
 
 TEST_CASE("a plan on slow links is the same on one thread and on several, with the files of both") {
-    const Request request = slow_request(100, 2);
-    const auto one = files_of(request, planned(request));
+    // One replica in the short form.
+    const Request request = testing::short_form() ? slow().request : slow_request(100, 2);
+    const auto one = files_of(request, testing::short_form() ? slow().plan : planned(request));
     CHECK(one == files_of(request, planned(request, on_threads(4))));
 }
 
-TEST_CASE("a published set-up on links of a tenth of their speed passes the independent verifier") {
+TEST_CASE("a published set-up on links of a tenth of their speed passes the independent verifier" *
+          doctest::skip(testing::short_form())) {
     const Request request = slow_preset();
     const Plan plan = planned(request);
     CHECK(plan.replicas.front().waits.waited > 0);
@@ -132,14 +147,14 @@ TEST_CASE("one in a hundred is not worth another search") {
 }
 
 TEST_CASE("a step is emulated with its waits, and so is a plan's schedule that is given back") {
-    const Request request = slow_request(100);
+    const Request& request = slow().request;
     EmulationRequest asked;
     asked.workload = request;
     const Emulation emulation = emulate(asked, in_order);
     CHECK(emulation.replicas.front().waits.waited > 0);
     CHECK(emulation.replicas.front().waits.lost > Duration{});
 
-    const Plan plan = planned(request);
+    const Plan& plan = slow().plan;
     const ReplicaPlan& replica = plan.replicas.front();
     const auto problem = schedule::parse_problem("problem", to_json(replica.cut.step.problem));
     asked.schedules = {{"p", {problem, *replica.found.schedule}}};

@@ -32,6 +32,13 @@ Request request_of(Split split) {
     return request;
 }
 
+// Planned once for all tests.
+const Plan& plan_of(Split split) {
+    static std::map<Split, Plan> known;
+    if (!known.contains(split)) known[split] = planned(request_of(split));
+    return known[split];
+}
+
 std::ptrdiff_t split_in(const schedule::Problem& problem) {
     return std::count_if(problem.pairs.begin(), problem.pairs.end(), [](const Pair& pair) { return pair.weight; });
 }
@@ -67,7 +74,7 @@ TEST_CASE(
 
 TEST_CASE("a plan splits backwards where it gains by that, and never loses by being allowed to") {
     const auto never = request_of(Split::never), automatic = request_of(Split::automatic);
-    const auto whole = planned(never), free = planned(automatic);
+    const Plan &whole = plan_of(Split::never), &free = plan_of(Split::automatic);
     CHECK(split_in(problem_of(whole)) == 0);
     CHECK(free.makespan < whole.makespan);
     CHECK(split_in(problem_of(free)) > 0);
@@ -79,7 +86,7 @@ TEST_CASE("a plan splits backwards where it gains by that, and never loses by be
 
 TEST_CASE("what is left split in a plan is split for a reason") {
     const auto request = request_of(Split::always);
-    const auto plan = planned(request);
+    const Plan& plan = plan_of(Split::always);
     check_verified(request, plan);
     const auto& replica = plan.replicas.front();
     const auto keep = emulator::needed(problem_of(plan), *replica.found.schedule, replica.found.replay);
@@ -115,7 +122,7 @@ TEST_CASE("zb-h1 is a baseline of chains with a stage on each rank, and says els
 }
 
 TEST_CASE("action lists have every I before its W, and no recomputation in W") {
-    const auto plan = planned(request_of(Split::automatic));
+    const Plan& plan = plan_of(Split::automatic);
     const auto& replica = plan.replicas.front();
     const auto text = to_json(emit::derive_actions(replica.cut.step, *replica.found.schedule, replica.found.replay,
                                                    emulator::usual_modes(), {}));

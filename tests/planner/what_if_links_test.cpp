@@ -2,6 +2,7 @@
 #include "pipeweaver/base/parallel.hpp"
 #include "pipeweaver/base/random.hpp"
 #include "pipeweaver/planner/emulate_options.hpp"
+#include "tests/support/effort.hpp"
 
 #include <doctest/doctest.h>
 
@@ -56,7 +57,7 @@ TEST_CASE("a step never falls when a factor slows a link, and takes longer when 
             const auto request = request_of(preset.first, preset.second, link == "copy" ? "offload" : "none");
             Duration before{};
             std::vector<Duration> steps;
-            for (const double factor : drawn_factors(++task, 6)) {
+            for (const double factor : drawn_factors(++task, testing::full_or_short(6, 3))) {
                 CAPTURE(factor);
                 steps.push_back(step_with(request, link, factor));
                 CHECK(steps.back() >= before);

@@ -1,4 +1,4 @@
-"""tools/tidy.py with a clang-tidy that only writes down what it is asked."""
+"""tools/tidy.py with a clang-tidy that only writes down what it is asked, and with the real one."""
 
 import json
 import os
@@ -12,9 +12,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 CLANG_TIDY = """#!/bin/sh
 [ "$1" = --version ] && exec echo 1
-shift 3
-echo "$1" >> "$ASKED"
-! grep -q wrong "$1"
+for source; do :; done
+echo "$source" >> "$ASKED"
+! grep -q wrong "$source"
 """
 NINJA = """#!/bin/sh
 printf 'a.o: #deps 2, deps mtime 1 (VALID)\\n    %s/a.cpp\\n    %s/a.hpp\\n\\n' "$PWD" "$PWD"
@@ -54,3 +54,26 @@ def test_what_was_wrong_is_not_passed_over(tidy, tmp_path):
     (tmp_path / "a.cpp").write_text("wrong")
     assert tidy() == (1, ["a.cpp", "b.cpp"])
     assert tidy() == (1, ["a.cpp", "b.cpp"])
+
+
+def test_what_is_wrong_in_a_source_of_a_unity_source_is_found(tmp_path):
+    folder = tmp_path / "planner"  # as .clang-tidy looks at the project's folders alone
+    folder.mkdir()
+    (folder / "a.cpp").write_text("bool a(bool b) { if (b) return true; else return false; }\n")
+    unity = tmp_path / "unity_0_cxx.cxx"
+    unity.write_text('#include "planner/a.cpp"\n')
+    entry = {"directory": str(tmp_path), "command": f"c++ -I. -Wno-subobject-linkage -c {unity}", "file": str(unity)}
+    (tmp_path / "compile_commands.json").write_text(json.dumps([entry]))
+    (tmp_path / ".clang-tidy").write_text((ROOT / ".clang-tidy").read_text())
+    (tmp_path / "build.ninja").write_text("ninja_required_version = 1.3\n")
+    done = subprocess.run([sys.executable, ROOT / "tools/tidy.py", tmp_path], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "planner/a.cpp:1" in done.stdout and "readability-simplify-boolean-expr" in done.stdout
+
+
+def test_a_using_declaration_of_a_name_that_its_file_does_not_hold_is_found(tmp_path):
+    sys.path.insert(0, str(ROOT / "tools"))
+    import tidy as tool
+
+    (tmp_path / "a.cpp").write_text("using std::string;\nusing std::vector;\nvector<int> numbers;\n")
+    assert tool.unused_using(tmp_path) == ["a.cpp:1: using std::string; is not used"]

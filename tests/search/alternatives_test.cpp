@@ -2,11 +2,14 @@
 
 #include "pipeweaver/search/search.hpp"
 #include "tests/search/random_problem.hpp"
+#include "tests/support/effort.hpp"
 #include "tests/support/verifier.hpp"
 
 #include <doctest/doctest.h>
 
 #include <set>
+#include <string>
+#include <vector>
 
 using namespace pipeweaver;
 using namespace pipeweaver::schedule;
@@ -26,6 +29,21 @@ Options options(std::uint64_t rounds, const AlternativesWanted& wanted) {
     return made;
 }
 
+constexpr AlternativesWanted wanted{6, 0.05};
+
+std::uint64_t rounds() { return testing::full_or_short(60, 20); }
+
+// Of the problem with modes, searched once for all tests: alone, and with other schedules handed over.
+const Found& alone() {
+    static const Found found = solve(Replayer(problem_with_choices(true)), options(rounds(), {}), in_order);
+    return found;
+}
+
+const Found& with_alternatives() {
+    static const Found found = solve(Replayer(problem_with_choices(true)), options(rounds(), wanted), in_order);
+    return found;
+}
+
 }  // namespace
 
 TEST_CASE("schedules near to the best differ, fit and are handed over by makespan") {
@@ -33,8 +51,7 @@ TEST_CASE("schedules near to the best differ, fit and are handed over by makespa
         const auto problem = problem_with_choices(modes);
         const Replayer replayer(problem);
         const std::string text = to_json(problem);
-        constexpr AlternativesWanted wanted{6, 0.05};
-        const auto found = solve(replayer, options(60, wanted), in_order);
+        const auto found = modes ? with_alternatives() : solve(replayer, options(rounds(), wanted), in_order);
         REQUIRE(found.schedule);
         CHECK(!found.alternatives.empty());
         CHECK(found.alternatives.size() <= wanted.most);
@@ -62,14 +79,13 @@ TEST_CASE("schedules near to the best differ, fit and are handed over by makespa
 TEST_CASE("handing over more schedules changes nothing of the search, and not by who ran it") {
     const auto problem = problem_with_choices(true);
     const Replayer replayer(problem);
-    const auto alone = solve(replayer, options(50, {}), in_order);
-    const auto expected = solve(replayer, options(50, {10, 0.03}), in_order);
-    CHECK(alone.alternatives.empty());
-    CHECK(alone.schedule == expected.schedule);
-    CHECK(alone.evaluations == expected.evaluations);
+    const Found& expected = with_alternatives();
+    CHECK(alone().alternatives.empty());
+    CHECK(alone().schedule == expected.schedule);
+    CHECK(alone().evaluations == expected.evaluations);
     REQUIRE(expected.alternatives.size() > 2);
-    for (const int threads : {2, 16}) {
-        const auto found = solve(replayer, options(50, {10, 0.03}), on_threads(threads));
+    for (const int threads : testing::full_or_short<std::vector<int>>({2, 16}, {2})) {
+        const auto found = solve(replayer, options(rounds(), wanted), on_threads(threads));
         REQUIRE(found.alternatives.size() == expected.alternatives.size());
         for (std::size_t i = 0; i < found.alternatives.size(); ++i) {
             CHECK(found.alternatives[i].schedule == expected.alternatives[i].schedule);
@@ -81,7 +97,7 @@ TEST_CASE("handing over more schedules changes nothing of the search, and not by
 TEST_CASE("near schedules keep a target's rules") {
     const auto problem = random_problem({.ranks = 2, .microbatches = 6, .stages = 4}, 3);
     const Replayer replayer(problem);
-    auto asked = options(40, {10, 0.1});
+    auto asked = options(testing::full_or_short(40, 12), {10, 0.1});
     asked.rules.fixed_order.resize(problem.ranks.size());
     for (std::size_t i = 0; i < problem.tasks.size(); ++i)
         if (index(problem.tasks[i].rank) == 1 && problem.tasks[i].kind == TaskKind::forward)
@@ -100,9 +116,9 @@ TEST_CASE("near schedules keep a target's rules") {
 TEST_CASE("the history of a search begins with its start, only gets better, and ends with its schedule") {
     for (const char* strategy : {"default", "dip"}) {
         const auto problem = problem_with_choices(true);
-        auto asked = options(50, {});
+        auto asked = options(rounds(), {});
         asked.strategy = strategy;
-        const auto found = solve(Replayer(problem), asked, in_order);
+        const auto found = strategy == std::string("default") ? alone() : solve(Replayer(problem), asked, in_order);
         REQUIRE(found.schedule);
         REQUIRE(found.first);
         REQUIRE(found.history.size() > 1);

@@ -3,6 +3,7 @@
 #include "search/construct/dispatch.hpp"
 #include "search/instance/modes.hpp"
 #include "tests/search/random_problem.hpp"
+#include "tests/support/effort.hpp"
 
 #include <doctest/doctest.h>
 
@@ -55,8 +56,9 @@ Replay run(const Flat& flat, Dispatcher& dispatcher, std::uint64_t n, std::span<
 }  // namespace
 
 TEST_CASE("a list schedule never overflows and never comes to a dead end, whatever its priorities") {
-    int built = 0, refused = 0;
-    for (std::uint64_t n = 0; n < 4000; ++n) {
+    const auto cases = testing::cases(4000);
+    std::uint64_t built = 0, refused = 0;
+    for (std::uint64_t n = 0; n < cases.count; ++n) {
         CAPTURE(n);
         const auto problem = odd_problem(n);
         if (problem.tasks.empty()) continue;
@@ -74,13 +76,14 @@ TEST_CASE("a list schedule never overflows and never comes to a dead end, whatev
             CHECK(run(flat, dispatcher, n, mode).outcome == Outcome::completed);
         }
     }
-    CHECK(built > 2000);
-    CHECK(refused > 100);  // the capacities do bite
+    CHECK(built > cases.share(2000));
+    CHECK(refused > cases.share(100));  // the capacities do bite
 }
 
 TEST_CASE("whatever a bar rules out, memory refuses when asked") {
-    int ruled_out = 0, left = 0;
-    for (std::uint64_t n = 0; n < 1500; ++n) {
+    const auto cases = testing::cases(1500);
+    std::uint64_t ruled_out = 0, left = 0;
+    for (std::uint64_t n = 0; n < cases.count; ++n) {
         CAPTURE(n);
         const auto problem = odd_problem(n);
         if (problem.tasks.empty()) continue;
@@ -121,8 +124,8 @@ TEST_CASE("whatever a bar rules out, memory refuses when asked") {
         }
         CHECK(done == flat.tasks());
     }
-    CHECK(ruled_out > 300);
-    CHECK(left > 1000);
+    CHECK(ruled_out > cases.share(300));
+    CHECK(left > cases.share(1000));
 }
 
 TEST_CASE("fitting now is not enough: a second microbatch that would starve the first is refused") {

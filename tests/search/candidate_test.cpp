@@ -22,7 +22,7 @@ Schedule orders(const std::vector<std::vector<std::uint32_t>>& ranks) {
 
 }  // namespace
 
-TEST_CASE("the smaller makespan is better, then the smaller sum of ends; a schedule is better than none") {
+TEST_CASE("the smaller makespan is better, then the smaller sum of ends, a schedule is better than none") {
     CHECK(better(Energy{5, 9}, Energy{6, 1}));
     CHECK(better(Energy{5, 8}, Energy{5, 9}));
     CHECK_FALSE(better(Energy{5, 9}, Energy{5, 9}));

@@ -1,4 +1,5 @@
 #include "tests/search/random_problem.hpp"
+#include "tests/support/effort.hpp"
 #include "tests/support/verified.hpp"
 
 #include <doctest/doctest.h>
@@ -19,12 +20,7 @@ Found solve_rounds(const Problem& problem, std::uint64_t rounds) {
 }  // namespace
 
 TEST_CASE("no rank's memory is exceeded on ten thousand random problems with capacities") {
-    // A tenth of them under sanitizers, which take as long.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    constexpr std::uint64_t count = 1'000;
-#else
-    constexpr std::uint64_t count = 10'000;
-#endif
+    const std::uint64_t count = testing::cases(10'000, 500).count;
     std::uint64_t found_some = 0;
     for (std::uint64_t n = 0; n < count; ++n) {
         CAPTURE(n);

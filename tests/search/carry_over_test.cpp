@@ -1,6 +1,7 @@
 #include "pipeweaver/search/carry_over.hpp"
 
 #include "tests/search/random_problem.hpp"
+#include "tests/support/effort.hpp"
 #include "tests/support/verified.hpp"
 
 #include <doctest/doctest.h>
@@ -23,7 +24,7 @@ Found solve_rounds(const Problem& problem, std::uint64_t rounds, std::vector<Sch
 
 TEST_CASE("the order of a batch carried over to the same batch is as good") {
     const auto problem = random_problem({.ranks = 3, .microbatches = 6, .stages = 6, .capped = false}, 4);
-    const auto found = solve_rounds(problem, 40);
+    const auto found = solve_rounds(problem, testing::full_or_short(40, 12));
     REQUIRE(found.schedule);
 
     const auto carried = carry_over(problem, *found.schedule, Replayer(problem));
@@ -34,8 +35,9 @@ TEST_CASE("the order of a batch carried over to the same batch is as good") {
 }
 
 TEST_CASE("an order is carried over to batches with other times, items and microbatches, within memory") {
-    int carried_some = 0;
-    for (std::uint64_t n = 0; n < 60; ++n) {
+    const auto cases = testing::cases(60, 10);
+    std::uint64_t carried_some = 0;
+    for (std::uint64_t n = 0; n < cases.count; ++n) {
         CAPTURE(n);
         const Shape shape{
             .ranks = 2, .microbatches = 3, .stages = 4, .split = n % 3 == 0, .modes = n % 2 == 0, .items = true};
@@ -49,7 +51,7 @@ TEST_CASE("an order is carried over to batches with other times, items and micro
             ++carried_some;
         }
     }
-    CHECK(carried_some > 60);
+    CHECK(carried_some > cases.share(60));
 }
 
 TEST_CASE("nothing is carried over between batches that have no task alike") {

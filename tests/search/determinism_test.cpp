@@ -2,6 +2,7 @@
 #include "search/construct/dispatch.hpp"
 #include "search/improve/anneal.hpp"
 #include "tests/search/random_problem.hpp"
+#include "tests/support/effort.hpp"
 
 #include <doctest/doctest.h>
 
@@ -39,13 +40,14 @@ TEST_CASE("the answer does not depend on who ran the slots, or when") {
         const Replayer replayer(problem);
         Options options;
         options.seed = 11;
-        options.max_rounds = 70;  // group search, annealing and the exchange between slots
+        // Group search and annealing; in the full form the exchange between slots, too.
+        options.max_rounds = testing::full_or_short(70, 20);
         const auto expected = solve(replayer, options, in_order);
         REQUIRE(expected.schedule);
 
         check_same(solve(replayer, options, backwards), expected);
         check_same(solve(replayer, options, on_threads(2)), expected);
-        check_same(solve(replayer, options, on_threads(16)), expected);
+        if (!testing::short_form()) check_same(solve(replayer, options, on_threads(16)), expected);
 
         // The search has to have had something to choose, or this would prove nothing.
         options.max_rounds = 0;
@@ -56,14 +58,15 @@ TEST_CASE("the answer does not depend on who ran the slots, or when") {
 TEST_CASE("the rounds that a stopped search reports give its result again") {
     const auto problem = problem_with_choices(true);
     const Replayer replayer(problem);
+    const std::uint64_t last = testing::full_or_short(40, 14);
     std::uint64_t asked = 0;
     const auto stopped = solve(replayer, {}, on_threads(2), [&](const Progress& progress) -> std::optional<StopReason> {
         CHECK(progress.bound <= progress.best);
-        if (++asked == 40) return StopReason::budget;
+        if (++asked == last) return StopReason::budget;
         return std::nullopt;
     });
     CHECK(stopped.stop_reason == StopReason::budget);
-    CHECK(stopped.rounds == 39);
+    CHECK(stopped.rounds == last - 1);
 
     Options options;
     options.max_rounds = stopped.rounds;

@@ -5,6 +5,7 @@
 #include "search/dip/dip_tree.hpp"
 #include "search/instance/modes.hpp"
 #include "tests/search/random_problem.hpp"
+#include "tests/support/effort.hpp"
 #include "tests/support/verified.hpp"
 
 #include <doctest/doctest.h>
@@ -14,6 +15,7 @@
 #include <map>
 #include <numeric>
 #include <set>
+#include <vector>
 
 using namespace pipeweaver;
 using namespace pipeweaver::schedule;
@@ -141,8 +143,9 @@ TEST_CASE("items are a module's tasks of a microbatch in one direction, whatever
 }
 
 TEST_CASE("modes by rank fit, and are within a twentieth of the smallest sum of times nearly always") {
-    int close = 0, ranks = 0, improved = 0;
-    for (std::uint64_t n = 0; n < 150; ++n) {
+    const auto cases = testing::cases(150, 50);
+    std::uint64_t close = 0, ranks = 0, improved = 0;
+    for (std::uint64_t n = 0; n < cases.count; ++n) {
         CAPTURE(n);
         const auto problem =
             random_problem({.ranks = 2, .microbatches = 3, .stages = 3, .split = n % 3 == 0, .modes = true}, 300 + n);
@@ -168,9 +171,9 @@ TEST_CASE("modes by rank fit, and are within a twentieth of the smallest sum of 
             ++ranks;
         }
     }
-    CHECK(ranks > 100);
-    CHECK(improved > 30);
-    CHECK(close * 100 >= ranks * 95);
+    CHECK(ranks > cases.share(100));
+    CHECK(improved > cases.share(30));
+    CHECK(close * 100 >= ranks * testing::full_or_short(95U, 90U));
 }
 
 TEST_CASE("depth first gives every order but the given one, in lexicographic order, whatever the slots") {
@@ -217,32 +220,37 @@ TEST_CASE("one item or none has no order but the given one") {
 }
 
 TEST_CASE("dip never exceeds memory, is never worse than its greedy and never better than the optimum") {
-    for (const std::string way : ways) {
-        CAPTURE(way);
-        int solved = 0, better_than_greedy = 0;
-        for (std::uint64_t n = 0; n < 120; ++n) {
-            CAPTURE(n);
-            const auto problem = random_problem(
-                {.ranks = 2, .microbatches = 2, .stages = 2, .split = n % 3 == 1, .modes = n % 3 == 0}, 2000 + n);
+    const auto cases = testing::cases(120);
+    std::map<std::string, std::uint64_t> solved, better_than_greedy;
+    for (std::uint64_t n = 0; n < cases.count; ++n) {
+        CAPTURE(n);
+        const auto problem = random_problem(
+            {.ranks = 2, .microbatches = 2, .stages = 2, .split = n % 3 == 1, .modes = n % 3 == 0}, 2000 + n);
+        const auto best = best_by_force(problem);
+        const auto of_dip = solve_dip(problem, 0);
+        for (const std::string way : ways) {
+            CAPTURE(way);
             const auto greedy = solve_dip(problem, 0, in_order, way), found = solve_dip(problem, 60, in_order, way);
             CHECK(greedy.schedule.has_value() == found.schedule.has_value());
             if (!found.schedule) {
                 CHECK(found.why_not.find("rank") != std::string::npos);
                 continue;
             }
-            ++solved;
+            ++solved[way];
             testing::check_verified(problem, found);
             CHECK(found.strategy == way);
-            CHECK(greedy.schedule == solve_dip(problem, 0).schedule);
+            CHECK(greedy.schedule == of_dip.schedule);
             CHECK(found.replay.makespan <= greedy.replay.makespan);
-            better_than_greedy += found.replay.makespan < greedy.replay.makespan ? 1 : 0;
-            const auto best = best_by_force(problem);
+            better_than_greedy[way] += found.replay.makespan < greedy.replay.makespan ? 1 : 0;
             REQUIRE(best);
             CHECK(found.replay.makespan >= *best);
             CHECK(found.bound <= *best);
         }
-        CHECK(solved > 60);
-        CHECK(better_than_greedy > 5);
+    }
+    for (const std::string way : ways) {
+        CAPTURE(way);
+        CHECK(solved[way] > cases.share(60));
+        CHECK(better_than_greedy[way] > cases.share(5));
     }
 }
 
@@ -250,10 +258,11 @@ TEST_CASE("dip gives the same on any number of threads, and again for the rounds
     const auto problem = random_problem({.ranks = 3, .microbatches = 7, .stages = 6, .modes = true, .items = true}, 12);
     for (const std::string way : ways) {
         CAPTURE(way);
-        const auto expected = solve_dip(problem, 40, in_order, way);
+        const std::uint64_t rounds = testing::full_or_short(40, 15);
+        const auto expected = solve_dip(problem, rounds, in_order, way);
         REQUIRE(expected.schedule);
-        for (const Executor& execute : {on_threads(2), on_threads(16)}) {
-            const auto found = solve_dip(problem, 40, execute, way);
+        for (const int threads : testing::full_or_short<std::vector<int>>({2, 16}, {2})) {
+            const auto found = solve_dip(problem, rounds, on_threads(threads), way);
             CHECK(found.schedule == expected.schedule);
             CHECK(found.evaluations == expected.evaluations);
             CHECK(found.strategy == expected.strategy);
@@ -263,8 +272,9 @@ TEST_CASE("dip gives the same on any number of threads, and again for the rounds
 }
 
 TEST_CASE("the tree and depth first end when every order has been tried, with the best of all") {
-    int tried = 0, better_than_greedy = 0;
-    for (std::uint64_t n = 0; n < 20; ++n) {
+    const auto cases = testing::cases(20, 8);
+    std::uint64_t tried = 0, better_than_greedy = 0;
+    for (std::uint64_t n = 0; n < cases.count; ++n) {
         CAPTURE(n);
         auto problem = random_problem({.ranks = 2, .microbatches = 3, .stages = 2, .modes = n % 2 == 0}, 40 + n);
         for (Task& task : problem.tasks) task.module = "all";  // two items a microbatch: 720 orders
@@ -286,14 +296,14 @@ TEST_CASE("the tree and depth first end when every order has been tried, with th
         }
         better_than_greedy += *best < solve_dip(problem, 0).replay.makespan ? 1 : 0;
     }
-    CHECK(tried > 5);
-    CHECK(better_than_greedy > 3);
+    CHECK(tried > cases.share(5));
+    CHECK(better_than_greedy > cases.share(3));
 }
 
 TEST_CASE("dip goes on from a given schedule that is better than its own") {
     const auto problem = random_problem({.ranks = 3, .microbatches = 6, .stages = 6, .items = true}, 33);
     Options options;
-    options.max_rounds = 100;
+    options.max_rounds = testing::full_or_short(100, 25);
     const auto best = solve(Replayer(problem), options, in_order);
     REQUIRE(best.schedule);
     REQUIRE(best.replay.makespan < solve_dip(problem, 0).replay.makespan);

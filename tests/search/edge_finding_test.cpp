@@ -2,6 +2,7 @@
 
 #include "search/exact/exact.hpp"
 #include "tests/search/random_problem.hpp"
+#include "tests/support/effort.hpp"
 
 #include <doctest/doctest.h>
 
@@ -116,8 +117,9 @@ TEST_CASE("edge finding proves more than the one-machine bound") {
 }
 
 TEST_CASE("windows for the optimum hold an optimal schedule, and nothing ends by less") {
-    int solved = 0, raised = 0, above = 0;
-    for (std::uint64_t n = 0; n < 600; ++n) {
+    const auto cases = testing::cases(600);
+    std::uint64_t solved = 0, raised = 0, above = 0;
+    for (std::uint64_t n = 0; n < cases.count; ++n) {
         CAPTURE(n);
         const auto problem = random(n);
         const Replayer replayer(problem);
@@ -143,7 +145,7 @@ TEST_CASE("windows for the optimum hold an optimal schedule, and nothing ends by
         CHECK(bound <= best->makespan);
         if (bound > machine) ++above;
     }
-    CHECK(solved > 300);
+    CHECK(solved > cases.share(300));
     CHECK(raised > solved);
     CHECK(above > 0);
 }

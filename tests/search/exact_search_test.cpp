@@ -1,6 +1,7 @@
 #include "search/exact/exact_search.hpp"
 
 #include "tests/search/random_problem.hpp"
+#include "tests/support/effort.hpp"
 
 #include <doctest/doctest.h>
 
@@ -138,8 +139,9 @@ TEST_CASE("without a choice on several ranks, or where a task gives back what ot
 }
 
 TEST_CASE("the easier problem is a bound, whatever rank keeps its choices") {
-    int easier_ones = 0, below = 0;
-    for (std::uint64_t n = 0; n < 300; ++n) {
+    const auto cases = testing::cases(300);
+    std::uint64_t easier_ones = 0, below = 0;
+    for (std::uint64_t n = 0; n < cases.count; ++n) {
         CAPTURE(n);
         const auto problem = with_modes(n);
         const auto best = best_by_force(problem);
@@ -157,8 +159,8 @@ TEST_CASE("the easier problem is a bound, whatever rank keeps its choices") {
             if (*bound < *best) ++below;
         }
     }
-    CHECK(easier_ones > 300);
-    CHECK(below > 30);
+    CHECK(easier_ones > cases.share(300));
+    CHECK(below > cases.share(30));
 }
 
 TEST_CASE("a schedule of the narrower problem has the rank as it was given") {
@@ -185,8 +187,9 @@ TEST_CASE("a schedule of the narrower problem has the rank as it was given") {
 }
 
 TEST_CASE("exact search with its variants equals trying everything") {
-    int by_bound = 0, otherwise = 0;
-    for (std::uint64_t n = 0; n < 400; ++n) {
+    const auto cases = testing::cases(400);
+    std::uint64_t by_bound = 0, otherwise = 0;
+    for (std::uint64_t n = 0; n < cases.count; ++n) {
         CAPTURE(n);
         const auto problem = with_modes(n);
         const auto best = best_by_force(problem);
@@ -200,12 +203,12 @@ TEST_CASE("exact search with its variants equals trying everything") {
         CHECK(proof.bound <= best->count());
         ++(proof.bound == best->count() ? by_bound : otherwise);
     }
-    CHECK(by_bound > 20);
-    CHECK(otherwise > 20);
+    CHECK(by_bound > cases.share(20));
+    CHECK(otherwise > cases.share(20));
 }
 
 TEST_CASE("the variants keep a fixed order of tasks too") {
-    for (std::uint64_t n = 0; n < 40; ++n) {
+    for (std::uint64_t n = 0; n < testing::cases(40, 10).count; ++n) {
         CAPTURE(n);
         const auto problem = random_problem({.ranks = 2, .microbatches = 3, .stages = 2, .modes = true}, 300 + n);
         Rules rules;
@@ -238,7 +241,7 @@ TEST_CASE("exact search with its variants takes the same steps on any number of 
     const Proof expected = prove(problem);
     REQUIRE(expected.schedule);
     CHECK(expected.nodes > 1'000);
-    for (const int threads : {2, 16}) {
+    for (const int threads : {2, testing::many_threads()}) {
         const Proof proof = prove(problem, on_threads(threads));
         CHECK(proof.schedule == expected.schedule);
         CHECK(proof.bound == expected.bound);

@@ -3,6 +3,7 @@
 #include "pipeweaver/search/bounds.hpp"
 #include "pipeweaver/search/search.hpp"
 #include "tests/search/random_problem.hpp"
+#include "tests/support/effort.hpp"
 #include "tests/support/shared.hpp"
 
 #include <doctest/doctest.h>
@@ -10,6 +11,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <string>
+#include <vector>
 
 using namespace pipeweaver;
 using namespace pipeweaver::schedule;
@@ -182,7 +184,7 @@ TEST_CASE("exact search gives the same schedule after the same nodes, whoever ru
         const Proof expected = prove(problem, in_order, limits);
         REQUIRE(expected.schedule);
         CHECK(expected.nodes > 1'000);
-        for (const Executor& execute : {Executor(backwards), on_threads(2), on_threads(16)}) {
+        for (const Executor& execute : {Executor(backwards), on_threads(2), on_threads(testing::many_threads())}) {
             const Proof proof = prove(problem, execute, limits);
             CHECK(proof.schedule->order == expected.schedule->order);
             CHECK(proof.schedule->mode == expected.schedule->mode);
@@ -214,12 +216,14 @@ TEST_CASE("exact search keeps a fixed order of tasks") {
 TEST_CASE("the search proves small problems of the shared folder") {
     const auto folder = testing::shared_folder();
     if (!folder) {
-        MESSAGE("left out: no shared folder");
+        testing::left_out("the small problems of the shared folder, which is not there");
         return;
     }
     // What takes longest (10: some 3 s) is left to longer runs; the files hold the optimum.
-    for (const std::string name : {"00-p2m3", "01-p2m4-split-cap", "02-p3m3", "03-p2m3-cap-modes", "04-p3m4-split",
-                                   "05-p4m3-cap", "06-p2m4-cap-modes", "09-p4m5-cap", "11-p3m3-cap-modes"}) {
+    for (const auto& name : testing::full_or_short<std::vector<std::string>>(
+             {"00-p2m3", "01-p2m4-split-cap", "02-p3m3", "03-p2m3-cap-modes", "04-p3m4-split", "05-p4m3-cap",
+              "06-p2m4-cap-modes", "09-p4m5-cap", "11-p3m3-cap-modes"},
+             {"00-p2m3", "01-p2m4-split-cap", "03-p2m3-cap-modes"})) {
         CAPTURE(name);
         const auto path = *folder / "data/schedules" / ("small-" + name + "-s1");
         const auto file = read_problem(path.string() + ".json.gz");
@@ -256,7 +260,7 @@ TEST_CASE("a schedule is found where no canonical order fits") {
 
 TEST_CASE("that no order fits is proven") {
     int absent = 0;
-    for (std::uint64_t n = 0; n < 200; ++n) {
+    for (std::uint64_t n = 0; n < testing::cases(200, 60).count; ++n) {
         const auto problem = tighter(random_problem({.ranks = 2, .microbatches = 2, .stages = 3}, 1'000 + n));
         const auto found = solve_rounds(problem, 30);
         const auto best = best_by_force(problem);
@@ -275,7 +279,7 @@ TEST_CASE("that no order fits is proven") {
 TEST_CASE("exact search equals trying everything on random small problems") {
     // PIPEWEAVER_EXACT_PROBLEMS=30000 takes some ten seconds.
     const char* wanted = std::getenv("PIPEWEAVER_EXACT_PROBLEMS");
-    const std::uint64_t count = wanted != nullptr ? std::strtoull(wanted, nullptr, 10) : 3'000;
+    const std::uint64_t count = wanted != nullptr ? std::strtoull(wanted, nullptr, 10) : testing::cases(3'000).count;
     for (std::uint64_t n = 0; n < count; ++n) {
         CAPTURE(n);
         auto problem = random_problem(shape_of(n), 50'000 + n);
@@ -287,7 +291,7 @@ TEST_CASE("exact search equals trying everything on random small problems") {
 
 TEST_CASE("exact search equals trying everything where modes and memory are tight") {
     const Shape shape{.ranks = 2, .microbatches = 3, .stages = 1, .modes = true};  // three pairs on one rank
-    for (std::uint64_t n = 0; n < 300; ++n) {
+    for (std::uint64_t n = 0; n < testing::cases(300).count; ++n) {
         CAPTURE(n);
         const auto problem = with_alike_forwards(random_problem(shape, 90'000 + n));
         check_against_force(problem);

@@ -3,6 +3,7 @@
 
 #include "search/exact/exact.hpp"
 #include "tests/search/random_problem.hpp"
+#include "tests/support/effort.hpp"
 #include "tests/support/verified.hpp"
 
 #include <doctest/doctest.h>
@@ -90,7 +91,7 @@ TEST_CASE("what is found where no canonical order fits does not depend on the th
     const auto problem = modes(45);
     const auto expected = solve_rounds(problem, 12);
     REQUIRE(expected.schedule);
-    for (const int threads : {2, 16}) {
+    for (const int threads : {2, testing::many_threads()}) {
         const auto found = solve_rounds(problem, 12, on_threads(threads));
         CHECK(found.schedule == expected.schedule);
         CHECK(found.rounds == expected.rounds);

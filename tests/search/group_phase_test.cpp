@@ -3,6 +3,7 @@
 #include "search/instance/modes.hpp"
 #include "search/instance/priorities.hpp"
 #include "tests/search/random_problem.hpp"
+#include "tests/support/effort.hpp"
 
 #include <doctest/doctest.h>
 
@@ -23,8 +24,9 @@ Shape shape_of(std::uint64_t n) {
 }  // namespace
 
 TEST_CASE("a schedule of the reversed problem, read backwards, runs, fits and ends no later") {
-    int built = 0;
-    for (std::uint64_t n = 0; n < 1500; ++n) {
+    const auto cases = testing::cases(1500);
+    std::uint64_t built = 0;
+    for (std::uint64_t n = 0; n < cases.count; ++n) {
         CAPTURE(n);
         const auto problem = random_problem(shape_of(n), n);
         if (problem.tasks.empty()) continue;
@@ -44,7 +46,7 @@ TEST_CASE("a schedule of the reversed problem, read backwards, runs, fits and en
         CHECK(replay.makespan.count() <= dispatcher.makespan());
         ++built;
     }
-    CHECK(built > 1000);
+    CHECK(built > cases.share(1000));
 }
 
 TEST_CASE("a problem that keeps memory at its end is not reversed") {
@@ -57,7 +59,7 @@ TEST_CASE("a problem that keeps memory at its end is not reversed") {
 }
 
 TEST_CASE("the group phase never gets worse from round to round, and its schedules run") {
-    for (std::uint64_t n = 0; n < 60; ++n) {
+    for (std::uint64_t n = 0; n < testing::cases(60, 12).count; ++n) {
         CAPTURE(n);
         const auto problem = random_problem(shape_of(n), n);
         if (problem.tasks.empty()) continue;

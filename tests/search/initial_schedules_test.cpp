@@ -5,6 +5,7 @@
 #include "search/improve/engine.hpp"
 #include "tests/search/by_hand.hpp"
 #include "tests/search/random_problem.hpp"
+#include "tests/support/effort.hpp"
 
 #include <doctest/doctest.h>
 
@@ -15,9 +16,11 @@ using namespace pipeweaver::search_tests;
 
 namespace {
 
+testing::Cases some() { return testing::cases(20, 5); }
+
 std::vector<Problem> some_problems() {
     std::vector<Problem> all;
-    for (std::uint64_t n = 0; n < 20; ++n) all.push_back(random_problem(three_ranks_in_turn(n), n));
+    for (std::uint64_t n = 0; n < some().count; ++n) all.push_back(random_problem(three_ranks_in_turn(n), n));
     return all;
 }
 
@@ -43,7 +46,7 @@ TEST_CASE("initial schedules are the same, however few are taken at a time") {
 }
 
 TEST_CASE("a search that begins with few schedules has tried all of them after some rounds") {
-    int later = 0;
+    std::uint64_t later = 0;
     for (const Problem& problem : some_problems()) {
         const Replayer replayer(problem);
         const Flat flat(replayer);
@@ -67,11 +70,11 @@ TEST_CASE("a search that begins with few schedules has tried all of them after s
         }
         CHECK(parts.best().sequence == whole.best().sequence);
     }
-    CHECK(later > 5);
+    CHECK(later > some().share(5));
 }
 
 TEST_CASE("a search that is given what all policies make of a problem finds what it finds when it tries them itself") {
-    int found_any = 0;
+    std::uint64_t found_any = 0;
     for (const Problem& problem : some_problems()) {
         const Replayer replayer(problem);
         Options options;
@@ -88,7 +91,7 @@ TEST_CASE("a search that is given what all policies make of a problem finds what
         CHECK(given.rounds == tried.rounds);
         found_any += given.schedule && !options.starts.empty();
     }
-    CHECK(found_any > 10);
+    CHECK(found_any > some().share(10));
 }
 
 namespace {
@@ -119,7 +122,8 @@ Found solve_in(std::uint64_t rounds, const Problem& problem) {
 
 }  // namespace
 
-TEST_CASE("a large problem has a good schedule first, bounds that take long when all initial ones were tried") {
+TEST_CASE("a large problem has a good schedule first, bounds that take long when all initial ones were tried" *
+          doctest::skip(testing::short_form())) {
     const Problem problem = all_but_one_late();
     const Replayer replayer(problem);
     const Bound quick = best_bound(replayer, BoundEffort::quick), full = best_bound(replayer);

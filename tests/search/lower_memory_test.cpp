@@ -2,6 +2,7 @@
 
 #include "pipeweaver/search/search.hpp"
 #include "tests/search/random_problem.hpp"
+#include "tests/support/effort.hpp"
 
 #include <doctest/doctest.h>
 
@@ -38,8 +39,9 @@ TEST_CASE("peaks fall while the makespan stays") {
 }
 
 TEST_CASE("a second objective never costs makespan or memory, and is the same on any threads") {
-    int lower = 0, tried = 0;
-    for (std::uint64_t n = 0; n < 60; ++n) {
+    const auto cases = testing::cases(60, 8);
+    std::uint64_t lower = 0, tried = 0;
+    for (std::uint64_t n = 0; n < cases.count; ++n) {
         CAPTURE(n);
         const auto problem = random_problem({.ranks = 3,
                                              .microbatches = 6,
@@ -67,6 +69,6 @@ TEST_CASE("a second objective never costs makespan or memory, and is the same on
         CHECK(again.schedule == found.schedule);
         CHECK(again.evaluations == found.evaluations);
     }
-    CHECK(tried > 40);
-    CHECK(lower > 20);
+    CHECK(tried > cases.share(40));
+    CHECK(lower > cases.share(20));
 }

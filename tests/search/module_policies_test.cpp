@@ -5,11 +5,13 @@
 #include "search/construct/dispatch.hpp"
 #include "search/policies/zero_bubble.hpp"
 #include "tests/search/random_problem.hpp"
+#include "tests/support/effort.hpp"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -253,8 +255,9 @@ TEST_CASE("policies for modules say where there is only one") {
 }
 
 TEST_CASE("list policies never overflow or get stuck where the dual queue runs") {
-    int applied = 0;
-    for (std::uint64_t n = 0; n < 600; ++n) {
+    const auto cases = testing::cases(600);
+    std::uint64_t applied = 0;
+    for (std::uint64_t n = 0; n < cases.count; ++n) {
         CAPTURE(n);
         const auto problem = random_problem({.ranks = 1 + static_cast<std::uint32_t>(n % 3),
                                              .microbatches = 5,
@@ -266,6 +269,7 @@ TEST_CASE("list policies never overflow or get stuck where the dual queue runs")
         if (problem.tasks.empty()) continue;
         const Replayer replayer(problem);
         const bool runs = apply_policy("dual-queue", replayer).schedule.has_value();
+        std::optional<Duration> bound;  // takes longer than all policies
         for (const char* name : {"bubble-filling", "nesting", "critical-path"}) {
             const auto result = apply_policy(name, replayer);
             if (result.why_not.find("module") != std::string::npos) continue;
@@ -273,8 +277,9 @@ TEST_CASE("list policies never overflow or get stuck where the dual queue runs")
             if (!result.schedule) continue;
             ++applied;
             CHECK(replayer.replay(*result.schedule).outcome == Outcome::completed);
-            CHECK(best_bound(replayer).value <= result.replay.makespan);
+            if (!bound) bound = best_bound(replayer).value;
+            CHECK(*bound <= result.replay.makespan);
         }
     }
-    CHECK(applied > 600);
+    CHECK(applied > cases.share(600));
 }

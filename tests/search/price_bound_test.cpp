@@ -5,6 +5,7 @@
 #include "search/bounds/root_bounds.hpp"
 #include "search/exact/exact.hpp"
 #include "tests/search/random_problem.hpp"
+#include "tests/support/effort.hpp"
 #include "tests/support/shared.hpp"
 
 #include <doctest/doctest.h>
@@ -124,8 +125,9 @@ TEST_CASE("where memory is plenty, prices find what the machine needs") {
 }
 
 TEST_CASE("the price bound never exceeds the optimum") {
-    int solved = 0, above = 0;
-    for (std::uint64_t n = 0; n < 400; ++n) {
+    const auto cases = testing::cases(400);
+    std::uint64_t solved = 0, above = 0;
+    for (std::uint64_t n = 0; n < cases.count; ++n) {
         CAPTURE(n);
         const auto problem = short_of_memory(n);
         const Replayer replayer(problem);
@@ -144,13 +146,14 @@ TEST_CASE("the price bound never exceeds the optimum") {
         }
         if (largest > critical_path(flat)) ++above;
     }
-    CHECK(solved > 250);
-    CHECK(above > solved / 4);
+    CHECK(solved > cases.share(250));
+    CHECK(above > solved / testing::full_or_short(4U, 8U));
 }
 
 TEST_CASE("lower bounds with memory in them never exceed the optimum") {
-    int said = 0;
-    for (std::uint64_t n = 0; n < 200; ++n) {
+    const auto cases = testing::cases(200);
+    std::uint64_t said = 0;
+    for (std::uint64_t n = 0; n < cases.count; ++n) {
         CAPTURE(n);
         const auto problem = short_of_memory(n);
         const Replayer replayer(problem);
@@ -160,13 +163,13 @@ TEST_CASE("lower bounds with memory in them never exceed the optimum") {
         if (bounds.back().name == "memory over time") ++said;
         for (const Bound& bound : bounds) CHECK(bound.value.count() <= *best);
     }
-    CHECK(said > 50);
+    CHECK(said > cases.share(50));
 }
 
 TEST_CASE("the bound sees the memory of the instance where it decides") {
     const auto folder = testing::shared_folder();
     if (!folder) {
-        MESSAGE("left out: no shared folder");
+        testing::left_out("the bound of an instance of the shared folder, which is not there");
         return;
     }
     const auto path = *folder / "data/schedules/dip-vlm-l-m8-s1";

@@ -4,6 +4,7 @@
 #include "pipeweaver/schedule/gap.hpp"
 #include "pipeweaver/search/policies.hpp"
 #include "tests/search/random_problem.hpp"
+#include "tests/support/effort.hpp"
 #include "tests/support/shared.hpp"
 
 #include <doctest/doctest.h>
@@ -11,6 +12,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <string>
+#include <vector>
 
 using namespace pipeweaver;
 using namespace pipeweaver::schedule;
@@ -45,8 +48,9 @@ void check_found(const Problem& problem, const Found& found) {
 }  // namespace
 
 TEST_CASE("the search reaches the optimum of most tiny problems and is never below it") {
-    int solved = 0, reached = 0, missed = 0;
-    for (std::uint64_t n = 0; n < 120; ++n) {
+    const auto cases = testing::cases(120, 30);
+    std::uint64_t solved = 0, reached = 0, missed = 0;
+    for (std::uint64_t n = 0; n < cases.count; ++n) {
         CAPTURE(n);
         Shape shape{.ranks = 2, .microbatches = 2, .stages = 2};
         shape.modes = n % 4 == 0;
@@ -75,14 +79,16 @@ TEST_CASE("the search reaches the optimum of most tiny problems and is never bel
             CHECK(result.replay.makespan >= found.replay.makespan);
         }
     }
-    CHECK(solved > 80);
-    CHECK(reached * 100 >= solved * 95);
-    CHECK(missed * 20 <= solved);
+    CHECK(solved > cases.share(80));
+    const std::uint64_t spared = testing::full_or_short(0, 1);  // of few, one weighs too much
+    CHECK((reached + spared) * 100 >= solved * 95);
+    CHECK(missed * 20 <= solved + 20 * spared);
 }
 
 TEST_CASE("memory is never exceeded on random problems with capacities") {
-    int found_some = 0;
-    for (std::uint64_t n = 0; n < 1000; ++n) {
+    const auto cases = testing::cases(1000);
+    std::uint64_t found_some = 0;
+    for (std::uint64_t n = 0; n < cases.count; ++n) {
         CAPTURE(n);
         const auto problem = random_problem({.ranks = 1 + static_cast<std::uint32_t>(n % 3),
                                              .microbatches = 4,
@@ -104,7 +110,7 @@ TEST_CASE("memory is never exceeded on random problems with capacities") {
         ++found_some;
         check_found(problem, found);
     }
-    CHECK(found_some > 500);
+    CHECK(found_some > cases.share(500));
 }
 
 TEST_CASE("a fixed order is kept by everything the search returns") {
@@ -143,7 +149,7 @@ TEST_CASE("rules against the edges, and unknown strategies, are the caller's err
 
 TEST_CASE("a given start is never made worse, and one that does not run is passed over") {
     const auto problem = random_problem({.ranks = 3, .microbatches = 6, .stages = 6}, 3);
-    const auto good = solve_rounds(problem, 60);
+    const auto good = solve_rounds(problem, testing::full_or_short(60, 15));
     REQUIRE(good.schedule);
     Options options;
     auto broken = *good.schedule;
@@ -186,11 +192,13 @@ TEST_CASE("a search ends where the bound is met, and says so") {
 TEST_CASE("the instances of the shared folder are solved within memory, near the best known") {
     const auto shared = testing::shared_folder();
     if (!shared) {
-        MESSAGE("left out: no shared instances");
+        testing::left_out("the instances of the shared folder, which is not there");
         return;
     }
-    for (const std::string name : {"dip-vlm-s-m8-s1", "dip-t2v-s-m8-recompute-s1", "small-03-p2m3-cap-modes-s1",
-                                   "small-07-p4m4-split-cap-s1", "fused-exp2-cap"}) {
+    for (const auto& name : testing::full_or_short<std::vector<std::string>>(
+             {"dip-vlm-s-m8-s1", "dip-t2v-s-m8-recompute-s1", "small-03-p2m3-cap-modes-s1",
+              "small-07-p4m4-split-cap-s1", "fused-exp2-cap"},
+             {"small-03-p2m3-cap-modes-s1", "small-07-p4m4-split-cap-s1"})) {
         CAPTURE(name);
         const auto folder = *shared / "data/schedules";
         const auto file = read_problem(folder / (name + ".json.gz"));

@@ -3,6 +3,7 @@
 #include "search/instance/modes.hpp"
 #include "search/instance/priorities.hpp"
 #include "tests/search/random_problem.hpp"
+#include "tests/support/effort.hpp"
 
 #include <doctest/doctest.h>
 
@@ -52,8 +53,9 @@ Problem opposite_pipelines(std::int64_t capacity) {
 }  // namespace
 
 TEST_CASE("with moments of release no task starts before its own, and the schedule fits") {
-    int built = 0, waits = 0;
-    for (std::uint64_t n = 0; n < 400; ++n) {
+    const auto cases = testing::cases(400);
+    std::uint64_t built = 0, waits = 0;
+    for (std::uint64_t n = 0; n < cases.count; ++n) {
         CAPTURE(n);
         const auto problem = random_problem(three_ranks_in_turn(n), 900 + n);
         const Replayer replayer(problem);
@@ -86,8 +88,8 @@ TEST_CASE("with moments of release no task starts before its own, and the schedu
         CHECK(makespan == dispatcher.makespan());
         ++built;
     }
-    CHECK(built > 300);
-    CHECK(waits > 300);
+    CHECK(built > cases.share(300));
+    CHECK(waits > cases.share(300));
 }
 
 TEST_CASE("models that share the ranks are told from modules of one model") {
@@ -125,7 +127,7 @@ TEST_CASE("steps over staggered pipelines keep memory, and beat every list sched
     // Rank 7: forwards of the large model on seven ranks come first, backwards on seven last, its own work between.
     const std::int64_t bound = 7 * 2 + 16 * (2 + 4) + 7 * 4;
     std::int64_t first = 0, best = INT64_MAX;
-    for (std::uint64_t n = 0; n < 600; ++n) {
+    for (std::uint64_t n = 0; n < testing::cases(600, 200).count; ++n) {
         Random random(1, n);
         const std::int64_t makespan = search.step(random, 2 * bound);
         CHECK((n > 0 || search.anew()));

@@ -45,7 +45,8 @@ struct Server {
     }
 };
 
-std::string step(int seed = 0, const std::string& deadline = "10000") {
+// The rounds that the session allows end a search, not its deadline: however slow the machine is.
+std::string step(int seed = 0, const std::string& deadline = "600000") {
     return R"({"samples":[)" + small_samples(seed) + R"(],"deadline_ms":)" + deadline + "}";
 }
 

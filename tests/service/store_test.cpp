@@ -89,7 +89,7 @@ TEST_CASE("a session that is removed takes its plans along and no others") {
     CHECK(part(one.store, 1, "plan") == "plan 1");
 }
 
-TEST_CASE("of a session so many plans are kept, and of all so many bytes; the oldest go first") {
+TEST_CASE("of a session so many plans are kept, and of all so many bytes, the oldest go first") {
     Opened by_count("", {.plans_of_session = 3});
     for (std::int64_t step = 0; step < 5; ++step) by_count.store.add("job", plan_of(step), parts_of(step));
     by_count.store.add("other", plan_of(9), parts_of(9));

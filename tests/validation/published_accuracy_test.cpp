@@ -1,5 +1,6 @@
 // How far the predictions of the collected published runs are off.
 #include "pipeweaver/validation/run_errors.hpp"
+#include "tests/support/effort.hpp"
 #include "tests/support/shared.hpp"
 #include "tests/validation/published_rows.hpp"
 
@@ -41,10 +42,11 @@ std::vector<Prediction> predict_all(const std::vector<PublishedRun>& runs) {
 
 }  // namespace
 
-TEST_CASE("published runs are predicted within the errors that docs/accuracy.md states") {
+TEST_CASE("published runs are predicted within the errors that docs/accuracy.md states" *
+          doctest::skip(pipeweaver::testing::short_form())) {
     const auto shared = pipeweaver::testing::shared_folder();
     if (!shared) {
-        MESSAGE("left out: the table of published runs is not at hand");
+        pipeweaver::testing::left_out("the table of published runs, which is not at hand");
         return;
     }
     const auto runs = read_published_runs(CsvTable::read(*shared / "data/runs/published_runs.csv"));
@@ -72,10 +74,11 @@ TEST_CASE("published runs are predicted within the errors that docs/accuracy.md 
     for (const Prediction& one : predictions) CHECK((one.step_time_s || !one.reason.empty()));
 }
 
-TEST_CASE("small runs on one node are predicted within seven per cent") {
+TEST_CASE("small runs on one node are predicted within seven per cent" *
+          doctest::skip(pipeweaver::testing::short_form())) {
     const auto shared = pipeweaver::testing::shared_folder();
     if (!shared) {
-        MESSAGE("left out: the table of single-node runs is not at hand");
+        pipeweaver::testing::left_out("the table of single-node runs, which is not at hand");
         return;
     }
     const auto runs = read_published_runs(CsvTable::read(*shared / "data/runs/vtrain_single_node_a100.csv"));

@@ -4,6 +4,7 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
 #include "pipeweaver/schedule/replay.hpp"
+#include "tests/support/effort.hpp"
 #include "tests/support/mutate.hpp"
 #include "tests/support/random_problem.hpp"
 #include "tests/support/referee.hpp"
@@ -20,7 +21,18 @@ using namespace pipeweaver::testing;
 
 namespace {
 
-constexpr std::uint64_t instances = 300;
+// Instances, and mutants as many.
+testing::Cases tried() { return cases(300, 100); }
+
+// The one of that seed, from 1 on, made once for all tests.
+const Instance& instance(std::uint64_t seed) {
+    static const std::vector<Instance> all = [] {
+        std::vector<Instance> made;
+        for (std::uint64_t n = 1; n <= tried().count; ++n) made.push_back(random_instance(n));
+        return made;
+    }();
+    return all.at(seed - 1);
+}
 
 // rank 0: F 10 -> (lag 2) rank 1: F 20 -> B 40 -> (lag 2) rank 0: B 20, tail 1; base 5, F takes 8, B 2 more.
 const std::string two_rank_problem = R"({"format":"pipeweaver-problem/1","name":"two","source":"",
@@ -40,13 +52,16 @@ struct Mutant {
     Instance instance;
 };
 
-// 300 mutants, all kinds in turn, each of another instance.
-std::vector<Mutant> mutants() {
-    std::vector<Mutant> all;
-    for (std::uint64_t seed = 1; all.size() < instances; ++seed) {
-        const std::size_t kind = seed % mutation_kinds();
-        if (auto mutated = mutate(random_instance(seed), kind, seed)) all.push_back({kind, std::move(*mutated)});
-    }
+// All kinds in turn, each of another instance; made once for all tests.
+const std::vector<Mutant>& mutants() {
+    static const std::vector<Mutant> all = [] {
+        std::vector<Mutant> made;
+        for (std::uint64_t seed = 1; made.size() < tried().count; ++seed) {
+            const std::size_t kind = seed % mutation_kinds();
+            if (auto mutated = mutate(random_instance(seed), kind, seed)) made.push_back({kind, std::move(*mutated)});
+        }
+        return made;
+    }();
     return all;
 }
 
@@ -100,9 +115,9 @@ TEST_CASE("the verifier names what is wrong") {
 TEST_CASE("the random instances are many kinds of problem, and valid") {
     std::set<char> kinds;
     std::map<std::string, int> with;
-    for (std::uint64_t seed = 1; seed <= instances; ++seed) {
+    for (std::uint64_t seed = 1; seed <= tried().count; ++seed) {
         CAPTURE(seed);
-        const auto [problem, solution] = random_instance(seed);
+        const auto& [problem, solution] = instance(seed);
 
         CHECK(line(verify(problem, solution)).substr(0, 3) == "ok ");
 
@@ -123,38 +138,39 @@ TEST_CASE("the random instances are many kinds of problem, and valid") {
     CHECK(with.size() == 12);
     for (const auto& entry : with) {
         CAPTURE(entry.first);
-        CHECK(entry.second >= 30);
+        CHECK(static_cast<std::uint64_t>(entry.second) >= tried().share(30));
     }
 }
 
 TEST_CASE("every kind of mutation is noticed, and what is harmless is not") {
-    std::map<std::size_t, int> tried;
+    std::map<std::size_t, int> kinds;
     for (const auto& mutant : mutants()) {
         const Expect expect = mutation_expects(mutant.kind);
         CAPTURE(mutation_name(mutant.kind));
         CAPTURE(mutant.instance.solution);
         const auto verdict = verify(mutant.instance.problem, mutant.instance.solution);
-        ++tried[mutant.kind];
+        ++kinds[mutant.kind];
         if (expect != Expect::either) CHECK(verdict.ok == (expect == Expect::accepted));
     }
-    CHECK(tried.size() == mutation_kinds());
+    // Some find a place in few instances.
+    CHECK(kinds.size() >= full_or_short(mutation_kinds(), mutation_kinds() * 9 / 10));
 }
 
-TEST_CASE("verifier and referee agree on 300 valid and 300 mutated instances") {
+TEST_CASE("verifier and referee agree on valid instances and on as many mutated ones") {
     const auto shared = shared_folder();
     if (!shared) {
-        MESSAGE("left out: the referee's folder is not there");
+        left_out("the agreement of verifier and referee, whose folder is not there");
         return;
     }
     std::vector<Question> questions;
-    for (std::uint64_t seed = 1; seed <= instances; ++seed) {
-        const auto [problem, solution] = random_instance(seed);
+    for (std::uint64_t seed = 1; seed <= tried().count; ++seed) {
+        const auto& [problem, solution] = instance(seed);
         questions.push_back({problem, solution, Check::everything});
     }
     for (const auto& mutant : mutants())
         questions.push_back({mutant.instance.problem, mutant.instance.solution, Check::everything});
-    REQUIRE(questions.size() == 2 * instances);
-    for (std::size_t i = 0; i < 2 * instances; ++i)
+    REQUIRE(questions.size() == 2 * tried().count);
+    for (std::size_t i = 0; i < 2 * tried().count; ++i)
         questions.push_back({questions[i].problem, questions[i].solution, Check::replay});
 
     const auto answers = ask_referee(*shared, questions);
@@ -169,9 +185,9 @@ TEST_CASE("verifier and referee agree on 300 valid and 300 mutated instances") {
 }
 
 TEST_CASE("the emulator replays every valid instance to the verifier's times and peaks") {
-    for (std::uint64_t seed = 1; seed <= instances; ++seed) {
+    for (std::uint64_t seed = 1; seed <= tried().count; ++seed) {
         CAPTURE(seed);
-        const auto [problem, solution] = random_instance(seed);
+        const auto& [problem, solution] = instance(seed);
         const auto file = schedule::parse_problem("random", problem);
         const auto schedule = schedule::parse_schedule("solution", solution, file);
 
@@ -206,12 +222,11 @@ TEST_CASE("the emulator refuses or fails to replay what the verifier refuses to 
 
 TEST_CASE("what the emulator writes it reads again, and the verifier accepts") {
     const auto shared = shared_folder();
-    if (!shared) MESSAGE("left out: the comparison with the referee, whose folder is not there");
     std::vector<Question> questions;
     std::vector<std::string> digests;
-    for (std::uint64_t seed = 1; seed <= instances; ++seed) {
+    for (std::uint64_t seed = 1; seed <= tried().count; ++seed) {
         CAPTURE(seed);
-        const auto [problem, solution] = random_instance(seed);
+        const auto& [problem, solution] = instance(seed);
         const auto first = schedule::parse_problem("random", problem);
         const auto written = to_json(first.problem);
         const auto again = schedule::parse_problem("again", written);
@@ -228,7 +243,10 @@ TEST_CASE("what the emulator writes it reads again, and the verifier accepts") {
         questions.push_back({problem, solution, Check::everything});
         digests.push_back(first.sha256);
     }
-    if (!shared) return;
+    if (!shared) {
+        left_out("the comparison with the referee, whose folder is not there");
+        return;
+    }
 
     const auto answers = ask_referee(*shared, questions);
 
@@ -241,7 +259,7 @@ TEST_CASE("what the emulator writes it reads again, and the verifier accepts") {
 TEST_CASE("all reference schedules verify, and replay to what they claim") {
     const auto shared = shared_folder();
     if (!shared) {
-        MESSAGE("left out: the folder of reference schedules is not there");
+        left_out("the reference schedules, whose folder is not there");
         return;
     }
     int seen = 0;

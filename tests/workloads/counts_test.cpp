@@ -60,7 +60,7 @@ TEST_CASE("all parameters are within 1 % of the published ones, or the entry say
 TEST_CASE("the embedded catalogue holds every entry of the collected facts, with the same parameters") {
     const auto shared = testing::shared_folder();
     if (!shared) {
-        MESSAGE("left out: the collected facts (../shared) are not here");
+        testing::left_out("the collected facts about models, which are not on this machine");
         return;
     }
     const auto facts = JsonDocument::read(*shared / "data/models.json");

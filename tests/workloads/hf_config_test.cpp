@@ -91,7 +91,7 @@ TEST_CASE("the same text configuration nested, as newer files have it, is the sa
     CHECK(!flat.modules[0].architecture.gated);
 }
 
-TEST_CASE("defaults of transformers' classes hold where a key is missing or null; unknown keys are passed over") {
+TEST_CASE("defaults of transformers' classes hold where a key is missing or null, unknown keys are passed over") {
     const auto plain = parsed(small_llama).modules[0].architecture;
     CHECK((plain.kv_heads == 8 && plain.head_dim == 32 && !plain.qkv_bias && !plain.tied_embeddings));
     CHECK(parsed(small_llama, "{", R"({"head_dim":null,"num_key_value_heads":null,"x":{"y":1},)") ==

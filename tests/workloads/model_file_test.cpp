@@ -37,7 +37,7 @@ std::string problem(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("a model file may name networks of the catalogue; modules are put in topological order") {
+TEST_CASE("a model file may name networks of the catalogue, modules are put in topological order") {
     const Model m = parse_model(JsonDocument("m.json", vlm));
 
     REQUIRE(m.modules.size() == 2);
