@@ -6,13 +6,15 @@ import subprocess
 import sys
 
 from getting_started import blocks
+from served import free_port
 
 
 def test_the_script_of_the_page_runs_the_schedule(followed):
     folder, _ = followed
     script, = blocks("python")
     (folder / "run.py").write_text(script)
-    done = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "4", "run.py"], cwd=folder,
+    done = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "4", "--master-port",
+                           str(free_port()), "run.py"], cwd=folder,
                           env={**os.environ, "GLOO_SOCKET_IFNAME": "lo"}, stdin=subprocess.DEVNULL, capture_output=True,
                           text=True, timeout=240)
     assert done.returncode == 0, done.stderr

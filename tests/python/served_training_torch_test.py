@@ -43,7 +43,8 @@ def test_each_step_has_its_plan_in_time_though_the_server_is_killed_twice(pipewe
     killed = Killed(pipeweaver.path, tmp_path / "state")
     draw = random.Random(STEPS)
     before = sorted(draw.sample(range(STEPS // 5, STEPS * 4 // 5), 2))
-    job = subprocess.Popen([sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "4",
+    job = subprocess.Popen([sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "4", "--master-port",
+                            str(free_port()),
                             ROOT / "examples/train_with_server.py", "--server", killed.url, "--steps", str(STEPS),
                             "--deadline", str(DEADLINE)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     errors = []
