@@ -4,9 +4,12 @@
 #include "pipeweaver/base/text.hpp"
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cstdio>
+#include <new>
 
 namespace pipeweaver::apps {
 
@@ -37,7 +40,7 @@ std::vector<const CLI::App*> commands_of(const CLI::App& command) {
 }
 
 std::string full_name(const CLI::App& command) {
-    if (command.get_parent() == nullptr) return "pipeweaver";
+    if (command.get_parent() == nullptr) return command.get_name();
     return full_name(*command.get_parent()) + " " + command.get_name();
 }
 
@@ -204,13 +207,12 @@ std::string message_of(const CLI::ParseError& error, const CLI::App& program, in
     return error.what();
 }
 
-}  // namespace
-
+// False: only help or the version was asked for, and printed.
 bool run_program(const Program& program, int argc, char** argv) {
-    CLI::App app{program.about};
+    CLI::App app{program.about, program.name};
     app.require_subcommand(1);
     app.set_help_flag("-h,--help", "print this page and exit");
-    app.set_version_flag("--version", "pipeweaver " + program.version, "print the version and exit");
+    app.set_version_flag("--version", program.name + " " + program.version, "print the version and exit");
     describe(app, program.manual);
     for (const auto add : program.commands) add(app);
     try {
@@ -221,6 +223,27 @@ bool run_program(const Program& program, int argc, char** argv) {
         return false;
     }
     return true;
+}
+
+}  // namespace
+
+int run_to_exit_status(const Program& program, int argc, char** argv) {
+    // One line, whatever the message holds.
+    const auto complain = [&program](std::string message, int status) {
+        std::replace(message.begin(), message.end(), '\n', ' ');
+        fmt::print(stderr, "{}: {}\n", program.name, message);
+        return status;
+    };
+    try {
+        if (!run_program(program, argc, argv)) return 0;
+    } catch (const Error& error) {
+        return complain(error.what(), static_cast<int>(error.kind()));
+    } catch (const std::bad_alloc&) {
+        return complain("out of memory", static_cast<int>(ErrorKind::limit));
+    } catch (const std::exception& error) {
+        return complain(std::string("bug: ") + error.what(), 1);
+    }
+    return std::fflush(stdout) == 0 ? 0 : complain("stdout cannot be written", static_cast<int>(ErrorKind::io));
 }
 
 }  // namespace pipeweaver::apps

@@ -91,13 +91,13 @@ void add_number(CLI::App& app, const std::string& name, std::int64_t& value, con
 [[nodiscard]] CommandShape program_of(const CLI::App& command);
 
 struct Program {
-    std::string about, version;
+    std::string name, about, version;
     Manual manual;
     std::vector<void (*)(CLI::App&)> commands;  ///< each adds one
 };
 
-/// Parses, and runs the command that is named; false: only help or the version was asked for, and printed. Throws
-/// Error{input} for a command line that is wrong, with the nearest known word, and what the command throws.
-[[nodiscard]] bool run_program(const Program& program, int argc, char** argv);
+/// Parses, and runs the command that is named, or prints help or the version. What a program returns from main: where
+/// something is wrong, also the command line, it prints one line on stderr, with the nearest known word.
+[[nodiscard]] int run_to_exit_status(const Program& program, int argc, char** argv);
 
 }  // namespace pipeweaver::apps

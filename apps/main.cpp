@@ -1,27 +1,14 @@
 // pipeweaver: the command line. Parses, calls, prints; one line and the right exit status when something is wrong.
 #include "apps/command_line.hpp"
 #include "apps/commands.hpp"
-#include "pipeweaver/base/error.hpp"
-
-#include <fmt/format.h>
-
-#include <cstdio>
-#include <new>
 
 namespace {
 
 using namespace pipeweaver;
 
-// One line, whatever the message holds.
-int complain(std::string message, int status) {
-    for (char& c : message)
-        if (c == '\n') c = ' ';
-    fmt::print(stderr, "pipeweaver: {}\n", message);
-    return status;
-}
-
 apps::Program program() {
-    return {.about = "plans the training steps of multimodal models: partitions, schedules, bounds",
+    return {.name = "pipeweaver",
+            .about = "plans the training steps of multimodal models: partitions, schedules, bounds",
             .version = PIPEWEAVER_VERSION,
             .manual = {.synopsis = "COMMAND [OPTION...]",
                        .description = "`pipeweaver COMMAND --help` says what a command does, with examples.",
@@ -38,15 +25,4 @@ apps::Program program() {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-    try {
-        if (!apps::run_program(program(), argc, argv)) return 0;
-    } catch (const Error& error) {
-        return complain(error.what(), static_cast<int>(error.kind()));
-    } catch (const std::bad_alloc&) {
-        return complain("out of memory", static_cast<int>(ErrorKind::limit));
-    } catch (const std::exception& error) {
-        return complain(std::string("bug: ") + error.what(), 1);
-    }
-    return std::fflush(stdout) == 0 ? 0 : complain("stdout cannot be written", static_cast<int>(ErrorKind::io));
-}
+int main(int argc, char** argv) { return apps::run_to_exit_status(program(), argc, argv); }

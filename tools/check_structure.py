@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Checks how the C++ sources hang together:
+"""Checks how the C++ sources hang together, and the pages:
 
 - circles of includes between rooms; a room is a source with its headers: the files of one stem in one module
 - edges between modules beyond those that ALLOWED has
 - public headers that nothing outside their module includes, directly or through another public header
 - folders with more than 40 sources
+- links of a page (*.md) to a file or a heading that is not there
 
 Prints what it finds, a line each, and exits with 1 unless all of it is tolerated: a circle of two rooms always is, what
 else is stands in TOLERATED with its reason, and is told if it is not there any more.
@@ -12,6 +13,7 @@ else is stands in TOLERATED with its reason, and is told if it is not there any 
 
 import argparse
 import collections
+import functools
 import pathlib
 import re
 import sys
@@ -33,7 +35,8 @@ ALLOWED = {
     "emit": {"base", "workloads", "schedule", "emulator", "planner"},
     "service": {"base", "workloads", "schedule", "emulator", "partition", "search", "planner", "emit"},
 }
-USERS = {"apps", "python", "tests", "tools"}
+USERS = {"apps", "python", "tests", "studies"}
+NOT_USED = {"tests", "studies"}  # by others; studies may use everything
 
 # Finding -> reason. Of a circle the rooms, sorted, one blank between them; a part of it is tolerated too.
 TOLERATED = {}
@@ -130,7 +133,7 @@ def find_edges(tree, tolerated):
     for path, targets in tree.includes.items():
         for target in targets:
             source, used = module_of(path), module_of(target)
-            allowed = source == used or (source in USERS and used not in {"tests", "tools"})
+            allowed = source in (used, "studies") or (source in USERS and used not in NOT_USED)
             if not allowed and used not in ALLOWED.get(source, set()):
                 found.setdefault(f"{source} -> {used}", f"{path} includes {target}")
     return [f"edge {edge}: {why}" for edge, why in found.items() if edge not in tolerated]
@@ -153,7 +156,44 @@ def find_wide_folders(tree, tolerated):
             if count > MOST_SOURCES and folder not in tolerated]
 
 
-CHECKS = [find_circles, find_edges, find_unused_headers, find_wide_folders]
+def pages(root):
+    """The Markdown files of the repository, without what was built or installed in it."""
+    found = (path.relative_to(root) for path in root.rglob("*.md"))
+    return sorted(path for path in found if not any(part[0] == "." or part in ("build", "out") for part in path.parts))
+
+
+def prose(path):
+    """A page without its blocks of code."""
+    return re.sub(r"^( *)(```+).*?^\1\2", "", path.read_text(), flags=re.MULTILINE | re.DOTALL)
+
+
+@functools.cache
+def anchors(path):
+    """What GitHub calls the headings of a page: one that comes again has a number."""
+    names, seen = set(), collections.Counter()
+    for heading in re.findall(r"^#+ +(.+?) *$", prose(path), re.MULTILINE):
+        words = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).lower()
+        name = re.sub(r"[^\w\- ]", "", words).replace(" ", "-")
+        names.add(f"{name}-{seen[name]}" if seen[name] else name)
+        seen[name] += 1
+    return names
+
+
+def find_broken_links(tree, tolerated):
+    found = []
+    for page in pages(tree.root):
+        words = re.sub(r"`[^`\n]*`", "", prose(tree.root / page))
+        for link in re.findall(r"\]\(([^)\s]+)\)", words):
+            if re.match(r"[a-z]+:", link):
+                continue
+            name, _, anchor = link.partition("#")
+            target = (tree.root / page).parent / name if name else tree.root / page
+            if not target.exists() or (anchor and target.suffix == ".md" and anchor not in anchors(target)):
+                found.append(f"broken link in {page}: {link}")
+    return [finding for finding in found if finding not in tolerated]
+
+
+CHECKS = [find_circles, find_edges, find_unused_headers, find_wide_folders, find_broken_links]
 
 
 def find_stale(tree, tolerated):

@@ -7,28 +7,17 @@ namespace pipeweaver::apps {
 void add_bench(CLI::App& program) {
     CLI::App& app = add_group(
         program, "bench", "measurements that anyone can repeat",
-        {.synopsis =
-             "(plan | draft | replay | search | dip | budget | waves | shift | ablation | units | memory | costdb | "
-             "emulator) [OPTION...]",
+        {.synopsis = "(plan | draft | replay | search | dip | costdb | emulator) [OPTION...]",
          .description = "Measurements of the program itself, each from one command.",
          .examples = {},
          .files = {},
          .see_also = {"pipeweaver bench plan --help", "pipeweaver bench draft --help", "pipeweaver bench replay --help",
-                      "pipeweaver bench search --help", "pipeweaver bench dip --help", "pipeweaver bench budget --help",
-                      "pipeweaver bench waves --help", "pipeweaver bench shift --help",
-                      "pipeweaver bench ablation --help", "pipeweaver bench units --help",
-                      "pipeweaver bench memory --help", "pipeweaver bench costdb --help",
+                      "pipeweaver bench search --help", "pipeweaver bench dip --help", "pipeweaver bench costdb --help",
                       "pipeweaver bench emulator --help"}});
     add_bench_plan(app);
     add_bench_replay(app);
     add_bench_search(app);
     add_bench_dip(app);
-    add_bench_budget(app);
-    add_bench_waves(app);
-    add_bench_shift(app);
-    add_bench_ablation(app);
-    add_bench_units(app);
-    add_bench_memory(app);
     add_bench_draft(app);
     add_bench_costdb(app);
     add_bench_emulator(app);

@@ -1,10 +1,10 @@
 // pipeweaver bench dip: the published search against ours on drawn batches, on equal problems with equal budgets.
 #include "apps/bench/drawn_problem.hpp"
 #include "apps/bench/measure.hpp"
+#include "apps/bench/recheck.hpp"
 #include "apps/command_line.hpp"
 #include "apps/commands.hpp"
 #include "apps/console.hpp"
-#include "apps/recheck.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/schedule/gap.hpp"
 

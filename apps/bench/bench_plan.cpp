@@ -340,7 +340,7 @@ void add_bench_plan(CLI::App& bench) {
                        "pipeweaver bench plan --model dip-vlm-s --cluster h100-sxm:16 --dataset vlm-mix "
                        "--microbatches 4 --batches 2 --max-rounds 2 --regret --json"}},
          .files = {},
-         .see_also = {"pipeweaver plan", "pipeweaver partition", "docs/gains.md"}});
+         .see_also = {"pipeweaver plan", "pipeweaver partition", "studies/gains.md"}});
 }
 
 }  // namespace pipeweaver::apps

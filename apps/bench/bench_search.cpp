@@ -1,9 +1,9 @@
 // pipeweaver bench search: what the search makes of a folder of problems, beside every policy and strategy.
 #include "apps/bench/measure.hpp"
+#include "apps/bench/search_tables.hpp"
 #include "apps/command_line.hpp"
 #include "apps/commands.hpp"
 #include "apps/console.hpp"
-#include "apps/search_tables.hpp"
 #include "pipeweaver/base/error.hpp"
 
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-#include "apps/recheck.hpp"
+#include "apps/bench/recheck.hpp"
 
 #include "pipeweaver/base/parallel.hpp"
 #include "pipeweaver/search/search.hpp"

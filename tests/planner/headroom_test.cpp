@@ -128,7 +128,7 @@ TEST_CASE("who is refused for lack of memory is told of the headroom") {
 }
 
 TEST_CASE("with activations up to 2 % larger than said no rank of a plan exceeds its memory") {
-    // The tightest of the presets, and one of the others' kind; tools/bench_headroom.py asks all.
+    // The tightest of the presets, and one of the others' kind.
     std::vector<std::string> asked_for{preset("dip-t2v-s", "h100-sxm:16")};
     if (!testing::short_form()) asked_for.push_back(preset("dip-vlm-l", "h100-sxm:64"));
     for (const auto& one : asked_for) {

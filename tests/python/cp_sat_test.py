@@ -55,7 +55,7 @@ def test_both_prove_the_same_optimum(solve, pipeweaver, tmp_path):
 
 
 def test_a_schedule_is_found_where_there_is_one(solve):
-    """A capacity less than what is known to suffice may be too small; tools/bench_feasible.py asks more, and larger ones."""
+    """A capacity less than what is known to suffice may be too small."""
     def one(seed):
         problem = random_problem(seed, tight=(1.05, 1, 0.99)[seed % 3])
         ours = solve(problem, rounds=30)

@@ -13,8 +13,7 @@ from conftest import ROOT
 
 COMMANDS = ["", "plan", "partition", "solve", "replay", "emit", "emulate", "layers", "validate", "costdb", "costdb query", "costdb import",
             "costdb needs", "costdb stats", "costdb evaluate", "costdb calibrate", "costdb export", "serve", "bench",
-            "bench plan", "bench replay", "bench search", "bench dip", "bench budget", "bench waves", "bench shift",
-            "bench ablation", "bench units", "bench memory", "bench draft", "bench costdb", "bench emulator", "list",
+            "bench plan", "bench replay", "bench search", "bench dip", "bench draft", "bench costdb", "bench emulator", "list",
             "show", "completion"]
 
 

@@ -57,3 +57,23 @@ def test_a_folder_has_at_most_40_sources(tree, tmp_path):
     assert check(tmp_path) == (0, [])
     tree({"search/one_more.cpp": []})
     assert check(tmp_path) == (1, ["folder with 41 sources: search"])
+
+
+def test_nothing_uses_the_studies_and_they_may_use_all(tree, tmp_path):
+    tree({"studies/a.cpp": ["tests/support/a.hpp", "apps/a.hpp"], "tests/support/a.hpp": [], "apps/a.hpp": [],
+          "studies/b.hpp": []})
+    assert check(tmp_path) == (0, [])
+    tree({"apps/b.cpp": ["studies/b.hpp"]})
+    assert check(tmp_path) == (1, ["edge apps -> studies: apps/b.cpp includes studies/b.hpp"])
+
+
+def test_a_link_of_a_page_leads_to_a_file_and_a_heading(tmp_path):
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/other.md").write_text("# A `code`, and [a link](../page.md)!\n\n## Twice\n\n## Twice\n\n```\n# none\n```\n")
+    good = ["docs/other.md", "docs/other.md#a-code-and-a-link", "docs/other.md#twice-1", "#here", "https://a.b/c.md", "docs"]
+    page = tmp_path / "page.md"
+    page.write_text("## Here\n" + "".join(f"[x]({link})\n" for link in good) + "`[x](code.md)`\n```\n[x](block.md)\n```\n")
+    assert check(tmp_path) == (0, [])
+    bad = ["docs/gone.md", "docs/other.md#none", "#there", "docs/other.md#twice-2"]
+    page.write_text("## Here\n" + "".join(f"![x]({link})\n" for link in bad))
+    assert check(tmp_path) == (1, [f"broken link in page.md: {link}" for link in bad])

@@ -1,0 +1,78 @@
+"""Every script runs: a short run, or its help where it needs minutes; the program says what it has."""
+
+import csv
+import xml.etree.ElementTree
+
+import pytest
+from conftest import STUDIES
+
+SHORT = ("--model", "dip-vlm-s", "--cluster", "h100-sxm:16", "--dataset", "vlm-mix", "--microbatches", "2")
+
+
+def is_picture(path):
+    return xml.etree.ElementTree.parse(path).getroot().tag.endswith("svg")
+
+
+def test_the_program_names_its_studies(studies):
+    page = studies("--help")
+    assert "pipeweaver_studies - " in page
+    for name in ("ablation", "budget", "memory", "shift", "units", "waves"):
+        assert f"\n  {name} " in page
+        assert f"pipeweaver_studies {name} --" in studies(name, "--help")
+    assert studies("--version").startswith("pipeweaver_studies ")
+    assert studies.fails("wafes")[0] == 2
+
+
+@pytest.mark.parametrize("name", ["bench_budget.py", "draw_ablation.py", "draw_gains.py", "draw_published.py",
+                                  "draw_replicas.py", "draw_waves.py"])
+def test_a_script_says_how_it_is_used(script, name):
+    assert name in script(name, "--help")
+
+
+@pytest.mark.parametrize("name, needed", [("bench_executor.py", "torch"), ("bench_online.py", "pipeweaver"),
+                                          ("bench_service.py", "pipeweaver")])
+def test_a_script_that_needs_a_package_says_how_it_is_used(script, name, needed):
+    pytest.importorskip(needed)
+    assert name in script(name, "--help")
+
+
+def test_pages_are_what_their_answers_say(script):
+    script("draw_gains.py", "--from", STUDIES / "data/gains", "--check")
+
+
+def test_a_plan_is_drawn(pipeweaver, script, tmp_path):
+    plan = tmp_path / "plan"
+    pipeweaver("plan", *SHORT, "--max-rounds", "1", "--target", "torch-csv", "--out", plan)
+    script("draw_plan.py", tmp_path, plan)
+    script("draw_schedules.py", tmp_path / "schedules.svg", f"a <plan>={plan / 'replica-000'}")
+    for name in ("batch", "partition", "bound", "plan", "schedules"):
+        assert is_picture(tmp_path / f"{name}.svg"), name
+
+
+def test_emulation_and_replicas_are_drawn(pipeweaver, script, tmp_path):
+    out = script("draw_scaling.py", tmp_path / "scaling.svg", f"{pipeweaver.path} emulate --model dip-vlm-s --tp 4 --pp 4 "
+                 "--dataset vlm-mix --microbatches 4 --cluster h100-sxm", 16, 32)
+    assert out.startswith("| GPUs |") and "\n| 32 |" in out and is_picture(tmp_path / "scaling.svg")
+    out = script("draw_replicas.py", tmp_path / "replicas.svg", "--program", pipeweaver.path, "--rounds", 1, "--options",
+                 "--model dip-vlm-s --tp 8 --pp 8 --dataset vlm-mix --microbatches 2", 1, 2)
+    assert "\n| 2 | 128 |" in out and is_picture(tmp_path / "replicas.svg")
+
+
+def test_predictions_are_drawn_beside_what_was_measured(script, tmp_path):
+    with open(tmp_path / "predictions.csv", "w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(("gpu", "step_time_s", "predicted_step_time_s"))
+        rows.writerows((f"{gpu}-80gb", time, 1.1 * time) for gpu in ("a100", "h100") for time in (0.5, 2, 30))
+    script("draw_validate.py", tmp_path / "runs.svg", f"published={tmp_path / 'predictions.csv'}")
+    assert (tmp_path / "runs.svg").read_text().count("<circle") == 6 + 2
+
+
+def test_tables_of_pages_come_from_the_program(pipeweaver):
+    """One setting of each group of families.md, and the cost tables' own evaluation, as the scripts ask for them."""
+    import draw_costs
+    import draw_families
+    setting = draw_families.SETTINGS["dip"][0]
+    result = draw_families.answer(pipeweaver.path, draw_families.command(setting) + " --json")
+    assert draw_families.row(result, draw_families.backbone(pipeweaver.path, setting[0]))[0] == setting[0]
+    assert any(draw_families.assumptions([result]))
+    assert draw_costs.find([], {"device": "a", "op": "b", "kind": "c", "left_out": "d"}, size="all") is None
