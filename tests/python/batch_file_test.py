@@ -72,12 +72,12 @@ def test_an_image_larger_than_a_microbatch_is_refused_with_its_line(pipeweaver, 
     assert not (tmp_path / "plan").exists()
 
 
+@pytest.mark.alone
 def test_a_batch_file_of_a_whole_data_set_is_refused_at_once_in_little_memory(pipeweaver, tmp_path):
     with open(tmp_path / "batch.jsonl", "w") as file:
         block = '{"id":"x","text_tokens":1}\n' * 1000
         for _ in range(1001):
             file.write(block)
-    start = time.monotonic()
     # A process's peak memory includes what its parent held when it was started: a small parent measures.
     measure = ("import os, subprocess, sys; child = subprocess.Popen(sys.argv[1:]); "
                "_, status, usage = os.wait4(child.pid, 0); print(os.waitstatus_to_exitcode(status), usage.ru_maxrss)")
@@ -87,14 +87,13 @@ def test_a_batch_file_of_a_whole_data_set_is_refused_at_once_in_little_memory(pi
     assert code == 4
     assert child.stderr == (f"pipeweaver: {tmp_path / 'batch.jsonl'}:1000001: is one sample too many: a batch file is the batch of one "
                     "step, of at most 1000000 samples; write a file for each step\n")
-    assert time.monotonic() - start < 3
-    if "asan" not in str(pipeweaver.path) and "tsan" not in str(pipeweaver.path):
-        assert peak_kib < 64 * 1024
+    assert peak_kib < 64 * 1024
 
 
+@pytest.mark.alone
 def test_more_microbatches_than_can_be_planned_are_refused_before_anything_is_built(pipeweaver, tmp_path):
     start = time.monotonic()
     assert pipeweaver.fails(*PLAN, "--dataset", "laion-2b", "--microbatches", "6251", "--out", tmp_path / "plan") == (
         2, "pipeweaver: a replica has 6251 microbatches of 50008 tasks or more, allowed are 50000 tasks: take a smaller batch, "
         "or more replicas (--dp)")
-    assert time.monotonic() - start < 10
+    assert time.monotonic() - start < 60  # drawing them takes 2 s; half as many, which are built, take minutes

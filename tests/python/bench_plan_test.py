@@ -3,12 +3,12 @@
 import json
 
 import pytest
-from cli_shared import BATCH, PLAN
+from cli_shared import BATCH, PLAN, full
 
 
 def test_bench_plan_holds_a_job_against_its_opponents_its_own_order_and_wrong_costs(pipeweaver):
-    bench = ["bench", *PLAN, *BATCH, "--batches", "2", "--max-rounds", "2", "--regret", "--published", "1s"]
-    told = json.loads(pipeweaver(*bench, "--json"))
+    bench = ["bench", *PLAN, *BATCH, "--batches", "2", "--max-rounds", "2", "--regret"]
+    told = json.loads(pipeweaver(*bench, "--published", "200ms", "--json"))
     assert told["batches"] == 2 and len(told["step_ns"]) == 2
     assert told["partition"]["chosen_on"].endswith("seeds 101-105")
     opponents = [row for row in told["comparisons"] if row["opponent"]]
@@ -34,10 +34,11 @@ def test_bench_plan_holds_a_job_against_its_opponents_its_own_order_and_wrong_co
 
 
 def test_the_opponents_command_prints_its_step(pipeweaver):
+    """A third of them; planner/job_test.cpp asks the same of each without the command line."""
     told = json.loads(pipeweaver("bench", *PLAN, *BATCH, "--batches", "1", "--max-rounds", "0", "--json"))
     rows = [row for row in told["comparisons"] if row["opponent"] and row["command"]]
     assert len(rows) > 10
-    for row in rows:
+    for row in rows[::1 if full() else 3]:
         step = json.loads(pipeweaver(*row["command"].split()[1:], "--json"))["step_ns"]
         assert step / told["step_ns"][0] == pytest.approx(row["geometric_mean"], rel=1e-12), row["command"]
 

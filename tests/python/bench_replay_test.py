@@ -14,6 +14,7 @@ def problem(tmp_path):
     return path
 
 
+@pytest.mark.alone
 def test_rates_and_ratios_fit_each_other(pipeweaver, problem):
     answer = json.loads(pipeweaver("bench", "replay", problem, problem.parent, "--json"))
     assert [one["name"] for one in answer["instances"]] == [answer["instances"][0]["name"]] * 2
@@ -21,12 +22,12 @@ def test_rates_and_ratios_fit_each_other(pipeweaver, problem):
         for key in ("by_hand_tasks_per_s", "replayed_tasks_per_s", "moves_per_s", "moves_in_full_per_s"):
             assert one[key] > 0
         # Medians of ratios, beside ratios of medians: alike, but for what else the machine did meanwhile.
-        assert 0.5 < one["replay_over_by_hand"] * one["by_hand_tasks_per_s"] / one["replayed_tasks_per_s"] < 2
+        assert 0.25 < one["replay_over_by_hand"] * one["by_hand_tasks_per_s"] / one["replayed_tasks_per_s"] < 4
         replays = one["replayed_tasks_per_s"] / one["tasks"]
-        assert 0.5 < one["moves_over_replay"] * replays / one["moves_per_s"] < 2
-        assert 0.5 < one["moves_in_full_over_replay"] * replays / one["moves_in_full_per_s"] < 2
+        assert 0.25 < one["moves_over_replay"] * replays / one["moves_per_s"] < 4
+        assert 0.25 < one["moves_in_full_over_replay"] * replays / one["moves_in_full_per_s"] < 4
         # A limit can only spare work.
-        assert one["moves_per_s"] > 0.5 * one["moves_in_full_per_s"]
+        assert one["moves_per_s"] > 0.25 * one["moves_in_full_per_s"]
         assert 0 <= one["moves_done_share"] <= 1
     ratios = [one["replay_over_by_hand"] for one in answer["instances"]]
     assert min(ratios) <= answer["replay_over_by_hand_median"] <= max(ratios)

@@ -23,7 +23,7 @@ def page(server):
     driver.quit()
 
 
-def wait_for(page, what, seconds=10.0):
+def wait_for(page, what, seconds=60.0):
     end = time.monotonic() + seconds
     while not (found := what(page)):
         assert time.monotonic() < end, page.find_element(By.TAG_NAME, "body").text

@@ -1,11 +1,17 @@
-"""What the tests of the command line share: small inputs, and digests of the files that a plan is."""
+"""What the tests of the command line share: small inputs, digests of the files that a plan is, how much to do."""
 
 import hashlib
 import json
+import os
 
 PLAN = ["plan", "--model", "dip-vlm-m", "--cluster", "h100-sxm:32", "--tp", "8", "--pp", "4"]
 BATCH = ["--dataset", "vlm-mix", "--microbatches", "4"]
 SCREEN = {"width": 640, "height": 480}
+
+
+def full():
+    """Whether tests that draw many cases draw all of them (PIPEWEAVER_FULL=1, as run-tests.sh --all has it)."""
+    return os.environ.get("PIPEWEAVER_FULL", "0") not in ("", "0")
 
 
 def write_batch(folder, samples):

@@ -68,7 +68,7 @@ def test_a_solved_problem_runs_on_pytorch(tmp_path, pipeweaver, ranks, stages, m
 @pytest.mark.parametrize("gpus, pp, microbatches", [(32, 4, 16), (16, 2, 8)])
 def test_a_planned_step_runs_on_pytorch(tmp_path, pipeweaver, gpus, pp, microbatches):
     pipeweaver("plan", "--model", "dip-vlm-m" if pp == 4 else "dip-vlm-s", "--cluster", f"h100-sxm:{gpus}", "--tp", "8",
-               "--pp", pp, "--dataset", "vlm-mix", "--microbatches", microbatches, "--budget", "1s", "--seed", "1",
+               "--pp", pp, "--dataset", "vlm-mix", "--microbatches", microbatches, "--max-rounds", "20", "--seed", "1",
                "--out", tmp_path)
 
     schedule = torch_run.read_folder(tmp_path / "torch")

@@ -1,13 +1,56 @@
-"""What the Python tests share: the binary under test, and a plan that it made."""
+"""What the Python tests share: the binary under test, a plan that it made, and how they are dealt to workers."""
 
 import os
 import pathlib
 import subprocess
 
 import pytest
+from absent import left_out
 from cli_shared import BATCH, PLAN
+from getting_started import follow
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+# Seconds of the files that take long, here and one after the other: they begin first, so that no worker is left with
+# one of them at the end. What is not listed takes a second or two.
+SECONDS = {
+    "executor_torch_test.py": 35, "cp_sat_test.py": 33, "manual_test.py": 25, "emulate_test.py": 24, "replicas_test.py": 20,
+    "package_test.py": 20, "executor_faults_torch_test.py": 17, "getting_started_test.py": 15,
+    "getting_started_torch_test.py": 15, "plan_test.py": 12, "service_openapi_test.py": 12, "torch_csv_test.py": 11,
+    "cli_torch_test.py": 10, "service_test.py": 10, "hugging_face_test.py": 10, "bench_plan_test.py": 9,
+    "browser_service_test.py": 9, "executor_example_torch_test.py": 8, "remote_test.py": 8, "profile_torch_test.py": 8,
+    "partition_test.py": 7, "browser_report_test.py": 6, "layout_test.py": 6, "costdb_calibrate_test.py": 5,
+}
+# Files of one group run on one worker and share what their fixtures make; a file is a group of its own unless it is
+# here. Tests of the names below it share nothing dear: each goes to whichever worker is free.
+TOGETHER = {"getting_started_test.py": "docs", "getting_started_torch_test.py": "docs"}
+APART = ("cp_sat_test.py", "service_openapi_test.py", "manual_test.py::test_the_examples_of_a_page_run")
+
+
+def group_of(nodeid):
+    """The name of the tests that must run on the same worker as this one."""
+    place = nodeid.rpartition("/")[2]
+    file = place.partition("::")[0]
+    return place if place.startswith(APART) else TOGETHER.get(file, file)
+
+
+def pytest_collection_modifyitems(items):
+    """Long files first."""
+    items.sort(key=lambda item: -SECONDS.get(item.path.name, 0))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Deals tests to workers by group_of(), in the order above, whatever --dist says: pytest-xdist 3.8 does not see its
+    own marks of groups under pytest 9.2."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByGroup(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            return group_of(nodeid)
+
+    config.option.loadscopereorder = False
+    return ByGroup(config, log)
 
 
 class Pipeweaver:
@@ -16,19 +59,21 @@ class Pipeweaver:
     def __init__(self, path):
         self.path = path
 
-    def __call__(self, *arguments):
-        """Runs `pipeweaver arguments...`, requires exit status 0 and returns stdout."""
+    def run(self, *arguments):
+        """Runs `pipeweaver arguments...` to whatever end."""
         command = [str(self.path), *map(str, arguments)]
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=600)
-        assert done.returncode == 0, f"{' '.join(command)}: exit status {done.returncode}: {done.stderr}"
-        return done.stdout
+        return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=600)
 
+    def __call__(self, *arguments):
+        """Runs it, requires exit status 0 and returns stdout."""
+        done = self.run(*arguments)
+        assert done.returncode == 0, f"{' '.join(done.args)}: exit status {done.returncode}: {done.stderr}"
+        return done.stdout
 
     def fails(self, *arguments):
         """Runs it, requires a failure with one line on stderr and nothing on stdout; returns (exit status, line)."""
-        command = [str(self.path), *map(str, arguments)]
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=600)
-        assert done.returncode != 0, f"{' '.join(command)}: succeeded"
+        done = self.run(*arguments)
+        assert done.returncode > 0, f"{' '.join(done.args)}: exit status {done.returncode}: {done.stderr}"
         assert done.stdout == ""
         lines = done.stderr.splitlines()
         assert len(lines) == 1, done.stderr
@@ -38,17 +83,17 @@ class Pipeweaver:
 
 @pytest.fixture(scope="session")
 def shared():
-    """The folder with the reference data and the referee; tests that need it are left out, saying so, without it."""
+    """The folder with the reference data and the referee."""
     folder = pathlib.Path(os.environ.get("PIPEWEAVER_SHARED", ROOT.parent / "shared"))
     if not folder.is_dir():
-        pytest.skip(f"the reference data is not at {folder}")
+        left_out(f"the reference data is not at {folder}")
     return folder
 
 
 @pytest.fixture(scope="session")
 def pipeweaver():
-    """The binary named by PIPEWEAVER_BIN, else that of the development build."""
-    return Pipeweaver(pathlib.Path(os.environ.get("PIPEWEAVER_BIN", ROOT / "build/dev/bin/pipeweaver")))
+    """The binary named by PIPEWEAVER_BIN, else that of preset "check"."""
+    return Pipeweaver(pathlib.Path(os.environ.get("PIPEWEAVER_BIN", ROOT / "build/check/bin/pipeweaver")))
 
 
 @pytest.fixture(scope="session")
@@ -57,3 +102,10 @@ def planned(pipeweaver, tmp_path_factory):
     folder = tmp_path_factory.mktemp("plan") / "one"
     pipeweaver(*PLAN, *BATCH, "--max-rounds", "20", "--threads", "1", "--out", folder)
     return folder
+
+
+@pytest.fixture(scope="session")
+def followed(pipeweaver, tmp_path_factory):
+    """docs/getting-started.md, followed: the folder, and what each block of commands printed."""
+    folder = tmp_path_factory.mktemp("getting_started")
+    return folder, follow(pipeweaver, folder)

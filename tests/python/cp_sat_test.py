@@ -4,11 +4,12 @@ import concurrent.futures
 import json
 
 import pytest
-
+from absent import needed
+from cli_shared import full
 from random_problems import random_problem
 
-cp_sat = pytest.importorskip("cp_sat", reason="OR-tools is not installed")
-
+needed("ortools")
+import cp_sat  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -19,11 +20,10 @@ def solve(pipeweaver, tmp_path_factory):
     def run(problem, rounds):
         path, out = folder / f"{problem['name']}.json", folder / f"{problem['name']}.solution.json"
         path.write_text(json.dumps(problem))
-        arguments = ["solve", path, "--max-rounds", rounds, "--threads", 1, "--out", out]
-        try:
-            pipeweaver(*arguments)
-        except AssertionError as error:
-            return str(error)
+        done = pipeweaver.run("solve", path, "--max-rounds", rounds, "--threads", 1, "--out", out)
+        if done.returncode == 4:  # no schedule fits; all else but 0 is a failure of the program
+            return done.stderr
+        assert done.returncode == 0, (problem["name"], done.returncode, done.stderr)
         return json.loads(out.read_text())
     return run
 
@@ -35,11 +35,12 @@ def on_two(job, problems):
 
 def test_both_prove_the_same_optimum(solve, pipeweaver, tmp_path):
     """A quarter of the problems has no more memory than a schedule of low peaks needs."""
+    count = 100 if full() else 40
     def one(seed):
         problem = random_problem(seed, tight=1 if seed % 4 == 0 else None)
         return problem, cp_sat.optimum(problem), solve(problem, rounds=120)
     proven = 0
-    for problem, oracle, ours in on_two(one, range(100)):
+    for problem, oracle, ours in on_two(one, range(count)):
         name = problem["name"]
         assert oracle.status != "infeasible" and "makespan_ns" in ours, (name, oracle, ours)
         if oracle.solution is not None:  # its schedule is one for the program, too: both mean the same
@@ -50,7 +51,7 @@ def test_both_prove_the_same_optimum(solve, pipeweaver, tmp_path):
         if oracle.status == "optimal":
             assert ours["lower_bound_ns"] <= oracle.makespan == ours["makespan_ns"], name
             proven += ours["stop_reason"] == "optimal"
-    assert proven >= 85
+    assert proven >= 0.85 * count
 
 
 def test_a_schedule_is_found_where_there_is_one(solve):
@@ -59,8 +60,9 @@ def test_a_schedule_is_found_where_there_is_one(solve):
         problem = random_problem(seed, tight=(1.05, 1, 0.99)[seed % 3])
         ours = solve(problem, rounds=30)
         return problem, ours, None if "makespan_ns" in ours else cp_sat.feasible(problem, effort=0.5)
+    count = 120 if full() else 48
     found, refused, unknown = 0, 0, 0
-    for problem, ours, oracle in on_two(one, range(1000, 1120)):
+    for problem, ours, oracle in on_two(one, range(1000, 1000 + count)):
         found += oracle is None
         if oracle is None:
             continue
@@ -68,4 +70,4 @@ def test_a_schedule_is_found_where_there_is_one(solve):
         assert "tight-0.99" in problem["name"], ours
         refused += oracle.status == "infeasible"
         unknown += oracle.status == "unknown"
-    assert found >= 80 and refused >= 20 and unknown <= 20
+    assert found >= count * 2 / 3 and refused >= count / 6 and unknown <= count / 6

@@ -1,24 +1,27 @@
-"""pipeweaver.torch, from the installed package or, without the compiled module, from the sources."""
+"""pipeweaver.torch of the installed package or, with PIPEWEAVER_PACKAGE=sources, of the sources without the rest."""
 
 import importlib
+import os
 import pathlib
 import sys
 import types
+
+from absent import needed
 
 SOURCES = pathlib.Path(__file__).resolve().parents[2] / "python/pipeweaver"
 
 
 def load():
-    """The module pipeweaver.torch. It is pure Python: where the package cannot be imported as a whole, it is without."""
+    """The module pipeweaver.torch. It is pure Python, so it can be had without the compiled module: only where asked for,
+    lest a package that cannot be imported pass for one that works."""
+    if os.environ.get("PIPEWEAVER_PACKAGE") != "sources":
+        return needed("pipeweaver.torch")
+    bare = sys.modules["pipeweaver"] = types.ModuleType("pipeweaver")
+    bare.__path__ = [str(SOURCES)]
     try:
         return importlib.import_module("pipeweaver.torch")
-    except ImportError:
-        bare = sys.modules["pipeweaver"] = types.ModuleType("pipeweaver")
-        bare.__path__ = [str(SOURCES)]
-        try:
-            return importlib.import_module("pipeweaver.torch")
-        finally:
-            del sys.modules["pipeweaver"]  # others that want the whole package must not find this
+    finally:
+        del sys.modules["pipeweaver"]  # others that want the whole package must not find this
 
 
 package = load()

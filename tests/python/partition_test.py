@@ -4,6 +4,7 @@ import json
 
 import pytest
 from cli_shared import BATCH, PLAN
+from conftest import ROOT
 
 JOB = [*PLAN[1:], *BATCH]
 
@@ -51,7 +52,7 @@ def test_a_plan_says_what_its_partition_was_chosen_on(pipeweaver, tmp_path):
     assert drawn["opponent"]["chosen_on"] == "vlm-mix, seeds 101-105"
     own = json.loads(pipeweaver("plan", *JOB, "--seed", "103", "--max-rounds", "0", "--out", tmp_path / "b", "--json"))
     assert own["partition"]["chosen_on"] == "vlm-mix, seeds 106-110"
-    of_file = json.loads(pipeweaver("plan", *PLAN[1:], "--batch", "examples/batch.jsonl", "--max-rounds", "0", "--out",
+    of_file = json.loads(pipeweaver("plan", *PLAN[1:], "--batch", ROOT / "examples/batch.jsonl", "--max-rounds", "0", "--out",
                                     tmp_path / "c", "--json"))
     assert of_file["partition"]["chosen_on"] == "the batch itself"
 

@@ -6,17 +6,20 @@ import time
 from concurrent.futures import CancelledError
 
 import pytest
-from served import CONFIG, Server, samples
+from absent import needed
+from served import CONFIG, Server, free_port, samples
 
-remote = pytest.importorskip("pipeweaver")
+remote = needed("pipeweaver")
 
-BUDGET = {**CONFIG, "budget": 0.5}
-DRAWN = {**BUDGET, "dataset": "vlm-mix", "microbatches": 4}
+BUDGET = {**CONFIG, "budget": 0.5}  # for what asks the clock
+QUICK = {**CONFIG, "budget": 30, "max_rounds": 20}
+LONG = {**CONFIG, "budget": 30}
+DRAWN = {**QUICK, "dataset": "vlm-mix", "microbatches": 4}
 
 
 @pytest.fixture
 def server(pipeweaver, tmp_path):
-    one = Server(pipeweaver.path, "--state", tmp_path / "state")
+    one = Server(pipeweaver.path, "--state", tmp_path / "state", http=f"127.0.0.1:{free_port()}")
     yield one
     one.kill()
 
@@ -39,7 +42,7 @@ def test_a_plan_has_what_one_in_process_has(server):
 
 
 def test_the_same_arguments_are_the_same_session_and_the_next_batch_the_next_step(server):
-    first, second = (remote.Planner(BUDGET, samples(), url=server.url) for _ in range(2))
+    first, second = (remote.Planner(QUICK, samples(), url=server.url) for _ in range(2))
     assert first.name == second.name
     assert [first.submit(samples(k)).step for k in range(2)] == [0, 1]
     assert second.of_step(1).result().found == first.of_step(1).result().found
@@ -50,13 +53,14 @@ def test_the_same_arguments_are_the_same_session_and_the_next_batch_the_next_ste
         second.of_step(1).done()
 
 
+@pytest.mark.alone
 def test_a_deadline_and_a_cancellation_are_kept(server):
     planner = remote.Planner(BUDGET, samples(), url=server.url, session="long")
     future = planner.submit(samples(1), deadline=30)
     assert not future.done()
     began = time.monotonic()
     assert future.result(deadline=0.3).gap >= 0
-    assert time.monotonic() - began < 0.6
+    assert time.monotonic() - began < 3  # of 30
     other = planner.submit(samples(2), deadline=30)
     assert other.cancel()
     with pytest.raises(CancelledError):
@@ -65,7 +69,7 @@ def test_a_deadline_and_a_cancellation_are_kept(server):
 
 
 def test_children_that_were_forked_at_any_time_collect_and_submit(server):
-    planner = remote.Planner(BUDGET, samples(), url=server.url)
+    planner = remote.Planner(QUICK, samples(), url=server.url)
     future = planner.submit(samples(1), step=1)
     children = []
     for rank in range(4):
@@ -85,8 +89,8 @@ def test_children_that_were_forked_at_any_time_collect_and_submit(server):
 
 
 def test_a_server_that_is_killed_and_begun_again_is_waited_for(server, pipeweaver, tmp_path):
-    planner = remote.Planner(BUDGET, samples(), url=server.url)
-    planned = planner.submit(samples(1), step=1).result(deadline=0.3)
+    planner = remote.Planner(LONG, samples(), url=server.url)
+    planned = planner.submit(samples(1), step=1, deadline=1.0).result()
     solution = planned.replicas[0].solution.makespan_ns
     waiting = planner.submit(samples(2), step=2, deadline=20)
     server.kill()
@@ -107,13 +111,14 @@ def test_a_server_that_is_killed_and_begun_again_is_waited_for(server, pipeweave
             one.kill()
 
 
+@pytest.mark.alone
 def test_without_a_server_the_error_comes_at_the_deadline(server):
     planner = remote.Planner(BUDGET, samples(), url=server.url)
     server.kill()
     began = time.monotonic()
     with pytest.raises(remote.FileError):
         planner.submit(samples(), deadline=0.3)
-    assert time.monotonic() - began < 1.0
+    assert time.monotonic() - began < 5
 
 
 def test_what_is_wrong_is_said_as_in_process(server):
@@ -139,9 +144,10 @@ def test_a_drawn_batch_is_the_one_that_is_planned():
     assert remote.plan({**CONFIG, "max_rounds": 0}, drawn).assignment["replicas"]
 
 
+@pytest.mark.alone
 def test_with_a_fallback_every_process_has_the_plan_by_policy_when_the_server_is_gone(server):
     first, second = (remote.Planner(BUDGET, samples(), url=server.url, fallback=True) for _ in range(2))
-    served = first.submit(samples(1), step=1).collect(0, 2, deadline=0.5)
+    served = first.submit(samples(1), step=1).collect(0, 2, deadline=10.0)
     assert served.actions["format"] == "pipeweaver-rank-actions/1" and served.step == 1
     assert first.of_step(1, samples(1)).by_policy(0, 2).assignment == served.assignment
     server.kill()
@@ -149,7 +155,7 @@ def test_with_a_fallback_every_process_has_the_plan_by_policy_when_the_server_is
     future = first.submit(samples(2), step=2, deadline=0.5)
     assert future.collect(0, 2, deadline=0.4) is None
     plan = future.result(deadline=0.4)
-    assert time.monotonic() - began < 1.5
+    assert time.monotonic() - began < 5
     assert plan.lower_bound_ns <= plan.makespan_ns <= plan.step_ns
     mine, others = future.by_policy(0, 2), second.of_step(2, samples(2)).by_policy(0, 2)
     assert mine == others

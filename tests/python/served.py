@@ -3,7 +3,9 @@
 import http.client
 import json
 import os
+import random
 import signal
+import socket
 import subprocess
 import threading
 
@@ -14,6 +16,20 @@ def samples(seed=0, count=8):
     """Samples that differ with the seed."""
     return [{"id": f"s{seed}-{k}", "text_tokens": 600 + 37 * ((k + seed) % 7),
              "images": [{"width": 448, "height": 448} for _ in range((k + seed) % 3)]} for k in range(count)]
+
+
+def free_port():
+    """A port for a server that is begun again on it. It lies below those that the system hands out, so that nobody else
+    gets it meanwhile."""
+    draw = random.Random(os.getpid())
+    while True:
+        port = draw.randrange(20_000, 32_000)
+        with socket.socket() as there:
+            try:
+                there.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
 
 
 class Server:

@@ -1,6 +1,6 @@
 """pipeweaver validate: every row's command is the emulation that predicted it.
 
-Of the collected rows a sample, or, with PIPEWEAVER_ALL_ROWS set, each of them.
+Of the collected rows a sample, or, with PIPEWEAVER_ALL_ROWS or PIPEWEAVER_FULL set, each of them.
 """
 
 import csv
@@ -9,6 +9,8 @@ import os
 import shlex
 
 import pytest
+from absent import left_out
+from cli_shared import full
 from conftest import ROOT
 
 
@@ -40,8 +42,8 @@ def test_the_command_of_a_row_prints_the_same_step(pipeweaver, tmp_path):
 def test_commands_of_the_collected_rows_print_the_same_steps(pipeweaver, shared, tmp_path, table, every):
     runs = shared / "data" / "runs" / table
     if not runs.is_file():
-        pytest.skip(f"the collected runs are not at {runs}")
+        left_out(f"the collected runs are not at {runs}")
     rows = predictions(pipeweaver, runs, tmp_path / "out.csv")
     assert rows
-    for row in rows[::1 if os.environ.get("PIPEWEAVER_ALL_ROWS") else every]:
+    for row in rows[::1 if os.environ.get("PIPEWEAVER_ALL_ROWS") or full() else every]:
         check(pipeweaver, row)
