@@ -69,7 +69,7 @@ part_build() {
   rm -rf "$results" && mkdir -p "$results"
   must "build" compiled check pipeweaver pipeweaver_tests pipeweaver_tests_sanitized
 }
-part_tidy() { check "clang-tidy" python3 tools/tidy.py build/check; }
+part_tidy() { check "clang-tidy" python3 scripts/tidy.py build/check; }
 part_alone() { check "changed sources compile alone" python3 scripts/compile_alone.py; }
 part_cpp() { ctest_of check pipeweaver_tests; }
 part_sanitized() {
@@ -85,7 +85,7 @@ part_all_asan() {
 }
 part_all_tidy() {
   must "build of preset dev" compiled dev pipeweaver pipeweaver_tests &&
-    check "clang-tidy, each source" python3 tools/tidy.py --each build/dev
+    check "clang-tidy, each source" python3 scripts/tidy.py --each build/dev
 }
 part_all_python() { PIPEWEAVER_FULL=1 part_python; }
 part_all_studies() {

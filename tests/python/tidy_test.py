@@ -1,4 +1,4 @@
-"""tools/tidy.py with a clang-tidy that only writes down what it is asked, and with the real one."""
+"""scripts/tidy.py with a clang-tidy that only writes down what it is asked, and with the real one."""
 
 import json
 import os
@@ -36,7 +36,7 @@ def tidy(tmp_path, monkeypatch):
 
     def run():
         (tmp_path / "asked").write_text("")
-        done = subprocess.run([sys.executable, ROOT / "tools/tidy.py", tmp_path], cwd=tmp_path, capture_output=True)
+        done = subprocess.run([sys.executable, ROOT / "scripts/tidy.py", "--each", tmp_path], cwd=tmp_path, capture_output=True)
         return done.returncode, sorted(pathlib.Path(line).name for line in (tmp_path / "asked").read_text().splitlines())
 
     return run
@@ -66,13 +66,13 @@ def test_what_is_wrong_in_a_source_of_a_unity_source_is_found(tmp_path):
     (tmp_path / "compile_commands.json").write_text(json.dumps([entry]))
     (tmp_path / ".clang-tidy").write_text((ROOT / ".clang-tidy").read_text())
     (tmp_path / "build.ninja").write_text("ninja_required_version = 1.3\n")
-    done = subprocess.run([sys.executable, ROOT / "tools/tidy.py", tmp_path], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, ROOT / "scripts/tidy.py", tmp_path], capture_output=True, text=True)
     assert done.returncode == 1
     assert "planner/a.cpp:1" in done.stdout and "readability-simplify-boolean-expr" in done.stdout
 
 
 def test_a_using_declaration_of_a_name_that_its_file_does_not_hold_is_found(tmp_path):
-    sys.path.insert(0, str(ROOT / "tools"))
+    sys.path.insert(0, str(ROOT / "scripts"))
     import tidy as tool
 
     (tmp_path / "base").mkdir()

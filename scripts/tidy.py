@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Runs clang-tidy on all sources of a build folder, beside one another, and passes over what it has found clean before.
 
-    tools/tidy.py [BUILD]           a unity build (preset check): its unity sources and wrapped tests, as a dozen sources
-    tools/tidy.py --each [BUILD]    a build source by source (preset dev)
+    scripts/tidy.py [BUILD]           a unity build (preset check): its unity sources and wrapped tests, in some twenty sources
+    scripts/tidy.py --each [BUILD]    a build source by source (preset dev)
 
 What a run depends on is its key: clang-tidy, its configuration, the compile command, and the contents of the source and
 of all that it includes, as Ninja knows them since the last build. The keys of clean runs are empty files in
@@ -26,7 +26,8 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "pipeweaver/tidy"
 KEPT_FOR = 60 * 86_400  # seconds since a key was last of use
-SMALL = {"base", "partition", "schedule", "validation", "workloads"}  # modules that are looked at as one
+# In the compile commands: sanitized twins, sources of apps that tests have, too, and what no check is made for.
+ELSEWHERE = ("_sanitized.dir/", "pipeweaver_test_objects.dir/__/", "pipeweaver_python.dir/")
 # GCC's warnings that clang does not know; names that hide those of a source beside it, which GCC looks for elsewhere; that
 # a unity source includes sources.
 UNITY_OPTIONS = ["--extra-arg=-Wno-unknown-warning-option", "--extra-arg=-Wno-shadow",
@@ -38,28 +39,36 @@ def output_of(*command):
 
 
 def entries_of(build, only):
-    """What is to be checked of a build's compile commands; of a library and its sanitized twin one."""
+    """What is to be checked of a build's compile commands."""
     return [entry for entry in json.loads((build / "compile_commands.json").read_text())
-            if "_sanitized.dir/" not in entry["command"] and "pipeweaver_python.dir/" not in entry["command"]
+            if not any(name in entry["command"] for name in ELSEWHERE)
             and entry["file"].endswith((".cpp", ".cxx")) and only in entry["file"]]
 
 
+def group_of(build, source):
+    """With which others a source is looked at: the unity sources of its target, the wrapped tests of folders that begin with
+    the same letter, what tests share."""
+    name = source.relative_to(build if build in source.parents else ROOT).parts
+    if name[:2] == ("tests", "groups"):
+        return f"tests_{name[2][0]}"
+    if name[0] == "tests":
+        return "tests_share"
+    return source.parent.parent.stem if source.parent.name == "Unity" else "-".join(name)
+
+
 def together(build, entries, known):
-    """Some forty entries as a dozen that include them, in BUILD/tidy, and what each depends on: nearly all of the time goes
-    into headers. Apart stay modules whose sources are many or bring large headers of their own."""
+    """Some forty entries as twenty that include them, in BUILD/tidy, and what each depends on: nearly all of the time goes
+    into headers."""
     folder = build / "tidy"
     folder.mkdir(exist_ok=True)
     groups, joined, files = {}, [], {}
     for entry in entries:
-        name = pathlib.Path(entry["file"]).relative_to(build if build in pathlib.Path(entry["file"]).parents else ROOT).parts
-        wrapped = name[:2] == ("tests", "groups")
-        key = "tests_" + name[2][0] if wrapped else "support" if name[0] == "tests" else "small" if name[0] in SMALL else name[0]
-        groups.setdefault(key, []).append(entry)
-    for key, some in sorted(groups.items()):
-        source = folder / f"{key}.cpp"
+        groups.setdefault(group_of(build, pathlib.Path(entry["file"])), []).append(entry)
+    for name, some in sorted(groups.items()):
+        source = folder / f"{name}.cpp"
         source.write_text("".join(f'#include "{entry["file"]}"\n' for entry in some))
         joined.append(some[0] | {"file": str(source), "command": some[0]["command"].replace(some[0]["file"], str(source))})
-        of_some = [known.get(pathlib.Path(entry["file"])) for entry in some]
+        of_some = [known.get(entry["file"]) for entry in some]
         files[str(source)] = [path for paths in of_some for path in paths] if None not in of_some else None
     (folder / "compile_commands.json").write_text(json.dumps(joined))
     return folder, joined, files
@@ -73,7 +82,7 @@ def dependencies(build):
             files = []
         elif line.startswith("    "):
             files.append((build / line.strip()).resolve())
-            found[files[0]] = files
+            found[str(files[0])] = files
         else:
             files = []  # a stale object's are of no use
     return found
@@ -141,12 +150,14 @@ def main():
     CACHE.mkdir(parents=True, exist_ok=True)
     forget_old()
     entries = entries_of(build, asked.only)
-    folder, entries, files = together(build, entries, dependencies(build))
+    folder, files = build, dependencies(build)
+    if not asked.each:
+        folder, entries, files = together(build, entries, files)
     options = [] if asked.each else UNITY_OPTIONS
     versions = output_of("clang-tidy", "--version").encode() + (ROOT / ".clang-tidy").read_bytes() + " ".join(options).encode()
 
     def run(entry):
-        return check(folder, entry, files[entry["file"]], versions, options)
+        return check(folder, entry, files.get(entry["file"]), versions, options)
 
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as threads:
         results = list(threads.map(run, entries))
