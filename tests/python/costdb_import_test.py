@@ -170,7 +170,6 @@ def peak_of(arguments):
     return peak
 
 
-@pytest.mark.alone
 def test_memory_does_not_grow_with_the_trace(pipeweaver, tmp_path):
     """20 and 160 MB of events, as gzip members that repeat: the peak stays, below 64 MB."""
     def write(path, times):

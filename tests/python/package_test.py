@@ -426,7 +426,7 @@ for _ in range(50):
 
 @pytest.mark.alone
 def test_no_step_waits_beyond_its_deadline_and_memory_stays():
-    options = ("--steps", "12", "--sleep", "0.25", "--budget", "0.05", "10", "--json")
+    options = ("--steps", "12", "--sleep", "0.2", "--budget", "0.05", "10", "--json")
     done = subprocess.run([sys.executable, ROOT / "studies/bench_online.py", *options], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     soon, cut = json.loads(done.stdout)

@@ -218,13 +218,13 @@ def small_step(tmp_path_factory):
     folder = tmp_path_factory.mktemp("step")
     model = json.loads(pathlib.Path(STEP["model"]).read_text())
     vit, llm = (module["architecture"] for module in model["modules"])
-    vit.update(layers=2, hidden=64, ffn=256, heads=1, kv_heads=1)
-    llm.update(layers=3, hidden=128, ffn=384, heads=2, kv_heads=1, vocab=1024)
-    model["edges"][0]["projector"] = {"in": 4 * 64, "out": 128}
+    vit.update(layers=2, hidden=64, ffn=128, heads=1, kv_heads=1)
+    llm.update(layers=2, hidden=64, ffn=128, heads=1, kv_heads=1, vocab=256)
+    model["edges"][0]["projector"] = {"in": 4 * 64, "out": 64}
     model["image"]["max_tokens"] = 16
-    model["microbatch_tokens"] = 256
+    model["microbatch_tokens"] = 128
     (folder / "model.json").write_text(json.dumps(model))
-    sample = {"text_tokens": 192, "images": [{"width": 112, "height": 112}]}
+    sample = {"text_tokens": 96, "images": [{"width": 112, "height": 112}]}
     (folder / "batch.jsonl").write_text("".join(json.dumps({"id": str(k), **sample}) + "\n" for k in range(4)))
     return {**STEP, "model": str(folder / "model.json"), "batch": str(folder / "batch.jsonl")}
 

@@ -11,9 +11,8 @@ from served import CONFIG, Server, free_port, samples
 
 remote = needed("pipeweaver")
 
-BUDGET = {**CONFIG, "budget": 0.5}  # for what asks the clock
+BUDGET = {**CONFIG, "budget": 0.5}
 QUICK = {**CONFIG, "budget": 30, "max_rounds": 20}
-LONG = {**CONFIG, "budget": 30}
 DRAWN = {**QUICK, "dataset": "vlm-mix", "microbatches": 4}
 
 
@@ -89,8 +88,8 @@ def test_children_that_were_forked_at_any_time_collect_and_submit(server):
 
 
 def test_a_server_that_is_killed_and_begun_again_is_waited_for(server, pipeweaver, tmp_path):
-    planner = remote.Planner(LONG, samples(), url=server.url)
-    planned = planner.submit(samples(1), step=1, deadline=1.0).result()
+    planner = remote.Planner(BUDGET, samples(), url=server.url)
+    planned = planner.submit(samples(1), step=1).result(deadline=20.0)
     solution = planned.replicas[0].solution.makespan_ns
     waiting = planner.submit(samples(2), step=2, deadline=20)
     server.kill()
@@ -103,8 +102,8 @@ def test_a_server_that_is_killed_and_begun_again_is_waited_for(server, pipeweave
     beginner = threading.Thread(target=begin_again)
     beginner.start()
     try:
-        assert waiting.result(deadline=5.0).gap >= 0  # submitted again: it was not planned before the kill
-        assert planner.of_step(1).result().replicas[0].solution.makespan_ns == solution
+        assert waiting.result(deadline=20.0).gap >= 0  # submitted again: it was not planned before the kill
+        assert planner.of_step(1).result(deadline=20.0).replicas[0].solution.makespan_ns == solution
     finally:
         beginner.join()
         for one in again:
