@@ -67,7 +67,7 @@ part_format() { check "clang-format" formatted; }
 part_structure() { check "structure" python3 tools/check_structure.py; }
 part_build() {
   rm -rf "$results" && mkdir -p "$results"
-  must "build" compiled check pipeweaver pipeweaver_tests pipeweaver_tests_sanitized
+  must "build" compiled check pipeweaver pipeweaver_pages pipeweaver_tests pipeweaver_tests_sanitized
 }
 part_tidy() { check "clang-tidy" python3 scripts/tidy.py build/check; }
 part_alone() { check "changed sources compile alone" python3 scripts/compile_alone.py; }

@@ -5,6 +5,7 @@
 #include "tests/support/temporary.hpp"
 
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
 #include <cstdlib>
 #include <filesystem>

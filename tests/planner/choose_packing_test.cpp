@@ -1,5 +1,6 @@
 #include "planner/job/choose_packing.hpp"
 
+#include "tests/support/effort.hpp"
 #include "tests/support/small_request.hpp"
 
 #include <doctest/doctest.h>
@@ -8,7 +9,8 @@ using namespace pipeweaver;
 using namespace pipeweaver::planner;
 using testing::small_request;
 
-TEST_CASE("another packing is taken where the sample is clearly shorter in it, with the first one's partition") {
+TEST_CASE("another packing is taken where the sample is clearly shorter in it, with the first one's partition" *
+          doctest::skip(pipeweaver::testing::short_form())) {
     const Request given = small_request(1, {5, 0, 2, 9, 1, 4, 0, 7});
     Request fewer = small_request(1, {5, 2, 9, 5, 7});
     fewer.packing = workloads::Packing::first_fit_decreasing;

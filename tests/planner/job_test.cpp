@@ -151,7 +151,8 @@ TEST_CASE("a job without pipeline ranks has opponents without a pipeline alone, 
     }
 }
 
-TEST_CASE("one order for all batches runs them all, no faster than their own search, and is itself on its own batch") {
+TEST_CASE("one order for all batches runs them all, no faster than their own search, and is itself on its own batch" *
+          doctest::skip(pipeweaver::testing::short_form())) {
     Request request = small_job();
     request.max_rounds = testing::full_or_short(20, 8);
     const auto allowance = [](const Share&) { return search::KeepGoing{}; };

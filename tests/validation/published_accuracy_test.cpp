@@ -74,17 +74,17 @@ TEST_CASE("published runs are predicted within the errors that docs/accuracy.md 
     for (const Prediction& one : predictions) CHECK((one.step_time_s || !one.reason.empty()));
 }
 
-TEST_CASE("small runs on one node are predicted within seven per cent" *
-          doctest::skip(pipeweaver::testing::short_form())) {
+TEST_CASE("small runs on one node are predicted within seven per cent") {
     const auto shared = pipeweaver::testing::shared_folder();
     if (!shared) {
         pipeweaver::testing::left_out("the table of single-node runs, which is not at hand");
         return;
     }
-    const auto runs = read_published_runs(CsvTable::read(*shared / "data/runs/vtrain_single_node_a100.csv"));
+    auto runs = read_published_runs(CsvTable::read(*shared / "data/runs/vtrain_single_node_a100.csv"));
+    if (pipeweaver::testing::short_form()) runs.resize(runs.size() / 20);
     const auto groups = errors_by_source(runs, predict_all(runs));
     REQUIRE(groups.size() == 1);
     REQUIRE(groups[0].predicted.size() == 1);
     CHECK(groups[0].predicted[0].step_time.rows == runs.size());
-    CHECK(groups[0].predicted[0].step_time.mean_percent <= 7);
+    CHECK(groups[0].predicted[0].step_time.mean_percent <= pipeweaver::testing::full_or_short(7, 12));
 }
