@@ -1,7 +1,7 @@
 """Compiles each C++ file that changed of late by itself, without making anything of it.
 
 A unity build does not tell that a source or header lacks an include that some other one happens to bring. Looked at is what
-the work tree and the last commits changed, the latest first, up to 40 files or ten commits; `run-tests.sh --all=dev` compiles
+the work tree and the last commits changed, the latest first, up to 30 files or ten commits; `run-tests.sh --all=dev` compiles
 everything source by source.
 """
 
@@ -13,7 +13,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 COMMITS = 10
-FILES = 40
+FILES = 30
 FLAGS = ["-std=c++20", "-I.", "-Iinclude", "-DDOCTEST_CONFIG_VOID_CAST_EXPRESSIONS", '-DPIPEWEAVER_SOURCE_DIR=""',
          '-DPIPEWEAVER_VERSION=""', "-DPIPEWEAVER_FUZZ_TARGET=problem"]
 

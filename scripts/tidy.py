@@ -63,9 +63,10 @@ def together(build, entries, known):
     folder.mkdir(exist_ok=True)
     groups, joined, files = {}, [], {}
     for entry in entries:
-        groups.setdefault(group_of(build, pathlib.Path(entry["file"])), []).append(entry)
-    for name, some in sorted(groups.items()):
-        source = folder / f"{name}.cpp"
+        defines = [word for word in entry["command"].split() if word.startswith("-D")]
+        groups.setdefault((group_of(build, pathlib.Path(entry["file"])), " ".join(defines)), []).append(entry)
+    for number, ((name, _), some) in enumerate(sorted(groups.items())):
+        source = folder / f"{name}-{number}.cpp"
         source.write_text("".join(f'#include "{entry["file"]}"\n' for entry in some))
         joined.append(some[0] | {"file": str(source), "command": some[0]["command"].replace(some[0]["file"], str(source))})
         of_some = [known.get(entry["file"]) for entry in some]

@@ -1,5 +1,6 @@
 // Steps without a pipeline, held to a simulation of a GPU's two streams that shares no code with the step builder.
 #include "pipeweaver/emulator/layer_costs.hpp"
+#include "tests/support/effort.hpp"
 #include "tests/support/random_job.hpp"
 
 #include <doctest/doctest.h>
@@ -142,7 +143,7 @@ private:
 }  // namespace
 
 TEST_CASE("a step without a pipeline takes what an event-driven simulation of it takes") {
-    for (std::uint64_t number = 0; number < 200; ++number) {
+    for (std::uint64_t number = 0; number < pipeweaver::testing::cases(200).count; ++number) {
         CAPTURE(number);
         Random random(number, 18);
         const Layout layout{.tp = 1 << random.below(3), .pp = 1, .dp = 1 << random.below(4)};
