@@ -25,7 +25,7 @@ def server(pipeweaver, tmp_path):
 def conforms(server, folder, *options):
     program = shutil.which(SCHEMATHESIS) or left_out("schemathesis is not installed")
     done = subprocess.run([program, *options[:2], "run", server.url + "/openapi.json", "--checks", ",".join(CHECKS),
-                           "--max-examples", "15" if full() else "3", "--seed", "1", *options[2:]],
+                           "--max-examples", "15" if full() else "4", "--seed", "1", *options[2:]],
                           capture_output=True, text=True, timeout=300, cwd=folder)
     assert done.returncode == 0, done.stdout[-5000:]
     assert server.ask("GET", "/healthz")[0] == 200
