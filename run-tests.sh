@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs all tests and closes with the line "N passed, N failed"; the exit status is 0 only if none failed.
 #
-#   run-tests.sh                    everything that a change must pass; some 15 minutes from nothing on two cores
+#   run-tests.sh                    everything that a change must pass; some 20 minutes from nothing on two slow cores
 #   run-tests.sh --core             without the tests that need PyTorch, a browser, Ray or Slurm
 #   run-tests.sh --all[=PART,...]   the full forms, too; these parts alone: dev asan tidy python studies
 #   run-tests.sh --only PART,...    these parts: format structure build tidy alone cpp sanitized types python
