@@ -123,13 +123,13 @@ def check(build, entry, files, versions, options):
 
 
 def unused_using(root):
-    """The lines of using-declarations of a name that their file holds nowhere else."""
+    """The lines of using-declarations of a name that their file holds nowhere without what it belongs to."""
     found = []
     folders = sorted(path for path in root.iterdir() if path.name not in {"build", "out"} and not path.name.startswith("."))
     for path in [path for folder in folders for path in sorted(folder.rglob("*.cpp"))]:
         text = path.read_text()
         for declared in re.finditer(r"^ *using [\w:]*::(\w+);", text, re.MULTILINE):
-            if len(re.findall(rf"\b{declared[1]}\b", text)) == 1:
+            if not re.search(rf"(?<!::)\b{declared[1]}\b", text):
                 line = text.count("\n", 0, declared.start()) + 1
                 found.append(f"{path.relative_to(root)}:{line}: {declared[0].strip()} is not used")
     return found

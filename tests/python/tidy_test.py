@@ -76,5 +76,5 @@ def test_a_using_declaration_of_a_name_that_its_file_does_not_hold_is_found(tmp_
     import tidy as tool
 
     (tmp_path / "base").mkdir()
-    (tmp_path / "base/a.cpp").write_text("using std::string;\nusing std::vector;\nvector<int> numbers;\n")
+    (tmp_path / "base/a.cpp").write_text("using std::string;\nusing std::vector;\nvector<int> numbers;\nstd::string text;\n")
     assert tool.unused_using(tmp_path) == ["base/a.cpp:1: using std::string; is not used"]
