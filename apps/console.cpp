@@ -25,6 +25,7 @@ void Console::say(std::string_view line) const {
 
 void Console::show(const search::Progress& progress) const {
     if (quiet || isatty(STDERR_FILENO) == 0) return;
+    if (progress.bound <= Duration{}) return;  // nothing is known yet
     if (since_shown_ && since_shown_->elapsed() < std::chrono::milliseconds(100)) return;
     since_shown_.emplace();
     fmt::print(stderr, "\r{:>8} rounds  best {}  bound {}  gap {:.1f} %  ({})    ", progress.rounds,
@@ -47,16 +48,13 @@ search::Options Limits::search_options(const std::string& strategy) const {
     return asked;
 }
 
-planner::Allowance Limits::allowance(const Console& console) const {
-    return [&console, budget = Budget(time())](const planner::Share& share) -> search::KeepGoing {
-        return [&console, end = budget.next(share.part, share.reserve)](const search::Progress& progress) {
-            console.show(progress);
-            return end.passed() ? std::optional(schedule::StopReason::budget) : std::nullopt;
-        };
+planner::Time Limits::begin(const Console& console) const {
+    const auto show = [&console](const search::Progress& progress) -> std::optional<schedule::StopReason> {
+        console.show(progress);
+        return std::nullopt;
     };
+    return planner::Time::until(time_left(time()), show);
 }
-
-search::KeepGoing Limits::begin(const Console& console) const { return allowance(console)(1); }
 
 nlohmann::ordered_json Limits::run(const Stopwatch& start) const {
     return emit::run_json(*this, start.seconds(), host_name());

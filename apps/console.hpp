@@ -43,11 +43,8 @@ struct Limits : planner::SearchLimits {
     /// What a search by the strategy is asked for; empty: the default one.
     search::Options search_options(const std::string& strategy) const;
 
-    /// A budget that begins now.
-    planner::Allowance allowance(const Console& console) const;
-
-    /// A search that begins now and may use all of it.
-    search::KeepGoing begin(const Console& console) const;
+    /// The budget, which begins now; the search that uses it is shown.
+    planner::Time begin(const Console& console) const;
 
     /// What was measured, for run.json: seconds of `start`, threads, budget, host.
     nlohmann::ordered_json run(const Stopwatch& start) const;

@@ -32,14 +32,12 @@ struct PartitionCommand {
     }
 
     void run() {
-        const Stopwatch start;
         options.apply();
+        const auto time = budget ? planner::Time::until(time_left(budget)) : planner::Time();
         if (out.empty()) fail(ErrorKind::input, "--out: is missing, a file for the partition is needed");
         auto request = workload.request(static_cast<std::uint64_t>(limits.seed), limits.executor());
         job.fill(request, workload);
-        std::function<bool()> keep_going;
-        if (budget) keep_going = [&] { return start.seconds() < static_cast<double>(budget->count()) * 1e-9; };
-        const auto choice = planner::choose_partition(request, planner::thorough_choice, limits.executor(), keep_going);
+        const auto choice = planner::choose_partition(request, planner::thorough_choice, limits.executor(), time);
         std::vector<FileToWrite> files{{out, partition::to_json({choice.partition, choice.chosen_on}, *request.setup)}};
         if (!picture.empty()) files.push_back({picture, emit::partition_picture(request, choice)});
         write_files(files);

@@ -144,7 +144,7 @@ struct Solve {
         request.lower_memory = !then.empty();
         request.starts = warm_starts(replayer, file);
         try {
-            return planner::solve_problem(replayer, request, limits.executor(), limits.allowance(console));
+            return planner::solve_problem(replayer, request, limits.executor(), limits.begin(console));
         } catch (const Error& error) {
             throw error.kind() == ErrorKind::limit ? error.in(problem) : error;
         }

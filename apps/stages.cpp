@@ -58,7 +58,7 @@ void StageOptions::solve(const StagesWanted& wanted, const Limits& limits, const
     if (!wanted.strategy.empty()) request.strategy = wanted.strategy;
     request.seed = static_cast<std::uint64_t>(limits.seed);
     request.max_rounds = limits.rounds();
-    const auto plan = planner::plan_stages(request, limits.executor(), limits.allowance(console));
+    const auto plan = planner::plan_stages(request, limits.executor(), limits.begin(console));
     console.clear();
     const auto measured = limits.run(start);
     const auto files = emit::write_plan_folder(request, plan, wanted.out, measured);

@@ -35,8 +35,7 @@ struct ReplicaSchedule {
 
 // Fixed orders take no longer a task, however many there are.
 std::size_t most_tasks_of(const std::string& policy) {
-    constexpr std::size_t most_in_order = 1'000'000;
-    return search::policy(policy).fixed_order ? most_in_order : most_tasks;
+    return search::policy(policy).fixed_order ? sizes.tasks_in_order : sizes.tasks;
 }
 
 // Whether two replicas' microbatches are of the same sizes in the same order.

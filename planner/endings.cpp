@@ -1,6 +1,9 @@
 #include "planner/endings.hpp"
 
+#include "pipeweaver/base/error.hpp"
+
 #include <memory>
+#include <mutex>
 #include <utility>
 
 namespace pipeweaver::planner {
@@ -9,42 +12,67 @@ namespace {
 
 using schedule::StopReason;
 
-search::KeepGoing go_on_so_often(std::uint64_t times) {
-    // Shared: who is handed a KeepGoing may copy it.
-    return [times, asked = std::make_shared<std::uint64_t>(0)](const search::Progress&) {
-        return (*asked)++ < times ? std::nullopt : std::optional(StopReason::budget);
-    };
-}
+class Counted : public Time::Source {
+public:
+    Counted(Time time, Stops& stops, std::optional<std::size_t> part)
+        : time_(std::move(time)), stops_(stops), part_(part) {}
+
+    std::optional<StopReason> stop(const search::Progress& progress) override {
+        const auto reason = time_.stop(progress);
+        const std::scoped_lock lock(mutex_);
+        if (!reason)
+            ++asked_;
+        else if (part_ && !stops_[*part_])
+            stops_[*part_] = asked_;
+        return reason;
+    }
+
+    Time fraction(double part, Duration reserve) override {
+        stops_.emplace_back();
+        return Time(std::make_shared<Counted>(time_.fraction(part, reserve), stops_, stops_.size() - 1));
+    }
+
+private:
+    Time time_;
+    Stops& stops_;
+    std::optional<std::size_t> part_;  // its place in `stops_`; none: it is the whole, whose end no search asks for
+    std::uint64_t asked_ = 0;
+    std::mutex mutex_;
+};
+
+class Again : public Time::Source {
+public:
+    Again(const Ending& ending, std::shared_ptr<std::size_t> opened, std::uint64_t times)
+        : ending_(ending), opened_(std::move(opened)), left_(times) {}
+
+    std::optional<StopReason> stop(const search::Progress&) override {
+        const std::scoped_lock lock(mutex_);
+        if (left_ == 0) return StopReason::budget;
+        --left_;
+        return std::nullopt;
+    }
+
+    Time fraction(double, Duration) override {
+        if (!ending_) return Time(std::make_shared<Again>(ending_, opened_, 0));
+        if (*opened_ == ending_->size())
+            fail(ErrorKind::input, "endings: has {} entries for a replica, its search asks for more", ending_->size());
+        const std::uint64_t times = (*ending_)[(*opened_)++].value_or(UINT64_MAX);
+        return Time(std::make_shared<Again>(ending_, opened_, times));
+    }
+
+private:
+    const Ending& ending_;
+    std::shared_ptr<std::size_t> opened_;  // parts so far, of all that come from one whole
+    std::uint64_t left_;
+    std::mutex mutex_;
+};
 
 }  // namespace
 
-Allowance counted(const Allowance& allowance, std::vector<std::optional<std::uint64_t>>& stops) {
-    return [&allowance, &stops](const Share& share) -> search::KeepGoing {
-        const std::size_t limit = stops.size();
-        stops.emplace_back();
-        const auto inner = allowance(share);
-        if (!inner) return nullptr;
-        const auto asked = std::make_shared<std::uint64_t>(0);
-        return [inner, asked, limit, &stops](const search::Progress& progress) {
-            const auto reason = inner(progress);
-            if (!reason)
-                ++*asked;
-            else if (!stops[limit])
-                stops[limit] = *asked;
-            return reason;
-        };
-    };
-}
+Time counted(const Time& time, Stops& stops) { return Time(std::make_shared<Counted>(time, stops, std::nullopt)); }
 
-Allowance again(const Ending& ending) {
-    if (!ending) return [](const Share&) { return go_on_so_often(0); };
-    // The first limit is that of the policies, which all had their time.
-    return [&ending, limit = std::make_shared<std::size_t>(0),
-            policies = std::make_shared<bool>(true)](const Share&) -> search::KeepGoing {
-        if (std::exchange(*policies, false)) return go_on_so_often(UINT64_MAX);
-        const auto& times = ending->at((*limit)++);
-        return go_on_so_often(times.value_or(UINT64_MAX));
-    };
+Time again(const Ending& ending) {
+    return Time(std::make_shared<Again>(ending, std::make_shared<std::size_t>(0), UINT64_MAX));
 }
 
 }  // namespace pipeweaver::planner

@@ -1,15 +1,16 @@
-// The clock of a search, counted and played back.
+// The time of a search, counted and played back.
 #pragma once
 
 #include "pipeweaver/planner/session.hpp"
 
 namespace pipeweaver::planner {
 
-/// The same, which counts in `stops` what each limit answers until it ends a search. Pre: `stops` outlives it; asked by
-/// one thread at a time.
-[[nodiscard]] Allowance counted(const Allowance& allowance, std::vector<std::optional<std::uint64_t>>& stops);
+/// `time`, which counts in `stops` what each part of it that is opened answers until it ends a search. Pre: `stops`
+/// outlives it, and parts are opened one after the other.
+[[nodiscard]] Time counted(const Time& time, Stops& stops);
 
-/// Answers as one that left `ending`; without one it allows nothing. Pre: `ending` outlives it.
-[[nodiscard]] Allowance again(const Ending& ending);
+/// Time that answers as one that left `ending`; without an ending there is none. Where more parts are opened than then,
+/// that throws Error{input}. Pre: `ending` outlives it.
+[[nodiscard]] Time again(const Ending& ending);
 
 }  // namespace pipeweaver::planner

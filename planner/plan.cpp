@@ -20,14 +20,6 @@ using partition::Partition;
 
 namespace {
 
-// What a fixed chain's search gets of the budget, where the plan has one replica, and where it is what is wanted; one of
-// many replicas gets no more than they do.
-constexpr double targets_share = 0.3, targets_share_if_wanted = 0.5;
-constexpr double opponents_share = 0.4;  // at most: their runs are not worth more of a short budget
-constexpr double judging_share = 0.02;   // replays under wrong costs, which take less unless the budget is short
-constexpr std::size_t few_tasks_judged = 20'000;    // that are replayed in a tenth of a second: whatever time is left
-constexpr std::size_t most_tasks_judged = 100'000;  // in those replays, of all replicas together; of one at least
-
 // What a target with a fixed chain may run: the plan's own partition where that is one chain or was asked for by name,
 // else what its users would cut, each batch of the sample padded as it would run. A chain of many small stages is seldom
 // what such a target is fastest with.
@@ -41,11 +33,11 @@ std::vector<Partition> target_chains(const Request& request, const Partition& ow
 }
 
 std::vector<TargetPlan> target_plans(const Request& request, const std::vector<Partition>& partitions,
-                                     const Microbatches& microbatches, const Executor& execute, const Limits& limits) {
+                                     const Microbatches& microbatches, const Executor& execute, const Time& time) {
     std::vector<TargetPlan> plans;
     for (const Target& one : targets()) {
         if (!one.fixed_chain) continue;
-        plans.push_back(make_target_plan(request, one, partitions, microbatches, execute, limits));
+        plans.push_back(make_target_plan(request, one, partitions, microbatches, execute, time));
         if (request.target == one.name && !plans.back().found.schedule)
             fail(ErrorKind::limit, "{}: {}", one.name, plans.back().why_not);
     }
@@ -60,14 +52,13 @@ struct Beside {
 };
 
 Beside beside(const Request& request, const Scope& scope, const Shared& shared, const Executor& execute,
-              const search::KeepGoing& keep_going) {
+              const Time& time) {
     Beside all;
     if (!scope.opponents) return all;
-    const auto go_on = [&] { return may_search(keep_going); };
-    all.ways = scope.known_opponents ? *scope.known_opponents : choose_opponents(request, execute, go_on);
+    all.ways = scope.known_opponents ? *scope.known_opponents : choose_opponents(request, execute, time);
     if (all.ways->cut_short) all.baselines.not_applicable.push_back(opponents_left_out());
     if (all.ways->ways.empty()) return all;
-    all.baselines = run_opponents(*all.ways, request, execute, go_on);
+    all.baselines = run_opponents(*all.ways, request, execute, time);
     all.baselines.chosen_on = request.sample.name;
     std::vector<Microbatches> judged;
     for (const std::size_t r : shared.judged) judged.push_back(shared.microbatches[r]);
@@ -81,25 +72,28 @@ public:
     PlannedReplicas(const AllReplicas& all, const std::vector<std::size_t>& numbers, const OnReplica& on_replica)
         : all_(all), numbers_(numbers), on_replica_(on_replica), replicas_(numbers.size()), times_(numbers.size()) {}
 
-    void plan(const Executor& execute, const Allowance& allowance, double part) {
+    void plan(const Executor& execute, const Time& time, double part) {
         std::vector<std::size_t> places(numbers_.size());
         std::iota(places.begin(), places.end(), std::size_t{0});
-        const auto work = [&](std::size_t place, const Executor& on, const Allowance& mine) {
+        const auto work = [&](std::size_t place, const Executor& on, const Time& mine) {
             keep(place, plan_replica(all_, numbers_[place], on, mine));
         };
-        for_replicas(places, work, execute, allowance, part);
+        for_replicas(places, work, execute, time, part);
     }
 
-    // Those that are replayed under wrong costs: the first of those that are judged.
-    std::vector<const Compared*> judged() const {
+    // Those that are replayed under wrong costs: the first of those that are judged. None where time is short and they take
+    // some.
+    std::vector<const Compared*> replayed(const Time& time) const {
         std::vector<const Compared*> judged;
-        std::size_t tasks = 0;
+        std::size_t tasks = 1;
         for (const PlannedReplica& one : replicas_) {
             if (!one.plan.judged) continue;
-            tasks += one.searched.searched().problem.tasks.size();
-            if (!judged.empty() && tasks > most_tasks_judged) break;
+            tasks = std::max(tasks, one.searched.searched().problem.tasks.size());
             judged.push_back(&one.searched);
         }
+        const Effort effort = effort_of(tasks, std::max<std::size_t>(1, judged.size()));
+        if (!effort.perturbs_anyhow && time.is_over()) return {};
+        judged.resize(std::min(judged.size(), effort.perturbed));
         return judged;
     }
 
@@ -149,12 +143,6 @@ std::optional<BaselinePlan> picture(const Beside& beside, const Shared& shared, 
     return run ? std::optional(pictured(*run, 0)) : std::nullopt;
 }
 
-std::size_t tasks_of(const std::vector<const Compared*>& replicas) {
-    std::size_t tasks = 0;
-    for (const Compared* one : replicas) tasks += one->searched().problem.tasks.size();
-    return tasks;
-}
-
 // The opponents' rows go first.
 Baselines together(Baselines theirs, const Baselines& policies) {
     theirs.all.insert(theirs.all.end(), policies.all.begin(), policies.all.end());
@@ -169,7 +157,7 @@ const TargetPlan& Plan::target(std::string_view name) const {
     return *std::find_if(targets.begin(), targets.end(), [&](const TargetPlan& one) { return one.target == name; });
 }
 
-Plan make_plan(const Request& request, const Executor& execute, const Allowance& allowance, const Scope& scope) {
+Plan make_plan(const Request& request, const Executor& execute, const Time& time, const Scope& scope) {
     const Shared by_load = share(request, execute);
     const auto numbers = replicas_of(request, scope);
     PartitionChoice choice;
@@ -177,20 +165,20 @@ Plan make_plan(const Request& request, const Executor& execute, const Allowance&
         choice.partition = *scope.partition;
     else
         choice = choose_partition(request, quick_choice, execute);
-    Beside opponents = beside(request, scope, by_load, execute, allowance(opponents_share));
+    Beside opponents = beside(request, scope, by_load, execute, time.fraction(fractions.opponents));
     const Shared shared = exchange(request, choice.partition, by_load, execute);
 
     const double turns = static_cast<double>(std::max<std::size_t>(1, numbers.size() / threads_of(execute)));
-    const double wanted = request.target != targets().front().name ? targets_share_if_wanted : targets_share;
+    const double wanted = request.target != targets().front().name ? fractions.asked_target : fractions.target;
     const double for_targets = scope.targets ? wanted / (wanted + (1 - wanted) * turns) : 0;
     const AllReplicas all{request, scope, choice.partition, shared};
     PlannedReplicas replicas(all, numbers, scope.on_replica);
-    replicas.plan(execute, allowance, 1 - for_targets - (scope.robustness ? judging_share : 0));
+    replicas.plan(execute, time, 1 - for_targets - (scope.robustness ? fractions.robustness : 0));
 
     const Baselines policies = baselines_of(choice.partition, replicas.times());
     std::optional<Robustness> robustness;
-    const auto judged = replicas.judged();
-    if (scope.robustness && !judged.empty() && (tasks_of(judged) <= few_tasks_judged || may_search(allowance(1)))) {
+    const auto judged = scope.robustness ? replicas.replayed(time) : std::vector<const Compared*>();
+    if (!judged.empty()) {
         const Draws draws{.seed = request.seed, .memory = usable_bytes(request.setup->cluster)};
         robustness = robustness_of(judged, opponents.run, fastest_policy(policies), draws, execute);
     }
@@ -200,7 +188,7 @@ Plan make_plan(const Request& request, const Executor& execute, const Allowance&
     plan.baselines.pictured = picture(opponents, by_load, plan.replicas[plan.slowest].number);
     plan.robustness = std::move(robustness);
     plan.targets = scope.targets ? target_plans(request, target_chains(request, choice.partition),
-                                                shared.microbatches.front(), execute, limits(allowance, 1))
+                                                shared.microbatches.front(), execute, time)
                                  : no_target_plans("not asked for");
     plan.partition_choice = std::move(choice);
     return plan;

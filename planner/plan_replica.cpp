@@ -14,8 +14,6 @@ using namespace emulator;
 
 namespace {
 
-constexpr double search_share = 0.98;  // the rest is for a lower peak, which seldom needs it
-
 std::vector<Schedule> carried_orders(const std::vector<const StaticOrder*>& orders, const StepProblem& step) {
     std::vector<Schedule> all;
     for (const StaticOrder* order : orders)
@@ -23,8 +21,10 @@ std::vector<Schedule> carried_orders(const std::vector<const StaticOrder*>& orde
     return all;
 }
 
+const ChoiceRule& rule_of(const Request& request) { return request.robust ? robust_rule : usual_rule; }
+
 SearchWanted search_wanted(const AllReplicas& all, search::BoundEffort bounds) {
-    SearchWanted wanted{choice_rule(all.request.robust), {}, bounds};
+    SearchWanted wanted{rule_of(all.request), {}, bounds};
     if (!all.scope.orders.empty())
         wanted.more = [&all](const StepProblem& step) { return carried_orders(all.scope.orders, step); };
     return wanted;
@@ -66,25 +66,25 @@ namespace {
 
 // Its search, where there is time for one; else the fastest policy as it is.
 void search_or_take(Compared& compared, const Request& request, const SearchWanted& wanted, const Executor& execute,
-                    const Limits& limits) {
+                    const Time& time) {
     if (compared.known.shortage) return;
     const PolicyRun* fastest = compared.known.fastest();
-    const auto ended = limits.all ? limits.all({}) : std::nullopt;
-    if (fastest == nullptr || !ended) return search_in(compared, request, wanted, execute, limits);
+    const auto ended = time.stop();
+    if (fastest == nullptr || !ended) return search_in(compared, request, wanted, execute, time);
     take(compared, *fastest);
     if (compared.found.stop_reason != StopReason::optimal) compared.found.stop_reason = *ended;
 }
 
 // The one of the schedules found that is taken, with a lower peak where that costs nothing.
 RobustChoice choose_one(const AllReplicas& all, Compared& compared, const ChoiceRule& rule, const Executor& execute,
-                        const search::KeepGoing& keep_going) {
+                        const Time& time) {
     const Request& request = all.request;
     const PolicyRun* fastest = compared.known.fastest();
     const auto limit = fastest == nullptr ? std::nullopt : std::optional(fastest->makespan());
     RobustChoice choice = choose(compared.searched(), compared.found, limit, rule, request.seed, execute);
     if (worth_judging(all, compared.searched(), rule)) {
         const search::Options options{"default", request.seed, request.max_rounds, {}, {}, {}};
-        lower_peak(compared.searched(), compared.found, options, rule, execute, keep_going);
+        lower_peak(compared.searched(), compared.found, options, rule, execute, time);
     }
     choice.smallest = std::min(choice.smallest, compared.found.replay.makespan);  // a lower peak may be shorter, too
     return choice;
@@ -92,25 +92,24 @@ RobustChoice choose_one(const AllReplicas& all, Compared& compared, const Choice
 
 }  // namespace
 
-PlannedReplica plan_replica(const AllReplicas& all, std::size_t number, const Executor& execute,
-                            const Allowance& allowance) {
+PlannedReplica plan_replica(const AllReplicas& all, std::size_t number, const Executor& execute, const Time& time) {
     const Request& request = all.request;
     const Microbatches& microbatches = all.shared.microbatches[number];
     const std::size_t tasks =
         count_tasks(all.partition, partition::units(all.partition, request.setup->model, microbatches));
     const Duration after = static_cast<std::int64_t>(tasks) * all.scope.on_replica_takes;
-    const Limits search = limits(allowance, {search_share, after});
-    const search::KeepGoing whole = allowance({1, after});
+    const Time whole = time.fraction(1, after);
+    const Time search = whole.fraction(fractions.search);
     // Of a large problem full bounds take as long as a dozen schedules: they come last.
-    const bool bound_late = tasks > search::most_tasks_at_leisure && all.shared.judges(number);
+    const bool bound_late = !effort_of(tasks, 1).full_bounds_first && all.shared.judges(number);
     const SearchWanted wanted = search_wanted(all, bound_late ? search::BoundEffort::quick : all.shared.bounds(number));
     PlannedReplica one;
     one.searched = compare(request, all.partition, {number, &microbatches}, all.scope.policies, wanted.bounds, execute,
-                           allowance(policies_share * Share(1, after)));
+                           whole.fraction(fractions.policies));
     search_or_take(one.searched, request, wanted, execute, search);
     require_schedule(one.searched);
     one.choice = choose_one(all, one.searched, wanted.rule, execute, whole);
-    if (bound_late && may_search(whole)) {
+    if (bound_late && !whole.is_over()) {
         one.searched.known.bound = bound_of(one.searched.known.cut.step, request.split != Split::never);
         set_bound(one.searched.found, one.searched.known.bound);
     }

@@ -24,7 +24,7 @@ struct PlannedReplica {
 
 /// Throws Error{limit} where it does not fit (rank, bytes short), or no schedule was found.
 [[nodiscard]] PlannedReplica plan_replica(const AllReplicas& all, std::size_t number, const Executor& execute,
-                                          const Allowance& allowance);
+                                          const Time& time);
 
 /// With its final step (backwards joined that need not be split, lags that the schedule leads to), and sums over it.
 [[nodiscard]] ReplicaPlan finished(const Shared& shared, std::size_t number, Compared searched);

@@ -205,31 +205,36 @@ Compared fastest_policy_of(const Compared& prepared) {
 }
 
 // All policies and the plan's bounds; false: there was no time for all policies.
-bool judge_all(Compared& prepared, const SearchOne& how, const Executor& execute, const Allowance& allowance) {
+bool judge_all(Compared& prepared, const SearchOne& how, const Executor& execute, const Time& time) {
     // A search of whole backwards finds its bounds itself.
     const bool whole = how.batch.split == Split::never;
     EvaluationWanted wanted{.split = !whole, .bound = whole ? search::BoundEffort::quick : how.bounds};
-    wanted.keep_going = allowance(policies_share);
+    wanted.time = time.fraction(fractions.policies);
     judge(prepared.known, wanted, execute);
     return !lacks_policies(prepared);
 }
 
 // The search, or the fastest of all policies as it is. Where there is no time for all of them, the fastest of those
 // that were tried before: which others were tried depends on the threads.
-Compared search_one(Compared& prepared, const SearchOne& how, const Executor& execute, const Allowance& allowance,
+Compared search_one(Compared& prepared, const SearchOne& how, const Executor& execute, const Time& given,
                     Ending& ending) {
     if (prepared.known.shortage) fail(ErrorKind::limit, "{}", prepared.known.shortage->text());
     Compared known = fastest_policy_of(prepared);
-    if (!judge_all(prepared, how, execute, allowance) && known.found.schedule) return known;
+    Stops stops;
+    const Time time = counted(given, stops);
+    const bool all = judge_all(prepared, how, execute, time);
+    if (!all && known.found.schedule) return known;
     known = fastest_policy_of(prepared);
-    const Limits within = limits(counted(allowance, ending.emplace()), 1);
-    if (known.found.schedule && !may_search(within.all)) return known;
-    ChoiceRule rule;
-    rule.most = 2;  // as few as a rule has: alternatives would only be compared under wrong costs
+    const Time within = time.fraction(1);
+    if (known.found.schedule && within.is_over()) {
+        ending = std::move(stops);
+        return known;
+    }
     Compared searched = prepared;
-    SearchWanted wanted{.rule = rule, .bounds = how.bounds};
+    SearchWanted wanted{.rule = no_choice, .bounds = how.bounds};
     if (how.order != nullptr) wanted.more = [&](const StepProblem& step) { return how.order->carried(step); };
     search_in(searched, how.batch, wanted, execute, within);
+    ending = std::move(stops);
     const search::Found& found = searched.found;
     if (!found.schedule && !known.found.schedule)
         fail(ErrorKind::limit, "{}: {}", searched.partition().name, found.why_not);
@@ -256,20 +261,19 @@ Plan Session::by_policy(const Request& batch, const Executor& execute) const {
     return prepared.plan(batch, shared, std::move(*chosen), prepared.baselines());
 }
 
-Plan Session::plan(const Request& batch, const Executor& execute, const Allowance& allowance, const OnDraft& draft,
+Plan Session::plan(const Request& batch, const Executor& execute, const Time& time, const OnDraft& draft,
                    Endings* endings) const {
-    const auto same = [](std::size_t, const Allowance& own) { return own; };
-    return plan(batch, execute, allowance, draft, same, endings);
+    const auto same = [](std::size_t, const Time& own) { return own; };
+    return plan(batch, execute, time, draft, same, endings);
 }
 
 Plan Session::plan_again(const Request& batch, const Executor& execute, const Endings& endings) const {
-    const auto as_then = [&](std::size_t k, const Allowance&) { return planner::again(endings[k]); };
-    const auto unlimited = [](const Share&) { return search::KeepGoing(); };
-    return plan(batch, execute, unlimited, {}, as_then, nullptr);
+    const auto as_then = [&](std::size_t k, const Time&) { return planner::again(endings[k]); };
+    return plan(batch, execute, {}, {}, as_then, nullptr);
 }
 
-Plan Session::plan(const Request& batch, const Executor& execute, const Allowance& allowance, const OnDraft& draft,
-                   const std::function<Allowance(std::size_t, const Allowance&)>& of_replica, Endings* endings) const {
+Plan Session::plan(const Request& batch, const Executor& execute, const Time& time, const OnDraft& draft,
+                   const std::function<Time(std::size_t, const Time&)>& of_replica, Endings* endings) const {
     const Shared shared = share(batch, execute);
     Prepared prepared = prepare(batch, shared, partition_, replicas_, execute);
     const Baselines quick = prepared.baselines();
@@ -278,14 +282,14 @@ Plan Session::plan(const Request& batch, const Executor& execute, const Allowanc
     const auto order = longest_first(drafted ? *drafted : prepared.compared);
     std::vector<Compared> chosen(replicas_.size());
     Endings ended(replicas_.size());
-    const auto search = [&](std::size_t k, const Executor& on, const Allowance& mine) {
+    const auto search = [&](std::size_t k, const Executor& on, const Time& mine) {
         // Of a large problem full bounds take as long as a dozen schedules.
-        const bool large = prepared.compared[k].known.cut.step.problem.tasks.size() > search::most_tasks_at_leisure;
-        const auto bounds = large ? search::BoundEffort::quick : shared.bounds(replicas_[k]);
+        const Effort effort = effort_of(prepared.compared[k].known.cut.step.problem.tasks.size(), 1);
+        const auto bounds = effort.full_bounds_first ? shared.bounds(replicas_[k]) : search::BoundEffort::quick;
         const SearchOne how{batch, bounds, order_ ? &*order_ : nullptr};
         chosen[k] = search_one(prepared.compared[k], how, on, of_replica(k, mine), ended[k]);
     };
-    for_replicas(order, search, execute, allowance, 1);
+    for_replicas(order, search, execute, time, 1);
     if (endings != nullptr) *endings = std::move(ended);
     return prepared.plan(batch, shared, std::move(chosen), prepared.lack_policies() ? quick : prepared.baselines());
 }

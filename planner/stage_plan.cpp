@@ -2,6 +2,7 @@
 
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/planner/targets.hpp"
+#include "pipeweaver/planner/tuning.hpp"
 #include "planner/evaluate/evaluate.hpp"
 
 namespace pipeweaver::planner {
@@ -11,15 +12,12 @@ using namespace emulator;
 
 namespace {
 
-constexpr double torch_share = 0.5;
-
 search::Options search_options(const StageRequest& request) {
     return {request.strategy, request.seed, request.max_rounds, {}, {}, {}};
 }
 
 // Under the rules of the target with a fixed chain.
-StageSchedule solve_for_target(const StageRequest& request, const Executor& execute,
-                               const search::KeepGoing& keep_going) {
+StageSchedule solve_for_target(const StageRequest& request, const Executor& execute, const Time& time) {
     StageSchedule result;
     StageOptions rules = request.options;
     rules.for_torch = true;
@@ -37,7 +35,7 @@ StageSchedule solve_for_target(const StageRequest& request, const Executor& exec
     }
     search::Options options = search_options(request);
     options.rules = torch.rules(result.problem);
-    result.found = search::solve(Replayer(result.problem), options, execute, keep_going);
+    result.found = search::solve(Replayer(result.problem), options, execute, time.keep_going());
     return result;
 }
 
@@ -47,18 +45,18 @@ void require_schedule(const StageRequest& request, const search::Found& found) {
 
 }  // namespace
 
-StagePlan plan_stages(const StageRequest& request, const Executor& execute, const Allowance& allowance) {
+StagePlan plan_stages(const StageRequest& request, const Executor& execute, const Time& time) {
     StagePlan plan;
     if (request.options.for_torch) {
-        plan.torch = solve_for_target(request, execute, allowance(1));
+        plan.torch = solve_for_target(request, execute, time);
         require_schedule(request, plan.torch.found);
         plan.best = plan.torch;
     } else {
         plan.best.problem = stage_problem(request.table, request.options);
-        plan.torch = solve_for_target(request, execute, allowance(torch_share));
+        plan.torch = solve_for_target(request, execute, time.fraction(fractions.stages_target));
         search::Options options = search_options(request);
         if (plan.torch.found.schedule) options.starts.push_back(*plan.torch.found.schedule);
-        plan.best.found = search::solve(Replayer(plan.best.problem), options, execute, allowance(1 - torch_share));
+        plan.best.found = search::solve(Replayer(plan.best.problem), options, execute, time.keep_going());
         require_schedule(request, plan.best.found);
     }
     plan.policies = apply_policies(plan.best.problem, execute);

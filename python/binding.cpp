@@ -45,14 +45,8 @@ std::optional<schedule::StopReason> Watch::ask(const search::Progress& progress)
     return control_->stopped ? std::optional(schedule::StopReason::stopped) : std::nullopt;
 }
 
-planner::Allowance Watch::allowance() const {
-    return [this](const planner::Share& share) -> search::KeepGoing {
-        return [this, end = budget_.next(share.part, share.reserve)](
-                   const search::Progress& progress) -> std::optional<schedule::StopReason> {
-            if (const auto reason = ask(progress)) return reason;
-            return end.passed() ? std::optional(schedule::StopReason::budget) : std::nullopt;
-        };
-    };
+planner::Time Watch::time() const {
+    return planner::Time::until(left_, [this](const search::Progress& progress) { return ask(progress); });
 }
 
 namespace {

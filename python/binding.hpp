@@ -33,9 +33,9 @@ struct Control {
 class Watch {
 public:
     Watch(Control& control, const nb::object& stop, const nb::object* progress, std::optional<Duration> time)
-        : control_(&control), stop_(&stop), progress_(progress), budget_(time) {}
+        : control_(&control), stop_(&stop), progress_(progress), left_(time_left(time)) {}
 
-    planner::Allowance allowance() const;
+    planner::Time time() const;
 
 private:
     std::optional<schedule::StopReason> ask(const search::Progress& progress) const;
@@ -43,7 +43,7 @@ private:
     Control* control_;
     const nb::object* stop_;
     const nb::object* progress_;
-    Budget budget_;
+    planner::Time::Left left_;
     mutable Stopwatch since_asked_;
 };
 

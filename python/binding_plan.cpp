@@ -92,7 +92,7 @@ std::shared_ptr<Plan> searched(const Asked& asked, const nb::object& stop, const
     Control control;
     const Watch watch(control, stop, progress, asked.limits.time());
     return planned(asked, [&](const auto& request, const auto& execute) {
-        return asked.plan.make_plan(request, execute, watch.allowance(), asked.plan.scope(request));
+        return asked.plan.make_plan(request, execute, watch.time(), asked.plan.scope(request));
     });
 }
 
@@ -144,8 +144,7 @@ public:
             const nb::gil_scoped_acquire locked;
             draft(std::move(first));
         };
-        return made(
-            session_.plan(request, on_own_threads(first_->limits.thread_count()), watch.allowance(), hand_over));
+        return made(session_.plan(request, on_own_threads(first_->limits.thread_count()), watch.time(), hand_over));
     }
 
 private:

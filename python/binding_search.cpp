@@ -54,7 +54,7 @@ Solution solve(const std::shared_ptr<const Problem>& problem, const std::string&
     Control control;
     const Watch watch(control, stop, &progress, limits.time());
     const auto execute = on_own_threads(limits.thread_count());
-    const auto found = planner::solve_problem(replayer, request, execute, watch.allowance());
+    const auto found = planner::solve_problem(replayer, request, execute, watch.time());
     if (!found.schedule) fail(ErrorKind::limit, "{}: {}", problem->file.problem.name, found.why_not);
     return {problem, search::solution(found, problem->file.problem, problem->file.sha256)};
 }

@@ -73,16 +73,6 @@ planner::Scope scope_of(const planner::SessionOptions& options, const planner::R
     return scope;
 }
 
-planner::Allowance until(const Budget& budget, const search::KeepGoing& keep_going) {
-    return [&budget, &keep_going](const planner::Share& share) -> search::KeepGoing {
-        return [&keep_going, end = budget.next(share.part, share.reserve)](
-                   const search::Progress& progress) -> std::optional<schedule::StopReason> {
-            if (end.passed()) return schedule::StopReason::budget;
-            return keep_going ? keep_going(progress) : std::nullopt;
-        };
-    };
-}
-
 }  // namespace
 
 std::string open_session(std::string_view asked, const OpenLimits& limits, const Executor& execute,
@@ -102,8 +92,8 @@ std::string open_session(std::string_view asked, const OpenLimits& limits, const
              static_cast<double>(budget->count()) / 1e9, static_cast<double>(limits.most_budget.count()) / 1e9);
     const auto request = options.request(execute);
     const auto scope = scope_of(options, request, limits);
-    const Budget whole(budget.value_or(limits.most_budget));
-    const auto plan = options.asked.plan.make_plan(request, execute, until(whole, keep_going), scope);
+    const auto time = planner::Time::until(time_left(budget.value_or(limits.most_budget)), keep_going);
+    const auto plan = options.asked.plan.make_plan(request, execute, time, scope);
     return planner::keep(configuration.dump(), lines, request, plan);
 }
 

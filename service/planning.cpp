@@ -106,13 +106,13 @@ void Planning::by_policy(const SessionPtr& session, const StepPtr& step) {
 
 void Planning::enqueue(const SessionPtr& session, const StepPtr& step) {
     std::unique_lock lock(mutex_);
-    const Time due = step->deadline.load() - session->reserve;
+    const TimePoint due = step->deadline.load() - session->reserve;
     lock.unlock();
     workers_.by(due, [this, session, step] { search(session, step); });
 }
 
 void Planning::hurry(const std::string& name, std::int64_t number, Duration within) {
-    const Time wanted = SteadyClock::now() + within;
+    const TimePoint wanted = SteadyClock::now() + within;
     std::unique_lock lock(mutex_);
     const SessionPtr session = find(name);
     if (!session) return;
@@ -125,12 +125,13 @@ void Planning::hurry(const std::string& name, std::int64_t number, Duration with
     if (step->drafted && !step->searched) enqueue(session, step);
 }
 
-search::KeepGoing Planning::until(const StepPtr& step, const Turn& turn) const {
-    return [this, step, turn](const search::Progress&) -> std::optional<schedule::StopReason> {
-        const Time end = std::min(turn.end, step->deadline.load() - turn.reserve);
-        const bool ends = ending_ || step->unwanted || SteadyClock::now() >= end || workers_.must_yield(turn.begun);
+planner::Time Planning::until(const StepPtr& step, Duration reserve) const {
+    const auto begun = SteadyClock::now();
+    const auto left = [step, reserve] { return step->deadline.load() - reserve - SteadyClock::now(); };
+    return planner::Time::until(left, [this, step, begun](const search::Progress&) {
+        const bool ends = ending_ || step->unwanted || workers_.must_yield(begun);
         return ends ? std::optional(schedule::StopReason::budget) : std::nullopt;
-    };
+    });
 }
 
 void Planning::search(const SessionPtr& session, const StepPtr& step) {
@@ -138,18 +139,13 @@ void Planning::search(const SessionPtr& session, const StepPtr& step) {
     std::unique_lock lock(mutex_);
     const auto job = session->job;
     const Duration reserve = session->reserve;
-    const Time due = step->deadline.load() - reserve;
+    const TimePoint due = step->deadline.load() - reserve;
     lock.unlock();
-    const Time begun = SteadyClock::now();
+    const TimePoint begun = SteadyClock::now();
     try {
         if (begun >= due) return finish(session, step, *step->draft, std::nullopt);
-        const auto allowance = [&](const planner::Share& share) {
-            const double left = static_cast<double>((due - SteadyClock::now()).count());
-            const Duration mine{static_cast<std::int64_t>(share.part * std::max(0.0, left))};
-            return until(step, {SteadyClock::now() + mine - share.reserve, reserve, begun});
-        };
         planner::Endings endings;
-        const auto plan = job->session.plan(step->request, workers_.executor(), allowance, {}, &endings);
+        const auto plan = job->session.plan(step->request, workers_.executor(), until(step, reserve), {}, &endings);
         const bool searched =
             std::any_of(endings.begin(), endings.end(), [](const auto& one) { return one.has_value(); });
         finish(session, step, plan, searched ? planner::How(std::move(endings)) : planner::How());
@@ -176,7 +172,7 @@ void Planning::finish(const SessionPtr& session, const StepPtr& step, const plan
         metrics_.not_stored();
         log_("plan not stored", log_fields({{"session", session->name}, {"step", step->number}, {"why", why_not}}));
     }
-    const Time now = SteadyClock::now();
+    const TimePoint now = SteadyClock::now();
     const double gap = schedule::relative_gap(plan.makespan, plan.lower_bound);
     const double seconds = std::chrono::duration<double>(now - step->submitted).count();
     metrics_.planned(how ? "search" : "policy", seconds, gap, now > step->deadline.load());

@@ -144,13 +144,8 @@ private:
     void done(const SessionPtr& session, const StepPtr& step, StepState state);
     void enqueue(const SessionPtr& session, const StepPtr& step);
 
-    /// When a search must end: at its part of the time, or so long before the step's deadline, which may change.
-    struct Turn {
-        Time end;
-        Duration reserve;
-        Time begun;
-    };
-    search::KeepGoing until(const StepPtr& step, const Turn& turn) const;
+    /// What its search may take: until so long before the step's deadline, which may change, unless another must go first.
+    planner::Time until(const StepPtr& step, Duration reserve) const;
 
     Store& store_;
     Metrics& metrics_;

@@ -28,7 +28,7 @@ Planning::Planning(Store& store, Metrics& metrics, std::size_t threads, Limits l
         const std::lock_guard lock(mutex_);
         sessions_[stored.name] = session;
         ++opening_;
-        workers_.by(Time::max(), [this, session, kept = std::move(stored.kept)] { open_again(session, kept); });
+        workers_.by(TimePoint::max(), [this, session, kept = std::move(stored.kept)] { open_again(session, kept); });
     }
     metrics_.sessions(sessions_.size());
 }
@@ -67,7 +67,7 @@ void Planning::open(const std::string& name, const std::string& asked, Opened do
     sessions_[name] = session;
     metrics_.sessions(sessions_.size());
     lock.unlock();
-    workers_.by(Time::max(), [this, session, asked] { open_now(session, asked); });
+    workers_.by(TimePoint::max(), [this, session, asked] { open_now(session, asked); });
 }
 
 void Planning::open_now(const SessionPtr& session, const std::string& asked) {

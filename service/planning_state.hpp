@@ -31,14 +31,14 @@ public:
 
 private:
     double level_ = 0;
-    Time last_ = SteadyClock::now();
+    TimePoint last_ = SteadyClock::now();
 };
 
 struct Planning::Step {
     std::int64_t number = 0;
     std::string samples, sha256;
-    Time submitted;
-    std::atomic<Time> deadline;
+    TimePoint submitted;
+    std::atomic<TimePoint> deadline;
     planner::Request request;
     std::optional<planner::Plan> draft;
     std::atomic<bool> unwanted = false;  // cancelled, or its session was closed

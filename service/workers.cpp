@@ -25,7 +25,7 @@ void Workers::soon(Task task) {
     wake_.notify_one();
 }
 
-void Workers::by(Time due, Task task) {
+void Workers::by(TimePoint due, Task task) {
     {
         const std::lock_guard lock(mutex_);
         due_.emplace(due, std::move(task));
@@ -39,13 +39,13 @@ std::size_t Workers::waiting() const {
 }
 
 // Where k tasks wait until a time, they and those that run share what the threads have until then.
-bool Workers::must_yield(Time begun) const {
+bool Workers::must_yield(TimePoint begun) const {
     const std::lock_guard lock(mutex_);
     const auto used = std::chrono::steady_clock::now() - begun;
     const auto threads = static_cast<std::int64_t>(threads_.size());
     std::int64_t before = 0;
     for (const auto& [due, task] : due_) {
-        if (due == Time::max()) break;
+        if (due == TimePoint::max()) break;
         ++before;
         if (used * (threads + before) > (due - begun) * threads) return true;
     }

@@ -21,7 +21,7 @@
 
 namespace pipeweaver::service {
 
-using Time = std::chrono::steady_clock::time_point;
+using TimePoint = std::chrono::steady_clock::time_point;
 
 class Workers {
 public:
@@ -37,11 +37,11 @@ public:
     void soon(Task task);
 
     /// After what is due before; where the time has passed, as soon().
-    void by(Time due, Task task);
+    void by(TimePoint due, Task task);
 
     /// Whether a task that began then has had its share of the threads' time, seen what waits and when it is due: so many
     /// that they could not all be done in time otherwise.
-    [[nodiscard]] bool must_yield(Time begun) const;
+    [[nodiscard]] bool must_yield(TimePoint begun) const;
 
     /// Runs rounds on the calling thread and on those that have nothing to do; what must be there soon goes first.
     [[nodiscard]] Executor executor();
@@ -73,7 +73,7 @@ private:
     std::condition_variable_any wake_;
     std::condition_variable helped_;
     std::deque<Task> soon_;
-    std::multimap<Time, Task> due_;
+    std::multimap<TimePoint, Task> due_;
     std::list<Round> rounds_;
     std::atomic<std::size_t> idle_ = 0;
     std::vector<std::jthread> threads_;  // last: they end before what they use

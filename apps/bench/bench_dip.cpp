@@ -121,7 +121,8 @@ struct BenchDip {
     }
 
     search::Found searched(const schedule::Replayer& replayer, const std::string& strategy) const {
-        auto found = search::solve(replayer, limits.search_options(strategy), limits.executor(), limits.begin(console));
+        auto found = search::solve(replayer, limits.search_options(strategy), limits.executor(),
+                                   limits.begin(console).keep_going());
         if (!found.schedule) fail(ErrorKind::limit, "{}: {}: {}", replayer.problem().name, strategy, found.why_not);
         require_right(replayer.problem(), strategy, *found.schedule, found.replay.makespan);
         return found;

@@ -70,7 +70,7 @@ struct BenchDraft {
         if (wanted.empty()) return plan;
         const planner::Session session(first, plan);
         limits.budget = wanted.back().after;
-        return session.plan(session.request(first.batch, first.samples), execute, limits.allowance(console));
+        return session.plan(session.request(first.batch, first.samples), execute, limits.begin(console));
     }
 
     // The steps alone are built twice: what the first time takes longer is pricing.
@@ -87,9 +87,8 @@ struct BenchDraft {
         const auto priced = misses();
         const Stopwatch watch;
         double draft = 0;
-        const auto at_once = [](const planner::Share&) {
-            return [](const search::Progress&) { return std::optional(schedule::StopReason::stopped); };
-        };
+        const auto at_once = planner::Time::until(
+            {}, [](const search::Progress&) { return std::optional(schedule::StopReason::stopped); });
         static_cast<void>(
             session.plan(batch, execute, at_once, [&](const planner::Plan&) { draft = 1000 * watch.seconds(); }));
         times.priced_again += misses() - priced;
@@ -103,7 +102,7 @@ struct BenchDraft {
         for (Wanted& one : wanted) {
             const Stopwatch watch;
             limits.budget = one.after;
-            makespan.push_back(ms(session.plan(batch, execute, limits.allowance(console)).makespan));
+            makespan.push_back(ms(session.plan(batch, execute, limits.begin(console)).makespan));
             one.latest = std::max(one.latest, 1000 * watch.seconds() - ms(one.after));
         }
         for (std::size_t k = 0; k < wanted.size(); ++k) wanted[k].over_last.push_back(makespan[k] / makespan.back());

@@ -108,7 +108,7 @@ struct BenchPlan {
         opponents = planner::choose_opponents(first, limits.executor());
         planner::Request asked = first;
         if (!asked.sample.batches.empty())
-            static_order.emplace(asked, partition->partition, limits.executor(), limits.allowance(console));
+            static_order.emplace(asked, partition->partition, limits.executor(), limits.begin(console));
     }
 
     void add(std::uint64_t seed) {
@@ -120,7 +120,7 @@ struct BenchPlan {
             scope.known_opponents = &*opponents;
             if (static_order) scope.orders = {&*static_order};
         }
-        const auto plan = planner::make_plan(request, limits.executor(), limits.allowance(console), scope);
+        const auto plan = planner::make_plan(request, limits.executor(), limits.begin(console), scope);
         steps.push_back(plan.step);
         gaps.push_back(schedule::relative_gap(plan.makespan, plan.lower_bound));
         std::optional<double> least;
@@ -168,7 +168,7 @@ struct BenchPlan {
         own.sample = {};
         planner::Scope scope{.targets = false, .robustness = false, .opponents = false};
         scope.orders = orders;
-        const auto best_for_it = planner::make_plan(own, limits.executor(), limits.allowance(console), scope);
+        const auto best_for_it = planner::make_plan(own, limits.executor(), limits.begin(console), scope);
         regrets.values.push_back(over(plan.step, best_for_it.step));
     }
 

@@ -34,7 +34,7 @@ StrategyRun run_strategy(const std::string& strategy, const schedule::Replayer& 
     StrategyRun run;
     run.strategy = strategy;
     const Stopwatch start;
-    const auto limit = limits.begin(console);
+    const auto limit = limits.begin(console).keep_going();
     const auto note = [&](Duration makespan) {
         if (run.improvements.empty() || makespan < run.improvements.back().makespan)
             run.improvements.push_back({start.seconds(), makespan});

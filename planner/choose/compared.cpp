@@ -6,21 +6,21 @@ using namespace emulator;
 
 Compared compare(const Request& request, const partition::Partition& partition, const OneReplica& replica,
                  const std::vector<std::string>& policies, search::BoundEffort bound, const Executor& execute,
-                 const search::KeepGoing& keep_going) {
+                 const Time& time) {
     const Setup& setup = *request.setup;
     auto units = partition::units(partition, setup.model, *replica.microbatches);
     const std::size_t tasks = count_tasks(partition, units);
     require_plannable(replica.microbatches->size(), tasks);
     EvaluationWanted wanted{.split = request.split != Split::never, .bound = bound};
     if (!policies.empty()) wanted.policies = policies;
-    wanted.keep_going = keep_going;
-    wanted.one_anyhow = tasks <= search::most_tasks_at_leisure;
+    wanted.time = time;
+    wanted.one_anyhow = effort_of(tasks, 1).policy_first;
     const StepWanted step{.name = problem_name(setup, partition, replica.number), .replica = replica.number};
     return {evaluate(setup, partition, std::move(units), step, wanted, execute)};
 }
 
 void search_in(Compared& compared, const Request& request, const SearchWanted& wanted, const Executor& execute,
-               const Limits& limits) {
+               const Time& time) {
     search::Options options{"default", request.seed, request.max_rounds, {}, {}, {}};
     options.bounds = wanted.bounds;
     const StepProblem& whole = compared.known.cut.step;
@@ -32,7 +32,7 @@ void search_in(Compared& compared, const Request& request, const SearchWanted& w
         if (known.split)
             for (schedule::Schedule& one : wanted.more(*known.split)) known.split_starts.push_back(std::move(one));
     }
-    auto searched = search_split(known, request.split, options, execute, limits);
+    auto searched = search_split(known, request.split, options, execute, time);
     compared.found = std::move(searched.found);
     if (searched.split) compared.parts = std::move(known.split);
 }
@@ -43,7 +43,5 @@ void take(Compared& compared, const PolicyRun& run) {
     result.replay = replay_on_ports(compared.searched(), *result.schedule).replay;
     compared.found = search::as_found(run.policy, std::move(result), compared.known.bound);
 }
-
-bool may_search(const search::KeepGoing& keep_going) { return !keep_going || !keep_going({}); }
 
 }  // namespace pipeweaver::planner

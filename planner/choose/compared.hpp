@@ -11,9 +11,6 @@
 
 namespace pipeweaver::planner {
 
-/// Of a replica's time, for policies, where searches follow; then a search has more to gain: it begins with better ones.
-inline constexpr double policies_share = 0.25;
-
 struct Compared {
     Evaluation known;
     search::Found found{};
@@ -33,7 +30,7 @@ struct OneReplica {
 /// when time is short: a search of it has a schedule all the same. Throws Error{input} where it is too large to plan.
 [[nodiscard]] Compared compare(const Request& request, const partition::Partition& partition, const OneReplica& replica,
                                const std::vector<std::string>& policies, search::BoundEffort bound,
-                               const Executor& execute, const search::KeepGoing& keep_going = {});
+                               const Executor& execute, const Time& time = {});
 
 /// Schedules of a step for a search to begin with, beside those of policies.
 using MoreStarts = std::function<std::vector<schedule::Schedule>(const emulator::StepProblem&)>;
@@ -47,13 +44,10 @@ struct SearchWanted {
 
 /// Fills in `compared.found`.
 void search_in(Compared& compared, const Request& request, const SearchWanted& wanted, const Executor& execute,
-               const Limits& limits);
+               const Time& time);
 
 /// Fills in `compared.found` as if a search had found this policy's schedule. Pre: `run` is one of compared.known and
 /// applies.
 void take(Compared& compared, const PolicyRun& run);
-
-/// Whether a search may begin: asked as searches ask, before anything is found.
-[[nodiscard]] bool may_search(const search::KeepGoing& keep_going);
 
 }  // namespace pipeweaver::planner

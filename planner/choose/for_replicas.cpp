@@ -6,15 +6,6 @@ namespace pipeweaver::planner {
 
 namespace {
 
-// A caller is asked by one thread at a time.
-search::KeepGoing one_at_a_time(search::KeepGoing keep_going, std::mutex& mutex) {
-    if (!keep_going) return keep_going;
-    return [keep_going = std::move(keep_going), &mutex](const search::Progress& progress) {
-        const std::scoped_lock lock(mutex);
-        return keep_going(progress);
-    };
-}
-
 // Of what is left after so many turns of equal length, all of which take `part` of what there was before the first.
 double part_of_rest(double part, std::size_t turn, std::size_t turns) {
     const double each = part / static_cast<double>(turns);
@@ -24,23 +15,18 @@ double part_of_rest(double part, std::size_t turn, std::size_t turns) {
 }  // namespace
 
 void for_replicas(std::span<const std::size_t> replicas, const ReplicaWork& work, const Executor& execute,
-                  const Allowance& allowance, double part) {
+                  const Time& time, double part) {
     const std::size_t threads = threads_of(execute);
     const bool side_by_side = threads > 1 && (replicas.size() % threads == 0 || replicas.size() >= 2 * threads);
     const std::size_t at_once = side_by_side ? threads : 1;
     const std::size_t turns = (replicas.size() + at_once - 1) / at_once;
     std::mutex mutex;
     std::size_t begun = 0;
-    const auto run = [&](std::size_t k) {
-        std::unique_lock lock(mutex);
-        const double mine = part_of_rest(part, begun++ / at_once, turns);
-        lock.unlock();
-        const Allowance own = [&](const Share& share) {
-            const std::scoped_lock locked(mutex);
-            return one_at_a_time(allowance({mine * share.part, share.reserve}), mutex);
-        };
-        work(replicas[k], side_by_side ? in_order : execute, own);
+    const auto mine = [&] {
+        const std::scoped_lock lock(mutex);
+        return time.fraction(part_of_rest(part, begun++ / at_once, turns));
     };
+    const auto run = [&](std::size_t k) { work(replicas[k], side_by_side ? in_order : execute, mine()); };
     run_jobs(side_by_side ? execute : in_order, replicas.size(), run);
 }
 

@@ -2,21 +2,22 @@
 #pragma once
 
 #include "pipeweaver/base/parallel.hpp"
-#include "pipeweaver/planner/plan_parts.hpp"
+#include "pipeweaver/planner/time.hpp"
 
+#include <cstddef>
 #include <functional>
 #include <span>
 
 namespace pipeweaver::planner {
 
-/// Work on one replica, on that executor, within that allowance. It writes nothing that others read.
-using ReplicaWork = std::function<void(std::size_t replica, const Executor& execute, const Allowance& allowance)>;
+/// Work on one replica, on that executor, within that time. It writes nothing that others read.
+using ReplicaWork = std::function<void(std::size_t replica, const Executor& execute, const Time& time)>;
 
-/// Works on these replicas, the first ones first, within `part` of what is left of the budget, each in an equal part of
-/// what the others have left. Where they are as many as threads, a multiple, or more than twice as many, they go side by
-/// side, each on one thread; no result depends on that. `allowance` and what it gives are asked by one thread at a time. Of several errors the first
-/// by `replicas` is thrown.
+/// Works on these replicas, the first ones first, within `part` of `time`, each in an equal part of what the others have
+/// left. Where they are as many as threads, a multiple, or more than twice as many, they go side by
+/// side, each on one thread; no result depends on that. Of several errors the first by `replicas`
+/// is thrown.
 void for_replicas(std::span<const std::size_t> replicas, const ReplicaWork& work, const Executor& execute,
-                  const Allowance& allowance, double part);
+                  const Time& time, double part);
 
 }  // namespace pipeweaver::planner

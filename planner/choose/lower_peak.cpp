@@ -12,10 +12,6 @@ using namespace emulator;
 
 namespace {
 
-// Together some 5 ms on steps of a thousand tasks. The more rounds, the lower the peak and the less slack is left: after
-// 30, most schedules of the presets were more than 0.1 % slower under wrong costs, after 8 hardly one.
-constexpr std::uint64_t most_rounds = 8;
-
 // The least full of what was found with this makespan.
 search::Found least_full(const StepProblem& step, const search::Found& found) {
     search::Found least;
@@ -38,15 +34,15 @@ search::Found least_full(const StepProblem& step, const search::Found& found) {
 }  // namespace
 
 void lower_peak(const StepProblem& step, search::Found& found, const search::Options& options, const ChoiceRule& rule,
-                const Executor& execute, const search::KeepGoing& keep_going) {
+                const Executor& execute, const Time& time) {
     const auto stops = [&](const search::Progress& progress) {
-        return keep_going && keep_going(progress) ? std::optional(StopReason::stopped) : std::nullopt;
+        return time.stop(progress) ? std::optional(StopReason::stopped) : std::nullopt;
     };
     if (stops({})) return;
     const Problem& problem = step.problem;
     search::Found lower = least_full(step, found);
     const Problem with_waits = with_lags(problem, replay_on_ports(step, *lower.schedule).lags);
-    const std::uint64_t rounds = std::min(most_rounds, options.max_rounds.value_or(most_rounds));
+    const std::uint64_t rounds = std::min(peak_rounds, options.max_rounds.value_or(peak_rounds));
     search::lower_memory(Replayer(with_waits), options, execute, lower, stops, rounds);
     lower.replay = replay_on_ports(step, *lower.schedule).replay;  // in another order others wait
     if (lower.replay.makespan > found.replay.makespan) return;

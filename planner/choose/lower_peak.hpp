@@ -3,6 +3,7 @@
 
 #include "pipeweaver/emulator/step.hpp"
 #include "pipeweaver/planner/robust_choice.hpp"
+#include "pipeweaver/planner/time.hpp"
 
 namespace pipeweaver::planner {
 
@@ -11,8 +12,8 @@ namespace pipeweaver::planner {
 /// (search::lower_memory), a fixed number, so that rounds decide the result and the makespan keeps the budget. Lower
 /// peaks use up slack: `found` stays as it was where the other schedule's median under wrong costs (robust_choice.hpp)
 /// is longer by more than rule.within, or at all if the rule is by median; also where nothing is gained, and where
-/// `keep_going` says so. Pre: found.schedule, of `step`.
+/// no time is left. Pre: found.schedule, of `step`.
 void lower_peak(const emulator::StepProblem& step, search::Found& found, const search::Options& options,
-                const ChoiceRule& rule, const Executor& execute, const search::KeepGoing& keep_going);
+                const ChoiceRule& rule, const Executor& execute, const Time& time);
 
 }  // namespace pipeweaver::planner

@@ -1,5 +1,7 @@
 #include "planner/choose/port_search.hpp"
 
+#include "pipeweaver/planner/tuning.hpp"
+
 #include <algorithm>
 
 namespace pipeweaver::planner {
@@ -63,7 +65,7 @@ void put_on_ports(const StepProblem& step, search::Found& found, const std::vect
 }  // namespace
 
 bool loses_much(Duration makespan, Duration lost) {
-    return static_cast<double>(lost.count()) > worth_another_search * static_cast<double>((makespan - lost).count());
+    return static_cast<double>(lost.count()) > margins.ports * static_cast<double>((makespan - lost).count());
 }
 
 search::Found search_on_ports(const StepProblem& step, const search::Options& options, const Executor& execute,

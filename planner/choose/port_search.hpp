@@ -6,10 +6,7 @@
 
 namespace pipeweaver::planner {
 
-/// What ports may add to a schedule before it is searched again, as a part of its makespan without them.
-inline constexpr double worth_another_search = 0.01;
-
-/// Whether a schedule of this makespan loses more than that, by the waits that are in it.
+/// Whether a schedule of this makespan loses more than margins.ports of it by the waits that are in it.
 [[nodiscard]] bool loses_much(Duration makespan, Duration lost);
 
 /// search::solve() of the step as if every transfer went at once, and what that found on shared ports: `replay` and the

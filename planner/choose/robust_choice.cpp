@@ -37,16 +37,6 @@ bool clearly_faster_than_first(const Makespans& makespans, std::size_t side) {
 
 }  // namespace
 
-search::AlternativesWanted ChoiceRule::near(std::size_t tasks, std::size_t problems) const {
-    const std::size_t least = by_median ? 2 : 1;  // who asks for a robust schedule gets a choice, whatever it takes
-    return {std::clamp<std::size_t>(work / (tasks * problems), least, most) - 1, within};
-}
-
-ChoiceRule choice_rule(bool robust) {
-    if (!robust) return {};
-    return {true, 0.01, 40, 400'000};
-}
-
 Judgement judge(std::span<const Side> sides, bool by_median, const Draws& draws, const Executor& execute) {
     const DrawnFactors drawn(sides, draws, static_cast<std::size_t>(draws.replays));
     const auto makespans = makespans_in(drawn, sides, true, execute);

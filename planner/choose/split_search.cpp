@@ -1,5 +1,6 @@
 #include "planner/choose/split_search.hpp"
 
+#include "pipeweaver/planner/tuning.hpp"
 #include "pipeweaver/search/policies.hpp"
 #include "planner/choose/port_search.hpp"
 
@@ -11,15 +12,6 @@ using namespace schedule;
 using namespace emulator;
 
 namespace {
-
-constexpr double first_share = 1.0 / 6;   // of a search both ways, for whole backwards
-constexpr double half_share = 1.0 / 2;    // after which split ones must be shorter
-constexpr double early_share = 2.0 / 3;   // where another search is likely, which gets the rest
-constexpr std::uint64_t fair_rounds = 5;  // but not before so many: the first rounds on a large problem gain most
-
-// By how much all I and W may be longer than the backwards that they are parts of for a search of split ones to be worth
-// its time: where traffic has nothing beside it in either (tensor parallelism), they lose more than their order can win.
-constexpr double worth_splitting = 1.03;
 
 double longer_in_parts(const StepProblem& whole) {
     double parts = 0, together = 0;
@@ -78,11 +70,6 @@ Searchable searchable(const Evaluation& known, std::optional<StepProblem> split)
     return all;
 }
 
-Limits limits(const Allowance& allowance, const Share& share) {
-    return {allowance(share), allowance(first_share * share), allowance(half_share * share),
-            allowance(early_share * share)};
-}
-
 namespace {
 
 bool ahead(const search::Found& one, const search::Found& other) {
@@ -96,14 +83,14 @@ std::vector<Schedule> starts_of_parts(const Searchable& known) {
     return starts;
 }
 
-// Of the split step; ends early where it is longer than `whole`, if that is given.
+// Of the split step; ends early where it is longer than `whole`, if that is given, when `half` is over.
 search::Found search_parts(const Searchable& known, const search::Options& options, const Executor& execute,
-                           const Limits& limits, const std::optional<search::Found>& whole) {
-    auto keep_going = limits.all;
-    if (whole && whole->schedule && limits.half)
+                           const Time& time, const Time& half, const std::optional<search::Found>& whole) {
+    auto keep_going = time.keep_going();
+    if (keep_going && whole && whole->schedule)
         keep_going = [&](const search::Progress& progress) {
             const bool longer = progress.rounds >= fair_rounds && progress.best >= whole->replay.makespan;
-            return longer ? limits.half(progress) : limits.all(progress);
+            return longer ? half.stop(progress) : time.stop(progress);
         };
     return search_on_ports(*known.split, options, execute, keep_going);
 }
@@ -111,35 +98,39 @@ search::Found search_parts(const Searchable& known, const search::Options& optio
 }  // namespace
 
 Searched search_split(const Searchable& known, Split split, const search::Options& options, const Executor& execute,
-                      const Limits& limits) {
+                      const Time& time) {
     auto of_whole = with_starts(options, known.starts);
     of_whole.starts_have_policies = known.have_policies;
-    Limits first = limits;
-    if (known.is_crowded) first.all = limits.early;
-    const auto search_whole = [&](const search::KeepGoing& keep_going) {
-        return search_on_ports(*known.whole, of_whole, execute, keep_going);
+    // Always the same parts, in the same order: a record of them is played back (planner/endings.hpp).
+    const Time short_part = time.fraction(fractions.whole_backwards), half = time.fraction(fractions.split_ahead);
+    const Time early = time.fraction(fractions.before_ports);
+    const Time& first = known.is_crowded ? early : time;
+    const auto search_whole = [&](const Time& within) {
+        return search_on_ports(*known.whole, of_whole, execute, within.keep_going());
     };
-    if (split == Split::never || !known.split)
-        return {search_again(*known.whole, search_whole(first.all), of_whole, execute, limits.all), false};
+    const auto search_on = [&](const StepProblem& step, search::Found found, const search::Options& asked) {
+        return search_again(step, std::move(found), asked, execute, time.keep_going());
+    };
+    if (split == Split::never || !known.split) return {search_on(*known.whole, search_whole(first), of_whole), false};
     const auto of_parts = with_starts(options, starts_of_parts(known));
-    if (split == Split::automatic && !known.fastest_is_split && longer_in_parts(*known.whole) > worth_splitting) {
-        Searched result{search_again(*known.whole, search_whole(first.all), of_whole, execute, limits.all), false};
+    if (split == Split::automatic && !known.fastest_is_split && longer_in_parts(*known.whole) > margins.splitting) {
+        Searched result{search_on(*known.whole, search_whole(first), of_whole), false};
         set_bound(result.found, known.bound);
         return result;
     }
     std::optional<search::Found> whole;
-    if (split == Split::automatic) whole = search_whole(limits.first);
-    auto parts = search_parts(known, of_parts, execute, first, whole);
+    if (split == Split::automatic) whole = search_whole(short_part);
+    auto parts = search_parts(known, of_parts, execute, first, half, whole);
     const bool keep_whole = whole && !ahead(parts, *whole);
     if (keep_whole && !options.max_rounds) {
-        auto again = search_whole(first.all);
+        auto again = search_whole(first);
         if (!ahead(*whole, again)) whole = std::move(again);
     }
     search::Bound bound = known.bound;
     if (parts.bound > bound.value && takes_no_more(*known.whole)) bound = {parts.bound_name, parts.bound};
     Searched result{keep_whole ? std::move(*whole) : std::move(parts), !keep_whole};
-    result.found = search_again(result.split ? *known.split : *known.whole, std::move(result.found),
-                                result.split ? of_parts : of_whole, execute, limits.all);
+    result.found = search_on(result.split ? *known.split : *known.whole, std::move(result.found),
+                             result.split ? of_parts : of_whole);
     set_bound(result.found, bound);
     return result;
 }

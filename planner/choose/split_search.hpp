@@ -2,6 +2,7 @@
 #pragma once
 
 #include "pipeweaver/emulator/split.hpp"
+#include "pipeweaver/planner/time.hpp"
 #include "planner/evaluate/evaluate.hpp"
 
 namespace pipeweaver::planner {
@@ -26,13 +27,6 @@ struct Searched {
     bool split = false;  ///< whether `found` is of Searchable::split
 };
 
-/// When a search both ways must end, when its first part must, when the second must be ahead of the first, and when they
-/// must end where another search is likely.
-struct Limits {
-    search::KeepGoing all, first, half, early;
-};
-[[nodiscard]] Limits limits(const Allowance& allowance, const Share& share);
-
 /// Bounds what was found, and its history, by a bound that holds for it.
 void set_bound(search::Found& found, const search::Bound& bound);
 
@@ -44,7 +38,7 @@ void set_bound(search::Found& found, const search::Bound& bound);
 /// more (port_search.hpp), for which a third of the time is kept where policies lose much. The bound of what is found
 /// holds for every choice of backwards to split.
 [[nodiscard]] Searched search_split(const Searchable& known, Split split, const search::Options& options,
-                                    const Executor& execute, const Limits& limits);
+                                    const Executor& execute, const Time& time);
 
 /// A step with split backwards and its schedule, those backwards whole again that can be without changing any start, in
 /// what was found and in what the search began with. Changes both, and forgets the near ones; no makespan becomes longer:

@@ -5,7 +5,6 @@
 #include "pipeweaver/search/policies.hpp"
 
 #include <algorithm>
-#include <mutex>
 #include <utility>
 
 namespace pipeweaver::planner {
@@ -54,7 +53,7 @@ std::size_t count_tasks(const Partition& partition, const Units& units) {
 std::optional<StepProblem> split_step(const StepProblem& whole) {
     const SplitChoice choice = splittable(whole);
     const auto count = static_cast<std::size_t>(std::count(choice.begin(), choice.end(), true));
-    if (count == 0 || whole.problem.tasks.size() + count > most_tasks) return std::nullopt;
+    if (count == 0 || whole.problem.tasks.size() + count > sizes.tasks) return std::nullopt;
     return split_backwards(whole, choice).step;
 }
 
@@ -183,15 +182,11 @@ void judge(Evaluation& known, const EvaluationWanted& wanted, const Executor& ex
         // Starts follow from the schedule; kept for all replicas and policies they would be most of the memory.
         std::vector<Duration>().swap(run.result.replay.start);
     };
-    if (wanted.keep_going && wanted.one_anyhow && known.fastest() == nullptr)
+    if (wanted.one_anyhow && known.fastest() == nullptr && wanted.time.keep_going())
         apply_until_one_applies(left, apply_policy);
-    std::mutex mutex;
     const auto apply_in_time = [&](PolicyRun& run) {
-        std::unique_lock lock(mutex);
-        const bool late = wanted.keep_going && wanted.keep_going({});
-        lock.unlock();
-        run.left_out = late;
-        if (late)
+        run.left_out = wanted.time.is_over();
+        if (run.left_out)
             run.result.why_not = no_time_left;
         else
             apply_policy(run);

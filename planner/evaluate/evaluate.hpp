@@ -13,6 +13,8 @@
 #include "pipeweaver/planner/plan_parts.hpp"
 #include "pipeweaver/planner/request.hpp"
 #include "pipeweaver/planner/targets.hpp"
+#include "pipeweaver/planner/time.hpp"
+#include "pipeweaver/planner/tuning.hpp"
 #include "pipeweaver/search/bounds.hpp"
 
 #include <optional>
@@ -47,7 +49,7 @@ using Units = std::vector<std::vector<std::vector<emulator::Unit>>>;  ///< per m
                                              Units units, const StepWanted& wanted);
 
 /// Throws Error{input} where a replica of so many microbatches has more tasks than can be planned in minutes.
-void require_plannable(std::size_t microbatches, std::size_t tasks, std::size_t most = most_tasks);
+void require_plannable(std::size_t microbatches, std::size_t tasks, std::size_t most = sizes.tasks);
 
 /// Forwards and backwards of all units, counted before anything of that size is built.
 [[nodiscard]] std::size_t count_tasks(const partition::Partition& partition, const Units& units);
@@ -90,8 +92,8 @@ struct EvaluationWanted {
     bool keep_split = false;
     std::optional<search::BoundEffort> bound = search::BoundEffort::full;  ///< none: no bound
     std::optional<std::vector<std::string>> policies{};                    ///< none: all of search::policies()
-    search::KeepGoing keep_going{};  ///< asked before every policy once one applies; none: to the end
-    bool one_anyhow = true;          ///< until one applies, `keep_going` is not asked
+    Time time{};                ///< asked before every policy once one applies
+    bool one_anyhow = true;     ///< until one applies, `time` is not asked
     bool mode_by_rank = false;  ///< every rank has a memory mode of its own. Pre: all wanted policies have fixed orders
 };
 

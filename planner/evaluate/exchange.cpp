@@ -11,12 +11,6 @@ using partition::Shares;
 
 namespace {
 
-constexpr std::size_t most_tasks_planned = 200'000;  // some 2 us each, on one core
-constexpr double even = 1.002;                       // of the slowest plan over their mean: quick plans say no more
-constexpr double even_load = 1.001;                  // of the largest load over their mean: that counts, too
-constexpr std::size_t most_partners = 3;             // of the fastest replicas
-constexpr std::size_t most_swaps = 2;                // with each of them
-
 Duration mean(const std::vector<Duration>& all) {
     return std::accumulate(all.begin(), all.end(), Duration{}) / static_cast<std::int64_t>(all.size());
 }
@@ -39,17 +33,18 @@ public:
           costs_(shared.costs),
           shares_(shared.shares),
           loads_(partition::loads(shares_, costs_)),
-          most_load_(std::max(shared.loads.largest, times(mean(loads_), even_load))) {}
+          most_load_(std::max(shared.loads.largest, times(mean(loads_), margins.even_loads))) {}
 
     Shares run() {
         std::size_t tasks = 0;
         for (const auto& share : shares_) tasks += tasks_of(share);
-        if (2 * tasks > most_tasks_planned) return std::move(shares_);
+        const std::size_t replicas = shares_.size();
+        if (!effort_of((tasks + replicas - 1) / replicas, replicas).exchanges) return std::move(shares_);
         policies_ = {fastest_on(shares_.front())};
         planned_ = planned(shares_);
         const bool all =
             std::none_of(planned_.begin(), planned_.end(), [](Duration d) { return d == Duration::max(); });
-        while (all && tasks < most_tasks_planned && improve(tasks)) {
+        while (all && tasks < sizes.tasks_exchanged && improve(tasks)) {
         }
         return std::move(shares_);
     }
@@ -99,7 +94,7 @@ private:
                 const Duration larger = std::max(loads_[from] - less, loads_[to] + less);
                 if (larger <= most_load_) all.emplace_back(std::chrono::abs(less - wanted), g, t);
             }
-        const std::size_t count = std::min(all.size(), most_swaps);
+        const std::size_t count = std::min(all.size(), sizes.trades);
         std::partial_sort(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count), all.end());
         std::vector<Swap> best;
         for (std::size_t i = 0; i < count; ++i) best.push_back({to, std::get<1>(all[i]), std::get<2>(all[i])});
@@ -112,7 +107,7 @@ private:
         others.erase(others.begin() + static_cast<std::ptrdiff_t>(from));
         std::stable_sort(others.begin(), others.end(),
                          [&](std::size_t a, std::size_t b) { return planned_[a] < planned_[b]; });
-        others.resize(std::min(others.size(), most_partners));
+        others.resize(std::min(others.size(), sizes.trading_partners));
         std::vector<Swap> all;
         for (const std::size_t to : others)
             for (const Swap& swap : swaps_with(from, to)) all.push_back(swap);
@@ -123,7 +118,7 @@ private:
     bool improve(std::size_t& tasks) {
         const auto slowest = std::max_element(planned_.begin(), planned_.end());
         const auto from = static_cast<std::size_t>(slowest - planned_.begin());
-        if (*slowest <= times(mean(planned_), even)) return false;
+        if (*slowest <= times(mean(planned_), margins.even_plans)) return false;
         const std::vector<Swap> tried = swaps(from);
         Shares pairs;  // two for each swap
         for (const Swap& swap : tried) {

@@ -56,7 +56,7 @@ Shared shared_as(const Request& request, partition::Shares shares, std::vector<D
         Microbatches& microbatches = shared.microbatches.emplace_back();
         for (const std::size_t i : mine) microbatches.push_back(request.microbatches[i]);
     }
-    shared.judged = most_loaded(loads, most_replicas_judged);
+    shared.judged = most_loaded(loads, sizes.replicas_examined);
     shared.shares = std::move(shares);
     shared.costs = std::move(costs);
     return shared;

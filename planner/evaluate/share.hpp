@@ -12,15 +12,15 @@ struct Shared {
     ReplicaLoads loads;
     std::vector<Microbatches> microbatches;  ///< of each replica
     std::vector<std::size_t> judged;         ///< the replicas that are looked at closely (bounds, replays under wrong
-                                             ///< costs, traces), by number: all, or of more than most_replicas_judged
-                                             ///< the most loaded
+        ///< costs, traces), by number: all, or of more than sizes.replicas_examined
+        ///< the most loaded
 
     [[nodiscard]] bool judges(std::size_t replica) const;
     [[nodiscard]] search::BoundEffort bounds(std::size_t replica) const;  ///< full bounds of those that are judged
 };
 
 /// Throws Error{input} where the layout does not suit the request, or a replica has more tasks than `most`.
-[[nodiscard]] Shared share(const Request& request, const Executor& execute, std::size_t most = most_tasks);
+[[nodiscard]] Shared share(const Request& request, const Executor& execute, std::size_t most = sizes.tasks);
 
 /// So shared out. Pre: `costs` are the microbatches'.
 [[nodiscard]] Shared shared_as(const Request& request, partition::Shares shares, std::vector<Duration> costs);

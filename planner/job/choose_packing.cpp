@@ -10,9 +10,6 @@ namespace pipeweaver::planner {
 
 namespace {
 
-constexpr std::size_t most_batches = 4;  // of the sample
-constexpr double clearly_less = 0.99;
-
 // Of one replica, by the initial schedules of a search: which packing is shorter rounds seldom change.
 Duration step_of(const Request& request, const partition::Partition& partition, const Microbatches& batch) {
     const Compared searched =
@@ -26,7 +23,7 @@ Duration step_of(const Request& request, const partition::Partition& partition, 
 Request choose_packing(std::vector<Request> packed, const Executor& execute) {
     const Request& first = packed.front();
     const auto choice = choose_partition(first, quick_choice, execute);
-    const std::size_t batches = std::min(batches_of(first).size(), most_batches);
+    const std::size_t batches = std::min(batches_of(first).size(), sizes.packing_batches);
     std::vector<Duration> steps(packed.size() * batches);
     run_jobs(execute, steps.size(), [&](std::size_t job) {
         const Request& request = packed[job / batches];
@@ -36,7 +33,7 @@ Request choose_packing(std::vector<Request> packed, const Executor& execute) {
     std::vector<double> sums(packed.size());
     for (std::size_t job = 0; job < steps.size(); ++job) sums[job / batches] += static_cast<double>(steps[job].count());
     for (std::size_t p = 1; p < packed.size(); ++p)
-        if (sums[p] < clearly_less * sums[0] && sums[p] < sums[best]) best = p;
+        if (sums[p] < margins.packing * sums[0] && sums[p] < sums[best]) best = p;
     packed[best].fixed = partition::PartitionFile{choice.partition, choice.chosen_on};
     return std::move(packed[best]);
 }

@@ -16,10 +16,6 @@ using partition::Partition;
 
 namespace {
 
-constexpr std::size_t on_all_batches = 8;      // candidates that policies judge on the whole sample
-constexpr double as_good = 1.005;              // of two that are, the one with fewer chunks is taken
-constexpr std::size_t most_microbatches = 24;  // microbatches of a batch
-
 // What judges a candidate before any search: the policy that a framework runs on a chain, and the dual queue.
 const std::vector<std::string> judges{"1f1b", "interleaved", "dual-queue"};
 
@@ -29,12 +25,11 @@ Duration mean_of(const std::vector<Duration>& times) {
 
 class PartitionJudge {
 public:
-    PartitionJudge(const Request& request, const ChoiceEffort& effort, const Executor& execute,
-                   const std::function<bool()>& keep_going)
-        : request_(request), effort_(effort), execute_(execute), keep_going_(keep_going) {
+    PartitionJudge(const Request& request, const ChoiceEffort& effort, const Executor& execute, const Time& time)
+        : request_(request), effort_(effort), execute_(execute), time_(time) {
         whole_ = batches_of(request);
         for (Microbatches batch : whole_) {
-            batch.resize(std::min(batch.size(), most_microbatches));
+            batch.resize(std::min(batch.size(), sizes.candidate_microbatches));
             batches_.push_back(std::move(batch));
         }
     }
@@ -47,7 +42,7 @@ public:
             sort();
             kinds_first();
             if (const std::size_t batches = batches_judged(); batches > 1) {
-                judge(0, on_all_batches, batches, false);
+                judge(0, sizes.candidates_on_all, batches, false);
                 sort();
                 kinds_first();
             }
@@ -62,12 +57,12 @@ public:
     }
 
 private:
-    using Time = std::optional<Duration>;
+    using Step = std::optional<Duration>;
 
     // Judges places `first` to `last` on so many batches, by searches or by policies.
     void judge(std::size_t first, std::size_t last, std::size_t batches, bool searched) {
         last = std::min(last, choice_.tried.size());
-        std::vector<Time> time((last - first) * batches);
+        std::vector<Step> time((last - first) * batches);
         run_jobs(execute_, time.size(), [&](std::size_t job) {
             PartitionTried& one = choice_.tried[first + job / batches];
             const Microbatches& batch = batches_[job % batches];
@@ -78,7 +73,7 @@ private:
             PartitionTried& one = choice_.tried[c];
             std::vector<Duration> of_all;
             for (std::size_t b = 0; b < batches; ++b)
-                if (const Time known = time[(c - first) * batches + b]) of_all.push_back(*known);
+                if (const Step known = time[(c - first) * batches + b]) of_all.push_back(*known);
             if (of_all.size() < batches) {
                 if (one.why_not.empty()) one.why_not = "does not fit";
                 continue;
@@ -97,7 +92,7 @@ private:
         std::vector<char> fits(dealt.size() * whole_.size(), 1);
         run_jobs(execute_, fits.size(), [&](std::size_t job) {
             const Microbatches& batch = whole_[job % whole_.size()];
-            if (batch.size() > most_microbatches)
+            if (batch.size() > sizes.candidate_microbatches)
                 fits[job] = policy_step(dealt[job / whole_.size()]->partition, batch).has_value();
         });
         for (std::size_t job = 0; job < fits.size(); ++job)
@@ -112,9 +107,9 @@ private:
     // What is left of the effort after all candidates on the first batch.
     std::size_t batches_judged() const {
         const std::size_t tasks = std::max<std::size_t>(tasks_of_first(), 1);
-        const std::size_t judged = std::min(effort_.most_judged, choice_.tried.size() * tasks);
-        const std::size_t candidates = std::min(on_all_batches, choice_.tried.size());
-        return std::clamp<std::size_t>((effort_.most_judged - judged) / (candidates * tasks), 1, batches_.size());
+        const std::size_t judged = std::min(effort_.most_by_policies, choice_.tried.size() * tasks);
+        const std::size_t candidates = std::min(sizes.candidates_on_all, choice_.tried.size());
+        return std::clamp<std::size_t>((effort_.most_by_policies - judged) / (candidates * tasks), 1, batches_.size());
     }
 
     static int kind_of(const Partition& partition) {
@@ -149,13 +144,13 @@ private:
                         {.name = "choice"}, wanted);
     }
 
-    Time policy_step(const Partition& partition, const Microbatches& batch) const {
+    Step policy_step(const Partition& partition, const Microbatches& batch) const {
         const auto known = evaluated(partition, batch, {.split = false, .bound = std::nullopt, .policies = judges});
         if (known.shortage || known.fastest() == nullptr) return std::nullopt;
         return known.fastest()->makespan() + known.cut.step.optimizer;
     }
 
-    Time searched_step(const Partition& partition, const Microbatches& batch) const {
+    Step searched_step(const Partition& partition, const Microbatches& batch) const {
         const Compared compared = search_one(request_, partition, batch, judges, effort_.rounds, {}, in_order);
         if (!compared.found.schedule) return std::nullopt;
         return compared.found.replay.makespan + compared.known.cut.step.optimizer;
@@ -173,12 +168,12 @@ private:
         const std::size_t batches = std::clamp<std::size_t>(effort_.most_tasks / (finalists * tasks), 1,
                                                             std::min(effort_.batches, batches_.size()));
         // Finalist by finalist where a caller may end it: what was searched is then comparable.
-        if (!keep_going_) {
+        if (!time_.keep_going()) {
             judge(0, finalists, batches, true);
             return;
         }
         for (std::size_t f = 0; f < finalists; ++f) {
-            choice_.cut_short = !keep_going_();
+            choice_.cut_short = time_.is_over();
             if (choice_.cut_short) return;
             judge(f, f + 1, batches, true);
         }
@@ -211,7 +206,7 @@ private:
             const PartitionTried& first = choice_.tried.front();
             if (!one.why_not.empty() || one.searched != first.searched || one.batches != first.batches) break;
             const bool near =
-                static_cast<double>(one.step.count()) <= as_good * static_cast<double>(first.step.count());
+                static_cast<double>(one.step.count()) <= margins.chunks * static_cast<double>(first.step.count());
             if (near && one.partition.chunks_per_rank < best->partition.chunks_per_rank) best = &one;
         }
         return *best;
@@ -220,7 +215,7 @@ private:
     const Request& request_;
     const ChoiceEffort& effort_;
     const Executor& execute_;
-    const std::function<bool()>& keep_going_;
+    const Time& time_;
     std::vector<Microbatches> whole_, batches_;  // the sample, and of each batch the first microbatches
     PartitionChoice choice_;
 };
@@ -228,12 +223,12 @@ private:
 }  // namespace
 
 PartitionChoice choose_partition(const Request& request, const ChoiceEffort& effort, const Executor& execute,
-                                 const std::function<bool()>& keep_going) {
+                                 const Time& time) {
     if (request.fixed) return {request.fixed->partition, request.fixed->chosen_on, {}, false};
     auto candidates = partition::candidates(*request.setup, cut_on(request), request.partition);
     if (request.lists && request.partition.empty())
         std::erase_if(candidates, [](const Partition& one) { return !one.dealt.empty(); });
-    return PartitionJudge(request, effort, execute, keep_going).run(std::move(candidates));
+    return PartitionJudge(request, effort, execute, time).run(std::move(candidates));
 }
 
 }  // namespace pipeweaver::planner

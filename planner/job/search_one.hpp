@@ -5,11 +5,11 @@
 
 namespace pipeweaver::planner {
 
-/// Evaluated by a few policies, then searched within `limits` and so many rounds; what it is bounded by is not asked. No
+/// Evaluated by a few policies, then searched within `time` and so many rounds; what it is bounded by is not asked. No
 /// schedule: it does not fit.
 [[nodiscard]] inline Compared search_one(const Request& request, const partition::Partition& partition,
                                          const Microbatches& batch, const std::vector<std::string>& policies,
-                                         std::optional<std::uint64_t> rounds, const Limits& limits,
+                                         std::optional<std::uint64_t> rounds, const Time& time,
                                          const Executor& execute) {
     const emulator::Setup& setup = *request.setup;
     auto units = partition::units(partition, setup.model, batch);
@@ -20,9 +20,7 @@ namespace pipeweaver::planner {
     if (compared.known.shortage) return compared;
     Request asked = request;
     asked.max_rounds = rounds;
-    ChoiceRule rule;
-    rule.most = 2;  // as few as a rule has: nothing is chosen among them
-    search_in(compared, asked, {.rule = rule, .bounds = search::BoundEffort::quick}, execute, limits);
+    search_in(compared, asked, {.rule = no_choice, .bounds = search::BoundEffort::quick}, execute, time);
     return compared;
 }
 

@@ -28,8 +28,8 @@ bool is_split(const Problem& problem) {
 }
 
 std::optional<Order> order_of(const Request& request, const partition::Partition& partition, const Microbatches& batch,
-                              const Executor& execute, const Limits& limits) {
-    const Compared found = search_one(request, partition, batch, {"dual-queue"}, request.max_rounds, limits, execute);
+                              const Executor& execute, const Time& time) {
+    const Compared found = search_one(request, partition, batch, {"dual-queue"}, request.max_rounds, time, execute);
     if (!found.found.schedule) return std::nullopt;
     return Order{found.searched().problem, *found.found.schedule, found.parts.has_value(), found.found.replay.makespan};
 }
@@ -37,13 +37,13 @@ std::optional<Order> order_of(const Request& request, const partition::Partition
 }  // namespace
 
 StaticOrder::StaticOrder(const Request& request, const partition::Partition& partition, const Executor& execute,
-                         const Allowance& allowance) {
+                         const Time& time) {
     partition_ = partition;
     const auto batches = batches_of(request);
     std::optional<Duration> best;
     for (const Microbatches& batch : batches) {
         const auto left = static_cast<double>(&batches.back() - &batch + 1);  // of the batches, this one included
-        auto order = order_of(request, partition, batch, execute, limits(allowance, 1 / left));
+        auto order = order_of(request, partition, batch, execute, time.fraction(1 / left));
         if (!order) continue;
         Duration sum{};
         for (const Microbatches& other : batches) {
@@ -62,16 +62,16 @@ StaticOrder::StaticOrder(const Request& request, const partition::Partition& par
 }
 
 StaticOrder StaticOrder::of_first(const Request& request, const partition::Partition& partition,
-                                  const Executor& execute, const Allowance& allowance) {
+                                  const Executor& execute, const Time& time) {
     Request first = request;
     first.sample.batches = {batches_of(request).front()};
-    return {first, partition, execute, allowance};
+    return {first, partition, execute, time};
 }
 
 std::optional<StaticOrder> StaticOrder::of_plan(const Plan& plan) {
     const ReplicaPlan& replica = plan.replicas[plan.slowest];
     const Problem& problem = replica.cut.step.problem;
-    if (replica.found.rounds == 0 || problem.tasks.size() > search::most_tasks_at_leisure) return std::nullopt;
+    if (replica.found.rounds == 0 || !effort_of(problem.tasks.size(), 1).keeps_order) return std::nullopt;
     return StaticOrder(plan.partition(), problem, *replica.found.schedule);
 }
 

@@ -17,8 +17,6 @@ using partition::Partition;
 
 namespace {
 
-constexpr std::size_t most_judged = 32;  // microbatches of a replica
-
 // At most `count` of them, evenly spread.
 Microbatches sample_of(const Microbatches& all, std::size_t count) {
     if (all.size() <= count) return all;
@@ -80,7 +78,8 @@ public:
 
     LayoutTrial run(bool every_replica) {
         const auto dp = static_cast<std::size_t>(setup_.layout.dp);
-        const auto judged = sample_of(request_.microbatches, most_judged * (request_.for_each_replica ? 1 : dp));
+        const auto judged =
+            sample_of(request_.microbatches, sizes.layout_microbatches * (request_.for_each_replica ? 1 : dp));
         judged_ = request_.for_each_replica ? judged.size() * dp : judged.size();
         auto shares = heaviest_first(request_, setup_, judged);
         if (!every_replica) shares.resize(1);

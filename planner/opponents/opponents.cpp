@@ -8,7 +8,7 @@
 
 #include <algorithm>
 #include <array>
-#include <mutex>
+#include <atomic>
 #include <numeric>
 #include <tuple>
 
@@ -21,7 +21,6 @@ namespace {
 
 constexpr std::array<std::int64_t, 4> chunk_counts{1, 2, 4, 8};
 constexpr std::array<std::string_view, 4> chains{"first-stage", "balanced", "megatron", "three-phase"};
-constexpr std::size_t judged_on_all = 8;  // ways, by the sample's first batch
 
 // A step of one replica as a way runs it.
 struct Ran {
@@ -140,43 +139,27 @@ std::size_t replicas_for_one(const OpponentWay& way, const Setup& plan) {
     return static_cast<std::size_t>(std::max<std::int64_t>(1, way.setup->layout.dp / plan.layout.dp));
 }
 
-// May they go on? Asked by one thread at a time, and no more once it was refused.
-class AskedByAll {
-public:
-    explicit AskedByAll(const std::function<bool()>& keep_going) : keep_going_(keep_going) {}
-
-    bool operator()() {
-        const std::scoped_lock lock(mutex_);
-        refused_ = refused_ || (keep_going_ && !keep_going_());
-        return !refused_;
-    }
-    bool refused() const { return refused_; }
-
-private:
-    const std::function<bool()>& keep_going_;
-    bool refused_ = false;
-    std::mutex mutex_;
-};
-
 class Judge {
 public:
-    Judge(const Request& request, const Executor& execute, const std::function<bool()>& keep_going)
-        : request_(request),
-          setup_(*request.setup),
-          execute_(execute),
-          go_on_(keep_going),
-          batches_(batches_of(request)) {}
+    Judge(const Request& request, const Executor& execute, const Time& time)
+        : request_(request), setup_(*request.setup), execute_(execute), time_(time), batches_(batches_of(request)) {}
 
     Opponents run() {
         add_chains();
         add_without_pipeline();
         judge_first_batch();
         judge_all_batches();
-        if (go_on_.refused()) return {{}, {}, true};
+        if (cut_short_) return {{}, {}, true};
         return std::move(result_);
     }
 
 private:
+    // Whether no more may be tried; then a choice among those that were would not be the job's.
+    bool is_over() {
+        if (time_.is_over()) cut_short_ = true;
+        return cut_short_;
+    }
+
     void add(std::string_view name, const std::shared_ptr<const Setup>& setup, const Partition& partition) {
         const bool one = partition.chunks_per_rank == 1;
         for (const std::string_view policy :
@@ -242,7 +225,7 @@ private:
         const auto cuts = same_cuts(result_.ways);
         std::vector<std::string> refused(result_.ways.size());
         run_jobs(execute_, cuts.size(), [&](std::size_t c) {
-            if (!go_on_()) return;
+            if (is_over()) return;
             std::string why_not;
             const auto steps = built(result_.ways[cuts[c].first], batches_.front(), why_not);
             for (std::size_t w = cuts[c].first; w < cuts[c].second; ++w) {
@@ -269,9 +252,9 @@ private:
     // The fastest with one recomputation for all batches: of those that are fastest for one of them, the fastest that
     // fits all.
     void judge_all_batches() {
-        const std::size_t count = std::min(judged_on_all, result_.ways.size());
+        const std::size_t count = std::min(sizes.opponents_on_all, result_.ways.size());
         run_jobs(execute_, batches_.size() == 1 ? 0 : count, [&](std::size_t w) {
-            if (go_on_()) judge_all_batches(result_.ways[w]);
+            if (!is_over()) judge_all_batches(result_.ways[w]);
         });
         sort();
     }
@@ -326,7 +309,8 @@ private:
     const Request& request_;
     const Setup& setup_;
     const Executor& execute_;
-    AskedByAll go_on_;
+    const Time& time_;
+    std::atomic<bool> cut_short_ = false;
     std::vector<Microbatches> batches_;
     Opponents result_;
 };
@@ -341,7 +325,7 @@ std::vector<Microbatches> judged_replicas(const OpponentWay& way, const Request&
     std::vector<std::size_t> order(loads.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return loads[a] > loads[b]; });
-    order.resize(std::min(order.size(), most_replicas_judged * replicas_for_one(way, *request.setup)));
+    order.resize(std::min(order.size(), sizes.replicas_examined * replicas_for_one(way, *request.setup)));
     std::vector<Microbatches> all;
     all.reserve(order.size());
     for (const std::size_t r : order) all.push_back(std::move(shared.microbatches[r]));
@@ -350,14 +334,13 @@ std::vector<Microbatches> judged_replicas(const OpponentWay& way, const Request&
 
 }  // namespace
 
-Opponents choose_opponents(const Request& request, const Executor& execute, const std::function<bool()>& keep_going) {
-    return Judge(request, execute, keep_going).run();
+Opponents choose_opponents(const Request& request, const Executor& execute, const Time& time) {
+    return Judge(request, execute, time).run();
 }
 
-Baselines run_opponents(const Opponents& opponents, const Request& request, const Executor& execute,
-                        const std::function<bool()>& keep_going) {
+Baselines run_opponents(const Opponents& opponents, const Request& request, const Executor& execute, const Time& time) {
     const auto& ways = opponents.ways;
-    AskedByAll go_on(keep_going);
+    std::atomic<bool> cut_short = false;
     std::vector<Ran> ran(ways.size());
     run_jobs(execute, ways.size(), [&](std::size_t w) {
         const OpponentWay& way = ways[w];
@@ -365,12 +348,15 @@ Baselines run_opponents(const Opponents& opponents, const Request& request, cons
             ran[w].why_not = "the batch has fewer microbatches than its replicas";
             return;
         }
-        if (!go_on()) return;
+        if (cut_short || time.is_over()) {
+            cut_short = true;
+            return;
+        }
         ran[w] = BuiltSteps(way, judged_replicas(way, request, in_order)).run(way.policy, way.recompute);
     });
     Baselines result;
     // Without all of them a weaker one would pass for the best.
-    if (go_on.refused()) {
+    if (cut_short) {
         result.not_applicable.push_back(opponents_left_out());
         return result;
     }

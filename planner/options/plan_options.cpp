@@ -148,10 +148,10 @@ Scope PlanOptions::scope(const Request& request) const {
     return scope;
 }
 
-Plan PlanOptions::make_plan(const Request& request, const Executor& execute, const Allowance& allowance,
+Plan PlanOptions::make_plan(const Request& request, const Executor& execute, const Time& time,
                             const Scope& scope) const {
     try {
-        return planner::make_plan(request, execute, allowance, scope);
+        return planner::make_plan(request, execute, time, scope);
     } catch (const Error& error) {
         if (error.kind() != ErrorKind::limit || request.target != targets().front().name) throw;
         const auto asked = workload.layout_request(*request.setup, request.microbatches, request.seed);

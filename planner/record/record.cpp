@@ -26,8 +26,6 @@ json how_json(const How& how) {
     return all;
 }
 
-constexpr std::size_t limits_of_a_search = 4;
-
 How how_of(const Json& given) {
     if (given.is_null()) return std::nullopt;
     How how = Endings();
@@ -35,8 +33,6 @@ How how_of(const Json& given) {
         Ending& ending = how->emplace_back();
         if (one.is_null()) continue;
         ending.emplace();
-        if (one.size() != limits_of_a_search)
-            one.fail(fmt::format("has {} numbers, {} are needed", one.size(), limits_of_a_search));
         for (const Json& stop : one.elements()) {
             auto& times = ending->emplace_back();
             if (!stop.is_null()) times = static_cast<std::uint64_t>(stop.integer());

@@ -131,7 +131,7 @@ const TargetBaseline* TargetPlan::best(std::string_view policy) const {
 }
 
 TargetPlan make_target_plan(const Request& request, const Target& target, const std::vector<Partition>& partitions,
-                            const Microbatches& microbatches, const Executor& execute, const Limits& limits) {
+                            const Microbatches& microbatches, const Executor& execute, const Time& time) {
     TargetPlan plan;
     plan.target = target.name;
     plan.padding = partition::pad(microbatches);
@@ -161,17 +161,17 @@ TargetPlan make_target_plan(const Request& request, const Target& target, const 
     const Duration fastest = best->best();
     Searchable known = searchable(best->known, std::move(best->known.split));
     if (known.split) known.bound = bound_of_every_choice(*known.whole, *known.split);
-    const ChoiceRule rule = choice_rule(request.robust);
+    const ChoiceRule& rule = request.robust ? robust_rule : usual_rule;
     const Problem& whole = known.whole->problem;
     const search::Options options{
         "default", request.seed, request.max_rounds, rules_of(target, whole), {}, rule.near(whole.tasks.size(), 1)};
-    auto searched = search_split(known, request.split, options, execute, limits);
+    auto searched = search_split(known, request.split, options, execute, time);
     plan.found = std::move(searched.found);
     plan.why_not = plan.found.why_not;
     if (plan.found.schedule) {
         const StepProblem& step = searched.split ? *known.split : *known.whole;
         plan.choice = choose(step, plan.found, fastest, rule, request.seed, execute);
-        lower_peak(step, plan.found, options, rule, execute, limits.all);
+        lower_peak(step, plan.found, options, rule, execute, time);
         plan.choice.smallest = std::min(plan.choice.smallest, plan.found.replay.makespan);
         if (searched.split) best->known.cut.step = join_needless(*known.whole, *known.split, plan.found);
         plan.waits = set_lags(best->known.cut.step, *plan.found.schedule);

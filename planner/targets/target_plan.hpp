@@ -11,7 +11,6 @@ namespace pipeweaver::planner {
 /// which a policy does best (ties to the earlier). `why_not` says so where none can be run or fits.
 [[nodiscard]] TargetPlan make_target_plan(const Request& request, const Target& target,
                                           const std::vector<partition::Partition>& partitions,
-                                          const Microbatches& microbatches, const Executor& execute,
-                                          const Limits& limits);
+                                          const Microbatches& microbatches, const Executor& execute, const Time& time);
 
 }  // namespace pipeweaver::planner

@@ -186,7 +186,7 @@ struct AblationStudy {
         if (!job_partition)
             job_partition = planner::choose_partition(job_request, planner::quick_choice, limits.executor());
         job_request.fixed = partition::PartitionFile{job_partition->partition, job_partition->chosen_on};
-        const auto plan = planner::make_plan(job_request, limits.executor(), limits.allowance(console),
+        const auto plan = planner::make_plan(job_request, limits.executor(), limits.begin(console),
                                              {.targets = false, .robustness = false, .opponents = false});
         const auto& replica = plan.replicas.front();
         require_right(replica.cut.step.problem, "plan", *replica.found.schedule, plan.makespan);
@@ -238,7 +238,7 @@ struct AblationStudy {
     std::optional<Duration> searched(const planner::Request& request, const std::string& strategy,
                                      const std::vector<Recompute>& modes) const {
         return timed(run_search(request, apart, limits.search_options(strategy), modes, limits.executor(),
-                                limits.begin(console)));
+                                limits.begin(console).keep_going()));
     }
 
     // The way's step of the last batch that was drawn.

@@ -127,7 +127,7 @@ struct MemoryStudy {
     void add_published(const planner::Request& request) {
         const auto made = partition::partitioner("dip").make(*request.setup, cut_sample(request), 1);
         const auto run = run_search(request, made, limits.search_options("dip"), emulator::usual_modes(),
-                                    limits.executor(), limits.begin(console));
+                                    limits.executor(), limits.begin(console).keep_going());
         if (!run)
             without.emplace_back("dip");
         else
@@ -136,7 +136,7 @@ struct MemoryStudy {
     }
 
     void add_plan(const planner::Request& request) {
-        const auto plan = planner::make_plan(request, limits.executor(), limits.allowance(console),
+        const auto plan = planner::make_plan(request, limits.executor(), limits.begin(console),
                                              {.targets = false, .robustness = false, .opponents = false});
         const auto& replica = plan.replicas[plan.slowest];
         require_right(replica.cut.step.problem, "plan", *replica.found.schedule, plan.makespan);

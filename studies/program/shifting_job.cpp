@@ -135,7 +135,7 @@ std::optional<Duration> ShiftingJob::planned(planner::Request batch, const parti
     batch.fixed = partition::PartitionFile{partition, {}};
     std::optional<planner::Plan> plan;
     try {
-        plan = planner::make_plan(batch, limits_.executor(), limits_.allowance(console),
+        plan = planner::make_plan(batch, limits_.executor(), limits_.begin(console),
                                   {.targets = false, .robustness = false, .opponents = false, .orders = orders});
     } catch (const Error& error) {
         if (error.kind() != ErrorKind::limit) throw;

@@ -106,8 +106,8 @@ struct UnitsStudy {
                     if (cut.unit_items[c] > 0) ++row.units, row.in_units += unit.items.size();
         const auto modes = emulator::usual_modes();
         const auto greedy = run_policy(request, cut, "dual-queue", modes);
-        const auto searched =
-            run_search(request, cut, limits.search_options(strategy), modes, limits.executor(), limits.begin(console));
+        const auto searched = run_search(request, cut, limits.search_options(strategy), modes, limits.executor(),
+                                         limits.begin(console).keep_going());
         if (!greedy || !searched) fail(ErrorKind::limit, "--sizes: with {} items no schedule fits", row.items);
         row.greedy.push_back(greedy->time());
         row.searched.push_back(searched->time());

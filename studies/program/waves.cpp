@@ -139,9 +139,9 @@ struct WavesStudy {
         const auto of_waves = wave_sample(job), of_first = first_sample(job);
         our_choice = planner::choose_partition(of_waves, planner::thorough_choice, execute);
         first_choice = planner::choose_partition(of_first, planner::thorough_choice, execute);
-        by_waves.emplace(of_waves, our_choice.partition, execute, limits.allowance(console));
-        by_first_five.emplace(of_first, our_choice.partition, execute, limits.allowance(console));
-        by_first = planner::StaticOrder::of_first(of_first, first_choice.partition, execute, limits.allowance(console));
+        by_waves.emplace(of_waves, our_choice.partition, execute, limits.begin(console));
+        by_first_five.emplace(of_first, our_choice.partition, execute, limits.begin(console));
+        by_first = planner::StaticOrder::of_first(of_first, first_choice.partition, execute, limits.begin(console));
         best = first_of(planner::choose_opponents(of_waves, execute), {});
         chain = first_of(planner::choose_opponents(of_first, execute), "balanced");
     }
@@ -184,8 +184,8 @@ struct WavesStudy {
             return std::nullopt;
         }
         const schedule::Replayer replayer(cut->step.problem);
-        const auto found =
-            search::solve(replayer, limits.search_options("dip"), limits.executor(), limits.begin(console));
+        const auto found = search::solve(replayer, limits.search_options("dip"), limits.executor(),
+                                         limits.begin(console).keep_going());
         if (!found.schedule) return std::nullopt;
         require_right(replayer.problem(), "dip", *found.schedule, found.replay.makespan);
         return emulator::replay_on_ports(cut->step, *found.schedule).replay.makespan + cut->step.optimizer;

@@ -167,15 +167,3 @@ TEST_CASE("a child of a fork makes own threads of its own, whatever its parent's
     }
     stop = true;
 }
-
-TEST_CASE("a deadline ends after its share of the budget, and never without one") {
-    CHECK(!Deadline(std::nullopt).passed());
-    CHECK(Deadline(Duration{0}).passed());
-    CHECK(!Deadline(std::chrono::hours(1)).passed());
-    CHECK(!Budget(std::nullopt).next(0).passed());
-    CHECK(!Budget(std::chrono::hours(1)).next(0.5).passed());
-    CHECK(!Budget(std::chrono::hours(1)).next(0.5, std::chrono::minutes(20)).passed());
-    CHECK(Budget(std::chrono::hours(1)).next(0.5, std::chrono::minutes(30)).passed());
-    CHECK(Budget(std::chrono::hours(1)).next(0).passed());
-    CHECK(Budget(Duration{0}).next(1).passed());
-}

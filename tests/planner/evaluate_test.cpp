@@ -2,6 +2,7 @@
 
 #include "tests/support/effort.hpp"
 #include "tests/support/small_workload.hpp"
+#include "tests/support/times.hpp"
 
 #include <doctest/doctest.h>
 
@@ -106,15 +107,15 @@ TEST_CASE("policies that are chosen are applied alone, none where none is chosen
 TEST_CASE("when time has ended one policy is tried anyhow, or none, later the others are, and what is known stays") {
     const Small small;
     const auto partition = small.cut("megatron");
-    const search::KeepGoing ended = [](const search::Progress&) { return std::optional(schedule::StopReason::budget); };
+    const Time ended = testing::ended();
     const auto tried = [](const Evaluation& known) {
         return std::count_if(known.policies.begin(), known.policies.end(),
                              [](const PolicyRun& run) { return !run.left_out; });
     };
-    auto known = small.evaluated(partition, {}, {.keep_going = ended});
+    auto known = small.evaluated(partition, {}, {.time = ended});
     CHECK(tried(known) == 1);
     REQUIRE(known.run("dual-queue")->applies());
-    const auto none = small.evaluated(partition, {}, {.keep_going = ended, .one_anyhow = false});
+    const auto none = small.evaluated(partition, {}, {.time = ended, .one_anyhow = false});
     CHECK(tried(none) == 0);
     CHECK(none.policies.front().result.why_not == no_time_left);
 

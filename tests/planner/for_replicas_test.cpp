@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <mutex>
 #include <vector>
 
 using namespace pipeweaver;
@@ -16,30 +15,31 @@ using namespace pipeweaver::planner;
 namespace {
 
 // What each of four replicas was allowed of what was left of the budget, sorted.
+class Parts : public Time::Source {
+public:
+    std::optional<schedule::StopReason> stop(const search::Progress&) override { return std::nullopt; }
+    Time fraction(double part, Duration) override {
+        CHECK(++asking_ == 1);  // by one thread at a time
+        parts.push_back(part);
+        --asking_;
+        return {};
+    }
+
+    std::vector<double> parts;
+
+private:
+    std::atomic<int> asking_ = 0;
+};
+
 std::vector<double> parts_of_four(int threads, double part) {
     const std::array<std::size_t, 4> replicas{0, 1, 2, 3};
-    std::vector<double> parts;
-    std::atomic<int> asking = 0;
-    const Allowance allowance = [&](const Share& share) -> search::KeepGoing {
-        CHECK(++asking == 1);  // by one thread at a time
-        parts.push_back(share.part);
-        --asking;
-        return [&](const search::Progress&) -> std::optional<schedule::StopReason> {
-            CHECK(++asking == 1);
-            --asking;
-            return std::nullopt;
-        };
-    };
+    const auto source = std::make_shared<Parts>();
     std::array<std::atomic<int>, 4> done{};
-    const auto work = [&](std::size_t replica, const Executor&, const Allowance& mine) {
-        const auto keep_going = mine(1);
-        for (int i = 0; i < 100; ++i) CHECK_FALSE(keep_going({}));
-        ++done.at(replica);
-    };
-    for_replicas(replicas, work, on_threads(threads), allowance, part);
+    const auto work = [&](std::size_t replica, const Executor&, const Time&) { ++done.at(replica); };
+    for_replicas(replicas, work, on_threads(threads), Time(source), part);
     for (const auto& one : done) CHECK(one == 1);
-    std::sort(parts.begin(), parts.end());
-    return parts;
+    std::sort(source->parts.begin(), source->parts.end());
+    return source->parts;
 }
 
 void check_parts(const std::vector<double>& parts, const std::vector<double>& wanted) {
@@ -60,10 +60,9 @@ TEST_CASE("replicas have equal parts of the budget, those that go side by side t
 
 TEST_CASE("of several replicas that fail the first is reported") {
     const std::array<std::size_t, 4> replicas{7, 5, 3, 1};
-    const auto fails = [](std::size_t replica, const Executor&, const Allowance&) {
+    const auto fails = [](std::size_t replica, const Executor&, const Time&) {
         if (replica < 6) fail(ErrorKind::limit, "replica {}", replica);
     };
-    const Allowance allowance = [](const Share&) { return search::KeepGoing{}; };
     for (const int threads : {1, 2})
-        CHECK_THROWS_WITH(for_replicas(replicas, fails, on_threads(threads), allowance, 1), "replica 5");
+        CHECK_THROWS_WITH(for_replicas(replicas, fails, on_threads(threads), {}, 1), "replica 5");
 }

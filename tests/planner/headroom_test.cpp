@@ -8,6 +8,7 @@
 #include "planner/choose/lower_peak.hpp"
 #include "tests/support/effort.hpp"
 #include "tests/support/small_request.hpp"
+#include "tests/support/times.hpp"
 
 #include <doctest/doctest.h>
 
@@ -180,11 +181,11 @@ TEST_CASE("of schedules as fast as each other a plan takes the one that leaves m
     found.schedule = ids({0, 2, 4, 1, 3, 5});
     found.replay = replay(problem, *found.schedule);
     found.alternatives = {{ids({0, 1, 2, 4, 3, 5}), found.replay.makespan, "other"}};
-    const auto lowered = [&](std::optional<std::uint64_t> rounds, const search::KeepGoing& keep_going) {
+    const auto lowered = [&](std::optional<std::uint64_t> rounds, const Time& time) {
         search::Found result = found;
         search::Options options;
         options.max_rounds = rounds;
-        lower_peak(step, result, options, {}, in_order, keep_going);
+        lower_peak(step, result, options, {}, in_order, time);
         CHECK(result.replay == replay(problem, *result.schedule));
         CHECK(result.replay.makespan == found.replay.makespan);
         return result.replay.peak.front();
@@ -193,7 +194,7 @@ TEST_CASE("of schedules as fast as each other a plan takes the one that leaves m
     CHECK(found.replay.peak.front() == Bytes{3});
     CHECK(lowered({}, {}) == Bytes{1});
     CHECK(lowered(0, {}) == Bytes{2});  // without a round of its own, the alternative
-    CHECK(lowered({}, [](const search::Progress&) { return std::optional(schedule::StopReason::budget); }) == Bytes{3});
+    CHECK(lowered({}, testing::ended()) == Bytes{3});
 }
 
 TEST_CASE("lower peaks cost a plan no makespan, and are the same on any threads") {

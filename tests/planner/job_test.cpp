@@ -6,6 +6,7 @@
 #include "pipeweaver/planner/static_order.hpp"
 #include "tests/support/effort.hpp"
 #include "tests/support/small_request.hpp"
+#include "tests/support/times.hpp"
 
 #include <doctest/doctest.h>
 
@@ -96,8 +97,7 @@ TEST_CASE("a batch does not change the partition of a job, and a fixed one is ta
 }
 
 TEST_CASE("searches of a choice end when they are told to, the best candidates having been first") {
-    int asked = 0;
-    const auto choice = choose_partition(small_job(), small_effort, in_order, [&] { return ++asked <= 1; });
+    const auto choice = choose_partition(small_job(), small_effort, in_order, testing::after_questions(1));
     CHECK(choice.cut_short);
     CHECK(std::count_if(choice.tried.begin(), choice.tried.end(), [](const auto& one) { return one.searched; }) == 1);
 }
@@ -155,9 +155,8 @@ TEST_CASE("one order for all batches runs them all, no faster than their own sea
           doctest::skip(pipeweaver::testing::short_form())) {
     Request request = small_job();
     request.max_rounds = testing::full_or_short(20, 8);
-    const auto allowance = [](const Share&) { return search::KeepGoing{}; };
     const auto partition = choose_partition(request, quick_choice, in_order).partition;
-    const auto first = StaticOrder::of_first(request, partition, in_order, allowance);
+    const auto first = StaticOrder::of_first(request, partition, in_order, {});
     Request own = request;
     own.microbatches = request.sample.batches.front();
     own.fixed = partition::PartitionFile{partition, {}};
@@ -166,7 +165,7 @@ TEST_CASE("one order for all batches runs them all, no faster than their own sea
     REQUIRE(carried);
     CHECK(*carried <= plan.step + plan.step / 20);
 
-    const StaticOrder order(request, partition, in_order, allowance);
+    const StaticOrder order(request, partition, in_order, {});
     own.microbatches = request.microbatches;
     const auto step = order.step(own, in_order);
     REQUIRE(step);

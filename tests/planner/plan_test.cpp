@@ -187,7 +187,7 @@ TEST_CASE("replicas that are handed over are let go, but for those that are look
         steps += has_step ? 1 : 0;
         CHECK((has_step || (!plan.replicas[r].judged && r != plan.slowest)));
     }
-    CHECK(steps == most_replicas_judged + 1);
+    CHECK(steps == sizes.replicas_examined + 1);
     CHECK(emit::plan_table(request, plan) == emit::plan_table(request, kept));
     CHECK(emit::assignment_json(request, plan) == emit::assignment_json(request, kept));
     CHECK(emit::report(request, plan) == emit::report(request, kept));
@@ -207,7 +207,7 @@ TEST_CASE("of many replicas the most loaded have full bounds, and the step has t
         largest = std::max(largest, replica.found.bound);
     }
     CHECK(full > 0);
-    CHECK(full <= static_cast<int>(most_replicas_judged));
+    CHECK(full <= static_cast<int>(sizes.replicas_examined));
     CHECK(quick >= 2);
     CHECK(plan.lower_bound == largest);
     for (const auto& baseline : plan.baselines.all)

@@ -120,7 +120,7 @@ TEST_CASE("a schedule that is no more often faster than slower does not take the
 TEST_CASE("a plan takes the more robust of two equally long schedules and says what that gains") {
     const Four problem = equally_long();
     auto found = found_by_search(problem, {g_first(problem)});
-    const auto choice = choose(problem.step, found, std::nullopt, choice_rule(false), 1, in_order);
+    const auto choice = choose(problem.step, found, std::nullopt, usual_rule, 1, in_order);
     CHECK(choice.other);
     CHECK(choice.alternatives == 1);
     CHECK(choice.smallest == Duration{30'000});
@@ -136,12 +136,12 @@ TEST_CASE("a plan takes the more robust of two equally long schedules and says w
 TEST_CASE("more than a thousandth of the makespan is given up only if robustness is asked for") {
     const Four problem = nearly_as_long();
     auto found = found_by_search(problem, {g_first(problem)});
-    auto choice = choose(problem.step, found, std::nullopt, choice_rule(false), 1, in_order);
+    auto choice = choose(problem.step, found, std::nullopt, usual_rule, 1, in_order);
     CHECK(!choice.other);
     CHECK(choice.alternatives == 0);
     CHECK(found.schedule == problem.t_first);
 
-    choice = choose(problem.step, found, std::nullopt, choice_rule(true), 1, in_order);
+    choice = choose(problem.step, found, std::nullopt, robust_rule, 1, in_order);
     CHECK(choice.other);
     CHECK(choice.smallest == Duration{29'800});
     CHECK(found.schedule == problem.g_first);
@@ -153,10 +153,10 @@ TEST_CASE("more than a thousandth of the makespan is given up only if robustness
 TEST_CASE("no choice makes a plan longer than the fastest known schedule") {
     const Four problem = nearly_as_long();
     auto found = found_by_search(problem, {g_first(problem)});
-    const auto choice = choose(problem.step, found, Duration{29'999}, choice_rule(true), 1, in_order);
+    const auto choice = choose(problem.step, found, Duration{29'999}, robust_rule, 1, in_order);
     CHECK(!choice.other);
     CHECK(found.replay.makespan == Duration{29'800});
-    CHECK(choose(problem.step, found, Duration{30'000}, choice_rule(true), 1, in_order).other);
+    CHECK(choose(problem.step, found, Duration{30'000}, robust_rule, 1, in_order).other);
 }
 
 TEST_CASE("a proven optimum is kept unless robustness is asked for, and not called optimal when it was given up") {
@@ -164,17 +164,17 @@ TEST_CASE("a proven optimum is kept unless robustness is asked for, and not call
     auto found = found_by_search(problem, {g_first(problem)});
     found.bound = found.replay.makespan;
     found.stop_reason = StopReason::optimal;
-    ChoiceRule rule = choice_rule(false);
+    ChoiceRule rule = usual_rule;
     rule.within = 0.01;
     CHECK(!choose(problem.step, found, std::nullopt, rule, 1, in_order).other);
     CHECK(found.stop_reason == StopReason::optimal);
-    CHECK(choose(problem.step, found, std::nullopt, choice_rule(true), 1, in_order).other);
+    CHECK(choose(problem.step, found, std::nullopt, robust_rule, 1, in_order).other);
     CHECK(found.stop_reason == StopReason::stopped);
 
     const Four equal = equally_long();
     auto optimal = found_by_search(equal, {g_first(equal)});
     optimal.bound = optimal.replay.makespan;
     optimal.stop_reason = StopReason::optimal;
-    CHECK(choose(equal.step, optimal, std::nullopt, choice_rule(false), 1, in_order).other);
+    CHECK(choose(equal.step, optimal, std::nullopt, usual_rule, 1, in_order).other);
     CHECK(optimal.stop_reason == StopReason::optimal);
 }

@@ -6,6 +6,7 @@
 #include "pipeweaver/search/policies.hpp"
 #include "tests/support/effort.hpp"
 #include "tests/support/small_request.hpp"
+#include "tests/support/times.hpp"
 #include "tests/support/verifier.hpp"
 
 #include <doctest/doctest.h>
@@ -21,11 +22,9 @@ using testing::small_request;
 
 namespace {
 
-search::KeepGoing until_rounds(const Share&) { return {}; }
+const Time until_rounds;
 
-search::KeepGoing at_once(const Share&) {
-    return [](const search::Progress&) { return std::optional(schedule::StopReason::stopped); };
-}
+const Time at_once = testing::ended(schedule::StopReason::stopped);
 
 partition::Partition dip_of(const Request& request) {
     return partition::partitioner("dip").make(*request.setup, request.microbatches, 0);
@@ -274,19 +273,6 @@ TEST_CASE("the steps of a batch price all that its plan needs") {
     }
 }
 
-namespace {
-
-// Ends each search after so many questions, as a clock would.
-Allowance after_questions(std::uint64_t most) {
-    return [most](const Share&) -> search::KeepGoing {
-        return [most, asked = std::make_shared<std::uint64_t>(0)](const search::Progress&) {
-            return (*asked)++ < most ? std::nullopt : std::optional(schedule::StopReason::budget);
-        };
-    };
-}
-
-}  // namespace
-
 TEST_CASE("a plan that a clock ended comes out again from where its searches ended") {
     auto first = small_request(2, {9, 1, 0, 4, 7, 2, 12, 3});
     const Plan plan_of_first = first_plan(first);
@@ -296,7 +282,7 @@ TEST_CASE("a plan that a clock ended comes out again from where its searches end
     std::vector<Duration> makespans;
     for (const auto questions : testing::full_or_short<std::vector<std::uint64_t>>({0, 3, 15, 40}, {0, 15})) {
         Endings endings;
-        const Plan then = session.plan(batch, on_own_threads(3), after_questions(questions), {}, &endings);
+        const Plan then = session.plan(batch, on_own_threads(3), testing::after_questions(questions), {}, &endings);
         REQUIRE(endings.size() == 2);
         const Plan now = session.plan_again(batch, in_order, endings);
         CHECK(emit::plan_json(batch, now).dump() == emit::plan_json(batch, then).dump());

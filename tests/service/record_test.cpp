@@ -5,6 +5,7 @@
 #include "service/parts.hpp"
 #include "tests/support/small_session.hpp"
 #include "tests/support/temporary.hpp"
+#include "tests/support/times.hpp"
 #include "tests/support/verifier.hpp"
 
 #include <doctest/doctest.h>
@@ -23,14 +24,6 @@ std::map<std::string, std::string> texts(const planner::Request& request, const 
     std::map<std::string, std::string> all;
     for (Part& part : parts_of(request, plan)) all[part.name] = std::move(part.content);
     return all;
-}
-
-planner::Allowance after_questions(std::uint64_t most) {
-    return [most](const planner::Share&) -> search::KeepGoing {
-        return [most, asked = std::make_shared<std::uint64_t>(0)](const search::Progress&) {
-            return (*asked)++ < most ? std::nullopt : std::optional(schedule::StopReason::budget);
-        };
-    };
 }
 
 std::string newly_opened(const std::string& more = "") { return open_session(small_session(more), {}, in_order); }
@@ -52,7 +45,8 @@ TEST_CASE("a served plan comes again from its record, every part the same bytes"
     const auto request = job.request(7, lines);
     for (const std::uint64_t questions : {0U, 12U, 60U}) {
         planner::Endings endings;
-        const auto plan = job.session.plan(request, on_own_threads(3), after_questions(questions), {}, &endings);
+        const auto plan =
+            job.session.plan(request, on_own_threads(3), testing::after_questions(questions), {}, &endings);
         const bool searched = endings.front().has_value();
         CHECK(searched == (questions > 0));
         const auto file = testing::written(
@@ -149,7 +143,7 @@ TEST_CASE("a record that is damaged is refused by its key") {
     refused({{"step", "x"}}, "step");
     refused({{"endings", {1, 2}}}, "endings");
     refused({{"endings", nlohmann::json::array({nullptr, nullptr})}}, "has 2 entries, the session plans 1 replicas");
-    refused({{"endings", nlohmann::json::array({{1, 2}})}}, "4 are needed");
+    refused({{"endings", nlohmann::json::array({{1, 2}})}}, "its search asks for more");
     refused({{"samples", "{}"}}, "step 1");
     refused({{"session", {{"config", {{"split", "auto"}}}}}}, "leaves open");
 }

@@ -39,9 +39,9 @@ TEST_CASE("what is due first runs first, and what must be there soon before it")
     gate.begun.get_future().wait();
     std::string order;
     std::promise<void> done;
-    const Time now = Clock::now();
+    const TimePoint now = Clock::now();
     workers.by(now + std::chrono::hours(2), [&] { order += "later "; });
-    workers.by(Time::max(), [&] {
+    workers.by(TimePoint::max(), [&] {
         order += "any";
         done.set_value();
     });
@@ -58,7 +58,7 @@ TEST_CASE("what must be there soon runs between two rounds of what runs") {
     std::promise<std::string> done;
     std::string order;
     std::atomic<bool> last = false;
-    workers.by(Time::max(), [&] {
+    workers.by(TimePoint::max(), [&] {
         const auto execute = workers.executor();
         execute(2, [&](std::size_t i) { order += "a" + std::to_string(i); });
         workers.soon([&] { order += "!"; });
@@ -74,7 +74,7 @@ TEST_CASE("what must be there soon runs between two rounds of what runs") {
 TEST_CASE("threads without work help with rounds, and every job runs once") {
     Workers workers(4);
     std::promise<std::set<std::thread::id>> done;
-    workers.by(Time::max(), [&] {
+    workers.by(TimePoint::max(), [&] {
         std::set<std::thread::id> threads;
         for (int round = 0; round < 200; ++round) {
             std::vector<int> times(64);
@@ -99,9 +99,9 @@ TEST_CASE("a task yields when it has had its share of the time that those who wa
     Gate gate;
     workers.soon(gate.task());
     gate.begun.get_future().wait();
-    const Time begun = Clock::now() - std::chrono::milliseconds(100);
+    const TimePoint begun = Clock::now() - std::chrono::milliseconds(100);
     CHECK_FALSE(workers.must_yield(begun));  // nobody waits
-    workers.by(Time::max(), [] {});
+    workers.by(TimePoint::max(), [] {});
     CHECK_FALSE(workers.must_yield(begun));  // who waits has no deadline
     workers.by(begun + std::chrono::hours(10), [] {});
     CHECK_FALSE(workers.must_yield(begun));  // half of ten hours are its
@@ -119,7 +119,7 @@ bool runs_what_waits(std::chrono::milliseconds before) {
     Gate gate;
     workers->soon(gate.task());
     gate.begun.get_future().wait();
-    workers->by(Time::max(), [&] { ran = true; });
+    workers->by(TimePoint::max(), [&] { ran = true; });
     std::thread opener([&] {
         ending.wait(false);
         std::this_thread::sleep_for(before);

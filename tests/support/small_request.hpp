@@ -38,8 +38,7 @@ void change_setup(planner::Request& request, const Change& change) {
 /// them: they take longer than all the rest of so small a plan.
 inline planner::Plan planned(const planner::Request& request, const Executor& execute = in_order,
                              const planner::Scope& scope = {.opponents = false}) {
-    return planner::make_plan(
-        request, execute, [](const planner::Share&) { return search::KeepGoing{}; }, scope);
+    return planner::make_plan(request, execute, {}, scope);
 }
 
 }  // namespace pipeweaver::testing

@@ -1,12 +1,12 @@
 // The project's one clock. Only service/, apps/ and the Python package read it; what lies below is handed a question
-// ("may I go on?") that they answer with a Deadline, so that no result depends on the time.
+// ("how much time is left?"), so that no result depends on the time.
 #pragma once
 
 #include "pipeweaver/base/units.hpp"
 
 #include <algorithm>
 #include <chrono>
-#include <cstdint>
+#include <functional>
 #include <optional>
 
 namespace pipeweaver {
@@ -23,37 +23,10 @@ private:
     Clock::time_point begun_ = Clock::now();
 };
 
-/// When work must end.
-class Deadline {
-public:
-    /// So long after it is made; none: never.
-    explicit Deadline(std::optional<Duration> within) : within_(within) {}
-
-    bool passed() const { return within_ && watch_.elapsed() >= *within_; }
-
-private:
-    Stopwatch watch_;
-    std::optional<Duration> within_;
-};
-
-/// A budget that the parts of a piece of work share; it runs from when it is made.
-class Budget {
-public:
-    /// None: without an end.
-    explicit Budget(std::optional<Duration> whole) : whole_(whole) {}
-
-    /// The end of a part that begins now and may use `part` of what is left, less `reserve`: what others took too long for
-    /// is missing to all that come after them, and what they did not need is theirs.
-    Deadline next(double part, Duration reserve = {}) const {
-        if (!whole_) return Deadline(std::nullopt);
-        const double left = static_cast<double>((*whole_ - watch_.elapsed()).count());
-        const Duration mine{static_cast<std::int64_t>(part * std::max(0.0, left))};
-        return Deadline(std::max(Duration{0}, mine - reserve));
-    }
-
-private:
-    Stopwatch watch_;
-    std::optional<Duration> whole_;
-};
+/// What is left of a time that begins now; null for a time without an end.
+inline std::function<std::chrono::nanoseconds()> time_left(std::optional<std::chrono::nanoseconds> whole) {
+    if (!whole) return nullptr;
+    return [whole = *whole, watch = Stopwatch()] { return std::max(whole - watch.elapsed(), whole - whole); };
+}
 
 }  // namespace pipeweaver

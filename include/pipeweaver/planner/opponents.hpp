@@ -15,6 +15,7 @@
 #include "pipeweaver/base/parallel.hpp"
 #include "pipeweaver/planner/plan_parts.hpp"
 #include "pipeweaver/planner/request.hpp"
+#include "pipeweaver/planner/time.hpp"
 
 #include <functional>
 #include <memory>
@@ -37,25 +38,24 @@ struct OpponentWay {
 struct Opponents {
     std::vector<OpponentWay> ways;              ///< that run; the fastest on the sample first
     std::vector<NotApplicable> not_applicable;  ///< the others, and why
-    bool cut_short = false;                     ///< `keep_going` ended the choice: there are no ways
+    bool cut_short = false;                     ///< time ended the choice: there are no ways
 
     const OpponentWay* best() const { return ways.empty() ? nullptr : &ways.front(); }
 };
 
-/// All of them on the request's sample: every one on its first batch, the fastest on all. `keep_going` is asked before
-/// each, none: to the end.
-[[nodiscard]] Opponents choose_opponents(const Request& request, const Executor& execute,
-                                         const std::function<bool()>& keep_going = {});
+/// All of them on the request's sample: every one on its first batch, the fastest on all. `time` is asked before
+/// each.
+[[nodiscard]] Opponents choose_opponents(const Request& request, const Executor& execute, const Time& time = {});
 
 /// What a plan says where opponents were left out for lack of time.
 [[nodiscard]] inline NotApplicable opponents_left_out() { return {"opponents", 1, "all", no_time_left}; }
 
-/// What each takes for the request's batch, in their order. Of more than `most_replicas_judged` replicas the most loaded are
+/// What each takes for the request's batch, in their order. Of more than `sizes.replicas_examined` replicas the most loaded are
 /// judged: never slower than all of them. A recomputation that was chosen on the sample and does not fit the batch gives
 /// way to the fastest that does, and is named. `not_applicable`: those that do not fit the batch at all. Where
-/// `keep_going`, asked before each, ends it, there are none, and `not_applicable` says why.
+/// `time`, asked before each, ends it, there are none, and `not_applicable` says why.
 [[nodiscard]] Baselines run_opponents(const Opponents& opponents, const Request& request, const Executor& execute,
-                                      const std::function<bool()>& keep_going = {});
+                                      const Time& time = {});
 
 /// The fastest opponent of a batch that runs on the plan's own ranks, step by step: what the plan is pictured beside, and
 /// must stand up to if costs are wrong. `replicas`: the microbatches of those that are wanted. None: there is no such

@@ -1,11 +1,12 @@
 // Plans one step: every partition with every policy, a search where it pays, the best of all taken.
 //
-// Determinism  With `max_rounds` the plan is a function of the request. With an allowance in time, each search reports
+// Determinism  With `max_rounds` the plan is a function of the request. With an end in time, each search reports
 //              the rounds it was given.
 #pragma once
 
 #include "pipeweaver/planner/plan_parts.hpp"
 #include "pipeweaver/planner/request.hpp"
+#include "pipeweaver/planner/time.hpp"
 
 #include <string_view>
 
@@ -13,7 +14,7 @@ namespace pipeweaver::planner {
 
 /// Pre: at least one microbatch for each replica. Throws Error{limit} if no partition fits (rank, bytes short), or the
 /// request's target has no schedule, and what the modules below throw.
-[[nodiscard]] Plan make_plan(const Request& request, const Executor& execute, const Allowance& allowance,
+[[nodiscard]] Plan make_plan(const Request& request, const Executor& execute, const Time& time,
                              const Scope& scope = {});
 
 /// The step as the policy runs it, on the partition where that is fastest; without a name the fastest policy. Neither

@@ -42,8 +42,7 @@ struct PlanOptions {
     Scope scope(const Request& request) const;
 
     /// The plan of request(). As planner::make_plan(), and where nothing fits the error says what would.
-    Plan make_plan(const Request& request, const Executor& execute, const Allowance& allowance,
-                   const Scope& scope) const;
+    Plan make_plan(const Request& request, const Executor& execute, const Time& time, const Scope& scope) const;
 
 private:
     Request packed(const WorkloadOptions& as, const SearchLimits& limits, const Executor& execute) const;

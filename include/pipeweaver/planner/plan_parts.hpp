@@ -18,22 +18,6 @@
 
 namespace pipeweaver::planner {
 
-/// A part of what is left of a budget, less the time for what comes directly after it.
-struct Share {
-    double part = 1;
-    Duration reserve{};
-
-    Share(double of_rest, Duration after = {}) : part(of_rest), reserve(after) {}
-
-    friend Share operator*(double factor, const Share& share) {
-        const double after = factor * static_cast<double>(share.reserve.count());
-        return {factor * share.part, Duration{static_cast<std::int64_t>(after)}};
-    }
-};
-
-/// Opens a search that may use that much of the budget, and says when it must end.
-using Allowance = std::function<search::KeepGoing(const Share&)>;
-
 /// A partition of one replica's microbatches, and the step that they make.
 struct Cut {
     partition::Partition partition;
@@ -97,9 +81,6 @@ struct Baselines {
     /// The job's opponent, the fastest on its sample; null: none runs.
     const Baseline* opponent() const { return all.empty() || !all.front().is_opponent ? nullptr : &all.front(); }
 };
-
-/// Of more replicas than these, so many are looked at closely: the most loaded.
-inline constexpr std::size_t most_replicas_judged = 8;
 
 struct ReplicaPlan {
     std::size_t number = 0;
@@ -189,7 +170,7 @@ struct Scope {
     /// Then the plan remembers of other replicas than those that are judged, and the slowest of the others, neither their
     /// steps nor when their tasks start.
     OnReplica on_replica{};
-    Duration on_replica_takes{};  ///< for a task of a replica, about: time that its search leaves
+    Duration on_replica_takes{};  ///< for a task of a replica: time that its search leaves
 };
 
 }  // namespace pipeweaver::planner

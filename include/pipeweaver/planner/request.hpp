@@ -15,9 +15,6 @@
 
 namespace pipeweaver::planner {
 
-/// Tasks that a replica's problem may have; policies and bounds take minutes beyond.
-inline constexpr std::size_t most_tasks = 50'000;
-
 /// Which backwards may run as an input gradient, that others wait for, and a weight gradient, that may come later.
 enum class Split : std::uint8_t {
     automatic,  ///< those that make the step shorter

@@ -8,22 +8,10 @@
 #pragma once
 
 #include "pipeweaver/planner/robustness.hpp"
+#include "pipeweaver/planner/tuning.hpp"
 #include "pipeweaver/search/search.hpp"
 
 namespace pipeweaver::planner {
-
-struct ChoiceRule {
-    bool by_median = false;      ///< what counts: the smallest median, or else the most wins
-    double within = 0.001;       ///< how much longer a makespan may be than the smallest, as a part of it
-    std::size_t most = 12;       ///< schedules of a replica and partition that are compared
-    std::size_t work = 100'000;  ///< tasks of all of them together; fewer schedules of larger problems, at last one
-
-    /// What a search of one of `problems` problems with so many tasks must hand over.
-    search::AlternativesWanted near(std::size_t tasks, std::size_t problems) const;
-};
-
-/// What a plan keeps to by itself, and what `--robust` asks for.
-[[nodiscard]] ChoiceRule choice_rule(bool robust);
 
 /// How a side did. Wins: replays in which no other side was faster.
 struct Standing {

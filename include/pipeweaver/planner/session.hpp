@@ -19,9 +19,12 @@ namespace pipeweaver::planner {
 /// Is handed a plan that runs, while a better one is searched for.
 using OnDraft = std::function<void(Plan)>;
 
-/// When the search of a replica ended: of each limit that it had, after how many questions whether it may go on, the
-/// rounds of it, about; none: it ended before. No Ending: a policy's schedule stayed, for want of time.
-using Ending = std::optional<std::vector<std::optional<std::uint64_t>>>;
+/// Of each part of its time that a replica's search opened, after how many questions whether it may go on it was over; none:
+/// the search ended before.
+using Stops = std::vector<std::optional<std::uint64_t>>;
+
+/// When the search of a replica ended. None: a policy's schedule stayed, for want of time.
+using Ending = std::optional<Stops>;
 
 /// Of each of a session's replicas. With them in place of a clock the same plan comes out again.
 using Endings = std::vector<Ending>;
@@ -54,19 +57,19 @@ public:
     [[nodiscard]] Plan by_policy(const Request& batch, const Executor& execute) const;
 
     /// Gives the same to `draft`; then applies all policies and searches, the replica that takes longest first, for what
-    /// `allowance` leaves each. Where a search is told to stop at once the fastest policy's schedule stays. No schedules
-    /// for other targets and no replays under wrong costs. What is asked of `allowance` is put into `endings`. Pre:
+    /// `time` leaves each. Where a search is told to stop at once the fastest policy's schedule stays. No schedules
+    /// for other targets and no replays under wrong costs. What is asked of `time` is put into `endings`. Pre:
     /// request() made `batch`. Throws as make_plan().
-    [[nodiscard]] Plan plan(const Request& batch, const Executor& execute, const Allowance& allowance,
-                            const OnDraft& draft = {}, Endings* endings = nullptr) const;
+    [[nodiscard]] Plan plan(const Request& batch, const Executor& execute, const Time& time, const OnDraft& draft = {},
+                            Endings* endings = nullptr) const;
 
     /// The plan that left `endings`, if all that ended a search then was its budget, or the batch's rounds. Pre: one for
     /// each replica.
     [[nodiscard]] Plan plan_again(const Request& batch, const Executor& execute, const Endings& endings) const;
 
 private:
-    Plan plan(const Request& batch, const Executor& execute, const Allowance& allowance, const OnDraft& draft,
-              const std::function<Allowance(std::size_t, const Allowance&)>& of_replica, Endings* endings) const;
+    Plan plan(const Request& batch, const Executor& execute, const Time& time, const OnDraft& draft,
+              const std::function<Time(std::size_t, const Time&)>& of_replica, Endings* endings) const;
     void forget_batch();
 
     Request asked_;  ///< without a batch

@@ -2,7 +2,7 @@
 // objective.
 #pragma once
 
-#include "pipeweaver/planner/plan_parts.hpp"
+#include "pipeweaver/planner/time.hpp"
 
 #include <optional>
 #include <string>
@@ -23,6 +23,6 @@ struct SolveRequest {
 /// schedule; why_not then says why. Throws Error{limit} "torch-csv: ..." where PyTorch's runtime cannot run the
 /// problem, and as search::solve().
 [[nodiscard]] search::Found solve_problem(const schedule::Replayer& replayer, const SolveRequest& request,
-                                          const Executor& execute, const Allowance& allowance);
+                                          const Executor& execute, const Time& time);
 
 }  // namespace pipeweaver::planner

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "pipeweaver/planner/plan_parts.hpp"
+#include "pipeweaver/planner/time.hpp"
 #include "pipeweaver/schedule/stage_table.hpp"
 
 #include <optional>
@@ -34,6 +35,6 @@ struct StagePlan {
 
 /// Without `for_torch`, half of the budget goes to the schedule for PyTorch, and the plan starts from that; with it
 /// they are one. Throws Error{limit} where nothing fits, and what stage_problem() throws.
-[[nodiscard]] StagePlan plan_stages(const StageRequest& request, const Executor& execute, const Allowance& allowance);
+[[nodiscard]] StagePlan plan_stages(const StageRequest& request, const Executor& execute, const Time& time);
 
 }  // namespace pipeweaver::planner

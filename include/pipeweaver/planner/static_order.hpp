@@ -17,14 +17,14 @@ namespace pipeweaver::planner {
 
 class StaticOrder {
 public:
-    /// Searches the batches of the request's sample on the partition, each for `share` of the budget, by the request's
+    /// Searches the batches of the request's sample on the partition, each for an equal part of `time`, by the request's
     /// rounds. Throws Error{limit} where none has a schedule that fits.
     StaticOrder(const Request& request, const partition::Partition& partition, const Executor& execute,
-                const Allowance& allowance);
+                const Time& time);
 
     /// The order found for the first batch alone, of those that are given.
     static StaticOrder of_first(const Request& request, const partition::Partition& partition, const Executor& execute,
-                                const Allowance& allowance);
+                                const Time& time);
 
     /// That of a plan's slowest replica; none: it was not searched for, or is of so many tasks that carrying it over takes
     /// long beside other initial schedules.

@@ -1,0 +1,127 @@
+// Every fraction of a budget and every limit on work that the planner has, and what a plan of a given size does and leaves
+// out. Nothing else in planner/ decides by size.
+#pragma once
+
+#include "pipeweaver/base/units.hpp"
+#include "pipeweaver/search/options.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace pipeweaver::planner {
+
+/// How much work the choice of a partition may be.
+struct ChoiceEffort {
+    std::size_t finalists = 3;  ///< candidates that are searched; one alone is not
+    std::size_t batches = 2;    ///< batches of the sample on which they are searched
+    std::uint64_t rounds = 2;   ///< rounds of each search, after its starts
+    /// Tasks of all those searches' problems together; of larger ones there are fewer finalists and batches.
+    std::size_t most_tasks = 12'000;
+    /// Tasks of all problems that policies decide on; of larger ones they decide on fewer batches.
+    std::size_t most_by_policies = 250'000;
+};
+
+/// What a plan does by itself, in a fraction of a second, and what is worth a minute for a partition that stays.
+inline constexpr ChoiceEffort quick_choice{};
+inline constexpr ChoiceEffort thorough_choice{8, 5, 10, 1'000'000, 10'000'000};
+
+/// Fractions of the time that is left when the piece of work begins.
+struct Fractions {
+    double opponents = 0.4;            ///< at most: their runs are not worth more of a short budget
+    double robustness = 0.02;          ///< replays under perturbed costs, which take less unless the budget is short
+    double target = 0.3;               ///< the search for another target, in a plan of one replica
+    double asked_target = 0.5;         ///< the same where that target's schedule is what is asked for
+    double policies = 0.25;            ///< of a replica's; a search has more to gain, which begins with better ones
+    double search = 0.98;              ///< of a replica's; the rest is for a lower peak, which seldom needs it
+    double whole_backwards = 1.0 / 6;  ///< of a search both ways, for whole backwards
+    double split_ahead = 1.0 / 2;      ///< of a search both ways, after which split backwards must be shorter
+    double before_ports = 2.0 / 3;     ///< of a search that is likely to be followed by another, on shared ports
+    double makespan = 0.7;             ///< of a search with a second objective, for the first
+    double stages_target = 0.5;        ///< of a plan from stage times, for the target's own schedule
+};
+inline constexpr Fractions fractions{};
+
+/// How long a replica's files take for each of its tasks: a search leaves that much of its time. Measured: 37,000 tasks in
+/// 0.35 to 0.5 s, and 0.3 s to zip their lists.
+inline constexpr Duration writing_a_task = std::chrono::microseconds(14);
+inline constexpr Duration zipping_a_task = std::chrono::microseconds(9);
+
+/// How large a problem may be, and on how much of a job's sample something is decided.
+struct Sizes {
+    std::size_t tasks = 50'000;              ///< of a replica's problem; policies and bounds take minutes beyond
+    std::size_t tasks_in_order = 1'000'000;  ///< of one that a policy of a fixed order emulates
+    std::size_t tasks_exchanged = 200'000;   ///< of all quick plans by which replicas trade, some 2 us each on one core
+    std::size_t tasks_perturbed = 100'000;   ///< of all replicas that are replayed under perturbed costs; one always is
+    std::size_t tasks_perturbed_soon = 20'000;  ///< of those that are replayed in a tenth of a second
+    std::size_t replicas_examined = 8;          ///< the most loaded ones have full bounds, perturbed costs and traces
+    std::size_t layout_microbatches = 32;       ///< of a replica, by which a layout is chosen
+    std::size_t candidate_microbatches = 24;    ///< of a batch, by which a partition is chosen
+    std::size_t candidates_on_all = 8;          ///< partitions that policies run on the whole sample
+    std::size_t opponents_on_all = 8;           ///< opponents that run on the whole sample
+    std::size_t packing_batches = 4;            ///< batches of the sample by which a packing is chosen
+    std::size_t trading_partners = 3;           ///< of the fastest replicas, for the slowest
+    std::size_t trades = 2;                     ///< with each of them
+};
+inline constexpr Sizes sizes{};
+
+/// When a difference counts, as a factor.
+struct Margins {
+    double packing = 0.99;      ///< another packing's steps must be shorter than that of the given one's
+    double chunks = 1.005;      ///< of partitions within it of the best the one with the fewest chunks is taken
+    double even_plans = 1.002;  ///< of the slowest quick plan over their mean: such plans say no more
+    double even_loads = 1.001;  ///< of the largest load over their mean: that counts, too
+    double ports = 0.01;        ///< of a makespan: what shared ports may add before it is searched again
+    /// How much longer all I and W may take than the backwards that they are parts of, for a search of split ones to be
+    /// worth its time: where traffic has nothing beside it in either, they lose more than their order can win.
+    double splitting = 1.03;
+};
+inline constexpr Margins margins{};
+
+/// Rounds of a search of split backwards before it may be given up: the first on a large problem gain most.
+inline constexpr std::uint64_t fair_rounds = 5;
+
+/// Rounds for a lower peak: some 5 ms on a thousand tasks. The more, the lower the peak and the less slack is left: after
+/// 30, most schedules of the presets were 0.1 % slower under perturbed costs, after 8 hardly one.
+inline constexpr std::uint64_t peak_rounds = 8;
+
+/// Which schedules near the best are handed over, and how one of them is chosen.
+struct ChoiceRule {
+    bool by_median = false;      ///< what counts: the smallest median, or else the most wins
+    double within = 0.001;       ///< how much longer a makespan may be than the smallest, as a part of it
+    std::size_t most = 12;       ///< schedules of a replica and partition that are compared
+    std::size_t work = 100'000;  ///< tasks of all of them together; fewer schedules of larger problems, at last one
+
+    /// What a search of one of `problems` problems with so many tasks must hand over.
+    [[nodiscard]] search::AlternativesWanted near(std::size_t tasks, std::size_t problems) const;
+};
+
+/// What a plan keeps to by itself, and what `--robust` asks for.
+inline constexpr ChoiceRule usual_rule{};
+inline constexpr ChoiceRule robust_rule{true, 0.01, 40, 400'000};
+
+/// As few as a rule has: for searches among whose schedules nothing is chosen.
+inline constexpr ChoiceRule no_choice{.most = 2};
+
+/// What a plan of some size does, and what it leaves out.
+struct Effort {
+    bool can_plan = true;           ///< else the batch is refused
+    bool policy_first = true;       ///< one policy is applied whatever the time; else the search's first schedule is
+    bool full_bounds_first = true;  ///< else quick bounds, and full ones when the search has ended and time is left
+    bool keeps_order = true;        ///< searches of later batches begin with a first plan's order, too
+    bool exchanges = true;          ///< replicas trade microbatches by quick plans, not by loads alone
+    std::size_t examined = 1;       ///< replicas with full bounds, perturbed costs and traces: the most loaded
+    std::size_t perturbed = 1;      ///< of them, replicas that are replayed under perturbed costs
+    bool perturbs_anyhow = true;    ///< these replays are made whatever time is left
+    std::size_t alternatives = 0;   ///< schedules near a replica's best that are compared with it
+    std::size_t finalists = 0;      ///< partitions that are searched before a job takes one; 0: policies decide
+};
+
+/// What a plan of so many replicas, each of about so many tasks, does. Pre: both at least 1.
+[[nodiscard]] Effort effort_of(std::size_t tasks, std::size_t replicas, const ChoiceRule& rule = usual_rule);
+
+/// effort_of() for sizes from a small plan to thousands of GPUs, as the table (Markdown) that docs/limits.md has.
+[[nodiscard]] std::string effort_table();
+
+}  // namespace pipeweaver::planner

@@ -1,0 +1,141 @@
+#include "pipeweaver/planner/time.hpp"
+
+#include "pipeweaver/base/deadline.hpp"
+#include "pipeweaver/planner/tuning.hpp"
+#include "planner/endings.hpp"
+#include "tests/support/shared.hpp"
+#include "tests/support/times.hpp"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <fstream>
+#include <sstream>
+#include <thread>
+#include <vector>
+
+using namespace pipeweaver;
+using namespace pipeweaver::planner;
+using schedule::StopReason;
+
+namespace {
+
+// A clock that stands still until it is told to go.
+struct StillClock {
+    Duration left{1000};
+    Time time = Time::until([this] { return left; });
+};
+
+int questions(const Time& time) {
+    int asked = 0;
+    while (!time.is_over() && asked < 100) ++asked;
+    return asked;
+}
+
+}  // namespace
+
+TEST_CASE("a fraction is a part of what is left when it begins, and ends no later than the whole") {
+    StillClock clock;
+    const Time half = clock.time.fraction(0.5);
+    const Time quarter = half.fraction(0.5);
+    const Time rest = half.fraction(1, Duration{100});  // for what comes after it
+    CHECK(!quarter.is_over());
+    clock.left = Duration{751};
+    CHECK(!quarter.is_over());
+    clock.left = Duration{750};
+    CHECK(quarter.stop() == StopReason::budget);
+    CHECK(!rest.is_over());
+    clock.left = Duration{600};
+    CHECK(rest.is_over());
+    CHECK(!half.is_over());
+    const Time all = half.fraction(1), late = all.fraction(0.1);
+    clock.left = Duration{589};  // the end came nearer than a clock brings it
+    CHECK(late.is_over());
+    CHECK(!all.is_over());
+    clock.left = Duration{500};
+    CHECK(all.is_over());
+    CHECK(half.is_over());
+    CHECK(!clock.time.is_over());
+    clock.left = Duration{0};
+    CHECK(clock.time.is_over());
+    CHECK(clock.time.fraction(1).is_over());
+}
+
+TEST_CASE("time without an end is never over, and what its caller says ends all parts of it") {
+    CHECK(!Time().is_over());
+    CHECK(!Time().fraction(0.1).keep_going());
+    bool stop = false;
+    const Time asked = Time::until(
+        {}, [&](const search::Progress&) { return stop ? std::optional(StopReason::stopped) : std::nullopt; });
+    const auto keep_going = asked.fraction(0.1).keep_going();
+    REQUIRE(keep_going);
+    CHECK(!keep_going({}));
+    stop = true;
+    CHECK(keep_going({}) == StopReason::stopped);
+}
+
+TEST_CASE("many threads may ask at once, the caller is asked by one at a time") {
+    std::atomic<int> asking = 0, wrong = 0;
+    const Time whole = Time::until(
+        [&] {
+            if (++asking != 1) ++wrong;
+            --asking;
+            return Duration{1};
+        },
+        [&](const search::Progress&) {
+            if (++asking != 1) ++wrong;
+            --asking;
+            return std::optional<StopReason>();
+        });
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; ++t)
+        threads.emplace_back([&] {
+            for (int i = 0; i < 200; ++i) static_cast<void>(whole.fraction(0.5).is_over());
+        });
+    for (auto& one : threads) one.join();
+    CHECK(wrong == 0);
+}
+
+TEST_CASE("a clock of this machine runs") {
+    CHECK(!time_left(std::nullopt));
+    CHECK(time_left(Duration{0})() == Duration{0});
+    CHECK(time_left(std::chrono::hours(1))() > std::chrono::minutes(59));
+}
+
+TEST_CASE("what a search was told comes again from its record, part by part") {
+    Stops stops;
+    const Time time = counted(testing::after_questions(3), stops);
+    const Time policies = time.fraction(0.25), search = time.fraction(1);
+    const Time early = search.fraction(0.5), half = search.fraction(0.5);
+    CHECK(!policies.is_over());
+    CHECK(questions(search) == 3);
+    CHECK(questions(early) == 3);
+    CHECK(stops == Stops{std::nullopt, 3, 3, std::nullopt});
+
+    const Ending ending(stops);
+    const Time then = again(ending);
+    CHECK(questions(then.fraction(0.1)) == 100);
+    const Time second = then.fraction(0.1);
+    CHECK(questions(second) == 3);
+    CHECK(questions(second.fraction(0.1)) == 3);
+    CHECK(questions(second.fraction(0.1)) == 100);
+    CHECK_THROWS_WITH(static_cast<void>(then.fraction(1)),
+                      "endings: has 4 entries for a replica, its search asks for more");
+    const Ending none;
+    CHECK(again(none).fraction(1).is_over());
+}
+
+TEST_CASE("a larger plan does less, and the page on limits prints what") {
+    const Effort small = effort_of(1'000, 1), large = effort_of(40'000, 128);
+    CHECK((small.policy_first && small.full_bounds_first && small.keeps_order && small.perturbs_anyhow));
+    CHECK(small.alternatives == usual_rule.most - 1);
+    CHECK(small.finalists == quick_choice.finalists);
+    CHECK((!large.policy_first && !large.full_bounds_first && !large.exchanges && !large.perturbs_anyhow));
+    CHECK((large.examined == 8 && large.perturbed == 2 && large.alternatives == 0 && large.finalists == 0));
+    CHECK(!effort_of(50'001, 1).can_plan);
+    CHECK(effort_of(40'000, 128, robust_rule).alternatives == 1);
+    std::ifstream page(testing::source_folder() / "docs/limits.md");
+    std::stringstream text;
+    text << page.rdbuf();
+    CHECK_MESSAGE(text.str().find(effort_table()) != std::string::npos, effort_table());
+}
