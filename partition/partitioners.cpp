@@ -4,7 +4,6 @@
 #include "pipeweaver/base/text.hpp"
 
 #include <algorithm>
-#include <array>
 
 namespace pipeweaver::partition {
 
@@ -17,27 +16,55 @@ Partition uniform(const emulator::Setup& setup, const Sample& sample, std::int64
 Partition first_stage(const emulator::Setup& setup, const Sample& sample, std::int64_t chunks_per_rank);
 Partition three_phase(const emulator::Setup& setup, const Sample& sample, std::int64_t chunks_per_rank);
 
+namespace {
+
+std::size_t after_encoders(const workloads::Model& model) { return model.backbone(); }
+
+}  // namespace
+
 const std::vector<Partitioner>& partitioners() {
     static const std::vector<Partitioner> all{
-        {"dip", "each module a chain of its own, in segments of about equal time (DIP)", {0}, false, dip},
-        {"modules",
-         "each module a chain of its own, units and segments chosen on the job's sample",
-         {},
-         false,
-         modules},
-        {"megatron", "one chain of all modules, cut by parameters", {1, 2}, true, megatron},
-        {"balanced",
-         "one chain of all modules, cut by time, and by memory where that is short",
-         {1, 2},
-         true,
-         balanced},
-        {"uniform", "one chain of all modules, as many layers in each stage", {}, true, uniform},
-        {"first-stage", "one chain: encoders whole on the first stage, generators on the last", {}, true, first_stage},
-        {"three-phase",
-         "encoders data parallel over all GPUs, then the pipeline, then their backward",
-         {},
-         false,
-         three_phase}};
+        {.name = "dip",
+         .about = "each module a chain of its own, in segments of about equal time (DIP)",
+         .own_chunks = true,
+         .for_jobs = true,
+         .for_frameworks = true,
+         .make = dip},
+        {.name = "modules",
+         .about = "each module a chain of its own, units and segments chosen on the job's sample",
+         .own_chunks = true,
+         .for_jobs = true,
+         .make = modules,
+         .offer = per_module_candidates},
+        {.name = "megatron",
+         .about = "one chain of all modules, cut by parameters",
+         .one_chain = true,
+         .for_frameworks = true,
+         .as_opponent = 3,
+         .make = megatron},
+        {.name = "balanced",
+         .about = "one chain of all modules, cut by time, and by memory where that is short",
+         .one_chain = true,
+         .for_jobs = true,
+         .for_frameworks = true,
+         .as_opponent = 2,
+         .make = balanced},
+        {.name = "uniform",
+         .about = "one chain of all modules, as many layers in each stage",
+         .one_chain = true,
+         .make = uniform},
+        {.name = "first-stage",
+         .about = "one chain: encoders whole on the first stage, generators on the last",
+         .one_chain = true,
+         .as_opponent = 1,
+         .make = first_stage},
+        {.name = "three-phase",
+         .about = "encoders data parallel over all GPUs, then the pipeline, then their backward",
+         .for_jobs = true,
+         .as_opponent = 4,
+         .make = three_phase,
+         .why_not = why_not_dealt,
+         .first_module = after_encoders}};
     return all;
 }
 
@@ -53,57 +80,68 @@ const Partitioner& partitioner(std::string_view name) {
     fail(ErrorKind::input, "{}", unknown("partition", name, partitioner_names()));
 }
 
-std::vector<Partition> partitions(const emulator::Setup& setup, const Sample& sample, std::string_view name) {
-    std::int64_t layers = 0;
-    std::size_t most_chunks = 0;
-    for (const auto& module : setup.model.modules) layers += module.architecture.layers;
-    static const std::vector<std::int64_t> if_named{1, 2};
-    const auto chunks_of = [&](const Partitioner& one) -> const std::vector<std::int64_t>& {
-        return one.chunks.empty() && one.name == name ? if_named : one.chunks;
-    };
-    for (const Partitioner& one : partitioners()) most_chunks = std::max(most_chunks, chunks_of(one).size());
-    std::vector<Partition> all;
-    for (std::size_t k = 0; k < most_chunks; ++k)
-        for (const Partitioner& one : partitioners()) {
-            const auto& chunks = chunks_of(one);
-            if (k >= chunks.size() || (!name.empty() && one.name != name)) continue;
-            if (chunks[k] * setup.layout.pp > layers) continue;
-            all.push_back(one.make(setup, sample, chunks[k]));
-        }
-    return all;
-}
-
 namespace {
 
-constexpr std::array<std::int64_t, 4> chain_chunks{1, 2, 4, 8};
-
-std::int64_t layers_between(const workloads::Model& model, std::size_t first, std::size_t end) {
+std::int64_t layers_from(const workloads::Model& model, std::size_t first) {
     std::int64_t layers = 0;
-    for (std::size_t m = first; m < end; ++m) layers += model.modules[m].architecture.layers;
+    for (std::size_t m = first; m < model.modules.size(); ++m) layers += model.modules[m].architecture.layers;
     return layers;
 }
 
-void add_chains(const Partitioner& one, const emulator::Setup& setup, const Sample& sample, std::size_t first_module,
-                std::vector<Partition>& all) {
-    const std::int64_t layers = layers_between(setup.model, first_module, setup.model.modules.size());
-    for (const std::int64_t chunks : chain_chunks)
-        if (chunks * setup.layout.pp <= layers) all.push_back(one.make(setup, sample, chunks));
+// The rows of a use, in the order in which they are tried.
+std::vector<const Partitioner*> rows_for(Use use, const emulator::Setup& setup) {
+    std::vector<const Partitioner*> rows;
+    for (const Partitioner& one : partitioners()) {
+        const bool wanted = use == Use::job         ? one.for_jobs
+                            : use == Use::framework ? one.for_frameworks
+                                                    : one.as_opponent > 0;
+        // Dealing modules over the GPUs of a rank pays where it has several, and a pipeline behind them.
+        const bool pays =
+            one.why_not == nullptr || (setup.layout.pp > 1 && setup.layout.gpus_of_rank() > 1 && !one.why_not(setup));
+        if (wanted && (use == Use::opponent || pays)) rows.push_back(&one);
+    }
+    if (use == Use::opponent)
+        std::stable_sort(rows.begin(), rows.end(),
+                         [](const Partitioner* a, const Partitioner* b) { return a->as_opponent < b->as_opponent; });
+    return rows;
+}
+
+std::vector<std::int64_t> chunks_for(Use use, const emulator::Setup& setup, const Partitioner& one) {
+    if (one.own_chunks) return {0};
+    const std::size_t first = use == Use::job && one.first_module != nullptr ? one.first_module(setup.model) : 0;
+    const std::int64_t layers = layers_from(setup.model, first);
+    // Runtimes of one chain are given few: with more stages of a chain, fewer of their schedules apply.
+    const std::int64_t most = use == Use::framework ? 2 : chunk_counts.back();
+    std::vector<std::int64_t> chunks;
+    for (const std::int64_t count : chunk_counts)
+        if (count <= most && count * setup.layout.pp <= layers) chunks.push_back(count);
+    return chunks;
 }
 
 }  // namespace
 
-std::vector<Partition> candidates(const emulator::Setup& setup, const Sample& sample, std::string_view name) {
-    constexpr std::string_view own = "modules";
+std::vector<Cutting> cuttings(Use use, const emulator::Setup& setup, std::string_view name) {
+    const auto rows = name.empty() ? rows_for(use, setup) : std::vector{&partitioner(name)};
+    std::vector<Cutting> all;
+    for (const Partitioner* one : rows)
+        for (const std::int64_t chunks : chunks_for(use, setup, *one)) all.push_back({one, chunks});
+    // What runtimes are given goes by chunks, the fewest first.
+    if (use == Use::framework)
+        std::stable_sort(all.begin(), all.end(), [](const Cutting& a, const Cutting& b) {
+            return std::max<std::int64_t>(1, a.chunks_per_rank) < std::max<std::int64_t>(1, b.chunks_per_rank);
+        });
+    return all;
+}
+
+std::vector<Partition> partitions_for(Use use, const emulator::Setup& setup, const Sample& sample,
+                                      std::string_view name) {
     std::vector<Partition> all;
-    if (name.empty() || name == "dip") all.push_back(dip(setup, sample, 0));
-    if (name.empty() || name == own)
-        for (Partition& one : per_module_candidates(setup, sample)) all.push_back(std::move(one));
-    if (name == own || name == "dip") return all;
-    const Partitioner& phases = partitioner("three-phase");
-    if (name == phases.name && why_not_dealt(setup)) all.push_back(phases.make(setup, sample, 1));  // which says it
-    const bool dealt = name.empty() && setup.layout.pp > 1 && setup.layout.gpus_of_rank() > 1 && !why_not_dealt(setup);
-    if (name != phases.name) add_chains(partitioner(name.empty() ? "balanced" : name), setup, sample, 0, all);
-    if (dealt || name == phases.name) add_chains(phases, setup, sample, setup.model.backbone(), all);
+    for (const Cutting& one : cuttings(use, setup, name)) {
+        if (use == Use::job && one.by->offer != nullptr)
+            for (Partition& offered : one.by->offer(setup, sample)) all.push_back(std::move(offered));
+        else
+            all.push_back(one.make(setup, sample));
+    }
     return all;
 }
 

@@ -6,10 +6,10 @@
 #include "pipeweaver/emulator/split.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/search/policies.hpp"
-#include "planner/assemble.hpp"
 #include "planner/given_schedule.hpp"
 #include "planner/job/sample.hpp"
-#include "planner/opponents/recompute_settings.hpp"
+#include "planner/replicas/assemble.hpp"
+#include "planner/schedule/recompute_settings.hpp"
 
 #include <fmt/ranges.h>
 
@@ -61,9 +61,9 @@ public:
         PIPEWEAVER_ASSERT(setup_.recipe.zero < 2 || setup_.recipe.bucket == Bytes{});
         shared_ = share(request.workload, execute, most_tasks_of(request.policy));
         if (is_given()) {
-            const auto& fixed = request.workload.fixed;
-            auto matched = match(request.schedules, request.workload,
-                                 fixed ? std::optional(fixed->partition) : std::nullopt, shared_, execute);
+            PIPEWEAVER_ASSERT(request.workload.fixed);
+            auto matched =
+                match(request.schedules, request.workload, request.workload.fixed->partition, shared_, execute);
             given_ = std::move(matched.replicas);
             shared_ = std::move(matched.shared);
             partition_ = given_.front().partition;
@@ -114,12 +114,10 @@ private:
 
     ReplicaSchedule scheduled_replica(std::size_t replica, std::size_t menu = 0) const {
         if (needs_split_) require_serial();
-        auto units = partition::units(partition_, setup_.model, shared_.microbatches[replica]);
         const auto step = wanted(replica, menu);
         const std::vector<std::string> policies(is_given() ? 0 : 1, policy_);
-        auto known = evaluate(setup_, partition_, std::move(units), step,
+        auto known = evaluate(setup_, partition_, shared_.microbatches[replica], step,
                               {.split = needs_split_ && !is_given(),
-                               .keep_split = true,
                                .bound = std::nullopt,
                                .policies = policies,
                                .mode_by_rank = by_rank()});

@@ -1,8 +1,7 @@
 #include "planner/given_schedule.hpp"
 
 #include "pipeweaver/base/error.hpp"
-#include "pipeweaver/partition/partitioners.hpp"
-#include "planner/evaluate/exchange.hpp"
+#include "planner/replicas/exchange.hpp"
 
 #include <algorithm>
 
@@ -32,21 +31,12 @@ Problem without_waits(Problem problem, const Problem& alone) {
         given.from.string(), given.solved.file.problem.name, why);
 }
 
-const Partition& partition_of(const GivenSchedule& given, const Setup& setup, const std::vector<Partition>& partitions,
-                              std::size_t replica) {
-    const auto found = std::find_if(partitions.begin(), partitions.end(), [&](const Partition& partition) {
-        return problem_name(setup, partition, replica) == given.solved.file.problem.name;
-    });
-    if (found == partitions.end()) refuse(given, "which this request does not have");
-    return *found;
-}
-
 MatchedSchedule match_one(const GivenSchedule& given, const Setup& setup, const Partition& partition,
-                          const Microbatches& microbatches) {
+                          std::size_t replica, const Microbatches& microbatches) {
     const Problem& problem = given.solved.file.problem;
+    if (problem.name != problem_name(setup, partition, replica)) refuse(given, "which this request does not have");
     MatchedSchedule matched{partition, {}, given.solved.schedule};
-    auto known =
-        build(setup, partition, partition::units(partition, setup.model, microbatches), {.name = problem.name});
+    auto known = build(setup, partition, microbatches, {.name = problem.name});
     if (known.shortage) fail(ErrorKind::limit, "{}", known.shortage->text());
     auto can = splittable(known.cut.step);
     if (can.empty()) can.resize(known.cut.step.problem.pairs.size());  // the recipe splits no backwards
@@ -62,23 +52,21 @@ MatchedSchedule match_one(const GivenSchedule& given, const Setup& setup, const 
 
 // Of a plan that was made under `recipe`.
 MatchedSchedules match_all(const std::vector<GivenSchedule>& given, Request request, const Recipe& recipe,
-                           const std::optional<Partition>& partition, const Shared& by_load, const Executor& execute) {
+                           const Partition& partition, const Shared& by_load, const Executor& execute) {
     const bool as_it_is = request.setup->is_usual() && request.setup->recipe == recipe;
     if (!as_it_is) request.setup = std::make_shared<const Setup>(with_recipe(*request.setup, recipe));
     const Setup& planned = *request.setup;
-    const auto partitions = partition ? std::vector{*partition} : partition::partitions(planned, request.microbatches);
     MatchedSchedules matched;
-    matched.shared = exchange(request, partition_of(given.front(), planned, partitions, 0), by_load, execute);
+    matched.shared = exchange(request, partition, by_load, execute);
     for (std::size_t r = 0; r < given.size(); ++r)
-        matched.replicas.push_back(match_one(given[r], planned, partition_of(given[r], planned, partitions, r),
-                                             matched.shared.microbatches[r]));
+        matched.replicas.push_back(match_one(given[r], planned, partition, r, matched.shared.microbatches[r]));
     return matched;
 }
 
 }  // namespace
 
-MatchedSchedules match(const std::vector<GivenSchedule>& given, const Request& request,
-                       const std::optional<Partition>& partition, const Shared& by_load, const Executor& execute) {
+MatchedSchedules match(const std::vector<GivenSchedule>& given, const Request& request, const Partition& partition,
+                       const Shared& by_load, const Executor& execute) {
     const Recipe& own = request.setup->recipe;
     if (request.setup->is_usual()) return match_all(given, request, own, partition, by_load, execute);
     if (own != judging(own)) {

@@ -3,7 +3,7 @@
 
 #include "pipeweaver/emulator/split.hpp"
 #include "pipeweaver/planner/emulate.hpp"
-#include "planner/evaluate/share.hpp"
+#include "planner/replicas/share.hpp"
 
 #include <vector>
 
@@ -22,10 +22,10 @@ struct MatchedSchedules {
 };
 
 /// Throws Error{input} where a schedule is of another model, batch, layout or costs than the request's. `partition`: the
-/// plan's; none: one of those that partition::partitions() makes of the batch. Pre: `given` has one for each replica;
+/// plan's. Pre: `given` has one for each replica;
 /// `by_load` = share(request).
 [[nodiscard]] MatchedSchedules match(const std::vector<GivenSchedule>& given, const Request& request,
-                                     const std::optional<partition::Partition>& partition, const Shared& by_load,
+                                     const partition::Partition& partition, const Shared& by_load,
                                      const Executor& execute);
 
 }  // namespace pipeweaver::planner

@@ -2,7 +2,7 @@
 
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/planner/partition_choice.hpp"
-#include "planner/assemble.hpp"
+#include "planner/replicas/assemble.hpp"
 
 #include <algorithm>
 #include <map>

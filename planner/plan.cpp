@@ -3,10 +3,10 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/planner/partition_choice.hpp"
-#include "planner/assemble.hpp"
-#include "planner/choose/for_replicas.hpp"
-#include "planner/evaluate/exchange.hpp"
 #include "planner/job/sample.hpp"
+#include "planner/replicas/assemble.hpp"
+#include "planner/replicas/exchange.hpp"
+#include "planner/replicas/for_replicas.hpp"
 #include "planner/targets/target_plan.hpp"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ std::vector<Partition> target_chains(const Request& request, const Partition& ow
     Microbatches padded;
     for (const Microbatches& batch : batches_of(request))
         for (auto& microbatch : partition::pad(batch).microbatches) padded.push_back(std::move(microbatch));
-    return partition::partitions(*request.setup, padded);
+    return partition::partitions_for(partition::Use::framework, *request.setup, padded);
 }
 
 std::vector<TargetPlan> target_plans(const Request& request, const std::vector<Partition>& partitions,
@@ -81,15 +81,15 @@ public:
         for_replicas(places, work, execute, time, part);
     }
 
-    // Those that are replayed under wrong costs: the first of those that are judged. None where time is short and they take
+    // Those that are replayed under perturbed costs: the first of those that are judged. None where time is short and they take
     // some.
-    std::vector<const Compared*> replayed(const Time& time) const {
-        std::vector<const Compared*> judged;
+    std::vector<const ScheduledStep*> replayed(const Time& time) const {
+        std::vector<const ScheduledStep*> judged;
         std::size_t tasks = 1;
         for (const PlannedReplica& one : replicas_) {
             if (!one.plan.judged) continue;
-            tasks = std::max(tasks, one.searched.searched().problem.tasks.size());
-            judged.push_back(&one.searched);
+            tasks = std::max(tasks, one.scheduled.searched().problem.tasks.size());
+            judged.push_back(&one.scheduled);
         }
         const Effort effort = effort_of(tasks, std::max<std::size_t>(1, judged.size()));
         if (!effort.perturbs_anyhow && time.is_over()) return {};
@@ -98,7 +98,7 @@ public:
     }
 
     const std::vector<ReplicaTimes>& times() const { return times_; }
-    const RobustChoice& choice(std::size_t place) const { return replicas_[place].choice; }
+    const RobustChoice& choice(std::size_t place) const { return replicas_[place].scheduled.choice; }
 
     std::vector<ReplicaPlan> take() {
         std::vector<ReplicaPlan> plans;
@@ -115,7 +115,10 @@ private:
     void keep(std::size_t place, PlannedReplica one) {
         if (on_replica_) on_replica_(one.plan);
         times_[place] = std::move(one.times);
-        if (!one.plan.judged) one.searched = {};
+        if (!one.plan.judged) {
+            one.scheduled.known = {};
+            one.scheduled.found = {};
+        }
         const std::scoped_lock lock(mutex_);
         replicas_[place] = std::move(one);
         if (!on_replica_ || replicas_[place].plan.judged) return;
@@ -177,7 +180,7 @@ Plan make_plan(const Request& request, const Executor& execute, const Time& time
 
     const Baselines policies = baselines_of(choice.partition, replicas.times());
     std::optional<Robustness> robustness;
-    const auto judged = scope.robustness ? replicas.replayed(time) : std::vector<const Compared*>();
+    const auto judged = scope.robustness ? replicas.replayed(time) : std::vector<const ScheduledStep*>();
     if (!judged.empty()) {
         const Draws draws{.seed = request.seed, .memory = usable_bytes(request.setup->cluster)};
         robustness = robustness_of(judged, opponents.run, fastest_policy(policies), draws, execute);
@@ -194,14 +197,18 @@ Plan make_plan(const Request& request, const Executor& execute, const Time& time
     return plan;
 }
 
-Cut dip_problem(const Request& request) {
-    const Setup& setup = *request.setup;
-    const Partition dip = partition::partitioner("dip").make(setup, request.microbatches, 0);
-    auto units = partition::units(dip, setup.model, request.microbatches);
-    require_plannable(request.microbatches.size(), count_tasks(dip, units));
-    auto known = build(setup, dip, std::move(units), {.name = problem_name(setup, dip, 0)});
-    if (known.shortage) fail(ErrorKind::limit, "{}", known.shortage->text());
-    return std::move(known.cut);
+std::vector<Cut> steps_of(const Request& request, const Partition& partition, const std::vector<std::size_t>& replicas,
+                          const Executor& execute) {
+    const Shared shared = share(request, execute);
+    std::vector<Cut> cuts(replicas.size());
+    run_jobs(execute, cuts.size(), [&](std::size_t k) {
+        const std::size_t r = replicas[k];
+        Step step =
+            build(*request.setup, partition, shared.microbatches[r], replica_wanted(*request.setup, partition, r));
+        if (step.shortage) fail(ErrorKind::limit, "{}", step.shortage->text());
+        cuts[k] = std::move(step.cut);
+    });
+    return cuts;
 }
 
 }  // namespace pipeweaver::planner

@@ -3,7 +3,7 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/planner/tuning.hpp"
-#include "planner/evaluate/evaluate.hpp"
+#include "planner/evaluate/step.hpp"
 
 namespace pipeweaver::planner {
 
@@ -59,7 +59,7 @@ StagePlan plan_stages(const StageRequest& request, const Executor& execute, cons
         plan.best.found = search::solve(Replayer(plan.best.problem), options, execute, time.keep_going());
         require_schedule(request, plan.best.found);
     }
-    plan.policies = apply_policies(plan.best.problem, execute);
+    plan.policies = policies_of(plan.best.problem, execute);
     return plan;
 }
 

@@ -6,9 +6,11 @@
 #include "pipeweaver/emit/needs_files.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/emit/plan_folder.hpp"
+#include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/planner/needs.hpp"
 #include "pipeweaver/planner/record.hpp"
 #include "pipeweaver/schedule/gap.hpp"
+#include "pipeweaver/search/policies.hpp"
 #include "python/binding.hpp"
 
 #include <nlohmann/json.hpp>
@@ -101,8 +103,15 @@ std::shared_ptr<Plan> make_plan(const Asked& asked, const nb::object& stop, cons
 }
 
 std::shared_ptr<Plan> by_policy(const Asked& asked, const std::string& policy) {
-    return planned(asked, [&](const auto& request, const auto& execute) {
-        return planner::plan_by_policy(request, execute, policy);
+    planner::Scope scope{.targets = false, .robustness = false, .opponents = false};
+    scope.search = false;
+    static_cast<void>(search::policy(policy));
+    scope.policies = {policy};
+    return planned(asked, [&](auto& request, const auto& execute) {
+        if (!request.fixed && request.partition.empty())
+            request.fixed = partition::PartitionFile{
+                partition::partitioner("megatron").make(*request.setup, request.microbatches, 1), {}};
+        return planner::make_plan(request, execute, {}, scope);
     });
 }
 

@@ -66,7 +66,9 @@ struct BenchDraft {
 
     // With deadlines as good a plan as the last of them allows: those of later batches begin with its order.
     planner::Plan first_plan(const planner::Request& first, const Executor& execute) {
-        auto plan = planner::plan_by_policy(first, execute);
+        planner::Scope scope{.targets = false, .robustness = false, .opponents = false};
+        scope.search = false;
+        auto plan = planner::make_plan(first, execute, {}, scope);
         if (wanted.empty()) return plan;
         const planner::Session session(first, plan);
         limits.budget = wanted.back().after;

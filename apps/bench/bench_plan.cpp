@@ -1,4 +1,5 @@
 // pipeweaver bench plan: the plan of a job against what engineers run, on drawn batches.
+#include "apps/bench/drawn_problem.hpp"
 #include "apps/bench/measure.hpp"
 #include "apps/command_line.hpp"
 #include "apps/commands.hpp"
@@ -146,7 +147,7 @@ struct BenchPlan {
     void add_published(const planner::Request& request, const planner::Plan& plan) {
         if (request.setup->layout.dp != 1)
             fail(ErrorKind::input, "--published: plans one replica alone; allowed is --dp 1");
-        const auto cut = planner::dip_problem(request);
+        const auto cut = published_step(request);
         search::Options asked{"dip", request.seed, request.max_rounds, {}, {}, {}};
         const Stopwatch since;
         const double most = static_cast<double>(published->count()) * 1e-9;

@@ -1,5 +1,6 @@
 #include "apps/bench/drawn_problem.hpp"
 
+#include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/planner/plan.hpp"
 #include "pipeweaver/planner/workload_options.hpp"
 
@@ -37,6 +38,11 @@ std::vector<SetUp> DrawnProblems::set_ups() const {
     return asked;
 }
 
+planner::Cut published_step(const planner::Request& request) {
+    const auto dip = partition::partitioner("dip").make(*request.setup, request.microbatches, 0);
+    return std::move(planner::steps_of(request, dip, {0}, in_order).front());
+}
+
 schedule::Problem DrawnProblems::draw(const SetUp& set_up, std::uint64_t seed, const Executor& execute) const {
     planner::WorkloadOptions workload;
     workload.model = set_up.model;
@@ -44,7 +50,7 @@ schedule::Problem DrawnProblems::draw(const SetUp& set_up, std::uint64_t seed, c
     workload.dataset = set_up.dataset;
     workload.microbatches = microbatches;
     workload.costs = costs_file;
-    auto cut = planner::dip_problem(workload.request(seed, execute));
+    auto cut = published_step(workload.request(seed, execute));
     cut.step.problem.name = fmt::format("{}-{}", set_up.model, seed);
     return std::move(cut.step.problem);
 }

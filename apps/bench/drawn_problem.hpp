@@ -3,6 +3,7 @@
 
 #include "pipeweaver/base/options.hpp"
 #include "pipeweaver/base/parallel.hpp"
+#include "pipeweaver/planner/plan.hpp"
 #include "pipeweaver/schedule/problem.hpp"
 
 #include <cstdint>
@@ -15,6 +16,10 @@ namespace pipeweaver::apps {
 struct SetUp {
     const char *model, *cluster, *dataset;
 };
+
+/// The step of a batch of one replica in partition dip, as it was published: what the published search is given. Throws
+/// Error{limit} where it does not fit.
+[[nodiscard]] planner::Cut published_step(const planner::Request& request);
 
 /// The options of a benchmark that draws batches for them.
 struct DrawnProblems {

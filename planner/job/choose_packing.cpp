@@ -2,7 +2,7 @@
 
 #include "pipeweaver/planner/partition_choice.hpp"
 #include "planner/job/sample.hpp"
-#include "planner/job/search_one.hpp"
+#include "planner/schedule/schedule_step.hpp"
 
 #include <algorithm>
 
@@ -12,8 +12,10 @@ namespace {
 
 // Of one replica, by the initial schedules of a search: which packing is shorter rounds seldom change.
 Duration step_of(const Request& request, const partition::Partition& partition, const Microbatches& batch) {
-    const Compared searched =
-        search_one(request, partition, batch, {"dual-queue", "interleaved", "gpipe"}, 0, {}, in_order);
+    ScheduleWanted wanted = short_search(request, quick_policies);
+    wanted.max_rounds = 0;
+    const ScheduledStep searched = schedule_step(
+        build(*request.setup, partition, batch, {.name = "search", .most_tasks = sizes.tasks}), wanted, in_order);
     if (!searched.found.schedule) return Duration::max();
     return searched.found.replay.makespan + searched.known.cut.step.optimizer;
 }

@@ -1,7 +1,7 @@
 #include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/planner/partition_choice.hpp"
 #include "planner/job/sample.hpp"
-#include "planner/job/search_one.hpp"
+#include "planner/schedule/schedule_step.hpp"
 
 #include <algorithm>
 #include <array>
@@ -15,9 +15,6 @@ using namespace emulator;
 using partition::Partition;
 
 namespace {
-
-// What judges a candidate before any search: the policy that a framework runs on a chain, and the dual queue.
-const std::vector<std::string> judges{"1f1b", "interleaved", "dual-queue"};
 
 Duration mean_of(const std::vector<Duration>& times) {
     return std::accumulate(times.begin(), times.end(), Duration{}) / static_cast<std::int64_t>(times.size());
@@ -57,12 +54,12 @@ public:
     }
 
 private:
-    using Step = std::optional<Duration>;
+    using StepTime = std::optional<Duration>;
 
     // Judges places `first` to `last` on so many batches, by searches or by policies.
     void judge(std::size_t first, std::size_t last, std::size_t batches, bool searched) {
         last = std::min(last, choice_.tried.size());
-        std::vector<Step> time((last - first) * batches);
+        std::vector<StepTime> time((last - first) * batches);
         run_jobs(execute_, time.size(), [&](std::size_t job) {
             PartitionTried& one = choice_.tried[first + job / batches];
             const Microbatches& batch = batches_[job % batches];
@@ -73,7 +70,7 @@ private:
             PartitionTried& one = choice_.tried[c];
             std::vector<Duration> of_all;
             for (std::size_t b = 0; b < batches; ++b)
-                if (const Step known = time[(c - first) * batches + b]) of_all.push_back(*known);
+                if (const StepTime known = time[(c - first) * batches + b]) of_all.push_back(*known);
             if (of_all.size() < batches) {
                 if (one.why_not.empty()) one.why_not = "does not fit";
                 continue;
@@ -139,21 +136,24 @@ private:
                          [&](const PartitionTried& a, const PartitionTried& b) { return rank(a) < rank(b); });
     }
 
-    Evaluation evaluated(const Partition& partition, const Microbatches& batch, const EvaluationWanted& wanted) const {
-        return evaluate(*request_.setup, partition, partition::units(partition, request_.setup->model, batch),
-                        {.name = "choice"}, wanted);
+    Step evaluated(const Partition& partition, const Microbatches& batch, const PoliciesWanted& wanted) const {
+        return evaluate(*request_.setup, partition, batch, {.name = "choice"}, wanted);
     }
 
-    Step policy_step(const Partition& partition, const Microbatches& batch) const {
-        const auto known = evaluated(partition, batch, {.split = false, .bound = std::nullopt, .policies = judges});
+    StepTime policy_step(const Partition& partition, const Microbatches& batch) const {
+        const auto known =
+            evaluated(partition, batch, {.split = false, .bound = std::nullopt, .policies = candidate_policies});
         if (known.shortage || known.fastest() == nullptr) return std::nullopt;
         return known.fastest()->makespan() + known.cut.step.optimizer;
     }
 
-    Step searched_step(const Partition& partition, const Microbatches& batch) const {
-        const Compared compared = search_one(request_, partition, batch, judges, effort_.rounds, {}, in_order);
-        if (!compared.found.schedule) return std::nullopt;
-        return compared.found.replay.makespan + compared.known.cut.step.optimizer;
+    StepTime searched_step(const Partition& partition, const Microbatches& batch) const {
+        ScheduleWanted wanted = short_search(request_, candidate_policies);
+        wanted.max_rounds = effort_.rounds;
+        const ScheduledStep searched = schedule_step(
+            build(*request_.setup, partition, batch, {.name = "search", .most_tasks = sizes.tasks}), wanted, in_order);
+        if (!searched.found.schedule) return std::nullopt;
+        return searched.found.replay.makespan + searched.known.cut.step.optimizer;
     }
 
     // As many batches as the effort allows, each finalist on all of them.
@@ -225,7 +225,8 @@ private:
 PartitionChoice choose_partition(const Request& request, const ChoiceEffort& effort, const Executor& execute,
                                  const Time& time) {
     if (request.fixed) return {request.fixed->partition, request.fixed->chosen_on, {}, false};
-    auto candidates = partition::candidates(*request.setup, cut_on(request), request.partition);
+    auto candidates =
+        partition::partitions_for(partition::Use::job, *request.setup, cut_on(request), request.partition);
     if (request.lists && request.partition.empty())
         std::erase_if(candidates, [](const Partition& one) { return !one.dealt.empty(); });
     return PartitionJudge(request, effort, execute, time).run(std::move(candidates));

@@ -1,7 +1,7 @@
 // The sample of a job: batches that partition and opponent are chosen on.
 #pragma once
 
-#include "planner/evaluate/evaluate.hpp"
+#include "planner/replicas/plan_replica.hpp"
 
 namespace pipeweaver::planner {
 
@@ -20,6 +20,16 @@ namespace pipeweaver::planner {
     Microbatches all;
     for (const Microbatches& batch : request.sample.batches) all.insert(all.end(), batch.begin(), batch.end());
     return all;
+}
+
+/// A search that decides between ways to run the job's batches: by few policies, quick bounds, and no choice in the end.
+[[nodiscard]] inline ScheduleWanted short_search(const Request& request, std::vector<std::string> policies) {
+    ScheduleWanted wanted = schedule_wanted(request);
+    wanted.policies = std::move(policies);
+    wanted.bounds = search::BoundEffort::quick;
+    wanted.policy_bounds = search::BoundEffort::quick;
+    wanted.problems = static_cast<std::size_t>(request.setup->layout.dp);
+    return wanted;
 }
 
 }  // namespace pipeweaver::planner

@@ -2,9 +2,9 @@
 
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/search/carry_over.hpp"
-#include "planner/evaluate/share.hpp"
 #include "planner/job/sample.hpp"
-#include "planner/job/search_one.hpp"
+#include "planner/replicas/share.hpp"
+#include "planner/schedule/schedule_step.hpp"
 
 #include <algorithm>
 
@@ -29,9 +29,11 @@ bool is_split(const Problem& problem) {
 
 std::optional<Order> order_of(const Request& request, const partition::Partition& partition, const Microbatches& batch,
                               const Executor& execute, const Time& time) {
-    const Compared found = search_one(request, partition, batch, {"dual-queue"}, request.max_rounds, time, execute);
-    if (!found.found.schedule) return std::nullopt;
-    return Order{found.searched().problem, *found.found.schedule, found.parts.has_value(), found.found.replay.makespan};
+    const ScheduledStep one =
+        schedule_step(build(*request.setup, partition, batch, {.name = "search", .most_tasks = sizes.tasks}),
+                      short_search(request, {"dual-queue"}), execute, time);
+    if (!one.found.schedule) return std::nullopt;
+    return Order{one.searched().problem, *one.found.schedule, one.on_split, one.found.replay.makespan};
 }
 
 }  // namespace
@@ -83,7 +85,7 @@ StaticOrder::StaticOrder(partition::Partition partition, Problem problem, Schedu
 
 std::optional<Duration> StaticOrder::step_of(const Setup& setup, const Problem& order, const Schedule& schedule,
                                              bool split, const std::vector<workloads::Microbatch>& batch) const {
-    auto known = build(setup, partition_, partition::units(partition_, setup.model, batch), {.name = "static"});
+    auto known = build(setup, partition_, batch, {.name = "static"});
     if (known.shortage) return std::nullopt;
     auto parts = split ? split_step(known.cut.step) : std::nullopt;
     if (split && !parts) return std::nullopt;

@@ -3,7 +3,7 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/partition/replicas.hpp"
-#include "planner/evaluate/evaluate.hpp"
+#include "planner/evaluate/step.hpp"
 
 #include <algorithm>
 #include <map>
@@ -92,13 +92,13 @@ public:
 
 private:
     // With the memory of the cluster; none if the share needs more.
-    std::optional<Evaluation> fitting(const Partition& partition, const Microbatches& share) {
+    std::optional<Step> fitting(const Partition& partition, const Microbatches& share) {
         // Built without a limit on memory, so that what is short is known. One microbatch shows quickly whether the
         // weights alone are too large.
         const StepWanted wanted{.name = "layout", .capacity = Bytes{std::int64_t{1} << 60}};
-        std::optional<Evaluation> known;
+        std::optional<Step> known;
         for (const Microbatches& some : {Microbatches{share.front()}, share}) {
-            known = build(setup_, partition, partition::units(partition, setup_.model, some), wanted);
+            known = build(setup_, partition, some, wanted);
             if (known->shortage) fail(ErrorKind::limit, "{}", known->shortage->text());
             const StepProblem& step = known->cut.step;
             const auto fullest = fullest_rank(step, least_memory(step.problem, some.size()), usable_);
@@ -113,12 +113,12 @@ private:
     }
 
     void try_partition(const Partition& partition, const std::vector<Microbatches>& shares) {
-        std::vector<std::string> policies{"dual-queue", "1f1b", "gpipe"};
+        std::vector<std::string> policies = layout_policies;
         std::map<std::string, Duration> slowest;
         for (const Microbatches& share : shares) {
             auto known = fitting(partition, share);
             if (!known) return;
-            judge(*known, {.split = false, .bound = std::nullopt, .policies = policies});
+            apply_policies(*known, {.split = false, .bound = std::nullopt, .policies = policies});
             for (const PolicyRun& run : known->policies) {
                 if (run.applies())
                     slowest[run.policy] = std::max(slowest[run.policy], run.makespan() + known->cut.step.optimizer);

@@ -2,9 +2,9 @@
 
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
-#include "planner/evaluate/share.hpp"
 #include "planner/job/sample.hpp"
-#include "planner/opponents/recompute_settings.hpp"
+#include "planner/replicas/share.hpp"
+#include "planner/schedule/recompute_settings.hpp"
 
 #include <algorithm>
 #include <array>
@@ -48,10 +48,9 @@ class BuiltSteps {
 public:
     BuiltSteps(const OpponentWay& way, const std::vector<Microbatches>& replicas) : settings_(settings_of(way)) {
         for (const Microbatches& microbatches : replicas) {
-            auto units = partition::units(way.partition, way.setup->model, microbatches);
-            require_plannable(microbatches.size(), count_tasks(way.partition, units));
-            known_.push_back(build(*way.setup, way.partition, std::move(units),
-                                   {.name = "opponent", .menu = settings_, .priced_split = false}));
+            known_.push_back(
+                build(*way.setup, way.partition, microbatches,
+                      {.name = "opponent", .menu = settings_, .priced_split = false, .most_tasks = sizes.tasks}));
             if (known_.back().shortage) break;
         }
     }
@@ -60,7 +59,7 @@ public:
     std::optional<SettingRun> scheduled(std::size_t replica, std::string_view policy, const std::string& recompute,
                                         std::string& why_not) const {
         std::optional<SettingRun> found;
-        const Evaluation& known = known_[replica];
+        const Step& known = known_[replica];
         if (known.shortage) {
             why_not = known.shortage->text();
             return found;
@@ -95,7 +94,7 @@ private:
     // Nothing where it does not fit one of them.
     std::optional<Ran> with_setting(std::string_view policy, const std::string& setting) const {
         Ran slowest{setting, {}, {}, {}};
-        for (const Evaluation& known : known_) {
+        for (const Step& known : known_) {
             const auto found = run_setting(known.cut.step, policy, settings_, setting);
             if (!found) return std::nullopt;
             const Duration step = found->makespan + known.cut.step.optimizer;
@@ -105,7 +104,7 @@ private:
     }
 
     std::vector<Recompute> settings_;
-    std::vector<Evaluation> known_;
+    std::vector<Step> known_;
 };
 
 // How a replica's microbatches are shared out where a way has more replicas on the same GPUs.

@@ -1,7 +1,7 @@
 #include "pipeweaver/planner/emulate_options.hpp"
 
 #include "pipeweaver/base/error.hpp"
-#include "planner/opponents/recompute_settings.hpp"
+#include "planner/schedule/recompute_settings.hpp"
 
 #include <fmt/ranges.h>
 
@@ -37,11 +37,10 @@ std::vector<GivenSchedule> read_schedules(const std::filesystem::path& path, std
     return given;
 }
 
-// The partition of the plan that the schedule is of; none: it is of no plan, or of an older one.
-std::optional<std::filesystem::path> partition_of_plan(const std::filesystem::path& schedule) {
+// The partition of the plan that the schedule is of.
+std::filesystem::path partition_of_plan(const std::filesystem::path& schedule) {
     const bool folder = std::filesystem::is_directory(schedule);
-    const auto file = (folder ? schedule : schedule.parent_path().parent_path()) / "partition.json";
-    return std::filesystem::exists(file) ? std::optional(file) : std::nullopt;
+    return (folder ? schedule : schedule.parent_path().parent_path()) / "partition.json";
 }
 
 }  // namespace
@@ -96,8 +95,7 @@ EmulationRequest EmulateOptions::request(std::uint64_t seed, const Executor& exe
     request.schedule = schedule;
     if (!schedule.empty()) {
         request.schedules = read_schedules(schedule, static_cast<std::size_t>(request.workload.setup->layout.dp));
-        if (const auto file = partition_of_plan(schedule))
-            request.workload.fixed = partition::read_partition(*file, *request.workload.setup);
+        request.workload.fixed = partition::read_partition(partition_of_plan(schedule), *request.workload.setup);
     }
     const emulator::Setup& usual = *request.workload.setup;
     emulator::WhatIf factors;

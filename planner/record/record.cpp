@@ -26,6 +26,9 @@ json how_json(const How& how) {
     return all;
 }
 
+// Parts of its time that a replica opens: where there is none for a search, and with one.
+constexpr std::size_t parts_of_policies = 2, parts_of_a_search = 5;
+
 How how_of(const Json& given) {
     if (given.is_null()) return std::nullopt;
     How how = Endings();
@@ -33,6 +36,9 @@ How how_of(const Json& given) {
         Ending& ending = how->emplace_back();
         if (one.is_null()) continue;
         ending.emplace();
+        if (one.size() != parts_of_policies && one.size() != parts_of_a_search)
+            one.fail(
+                fmt::format("has {} numbers, {} or {} are needed", one.size(), parts_of_policies, parts_of_a_search));
         for (const Json& stop : one.elements()) {
             auto& times = ending->emplace_back();
             if (!stop.is_null()) times = static_cast<std::uint64_t>(stop.integer());

@@ -1,8 +1,7 @@
 #include "planner/targets/target_plan.hpp"
 
-#include "planner/choose/lower_peak.hpp"
-#include "planner/choose/selection.hpp"
-#include "planner/opponents/recompute_settings.hpp"
+#include "planner/replicas/plan_replica.hpp"
+#include "planner/schedule/recompute_settings.hpp"
 
 #include <fmt/format.h>
 
@@ -28,7 +27,7 @@ struct Setting {
 // A chain with a setting; policies that break the target's rules are left out.
 struct Tried {
     Setting setting;
-    Evaluation known;
+    Step known;
 
     Duration best() const { return known.fastest() == nullptr ? Duration::max() : known.fastest()->makespan(); }
 };
@@ -54,7 +53,6 @@ struct Padded {
     StepWanted step() const {
         return {.name = fmt::format("{}-{}", request.setup->model.name, target.folder), .target = &target};
     }
-    Units units(const Partition& chain) const { return partition::units(chain, request.setup->model, microbatches); }
 };
 
 Tried try_setting(const Padded& padded, const Partition& chain, const Setting& setting, const Executor& execute) {
@@ -62,14 +60,14 @@ Tried try_setting(const Padded& padded, const Partition& chain, const Setting& s
     step.menu = {setting.everywhere};
     step.mode_of_rank = setting.by_rank;
     // A stage that recomputes would do so again for the weight gradient.
-    const EvaluationWanted wanted{
-        .split = padded.request.split != Split::never && setting.is_none(), .keep_split = true, .bound = std::nullopt};
-    return {setting, evaluate(*padded.request.setup, chain, padded.units(chain), step, wanted, execute)};
+    const PoliciesWanted wanted{.split = padded.request.split != Split::never && setting.is_none(),
+                                .bound = std::nullopt};
+    return {setting, evaluate(*padded.request.setup, chain, padded.microbatches, step, wanted, execute)};
 }
 
 // Adds the setting's baselines; says why in `why_not` where the target cannot run it, or a policy does not apply.
 void judge_policies(const Target& target, Tried& tried, std::vector<TargetBaseline>& baselines, std::string& why_not) {
-    Evaluation& known = tried.known;
+    Step& known = tried.known;
     const Problem& whole = known.cut.step.problem;
     for (PolicyRun& run : known.policies) {
         if (!run.result.schedule) {
@@ -97,8 +95,8 @@ std::optional<Setting> by_rank(const Padded& padded, const Partition& chain, con
     std::vector<std::string> policies;
     for (const search::Policy& policy : search::policies())
         if (policy.fixed_order && !policy.needs_split) policies.push_back(policy.name);
-    Evaluation known = evaluate(
-        *padded.request.setup, chain, padded.units(chain), step,
+    Step known = evaluate(
+        *padded.request.setup, chain, padded.microbatches, step,
         {.split = false, .bound = std::nullopt, .policies = std::move(policies), .mode_by_rank = true}, execute);
     if (known.shortage) return std::nullopt;
     const Problem& problem = known.cut.step.problem;
@@ -158,25 +156,25 @@ TargetPlan make_target_plan(const Request& request, const Target& target, const 
 
     plan.recompute = best->setting.name();
     plan.by_rank = best->setting.by_rank;
-    const Duration fastest = best->best();
-    Searchable known = searchable(best->known, std::move(best->known.split));
-    if (known.split) known.bound = bound_of_every_choice(*known.whole, *known.split);
-    const ChoiceRule& rule = request.robust ? robust_rule : usual_rule;
-    const Problem& whole = known.whole->problem;
-    const search::Options options{
-        "default", request.seed, request.max_rounds, rules_of(target, whole), {}, rule.near(whole.tasks.size(), 1)};
-    auto searched = search_split(known, request.split, options, execute, time);
-    plan.found = std::move(searched.found);
-    plan.why_not = plan.found.why_not;
-    if (plan.found.schedule) {
-        const StepProblem& step = searched.split ? *known.split : *known.whole;
-        plan.choice = choose(step, plan.found, fastest, rule, request.seed, execute);
-        lower_peak(step, plan.found, options, rule, execute, time);
-        plan.choice.smallest = std::min(plan.choice.smallest, plan.found.replay.makespan);
-        if (searched.split) best->known.cut.step = join_needless(*known.whole, *known.split, plan.found);
-        plan.waits = set_lags(best->known.cut.step, *plan.found.schedule);
+    ScheduleWanted wanted = schedule_wanted(request);
+    if (!best->known.split) wanted.split = Split::never;
+    wanted.policy_bounds.reset();
+    if (best->known.split) wanted.policy_bounds = search::BoundEffort::full;
+    wanted.rules = rules_of(target, best->known.cut.step.problem);
+    wanted.rule = request.robust ? robust_rule : usual_rule;
+    wanted.choose = true;
+    ScheduledStep scheduled = schedule_step(std::move(best->known), wanted, execute, time);
+    plan.why_not = scheduled.found.why_not;
+    plan.choice = std::move(scheduled.choice);
+    if (!scheduled.found.schedule) {
+        plan.cut = std::move(scheduled.known.cut);
+        plan.found = std::move(scheduled.found);
+        return plan;
     }
-    plan.cut = std::move(best->known.cut);
+    FinishedStep finished = finish(std::move(scheduled));
+    plan.cut = std::move(finished.cut);
+    plan.found = std::move(finished.found);
+    plan.waits = finished.waits;
     return plan;
 }
 

@@ -2,7 +2,7 @@
 // setting for the whole step, or one for each rank.
 #pragma once
 
-#include "planner/choose/split_search.hpp"
+#include "planner/evaluate/step.hpp"
 
 namespace pipeweaver::planner {
 

@@ -1,4 +1,5 @@
 // pipeweaver_studies waves: batches whose images rise and fall in two waves; what a static plan of the first of them loses.
+#include "apps/bench/drawn_problem.hpp"
 #include "apps/bench/measure.hpp"
 #include "apps/bench/recheck.hpp"
 #include "apps/command_line.hpp"
@@ -178,7 +179,7 @@ struct WavesStudy {
     std::optional<Duration> published(const planner::Request& request) const {
         std::optional<planner::Cut> cut;
         try {
-            cut = planner::dip_problem(request);
+            cut = apps::published_step(request);
         } catch (const Error& error) {
             if (error.kind() != ErrorKind::limit) throw;
             return std::nullopt;

@@ -307,7 +307,7 @@ TEST_CASE("a job is offered three-phase by itself where a rank has several GPUs"
         const testing::SmallWorkload setup{{.tp = tp, .pp = 4, .dp = 1}, {5, 0, 2, 9}};
         const auto chunks_of_dealt = [&](std::string_view name) {
             std::vector<std::int64_t> chunks;
-            for (const Partition& one : candidates(setup, setup.microbatches, name))
+            for (const Partition& one : partitions_for(Use::job, setup, setup.microbatches, name))
                 if (!one.dealt.empty()) chunks.push_back(one.chunks_per_rank);
             return chunks;
         };
@@ -327,9 +327,9 @@ TEST_CASE("three-phase says where it does not apply") {
     CHECK_THROWS_WITH_AS(static_cast<void>(setup.cut("three-phase", 3)),
                          "12 stages are more than the pipeline's 8 layers", Error);
     setup.recipe.zero = 3;
-    CHECK_THROWS_WITH_AS(static_cast<void>(candidates(setup, setup.microbatches, "three-phase")),
+    CHECK_THROWS_WITH_AS(static_cast<void>(partitions_for(Use::job, setup, setup.microbatches, "three-phase")),
                          "partition three-phase: is emulated with --zero 0 or 1, 3 was asked for", Error);
-    for (const Partition& one : candidates(setup, setup.microbatches)) CHECK(one.dealt.empty());
+    for (const Partition& one : partitions_for(Use::job, setup, setup.microbatches)) CHECK(one.dealt.empty());
     setup.recipe.zero = 1;
     setup.model.modules.erase(setup.model.modules.begin());
     setup.model.edges.clear();

@@ -38,20 +38,29 @@ TEST_CASE("partitioners are found by name, and an unknown one names the nearest"
 
 TEST_CASE("a partitioner's cuts bear its name, and are one chain exactly where it says so") {
     const testing::SmallWorkload setup({.tp = 1, .pp = 4, .dp = 1}, {7, 0, 3, 12});
-    for (const Partitioner& one : partitioners())
-        for (const std::int64_t chunks : one.chunks) {
-            const auto partition = one.make(setup, setup.microbatches, chunks);
-            CHECK(partition.name == one.name);
-            CHECK((partition.chains.size() == 1) == one.one_chain);
+    for (const Use use : {Use::job, Use::opponent, Use::framework})
+        for (const Cutting& one : cuttings(use, setup)) {
+            if (one.by->why_not != nullptr) continue;
+            const auto partition = one.make(setup, setup.microbatches);
+            CHECK(partition.name == one.by->name);
+            CHECK((partition.chains.size() == 1) == one.by->one_chain);
         }
 }
 
-TEST_CASE("a plan tries every partitioner with the fewest chunks first, or the named one alone") {
+TEST_CASE("for each use the table's rows are cut, with the chunks that it tries, or the named one alone") {
     const testing::SmallWorkload setup({.tp = 1, .pp = 4, .dp = 1}, {7, 0, 3, 12});
-    CHECK(names_of(partitions(setup, setup.microbatches)) ==
+    const auto cut_for = [&](Use use, std::string_view name = {}) {
+        Names names;
+        for (const Cutting& one : cuttings(use, setup, name)) names.emplace_back(one.by->name, one.chunks_per_rank);
+        return names;
+    };
+    CHECK(cut_for(Use::framework) ==
           Names{{"dip", 0}, {"megatron", 1}, {"balanced", 1}, {"megatron", 2}, {"balanced", 2}});
-    CHECK(names_of(partitions(setup, setup.microbatches, "dip")) == Names{{"dip", 0}});
-    CHECK(names_of(partitions(setup, setup.microbatches, "balanced")) == Names{{"balanced", 1}, {"balanced", 2}});
+    CHECK(cut_for(Use::framework, "dip") == Names{{"dip", 0}});
+    CHECK(cut_for(Use::framework, "balanced") == Names{{"balanced", 1}, {"balanced", 2}});
+    CHECK(cut_for(Use::job).front() == Names::value_type{"dip", 0});
+    CHECK(cut_for(Use::opponent).front() == Names::value_type{"first-stage", 1});
+    CHECK(names_of(partitions_for(Use::framework, setup, setup.microbatches)) == cut_for(Use::framework));
 }
 
 TEST_CASE("uniform stages have as many layers, or embedding and head count as one each, only its name asks for it") {
@@ -69,7 +78,8 @@ TEST_CASE("uniform stages have as many layers, or embedding and head count as on
     CHECK(cut() == std::vector<std::int64_t>{3, 3, 3, 3});
     layers = 14;
     CHECK(cut() == std::vector<std::int64_t>{3, 4, 4, 3});
-    CHECK(names_of(partitions(setup, setup.microbatches, "uniform")) == Names{{"uniform", 1}, {"uniform", 2}});
+    CHECK(names_of(partitions_for(Use::framework, setup, setup.microbatches, "uniform")) ==
+          Names{{"uniform", 1}, {"uniform", 2}});
 }
 
 TEST_CASE("cuts into more stages than the model has layers are not tried") {
@@ -77,7 +87,8 @@ TEST_CASE("cuts into more stages than the model has layers are not tried") {
     setup.model.modules.erase(setup.model.modules.begin());
     setup.model.edges.clear();
     setup.model.modules[0].architecture.layers = 5;
-    CHECK(names_of(partitions(setup, setup.microbatches)) == Names{{"dip", 0}, {"megatron", 1}, {"balanced", 1}});
+    CHECK(names_of(partitions_for(Use::framework, setup, setup.microbatches)) ==
+          Names{{"dip", 0}, {"megatron", 1}, {"balanced", 1}});
     setup.model.modules[0].architecture.layers = 6;
-    CHECK(partitions(setup, setup.microbatches).size() == 5);
+    CHECK(partitions_for(Use::framework, setup, setup.microbatches).size() == 5);
 }

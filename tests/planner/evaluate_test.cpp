@@ -1,5 +1,4 @@
-#include "planner/evaluate/evaluate.hpp"
-
+#include "planner/evaluate/step.hpp"
 #include "tests/support/effort.hpp"
 #include "tests/support/small_workload.hpp"
 #include "tests/support/times.hpp"
@@ -24,14 +23,13 @@ struct Small {
         return partition::partitioner(partitioner).make(setup, microbatches, 1);
     }
 
-    Evaluation evaluated(const partition::Partition& partition, const StepWanted& step = {},
-                         const EvaluationWanted& wanted = {}, const Executor& execute = in_order) const {
-        return evaluate(setup, partition, partition::units(partition, setup.model, microbatches), step, wanted,
-                        execute);
+    Step evaluated(const partition::Partition& partition, const StepWanted& step = {},
+                   const PoliciesWanted& wanted = {}, const Executor& execute = in_order) const {
+        return evaluate(setup, partition, microbatches, step, wanted, execute);
     }
 };
 
-void check_equal(const Evaluation& one, const Evaluation& other) {
+void check_equal(const Step& one, const Step& other) {
     const auto &a = one.cut.step.problem.tasks, &b = other.cut.step.problem.tasks;
     REQUIRE(a.size() == b.size());
     for (std::size_t i = 0; i < a.size(); ++i) CHECK(a[i].duration == b[i].duration);
@@ -52,7 +50,7 @@ void check_equal(const Evaluation& one, const Evaluation& other) {
 
 TEST_CASE("every policy of a partition is applied, those that need it on the step with split backwards") {
     const Small small;
-    const auto known = small.evaluated(small.cut("megatron"), {}, {.keep_split = true});
+    const auto known = small.evaluated(small.cut("megatron"), {}, {});
     REQUIRE(known.split);
     REQUIRE(known.policies.size() == search::policies().size());
     for (std::size_t i = 0; i < known.policies.size(); ++i) {
@@ -108,7 +106,7 @@ TEST_CASE("when time has ended one policy is tried anyhow, or none, later the ot
     const Small small;
     const auto partition = small.cut("megatron");
     const Time ended = testing::ended();
-    const auto tried = [](const Evaluation& known) {
+    const auto tried = [](const Step& known) {
         return std::count_if(known.policies.begin(), known.policies.end(),
                              [](const PolicyRun& run) { return !run.left_out; });
     };
@@ -119,7 +117,7 @@ TEST_CASE("when time has ended one policy is tried anyhow, or none, later the ot
     CHECK(tried(none) == 0);
     CHECK(none.policies.front().result.why_not == no_time_left);
 
-    judge(known, {});
+    apply_policies(known, {});
     check_equal(known, small.evaluated(partition));
 }
 

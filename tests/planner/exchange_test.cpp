@@ -1,4 +1,4 @@
-#include "planner/evaluate/exchange.hpp"
+#include "planner/replicas/exchange.hpp"
 
 #include "pipeweaver/partition/partitioners.hpp"
 #include "tests/support/small_request.hpp"
@@ -24,9 +24,8 @@ Duration slowest(const Request& request, const partition::Partition& partition, 
                  const std::string& policy) {
     Duration slowest{};
     for (const Microbatches& microbatches : shared.microbatches) {
-        const auto known =
-            evaluate(*request.setup, partition, partition::units(partition, request.setup->model, microbatches),
-                     {.name = "one"}, {.split = false, .bound = std::nullopt, .policies = {{policy}}});
+        const auto known = evaluate(*request.setup, partition, microbatches, {.name = "one"},
+                                    {.split = false, .bound = std::nullopt, .policies = {{policy}}});
         slowest = std::max(slowest, known.run(policy)->makespan());
     }
     return slowest;

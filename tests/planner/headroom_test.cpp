@@ -5,7 +5,7 @@
 #include "pipeweaver/planner/layout.hpp"
 #include "pipeweaver/planner/plan_options.hpp"
 #include "pipeweaver/search/lower_memory.hpp"
-#include "planner/choose/lower_peak.hpp"
+#include "planner/schedule/lower_peak.hpp"
 #include "tests/support/effort.hpp"
 #include "tests/support/small_request.hpp"
 #include "tests/support/times.hpp"

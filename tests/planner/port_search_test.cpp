@@ -1,5 +1,5 @@
 // Plans where links are so slow that transfers wait for ports.
-#include "planner/choose/port_search.hpp"
+#include "planner/schedule/port_search.hpp"
 
 #include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/planner/emulate.hpp"
@@ -158,6 +158,7 @@ TEST_CASE("a step is emulated with its waits, and so is a plan's schedule that i
     const Plan& plan = slow().plan;
     const ReplicaPlan& replica = plan.replicas.front();
     const auto problem = schedule::parse_problem("problem", to_json(replica.cut.step.problem));
+    asked.workload.fixed = partition::PartitionFile{plan.partition(), {}};
     asked.schedules = {{"p", {problem, *replica.found.schedule}}};
     const Emulation given = emulate(asked, in_order);
     CHECK(given.makespan == plan.makespan);

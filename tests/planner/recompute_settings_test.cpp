@@ -1,4 +1,4 @@
-#include "planner/opponents/recompute_settings.hpp"
+#include "planner/schedule/recompute_settings.hpp"
 
 #include "pipeweaver/base/random.hpp"
 #include "pipeweaver/emulator/split.hpp"

@@ -1,6 +1,6 @@
 #include "pipeweaver/planner/robust_choice.hpp"
 
-#include "planner/choose/selection.hpp"
+#include "planner/schedule/selection.hpp"
 
 #include <doctest/doctest.h>
 

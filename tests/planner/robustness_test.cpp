@@ -4,7 +4,7 @@
 #include "pipeweaver/schedule/fixed_order.hpp"
 #include "pipeweaver/schedule/stage_table.hpp"
 #include "pipeweaver/search/policies.hpp"
-#include "planner/choose/wrong_costs.hpp"
+#include "planner/robustness/perturbed_costs.hpp"
 
 #include <doctest/doctest.h>
 

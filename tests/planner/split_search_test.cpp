@@ -1,4 +1,4 @@
-#include "planner/choose/split_search.hpp"
+#include "planner/schedule/split_search.hpp"
 
 #include "pipeweaver/base/json.hpp"
 #include "pipeweaver/emit/actions.hpp"
@@ -173,7 +173,8 @@ emulator::StepProblem tight(std::int64_t transient) {
 Searched searched(const emulator::StepProblem& step, Split split) {
     Searchable known;
     known.whole = &step;
-    known.split = split_step(step);
+    const auto split_form = split_step(step);
+    if (split_form) known.split = &*split_form;
     if (known.split) known.bound = bound_of_every_choice(step, *known.split);
     search::Options options;
     options.max_rounds = 3;

@@ -148,7 +148,8 @@ TEST_CASE("a target with a fixed chain needs no rules of its own") {
     plain.rules = nullptr;
     plain.breaks = nullptr;
     const auto request = testing::small_request();
-    const auto partitions = partition::partitions(*request.setup, request.microbatches, "megatron");
+    const auto partitions =
+        partition::partitions_for(partition::Use::framework, *request.setup, request.microbatches, "megatron");
     const auto plan = make_target_plan(request, plain, partitions, request.microbatches, in_order, {});
     REQUIRE(plan.found.schedule);
     for (const TargetBaseline& one : plan.baselines) CHECK(plan.found.replay.makespan <= one.makespan);
@@ -157,7 +158,8 @@ TEST_CASE("a target with a fixed chain needs no rules of its own") {
 TEST_CASE("where memory is short each rank recomputes what it needs, and the schedule keeps PyTorch's rules") {
     auto request = testing::small_request(1, {9, 8, 9, 7, 9, 9, 8, 9});
     request.split = Split::never;
-    const auto partitions = partition::partitions(*request.setup, request.microbatches, "balanced");
+    const auto partitions =
+        partition::partitions_for(partition::Use::framework, *request.setup, request.microbatches, "balanced");
     const auto made = [&] {
         return make_target_plan(request, torch(), partitions, request.microbatches, in_order, {});
     };

@@ -27,6 +27,9 @@
 
 #include "pipeweaver/partition/partition.hpp"
 
+#include <array>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -37,15 +40,46 @@ namespace pipeweaver::partition {
 /// Real microbatches that a partition is judged by; not empty.
 using Sample = std::vector<workloads::Microbatch>;
 
+/// What a partition is cut for.
+enum class Use : std::uint8_t {
+    job,       ///< a job chooses it, to run it with action lists
+    opponent,  ///< engineers run it without a planner
+    framework  ///< a runtime that runs one chain of stages is given it
+};
+
+/// Chunks on each rank that a partitioner is asked for, unless it decides on them itself.
+inline constexpr std::array<std::int64_t, 4> chunk_counts{1, 2, 4, 8};
+
 struct Partitioner {
     std::string name;
-    std::string about;  ///< one line
-    std::vector<std::int64_t>
-        chunks;              ///< per rank, that a plan tries; 0: the partitioner decides; none: no plan tries it
-    bool one_chain = false;  ///< cuts all modules as one chain, which any framework with stages in a row runs
+    std::string about;            ///< one line
+    bool one_chain = false;       ///< cuts all modules as one chain, which any framework with stages in a row runs
+    bool own_chunks = false;      ///< decides on the chunks of a rank itself
+    bool for_jobs = false;        ///< offered to every job
+    bool for_frameworks = false;  ///< given to runtimes of one chain
+    int as_opponent = 0;          ///< its place among what engineers run; 0: none run it
 
     /// Throws Error{input} if the model has fewer layers than stages, or where the partitioner does not apply.
     Partition (*make)(const emulator::Setup& setup, const Sample& sample, std::int64_t chunks_per_rank);
+
+    /// All that a job is offered of it in place of one with each count of chunks. Null: these.
+    std::vector<Partition> (*offer)(const emulator::Setup& setup, const Sample& sample) = nullptr;
+
+    /// Why it does not apply to the setup; none: it does. Null: to any.
+    std::optional<std::string> (*why_not)(const emulator::Setup& setup) = nullptr;
+
+    /// The first module whose layers it cuts into stages. Null: the model's first.
+    std::size_t (*first_module)(const workloads::Model& model) = nullptr;
+};
+
+/// A partitioner with the chunks that it is asked for; 0: it decides.
+struct Cutting {
+    const Partitioner* by = nullptr;
+    std::int64_t chunks_per_rank = 0;
+
+    Partition make(const emulator::Setup& setup, const Sample& sample) const {
+        return by->make(setup, sample, chunks_per_rank);
+    }
 };
 
 /// All partitioners, in the order of their introduction.
@@ -57,10 +91,13 @@ struct Partitioner {
 /// The partitioner of that name. Throws Error{input} for an unknown one, naming the nearest.
 [[nodiscard]] const Partitioner& partitioner(std::string_view name);
 
-/// What a plan tries: with a name that partitioner alone, else all; the fewest chunks of each first. Cuts into more
-/// stages than the model has layers are left out.
-[[nodiscard]] std::vector<Partition> partitions(const emulator::Setup& setup, const Sample& sample,
-                                                std::string_view name = {});
+/// What may be cut for a use, in the order in which it is tried: the rows of that use, or the one that is named. Cuts into
+/// more stages than the model has layers are left out.
+[[nodiscard]] std::vector<Cutting> cuttings(Use use, const emulator::Setup& setup, std::string_view name = {});
+
+/// The partitions of these cuttings. Throws Error{input} where a partitioner does not apply.
+[[nodiscard]] std::vector<Partition> partitions_for(Use use, const emulator::Setup& setup, const Sample& sample,
+                                                    std::string_view name = {});
 
 /// Partitions "modules" that a job is offered beside `dip`: each module a chain of its own, too, in units of the size
 /// that dip takes or a part of it, and in one to four times as many segments, in the modules' proportions. Equal ones are
@@ -69,11 +106,5 @@ struct Partitioner {
 
 /// Why the setup's encoders cannot be dealt over all GPUs of a replica; none: they can.
 [[nodiscard]] std::optional<std::string> why_not_dealt(const emulator::Setup& setup);
-
-/// What a job chooses from: with a name the partitions of that partitioner alone ("modules": those above), else dip, the
-/// above, balanced with 1, 2, 4 and 8 chunks and, where a rank has several GPUs and encoders can be dealt over them,
-/// three-phase with as many. Cuts into more stages than the model has layers are left out.
-[[nodiscard]] std::vector<Partition> candidates(const emulator::Setup& setup, const Sample& sample,
-                                                std::string_view name = {});
 
 }  // namespace pipeweaver::partition

@@ -32,7 +32,7 @@ struct EmulationRequest {
     std::int64_t chunks_per_rank = 1;              ///< of all partitions but dip
     bool any_memory = false;                       ///< what does not fit is emulated all the same
     std::string schedule;                          ///< the folder or file of `schedules`, for the report
-    std::vector<GivenSchedule> schedules;          ///< for every replica, in place of a policy; none: the policy
+    std::vector<GivenSchedule> schedules;          ///< for every replica, in place of a policy, on the fixed partition
 };
 
 struct Emulation {

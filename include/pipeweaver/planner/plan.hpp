@@ -17,14 +17,9 @@ namespace pipeweaver::planner {
 [[nodiscard]] Plan make_plan(const Request& request, const Executor& execute, const Time& time,
                              const Scope& scope = {});
 
-/// The step as the policy runs it, on the partition where that is fastest; without a name the fastest policy. Neither
-/// searches, nor other targets, nor replays under wrong costs. Throws Error{input} for an unknown policy, Error{limit}
-/// where it applies on no partition (why, of each), and as make_plan().
-[[nodiscard]] Plan plan_by_policy(const Request& request, const Executor& execute, std::string_view policy = {},
-                                  const Scope& scope = {});
-
-/// The schedule problem of all microbatches in partition dip, without a plan. Pre: one replica. Throws Error{limit} if
-/// it does not fit.
-[[nodiscard]] Cut dip_problem(const Request& request);
+/// The steps of some replicas of the request on a partition, built and no more. Throws Error{limit} where one does not fit,
+/// Error{input} where one is too large to plan.
+[[nodiscard]] std::vector<Cut> steps_of(const Request& request, const partition::Partition& partition,
+                                        const std::vector<std::size_t>& replicas, const Executor& execute);
 
 }  // namespace pipeweaver::planner

@@ -166,6 +166,7 @@ struct Scope {
     std::vector<const class StaticOrder*> orders{};     ///< of the job, on its partition: searches begin with them, too
     std::optional<partition::Partition> partition{};    ///< this one; none: the request's, or chosen on its sample
     std::vector<std::string> policies{};  ///< to compare with and start from; none: all of search::policies()
+    bool search = true;                   ///< else the fastest of these policies is taken as it is
     std::vector<std::size_t> replicas{};  ///< that are planned, sorted, of those that there are; none: all
     /// Then the plan remembers of other replicas than those that are judged, and the slowest of the others, neither their
     /// steps nor when their tasks start.

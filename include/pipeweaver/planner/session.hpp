@@ -70,6 +70,8 @@ public:
 private:
     Plan plan(const Request& batch, const Executor& execute, const Time& time, const OnDraft& draft,
               const std::function<Time(std::size_t, const Time&)>& of_replica, Endings* endings) const;
+    struct ScheduleWanted wanted(const Request& batch, const struct Shared& shared, std::size_t replica,
+                                 std::size_t tasks) const;
     void forget_batch();
 
     Request asked_;  ///< without a batch

@@ -104,6 +104,15 @@ inline constexpr ChoiceRule robust_rule{true, 0.01, 40, 400'000};
 /// As few as a rule has: for searches among whose schedules nothing is chosen.
 inline constexpr ChoiceRule no_choice{.most = 2};
 
+/// Policies that are quick, and one of which is seldom a tenth behind the best of all: drafts are chosen from them.
+inline const std::vector<std::string> quick_policies{"dual-queue", "gpipe", "interleaved"};
+
+/// What judges a partition before any search: the policies that frameworks run on a chain, and the dual queue.
+inline const std::vector<std::string> candidate_policies{"1f1b", "interleaved", "dual-queue"};
+
+/// What judges a layout.
+inline const std::vector<std::string> layout_policies{"dual-queue", "1f1b", "gpipe"};
+
 /// What a plan of some size does, and what it leaves out.
 struct Effort {
     bool can_plan = true;           ///< else the batch is refused

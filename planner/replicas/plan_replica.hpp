@@ -2,8 +2,8 @@
 // batch is shared out, and of nothing that is found for other replicas: each can be planned alone, where it runs.
 #pragma once
 
-#include "planner/choose/baselines.hpp"
-#include "planner/evaluate/share.hpp"
+#include "planner/replicas/baselines.hpp"
+#include "planner/replicas/share.hpp"
 
 namespace pipeweaver::planner {
 
@@ -17,17 +17,23 @@ struct AllReplicas {
 
 struct PlannedReplica {
     ReplicaPlan plan;
-    Compared searched;  ///< what the plan was made from: every backward is split that the search could split
+    ScheduledStep scheduled;  ///< what the plan was made from: every backward is split that the search could split
     ReplicaTimes times;
-    RobustChoice choice;  ///< among the schedules found
 };
 
 /// Throws Error{limit} where it does not fit (rank, bytes short), or no schedule was found.
 [[nodiscard]] PlannedReplica plan_replica(const AllReplicas& all, std::size_t number, const Executor& execute,
                                           const Time& time);
 
-/// With its final step (backwards joined that need not be split, lags that the schedule leads to), and sums over it.
-[[nodiscard]] ReplicaPlan finished(const Shared& shared, std::size_t number, Compared searched);
+/// How a replica's step is built.
+[[nodiscard]] StepWanted replica_wanted(const emulator::Setup& setup, const partition::Partition& partition,
+                                        std::size_t number);
+
+/// What every schedule of a replica of the request is searched like: its seed, rounds and choice of backwards to split.
+[[nodiscard]] ScheduleWanted schedule_wanted(const Request& request);
+
+/// The replica with its final step, and sums over it.
+[[nodiscard]] ReplicaPlan finished(const Shared& shared, std::size_t number, ScheduledStep scheduled);
 
 /// Lets go of all that grows with the tasks, but for the schedule: of thousands of replicas few are looked at again.
 void let_go(ReplicaPlan& replica);

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "pipeweaver/planner/opponents.hpp"
-#include "planner/choose/compared.hpp"
+#include "planner/schedule/schedule_step.hpp"
 
 #include <optional>
 #include <vector>
@@ -23,7 +23,7 @@ struct ReplicaTimes {
     Duration bound{};  ///< of every schedule
     Duration optimizer{};
 };
-[[nodiscard]] ReplicaTimes times_of(const Evaluation& known);
+[[nodiscard]] ReplicaTimes times_of(const Step& known);
 
 /// A policy counts where it applies on every replica, with the time of the slowest; a bound of any replica is one of the
 /// step. Pre: all replicas were evaluated with the same policies.
@@ -37,7 +37,7 @@ struct ReplicaTimes {
 
 /// The plan against an opponent and a policy on its own partition if costs are wrong, on these of its replicas, on which
 /// the opponent ran first; none without either.
-[[nodiscard]] std::optional<Robustness> robustness_of(const std::vector<const Compared*>& judged,
+[[nodiscard]] std::optional<Robustness> robustness_of(const std::vector<const ScheduledStep*>& judged,
                                                       const std::optional<OpponentRun>& opponent,
                                                       const Baseline* policy, const Draws& draws,
                                                       const Executor& execute);

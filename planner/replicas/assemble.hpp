@@ -1,7 +1,7 @@
 // A plan put together from what was compared and found: the sums over its replicas.
 #pragma once
 
-#include "planner/plan_replica.hpp"
+#include "planner/replicas/plan_replica.hpp"
 
 namespace pipeweaver::planner {
 

@@ -2,7 +2,7 @@
 // their loads, are even.
 #pragma once
 
-#include "planner/evaluate/share.hpp"
+#include "planner/replicas/share.hpp"
 
 namespace pipeweaver::planner {
 

@@ -1,4 +1,4 @@
-#include "planner/choose/for_replicas.hpp"
+#include "planner/replicas/for_replicas.hpp"
 
 #include <mutex>
 

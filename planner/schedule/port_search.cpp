@@ -1,4 +1,4 @@
-#include "planner/choose/port_search.hpp"
+#include "planner/schedule/port_search.hpp"
 
 #include "pipeweaver/planner/tuning.hpp"
 

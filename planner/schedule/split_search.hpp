@@ -3,24 +3,24 @@
 
 #include "pipeweaver/emulator/split.hpp"
 #include "pipeweaver/planner/time.hpp"
-#include "planner/evaluate/evaluate.hpp"
+#include "planner/evaluate/step.hpp"
 
 namespace pipeweaver::planner {
 
-/// What is known of a step before the search.
+/// A step as a search may take it.
 struct Searchable {
     const emulator::StepProblem* whole = nullptr;
-    search::Bound bound = {};                         ///< bound_of_every_choice(), if it may be split
-    std::vector<schedule::Schedule> starts;           ///< of the step,
-    bool have_policies = false;                       ///< all policies' among them
-    std::optional<emulator::StepProblem> split = {};  ///< split_step()
+    const emulator::StepProblem* split = nullptr;  ///< null: backwards are not split
+    search::Bound bound = {};                      ///< of every choice of backwards to split, where some may be
+    std::vector<schedule::Schedule> starts;        ///< of the whole step
     std::vector<schedule::Schedule> split_starts = {};
+    bool have_policies = false;     ///< all policies' schedules are among the starts
     bool fastest_is_split = false;  ///< of the policies
     bool is_crowded = false;        ///< the fastest policy loses much to ports (port_search.hpp): a search will, too
 };
 
-/// With the schedules of all policies that apply as starts; `split`: split_step(), or none.
-[[nodiscard]] Searchable searchable(const Evaluation& known, std::optional<emulator::StepProblem> split);
+/// With the schedules of all policies that apply as starts. The step outlives it.
+[[nodiscard]] Searchable searchable(const Step& step, bool may_split);
 
 struct Searched {
     search::Found found;

@@ -1,8 +1,8 @@
-#include "planner/choose/split_search.hpp"
+#include "planner/schedule/split_search.hpp"
 
 #include "pipeweaver/planner/tuning.hpp"
 #include "pipeweaver/search/policies.hpp"
-#include "planner/choose/port_search.hpp"
+#include "planner/schedule/port_search.hpp"
 
 #include <algorithm>
 
@@ -53,19 +53,17 @@ void set_bound(search::Found& found, const search::Bound& bound) {
         found.stop_reason = StopReason::rounds;
 }
 
-Searchable searchable(const Evaluation& known, std::optional<StepProblem> split) {
+Searchable searchable(const Step& step, bool may_split) {
     Searchable all;
-    all.whole = &known.cut.step;
-    all.bound = known.bound;
-    all.split = std::move(split);
-    if (const PolicyRun* fastest = known.fastest()) {
+    all.whole = &step.cut.step;
+    if (may_split && step.split) all.split = &*step.split;
+    all.bound = step.bound;
+    if (const PolicyRun* fastest = step.fastest()) {
         all.is_crowded = loses_much(fastest->makespan(), fastest->waits.lost);
         all.fastest_is_split = fastest->on_split;
     }
-    all.have_policies =
-        known.policies.size() == search::policies().size() &&
-        std::none_of(known.policies.begin(), known.policies.end(), [](const PolicyRun& run) { return run.left_out; });
-    for (const PolicyRun& run : known.policies)
+    all.have_policies = step.policies.size() == search::policies().size() && !step.lacks_policies();
+    for (const PolicyRun& run : step.policies)
         if (run.result.schedule) (run.on_split ? all.split_starts : all.starts).push_back(*run.result.schedule);
     return all;
 }

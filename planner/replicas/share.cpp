@@ -1,4 +1,4 @@
-#include "planner/evaluate/share.hpp"
+#include "planner/replicas/share.hpp"
 
 #include "pipeweaver/base/error.hpp"
 

@@ -1,7 +1,7 @@
 // How a batch is shared out among the replicas, before anything of it is planned.
 #pragma once
 
-#include "planner/evaluate/evaluate.hpp"
+#include "planner/evaluate/step.hpp"
 
 namespace pipeweaver::planner {
 

@@ -1,7 +1,7 @@
 #include "pipeweaver/planner/robust_choice.hpp"
 
 #include "pipeweaver/emulator/ports.hpp"
-#include "planner/choose/wrong_costs.hpp"
+#include "planner/robustness/perturbed_costs.hpp"
 
 #include <algorithm>
 #include <tuple>

@@ -1,4 +1,4 @@
-#include "planner/evaluate/exchange.hpp"
+#include "planner/replicas/exchange.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -56,19 +56,17 @@ private:
         return mine;
     }
 
-    Units units(const std::vector<std::size_t>& share) const {
-        return partition::units(partition_, request_.setup->model, microbatches(share));
+    std::size_t tasks_of(const std::vector<std::size_t>& share) const {
+        return count_tasks(partition_, partition::units(partition_, request_.setup->model, microbatches(share)));
     }
 
-    std::size_t tasks_of(const std::vector<std::size_t>& share) const { return count_tasks(partition_, units(share)); }
-
-    Evaluation evaluated(const std::vector<std::size_t>& share) const {
-        return evaluate(*request_.setup, partition_, units(share), {.name = "exchange", .priced_split = false},
+    Step evaluated(const std::vector<std::size_t>& share) const {
+        return evaluate(*request_.setup, partition_, microbatches(share), {.name = "exchange", .priced_split = false},
                         {.split = false, .bound = std::nullopt, .policies = policies_});
     }
 
     std::string fastest_on(const std::vector<std::size_t>& share) const {
-        const Evaluation known = evaluated(share);
+        const Step known = evaluated(share);
         const PolicyRun* fastest = known.fastest();
         return fastest == nullptr ? policies_.front() : fastest->policy;
     }
@@ -77,7 +75,7 @@ private:
     std::vector<Duration> planned(const Shares& shares) const {
         std::vector<Duration> makespans(shares.size(), Duration::max());
         run_jobs(execute_, shares.size(), [&](std::size_t k) {
-            const Evaluation known = evaluated(shares[k]);
+            const Step known = evaluated(shares[k]);
             if (const PolicyRun* fastest = known.fastest()) makespans[k] = fastest->makespan();
         });
         return makespans;
@@ -151,7 +149,7 @@ private:
     const Executor& execute_;
     const std::vector<Duration>& costs_;  // of each microbatch
     Shares shares_;
-    std::vector<std::string> policies_{"dual-queue", "gpipe", "interleaved"};  // quick; then the one that is fastest
+    std::vector<std::string> policies_ = quick_policies;  // then the one that is fastest
     std::vector<Duration> loads_, planned_;                                    // of each replica
     Duration most_load_;
 };

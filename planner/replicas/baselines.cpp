@@ -1,14 +1,13 @@
-#include "planner/choose/baselines.hpp"
+#include "planner/replicas/baselines.hpp"
 
 #include <algorithm>
-#include <deque>
 
 namespace pipeweaver::planner {
 
 using namespace schedule;
 using namespace emulator;
 
-ReplicaTimes times_of(const Evaluation& known) {
+ReplicaTimes times_of(const Step& known) {
     ReplicaTimes times{{}, known.bound.value, known.cut.step.optimizer};
     for (const PolicyRun& run : known.policies)
         times.policies.push_back({run.policy, run.makespan(), run.applies() ? std::string() : run.result.why_not});
@@ -51,16 +50,15 @@ BaselinePlan pictured(const OpponentRun& run, std::size_t replica) {
     return plan;
 }
 
-std::optional<Robustness> robustness_of(const std::vector<const Compared*>& judged,
+std::optional<Robustness> robustness_of(const std::vector<const ScheduledStep*>& judged,
                                         const std::optional<OpponentRun>& opponent, const Baseline* policy,
                                         const Draws& draws, const Executor& execute) {
     if (!opponent && policy == nullptr) return std::nullopt;
     std::vector<Scheduled> plan;
     std::vector<const Baseline*> against;
     std::vector<Side> sides;
-    std::deque<StepProblem> splits;  // that policies are of
     plan.reserve(judged.size());
-    for (const Compared* one : judged) plan.push_back({&one->searched(), &*one->found.schedule});
+    for (const ScheduledStep* one : judged) plan.push_back({&one->searched(), &*one->found.schedule});
     if (opponent) {
         against.push_back(&opponent->baseline);
         Side& side = sides.emplace_back();
@@ -70,11 +68,9 @@ std::optional<Robustness> robustness_of(const std::vector<const Compared*>& judg
     if (policy != nullptr) {
         against.push_back(policy);
         Side& side = sides.emplace_back();
-        for (const Compared* one : judged) {
+        for (const ScheduledStep* one : judged) {
             const PolicyRun& run = *one->known.run(policy->policy);
-            const StepProblem& whole = one->known.cut.step;
-            const StepProblem& step = run.on_split ? splits.emplace_back(*split_step(whole)) : whole;
-            side.push_back({&step, &*run.result.schedule});
+            side.push_back({&one->known.form(run.on_split), &*run.result.schedule});
         }
     }
     Robustness result = robustness(plan, sides, draws, execute);

@@ -1,6 +1,6 @@
 #include "pipeweaver/planner/robustness.hpp"
 
-#include "planner/choose/wrong_costs.hpp"
+#include "planner/robustness/perturbed_costs.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "planner/choose/lower_peak.hpp"
+#include "planner/schedule/lower_peak.hpp"
 
 #include "pipeweaver/emulator/ports.hpp"
 #include "pipeweaver/search/lower_memory.hpp"

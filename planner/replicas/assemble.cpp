@@ -1,8 +1,8 @@
-#include "planner/assemble.hpp"
+#include "planner/replicas/assemble.hpp"
 
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
-#include "planner/choose/split_search.hpp"
+#include "planner/schedule/split_search.hpp"
 #include "planner/job/sample.hpp"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ using namespace emulator;
 std::vector<partition::Partition> partitions_of(const Request& request, const Scope& scope) {
     if (scope.partition) return {*scope.partition};
     if (request.fixed) return {request.fixed->partition};
-    return partition::partitions(*request.setup, cut_on(request), request.partition);
+    return partition::partitions_for(partition::Use::framework, *request.setup, cut_on(request), request.partition);
 }
 
 std::vector<std::size_t> replicas_of(const Request& request, const Scope& scope) {

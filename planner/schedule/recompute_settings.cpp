@@ -1,4 +1,4 @@
-#include "planner/opponents/recompute_settings.hpp"
+#include "planner/schedule/recompute_settings.hpp"
 
 #include "pipeweaver/base/assert.hpp"
 #include "pipeweaver/search/policies.hpp"

@@ -1,6 +1,5 @@
-// The one way from a partition to what is known of it: microbatches are cut into units, the step is built, backwards are
-// split where that may pay, the makespan is bounded, and policies are applied. Plans, targets, trials of layouts, needs,
-// emulations and given schedules all come through here.
+// The one way from a partition to what is known of its step before any search: microbatches are cut into units, the step is
+// built, backwards are split where that may pay, the makespan is bounded, and policies are applied.
 //
 // Ports        Policies decide as if every transfer went at once, and so do searches; what they decided is replayed on
 //              shared ports (emulator/ports.hpp), here and wherever else the planner replays a schedule. The steps keep
@@ -35,11 +34,12 @@ struct StepWanted {
     std::string name;
     const Target* target = &targets().front();
     std::vector<emulator::Recompute> menu{};  ///< memory modes of every pass; none: the partition's
-    std::vector<emulator::Recompute>
-        mode_of_rank{};  ///< each rank has this one in place of the menu; none: all have it
+    /// Each rank has this one in place of the menu; none: all have the menu.
+    std::vector<emulator::Recompute> mode_of_rank{};
     std::size_t replica = 0;
     std::optional<Bytes> capacity{};  ///< of every rank; none: capacity_of(setup)
     bool priced_split = true;         ///< false: no backward will be split
+    std::optional<std::size_t> most_tasks{};  ///< of more the batch is refused
 };
 
 using Units = std::vector<std::vector<std::vector<emulator::Unit>>>;  ///< per microbatch, per chain
@@ -67,50 +67,64 @@ void require_plannable(std::size_t microbatches, std::size_t tasks, std::size_t 
                                                   const emulator::StepProblem& split,
                                                   search::BoundEffort effort = search::BoundEffort::full);
 
-/// That, where backwards may be split and some can be; else the best bound of the step as it is.
-[[nodiscard]] search::Bound bound_of(const emulator::StepProblem& whole, bool may_split,
-                                     search::BoundEffort effort = search::BoundEffort::full);
-
-/// A partition of one replica: what is known of it before any search.
-struct Evaluation {
-    Cut cut;
+/// A partition of one replica's microbatches, and what is known of it before any search.
+struct Step {
+    Cut cut{};                                           ///< with whole backwards
     std::optional<emulator::MemoryShortage> shortage{};  ///< then `cut` has no step, and nothing below is known
     std::optional<std::string> inexpressible{};          ///< a rule of the target that the step breaks: the same
-    std::optional<emulator::StepProblem> split{};        ///< the step with split backwards, if it was to be kept
+    std::optional<emulator::StepProblem> split{};        ///< the step with split backwards, once that is asked for
     search::Bound bound{};                               ///< of every schedule, with backwards split or not
     std::vector<PolicyRun> policies{};                   ///< of those wanted, in the order of search::policies()
 
-    const PolicyRun* run(std::string_view policy) const;  ///< null: it was not wanted
+    /// The step with whole backwards, or with split ones. Pre: it has that form.
+    const emulator::StepProblem& form(bool on_split) const { return on_split ? *split : cut.step; }
 
-    /// The fastest that applies, or null; ties go to the earlier.
+    std::size_t tasks() const { return cut.step.problem.tasks.size(); }  ///< with whole backwards
+
+    /// What the policy makes of the step; null: it was not wanted.
+    const PolicyRun* run(std::string_view policy) const;
+
+    /// The fastest policy that applies, or null; ties go to the earlier.
     const PolicyRun* fastest() const;
+
+    /// Whether some policy was left out for lack of time.
+    bool lacks_policies() const;
 };
 
-/// What of a step is wanted.
-struct EvaluationWanted {
+/// Builds the step of one replica's microbatches, and applies nothing to it. Throws Error{input} where it has more tasks
+/// than are wanted.
+[[nodiscard]] Step build(const emulator::Setup& setup, const partition::Partition& partition,
+                         const Microbatches& microbatches, const StepWanted& wanted);
+
+/// Builds the step of units that the partition's microbatches were cut into.
+[[nodiscard]] Step build(const emulator::Setup& setup, const partition::Partition& partition, Units units,
+                         const StepWanted& wanted);
+
+/// The best bound that holds for every schedule of the step; where backwards may be split and some can be, whichever of
+/// them are.
+[[nodiscard]] search::Bound bound_of(const Step& step, bool may_split,
+                                     search::BoundEffort effort = search::BoundEffort::full);
+
+/// What policies a step is to have.
+struct PoliciesWanted {
     bool split = true;  ///< policies and the bound may split backwards
-    bool keep_split = false;
-    std::optional<search::BoundEffort> bound = search::BoundEffort::full;  ///< none: no bound
+    std::optional<search::BoundEffort> bound = search::BoundEffort::full;  ///< none: the bound stays as it is
     std::optional<std::vector<std::string>> policies{};                    ///< none: all of search::policies()
-    Time time{};                ///< asked before every policy once one applies
-    bool one_anyhow = true;     ///< until one applies, `time` is not asked
+    Time time{};             ///< asked before every policy once one applies
+    bool one_anyhow = true;  ///< until one applies, `time` is not asked
     bool mode_by_rank = false;  ///< every rank has a memory mode of its own. Pre: all wanted policies have fixed orders
 };
 
-/// The step alone: neither bound nor policies.
-[[nodiscard]] Evaluation build(const emulator::Setup& setup, const partition::Partition& partition, Units units,
-                               const StepWanted& step);
-
 /// Adds bound and policies, in parallel, to a step that fits and that its target can run. What was applied before stays as
 /// it is.
-void judge(Evaluation& known, const EvaluationWanted& wanted, const Executor& execute = in_order);
+void apply_policies(Step& step, const PoliciesWanted& wanted, const Executor& execute = in_order);
 
-/// Both.
-[[nodiscard]] Evaluation evaluate(const emulator::Setup& setup, const partition::Partition& partition, Units units,
-                                  const StepWanted& step, const EvaluationWanted& wanted,
-                                  const Executor& execute = in_order);
+/// Builds the step and applies policies to it.
+[[nodiscard]] Step evaluate(const emulator::Setup& setup, const partition::Partition& partition,
+                            const Microbatches& microbatches, const StepWanted& step, const PoliciesWanted& wanted,
+                            const Executor& execute = in_order);
 
-/// All policies on a problem that no partition made, as it is.
-[[nodiscard]] std::vector<PolicyRun> apply_policies(const schedule::Problem& problem, const Executor& execute);
+/// What every policy makes of a problem that no partition made, as it is.
+[[nodiscard]] std::vector<PolicyRun> policies_of(const schedule::Problem& problem, const Executor& execute);
 
 }  // namespace pipeweaver::planner

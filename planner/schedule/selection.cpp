@@ -1,4 +1,4 @@
-#include "planner/choose/selection.hpp"
+#include "planner/schedule/selection.hpp"
 
 #include "pipeweaver/emulator/ports.hpp"
 

@@ -1,4 +1,4 @@
-#include "planner/evaluate/evaluate.hpp"
+#include "planner/evaluate/step.hpp"
 
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/emulator/split.hpp"
@@ -78,18 +78,19 @@ search::Bound bound_of_every_choice(const StepProblem& whole, const StepProblem&
     return search::best_bound(Replayer(least), effort);
 }
 
-search::Bound bound_of(const StepProblem& whole, bool may_split, search::BoundEffort effort) {
-    const auto split = may_split ? split_step(whole) : std::nullopt;
-    return split ? bound_of_every_choice(whole, *split, effort) : search::best_bound(Replayer(whole.problem), effort);
+search::Bound bound_of(const Step& step, bool may_split, search::BoundEffort effort) {
+    const StepProblem& whole = step.cut.step;
+    if (may_split && step.split) return bound_of_every_choice(whole, *step.split, effort);
+    return search::best_bound(Replayer(whole.problem), effort);
 }
 
-const PolicyRun* Evaluation::run(std::string_view policy) const {
+const PolicyRun* Step::run(std::string_view policy) const {
     const auto found =
         std::find_if(policies.begin(), policies.end(), [&](const PolicyRun& one) { return one.policy == policy; });
     return found == policies.end() ? nullptr : &*found;
 }
 
-const PolicyRun* Evaluation::fastest() const {
+const PolicyRun* Step::fastest() const {
     const PolicyRun* best = nullptr;
     for (const PolicyRun& one : policies)
         if (one.applies() && (best == nullptr || one.makespan() < best->makespan())) best = &one;
@@ -137,7 +138,11 @@ void apply_until_one_applies(std::vector<PolicyRun*>& left, const Apply& apply) 
 
 }  // namespace
 
-std::vector<PolicyRun> apply_policies(const Problem& problem, const Executor& execute) {
+bool Step::lacks_policies() const {
+    return std::any_of(policies.begin(), policies.end(), [](const PolicyRun& run) { return run.left_out; });
+}
+
+std::vector<PolicyRun> policies_of(const Problem& problem, const Executor& execute) {
     auto all = runs_of({}, false);
     const Replayer replayer(problem);
     run_jobs(execute, all.size(),
@@ -145,63 +150,85 @@ std::vector<PolicyRun> apply_policies(const Problem& problem, const Executor& ex
     return all;
 }
 
-Evaluation build(const Setup& setup, const Partition& partition, Units units, const StepWanted& step) {
-    Evaluation result{.cut = {partition, {}, {}}};
-    StepInput input = step_input(setup, partition, std::move(units), step);
+Step build(const Setup& setup, const Partition& partition, const Microbatches& microbatches,
+           const StepWanted& wanted) {
+    auto units = partition::units(partition, setup.model, microbatches);
+    if (wanted.most_tasks) require_plannable(microbatches.size(), count_tasks(partition, units), *wanted.most_tasks);
+    return build(setup, partition, std::move(units), wanted);
+}
+
+Step build(const Setup& setup, const Partition& partition, Units units, const StepWanted& wanted) {
+    Step result{.cut = {partition, {}, {}}};
+    StepInput input = step_input(setup, partition, std::move(units), wanted);
     BuiltStep built = build_step(input);
     result.cut.units = std::move(input.units);
     result.shortage = std::move(built.shortage);
     if (result.shortage) return result;
     result.cut.step = std::move(*built.step);
-    if (step.target->inexpressible != nullptr)
-        result.inexpressible = step.target->inexpressible(result.cut.step.problem);
+    if (wanted.target->inexpressible != nullptr)
+        result.inexpressible = wanted.target->inexpressible(result.cut.step.problem);
     return result;
 }
 
-void judge(Evaluation& known, const EvaluationWanted& wanted, const Executor& execute) {
-    if (known.shortage || known.inexpressible) return;
-    const StepProblem& whole = known.cut.step;
-    if (wanted.split) known.split = split_step(whole);
-    auto before = std::exchange(known.policies, runs_of(wanted.policies, known.split.has_value()));
-    auto left = take_over(std::move(before), known.policies);
-    const Replayer of_whole(whole.problem);
-    std::optional<Replayer> of_split;
-    if (known.split) of_split.emplace(known.split->problem);
-    const auto find_bound = [&] {
-        known.bound = known.split ? bound_of_every_choice(whole, *known.split, *wanted.bound)
-                                  : search::best_bound(of_whole, *wanted.bound);
-    };
-    const auto apply_policy = [&](PolicyRun& run) {
-        const Replayer& replayer = run.on_split ? *of_split : of_whole;
-        run.result = wanted.mode_by_rank ? search::apply_policy_by_rank(run.policy, replayer)
-                                         : search::apply_policy(run.policy, replayer);
+namespace {
+
+// Applies policies to a step in either form.
+class Applying {
+public:
+    Applying(const Step& step, bool mode_by_rank) : step_(step), mode_by_rank_(mode_by_rank) {
+        whole_.emplace(step.cut.step.problem);
+        if (step.split) split_.emplace(step.split->problem);
+    }
+
+    void operator()(PolicyRun& run) const {
+        const Replayer& replayer = run.on_split ? *split_ : *whole_;
+        run.result = mode_by_rank_ ? search::apply_policy_by_rank(run.policy, replayer)
+                                   : search::apply_policy(run.policy, replayer);
         if (!run.applies()) return;
-        PortReplay on_ports = replay_on_ports(run.on_split ? *known.split : whole, *run.result.schedule);
+        PortReplay on_ports = replay_on_ports(step_.form(run.on_split), *run.result.schedule);
         run.result.replay = std::move(on_ports.replay);
         run.waits = on_ports.waits;
         // Starts follow from the schedule; kept for all replicas and policies they would be most of the memory.
         std::vector<Duration>().swap(run.result.replay.start);
-    };
-    if (wanted.one_anyhow && known.fastest() == nullptr && wanted.time.keep_going())
-        apply_until_one_applies(left, apply_policy);
+    }
+
+private:
+    const Step& step_;
+    bool mode_by_rank_;
+    std::optional<Replayer> whole_, split_;
+};
+
+}  // namespace
+
+void apply_policies(Step& step, const PoliciesWanted& wanted, const Executor& execute) {
+    if (step.shortage || step.inexpressible) return;
+    if (wanted.split && !step.split) step.split = split_step(step.cut.step);
+    auto before = std::exchange(step.policies, runs_of(wanted.policies, wanted.split && step.split));
+    auto left = take_over(std::move(before), step.policies);
+    const Applying apply(step, wanted.mode_by_rank);
+    if (wanted.one_anyhow && step.fastest() == nullptr && wanted.time.keep_going())
+        apply_until_one_applies(left, apply);
     const auto apply_in_time = [&](PolicyRun& run) {
         run.left_out = wanted.time.is_over();
         if (run.left_out)
             run.result.why_not = no_time_left;
         else
-            apply_policy(run);
+            apply(run);
     };
     // The bound takes about as long as all policies together, so it goes first.
     const std::size_t bounds = wanted.bound ? 1 : 0;
-    run_jobs(execute, bounds + left.size(),
-             [&](std::size_t i) { i < bounds ? find_bound() : apply_in_time(*left[i - bounds]); });
-    if (!wanted.keep_split) known.split.reset();
+    run_jobs(execute, bounds + left.size(), [&](std::size_t i) {
+        if (i < bounds)
+            step.bound = bound_of(step, wanted.split, *wanted.bound);
+        else
+            apply_in_time(*left[i - bounds]);
+    });
 }
 
-Evaluation evaluate(const Setup& setup, const Partition& partition, Units units, const StepWanted& step,
-                    const EvaluationWanted& wanted, const Executor& execute) {
-    Evaluation known = build(setup, partition, std::move(units), step);
-    judge(known, wanted, execute);
+Step evaluate(const Setup& setup, const Partition& partition, const Microbatches& microbatches, const StepWanted& step,
+              const PoliciesWanted& wanted, const Executor& execute) {
+    Step known = build(setup, partition, microbatches, step);
+    apply_policies(known, wanted, execute);
     return known;
 }
 

@@ -1,4 +1,4 @@
-#include "planner/choose/wrong_costs.hpp"
+#include "planner/robustness/perturbed_costs.hpp"
 
 #include "pipeweaver/emulator/ports.hpp"
 #include "pipeweaver/schedule/memory.hpp"

@@ -1,0 +1,152 @@
+#include "planner/schedule/schedule_step.hpp"
+
+#include "pipeweaver/base/error.hpp"
+#include "planner/schedule/lower_peak.hpp"
+#include "planner/schedule/selection.hpp"
+#include "planner/schedule/split_search.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace pipeweaver::planner {
+
+using namespace emulator;
+
+namespace {
+
+// The fastest policy's schedule, of a step that is searched after it.
+void take(ScheduledStep& scheduled, const PolicyRun& run) {
+    scheduled.on_split = run.on_split;
+    search::PolicyResult result = run.result;
+    result.replay = replay_on_ports(scheduled.searched(), *result.schedule).replay;
+    scheduled.found = search::as_found(run.policy, std::move(result), scheduled.known.bound);
+}
+
+class Scheduling {
+public:
+    Scheduling(Step step, const ScheduleWanted& wanted, const Executor& execute, const Time& time)
+        : wanted_(wanted), execute_(execute), time_(time) {
+        all_.known = std::move(step);
+    }
+
+    ScheduledStep run() {
+        if (all_.known.shortage || all_.known.inexpressible) return std::move(all_);
+        const Time search = time_.fraction(wanted_.choose ? fractions.search : 1);
+        const PolicyRun* before = all_.known.fastest();
+        const std::string fallback = before == nullptr ? std::string() : before->policy;
+        apply_policies();
+        if (!fallback.empty() && all_.known.lacks_policies()) {
+            take(all_, *all_.known.run(fallback));
+        } else {
+            take_or_search(search);
+            if (wanted_.choose && all_.found.schedule) choose();
+        }
+        if (wanted_.full_bounds_last && all_.found.schedule && !time_.is_over()) {
+            all_.known.bound = bound_of(all_.known, wanted_.split != Split::never);
+            set_bound(all_.found, all_.known.bound);
+        }
+        return std::move(all_);
+    }
+
+private:
+    void apply_policies() {
+        PoliciesWanted asked{.split = wanted_.split != Split::never, .bound = wanted_.policy_bounds};
+        asked.policies = wanted_.policies;
+        asked.time = wanted_.search ? time_.fraction(fractions.policies) : time_;
+        asked.one_anyhow = effort_of(all_.known.tasks(), 1).policy_first;
+        planner::apply_policies(all_.known, asked, execute_);
+    }
+
+    void take_or_search(const Time& search) {
+        const PolicyRun* fastest = all_.known.fastest();
+        const auto ended = wanted_.search ? search.stop() : std::optional(schedule::StopReason::stopped);
+        if (!wanted_.search && fastest == nullptr) return say_why_none_applies();
+        if (fastest == nullptr || !ended) return search_both(search);
+        take(all_, *fastest);
+        if (wanted_.search && all_.found.stop_reason != schedule::StopReason::optimal) all_.found.stop_reason = *ended;
+    }
+
+    void say_why_none_applies() {
+        for (const PolicyRun& run : all_.known.policies)
+            all_.found.why_not += fmt::format("{}the policy '{}' does not apply: {}",
+                                              all_.found.why_not.empty() ? "" : "; ", run.policy, run.result.why_not);
+    }
+
+    search::Options options() const {
+        search::Options options;
+        options.seed = wanted_.seed;
+        options.max_rounds = wanted_.max_rounds;
+        options.rules = wanted_.rules;
+        options.bounds = wanted_.bounds;
+        options.alternatives = wanted_.rule.near(all_.known.cut.step.problem.tasks.size(), wanted_.problems);
+        return options;
+    }
+
+    void search_both(const Time& time) {
+        Step& known = all_.known;
+        Searchable both = searchable(known, wanted_.split != Split::never);
+        if (wanted_.more) {
+            for (auto& one : wanted_.more(*both.whole)) both.starts.push_back(std::move(one));
+            if (both.split != nullptr)
+                for (auto& one : wanted_.more(*both.split)) both.split_starts.push_back(std::move(one));
+        }
+        auto searched = search_split(both, wanted_.split, options(), execute_, time);
+        all_.found = std::move(searched.found);
+        all_.on_split = searched.split;
+    }
+
+    // Two schedules of a step of thousands of GPUs take longer to replay a few hundred times than it took to find them.
+    bool is_worth_comparing() const {
+        return wanted_.rule.near(all_.searched().problem.tasks.size(), wanted_.problems).most > 0;
+    }
+
+    void choose() {
+        const PolicyRun* fastest = all_.known.fastest();
+        const auto limit = fastest == nullptr ? std::nullopt : std::optional(fastest->makespan());
+        all_.choice = planner::choose(all_.searched(), all_.found, limit, wanted_.rule, wanted_.seed, execute_);
+        if (is_worth_comparing()) {
+            search::Options asked;
+            asked.seed = wanted_.seed;
+            asked.max_rounds = wanted_.max_rounds;
+            asked.rules = wanted_.rules;
+            lower_peak(all_.searched(), all_.found, asked, wanted_.rule, execute_, time_);
+        }
+        // A lower peak may be shorter, too.
+        all_.choice.smallest = std::min(all_.choice.smallest, all_.found.replay.makespan);
+    }
+
+    const ScheduleWanted& wanted_;
+    const Executor& execute_;
+    const Time& time_;
+    ScheduledStep all_;
+};
+
+}  // namespace
+
+void ScheduledStep::require_schedule() const {
+    if (known.shortage) fail(ErrorKind::limit, "{}", known.shortage->text());
+    if (!found.schedule) fail(ErrorKind::limit, "{}: {}", partition().name, found.why_not);
+}
+
+ScheduledStep schedule_step(Step step, const ScheduleWanted& wanted, const Executor& execute, const Time& time) {
+    return Scheduling(std::move(step), wanted, execute, time).run();
+}
+
+ScheduledStep take_policy(const Step& step, const PolicyRun& run) {
+    ScheduledStep scheduled;
+    scheduled.known.cut = step.cut;
+    scheduled.known.bound = step.bound;
+    if (run.on_split) scheduled.known.split = step.split;
+    take(scheduled, run);
+    return scheduled;
+}
+
+FinishedStep finish(ScheduledStep scheduled) {
+    FinishedStep finished{std::move(scheduled.known.cut), std::move(scheduled.found)};
+    StepProblem& step = finished.cut.step;
+    if (scheduled.on_split) step = join_needless(step, *scheduled.known.split, finished.found);
+    finished.waits = set_lags(step, *finished.found.schedule);
+    return finished;
+}
+
+}  // namespace pipeweaver::planner

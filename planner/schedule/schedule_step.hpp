@@ -1,0 +1,71 @@
+// The one way from a step to its schedule: policies, then a search of the step with whole backwards, with split ones or
+// with both, on shared ports; then a choice among schedules that are about as good, and a lower peak. Plans, sessions,
+// choices of partitions and packings, and targets all come through here; each says what of it is wanted.
+//
+// Determinism  With `max_rounds` a function of the arguments but for `time`: not of the executor.
+#pragma once
+
+#include "pipeweaver/planner/robust_choice.hpp"
+#include "planner/evaluate/step.hpp"
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pipeweaver::planner {
+
+/// Schedules of a step for a search to begin with, beside those of policies.
+using MoreStarts = std::function<std::vector<schedule::Schedule>(const emulator::StepProblem&)>;
+
+/// What is wanted of a step's schedule.
+struct ScheduleWanted {
+    std::optional<std::vector<std::string>> policies{};  ///< that are applied first; none: all of search::policies()
+    search::BoundEffort bounds = search::BoundEffort::full;                        ///< of the search
+    std::optional<search::BoundEffort> policy_bounds = search::BoundEffort::full;  ///< before it; none: what is known
+    bool full_bounds_last = false;                                                 ///< after it, where time is left
+    bool search = true;  ///< else the fastest policy's schedule is taken
+    Split split = Split::automatic;
+    std::uint64_t seed = 1;
+    std::optional<std::uint64_t> max_rounds{};  ///< of each search
+    search::Rules rules{};                      ///< that searches keep
+    MoreStarts more{};
+    ChoiceRule rule = no_choice;  ///< by which near schedules are handed over
+    std::size_t problems = 1;     ///< between which the work of comparing them is shared out
+    bool choose = false;          ///< one of the near schedules may be taken, and one with a lower peak
+};
+
+/// A step and its schedule.
+struct ScheduledStep {
+    Step known{};
+    search::Found found{};
+    bool on_split = false;  ///< whether `found` is of the step with split backwards
+    RobustChoice choice{};
+
+    const partition::Partition& partition() const { return known.cut.partition; }
+    const emulator::StepProblem& searched() const { return known.form(on_split); }
+
+    /// Ends with an Error{limit} that says what is short, or why there is no schedule. Does nothing where there is one.
+    void require_schedule() const;
+};
+
+/// Schedules the step. Policies that were applied to it before are not applied again. Where time ends before all are, and
+/// one of those that were applied before runs, the fastest of these is taken: which others were tried depends on the
+/// threads. Where no time is left for a search, the fastest of all. `found` has no schedule where the step does not fit,
+/// or nothing was found.
+[[nodiscard]] ScheduledStep schedule_step(Step step, const ScheduleWanted& wanted, const Executor& execute,
+                                          const Time& time = {});
+
+/// The schedule that a policy makes of the step, as if a search had found it, without the other policies. Pre: `run` is one of the step's, and applies.
+[[nodiscard]] ScheduledStep take_policy(const Step& step, const PolicyRun& run);
+
+/// The step as it is handed over: backwards joined that need not be split, with the lags that its schedule leads to.
+/// Changes `found` with it. Pre: found.schedule.
+struct FinishedStep {
+    Cut cut;
+    search::Found found;
+    emulator::PortWaits waits{};
+};
+[[nodiscard]] FinishedStep finish(ScheduledStep scheduled);
+
+}  // namespace pipeweaver::planner
