@@ -11,7 +11,7 @@
 
 namespace pipeweaver {
 
-/// Wall time since it was made.
+/// A clock that tells the wall time since it was made.
 class Stopwatch {
 public:
     double seconds() const { return std::chrono::duration<double>(elapsed()).count(); }
@@ -23,10 +23,10 @@ private:
     Clock::time_point begun_ = Clock::now();
 };
 
-/// When work must end.
+/// The moment at which work must end.
 class Deadline {
 public:
-    /// So long after it is made; none: never.
+    /// The end comes `within` this time from now; none: never.
     explicit Deadline(std::optional<Duration> within) : within_(within) {}
 
     bool passed() const { return within_ && watch_.elapsed() >= *within_; }
@@ -39,11 +39,11 @@ private:
 /// A budget that the parts of a piece of work share; it runs from when it is made.
 class Budget {
 public:
-    /// None: without an end.
+    /// A budget of `whole`, from now; none: one without an end.
     explicit Budget(std::optional<Duration> whole) : whole_(whole) {}
 
-    /// The end of a part that begins now and may use `part` of what is left, less `reserve`: what others took too long for
-    /// is missing to all that come after them, and what they did not need is theirs.
+    /// The end of a part of the work that begins now and may use `part` of what is left, less `reserve`. Time that
+    /// earlier parts took too much is missing to all later ones, and time that they did not need is theirs.
     Deadline next(double part, Duration reserve = {}) const {
         if (!whole_) return Deadline(std::nullopt);
         const double left = static_cast<double>((*whole_ - watch_.elapsed()).count());
