@@ -48,7 +48,8 @@ class Chunk(torch.nn.Module):
         self.blocks = torch.nn.Sequential(*(Layer(width, part.module == "llm") for _ in range(part.layers)))
         self.first = self.last = None
         if part.first_layer == 0:
-            self.first = torch.nn.Linear(PATCH, width) if part.module == "vit" else torch.nn.Embedding(VOCABULARY, width)
+            vit = part.module == "vit"
+            self.first = torch.nn.Linear(PATCH, width) if vit else torch.nn.Embedding(VOCABULARY, width)
         if part.first_layer + part.layers == 4:
             self.last = torch.nn.Linear(width * MERGE if part.module == "vit" else width,
                                         WIDTH["llm"] if part.module == "vit" else VOCABULARY)

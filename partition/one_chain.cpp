@@ -1,5 +1,5 @@
-// Partitions of all modules as one chain of stages: cut by parameters (megatron), by time and memory (balanced) or by the
-// number of layers (uniform).
+// Partitions of all modules as one chain of stages: cut by parameters (megatron), by time and memory (balanced) or by
+// the number of layers (uniform).
 #include "partition/one_chain.hpp"
 
 #include "partition/cut.hpp"

@@ -162,7 +162,8 @@ std::optional<Partition> cut_to_fit(const RankMemory& memory, const std::vector<
                                     const std::vector<std::int64_t>& times, std::size_t stages,
                                     const std::function<Partition(const std::vector<std::size_t>&)>& chain_of) {
     Fill fill(memory, layers, times, stages);
-    // What passes take in passing, and workspace, depends on the cut: where it is too much, the next cut leaves it free.
+    // What passes take in passing, and workspace, depend on the cut: where they are too much, the next leaves them
+    // free.
     constexpr int most_tries = 16;
     for (int tries = 0; tries < most_tries; ++tries) {
         const auto ends = fill.shortest();

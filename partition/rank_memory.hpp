@@ -1,8 +1,8 @@
 // What the ranks of a chain must hold at least, so that a cut can be found that fits them.
 //
-// Least        what a rank always holds (weights, gradients, optimizer state, workspace, receive buffers), and under full
-//              recomputation what 1F1B, or interleaved 1F1B with several chunks, has in flight there when its warm-up
-//              ends, microbatches as large as the sample's are on average, and one pass of the largest.
+// Least        what a rank always holds (weights, gradients, optimizer state, workspace, receive buffers), and under
+//              full recomputation what 1F1B, or interleaved 1F1B with several chunks, has in flight there when its
+//              warm-up ends, microbatches as large as the sample's are on average, and one pass of the largest.
 #pragma once
 
 #include "pipeweaver/partition/partitioners.hpp"
@@ -47,9 +47,9 @@ private:
     std::vector<emulator::PassShape> mean_, largest_;  // per module
 };
 
-/// Stages of `layers`, each of which takes `times` of it, of which the longest is as short as a search by halves and a fill
-/// from the first stage to the last find, and that fit the memory; none: it finds no such. `chain_of` makes a partition of
-/// ends (exclusive).
+/// Stages of `layers`, each of which takes `times` of it, of which the longest is as short as a search by halves and a
+/// fill from the first stage to the last find, and that fit the memory; none: it finds no such. `chain_of` makes a
+/// partition of ends (exclusive).
 [[nodiscard]] std::optional<Partition> cut_to_fit(
     const RankMemory& memory, const std::vector<emulator::LayerRange>& layers, const std::vector<std::int64_t>& times,
     std::size_t stages, const std::function<Partition(const std::vector<std::size_t>&)>& chain_of);

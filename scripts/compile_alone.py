@@ -1,8 +1,8 @@
 """Compiles each C++ file that changed of late by itself, without making anything of it.
 
-A unity build does not tell that a source or header lacks an include that some other one happens to bring. Looked at is what
-the work tree and the last commits changed, the latest first, up to 30 files or ten commits; `run-tests.sh --all=dev` compiles
-everything source by source.
+A unity build does not tell that a source or header lacks an include that some other one happens to bring. Looked at is
+what the work tree and the last commits changed, the latest first, up to 30 files or ten commits; `run-tests.sh
+--all=dev` compiles everything source by source.
 """
 
 import concurrent.futures
@@ -23,10 +23,11 @@ def git(*arguments):
 
 
 def changed():
-    """The C++ files that changed of late; none of the bindings, which need Python's headers and are no unity sources."""
+    """The C++ files that changed of late but the bindings, which need Python's headers and are no unity sources."""
     names = [*git("diff", "--name-only", "HEAD"), *git("ls-files", "--others", "--exclude-standard"),
              *git("log", f"--max-count={COMMITS}", "--diff-merges=first-parent", "--format=", "--name-only")]
-    paths = [ROOT / name for name in dict.fromkeys(names) if name.endswith((".cpp", ".hpp")) and not name.startswith("python/")]
+    paths = [ROOT / name for name in dict.fromkeys(names)
+             if name.endswith((".cpp", ".hpp")) and not name.startswith("python/")]
     return [path for path in paths if path.exists()][:FILES]
 
 

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Runs clang-tidy on all sources of a build folder, beside one another, and passes over what it has found clean before.
 
-    scripts/tidy.py [BUILD]           a unity build (preset check): its unity sources and wrapped tests, in some twenty sources
+    scripts/tidy.py [BUILD]           a unity build (preset check): its unity sources and wrapped tests, in some twenty
     scripts/tidy.py --each [BUILD]    a build source by source (preset dev)
 
 What a run depends on is its key: clang-tidy, its configuration, the compile command, and the contents of the source and
 of all that it includes, as Ninja knows them since the last build. The keys of clean runs are empty files in
 ~/.cache/pipeweaver/tidy, or below XDG_CACHE_HOME. Exits with 1 if clang-tidy complains of a source.
 
-clang-tidy looks for unused using-declarations in the main file alone, which a unity source is not: `unused_using` does it.
+clang-tidy looks for unused using-declarations in the main file alone, which a unity source is not: `unused_using` does
+it.
 """
 
 import argparse
@@ -28,8 +29,8 @@ CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / "
 KEPT_FOR = 60 * 86_400  # seconds since a key was last of use
 # In the compile commands: sanitized twins, sources of apps that tests have, too, and what no check is made for.
 ELSEWHERE = ("_sanitized.dir/", "pipeweaver_test_objects.dir/__/", "pipeweaver_python.dir/")
-# GCC's warnings that clang does not know; names that hide those of a source beside it, which GCC looks for elsewhere; that
-# a unity source includes sources.
+# GCC's warnings that clang does not know; names that hide those of a source beside it, which GCC looks for elsewhere;
+# that a unity source includes sources.
 UNITY_OPTIONS = ["--extra-arg=-Wno-unknown-warning-option", "--extra-arg=-Wno-shadow",
                  "--checks=-bugprone-suspicious-include,-misc-unused-using-decls"]
 
@@ -46,8 +47,8 @@ def entries_of(build, only):
 
 
 def group_of(build, source):
-    """With which others a source is looked at: the unity sources of its target, the wrapped tests of folders that begin with
-    the same letter, what tests share."""
+    """With which others a source is looked at: the unity sources of its target, the wrapped tests of folders that begin
+    with the same letter, what tests share."""
     name = source.relative_to(build if build in source.parents else ROOT).parts
     if name[:2] == ("tests", "groups"):
         return f"tests_{name[2][0]}"
@@ -57,8 +58,8 @@ def group_of(build, source):
 
 
 def together(build, entries, known):
-    """Some forty entries as twenty that include them, in BUILD/tidy, and what each depends on: nearly all of the time goes
-    into headers."""
+    """Some forty entries as twenty that include them, in BUILD/tidy, and what each depends on: nearly all of the time
+    goes into headers."""
     folder = build / "tidy"
     folder.mkdir(exist_ok=True)
     groups, joined, files = {}, [], {}
@@ -68,7 +69,8 @@ def together(build, entries, known):
     for number, ((name, _), some) in enumerate(sorted(groups.items())):
         source = folder / f"{name}-{number}.cpp"
         source.write_text("".join(f'#include "{entry["file"]}"\n' for entry in some))
-        joined.append(some[0] | {"file": str(source), "command": some[0]["command"].replace(some[0]["file"], str(source))})
+        command = some[0]["command"].replace(some[0]["file"], str(source))
+        joined.append(some[0] | {"file": str(source), "command": command})
         of_some = [known.get(entry["file"]) for entry in some]
         files[str(source)] = [path for paths in of_some for path in paths] if None not in of_some else None
     (folder / "compile_commands.json").write_text(json.dumps(joined))
@@ -125,7 +127,8 @@ def check(build, entry, files, versions, options):
 def unused_using(root):
     """The lines of using-declarations of a name that their file holds nowhere without what it belongs to."""
     found = []
-    folders = sorted(path for path in root.iterdir() if path.name not in {"build", "out"} and not path.name.startswith("."))
+    folders = sorted(path for path in root.iterdir()
+                     if path.name not in {"build", "out"} and not path.name.startswith("."))
     for path in [path for folder in folders for path in sorted(folder.rglob("*.cpp"))]:
         text = path.read_text()
         for declared in re.finditer(r"^ *using [\w:]*::(\w+);", text, re.MULTILINE):
@@ -155,7 +158,8 @@ def main():
     if not asked.each:
         folder, entries, files = together(build, entries, files)
     options = [] if asked.each else UNITY_OPTIONS
-    versions = output_of("clang-tidy", "--version").encode() + (ROOT / ".clang-tidy").read_bytes() + " ".join(options).encode()
+    rules = (ROOT / ".clang-tidy").read_bytes() + " ".join(options).encode()
+    versions = output_of("clang-tidy", "--version").encode() + rules
 
     def run(entry):
         return check(folder, entry, files.get(entry["file"]), versions, options)

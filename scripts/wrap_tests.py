@@ -1,7 +1,7 @@
 """wrap_tests.py ROOT OUT TEST.cpp...: writes a source that holds all these tests, each in a namespace of its own.
 
-Tests may use the same words for what they set up, so they cannot simply be compiled as one. What they include comes first,
-outside of the namespaces; included once more inside it is empty, since every header says `#pragma once`.
+Tests may use the same words for what they set up, so they cannot simply be compiled as one. What they include comes
+first, outside of the namespaces; included once more inside it is empty, since every header says `#pragma once`.
 """
 
 import pathlib

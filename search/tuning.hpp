@@ -13,14 +13,14 @@ namespace pipeweaver::search {
 /// Rounds of the default strategy's engine (improve/engine.hpp).
 struct EngineTuning {
     std::size_t slots = 8;
-    /// In short problems without memory modes what a search ends at depends on where it began: twice as many slots, each
-    /// with half of the work.
+    /// In short problems without memory modes what a search ends at depends on where it began: twice as many slots,
+    /// each with half of the work.
     std::uint32_t short_problem = 500;
     std::size_t stagger_slots = 2;              ///< twice as many for several models
     std::uint64_t first_starts_work = 500'000;  ///< tasks times initial schedules of round 0,
     std::uint64_t starts_work = 40'000;         ///< and of each round after it, until all were tried
-    /// The group search ends after so many rounds without a better one, of one model or several; in problems of more tasks
-    /// after fewer in proportion.
+    /// The group search ends after so many rounds without a better one, of one model or several; in problems of more
+    /// tasks after fewer in proportion.
     std::uint64_t group_patience = 5, group_patience_of_several = 25;
     std::uint64_t group_patience_tasks = 3600;
     std::uint64_t most_group_rounds = 60;

@@ -4,11 +4,12 @@
     studies/bench_budget.py [--budget 60] [--batches 1] [--json answer.json]
     studies/bench_budget.py --from answer.json
 
-Runs `pipeweaver_studies budget` for all of its strategies and, where OR-tools is installed, CP-SAT with two workers on the
-same problems, one search at a time; puts tables, the answer and the command between the page's markers, and a picture
-beside it. With --json what was measured is kept; --from writes page and picture again without measuring. Further options
-(--model, --microbatches, --threads, --strategies ...) go to `pipeweaver_studies budget` as they are. The programs are in
-build/release/bin, or PIPEWEAVER_BIN and PIPEWEAVER_STUDIES_BIN. With 60 s, five problems and CP-SAT it takes half an hour.
+Runs `pipeweaver_studies budget` for all of its strategies and, where OR-tools is installed, CP-SAT with two workers on
+the same problems, one search at a time; puts tables, the answer and the command between the page's markers, and a
+picture beside it. With --json what was measured is kept; --from writes page and picture again without measuring.
+Further options (--model, --microbatches, --threads, --strategies ...) go to `pipeweaver_studies budget` as they are.
+The programs are in build/release/bin, or PIPEWEAVER_BIN and PIPEWEAVER_STUDIES_BIN. With 60 s, five problems and CP-SAT
+it takes half an hour.
 """
 
 import argparse
@@ -52,7 +53,8 @@ def cp_sat_run(path, budget, folder):
                                              capture_output=True).stdout)
         assert replayed["makespan_ns"] <= answer.makespan, path.name
     return {"strategy": "cp-sat", "makespan_ns": answer.makespan, "stop_reason": answer.status,
-            "improvements": [{"seconds": seconds, "makespan_ns": makespan} for seconds, makespan in course.improvements]}
+            "improvements": [{"seconds": seconds, "makespan_ns": makespan}
+                             for seconds, makespan in course.improvements]}
 
 
 def measure(budget, words):
@@ -162,11 +164,12 @@ def verdict(answer):
         yield (f"**Yes**: after {time_text(OURS_AT)} ours is {ours:.4f} of the best known, `dip` after {DIP_AT} s "
                f"{theirs:.4f} (geometric means over {on}).")
     elif ours is not None:
-        yield (f"**No**: after {time_text(OURS_AT)} ours is {ours:.4f} of the best known, `dip` after {DIP_AT} s {theirs:.4f} "
-               f"(geometric means over {on}).")
+        yield (f"**No**: after {time_text(OURS_AT)} ours is {ours:.4f} of the best known, `dip` after {DIP_AT} s "
+               f"{theirs:.4f} (geometric means over {on}).")
     else:
-        yield (f"**No**: after {time_text(OURS_AT)} ours has a schedule for {len(ratios(problems, 'default', OURS_AT))} of "
-               f"{on}; `dip` after {DIP_AT} s is {theirs:.4f} of the best known, geometric mean over all of them.")
+        yield (f"**No**: after {time_text(OURS_AT)} ours has a schedule for "
+               f"{len(ratios(problems, 'default', OURS_AT))} of {on}; `dip` after {DIP_AT} s is {theirs:.4f} of the "
+               "best known, geometric mean over all of them.")
     if enough is not None:
         yield f"Ours is at or below `dip` after {DIP_AT} s from {time_text(enough)} on."
     yield ""
@@ -174,7 +177,8 @@ def verdict(answer):
     for name in set_ups(answer):
         mine = [problem for problem in problems if problem["model"] == name]
         limit = mean_of_all(mine, "dip", DIP_AT)
-        at = next((at for at in moments(mine, "default") if (mean_of_all(mine, "default", at) or math.inf) <= limit), None)
+        at = next((at for at in moments(mine, "default") if (mean_of_all(mine, "default", at) or math.inf) <= limit),
+                  None)
         rows.append((name, len(mine), time_text(all_from(mine, "default")),
                      "not in the budget" if at is None else time_text(at)))
     yield from markdown(("set-up", "problems", "ours has a schedule after",
@@ -190,8 +194,8 @@ def command_lines(answer):
     if answer.get("note"):
         yield answer["note"]
         yield ""
-    yield (f"{answer['threads']} threads; {solver}; {len(answer['problems'])} problems of {tasks[0]:,} to {tasks[-1]:,} "
-           f"tasks.")
+    yield (f"{answer['threads']} threads; {solver}; {len(answer['problems'])} problems of {tasks[0]:,} to "
+           f"{tasks[-1]:,} tasks.")
 
 
 def picture(answer):
@@ -217,7 +221,8 @@ def picture(answer):
         yield from across(LEFT, y(ratio), WIDTH, f"{ratio:.2f}")
     for seconds in budgets(answer):
         yield text(x(seconds), TOP + HEIGHT + 20, time_text(seconds), "middle")
-    yield text(LEFT + WIDTH / 2, TOP + HEIGHT + 42, "search time; makespan over the shortest known, geometric mean", "middle")
+    yield text(LEFT + WIDTH / 2, TOP + HEIGHT + 42, "search time; makespan over the shortest known, geometric mean",
+               "middle")
     for number, (strategy, points) in enumerate(curves.items()):
         color = COLORS.get(strategy, "#444444")
         name = "ours" if strategy == "default" else strategy

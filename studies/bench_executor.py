@@ -6,10 +6,10 @@
     studies/bench_executor.py --split      a backward in one part and in two, on one thread
 
 The workload of the first two, images and text, is cut in three ways: one chain of a stage per rank (1f1b), one of two
-(interleaved), and ViT and LLM as chains of their own with sub-microbatches, searched. What an action costs (the recipe's
-host.action_ns) is measured in the same run on another workload, equal microbatches through a chain, and is part of every
-task that is emulated with --sleep. Needs PyTorch and the program (build/release/bin/pipeweaver or PIPEWEAVER_BIN). The
-machine should do nothing else.
+(interleaved), and ViT and LLM as chains of their own with sub-microbatches, searched. What an action costs (the
+recipe's host.action_ns) is measured in the same run on another workload, equal microbatches through a chain, and is
+part of every task that is emulated with --sleep. Needs PyTorch and the program (build/release/bin/pipeweaver or
+PIPEWEAVER_BIN). The machine should do nothing else.
 """
 
 import argparse
@@ -54,14 +54,16 @@ class Cut:
 def cuts(ranks, layers, images, cost):
     """1f1b, interleaved and the searched cut, of `layers` of each module; chains are cut by mean cost."""
     def chain(stages):
-        units = [("vit", cost("vit", statistics.mean(images)))] * layers["vit"] + [("llm", cost("llm", 1))] * layers["llm"]
+        vit, llm = ("vit", cost("vit", statistics.mean(images))), ("llm", cost("llm", 1))
+        units = [vit] * layers["vit"] + [llm] * layers["llm"]
         share, done, parts = sum(c for _, c in units) / stages, 0.0, [{"vit": 0, "llm": 0} for _ in range(stages)]
         for name, c in units:
             parts[min(stages - 1, int((done + c / 2) / share))][name] += 1
             done += c
         return [(k % ranks, "all", part) for k, part in enumerate(parts)]
 
-    own = [(r, name, {"vit": 0, "llm": 0, name: layers[name] // ranks}) for name in ("vit", "llm") for r in range(ranks)]
+    own = [(r, name, {"vit": 0, "llm": 0, name: layers[name] // ranks}) for name in ("vit", "llm")
+           for r in range(ranks)]
     return [Cut("1f1b", ranks, chain(ranks), ["--policy", "1f1b"]),
             Cut("interleaved", ranks, chain(2 * ranks), ["--policy", "interleaved"]),
             Cut("searched", ranks, own, ["--budget", "2s", "--seed", "1"], most_items=4)]
@@ -79,14 +81,15 @@ def units_of(cut, images):
 
 
 def problem_of(cut, images, duration, action=0.0):
-    """The schedule problem; duration(stage, images of the unit) -> seconds of (forward, backward), to which comes `action`
-    in every task."""
+    """The schedule problem; duration(stage, images of the unit) -> seconds of (forward, backward), to which comes
+    `action` in every task."""
     tasks, edges, at = [], [], {}
 
     def add(kind, stage, mb, item, seconds):
         rank, chain, _ = cut.stages[stage]
         at[kind, stage, mb, item] = len(tasks)
-        tasks.append({"id": len(tasks), "rank": rank, "kind": kind, "duration_ns": max(1, round((seconds + action) * 1e9)),
+        tasks.append({"id": len(tasks), "rank": rank, "kind": kind,
+                      "duration_ns": max(1, round((seconds + action) * 1e9)),
                       "acquire_bytes": 0, "release_bytes": 0, "label": f"{kind}{stage}.{mb}.{item}", "stage": stage,
                       "microbatch": mb, "item": item, "module": chain})
 
@@ -286,7 +289,8 @@ def sleep_case(cut, images, duration, folder, action=0.0):
 
 
 def sleep_cases(ranks, seed, folder, action):
-    """A drawn batch under each cut, with times of a layer by which every pass of ViT or LLM alone takes 20 ms or more."""
+    """A drawn batch under each cut, with times of a layer by which every pass of ViT or LLM alone takes 20 ms or
+    more."""
     draw = random.Random(seed)
     images = [draw.choice([0, 3, 4, 6, 8]) for _ in range(8)]
     layers = {"vit": 2 * ranks, "llm": 2 * ranks}
@@ -305,7 +309,8 @@ def sleep_cases(ranks, seed, folder, action):
 
 @dataclass
 class Overhead:
-    """Seconds of an action: all of it, and what of that is inside the task, beyond the time for which it was to sleep."""
+    """Seconds of an action: all of it, and what of that is inside the task, beyond the time for which it was to
+    sleep."""
 
     action: float
     inside: float
@@ -324,7 +329,8 @@ def overhead(ranks, rounds, folder):
 
 
 def sleep_table(rounds, ranks_asked, folder):
-    print("stages that sleep; seconds of a step, median of", rounds, "steps; gain: how much shorter the searched step is")
+    print("stages that sleep; seconds of a step, median of", rounds,
+          "steps; gain: how much shorter the searched step is")
     header = (f"{'ranks':<6}{'batch':<7}{'schedule':<13}{'emulated':>10}{'measured':>10}{'error':>8}"
               f"{'emulated gain':>15}{'measured gain':>15}")
     worst, differences, known = (0.0, ""), [], {}
@@ -333,8 +339,9 @@ def sleep_table(rounds, ranks_asked, folder):
             continue
         if ranks not in known:
             known[ranks] = overhead(ranks, rounds, folder)
-            print(f"an action on {ranks} ranks: {1e3 * known[ranks].action:.3f} ms, measured on equal microbatches through a "
-                  f"chain; {1e3 * known[ranks].inside:.3f} of it in the task beyond its sleep, the rest messages\n{header}",
+            print(f"an action on {ranks} ranks: {1e3 * known[ranks].action:.3f} ms, measured on equal microbatches "
+                  f"through a chain; {1e3 * known[ranks].inside:.3f} of it in the task beyond its sleep, the rest "
+                  f"messages\n{header}",
                   flush=True)
         cases = list(sleep_cases(ranks, seed, folder, known[ranks].action))
         steps = [statistics.median(seconds for seconds, _ in one) for one in measured(cases, rounds)]
@@ -345,7 +352,8 @@ def sleep_table(rounds, ranks_asked, folder):
             differences.append(abs(gains[0] - gains[1]))
             print(f"{ranks:<6}{seed:<7}{case.cut.name:<13}{case.predicted:>10.3f}{step:>10.3f}"
                   f"{error:>8.2%}{gains[0]:>15.1%}{gains[1]:>15.1%}", flush=True)
-    print(f"{len(differences)} plans, gains at most {100 * max(differences):.1f} points apart; the worst error: {worst[1]}")
+    print(f"{len(differences)} plans, gains at most {100 * max(differences):.1f} points apart; the worst error: "
+          f"{worst[1]}")
 
 
 def calibrated(cut, images):
@@ -404,7 +412,8 @@ def real_table(rounds, folder):
     for case, one in zip(cases, steps):
         median = statistics.median(seconds for seconds, _ in one)
         own = statistics.median(replayed(case.problem, case.actions, ran) / seconds - 1 for seconds, ran in one)
-        print(f"{case.cut.name:<13}{case.predicted:>11.3f}{median:>10.3f}{case.predicted / median - 1:>8.1%}{own:>15.1%}")
+        error = case.predicted / median - 1
+        print(f"{case.cut.name:<13}{case.predicted:>11.3f}{median:>10.3f}{error:>8.1%}{own:>15.1%}")
     print(order_text(cases, steps))
 
 

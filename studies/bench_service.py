@@ -33,7 +33,8 @@ class Server:
     """`pipeweaver serve`, killed and begun again on the same port and state."""
 
     def __init__(self, binary, state, threads):
-        self.command = [binary, "serve", "--state", state, "--threads", str(threads), "--quiet", "--keep-plans", "100000"]
+        self.command = [binary, "serve", "--state", state, "--threads", str(threads), "--quiet", "--keep-plans",
+                        "100000"]
         self.port = 0
         self.begin()
 
@@ -207,12 +208,14 @@ def report(server, jobs, memory, lost, asked):
     missing = [one for job in jobs for one in job.missing]
     late = sum(one > 1e3 * LATE_BY for one in beyond)
     wanted = asked.sessions * asked.seconds
-    print(f"{wanted} batches of {asked.sessions} sessions, deadline {1e3 * asked.deadline:g} ms, {asked.threads} threads")
+    print(f"{wanted} batches of {asked.sessions} sessions, deadline {1e3 * asked.deadline:g} ms, {asked.threads} "
+          "threads")
     print(f"plans there: {len(beyond)}; absent: {len(missing)}; later than {1e3 * LATE_BY:g} ms beyond: {late}")
     if beyond:
         at = lambda part: beyond[min(len(beyond) - 1, int(part * len(beyond)))]
         print(f"collect beyond its deadline: median {at(0.5):.1f} ms, p99 {at(0.99):.1f} ms, most {beyond[-1]:.1f} ms")
-    counted = {line.split()[0]: line.split()[1] for line in server.get("/metrics").decode().splitlines() if line[:1] != "#"}
+    counted = {line.split()[0]: line.split()[1]
+               for line in server.get("/metrics").decode().splitlines() if line[:1] != "#"}
     print(f"late by the server's own count: {counted['pipeweaver_late_total']}")
     quick, all_ = (int(counted[f"pipeweaver_first_plan_seconds_{which}"]) for which in ('bucket{le="0.03"}', "count"))
     print(f"first plan, by policy, within 30 ms of submission: {quick} of {all_}")
@@ -226,9 +229,11 @@ def report(server, jobs, memory, lost, asked):
         count, wrong = refused(asked.referee, server, jobs, asked.checked)
         print(f"refused by the referee: {len(wrong)} of {count}", *wrong[:3])
     if asked.again:
-        print(f"planned again from {asked.again} records, parts that differ: {again(asked.binary, server, jobs, asked.again)}")
+        print(f"planned again from {asked.again} records, parts that differ: "
+              f"{again(asked.binary, server, jobs, asked.again)}")
     gaps = [gap for job in jobs for gap in job.gaps]
-    print(f"mean gap: {100 * statistics.mean(gaps):.2f} %; each batch alone, in process: {100 * offline_gap(jobs, asked):.2f} %")
+    print(f"mean gap: {100 * statistics.mean(gaps):.2f} %; each batch alone, in process: "
+          f"{100 * offline_gap(jobs, asked):.2f} %")
 
 
 if __name__ == "__main__":

@@ -4,9 +4,9 @@
     studies/draw_ablation.py [--json answers.json]
     studies/draw_ablation.py --from answers.json
 
-Runs `pipeweaver_studies ablation` for every line of RUNS and puts tables, the answers and the commands between the page's
-markers, and a picture beside it. With --json what was measured is kept; --from writes page and picture again without
-measuring. All searches are limited by rounds, so the figures are the same on any machine. The program is
+Runs `pipeweaver_studies ablation` for every line of RUNS and puts tables, the answers and the commands between the
+page's markers, and a picture beside it. With --json what was measured is kept; --from writes page and picture again
+without measuring. All searches are limited by rounds, so the figures are the same on any machine. The program is
 build/release/bin/pipeweaver_studies or PIPEWEAVER_STUDIES_BIN. It takes ten minutes or so.
 """
 
@@ -43,7 +43,8 @@ RUNS = {
     "1,000 rounds": f"{H800} --batches 2 --max-rounds 1000",
     "held out": f"{H800} --batches 10 --max-rounds 100",
     "held out, cut by time": f"{H800} --batches 10 --max-rounds 100 --cut balanced",
-    "held out, the paper's words": f"{H800} --batches 10 --max-rounds 100 --cut megatron --chunks 8 --queue-recompute full",
+    "held out, the paper's words": f"{H800} --batches 10 --max-rounds 100 --cut megatron --chunks 8 --queue-recompute "
+                                   "full",
     "H20": f"{H20} --batches 5 --max-rounds 100 --cut balanced --vary --no-pipeline",
     "H20, 32 microbatches": f"{H20} --batches 3 --max-rounds 100 --cut balanced --no-pipeline --microbatches 32",
     "H20, 64 microbatches": f"{H20} --batches 2 --max-rounds 100 --cut balanced --no-pipeline --microbatches 64",
@@ -125,14 +126,15 @@ def verdict(answers):
     words = held_out_factors(answers["held out, the paper's words"])
     chosen = held_out_factors(answers["held out"])
     tried = len(answers["published"]["chains"])
-    yield (f"**{'No' if missed_in(words, published) else 'Yes'}, under the paper's own words** for the baseline's cut and "
-           f"the frugal modes ({judged(words, published)}). **{'No' if missed_in(chosen, published) else 'Yes'}, with "
-           f"settings chosen afterwards** so that they agree ({judged(chosen, published)}): the cut and chunks from {tried} "
-           "chains, the queue's recomputation from 4. The settings were chosen on batches 1 to 3; this answer is of "
-           "batches 6 to 10.")
+    yield (f"**{'No' if missed_in(words, published) else 'Yes'}, under the paper's own words** for the baseline's cut "
+           f"and the frugal modes ({judged(words, published)}). **{'No' if missed_in(chosen, published) else 'Yes'}, "
+           f"with settings chosen afterwards** so that they agree ({judged(chosen, published)}): the cut and chunks "
+           f"from {tried} chains, the queue's recomputation from 4. The settings were chosen on batches 1 to 3; this "
+           "answer is of batches 6 to 10.")
     yield ""
     rows = [("(published)", *with_total(published))]
-    for shown, name in (("the paper's words: by parameters, 8 chunks; full under the queue", "held out, the paper's words"),
+    for shown, name in (("the paper's words: by parameters, 8 chunks; full under the queue",
+                         "held out, the paper's words"),
                         ("chosen: equal layers, 4 chunks; half under the queue", "held out"),
                         ("the same, cut by time", "held out, cut by time")):
         rows.append((shown, *with_total(held_out_factors(answers[name]))))
@@ -189,7 +191,8 @@ def queue_table(answers):
     answer = answers["published"]
     rows = [("(published)", *three(row["published_factor"] for row in answer["rows"][2:]))]
     for mode in answer["queue_modes"]:
-        rows.append((mode["recompute"], *three(mode[key]["geometric_mean"] for key in ("interleaving", "order", "memory"))))
+        rows.append((mode["recompute"],
+                     *three(mode[key]["geometric_mean"] for key in ("interleaving", "order", "memory"))))
     return table(("recompute of rows 3 and 4", *FACTORS[1:-1]), rows)
 
 
@@ -225,12 +228,13 @@ def h20_verdict(answers):
     answer = answers["H20"]
     published = H20_SECONDS["interleaved"] / H20_SECONDS["DIP"]
     words = h20_best(answer, "megatron", "full")
-    yield (f"**{'Yes' if low <= words[1] <= high else 'No'}, cut by parameters**, as the paper says: {words[1]:.3f} with "
-           f"its best number of chunks ({words[0]}); published {published:.3f}.")
-    for recompute, what in (("half", "recomputing half of the blocks, the fastest that fits every batch"), ("full", "recomputing all")):
+    yield (f"**{'Yes' if low <= words[1] <= high else 'No'}, cut by parameters**, as the paper says: {words[1]:.3f} "
+           f"with its best number of chunks ({words[0]}); published {published:.3f}.")
+    for recompute, what in (("half", "recomputing half of the blocks, the fastest that fits every batch"),
+                            ("full", "recomputing all")):
         chunks, best, least, most = h20_best(answer, "balanced", recompute)
-        yield (f"**{'Yes' if low <= best <= high else 'No'}, cut by time** and {what}: {best:.3f} ({least:.3f} to {most:.3f} "
-               f"over {answer['batches']} batches, {chunks} chunks).")
+        yield (f"**{'Yes' if low <= best <= high else 'No'}, cut by time** and {what}: {best:.3f} ({least:.3f} to "
+               f"{most:.3f} over {answer['batches']} batches, {chunks} chunks).")
 
 
 def h20_table(answers):

@@ -23,7 +23,8 @@ LEFT, SIDE, TOP = 70, 400, 30
 
 
 def run(program, *arguments):
-    return subprocess.run([program, "costdb", "evaluate", *arguments], check=True, capture_output=True, text=True).stdout
+    return subprocess.run([program, "costdb", "evaluate", *arguments], check=True, capture_output=True,
+                          text=True).stdout
 
 
 def find(rows, like, **wanted):
@@ -47,7 +48,8 @@ def evaluation_table(rows):
     for row in sorted(wanted, key=lambda r: (order.index(r["op"]), r["left_out"] == "planes", r["kind"], r["device"])):
         big = find(rows, row, size="big", basis="any")
         bases = [within(find(rows, row, size="all", basis=basis)) for basis in ("interpolated", "extrapolated")]
-        lines.append((row["op"], row["kind"], row["device"], row["left_out"], row["points"], errors(row), errors(big), *bases))
+        lines.append((row["op"], row["kind"], row["device"], row["left_out"], row["points"], errors(row), errors(big),
+                      *bases))
     return table(("operator", "kind", "device", "left out", "answers", "all", "big", "interpolated within",
                   "extrapolated within"), lines)
 

@@ -108,8 +108,8 @@ def row(result, module):
 
 
 def settings_table(program, results):
-    head = ("model", "GPUs", "layout", "samples in microbatches", "partition, schedule, recompute", "step", "MFU", "tokens/s",
-            "fullest GPU, GiB", "the path that decides", "bubble", "measured")
+    head = ("model", "GPUs", "layout", "samples in microbatches", "partition, schedule, recompute", "step", "MFU",
+            "tokens/s", "fullest GPU, GiB", "the path that decides", "bubble", "measured")
     return table(head, [row(result, backbone(program, result["asked"]["model"])) for result in results],
                  right=(1, 5, 6, 7, 8, 10, 11))
 

@@ -5,12 +5,12 @@
     studies/draw_gains.py --from studies/data/gains        writes the pages from answers that were kept
     studies/draw_gains.py --from studies/data/gains --check  says whether the pages are what it would write
 
-Runs `pipeweaver bench plan --json` for every set-up below, one at a time, and for the real models `pipeweaver plan` with
-the partition of DIP (what many chunks cost) and with every layout (what another layout gains). WORDS, like
+Runs `pipeweaver bench plan --json` for every set-up below, one at a time, and for the real models `pipeweaver plan`
+with the partition of DIP (what many chunks cost) and with every layout (what another layout gains). WORDS, like
 `--max-rounds 20`, take the place of the set-ups' own limits of the search. With --only, which may stand more than once,
-only these are measured, and the others are read. Answers are kept as studies/data/gains/NAME.json, without what no table
-has; the pages have of each set-up the fastest schedules. The program is build/release/bin/pipeweaver or PIPEWEAVER_BIN.
-All of it takes half an hour on two cores.
+only these are measured, and the others are read. Answers are kept as studies/data/gains/NAME.json, without what no
+table has; the pages have of each set-up the fastest schedules. The program is build/release/bin/pipeweaver or
+PIPEWEAVER_BIN. All of it takes half an hour on two cores.
 
 A table stands between <!-- NAME --> and <!-- end -->. A cell with a mean says of how many batches.
 """
@@ -80,7 +80,8 @@ PUBLISHED = (
     published("dip-t2v-l", 64, "t2v-mix"),
 )
 # What one partition for all batches costs: a longer search, since what two searches of a second differ by is more.
-REGRET = tuple(dataclasses.replace(one, name="regret-" + one.name, batches=20, limits="--max-rounds 800", more="--regret")
+REGRET = tuple(dataclasses.replace(one, name="regret-" + one.name, batches=20, limits="--max-rounds 800",
+                                   more="--regret")
                for one in PUBLISHED)
 REAL = (
     SetUp("qwen2.5-vl-7b", "qwen2.5-vl-7b", 64, "vlm-mix", "--tp 2 --pp 1", BRIDGE),
@@ -91,7 +92,8 @@ REAL = (
     SetUp("internvl3-38b", "internvl3-38b", 128, "vlm-mix", "--tp 8 --pp 4", "assumed"),
     SetUp("internvl3-78b", "internvl3-78b", 256, "vlm-mix", "--tp 8 --pp 8", "assumed"),
     SetUp("llama-3.2-90b-vision", "llama-3.2-90b-vision", 256, "vlm-mix", "--tp 8 --pp 8",
-          "tp: NeMo, `vlm/recipes/mllama_90b.py`, which trains adapters without a pipeline; pp: assumed, for all weights"),
+          "tp: NeMo, `vlm/recipes/mllama_90b.py`, which trains adapters without a pipeline; pp: assumed, for all "
+          "weights"),
     SetUp("step3-321b", "step3-321b", 512, "vlm-mix", "--tp 8 --pp 8 --ep 16", "assumed"),
     SetUp("wan2.1-t2v-14b", "wan2.1-t2v-14b", 128, "t2v-mix", "--tp 2 --cp 4 --pp 1",
           "NVIDIA DFM, `docs/performance-summary.md`, 128 H100s"),
@@ -166,7 +168,8 @@ def layout_row(setup, limits, layout, which, microbatches=16):
 
 
 def measure_layouts(setup, limits):
-    """On the set-up's own layout, on the fastest of all, and on that with no more microbatches in a step than the first."""
+    """On the set-up's own layout, on the fastest of all, and on that with no more microbatches in a step than the
+    first."""
     first = layout_row(setup, limits, setup.layout, "of the first table")
     best = layout_row(setup, limits, "--tp auto --pp auto", "the fastest tried")
     rows = [first, best]
@@ -262,9 +265,11 @@ def summary(setups, answers):
     def row(setup):
         answer = answers[setup.name]
         one = answer["job_opponent"]
-        return (setup.title(), answer["batches"], f"[{opponent(one)}](#{anchor(setup.title())})" if one else "none that fits",
+        return (setup.title(), answer["batches"],
+                f"[{opponent(one)}](#{anchor(setup.title())})" if one else "none that fits",
                 ratio(one), ratio(answer["best_opponent"]), ratio(answer["static_order"]), gap(answer))
-    return table(("set-up", "batches", "the job's opponent", "its step over the plan's", "the best opponent of each batch",
+    return table(("set-up", "batches", "the job's opponent", "its step over the plan's",
+                  "the best opponent of each batch",
                   "one order for all batches", "gap to the bound: median, worst"), map(row, setups))
 
 
@@ -321,17 +326,19 @@ def comparisons(setup, answer):
     yield f"### {setup.title()}"
     yield ""
     yield (f"The plan's partition: {where['name']} with {chunks(where)} a rank, chosen on {where['chosen_on']}. "
-           + ("The plan is without a pipeline, too. " if without_pipeline(setup) else "") + "The opponent's command, of the "
-           "first batch, and the table's:")
+           + ("The plan is without a pipeline, too. " if without_pipeline(setup) else "")
+           + "The opponent's command, of the first batch, and the table's:")
     yield from ("", "```sh")
     if one and one["command"]:
         yield one["command"]
     yield from (f"pipeweaver bench plan {answer['words']}", "```", "")
     yield (f"The fastest of {of_all} schedules that fit all {answer['batches']} batches; [the answer]"
-           f"(data/gains/{setup.name}.json) has the others" + (f", and {of_some} that fit some of them" if of_some else "") + ":")
+           f"(data/gains/{setup.name}.json) has the "
+           f"others" + (f", and {of_some} that fit some of them" if of_some else "") + ":")
     yield ""
     yield from table(("partition", "schedule", "chunks", "recompute", "step over the plan's"),
-                     [(row["partition"], row["policy"], row["chunks_per_rank"], settings(row) or "the plan's", ratio(row))
+                     [(row["partition"], row["policy"], row["chunks_per_rank"], settings(row) or "the plan's",
+                       ratio(row))
                       for row in fastest(answer)])
     yield ""
 
@@ -376,7 +383,8 @@ def layout_table(answers):
     for setup in LAYOUTS:
         several = answers[setup.name]["rows"]
         for one in several:
-            rows.append((f"{setup.model}, {setup.gpus} H100s", one["which"], f"tp {one['tp']} pp {one['pp']} dp {one['dp']}",
+            rows.append((f"{setup.model}, {setup.gpus} H100s", one["which"],
+                         f"tp {one['tp']} pp {one['pp']} dp {one['dp']}",
                          f"{one['microbatches']:,}", f"{one['microbatch_ns'] * 1e-6:.2f} ms",
                          f"{several[0]['microbatch_ns'] / one['microbatch_ns']:.3f}x", f"{100 * one['mfu']:.1f} %",
                          f"{one['known']}: {one['known_over_plan']:.3f}x"))
@@ -387,8 +395,10 @@ def layout_table(answers):
 def sections(answers):
     """Place -> page -> lines."""
     both = {"gains.md": PUBLISHED, "real-models.md": REAL}
-    everywhere = {"summary": summary, "order": order_table, "robustness": robustness, "ahead": ahead, "details": details}
-    return {**{place: {page: lines(setups, answers) for page, setups in both.items()} for place, lines in everywhere.items()},
+    everywhere = {"summary": summary, "order": order_table, "robustness": robustness, "ahead": ahead,
+                  "details": details}
+    return {**{place: {page: lines(setups, answers) for page, setups in both.items()}
+               for place, lines in everywhere.items()},
             "regret": {"gains.md": regret_table(answers)},
             "layouts": {"real-models.md": origins(REAL)},
             "chunks": {"real-models.md": chunk_table(answers)},
@@ -407,7 +417,8 @@ def pages(answers, folder=HERE):
 
 
 def measured(name, limits):
-    for setups, how in ((PUBLISHED + REAL, measure), (REGRET, measure_regret), (MANY_CHUNKS, measure_chunks), (LAYOUTS, measure_layouts)):
+    for setups, how in ((PUBLISHED + REAL, measure), (REGRET, measure_regret), (MANY_CHUNKS, measure_chunks),
+                        (LAYOUTS, measure_layouts)):
         for setup in setups:
             if setup.name == name:
                 return how(setup, limits)
@@ -433,7 +444,8 @@ def read(folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], epilog="Set-ups: " + ", ".join(names()))
     parser.add_argument("--from", dest="folder", type=pathlib.Path, metavar="DIR", help="answers that were kept")
-    parser.add_argument("--only", action="append", choices=names(), metavar="NAME", help="measure this one, read the others")
+    parser.add_argument("--only", action="append", choices=names(), metavar="NAME",
+                        help="measure this one, read the others")
     parser.add_argument("--check", action="store_true", help="write nothing; exit status 1 if pages would change")
     asked, words = parser.parse_known_args()
     limits = " ".join(words) or None
@@ -446,7 +458,8 @@ def main():
     if asked.check:
         wrong = [page for page, text in written.items() if (HERE / page).read_text() != text]
         if wrong:
-            sys.exit(f"{', '.join(wrong)}: other tables than of these answers; run studies/draw_gains.py --from {asked.folder}")
+            sys.exit(f"{', '.join(wrong)}: other tables than of these answers; run studies/draw_gains.py --from "
+                     f"{asked.folder}")
         return
     if asked.folder and asked.folder.resolve() != KEPT:
         for name, answer in answers.items():

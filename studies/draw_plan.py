@@ -30,7 +30,8 @@ def batch(path, assignment):
     microbatches = assignment["replicas"][0]["microbatches"]
     encoder = [[unit for unit in one["units"] if unit["module"] != "llm"] for one in microbatches]
     items = [sum(item["tokens"] for unit in units for item in unit["items"]) for units in encoder]
-    patches = [[sum(item["rows"][1] - item["rows"][0] for item in unit["items"]) for unit in units] for units in encoder]
+    patches = [[sum(item["rows"][1] - item["rows"][0] for item in unit["items"]) for unit in units]
+               for units in encoder]
     left, high, step = 110, 110, (WIDTH - 110) / len(microbatches)
     tokens_scale = high / max(one["tokens"] for one in microbatches)
     patches_scale = high / max(map(sum, patches))
@@ -94,8 +95,10 @@ def partition(path, plan, torch):
 
 
 def bound(path, plan):
-    """Schedules as bars, of opponents the fastest; the tick is the bound of the plan's partition, where one is known."""
-    rows = [(f"{one['partition']}, {one['policy']}, {one['chunks_per_rank']}", one["makespan_ns"], one["lower_bound_ns"])
+    """Schedules as bars, of opponents the fastest; the tick is the bound of the plan's partition, where one is
+    known."""
+    rows = [(f"{one['partition']}, {one['policy']}, {one['chunks_per_rank']}", one["makespan_ns"],
+             one["lower_bound_ns"])
             for one in sorted(plan["baselines"], key=lambda one: one["makespan_ns"])]
     opponents = [row for row in rows if row[2] is None]
     rows = [row for row in rows if row[2] is not None or row in opponents[:OPPONENTS]]

@@ -7,8 +7,8 @@ published-experiments.md's tables and pictures.
 
 Runs `pipeweaver_studies units` and `pipeweaver_studies memory` for every line of UNITS and MEMORY. With --json what was
 measured is kept; --from writes page and pictures again without measuring. All searches are limited by rounds, so the
-figures are the same on any machine. The program is build/release/bin/pipeweaver_studies or PIPEWEAVER_STUDIES_BIN. It takes a few
-minutes.
+figures are the same on any machine. The program is build/release/bin/pipeweaver_studies or PIPEWEAVER_STUDIES_BIN. It
+takes a few minutes.
 """
 
 import argparse
@@ -111,7 +111,8 @@ def units_picture(answers):
         yield from across(LEFT, at(0, value)[1], WIDTH, f"{value:.2f}")
     for items in range(4, largest + 1, 4):
         yield text(LEFT + WIDTH * items / largest, TOP + HEIGHT + 20, items, "middle")
-    yield text(LEFT + WIDTH / 2, TOP + HEIGHT + 42, "items of a sub-microbatch at most; step over the best size's, dashed: "
+    yield text(LEFT + WIDTH / 2, TOP + HEIGHT + 42,
+               "items of a sub-microbatch at most; step over the best size's, dashed: "
                "layer time over the best size's", "middle")
     for number, (name, answer) in enumerate(answers["units"].items()):
         yield curve([at(size["items"], size["step_over_best"]) for size in answer["sizes"]], COLORS[name])
@@ -137,7 +138,8 @@ def memory_picture(answer):
     yield text(LEFT + WIDTH / 2, TOP + HEIGHT + 42, f"seconds; GiB held by rank {answer['rank']} of {answer['model']}",
                "middle")
     for number, one in enumerate(answer["curves"]):
-        steps = [word for ns, held in zip(one["held_from_ns"], one["held_bytes"]) for word in ("H", x(ns), "V", y(held))]
+        steps = [word for ns, held in zip(one["held_from_ns"], one["held_bytes"])
+                 for word in ("H", x(ns), "V", y(held))]
         color = COLORS[one["name"]]
         yield line(("M", LEFT, y(one["base_bytes"]), *steps, "H", x(one["makespan_ns"])), color, stroke_width=1.2,
                    stroke_opacity=0.85)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Draws what planning many replicas takes, time and memory against their number, as SVG, and prints a table in Markdown:
-studies/draw_replicas.py OUT.svg [--rounds N] [--program PATH] [--options "..."] REPLICAS...
+"""Draws what planning many replicas takes, time and memory against their number, as SVG, and prints a table in
+Markdown: studies/draw_replicas.py OUT.svg [--rounds N] [--program PATH] [--options "..."] REPLICAS...
 
 Every search has so many rounds, so the work is the same for each replica. Nothing else may run beside it.
 Example: studies/draw_replicas.py studies/pictures/replicas.svg 1 4 16 64 256
@@ -28,7 +28,8 @@ def measure(options, replicas):
     """Wall seconds, processor seconds, peak memory and what came out."""
     with tempfile.TemporaryDirectory() as folder:
         command = [options.program, "plan", *shlex.split(options.options), "--cluster",
-                   f"h100-sxm:{GPUS_OF_ONE * replicas}", "--max-rounds", str(options.rounds), "--quiet", "--out", folder]
+                   f"h100-sxm:{GPUS_OF_ONE * replicas}", "--max-rounds", str(options.rounds), "--quiet", "--out",
+                   folder]
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         _, status, used = os.wait4(process.pid, 0)
         if status != 0:
@@ -66,8 +67,8 @@ def series(rows, key, color, unit, anchor):
     yield curve([(x(row["replicas"]), y(row[key])) for row in rows], color)
     # What is linear is a straight line of slope one.
     top, bottom = rows[-1][key], rows[-1][key] * rows[0]["replicas"] / rows[-1]["replicas"]
-    yield line(("M", x(rows[-1]["replicas"]), y(top), "L", x(rows[0]["replicas"]), y(bottom)), color, clip_path="url(#c)",
-               stroke_dasharray="3 5")
+    yield line(("M", x(rows[-1]["replicas"]), y(top), "L", x(rows[0]["replicas"]), y(bottom)), color,
+               clip_path="url(#c)", stroke_dasharray="3 5")
 
 
 def picture(rows):

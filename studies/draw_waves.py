@@ -5,10 +5,10 @@
     studies/draw_waves.py --from answer.json
 
 Runs `pipeweaver_studies waves` and `pipeweaver_studies shift`, puts tables, answers and commands between the page's
-markers, and two pictures beside it. With --json what was measured is kept; --from writes page and pictures again without
-measuring. Further options (--microbatches, --threads ...) go to both commands as they are, those in --waves "..." and
---shift "..." to one of them. The program is build/release/bin/pipeweaver_studies or PIPEWEAVER_STUDIES_BIN. Takes ten
-minutes.
+markers, and two pictures beside it. With --json what was measured is kept; --from writes page and pictures again
+without measuring. Further options (--microbatches, --threads ...) go to both commands as they are, those in --waves
+"..." and --shift "..." to one of them. The program is build/release/bin/pipeweaver_studies or PIPEWEAVER_STUDIES_BIN.
+Takes ten minutes.
 """
 
 import argparse
@@ -73,11 +73,11 @@ def loss(waves):
     text, ways = "text_heavy", {way["name"]: way["over_ours"] for way in waves["ways"]}
     chain, first, five = ways["static-1f1b"], ways["static-first"], ways["static-first-five"]
     heavy = [step["step"] for step in waves["steps"] if step["text_heavy"]]
-    yield (f"In the {len(heavy)} text-heavy steps (published: the static plan loses 50.5 % in them) the static chain of "
-           f"1F1B takes {ratio(chain[text])} as long as ours, and {ratio(chain['image_heavy'])} in image-heavy ones; `dip` "
-           f"{ratio(ways['dip'][text])} and {ratio(ways['dip']['image_heavy'])}. On a partition chosen on steps 1 to 5 the order of step 1 "
-           f"takes {ratio(first[text])} and {ratio(first['image_heavy'])}, on ours the best "
-           f"order of steps 1 to 5 {ratio(five[text])} and {ratio(five['image_heavy'])}.")
+    yield (f"In the {len(heavy)} text-heavy steps (published: the static plan loses 50.5 % in them) the static chain "
+           f"of 1F1B takes {ratio(chain[text])} as long as ours, and {ratio(chain['image_heavy'])} in image-heavy "
+           f"ones; `dip` {ratio(ways['dip'][text])} and {ratio(ways['dip']['image_heavy'])}. On a partition chosen on "
+           f"steps 1 to 5 the order of step 1 takes {ratio(first[text])} and {ratio(first['image_heavy'])}, on ours "
+           f"the best order of steps 1 to 5 {ratio(five[text])} and {ratio(five['image_heavy'])}.")
 
 
 def verdict(waves):
@@ -104,7 +104,8 @@ def ways_table(waves):
         over = way["over_ours"]
         figures = [ratio(over[name]) for name in ("text_heavy", "image_heavy", "all", "least", "most")]
         rows.append((way["name"], *figures, f"{over['steps']} of {len(waves['steps'])}", way["partition"]))
-    return table(("way", "text-heavy steps", "image-heavy steps", "all", "least", "most", "steps that it runs", "partition"),
+    return table(("way", "text-heavy steps", "image-heavy steps", "all", "least", "most", "steps that it runs",
+                  "partition"),
                  rows)
 
 
@@ -136,14 +137,15 @@ def weakest(waves):
         yield "**The weakest point**: in no step is a partition that is cut anew for each batch (`dip`) faster."
     else:
         items = [step["items"] for step, _ in faster]
-        yield (f"**The weakest point**: in {len(faster)} steps, those with {min(items):.1f} to {max(items):.1f} items a "
-               "microbatch, a partition that is cut anew for each batch, which no job can have, is faster: ours takes up to "
-               f"{100 * max(by for _, by in faster):.1f} % longer than `dip` (steps {listed([s['step'] for s, _ in faster])}); "
-               f"over all steps `dip` takes {ratio(of_way(waves, 'dip')['all'])}.")
+        yield (f"**The weakest point**: in {len(faster)} steps, those with {min(items):.1f} to {max(items):.1f} items "
+               "a microbatch, a partition that is cut anew for each batch, which no job can have, is faster: ours "
+               f"takes up to {100 * max(by for _, by in faster):.1f} % longer than `dip` (steps "
+               f"{listed([s['step'] for s, _ in faster])}); over all steps `dip` takes "
+               f"{ratio(of_way(waves, 'dip')['all'])}.")
     gains = [100 * (all_steps - 1) for name in STATIC[:3] if (all_steps := of_way(waves, name)["all"])]
     if gains:
-        yield (f"And an order of a batch's own gains {min(gains):.1f} to {max(gains):.1f} % over orders that stay, on the same "
-               "or a like partition.")
+        yield (f"And an order of a batch's own gains {min(gains):.1f} to {max(gains):.1f} % over orders that stay, on "
+               "the same or a like partition.")
 
 
 def many_table(waves, many):
@@ -154,16 +156,18 @@ def many_table(waves, many):
     def items(kind):
         some = [step["items"] for step in many["steps"] if step[kind]]
         return f"{sum(some) / len(some):.1f}" if some else "no"
-    yield (f"Against `dip` the static chain takes {ratio(over_dip(waves, 'static-1f1b'))} in text-heavy steps here. The publication does not say how many microbatches "
-           f"its steps have; 64 are in its example. With 64 in place of 16 ({len(many['steps'])} steps, "
-           f"{items('text_heavy')} images in text-heavy and {items('image_heavy')} in image-heavy ones):")
+    yield (f"Against `dip` the static chain takes {ratio(over_dip(waves, 'static-1f1b'))} in text-heavy steps here. "
+           f"The publication does not say how many microbatches its steps have; 64 are in its example. With 64 in "
+           f"place of 16 ({len(many['steps'])} steps, {items('text_heavy')} images in text-heavy and "
+           f"{items('image_heavy')} in image-heavy ones):")
     yield ""
     rows = []
     for way in many["ways"]:
         over = way["over_ours"]
         rows.append((f"`{way['name']}`", ratio(over["text_heavy"]), ratio(over_dip(many, way["name"])),
                      ratio(over["image_heavy"]), way["partition"]))
-    yield from table(("way", "text-heavy steps over ours", "over `dip`", "image-heavy steps over ours", "partition"), rows)
+    yield from table(("way", "text-heavy steps over ours", "over `dip`", "image-heavy steps over ours", "partition"),
+                     rows)
     yield ""
     behind = [f"`{name}` is ahead of ours in {len(some)} of {len(many['steps'])} steps, by up to "
               f"{100 * max(by for _, by in some):.1f} %"
@@ -187,7 +191,8 @@ def steps_table(waves):
     rows = []
     for step in waves["steps"]:
         kind = " (text)" if step["text_heavy"] else " (images)" if step["image_heavy"] else ""
-        rows.append((f"{step['step']}{kind}", f"{step['items']:.1f}", *(seconds(step["step_ns"][name]) for name in names)))
+        rows.append((f"{step['step']}{kind}", f"{step['items']:.1f}",
+                     *(seconds(step["step_ns"][name]) for name in names)))
     return table(("step", "items", *names), rows)
 
 
@@ -244,8 +249,8 @@ def shift_table(shift):
                     else f"{after:,} steps")
             time = "" if right or after is None or long else f"{after * one['mean_ns'] * 1e-9 / 3600:.1f} h"
             rows.append((set_up["model"], KINDS[one["batches"]], KINDS[one["partition"]],
-                         f"{chosen['name']}, {chosen['chunks_per_rank']} chunks a rank", seconds(one["mean_ns"]), saved, pays,
-                         time))
+                         f"{chosen['name']}, {chosen['chunks_per_rank']} chunks a rank", seconds(one["mean_ns"]), saved,
+                         pays, time))
     return table(("set-up", "batches", "partition chosen on", "it is", "mean step", "the right one saves",
                   "a stop pays after", "that is"), rows)
 
@@ -259,8 +264,9 @@ def shift_words(shift):
     def span(some):
         values = [100 * one["saved"] for one in some]
         return f"{min(values):.1f} to {max(values):.1f} %" if values else "nothing that could be measured"
-    yield (f"A partition of the wrong kind: the right one saves {span(wrong)} of a step. A partition chosen on a mix of both "
-           f"kinds: {span(mixed)}. ({shift['batches']} batches of each kind for each set-up; means of their steps.)")
+    yield (f"A partition of the wrong kind: the right one saves {span(wrong)} of a step. A partition chosen on a mix "
+           f"of both kinds: {span(mixed)}. ({shift['batches']} batches of each kind for each set-up; means of their "
+           "steps.)")
 
 
 def shift_picture(shift):

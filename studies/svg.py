@@ -10,14 +10,16 @@ def number(value):
 
 def element(name, body=None, **attributes):
     """Of an attribute's name `_` is written `-`; what is None is left out."""
-    words = "".join(f' {key.replace("_", "-")}="{number(value)}"' for key, value in attributes.items() if value is not None)
+    words = "".join(f' {key.replace("_", "-")}="{number(value)}"'
+                    for key, value in attributes.items() if value is not None)
     return f"<{name}{words} />" if body is None else f"<{name}{words}>{body}</{name}>"
 
 
 def text(x, y, words, anchor=None, color=None, style=None, **more):
     """`anchor`: middle or end of the words is at x. A color is a style, since the document has one for all words."""
     styles = ";".join(filter(None, (f"fill:{color}" if color else None, style)))
-    return element("text", html.escape(str(words), quote=False), x=x, y=y, text_anchor=anchor, style=styles or None, **more)
+    return element("text", html.escape(str(words), quote=False), x=x, y=y, text_anchor=anchor, style=styles or None,
+                   **more)
 
 
 def rect(x, y, width, height, fill, title=None, **more):
@@ -69,5 +71,5 @@ def legend(x, y, entries):
 
 def document(width, height, parts):
     """A picture with grey words of 13 pixels, on light and on dark pages."""
-    return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {number(width)} {number(height)}" width="{number(width)}">'
-            f'<style>text{{font:13px sans-serif;fill:#777}}</style>{"".join(parts)}</svg>\n')
+    return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {number(width)} {number(height)}" '
+            f'width="{number(width)}"><style>text{{font:13px sans-serif;fill:#777}}</style>{"".join(parts)}</svg>\n')

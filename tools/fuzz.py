@@ -5,7 +5,8 @@
     tools/fuzz.py [--minutes 20] [--jobs 2] [TARGET...]
 
 Each target begins with tests/fuzz/corpus/TARGET; with --keep what covers more is merged into it at the end, of each the
-150 smallest inputs. Exits with 1 if any target crashed, hung or met a sanitizer's report; the input then lies in build/fuzz/found.
+150 smallest inputs. Exits with 1 if any target crashed, hung or met a sanitizer's report; the input then lies in
+build/fuzz/found.
 """
 
 import argparse
@@ -36,13 +37,15 @@ def keep_smallest(learnt, corpus):
 def fuzz(target, binary, minutes, keep):
     """Runs one fuzzer; returns what it did."""
     with tempfile.TemporaryDirectory() as fresh:
-        command = [binary, fresh, CORPUS / target, f"-max_total_time={round(60 * minutes)}", "-timeout=10", "-rss_limit_mb=2048",
+        command = [binary, fresh, CORPUS / target, f"-max_total_time={round(60 * minutes)}", "-timeout=10",
+                   "-rss_limit_mb=2048",
                    "-max_len=16384", "-print_final_stats=1", "-seed=1", f"-artifact_prefix={FOUND}/{target}-"]
         done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
         if keep and done.returncode == 0:
             merged = pathlib.Path(fresh, "merged")
             merged.mkdir()
-            subprocess.run([str(binary), "-merge=1", str(merged), str(CORPUS / target), fresh], capture_output=True, check=True)
+            subprocess.run([str(binary), "-merge=1", str(merged), str(CORPUS / target), fresh], capture_output=True,
+                           check=True)
             keep_smallest(merged, CORPUS / target)
     runs = re.search(r"number_of_executed_units: (\d+)", done.stderr)
     return target, done.returncode, int(runs.group(1)) if runs else 0, done.stderr
@@ -60,10 +63,12 @@ def main():
     targets = asked.targets or sorted(path.name for path in CORPUS.iterdir())
     wrong = 0
     with concurrent.futures.ThreadPoolExecutor(asked.jobs) as pool:
-        runs = [pool.submit(fuzz, target, asked.binaries / f"fuzz_{target}", asked.minutes, asked.keep) for target in targets]
+        runs = [pool.submit(fuzz, target, asked.binaries / f"fuzz_{target}", asked.minutes, asked.keep)
+                for target in targets]
         for run in concurrent.futures.as_completed(runs):
             target, status, count, said = run.result()
-            print(f"{target:14} {count:10} inputs  {'nothing found' if status == 0 else 'FOUND: see ' + str(FOUND)}", flush=True)
+            found = "nothing found" if status == 0 else f"FOUND: see {FOUND}"
+            print(f"{target:14} {count:10} inputs  {found}", flush=True)
             if status != 0:
                 wrong += 1
                 print(said[-3000:])

@@ -456,9 +456,11 @@ def stage_rows(ranks):
 
 
 RUNS = """\
-source,model,layers,hidden,ffn,heads,kv_heads,vocab,seq,gpu,gpus,tp,pp,vpp,dp,cp,ep,micro_batch,global_batch,recompute,dtype,tflops_per_gpu,step_time_s,mfu,memory_gib,note
+source,model,layers,hidden,ffn,heads,kv_heads,vocab,seq,gpu,gpus,tp,pp,vpp,dp,cp,ep,\
+micro_batch,global_batch,recompute,dtype,tflops_per_gpu,step_time_s,mfu,memory_gib,note
 made up,gpt-a,48,8192,32768,64,64,50257,2048,A100-SXM,256,8,4,,8,1,,2,768,full,fp16,,14.5,,,full
-made up,gpt-b,96,12288,49152,96,96,51200,2048,A100-SXM,64,8,8,3,1,1,,1,64,selective+seq-parallel,fp16,,13.75,,,interleaved
+made up,gpt-b,96,12288,49152,96,96,51200,2048,A100-SXM,64,8,8,3,1,1,,1,64,\
+selective+seq-parallel,fp16,,13.75,,,interleaved
 made up,gpt-c,48,6144,24576,48,48,51200,2048,A100-SXM,8,8,1,,1,1,,4,4,none,bf16,,1.4,,,one node
 made up,llama3-70b,80,8192,28672,64,8,128256,8192,H100,64,4,4,5,2,2,,1,128,,fp8,,11.3,,,context
 made up,llama3-8b,32,4096,14336,32,8,128256,8192,H100,8,1,1,,8,1,,1,128,,bf16,,,,,nothing measured
@@ -470,7 +472,8 @@ made up,no-microbatch,126,16384,53248,128,8,128256,8192,H100-80GB,16384,8,16,,12
 """
 
 SINGLE_NODE = """\
-# GPUs,global batch,micro batch,hidden size,attention heads,# layers,sequence length,tensor parallelism,data parallelism,pipeline parallelism,iteration time (ms)
+# GPUs,global batch,micro batch,hidden size,attention heads,# layers,sequence length,\
+tensor parallelism,data parallelism,pipeline parallelism,iteration time (ms)
 2,16,2,2048,16,24,1024,2,1,1,1460.5
 4,16,1,1600,25,48,1024,2,2,1,1322.1
 4,32,2,2560,32,32,2048,1,1,4,8312.0

@@ -19,8 +19,8 @@ std::optional<std::int64_t> samples_of_microbatch(const PublishedRun& row) {
     return *row.global_batch / replicas;
 }
 
-// MLPerf Training 5.1's flux1: images of 256 x 256 pixels are 256 positions, the text is 256 (custom_flux.py); mxfp8 from
-// 4 images a GPU on (config_DGXB200_*.sh), gradients added by kernels of their own (conf/model/schnell.yaml).
+// MLPerf Training 5.1's flux1: images of 256 x 256 pixels are 256 positions, the text is 256 (custom_flux.py); mxfp8
+// from 4 images a GPU on (config_DGXB200_*.sh), gradients added by kernels of their own (conf/model/schnell.yaml).
 MultimodalRow flux(const PublishedRun& row) {
     const auto samples = samples_of_microbatch(row);
     if (!samples) return {std::nullopt, "unknown: micro_batch"};
@@ -40,9 +40,9 @@ MultimodalRow flux(const PublishedRun& row) {
     return {std::move(run), ""};
 }
 
-// Megatron-LM's examples/mimo: the projector alone is trained; up to four samples of an image (576 tokens) and a caption
-// are packed. Without --bf16 (tests/functional_tests/.../mimo_vlm_pretrain_convergence_tp1_pp1_cp1_*) weights and
-// activations are in fp32.
+// Megatron-LM's examples/mimo: the projector alone is trained; up to four samples of an image (576 tokens) and a
+// caption are packed. Without --bf16 (tests/functional_tests/.../mimo_vlm_pretrain_convergence_tp1_pp1_cp1_*) weights
+// and activations are in fp32.
 MultimodalRow llava(const PublishedRun& row) {
     constexpr std::int64_t packed = 4, caption = 40;
     MultimodalRun run;

@@ -1,5 +1,5 @@
-// Published runs of several networks, or of one that is no language model: the columns hold one of its networks, and the
-// rest is what the source says of it.
+// Published runs of several networks, or of one that is no language model: the columns hold one of its networks, and
+// the rest is what the source says of it.
 #pragma once
 
 #include "pipeweaver/emulator/recipe.hpp"

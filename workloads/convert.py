@@ -38,11 +38,13 @@ def joint(name, vit, llm, confidence, source):
 
 ADDED = (
     encoder("qwen2.5-vl-vit-3456", 32, 1280, 3456, 16, 80, 635893760, "verified-file", QWEN_VIT, gated=True,
-            temporal_patch=2, attention={"type": "windowed", "causal": False, "window_px": 112, "full_layers": [7, 15, 23, 31]}),
+            temporal_patch=2,
+            attention={"type": "windowed", "causal": False, "window_px": 112, "full_layers": [7, 15, 23, 31]}),
     encoder("internvit-6b-v2.5-32-heads", 45, 3200, 12800, 32, 128, 6047577600, "verified-file", INTERN_VIT,
             image_size=448, note="25 heads in the configuration; padded to (24 / tp + 1) x tp, here for tp 8"),
     encoder("llama-3.2-vision-vit-40", 40, 1280, 5120, 16, 80, 787184640, "verified-file", LLAMA_VIT, image_size=560,
-            note="32 layers and 8 global ones; the gates of the global ones and the embeddings of tiles are not counted"),
+            note="32 layers and 8 global ones; the gates of the global ones and the embeddings of tiles are not "
+                 "counted"),
     joint("qwen2.5-vl-32b", "qwen2.5-vl-vit-3456", "qwen2.5-32b", "cross-checked",
           "NVIDIA-NeMo/Megatron-Bridge qwen25_vl.py; the encoder of the 72B's configuration"),
     joint("internvl3-38b", "internvit-6b-v2.5-32-heads", "qwen2.5-32b", "paper-memory", INTERNVL_3),
@@ -250,9 +252,11 @@ def text_to_video(e, llm, dit, assumed, trainable=True, **more):
 
 
 def audio_language(e, encoder, llm):
-    edge = {"from": "audio", "to": "llm", "token_reduction": 4, "projector": projector(encoder["hidden"], llm["hidden"])}
+    edge = {"from": "audio", "to": "llm", "token_reduction": 4,
+            "projector": projector(encoder["hidden"], llm["hidden"])}
     return {"name": e["name"],
-            "modules": [module("audio", encoder, "items", ["audio"], False), module("llm", llm, "microbatch", ["text"])],
+            "modules": [module("audio", encoder, "items", ["audio"], False),
+                        module("llm", llm, "microbatch", ["text"])],
             "edges": [edge], "audio": {"frames_per_second": 50, "tokens_per_second": 12.5}, **origin(e),
             "assumed": ["the stride-2 convolution of the adapter is not counted, its linear layer is"]}
 
@@ -270,26 +274,29 @@ def dip(e, network, roles):
         ["a linear projector between language model and generator: the paper does not name one"], layout=layout)
 
 
+def step3(e, vit, llm):
+    if e["name"] == "step3-321b":
+        return vision_language(e, vit, llm, DIP_IMAGE, projector(8192, 7168),
+                               ["the two stride-2 convolutions of the adapter are not counted, its linear layer is",
+                                "crops of 504 pixels (81 tokens) are not made: 169 tokens an image"])
+    return vision_language(e, vit, llm, DIP_IMAGE, projector(6144, 4096),
+                           ["16 patches make a token, as in Step-3; the convolutions of the adapter are not counted",
+                            "crops are not made: 169 tokens an image"])
+
+
 def joined(e, network):
     """The model of an "lmm" entry. Raises KeyError for entries that are refused."""
     roles = {m["role"]: m.get("model") for m in e["modules"]}
     name = e["name"]
     if name.startswith("dip-"):
         return dip(e, network, roles)
-    if name == "step3-321b":
-        return vision_language(e, network(roles["encoder"]), network(roles["backbone"]), DIP_IMAGE,
-                               projector(8192, 7168),
-                               ["the two stride-2 convolutions of the adapter are not counted, its linear layer is",
-                                "crops of 504 pixels (81 tokens) are not made: 169 tokens an image"])
-    if name == "step3-vl-10b":
-        return vision_language(e, network(roles["encoder"]), network(roles["backbone"]), DIP_IMAGE,
-                               projector(6144, 4096),
-                               ["16 patches make a token, as in Step-3; the convolutions of the adapter are not "
-                                "counted", "crops are not made: 169 tokens an image"])
+    if name in ("step3-321b", "step3-vl-10b"):
+        return step3(e, network(roles["encoder"]), network(roles["backbone"]))
     if name in ("qwen2.5-vl-7b", "qwen2.5-vl-32b", "qwen2.5-vl-72b"):
         # The facts on the 72B name the encoder of the 7B and say beside it that its feed-forward is wider.
         llm, vit = network(roles["backbone"]), network("qwen2.5-vl-vit" + ("" if name.endswith("7b") else "-3456"))
-        return vision_language(e, vit, llm, QWEN_25_IMAGE, projector(5120, llm["hidden"], 5120), ["videos are not read"])
+        return vision_language(e, vit, llm, QWEN_25_IMAGE, projector(5120, llm["hidden"], 5120),
+                               ["videos are not read"])
     if name.startswith("internvl"):
         llm = network(roles["backbone"])
         return vision_language(e, network(roles["encoder"]), llm, {"patch": 14, "merge": 2, "fixed_pixels": 448},

@@ -164,7 +164,7 @@ std::uint64_t hash(std::string_view text) {
 
 constexpr std::string_view constant = "constant-";
 
-// Of "constant-4096", "constant-40+1x336px", "constant-0+5.8s": tokens of text, images of so many pixels a side, a clip.
+// What "constant-4096", "constant-40+1x336px", "constant-0+5.8s" say: tokens of text, images and their side, a clip.
 struct ConstantSizes {
     std::int64_t text = 0, images = 0, side = 0;
     double seconds = 0;

@@ -2,7 +2,7 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/json.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
-#include "pipeweaver/workloads/hf_config.hpp"
+#include "workloads/hf_config.hpp"
 
 #include <filesystem>
 #include <iterator>

@@ -1,4 +1,4 @@
-#include "pipeweaver/workloads/hf_config.hpp"
+#include "workloads/hf_config.hpp"
 
 #include "pipeweaver/base/text.hpp"
 

@@ -19,8 +19,8 @@ struct Expanded {
 
 /// All kernels of a schedule: each task's graph on the streams of its rank. A task begins when the rank's task before
 /// it has ended on all streams, its outputs are there, and what it waits for has come; a transfer of no lag is no
-/// kernel. Pre: the schedule completes; per task a graph with at least one kernel, all of `streams_each` streams; its inputs
-/// are there when the task begins.
+/// kernel. Pre: the schedule completes; per task a graph with at least one kernel, all of `streams_each` streams; its
+/// inputs are there when the task begins.
 [[nodiscard]] Expanded expand(const schedule::Replayer& replayer, const schedule::Schedule& schedule,
                               std::span<const OperatorGraph* const> graphs, std::uint32_t streams_each);
 

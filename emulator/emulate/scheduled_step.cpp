@@ -33,7 +33,8 @@ bool makes_weight_gradients(const StepInput& input, const TaskPass& task) {
     });
 }
 
-// Gives the difference to the longest operator that is not the host's: a split backward is a few nanoseconds off the sum of its parts.
+// Gives the longest operator that is not the host's the difference: a split backward is a few nanoseconds off the sum
+// of its parts.
 void fit(std::vector<PassPiece>& pieces, Duration wanted, const Recipe& recipe) {
     const Duration rest = wanted - cost_of(pieces, recipe).time;
     if (rest == Duration{0}) return;

@@ -1,4 +1,4 @@
-// When every task of a schedule runs and what its pass is made of: by passes that are priced already, or kernel by kernel.
+// When every task of a schedule runs and what its pass is made of: by passes priced already, or kernel by kernel.
 #pragma once
 
 #include "emulator/pricing/pass_graph.hpp"

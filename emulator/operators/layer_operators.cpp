@@ -108,8 +108,8 @@ void cross_attention(OperatorBuilder& layer, const Architecture& network, const 
 }
 
 // Of a diffusion transformer's block. Norms with shift and scale are one kernel, and so are gates with their residuals
-// (NeMo's AdaLN); their backward sums three gradients over the positions, for which each of the two reads 4 bytes a value
-// again. MMDiT makes the vectors by a product over the samples; others share them between blocks.
+// (NeMo's AdaLN); their backward sums three gradients over the positions, for which each of the two reads 4 bytes a
+// value again. MMDiT makes the vectors by a product over the samples; others share them between blocks.
 void modulation(OperatorBuilder& layer, const Architecture& network, const Layout& layout, std::int64_t samples,
                 std::int64_t m, std::int64_t norms) {
     if (network.kind != workloads::ModuleKind::diffusion_transformer) return;

@@ -8,8 +8,8 @@ namespace pipeweaver::emulator {
 using workloads::Family;
 
 std::optional<FittedConstants> fitted_constants(std::string_view device) {
-    // One; the host's time for a layer is the recipe megatron-2022's. The fit is flat: 1.00 to 1.03 change the mean error
-    // by 0.1 %.
+    // One; the host's time for a layer is the recipe megatron-2022's. The fit is flat: 1.00 to 1.03 change the mean
+    // error by 0.1 %.
     if (device == "a100_sxm")
         return FittedConstants{.compute = 1.02, .rows = "49 runs of 64-512 GPUs of vTrain: mean error 7.7 %"};
     // Two. The runs hardly tell them apart: compute 1.06 with 0.35 is 0.3 % worse.

@@ -4,9 +4,9 @@
 #include "emulator/operators/operator_builder.hpp"
 #include "emulator/pricing/data_traffic.hpp"
 #include "emulator/pricing/pass_graph.hpp"
+#include "emulator/pricing/price.hpp"
 #include "emulator/pricing/stage_memory.hpp"
 #include "emulator/pricing/stage_walk.hpp"
-#include "pipeweaver/emulator/price.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -82,8 +82,8 @@ PricedOperators LayerCosts::priced_layer(std::int64_t layer, const PassShape& sh
                      place);
 }
 
-// Half a pass more where Megatron-LM's fused softmax does not take the shape: it needs a multiple of four sequences times
-// heads on a GPU.
+// Half a pass more where Megatron-LM's fused softmax does not take the shape: it needs a multiple of four sequences
+// times heads on a GPU.
 double LayerCosts::passes_of_host(const workloads::Architecture& network, const PassShape& shape,
                                   const Place& place) const {
     const auto squares = static_cast<std::int64_t>(shape.lengths.size()) * network.heads / layout_.tp;

@@ -1,6 +1,7 @@
 #include "pipeweaver/emulator/layer_store.hpp"
 
 #include "pipeweaver/base/random.hpp"
+#include "pipeweaver/emulator/pass_cost.hpp"
 
 #include <array>
 #include <bit>

@@ -96,8 +96,8 @@ private:
 /// When streams are free, then when inputs or outputs are there; nanoseconds.
 using StreamState = std::vector<std::int64_t>;
 
-/// Replays every kernel: the ends of all of them go to `ends`, the state after the graph is returned. Pre: before.size() == streams() + inputs(). Throws Error{input} where
-/// times exceed 63 bits. Time O(kernels + waits).
+/// Replays every kernel: the ends of all of them go to `ends`, the state after the graph is returned. Pre:
+/// before.size() == streams() + inputs(). Throws Error{input} where times exceed 63 bits. Time O(kernels + waits).
 [[nodiscard]] StreamState replay(const OperatorGraph& graph, std::span<const std::int64_t> before,
                                  std::vector<std::int64_t>& ends);
 

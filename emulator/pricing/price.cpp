@@ -1,4 +1,4 @@
-#include "pipeweaver/emulator/price.hpp"
+#include "emulator/pricing/price.hpp"
 
 #include "emulator/pricing/pass_graph.hpp"
 #include "pipeweaver/costdb/database.hpp"

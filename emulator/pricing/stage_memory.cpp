@@ -26,7 +26,7 @@ struct Held {
     Bytes before, at, after;
 };
 
-// The same of output head, embedding and projector, where the part has them.
+// What the weight gradients of output head, embedding and projector need, where the part has them.
 WeightGradientNeeds needs_around(const StepInput& input, const LayerRange& part, const PassShape& shape) {
     const Architecture& network = input.setup->model.modules[part.module].architecture;
     const std::int64_t m = input.setup->layout.part(block_positions(network, shape)), tp = input.setup->layout.tp;
@@ -72,47 +72,80 @@ Bytes block_activations(const Architecture& network, std::int64_t layer, const P
     return layer_activations(network, layer, m, context, layout.tp) + kept_for_exchange(layout, network, m);
 }
 
-PassMemory pass_memory(const StepInput& input, const StageLayers& stage, const std::vector<PassShape>& shapes,
-                       Recompute recompute, bool gradient) {
-    PassMemory memory;
-    Bytes largest_block, workspace, absent, passing;
-    std::vector<Held> blocks;
-    bool again_somewhere = false;
-    const auto reached = gradient_reaches(input.setup->model);
-    for (const LayerRange& part : stage.parts) {
-        const Module& module = input.setup->model.modules[part.module];
+namespace {
+
+// Adds up what a pass of one microbatch holds, part by part of its stage.
+class PassMemorySum {
+public:
+    PassMemorySum(const StepInput& input, const std::vector<PassShape>& shapes, Recompute recompute)
+        : input_(input),
+          setup_(*input.setup),
+          shapes_(shapes),
+          recompute_(recompute),
+          reached_(gradient_reaches(setup_.model)) {}
+
+    void add(const LayerRange& part) {
+        if (rows_of(part).own == 0) return;
+        if (reached_[part.module]) {
+            add_blocks(part);
+            add_around(part);
+        } else {
+            add_forward_alone(part);
+        }
+    }
+
+    PassMemory sum(bool gradient) && {
+        if (!gradient) {
+            memory_.forward_transient = std::max(largest_block_, passing_);
+            return std::move(memory_);
+        }
+        for (const Held& block : blocks_) {
+            memory_.held += block.before;
+            memory_.kept += block.after;
+        }
+        // What a block did not keep is there while its own forward and backward run; what is copied, a block longer.
+        Bytes absent = recompute_ == Recompute::offload ? 2 * absent_ : absent_;
+        if (again_somewhere_ && recompute_ != Recompute::selective) absent = largest_block_;
+        memory_.forward_transient = std::max(absent, passing_);
+        memory_.transient = workspace_ + absent;
+        memory_.input_transient = std::max(memory_.transient, workspace_ + most_above(blocks_));
+        return std::move(memory_);
+    }
+
+private:
+    // Positions that a GPU has of a module's sequences, and of what they attend to.
+    struct Rows {
+        std::int64_t own, context;
+    };
+
+    Rows rows_of(const LayerRange& part) const {
+        const PassShape& shape = shapes_[part.module];
+        return {setup_.layout.part(block_positions(module_of(part).architecture, shape)),
+                setup_.layout.part(shape.context_positions())};
+    }
+
+    const Module& module_of(const LayerRange& part) const { return setup_.model.modules[part.module]; }
+
+    // One block after the other: only the one at work holds anything. A trained projector keeps its inputs.
+    void add_forward_alone(const LayerRange& part) {
+        const PassShape& shape = shapes_[part.module];
+        const std::int64_t width = wide(setup_, module_of(part));
+        for (std::int64_t i = part.first; i < part.first + part.count; ++i) {
+            const Bytes block = block_activations(module_of(part).architecture, i, shape, setup_.layout);
+            passing_ = std::max(passing_, width * block);
+        }
+        memory_.held_by_block.resize(memory_.held_by_block.size() + static_cast<std::size_t>(part.count));
+        const Bytes inputs = width * needs_around(input_, part, shape).inputs;
+        if (trains(setup_.model, part)) blocks_.push_back({inputs, inputs, {}});
+    }
+
+    void add_blocks(const LayerRange& part) {
+        const Module& module = module_of(part);
         const Architecture& network = module.architecture;
-        const std::int64_t m = input.setup->layout.part(block_positions(network, shapes[part.module]));
-        const std::int64_t context = input.setup->layout.part(shapes[part.module].context_positions());
-        const std::int64_t tp = input.setup->layout.tp, width = wide(*input.setup, module);
-        if (m == 0) continue;
-        if (!reached[part.module]) {
-            // One block after the other: only the one at work holds anything. A trained projector keeps its inputs.
-            for (std::int64_t i = part.first; i < part.first + part.count; ++i)
-                passing =
-                    std::max(passing, width * block_activations(network, i, shapes[part.module], input.setup->layout));
-            memory.held_by_block.resize(memory.held_by_block.size() + static_cast<std::size_t>(part.count));
-            const Bytes inputs = width * needs_around(input, part, shapes[part.module]).inputs;
-            if (trains(input.setup->model, part)) blocks.push_back({inputs, inputs, {}});
-            continue;
-        }
-        const Bytes input_bytes = width * layer_input(network, m, tp),
-                    context_bytes = width * context_input(network, context, tp);
-        const std::int64_t again = recomputed_layers(part.count, recompute);
-        // PyTorch's I frees nothing.
-        const auto after = [&](const Held& held, const WeightGradientNeeds& needs) {
-            if (!module.trainable) return Bytes{};
-            return needs.gradients + (input.input_gradient_frees ? needs.inputs : held.before);
-        };
-        const Bytes outside =
-            input_bytes + context_bytes + (part.first == 0 ? width * head_input(network, m, tp) : Bytes{});
-        Held around{outside, outside, {}};
-        again_somewhere = again_somewhere || again > 0;
-        if (part.first + part.count == network.layers && has_head(input.setup->model, part.module)) {
-            around.before += width * head_activations(network, m, tp);
-            around.at = around.before;
-            workspace = std::max(workspace, width * head_backward_workspace(network, m));
-        }
+        const auto [m, context] = rows_of(part);
+        const std::int64_t tp = setup_.layout.tp, width = wide(setup_, module);
+        const std::int64_t again = recomputed_layers(part.count, recompute_);
+        again_somewhere_ = again_somewhere_ || again > 0;
         Bytes block, recomputable;
         WeightGradientNeeds needs;
         std::optional<std::pair<BlockKind, bool>> known;  // what they were worked out for
@@ -121,43 +154,70 @@ PassMemory pass_memory(const StepInput& input, const StageLayers& stage, const s
             const std::pair kind(block_kind(network, layer), is_moe_layer(network, layer));
             if (known != kind) {
                 known = kind;
-                block = width * block_activations(network, layer, shapes[part.module], input.setup->layout);
+                block = width * block_activations(network, layer, shapes_[part.module], setup_.layout);
                 needs = weight_gradient_needs(network, layer, m, context, tp);
                 needs = {width * needs.inputs, width * needs.gradients};
-                workspace = std::max(workspace, width * layer_backward_workspace(network, layer, m, tp));
+                workspace_ = std::max(workspace_, width * layer_backward_workspace(network, layer, m, tp));
                 recomputable = width * recomputable_activations(network, layer, m, tp);
                 // Of frozen weights no gradients need what norms and activation functions gave.
                 if (!module.trainable) block -= std::exchange(recomputable, Bytes{});
             }
-            Held held{i < again ? input_bytes : block, block, {}};
-            if (recompute == Recompute::selective) held.before = block - recomputable;
-            if (recompute == Recompute::offload) held.before = {};
-            blocks.push_back(held);
-            absent = std::max(absent, held.at - held.before);
-            blocks.back().after = after(blocks.back(), needs);
-            memory.held_by_block.push_back(blocks.back().before);
-            largest_block = std::max(largest_block, block);
+            Held held{i < again ? width * layer_input(network, m, tp) : block, block, {}};
+            if (recompute_ == Recompute::selective) held.before = block - recomputable;
+            if (recompute_ == Recompute::offload) held.before = {};
+            held.after = after(module, held, needs);
+            blocks_.push_back(held);
+            absent_ = std::max(absent_, held.at - held.before);
+            memory_.held_by_block.push_back(held.before);
+            largest_block_ = std::max(largest_block_, block);
         }
-        auto beside = needs_around(input, part, shapes[part.module]);
-        beside = {width * beside.inputs + context_bytes, width * beside.gradients};
-        around.after = after(around, beside);
-        blocks.push_back(around);
     }
-    if (!gradient) {
-        memory.forward_transient = std::max(largest_block, passing);
-        return memory;
+
+    // What stands in front of the part's blocks and after them.
+    void add_around(const LayerRange& part) {
+        const Module& module = module_of(part);
+        const Architecture& network = module.architecture;
+        const auto [m, context] = rows_of(part);
+        const std::int64_t tp = setup_.layout.tp, width = wide(setup_, module);
+        const Bytes context_bytes = width * context_input(network, context, tp);
+        Held around{width * layer_input(network, m, tp) + context_bytes, {}, {}};
+        if (part.first == 0) around.before += width * head_input(network, m, tp);
+        if (part.first + part.count == network.layers && has_head(setup_.model, part.module)) {
+            around.before += width * head_activations(network, m, tp);
+            workspace_ = std::max(workspace_, width * head_backward_workspace(network, m));
+        }
+        around.at = around.before;
+        const auto beside = needs_around(input_, part, shapes_[part.module]);
+        around.after = after(module, around, {width * beside.inputs + context_bytes, width * beside.gradients});
+        blocks_.push_back(around);
     }
-    for (const Held& block : blocks) {
-        memory.held += block.before;
-        memory.kept += block.after;
+
+    // What W still needs once I has passed. PyTorch's I frees nothing.
+    Bytes after(const Module& module, const Held& held, const WeightGradientNeeds& needs) const {
+        if (!module.trainable) return {};
+        return needs.gradients + (input_.input_gradient_frees ? needs.inputs : held.before);
     }
-    // What a block did not keep is there while its own forward and backward run; what is copied, a block longer.
-    if (recompute == Recompute::offload) absent = 2 * absent;
-    if (again_somewhere && recompute != Recompute::selective) absent = largest_block;
-    memory.forward_transient = std::max(absent, passing);
-    memory.transient = workspace + absent;
-    memory.input_transient = std::max(memory.transient, workspace + most_above(blocks));
-    return memory;
+
+    const StepInput& input_;
+    const Setup& setup_;
+    const std::vector<PassShape>& shapes_;
+    const Recompute recompute_;
+    const std::vector<bool> reached_;  // by gradients, per module
+    PassMemory memory_;
+    std::vector<Held> blocks_;
+    Bytes largest_block_, workspace_;
+    Bytes absent_;   // most of a block that it does not keep
+    Bytes passing_;  // most of a block through which no gradient comes
+    bool again_somewhere_ = false;
+};
+
+}  // namespace
+
+PassMemory pass_memory(const StepInput& input, const StageLayers& stage, const std::vector<PassShape>& shapes,
+                       Recompute recompute, bool gradient) {
+    PassMemorySum memory(input, shapes, recompute);
+    for (const LayerRange& part : stage.parts) memory.add(part);
+    return std::move(memory).sum(gradient);
 }
 
 namespace {

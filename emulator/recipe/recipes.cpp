@@ -14,14 +14,16 @@ namespace {
 constexpr std::array shipped{
     R"({"format": "pipeweaver-recipe/1", "name": "megatron-core",
         "about": "Megatron-Core: bf16, distributed optimizer; tensor-parallel traffic hidden by launch order alone",
-        "source": "Megatron-LM core/tensor_parallel/layers.py, core/distributed; optimizer traffic: SimuMax's system files"})",
+        "source":
+          "Megatron-LM core/tensor_parallel/layers.py, core/distributed; optimizer traffic: SimuMax's system files"})",
     R"({"format": "pipeweaver-recipe/1", "name": "megatron-core-overlap",
         "about": "constant lengths, as MLPerf runs: traffic inside GEMMs, gradients in buckets, weights gathered ahead",
         "source": "NVIDIA's MLPerf Training 4.1 and 5.0 submissions, Transformer Engine's user buffers",
         "tensor_parallel": {"overlap": "inside-gemms"},
         "data_parallel": {"bucket_bytes": 160000000, "gathers_ahead": true}})",
     R"({"format": "pipeweaver-recipe/1", "name": "megatron-2022",
-        "about": "Megatron-LM and Megatron-DeepSpeed of 2021-23 on A100: unfused attention, whole optimizer, Python host",
+        "about":
+          "Megatron-LM and Megatron-DeepSpeed of 2021-23 on A100: unfused attention, whole optimizer, Python host",
         "source": "vTrain's runs (arXiv 2312.12391); host: fitted to its single-node table",
         "attention": "unfused",
         "tensor_parallel": {"overlap": "none", "sequence_parallel": false},
@@ -29,7 +31,8 @@ constexpr std::array shipped{
         "update_traffic": {"updated": 32, "held": 0},
         "host": {"layer_ns": 975000}})",
     R"({"format": "pipeweaver-recipe/1", "name": "torch-fsdp2",
-        "about": "PyTorch FSDP2: weights, gradients and optimizer's state shared out; weights gathered ahead layer by layer",
+        "about":
+          "PyTorch FSDP2: weights, gradients and optimizer's state shared out; weights gathered ahead layer by layer",
         "source": "torch.distributed.fsdp.fully_shard; torchtitan",
         "tensor_parallel": {"overlap": "none"},
         "data_parallel": {"zero": 3}})"};

@@ -3,12 +3,12 @@
 //   rank 0  |vit F vit F ..|. exchange .|F0 F1 B0 .. chain .. B5|. gradients .|vit B vit B|
 //   rank 1  |vit F vit F vit F|           .. F0 F1 B0 .. B5 ..                 |vit B vit B vit B|
 //
-// Items        whole ones, dealt by the time of their forward and backward, longest first, each to the GPU with the least
-//              so far. A GPU runs its items one after the other, so one at a time needs memory in passing.
+// Items        whole ones, dealt by the time of their forward and backward, longest first, each to the GPU with the
+//              least so far. A GPU runs its items one after the other, so one at a time needs memory in passing.
 // Tasks        a forward on each rank that has items, and a backward where there is one: as long as the rank's slowest
-//              GPU, with the memory of its fullest. Forwards of the chain's first stage wait for all forwards of the phase
-//              and for the exchange, in which every GPU of rank 0 takes in its part of all outputs; the backwards of the
-//              phase wait for all backwards of the first stage and for the gradients' way back, as long.
+//              GPU, with the memory of its fullest. Forwards of the chain's first stage wait for all forwards of the
+//              phase and for the exchange, in which every GPU of rank 0 takes in its part of all outputs; the backwards
+//              of the phase wait for all backwards of the first stage and for the gradients' way back, as long.
 // Left out     what a GPU could send while others still compute; ports (ports.hpp) are free for the exchange.
 #pragma once
 

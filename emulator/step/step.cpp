@@ -137,8 +137,8 @@ private:
         return static_cast<std::uint32_t>(out_.mixes.size() - 1);
     }
 
-    // I and W together take at least as long as B, and the host's work for one task more: what hides traffic in B may be
-    // missing beside them.
+    // I and W together take at least as long as B, and the host's work for one task more: what hides traffic in B may
+    // be missing beside them.
     void add_modes(const StageLayers& stage, const Unit& unit, Recompute recompute, StageCosts& all) {
         const PassMemory memory = pass_memory(in_, stage, unit.shapes, recompute, true);
         Mode whole;

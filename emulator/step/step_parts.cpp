@@ -1,11 +1,11 @@
 #include "emulator/step/step_parts.hpp"
 
 #include "emulator/pricing/data_traffic.hpp"
+#include "emulator/pricing/price.hpp"
 #include "emulator/pricing/stage_memory.hpp"
 #include "emulator/pricing/stage_walk.hpp"
 #include "emulator/pricing/whole_modules.hpp"
 #include "pipeweaver/costdb/database.hpp"
-#include "pipeweaver/emulator/price.hpp"
 #include "pipeweaver/emulator/what_if.hpp"
 #include "pipeweaver/workloads/counts.hpp"
 #include "pipeweaver/workloads/module_roles.hpp"
@@ -43,8 +43,8 @@ Duration sum_of(const StepInput& input, const std::vector<Operator>& operators, 
     return sum;
 }
 
-// With buckets, only the last is sure to be reduced after the last backward; whether those before it are through by then
-// is what emulating the schedule tells.
+// With buckets, only the last is sure to be reduced after the last backward; whether those before it are through by
+// then is what emulating the schedule tells.
 std::vector<Operator> after_last_bucket(std::vector<Operator> tail, Bytes bucket) {
     if (bucket == Bytes{}) return tail;
     for (Operator& op : tail)

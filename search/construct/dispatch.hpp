@@ -26,9 +26,9 @@ enum class Choice : std::uint8_t {
     /// As `list`, but each rank takes its forwards strictly by priority, waiting for them where it must: memory is kept
     /// for those that come first. Pre: priorities are in an order that the edges allow.
     in_order,
-    /// Of all tasks that could start before any of them could end, the first by priority, even if the rank must wait for
-    /// it: nothing long is begun when something urgent is about to arrive, and no rank waits so long that another task
-    /// would have fitted in before. B. Giffler, G. L. Thompson, "Algorithms for solving production-scheduling
+    /// Of all tasks that could start before any of them could end, the first by priority, even if the rank must wait
+    /// for it: nothing long is begun when something urgent is about to arrive, and no rank waits so long that another
+    /// task would have fitted in before. B. Giffler, G. L. Thompson, "Algorithms for solving production-scheduling
     /// problems", Operations Research 8, 1960.
     look_ahead,
 };

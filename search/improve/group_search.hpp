@@ -5,8 +5,8 @@
 //     rank 0  |F0 F1 F2 ..|             rank 0  |F0 F2 F1 ..|
 //     rank 1  |.. F0 F1 F2|             rank 1  |.. F0 F2 F1|
 //
-// Where pairs have modes, those of a microbatch's module, or of one item, change theirs together: one microbatch that is
-// recomputed whole lets another one begin, where a few of its passes would not.
+// Where pairs have modes, those of a microbatch's module, or of one item, change theirs together: one microbatch that
+// is recomputed whole lets another one begin, where a few of its passes would not.
 #pragma once
 
 #include "pipeweaver/base/random.hpp"

@@ -82,8 +82,8 @@ void InitialSchedules::add_all_alone() {
     for (std::size_t n = 0; n < given_.size() + policies_.size(); ++n) jobs_.push_back({.alone = true, .number = n});
 }
 
-// What is begun late in a large problem is seldom begun at all: what is best most often where memory is short, the modes
-// that keep least, goes first.
+// What is begun late in a large problem is seldom begun at all: what is best most often where memory is short, the
+// modes that keep least, goes first.
 void InitialSchedules::add_lists() {
     by_ = priorities(flat_);
     mode_ = uniform_modes(flat_);

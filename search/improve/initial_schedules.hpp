@@ -24,9 +24,9 @@ struct InitialSchedule {
 /// rule.
 [[nodiscard]] Candidate given_schedule(const Flat& flat, const schedule::Schedule& schedule);
 
-/// The given schedules, all policies, and list schedules by (choice, priority, memory modes), in a fixed order; a few at a
-/// time, since in a large problem each takes its time: there the dual queue of short microbatches comes first. Keeps a
-/// reference to `flat`.
+/// The given schedules, all policies, and list schedules by (choice, priority, memory modes), in a fixed order; a few
+/// at a time, since in a large problem each takes its time: there the dual queue of short microbatches comes first.
+/// Keeps a reference to `flat`.
 class InitialSchedules {
 public:
     /// `have_policies`: those of all policies are among the given ones.

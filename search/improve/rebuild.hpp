@@ -9,8 +9,8 @@
 
 #include "pipeweaver/base/random.hpp"
 #include "search/construct/dispatch.hpp"
-#include "search/improve/group_search.hpp"
-#include "search/instance/candidate.hpp"
+#include "search/instance/incremental_schedule.hpp"
+#include "search/instance/task_groups.hpp"
 
 namespace pipeweaver::search {
 

@@ -1,4 +1,4 @@
-// pipeweaver_studies budget: how short each strategy's schedule is after 10 ms, 30 ms, ... of search, on equal problems.
+// pipeweaver_studies budget: how short each strategy's schedule is after 10 ms, 30 ms, ... on equal problems.
 #include "apps/bench/drawn_problem.hpp"
 #include "apps/bench/measure.hpp"
 #include "apps/bench/searched_problem.hpp"

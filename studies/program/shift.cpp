@@ -1,4 +1,4 @@
-// pipeweaver_studies shift: what a partition costs that was chosen on another kind of batches, and when to choose again.
+// pipeweaver_studies shift: what a partition chosen on another kind of batches costs, and when to choose again.
 #include "apps/command_line.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"

@@ -1,8 +1,8 @@
 // A job whose batches have more or fewer images: how they are drawn, and how each is planned on a partition that stays.
 //
-// Batches      Samples of the data set are drawn with weights exp(t * s), where s is the share of a sample's tokens that
-//              items have; t is such that the microbatches of the batch have as many items as wanted, on average. t = 0
-//              is the data set itself, a large t leaves captions of single images, a small one leaves text.
+// Batches      Samples of the data set are drawn with weights exp(t * s), where s is the share of a sample's tokens
+//              that items have; t is such that the microbatches of the batch have as many items as wanted, on average.
+//              t = 0 is the data set itself, a large t leaves captions of single images, a small one leaves text.
 // Determinism  All is a function of options, seeds and, of plans, limits in rounds.
 #pragma once
 

@@ -1,4 +1,4 @@
-// pipeweaver_studies waves: batches whose images rise and fall in two waves; what a static plan of the first of them loses.
+// pipeweaver_studies waves: batches whose images rise and fall in two waves; what a static plan of the first loses.
 #include "apps/bench/drawn_problem.hpp"
 #include "apps/bench/measure.hpp"
 #include "apps/bench/recheck.hpp"

@@ -40,7 +40,8 @@ def test_a_row_is_what_emulate_prints_of_it(pipeweaver, studies):
                                    "--json"))
     for row, policy in zip(answer["rows"], ("interleaved", "interleaved", "dual-queue")):
         words = ["--chunks", "2"] if row["chunks_per_rank"] else []
-        told = pipeweaver("emulate", *H800[1:5], "--cluster", "h800-sxm:16", "--microbatches", "4", "--sample", "101-105",
+        told = pipeweaver("emulate", *H800[1:5], "--cluster", "h800-sxm:16", "--microbatches", "4", "--sample",
+                          "101-105",
                           "--partition", row["partition"], "--policy", policy, "--recompute", row["recompute"], *words,
                           "--json")
         assert json.loads(told)["step_ns"] == row["step_ns"][0]

@@ -38,7 +38,8 @@ def test_a_mean_is_of_all_problems_or_none(two):
     assert mean("dip", 10) == pytest.approx(math.sqrt(1.2 * 1.5))
     lines = list(bench_budget.table(two, [(two["problems"],)]))
     assert "| 10 ms | 30 ms | 100 ms | 300 ms | 1 s | 3 s | 10 s | 30 s | 60 s |" in lines[0]
-    assert lines[2].startswith("| default | 200 ms | none on 2 of 2 | none on 1 of 2 | none on 1 of 2 | 1.0488 (2) | 1.0000 (2)")
+    assert lines[2].startswith("| default | 200 ms | none on 2 of 2 | none on 1 of 2 | none on 1 of 2 | 1.0488 (2) | "
+                               "1.0000 (2)")
     assert lines[4].startswith("| cp-sat | - |") and lines[4].endswith("| none on 1 of 2 |")
     assert len({line.count("|") for line in lines}) == 1
 

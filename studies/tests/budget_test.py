@@ -29,8 +29,8 @@ def test_every_strategy_searches_the_same_problems(pipeweaver, studies, tmp_path
         # What was written is what was searched: the same rounds give the same again.
         solved = tmp_path / "solution.json"
         for run in problem["runs"]:
-            pipeweaver("solve", tmp_path / f"{problem['name']}.json", "--strategy", run["strategy"], "--max-rounds", "3",
-                       "--out", solved)
+            pipeweaver("solve", tmp_path / f"{problem['name']}.json", "--strategy", run["strategy"], "--max-rounds",
+                       "3", "--out", solved)
             assert json.loads(solved.read_text())["makespan_ns"] == run["makespan_ns"]
 
 

@@ -26,7 +26,8 @@ class Studies(product.Pipeweaver):
 
     def fails(self, *arguments):
         """Runs it, requires a failure with one line on stderr and nothing on stdout; returns (exit status, line)."""
-        done = subprocess.run([self.path, *map(str, arguments)], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        done = subprocess.run([self.path, *map(str, arguments)], stdin=subprocess.DEVNULL, capture_output=True,
+                              text=True)
         assert done.returncode != 0 and done.stdout == ""
         [line] = done.stderr.splitlines()
         assert line.startswith("pipeweaver_studies: ")

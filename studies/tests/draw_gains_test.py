@@ -19,7 +19,8 @@ def ratios(values):
     product = 1
     for value in values:
         product *= value
-    return {"geometric_mean": product ** (1 / len(values)), "least": min(values), "most": max(values), "of_each": values}
+    return {"geometric_mean": product ** (1 / len(values)), "least": min(values), "most": max(values),
+            "of_each": values}
 
 
 @pytest.fixture()
@@ -39,8 +40,8 @@ def answer():
 
 def test_a_summary_names_the_opponent_and_of_how_many_batches_each_figure_is(answer):
     line = list(draw_gains.summary([SETUP], {"one": answer}))[2]
-    assert line == ("| some-model, 16 H100s, tp 4 pp 4 | 2 | [balanced, interleaved, 4 chunks, recompute none (1), full (1)]"
-                    "(#some-model-16-h100s-tp-4-pp-4) | 1.250x (1.250x to 1.250x of 2) | "
+    assert line == ("| some-model, 16 H100s, tp 4 pp 4 | 2 | [balanced, interleaved, 4 chunks, recompute none (1), "
+                    "full (1)](#some-model-16-h100s-tp-4-pp-4) | 1.250x (1.250x to 1.250x of 2) | "
                     "1.044x (0.900x to 1.210x of 2) | 1.010x (1.010x to 1.010x of 2) | 1.2 %, 3.4 % of 2 |")
 
 
@@ -54,7 +55,8 @@ def test_order_and_robustness(answer):
 
 def test_a_regret_counts_the_batches_above_the_bar(monkeypatch):
     monkeypatch.setattr(draw_gains, "REGRET", (SETUP,))
-    answer = {"words": "--model some-model", "batches": 3, "regret": {"mean": 1.0, "most": 1.02, "of_each": [0.98, 1.0, 1.02]},
+    answer = {"words": "--model some-model", "batches": 3,
+              "regret": {"mean": 1.0, "most": 1.02, "of_each": [0.98, 1.0, 1.02]},
               "partition": {"name": "modules", "chunks_per_rank": 3, "chosen_on": "vlm-mix, seeds 101-105"}}
     assert list(draw_gains.regret_table({"one": answer}))[2] == (
         "| some-model, 16 H100s, tp 4 pp 4 | modules, 3 chunks, vlm-mix, seeds 101-105 | 1.0000 | 1.0200 | 1 of 3 | "
@@ -64,8 +66,8 @@ def test_a_regret_counts_the_batches_above_the_bar(monkeypatch):
 def test_a_set_up_has_the_fastest_schedules_and_says_where_the_others_are(answer):
     lines = list(draw_gains.comparisons(SETUP, answer))
     assert lines[0] == "### some-model, 16 H100s, tp 4 pp 4" and "run balanced" in lines
-    assert ("The fastest of 3 schedules that fit all 2 batches; [the answer](data/gains/one.json) has the others, and 1 that "
-            "fit some of them:") in lines
+    assert ("The fastest of 3 schedules that fit all 2 batches; [the answer](data/gains/one.json) has the others, and "
+            "1 that fit some of them:") in lines
     assert [line.split(" | ")[:2] for line in lines if " of 2) |" in line] == [
         ["| three-phase", "1f1b"], ["| balanced", "interleaved"], ["| modules", "dual-queue"]]
     assert not any("gpipe" in line for line in lines if line.startswith("| "))
@@ -76,7 +78,8 @@ def test_a_set_up_has_the_fastest_schedules_and_says_where_the_others_are(answer
 def test_opponents_that_are_faster_on_some_batch_are_named(answer):
     lines = list(draw_gains.ahead([SETUP], {"one": answer}))
     assert len(lines) == 3
-    assert lines[2].startswith("| some-model, 16 H100s, tp 4 pp 4 | three-phase, 1f1b, 1 chunk, recompute none | 1.044x")
+    assert lines[2].startswith("| some-model, 16 H100s, tp 4 pp 4 | three-phase, 1f1b, 1 chunk, recompute none | "
+                               "1.044x")
     assert lines[2].endswith("| 1 of 2 |")
     answer["comparisons"] = [one for one in answer["comparisons"] if one["partition"] != "three-phase"]
     assert draw_gains.ahead([SETUP], {"one": answer}) == ["None, on any of the 2 batches."]

@@ -8,8 +8,8 @@ import draw_published
 import pytest
 from conftest import STUDIES
 
-VLM_S = ["--model", "dip-vlm-s", "--cluster", "h800-sxm:16", "--dataset", "vlm-mix", "--microbatches", "4", "--max-rounds",
-         "2"]
+VLM_S = ["--model", "dip-vlm-s", "--cluster", "h800-sxm:16", "--dataset", "vlm-mix", "--microbatches", "4",
+         "--max-rounds", "2"]
 
 
 def test_sizes_are_held_against_the_best_of_each_batch(studies):

@@ -50,11 +50,12 @@ def test_a_plan_is_drawn(pipeweaver, script, tmp_path):
 
 
 def test_emulation_and_replicas_are_drawn(pipeweaver, script, tmp_path):
-    out = script("draw_scaling.py", tmp_path / "scaling.svg", f"{pipeweaver.path} emulate --model dip-vlm-s --tp 4 --pp 4 "
+    out = script("draw_scaling.py", tmp_path / "scaling.svg",
+                 f"{pipeweaver.path} emulate --model dip-vlm-s --tp 4 --pp 4 "
                  "--dataset vlm-mix --microbatches 4 --cluster h100-sxm", 16, 32)
     assert out.startswith("| GPUs |") and "\n| 32 |" in out and is_picture(tmp_path / "scaling.svg")
-    out = script("draw_replicas.py", tmp_path / "replicas.svg", "--program", pipeweaver.path, "--rounds", 1, "--options",
-                 "--model dip-vlm-s --tp 8 --pp 8 --dataset vlm-mix --microbatches 2", 1, 2)
+    out = script("draw_replicas.py", tmp_path / "replicas.svg", "--program", pipeweaver.path, "--rounds", 1,
+                 "--options", "--model dip-vlm-s --tp 8 --pp 8 --dataset vlm-mix --microbatches 2", 1, 2)
     assert "\n| 2 | 128 |" in out and is_picture(tmp_path / "replicas.svg")
 
 

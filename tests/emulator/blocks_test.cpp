@@ -1,7 +1,7 @@
 // Blocks that are not all alike: windows, cross attention, two streams; by hand-worked numbers.
+#include "emulator/pricing/price.hpp"
 #include "pipeweaver/costdb/database.hpp"
 #include "pipeweaver/emulator/layer_costs.hpp"
-#include "pipeweaver/emulator/price.hpp"
 #include "pipeweaver/emulator/step.hpp"
 #include "pipeweaver/workloads/activations.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"

@@ -1,8 +1,8 @@
 // Networks with experts, latent and factored attention: operators, parameters and memory worked by hand.
+#include "emulator/pricing/price.hpp"
 #include "emulator/pricing/stage_memory.hpp"
 #include "emulator/step/step_parts.hpp"
 #include "pipeweaver/costdb/database.hpp"
-#include "pipeweaver/emulator/price.hpp"
 #include "pipeweaver/emulator/step.hpp"
 #include "pipeweaver/workloads/activations.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"

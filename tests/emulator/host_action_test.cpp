@@ -1,7 +1,7 @@
 // What a task costs beside its kernels: the host's action, and what a backward in two parts reads twice.
+#include "emulator/pricing/price.hpp"
 #include "pipeweaver/emulator/emulation.hpp"
 #include "pipeweaver/emulator/operators.hpp"
-#include "pipeweaver/emulator/price.hpp"
 #include "pipeweaver/emulator/split.hpp"
 #include "pipeweaver/search/policies.hpp"
 #include "tests/support/small_workload.hpp"

@@ -1,4 +1,5 @@
-// Two derivations of a layer's FLOPs, held equal: what its operators' sizes say, and what pipeweaver/workloads/counts.hpp says.
+// Two derivations of a layer's FLOPs, held equal: what its operators' sizes say, and what
+// pipeweaver/workloads/counts.hpp says.
 #include "tests/support/operator_flops.hpp"
 
 #include "pipeweaver/emulator/layout.hpp"

@@ -1,7 +1,7 @@
 #include "pipeweaver/emulator/operators.hpp"
 
+#include "emulator/pricing/price.hpp"
 #include "pipeweaver/costdb/database.hpp"
-#include "pipeweaver/emulator/price.hpp"
 #include "pipeweaver/workloads/counts.hpp"
 #include "tests/support/queries.hpp"
 #include "tests/support/small_model.hpp"

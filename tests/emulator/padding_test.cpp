@@ -1,7 +1,7 @@
 // Variable lengths against a published measurement: what packing gains over padding.
+#include "emulator/pricing/price.hpp"
 #include "pipeweaver/base/random.hpp"
 #include "pipeweaver/costdb/database.hpp"
-#include "pipeweaver/emulator/price.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,10 +1,10 @@
 #include "pipeweaver/emulator/recipe.hpp"
 
+#include "emulator/pricing/price.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/emulator/layer_costs.hpp"
 #include "pipeweaver/emulator/layer_times.hpp"
 #include "pipeweaver/emulator/operators.hpp"
-#include "pipeweaver/emulator/price.hpp"
 #include "tests/support/small_workload.hpp"
 
 #include <doctest/doctest.h>

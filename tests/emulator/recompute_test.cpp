@@ -1,5 +1,5 @@
-// Recomputation of the first n blocks of every part: between none and full, and never less time or more memory with more
-// of them.
+// Recomputation of the first n blocks of every part: between none and full, and never less time or more memory with
+// more of them.
 #include "pipeweaver/base/random.hpp"
 #include "pipeweaver/emulator/step.hpp"
 #include "tests/support/small_workload.hpp"

@@ -99,8 +99,8 @@ namespace {
 constexpr std::uint32_t microbatches = 5'100;  // two tasks each: more than initial schedules are tried of at once
 constexpr std::int64_t lag = 5'000;
 
-// From rank 0 to rank 1, all but the first with a long way to go: what a rank's work proves goes by the first, the bound of
-// one machine knows that the others come late.
+// From rank 0 to rank 1, all but the first with a long way to go: what a rank's work proves goes by the first, the
+// bound of one machine knows that the others come late.
 Problem all_but_one_late() {
     Problem problem;
     problem.name = "late";

@@ -1,5 +1,5 @@
 // Hugging Face configurations: what they become, what is refused, and that they plan.
-#include "pipeweaver/workloads/hf_config.hpp"
+#include "workloads/hf_config.hpp"
 
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/workloads/counts.hpp"

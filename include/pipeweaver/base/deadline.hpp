@@ -11,7 +11,7 @@
 
 namespace pipeweaver {
 
-/// Wall time since it was made.
+/// A clock that tells the wall time since it was made.
 class Stopwatch {
 public:
     double seconds() const { return std::chrono::duration<double>(elapsed()).count(); }

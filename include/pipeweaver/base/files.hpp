@@ -77,10 +77,10 @@ public:
     PendingFiles& operator=(const PendingFiles&) = delete;
     ~PendingFiles();  ///< removes what was not renamed
 
-    /// Writes it under its temporary name. May be called from several threads. Throws Error{io}.
+    /// Writes a file under its temporary name. May be called from several threads. Throws Error{io}.
     void add(const FileToWrite& file);
 
-    /// Renames all; their paths, sorted. Throws Error{io}. Pre: called once.
+    /// Renames all and returns their paths, sorted. Throws Error{io}. Pre: called once.
     std::vector<std::filesystem::path> finish();
 
 private:
@@ -91,7 +91,7 @@ private:
     std::vector<Pending> files_;
 };
 
-/// All of them as PendingFiles; their paths, sorted. Throws Error{io}.
+/// Writes `files` as PendingFiles and returns their paths, sorted. Throws Error{io}.
 std::vector<std::filesystem::path> write_files(const std::vector<FileToWrite>& files);
 
 /// Removes the files of these names in `folder`, but none of `kept`, and then the folder if nothing is left in it. Any
@@ -102,7 +102,7 @@ void remove_files(const std::filesystem::path& folder, const std::vector<std::st
 /// SHA-256 of `bytes` as 64 lower-case hex digits.
 [[nodiscard]] std::string sha256(std::string_view bytes);
 
-/// The same of bytes that come in pieces.
+/// SHA-256 of bytes that come in pieces.
 class Sha256 {
 public:
     Sha256();
@@ -111,7 +111,7 @@ public:
     ~Sha256();
 
     void add(std::string_view bytes);
-    [[nodiscard]] std::string hex();  ///< of what was added. Pre: called once
+    [[nodiscard]] std::string hex();  ///< as sha256() of all that was added. Pre: called once
 
 private:
     struct Digest;

@@ -117,7 +117,7 @@ private:
 /// Whether `text` names a file rather than something known by name: it has a '/' or ends as JSON and YAML files do.
 [[nodiscard]] bool names_a_document(std::string_view text);
 
-/// Whether it is a JSON object itself: it begins with '{'.
+/// Whether `text` is a JSON object itself: it begins with '{'.
 [[nodiscard]] bool is_a_document(std::string_view text);
 
 }  // namespace pipeweaver

@@ -23,12 +23,12 @@ void run_jobs(const Executor& execute, std::size_t count, const std::function<vo
 /// It may be copied and called from several threads at once.
 [[nodiscard]] Executor on_threads(int threads);
 
-/// The same on threads of its own, begun here and joined when the last copy goes. For a host that forks: nothing of it
-/// is global, so a child in which its threads are not may make an executor of its own. A call from inside a job, or
+/// An executor on threads of its own, begun here and joined when the last copy goes. For a host that forks: nothing of
+/// it is global, so a child in which its threads are not may make an executor of its own. A call from inside a job, or
 /// while another call runs, is done on the calling thread alone. Pre: threads >= 1.
 [[nodiscard]] Executor on_own_threads(int threads);
 
-/// How many threads an executor that was made here has; 1: it is another.
+/// How many threads `execute` has, if one of these functions made it; else 1.
 [[nodiscard]] std::size_t threads_of(const Executor& execute);
 
 }  // namespace pipeweaver

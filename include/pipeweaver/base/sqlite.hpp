@@ -1,4 +1,4 @@
-// SQLite's connection and statement as values that close themselves; errors as exceptions. Who includes it links SQLite.
+// SQLite's connection and statement as values that close themselves; errors as exceptions. Its users link SQLite.
 //
 // Threads      one at a time.
 #pragma once

@@ -31,7 +31,7 @@ namespace pipeweaver {
     return text.find(part) != std::string_view::npos;
 }
 
-/// Of ASCII letters.
+/// `text` with its ASCII letters in lower case.
 [[nodiscard]] inline std::string in_lower_case(std::string_view text) {
     std::string small(text);
     for (char& c : small)

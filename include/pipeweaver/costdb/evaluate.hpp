@@ -44,7 +44,7 @@ struct EvaluateOptions {
 [[nodiscard]] std::vector<LeftOut> evaluate(const CostDatabase& database, const std::string& op,
                                             const EvaluateOptions& options, const Executor& execute);
 
-/// A line of the result.
+/// A line of an evaluation: the errors of the points of one kind, size and basis.
 struct EvaluationRow {
     std::string op, kind, left_out;  ///< left_out "points" or "planes"
     std::string size;                ///< "big", "small", "all"
@@ -62,10 +62,10 @@ struct EvaluationRow {
 struct TransferTrial {
     std::vector<TransferReport> reports;  ///< what the transfer itself says, from its own points
     std::vector<EvaluationRow> rows;      ///< of the hidden points, kind the number format
-    std::vector<EvaluationRow> by_peak;   ///< of the same by plain peak-ratio scaling; nothing is printed there
+    std::vector<EvaluationRow> by_peak;   ///< the same points by plain peak-ratio scaling; nothing is printed there
 };
 
-/// Throws as transfer() and shapes_to_measure().
+/// Tries a transfer and returns how far it is off. Throws as transfer() and shapes_to_measure().
 [[nodiscard]] TransferTrial try_transfer(const CostDatabase& donor, const CostDatabase& device, std::size_t points);
 
 }  // namespace pipeweaver::costdb

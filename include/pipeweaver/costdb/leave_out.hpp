@@ -79,7 +79,7 @@ std::vector<Asked<Point>> leave_out(const CostDatabase& database, std::vector<Po
     return Random(seed, index).below(folds);
 }
 
-/// One of ten.
+/// One of ten folds.
 template <class Point>
 auto one_of_ten(std::uint64_t seed) {
     return [seed](const Point&, std::size_t index) { return fold_of(seed, index, 10) == 0; };

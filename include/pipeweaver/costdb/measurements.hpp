@@ -61,7 +61,7 @@ struct MoePoint {
     std::int64_t latency_ns = 0, spread_permille = 0, origin = 0;
 };
 
-/// A kernel, or the kernels of one operator together, that moves so many bytes.
+/// A kernel, or the kernels of one operator together, bound by the memory traffic that it causes.
 struct ElementwisePoint {
     ElementwiseKind kind = ElementwiseKind::other;
     Pass pass = Pass::forward;
@@ -73,7 +73,7 @@ struct ElementwisePoint {
 struct MeasurementOrigin {
     std::string file, origin, licence, sha256;
     std::int64_t transferred_permille = 0;  ///< above 0: not measured, but carried over from another device; nine of
-                                            ///< ten points that were measured lie within so many thousandths
+                                            ///< ten points that were measured lie within this many thousandths
 };
 
 /// How kernels in a step compare to kernels alone, fitted to measured steps of the device.
@@ -94,7 +94,7 @@ struct Measurements {
     std::vector<MeasurementOrigin> origins;
     std::optional<InSitu> in_situ;
     std::string links_of;        ///< device whose point-to-point times these are, where it is another; else empty
-    std::string collectives_of;  ///< the same of the collectives
+    std::string collectives_of;  ///< the device whose collectives these are, where it is another; else empty
 };
 
 }  // namespace pipeweaver::costdb

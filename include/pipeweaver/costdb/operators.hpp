@@ -15,7 +15,7 @@
 
 namespace pipeweaver::costdb {
 
-/// An answer.
+/// What a database answers.
 struct Cost {
     Duration duration{};  ///< >= 1 ns
     Basis basis = Basis::modelled;
@@ -90,7 +90,7 @@ struct Elementwise {
 /// causal keys that are fewer than the positions.
 [[nodiscard]] Attention equal_batch(const Attention& shape, const PackedSequences& packed);
 
-/// Any of them.
+/// Any operator that has a cost.
 using Query = std::variant<Gemm, Attention, Collective, PointToPoint, Elementwise, MixtureOfExperts>;
 
 }  // namespace pipeweaver::costdb

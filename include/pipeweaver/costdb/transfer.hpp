@@ -1,11 +1,11 @@
 // Serves a device from another's measurements and a few of its own.
 //
 // Method       of a shape, latency = the new device's roofline * (the donor's latency / its roofline)^0.5 * exp(c),
-//              where c is a smooth function of ln m, ln n, ln k through the measured shapes (costdb/transfer/correction.hpp),
-//              for each number format by itself. The donor's whole table is carried over so. The power: half of what a
-//              device makes of a shape is its own. Of 0, 0.5, 0.7 and 1, 0.5 was best or near it in transfers A100 ->
-//              H100, A100 -> H200, H100 -> B200 and H100 -> H200 with 32 points (7.2, 5.3, 8.3, 3.5 % in the median of
-//              big shapes).
+//              where c is a smooth function of ln m, ln n, ln k through the measured shapes
+//              (costdb/transfer/correction.hpp), for each number format by itself. The donor's whole table is carried
+//              over so. The power: half of what a device makes of a shape is its own. Of 0, 0.5, 0.7 and 1, 0.5 was
+//              best or near it in transfers A100 -> H100, A100 -> H200, H100 -> B200 and H100 -> H200 with 32 points
+//              (7.2, 5.3, 8.3, 3.5 % in the median of big shapes).
 // Points       the shapes to measure are k-medoids of those that are needed, in log-shape space, weighted by the root
 //              of the time that they take: the time itself would spend the points on the few largest.
 // Answers      measured shapes are exact. Others within a distance of 1 in log-shape space (a factor e along one axis)

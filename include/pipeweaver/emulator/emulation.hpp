@@ -25,7 +25,7 @@ namespace pipeweaver::emulator {
 struct RankTime {
     Duration compute{};                       ///< the compute stream runs kernels
     std::array<Duration, streams> exposed{};  ///< compute waits for another stream of its GPU, by which
-    Duration bubble{};                        ///< for other ranks
+    Duration bubble{};                        ///< waits for other ranks
     Duration gradients{};                     ///< after the last task: gradients, weights, tied embeddings
     Duration optimizer{};
 
@@ -56,7 +56,7 @@ struct RankMemory {
 /// A kind of work on the path that decides the makespan.
 struct CriticalPart {
     std::string what;    ///< an OperatorClass, a Stream, "transfer", "gradients" or "optimizer"
-    std::string module;  ///< empty where it is of none
+    std::string module;  ///< empty where it belongs to none
     Duration time{};
 
     friend bool operator==(const CriticalPart&, const CriticalPart&) = default;
@@ -64,7 +64,7 @@ struct CriticalPart {
 
 struct ReplicaEmulation {
     Duration makespan{};  ///< tails included
-    Duration step{};      ///< and the optimizer
+    Duration step{};      ///< the makespan and the optimizer
     std::vector<RankTime> time;
     std::vector<RankMemory> memory;
     std::vector<CriticalPart> critical;  ///< longest first; together the step; see EmulationOptions
@@ -91,12 +91,12 @@ struct EmulationOptions {
 struct TracedKernel {
     Stream stream = Stream::compute;
     std::string_view name;                          ///< Operator::name
-    std::string module;                             ///< empty: of none
+    std::string module;                             ///< empty: it belongs to none
     std::optional<std::int64_t> microbatch, stage;  ///< none: after the last task
     Duration start{}, duration{};
 };
 
-/// The kernels of a rank, by start; what follows its last task is one. Pre: as emulate().
+/// The kernels of a rank, by start; all that follows its last task is one kernel. Pre: as emulate().
 [[nodiscard]] std::vector<TracedKernel> kernels_of(const StepInput& input, const StepProblem& step,
                                                    const schedule::Schedule& schedule, RankId rank);
 

@@ -17,9 +17,9 @@ namespace pipeweaver::emulator {
 /// stays 1.
 ///
 /// Why so        The rows an expert gets, which decide how well it runs, are those of the whole group, and under
-///               balanced routing every GPU has an equal part of rows and weights. The tables' moe_ep above 1 is something else:
-///               inference kernels that walk over the tokens of all GPUs and pick their own. With 128 experts, 16384
-///               tokens and moe_ep 128 one takes 1.7 ms, where 1/128 of the whole layer is 0.08 ms.
+///               balanced routing every GPU has an equal part of rows and weights. The tables' moe_ep above 1 is
+///               something else: inference kernels that walk over the tokens of all GPUs and pick their own. With 128
+///               experts, 16384 tokens and moe_ep 128 one takes 1.7 ms, where 1/128 of the whole layer is 0.08 ms.
 /// Holds         the products, the activation in between, gathering the rows and summing the chosen. Not the router,
 ///               the copies around the exchange, the exchange.
 /// Passes        measured forward alone. Input gradient as long as the forward, weight gradient 1.05 times that, both

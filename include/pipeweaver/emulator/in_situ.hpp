@@ -1,8 +1,8 @@
 // How kernels in a training step compare to kernels alone: the numbers that were fitted to published training runs, all
 // there are, in one table.
 //
-// In situ      Kernels in a step run slower than alone (clocks, caches, neighbours). What hides traffic is the recipe's to
-//              say (recipe.hpp); where it is products in pieces, how much stays exposed is fitted, too.
+// In situ      Kernels in a step run slower than alone (clocks, caches, neighbours). What hides traffic is the recipe's
+//              to say (recipe.hpp); where it is products in pieces, how much stays exposed is fitted, too.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@ class CostDatabase;
 
 namespace pipeweaver::emulator {
 
-/// Fitted for one device. A factor of 1 and a time of 0 are not fitted.
+/// What was fitted for one device. A factor of 1 and a time of 0 are not fitted.
 struct FittedConstants {
     double compute = 1;             ///< time in a step / time alone, of GEMMs, attention, memory-bound kernels
     double collectives = 1;         ///< time in a step / time alone, of collectives
@@ -25,7 +25,7 @@ struct FittedConstants {
     std::string_view rows;          ///< that they were fitted on, and the mean error before and after
 };
 
-/// None: no run of that device was at hand.
+/// What was fitted for `device`; none: no run of it was at hand.
 [[nodiscard]] std::optional<FittedConstants> fitted_constants(std::string_view device);
 
 /// What times of operators alone are multiplied with on a device.

@@ -25,33 +25,37 @@ struct AroundBlocks;
 /// Threads      one at a time.
 class LayerCosts {
 public:
-    /// As the setup trains, on one of its replicas; with the setup's store, or on its own. Pre: `setup` outlives it.
+    /// Where answers are kept: in the setup's store, or in these costs alone.
     enum class Store { shared, own };
+
+    /// Costs of layers trained as the setup says, on one of its replicas. Pre: `setup` outlives them.
     explicit LayerCosts(const Setup& setup, std::int64_t replica = 0, Store store = Store::shared);
 
-    /// As models are usually trained, whatever the setup says: what partitions and shares of replicas are judged by.
+    /// Costs of layers trained the usual way, whatever the setup says: partitions and shares of replicas are judged by
+    /// them.
     [[nodiscard]] static LayerCosts usual(const Setup& setup);
 
     LayerCosts(const LayerCosts&) = delete;
     LayerCosts& operator=(const LayerCosts&) = delete;
 
-    /// Repeated block `layer` of the module, on a rank of the replica; blocks of one kind are priced once.
+    /// The cost of repeated block `layer` of the module, on a rank of the replica; blocks of one kind are priced once.
     const PassCost& layer(std::size_t module, std::int64_t layer, const PassShape& shape, PassKind pass,
                           RankId rank = RankId{0});
 
-    /// The blocks of a range.
+    /// The cost of all blocks of a range.
     PassCost layers(const LayerRange& range, const PassShape& shape, PassKind pass, RankId rank = RankId{0});
 
-    /// All of a stage: its blocks, and embedding, head and projectors where they are its own; with what is computed
-    /// again, if it is a backward (or input gradient).
+    /// The cost of a pass through a whole stage: its blocks, and embedding, head and projectors where it has them; a
+    /// backward or input gradient includes what is computed again.
     PassCost stage(const StageLayers& stage, const std::vector<PassShape>& shapes, PassKind pass,
                    Recompute recompute = Recompute::none);
 
-    /// The same as the operators themselves, in launch order. `beside_data`: slowed by traffic of replicas.
+    /// The operators whose costs stage() adds up, in launch order. `beside_data`: slowed by traffic of replicas.
     std::vector<PassPiece> pieces(const StageLayers& stage, const std::vector<PassShape>& shapes, PassKind pass,
                                   Recompute recompute = Recompute::none, bool beside_data = false) const;
 
-    /// What a task of the schedule runs: the host's own work for it (Recipe::action), then the pass of its stage.
+    /// The cost of what a task of the schedule runs: the host's own work for it (Recipe::action), then the pass of its
+    /// stage.
     PassCost task(const StageLayers& stage, const std::vector<PassShape>& shapes, PassKind pass,
                   Recompute recompute = Recompute::none);
     std::vector<PassPiece> task_pieces(const StageLayers& stage, const std::vector<PassShape>& shapes, PassKind pass,

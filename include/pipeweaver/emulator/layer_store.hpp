@@ -1,7 +1,6 @@
 // Costs of layers that were priced before: by replicas of a step, by steps, by requests.
 #pragma once
 
-#include "pipeweaver/emulator/pass_cost.hpp"
 #include "pipeweaver/workloads/counts.hpp"
 
 #include <cstddef>
@@ -12,6 +11,9 @@
 #include <vector>
 
 namespace pipeweaver::emulator {
+
+struct PassCost;
+enum class PassKind : std::uint8_t;
 
 /// What decides a layer's cost where model, cluster, layout, costs, training and what-if are given.
 struct LayerKey {
@@ -24,7 +26,8 @@ struct LayerKey {
     friend auto operator<=>(const LayerKey&, const LayerKey&) = default;
 };
 
-/// How often a store knew what it was asked for. Depends on threads and history: for people, not for results.
+/// How often a store knew what it was asked for. The numbers depend on threads and history: they are for people, and
+/// no result may depend on them.
 struct StoreStatistics {
     std::uint64_t hits = 0;
     std::uint64_t misses = 0;  ///< lists of operators that were priced: two that miss the same at once price it twice
@@ -32,7 +35,9 @@ struct StoreStatistics {
     std::size_t entries = 0, bytes = 0;  ///< now
 };
 
-/// Keys are compared in full, and equal keys have equal costs: what was priced before changes no result.
+/// Keeps the costs of layers that were priced. Keys are compared in full, and equal keys have equal costs: what was
+/// priced before changes no result.
+///
 /// Threads      any number may ask at once.
 /// Size         bounded; entries that were not asked for lately go first.
 /// Pre          all that ask have the same model, cluster, layout, costs, training and what-if; partitions, replicas,

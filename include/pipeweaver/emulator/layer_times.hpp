@@ -10,7 +10,8 @@
 
 namespace pipeweaver::emulator {
 
-/// A repeated block on one GPU of a rank, without embeddings, heads and projectors; the mean over microbatches.
+/// What a repeated block takes on one GPU of a rank, in the mean over microbatches. Embeddings, heads and projectors
+/// are not in it.
 struct LayerTime {
     std::string module;
     std::int64_t layer = 0;
@@ -20,8 +21,8 @@ struct LayerTime {
     Bytes kept;                  ///< activations between the two if nothing is recomputed; 0 without a backward
 };
 
-/// All layers, module by module. `shapes`: per microbatch, per module, what it has in it; not empty. Throws what the
-/// cost database throws.
+/// The times of all layers, module by module. `shapes` says per microbatch and module what the microbatch has in it,
+/// and is not empty. Throws what the cost database throws.
 [[nodiscard]] std::vector<LayerTime> layer_times(const Setup& setup, const std::vector<std::vector<PassShape>>& shapes);
 
 }  // namespace pipeweaver::emulator

@@ -37,7 +37,7 @@ struct Layout {
     std::int64_t weight_copies() const { return cp * dp; }            ///< of weights outside experts
     std::int64_t expert_copies() const { return tp * cp * dp / ep; }  ///< of each expert
 
-    /// The same on the nodes of a cluster.
+    /// This layout on the nodes of a cluster.
     Layout on(const workloads::Cluster& cluster) const {
         Layout placed = *this;
         placed.gpus_per_node = cluster.gpus_per_node;
@@ -46,14 +46,14 @@ struct Layout {
         return placed;
     }
 
-    /// What a GPU has of its node's network if all of them send.
+    /// A GPU's part of its node's network if all GPUs of the node send.
     Bandwidth network_of_gpu() const { return {network.bytes_per_second / gpus_per_node}; }
 
-    /// What a context parallel GPU has of so many positions, rounded up.
+    /// How many of `positions` a context parallel GPU has, rounded up.
     std::int64_t part(std::int64_t positions) const { return (positions + cp - 1) / cp; }
 };
 
-/// What of a model a layout does not divide.
+/// The part of a model that a layout does not divide.
 enum class Indivisible { heads, columns, layers, context, experts };
 
 struct LayoutConflict {
@@ -61,14 +61,14 @@ struct LayoutConflict {
     std::string message;  ///< naming the option, the module and what would fit
 };
 
-/// The largest number of GPUs of a rank (tp * cp) that can share out the experts of every module: it divides both; 1
-/// without experts. What --ep is where it is not given.
+/// What --ep is where it is not given: the largest number of GPUs of a rank (tp * cp) that can share out the experts of
+/// every module, which divides both; 1 without experts.
 [[nodiscard]] std::int64_t default_ep(const Layout& layout, const workloads::Model& model);
 
 /// "tp 8 x pp 4 x dp 1"; with "x cp 2" after tp, and ", ep 8" at the end, where they are above 1.
 [[nodiscard]] std::string name_of(const Layout& layout);
 
-/// The same as options and their product: "--tp 8 * --pp 4 * --dp 1 = 32".
+/// A layout as options and their product: "--tp 8 * --pp 4 * --dp 1 = 32".
 [[nodiscard]] std::string product_of(const Layout& layout);
 
 /// Why the model cannot be spread so: heads and feed-forward widths must be divisible by tp, heads by tp * cp where

@@ -11,7 +11,7 @@ namespace pipeweaver::emulator {
 /// What each rank holds all the time for its stages of these chains, receive buffers left out.
 [[nodiscard]] std::vector<StaticMemory> held_always(const Setup& setup, const std::vector<Chain>& chains);
 
-/// Of one pass with every block recomputed.
+/// The memory of one pass with every block recomputed.
 struct LeastPass {
     Bytes held;       ///< from the start of its forward to the end of its backward
     Bytes transient;  ///< on top of it while its forward or its backward runs

@@ -55,7 +55,7 @@ struct MemoryShortage {
 /// allocator reserves above what it gives out (2-8 % in published runs).
 constexpr double usable_memory = 0.92;
 
-/// That share of the cluster's device.
+/// The usable memory of the cluster's device.
 [[nodiscard]] Bytes usable_bytes(const workloads::Cluster& cluster);
 
 }  // namespace pipeweaver::emulator

@@ -79,7 +79,7 @@ using OperatorQuery = std::variant<costdb::Gemm, PackedAttention, costdb::Collec
                                    costdb::Elementwise, Experts, HostWait>;
 inline constexpr std::size_t operator_classes = std::variant_size_v<OperatorQuery>;
 
-/// Places in that list, by name where someone asks for one.
+/// The places of the kinds in that list, by name.
 enum class OperatorClass : std::uint8_t { gemm, attention, collective, point_to_point, elementwise, experts, host };
 [[nodiscard]] std::string_view name_of(OperatorClass kind);
 
@@ -105,7 +105,7 @@ enum class Stream : std::uint8_t {
 constexpr std::size_t streams = 6;
 [[nodiscard]] std::string_view name_of(Stream stream);
 
-/// Of a list of operators in launch order.
+/// One of a list of operators in launch order.
 struct Operator {
     std::string_view name;  ///< "qkv", "attention", ...; a literal
     OperatorQuery query;
@@ -137,22 +137,22 @@ struct PassShape {
 /// Forward FLOPs of block `layer`, as workloads::layer_flops counts them.
 [[nodiscard]] double layer_flops(const workloads::Architecture& network, std::int64_t layer, const PassShape& shape);
 
-/// Repeated block `layer`, on one GPU of a rank.
+/// The operators of repeated block `layer`, on one GPU of a rank.
 [[nodiscard]] std::vector<Operator> layer_operators(const workloads::Architecture& network, const PassShape& shape,
                                                     const Layout& layout, PassKind pass, std::int64_t layer = 0,
                                                     const Execution& execution = {});
 
-/// Token embedding: a gather, and the scatter of its sums over tensor parallel ranks.
+/// The operators of the token embedding: a gather, and the scatter of its sums over tensor parallel ranks.
 [[nodiscard]] std::vector<Operator> embedding_operators(const workloads::Architecture& network, const PassShape& shape,
                                                         const Layout& layout, PassKind pass,
                                                         const Execution& execution = {});
 
-/// Output head with vocabulary-parallel cross entropy, in bf16.
+/// The operators of the output head with vocabulary-parallel cross entropy, in bf16.
 [[nodiscard]] std::vector<Operator> head_operators(const workloads::Architecture& network, const PassShape& shape,
                                                    const Layout& layout, PassKind pass,
                                                    const Execution& execution = {});
 
-/// The edge's projector of one or two linear layers, over `positions` after the token reduction.
+/// The operators of the edge's projector of one or two linear layers, over `positions` after the token reduction.
 [[nodiscard]] std::vector<Operator> projector_operators(const workloads::ModelEdge& edge, std::int64_t positions,
                                                         const Layout& layout, PassKind pass,
                                                         const Execution& execution = {});

@@ -15,8 +15,8 @@ namespace pipeweaver::emulator {
 
 /// Attention over packed sequences; `shape.batch` and `shape.seq_len` are not used. Fused (flash attention) it is the
 /// database's; else scores, softmax and dropout go through memory, of whole squares: two products at 0.6 of the peak or
-/// as fast as memory takes 2 bytes a score, and 9 bytes a score of element-wise traffic; backward four such products and
-/// 12 bytes a score.
+/// as fast as memory takes 2 bytes a score, and 9 bytes a score of element-wise traffic; backward four such products
+/// and 12 bytes a score.
 struct PackedAttention {
     static constexpr std::string_view op = "attention";
     costdb::Attention shape;

@@ -19,7 +19,7 @@ struct PassCost {
     std::array<std::array<Share, bases>, operator_classes> shares{};
 
     Duration time{};  ///< how long it lasts
-    /// Of that: compute waits for another stream, by which. Compute itself: 0.
+    /// The part of `time` in which compute waits for another stream, by that stream; 0 for compute itself.
     std::array<Duration, streams> exposed{};
     std::int64_t kernels = 0;  ///< operators that run
 

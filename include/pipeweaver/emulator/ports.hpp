@@ -3,8 +3,8 @@
 // Model        A GPU has two ports to its node's links and two to the network, one to send and one to receive. A
 //              transfer needs the sender's and the receiver's for as long as its bytes are on the wire
 //              (Transfer::wire); its start-up time holds no port. A port that comes free takes, of the transfers that
-//              are ready and whose other port is free, the one that has been ready longest; ties go to the smaller edge.
-//              Nothing is interrupted. A transfer is ready when its task ends.
+//              are ready and whose other port is free, the one that has been ready longest; ties go to the smaller
+//              edge. Nothing is interrupted. A transfer is ready when its task ends.
 // Method       One run through the schedule in the order of time, which knows at each moment which transfers are ready.
 //              So the lags that come out are those of the starts that they lead to, and nothing has to be repeated
 //              until it is stable. The starts themselves are then those of schedule::Replayer under these lags.
@@ -23,7 +23,7 @@
 
 namespace pipeweaver::emulator {
 
-/// What a schedule's transfers wait for ports.
+/// How much a schedule's transfers wait for ports.
 struct PortWaits {
     std::size_t transfers = 0;  ///< that cross from one rank to another
     std::size_t waited = 0;     ///< of them
@@ -39,7 +39,8 @@ struct PortReplay {
     PortWaits waits;
 };
 
-/// The one evaluation of a step's schedule. Pre: `schedule` completes on step.problem. Time O(tasks + edges log edges).
+/// Replays a step's schedule with its ports: the one way to evaluate it. Pre: `schedule` completes on step.problem.
+/// Time O(tasks + edges log edges).
 [[nodiscard]] PortReplay replay_on_ports(const StepProblem& step, const schedule::Schedule& schedule);
 
 /// The problem with other lags, one for each edge.

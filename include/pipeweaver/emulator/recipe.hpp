@@ -1,8 +1,8 @@
-// How a framework trains, as data: what runs in which precision, what hides what, what replicas share out, what the host
-// costs.
+// How a framework trains, as data: what runs in which precision, what hides what, what replicas share out, what the
+// host costs.
 //
-// Source       Megatron-LM (core/tensor_parallel/layers.py, core/distributed) and Transformer Engine for what is hidden;
-//              each recipe says where its numbers are from.
+// Source       Megatron-LM (core/tensor_parallel/layers.py, core/distributed) and Transformer Engine for what is
+//              hidden; each recipe says where its numbers are from.
 // Format       "pipeweaver-recipe/1": docs/formats.md.
 #pragma once
 
@@ -39,11 +39,11 @@ struct Execution {
     bool sequence_parallel = true;                 ///< false: tensor-parallel GPUs all hold every position
     TensorOverlap tensor_overlap = TensorOverlap::launch_order;
     /// Where a backward is split, W reads what norms read in I once more, for the gradients of their own weights: as
-    /// PyTorch's torch.distributed.pipelining does, whose W runs the backward of every operator that has weights. False:
-    /// I makes them, and W has products alone (Transformer Engine's delayed weight gradients).
+    /// PyTorch's torch.distributed.pipelining does, whose W runs the backward of every operator that has weights.
+    /// False: I makes them, and W has products alone (Transformer Engine's delayed weight gradients).
     bool norms_again = true;
 
-    /// Of an activation, in bytes.
+    /// The size of an activation, in bytes.
     std::int64_t value_bytes() const { return products == costdb::Dtype::fp32 ? 4 : 2; }
 
     friend bool operator==(const Execution&, const Execution&) = default;
@@ -91,21 +91,21 @@ struct Recipe {
     StateBytes state{};
     UpdateTraffic update{};
 
-    /// Whether a weight's gradient is added up where its product ends (Megatron-LM's gradient accumulation fusion). Else
-    /// it is written in 16 bits and added by a kernel of its own: 2 + 2 x StateBytes::gradient bytes a parameter in
-    /// every backward.
+    /// Whether a weight's gradient is added up where its product ends (Megatron-LM's gradient accumulation fusion).
+    /// Else it is written in 16 bits and added by a kernel of its own: 2 + 2 x StateBytes::gradient bytes a parameter
+    /// in every backward.
     bool fused_accumulation = true;
 
-    /// Of the host for each kernel that it launches. 0: launches are never waited for.
+    /// The host's time for each kernel that it launches. 0: launches are never waited for.
     Duration launch{};
 
-    /// Of the host for each task of the schedule, in which its rank does nothing else.
+    /// The host's time for each task of the schedule, in which its rank does nothing else.
     Duration action{};
 
-    /// Of the host for a layer's forward; 1.3 times that for its backward. 0: layers wait for it never.
+    /// The host's time for a layer's forward; for its backward it takes 1.3 times that. 0: no layer waits for it.
     Duration layer{};
 
-    /// Between a GPU and its host's memory, for offloaded activations: PCIe 5.0 x16 at 80 %, assumed.
+    /// The link between a GPU and its host's memory, for offloaded activations: PCIe 5.0 x16 at 80 %, assumed.
     Bandwidth host_link{50'000'000'000};
 
     /// How a module's layers are run.
@@ -120,11 +120,11 @@ struct Recipe {
 /// The same without what reaches from pass to pass: what partitions and shares of replicas are judged by.
 [[nodiscard]] Recipe judging(const Recipe& recipe);
 
-/// The shipped ones.
+/// The recipes that ship with the program.
 [[nodiscard]] const std::vector<Recipe>& recipes();
 
-/// A shipped recipe, a file (JSON or YAML), or JSON itself. Throws Error{input} naming the nearest, for what is not as the format
-/// says or contradicts itself; Error{io}.
+/// A shipped recipe, a file (JSON or YAML), or JSON itself. Throws Error{input} naming the nearest, for what is not as
+/// the format says or contradicts itself; Error{io}.
 [[nodiscard]] Recipe find_recipe(const std::string& name_or_path);
 [[nodiscard]] Recipe parse_recipe(const JsonDocument& document);
 

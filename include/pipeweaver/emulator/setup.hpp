@@ -26,25 +26,25 @@ struct Setup {
     Recipe recipe{};
     WhatIf what_if{};
     Headroom headroom{};  ///< of every rank
-    /// Of this setup's layers and of no other's; null: everything is priced anew.
+    /// Holds costs of this setup's layers and of no other's; null: everything is priced anew.
     std::unique_ptr<LayerStore> store = std::make_unique<LayerStore>();
 
     /// Whether it prices what partitions and shares of replicas are judged by.
     bool is_usual() const { return recipe == judging(recipe) && what_if.empty(); }
 };
 
-/// The same in another layout, with nothing priced yet.
+/// `setup` in another layout, with nothing priced yet.
 [[nodiscard]] inline Setup with_layout(const Setup& setup, const Layout& layout) {
     return {setup.model, setup.cluster, layout, setup.costs, setup.recipe, setup.what_if, setup.headroom};
 }
 
-/// The same trained otherwise, with nothing priced yet.
+/// `setup` trained by another recipe, with nothing priced yet.
 [[nodiscard]] inline Setup with_recipe(const Setup& setup, const Recipe& recipe, WhatIf what_if = {}) {
     return {setup.model, setup.cluster, setup.layout, setup.costs, recipe, std::move(what_if), setup.headroom};
 }
 
-/// What passes and all that a rank holds may take together: the usable part of its device, less the headroom. The one
-/// function that says so.
+/// What passes and all that a rank holds may take together: the usable part of its device, less the headroom. No other
+/// function says so.
 [[nodiscard]] Bytes capacity_of(const Setup& setup);
 
 }  // namespace pipeweaver::emulator

@@ -26,8 +26,9 @@ using SplitChoice = std::vector<bool>;
 /// Every pair whose backward can be split.
 [[nodiscard]] SplitChoice splittable(const StepProblem& step);
 
-/// Splits those backwards of `step` that are chosen; an input gradient may take more memory than its whole backward, and
-/// so not fit its rank. Pre: none is split yet; `choice` has an entry for each pair, true only where splittable() is.
+/// Splits those backwards of `step` that are chosen; an input gradient may take more memory than its whole backward,
+/// and so not fit its rank. Pre: none is split yet; `choice` has an entry for each pair, true only where splittable()
+/// is.
 [[nodiscard]] BuiltStep split_backwards(const StepProblem& step, const SplitChoice& choice);
 
 /// A schedule of `split` = split_backwards(whole, ...) for one of `whole`: each W directly after its I.

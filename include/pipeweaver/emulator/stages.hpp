@@ -44,7 +44,7 @@ struct DealtModule {
     std::int64_t layers = 0;  ///< all of them
 };
 
-/// Whether weights of the part are trained: its layers', or those of a projector after the module's last.
+/// Whether weights of the part are trained: those of its layers, or of a projector after the module's last layer.
 [[nodiscard]] bool trains(const workloads::Model& model, const LayerRange& part);
 
 /// What one pass through a chain takes; of a dealt module one item.
@@ -58,8 +58,8 @@ struct Unit {
 ///   none        nothing is computed again
 ///   selective   outputs of norms and activation functions are (--recompute-modules layernorm, moe_act, ...)
 ///   half        of half of the blocks, rounded up, only the input is kept: they are computed again
-///   blocks(n)   the same of the first n blocks (--recompute-method block --recompute-num-layers n)
-///   full        the same of all blocks (--recompute-method uniform --recompute-num-layers 1)
+///   blocks(n)   of the first n blocks only the input is kept (--recompute-method block --recompute-num-layers n)
+///   full        of all blocks only the input is kept (--recompute-method uniform --recompute-num-layers 1)
 ///   offload     all goes to the host's memory while the next block runs, and comes back a block ahead
 ///
 /// `n` counts in each part of a stage, that is, for each module in each virtual stage on its own; of a part with n
@@ -99,7 +99,7 @@ inline constexpr Recompute Recompute::offload{Kind::offload, 0};
 /// The names that have no number in them, and "blocks:N".
 [[nodiscard]] std::vector<std::string> recompute_names();
 
-/// Blocks of `count` that are recomputed, in part or whole.
+/// How many of `count` blocks are recomputed, in part or whole.
 [[nodiscard]] std::int64_t recomputed_layers(std::int64_t count, Recompute recompute);
 
 }  // namespace pipeweaver::emulator

@@ -99,7 +99,7 @@ struct StepProblem {
     const PassCost& cost_of(std::size_t task) const { return costs[cost[task]]; }
     const PassCost& recomputed_by(std::size_t task) const { return costs[recompute[task]]; }
 
-    /// Returns its place in `costs`.
+    /// Adds a cost and returns its place in `costs`.
     std::uint32_t keep(const PassCost& one) {
         costs.push_back(one);
         return static_cast<std::uint32_t>(costs.size() - 1);
@@ -119,7 +119,7 @@ struct BuiltStep {
 /// For a caller that cannot go on without the step. Throws Error{limit} with the text of the shortage.
 [[nodiscard]] StepProblem require_step(BuiltStep built);
 
-/// The step, unless one of its tasks does not fit its rank even alone. Throws Error{input} where the problem is none.
+/// `step`, unless one of its tasks does not fit its rank even alone. Throws Error{input} where the problem is none.
 [[nodiscard]] BuiltStep checked(StepProblem step);
 
 }  // namespace pipeweaver::emulator

@@ -21,7 +21,7 @@ struct Uncertainty {
     /// deviation of 0.1 * sqrt(0.01).
     double rank = 0.01;
 
-    /// Of every single pass, around the average time of its shape. Assumed: jitter of a few per cent.
+    /// The deviation of every single pass from the average time of its shape. Assumed: jitter of a few per cent.
     double task = 0.02;
 
     /// One factor for all transfers of a step, beside the error of their cost. Assumed: messages are costed alone, and

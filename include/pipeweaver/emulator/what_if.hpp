@@ -4,7 +4,6 @@
 #include "pipeweaver/base/ids.hpp"
 #include "pipeweaver/base/json.hpp"
 #include "pipeweaver/emulator/layout.hpp"
-#include "pipeweaver/emulator/operators.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -16,9 +15,11 @@
 
 namespace pipeweaver::emulator {
 
+struct Operator;
+
 /// Every factor is on time: 0.5 is twice as fast, 1 changes nothing. Factors that meet are multiplied.
 struct WhatIf {
-    /// A GPU that is slow or fast at all it runs: those of one pipeline rank.
+    /// The GPUs of one pipeline rank, slow or fast at all they run.
     struct Device {
         std::int64_t rank = 0;
         std::optional<std::int64_t> replica;  ///< none: in all of them

@@ -29,12 +29,13 @@ struct Partition {
 /// stages can run of it. Segment k has the stages k * ranks ... k * ranks + ranks - 1.
 [[nodiscard]] Partition in_one_chain(const Partition& partition);
 
-/// What passes the chains: per microbatch, per chain, and after these for each dealt module its items one by one. A module without items in a microbatch has no unit there; n items
-/// make ceil(n / unit_items) units whose sizes differ by one at most.
+/// The units that pass the chains: per microbatch, then per chain and after the chains per dealt module, whose units
+/// are single items. A module without items in a microbatch has no unit there; n items make ceil(n / unit_items) units
+/// whose sizes differ by one at most.
 [[nodiscard]] std::vector<std::vector<std::vector<emulator::Unit>>> units(
     const Partition& partition, const workloads::Model& model, const std::vector<workloads::Microbatch>& microbatches);
 
-/// What the step of these microbatches, cut so, is built from; it points to `setup`. The caller gives it a name.
+/// What the step of these units, cut by `partition`, is built from; it points to `setup`. The caller gives it a name.
 [[nodiscard]] emulator::StepInput step_input(const emulator::Setup& setup, const Partition& partition,
                                              std::vector<std::vector<std::vector<emulator::Unit>>> units);
 
@@ -45,7 +46,7 @@ struct Padded {
     std::int64_t items = 0;                              ///< of every microbatch
     std::int64_t item_patches = 0;                       ///< of every item
     std::int64_t real_tokens = 0, real_patches = 0;      ///< sums before padding
-    std::int64_t padded_tokens = 0, padded_patches = 0;  ///< and after
+    std::int64_t padded_tokens = 0, padded_patches = 0;  ///< sums after padding
 };
 [[nodiscard]] Padded pad(const std::vector<workloads::Microbatch>& microbatches);
 

@@ -19,10 +19,10 @@ struct ChosenOn {
 
     bool is_the_batch() const { return seeds.empty() && files.empty(); }
 
-    /// As --sample has it: "101-105", "a.jsonl,b.jsonl"; empty: the batch itself.
+    /// The value of --sample: "101-105", "a.jsonl,b.jsonl"; empty: the batch itself.
     [[nodiscard]] std::string option() const;
 
-    /// "vlm-mix, seeds 101-105", "a.jsonl, b.jsonl", "the batch itself".
+    /// What it was chosen on, for people: "vlm-mix, seeds 101-105", "a.jsonl, b.jsonl", "the batch itself".
     [[nodiscard]] std::string text() const;
 
     friend bool operator==(const ChosenOn&, const ChosenOn&) = default;
@@ -37,9 +37,9 @@ struct PartitionFile {
 /// The partition as a file, keys in fixed order.
 [[nodiscard]] std::string to_json(const PartitionFile& file, const emulator::Setup& setup);
 
-/// The same back. Throws Error{input} with file and key for what is not as the format says, and for another model or
-/// layout than the setup's, for layers that are missing, twice or out of order, and for units that no microbatch fills;
-/// Error{io}.
+/// Reads what to_json() wrote. Throws Error{input} with file and key for what is not as the format says, and for
+/// another model or layout than the setup's, for layers that are missing, twice or out of order, and for units that no
+/// microbatch fills; Error{io}.
 [[nodiscard]] PartitionFile read_partition(const std::filesystem::path& path, const emulator::Setup& setup);
 [[nodiscard]] PartitionFile parse_partition(const JsonDocument& document, const emulator::Setup& setup);
 

@@ -9,20 +9,22 @@
 // megatron  One chain of all modules, cut by parameters into ranks * chunks_per_rank stages (the largest stage as small
 //           as possible), microbatches whole: what Megatron-LM's 1F1B and interleaved schedules run.
 // balanced  The same chain cut by the time that the sample's microbatches take: the best that a fixed chain can do on
-//           average, and what an engineer tunes a Megatron-LM layout to by hand. Where a rank could not hold its stages,
-//           even under full recomputation, it is cut again with the longest stage as short as the memory allows.
-// uniform   The same chain with as many layers in every stage, as Megatron-LM cuts it if nothing else is said; where they
-//           are not divisible, embedding and head count as a layer each (--account-for-embedding-in-pipeline-split, ...).
-//           No plan tries it: it is what frameworks do to a single network.
+//           average, and what an engineer tunes a Megatron-LM layout to by hand. Where a rank could not hold its
+//           stages, even under full recomputation, it is cut again with the longest stage as short as the memory
+//           allows.
+// uniform   The same chain with as many layers in every stage, as Megatron-LM cuts it if nothing else is said; where
+//           they are not divisible, embedding and head count as a layer each
+//           (--account-for-embedding-in-pipeline-split, ...). No plan tries it: it is what frameworks do to a single
+//           network.
 //
 // first-stage  One chain with what users of torchtitan, NeMo Automodel and Megatron-LM run for multimodal models: the
-//           backbone is cut by time over all stages, unevenly, since modules before it (encoders) lie whole on the first
-//           stage and modules after it (generators, heads) whole on the last. The
-//           longest stage is as short as can be; the first and the last may have no layer of the module that is cut.
-// three-phase  Encoders first, data parallel over all GPUs of the replica, each of which holds them whole and takes whole
-//           items; then the backbone, with its heads, as one chain cut by time; then the encoders' backward (Megatron-LM
-//           #4784, on its way in 2026). Throws Error{input} where there is no encoder, where a generator follows the
-//           backbone, and with ZeRO 2 or 3. emulator/step/phases.hpp says what its step consists of.
+//           backbone is cut by time over all stages, unevenly, since modules before it (encoders) lie whole on the
+//           first stage and modules after it (generators, heads) whole on the last. The longest stage is as short as
+//           can be; the first and the last may have no layer of the module that is cut.
+// three-phase  Encoders first, data parallel over all GPUs of the replica, each of which holds them whole and takes
+//           whole items; then the backbone, with its heads, as one chain cut by time; then the encoders' backward
+//           (Megatron-LM #4784, on its way in 2026). Throws Error{input} where there is no encoder, where a generator
+//           follows the backbone, and with ZeRO 2 or 3. emulator/step/phases.hpp says what its step consists of.
 #pragma once
 
 #include "pipeweaver/partition/partition.hpp"
@@ -85,7 +87,7 @@ struct Cutting {
 /// All partitioners, in the order of their introduction.
 [[nodiscard]] const std::vector<Partitioner>& partitioners();
 
-/// Their names, in that order.
+/// The names of partitioners(), in that order.
 [[nodiscard]] std::vector<std::string> partitioner_names();
 
 /// The partitioner of that name. Throws Error{input} for an unknown one, naming the nearest.
@@ -99,9 +101,9 @@ struct Cutting {
 [[nodiscard]] std::vector<Partition> partitions_for(Use use, const emulator::Setup& setup, const Sample& sample,
                                                     std::string_view name = {});
 
-/// Partitions "modules" that a job is offered beside `dip`: each module a chain of its own, too, in units of the size
-/// that dip takes or a part of it, and in one to four times as many segments, in the modules' proportions. Equal ones are
-/// there once.
+/// The partitions "modules" that a job is offered beside `dip`. Each module is a chain of its own here, too, in units
+/// of the size that dip takes or a part of it, and in one to four times as many segments, in the modules' proportions.
+/// Of equal partitions there is one.
 [[nodiscard]] std::vector<Partition> per_module_candidates(const emulator::Setup& setup, const Sample& sample);
 
 /// Why the setup's encoders cannot be dealt over all GPUs of a replica; none: they can.

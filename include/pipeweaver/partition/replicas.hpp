@@ -24,14 +24,15 @@ using Shares = std::vector<std::vector<std::size_t>>;
                                                      const std::vector<workloads::Microbatch>& microbatches,
                                                      const Executor& execute = in_order);
 
-/// Microbatch i to replica i % replicas. Pre: replicas >= 1.
+/// Gives microbatch i to replica i % replicas. Pre: replicas >= 1.
 [[nodiscard]] Shares in_turn(std::size_t microbatches, std::size_t replicas);
 
-/// Longest processing time first under equal counts (they differ by one at most), then moves and exchanges between the
-/// most loaded replica and one of the 64 least loaded while they make the larger of the two smaller, until the largest
-/// load is within a ten-thousandth of the mean. Starts again from in_turn() where that is better, so the largest load
-/// is never above in_turn's. Replicas are numbered by count, then by their first microbatch. Pre: replicas >= 1, costs
-/// >= 0. Time O(microbatches * log + exchanges * (replicas + 64 * microbatches of a replica)).
+/// Deals the longest processing time first under equal counts (they differ by one at most), then moves and exchanges
+/// microbatches between the most loaded replica and one of the 64 least loaded while that makes the larger of the two
+/// loads smaller, until the largest load is within a ten-thousandth of the mean. Starts again from in_turn() where that
+/// is better, so the largest load is never above in_turn's. Replicas are numbered by count, then by their first
+/// microbatch. Pre: replicas >= 1, costs >= 0. Time O(microbatches * log + exchanges * (replicas + 64 * microbatches of
+/// a replica)).
 [[nodiscard]] Shares balance(std::span<const Duration> costs, std::size_t replicas);
 
 /// Sum of the costs of each share.

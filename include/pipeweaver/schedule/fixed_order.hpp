@@ -16,7 +16,7 @@ public:
     /// Pre: the schedule's replay on `replayer` completes. Keeps nothing of its arguments.
     FixedOrder(const Replayer& replayer, const Schedule& schedule);
 
-    /// Under the problem's own durations, per task.
+    /// The durations under the problem's own costs, per task.
     std::span<const std::int64_t> durations() const { return durations_; }
 
     /// Makespan if task i lasts duration_ns[i] and every lag is `lag_factor` times as long; tails stay. `end_ns` is a

@@ -140,7 +140,7 @@ struct ProblemFile {
 };
 [[nodiscard]] ProblemFile read_problem(const std::filesystem::path& path);
 
-/// The same from text already read; `name` stands for the file in errors.
+/// Reads a problem from text already read; `name` stands for the file in errors.
 [[nodiscard]] ProblemFile parse_problem(std::string name, std::string_view text);
 
 /// The problem as a file's content, keys in fixed order, ends with a newline.

@@ -49,7 +49,7 @@ struct Solution {
 /// answer.
 [[nodiscard]] Schedule read_schedule(const std::filesystem::path& path, const ProblemFile& file);
 
-/// The same from text already read; `name` stands for the file in errors.
+/// Reads a schedule from text already read; `name` stands for the file in errors.
 [[nodiscard]] Schedule parse_schedule(std::string name, std::string_view text, const ProblemFile& file);
 
 /// The solution as a file's content, keys in fixed order, ends with a newline.

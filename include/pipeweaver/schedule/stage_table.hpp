@@ -39,7 +39,7 @@ struct StageTable {
 /// at most 16 TiB. Throws Error{input} with file, line and column, Error{io}.
 [[nodiscard]] StageTable read_stage_table(const std::filesystem::path& path);
 
-/// The same from text already read; `name` stands for the file in errors.
+/// Reads a stage table from text already read; `name` stands for the file in errors.
 [[nodiscard]] StageTable parse_stage_table(std::string name, std::string text);
 
 struct StageOptions {
@@ -47,15 +47,15 @@ struct StageOptions {
     std::optional<Bytes> capacity;  ///< of every rank; none: unlimited
     std::optional<Bandwidth> link;  ///< between ranks; none: transfers take no time
 
-    /// As PyTorch's runtime runs it: stage 0 has no input gradient (its I takes 1 ns, its W a full backward), and
-    /// receive buffers for all microbatches are held all the time.
+    /// Whether it runs as PyTorch's runtime runs it: stage 0 has no input gradient (its I takes 1 ns, its W a full
+    /// backward), and receive buffers for all microbatches are held all the time.
     bool for_torch = false;
 };
 
-/// A rank's memory, as parse_bytes(). Throws Error{input} also for 0.
+/// Reads a rank's memory as parse_bytes() does. Throws Error{input} also for 0.
 [[nodiscard]] Bytes parse_capacity(std::string_view text);
 
-/// Most tasks that a table and a number of microbatches may give.
+/// The most tasks that a table and a number of microbatches may give.
 inline constexpr std::int64_t most_stage_tasks = 50'000;
 
 /// The schedule problem of one step: microbatch after microbatch the tasks F of all stages, then B (or I and W).

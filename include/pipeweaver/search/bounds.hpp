@@ -8,10 +8,10 @@
 
 namespace pipeweaver::search {
 
-/// How much work bounds may be.
+/// How much work the bounds may take.
 enum class BoundEffort {
     full,   ///< every bound the module knows
-    quick,  ///< those of linear time, critical path and rank work: where many problems are searched for a few answers
+    quick,  ///< critical path and rank work alone, which take linear time: for many problems and few answers
 };
 
 struct Bound {
@@ -22,7 +22,7 @@ struct Bound {
 /// Every bound the module knows, in a fixed order, each with the smallest duration of a task over its modes.
 [[nodiscard]] std::vector<Bound> lower_bounds(const schedule::Replayer& replayer);
 
-/// The largest of them, of those that the effort allows.
+/// The largest of the bounds that the effort allows.
 [[nodiscard]] Bound best_bound(const schedule::Replayer& replayer, BoundEffort effort = BoundEffort::full);
 
 }  // namespace pipeweaver::search

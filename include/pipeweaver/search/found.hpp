@@ -42,7 +42,7 @@ struct Improvement {
 
 struct Found {
     std::optional<schedule::Schedule> schedule;  ///< none: no schedule that fits was found
-    std::string why_not;                         ///< then: which rank, how many bytes
+    std::string why_not;                         ///< where there is none: which rank, how many bytes
     schedule::Replay replay;                     ///< of `schedule`
     Duration bound{};
     std::string bound_name;

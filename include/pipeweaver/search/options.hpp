@@ -15,12 +15,13 @@ namespace pipeweaver::search {
 
 /// Which schedules to hand over beside the best.
 struct AlternativesWanted {
-    std::size_t most = 0;  ///< so many at most; 0: none
+    std::size_t most = 0;  ///< the most to hand over; 0: none
     double within = 0;     ///< how much longer than the best makespan theirs may be, as a fraction of it
 };
 
-/// Of a larger problem a schedule takes tenths of a second: the most promising initial schedules come first, bounds that
-/// take long when all of those were tried, and where time is short no policy is tried before the search's first schedule.
+/// In a problem of more tasks a schedule takes tenths of a second: the most promising initial schedules come first,
+/// bounds that take long come when all of those were tried, and where time is short no policy is tried before the
+/// search's first schedule.
 inline constexpr std::size_t most_tasks_at_leisure = 10'000;
 
 struct Options {
@@ -30,13 +31,13 @@ struct Options {
     Rules rules;
     std::vector<schedule::Schedule> starts;  ///< schedules to begin with; those that do not run are ignored
     AlternativesWanted alternatives;         ///< changes nothing of the search
-    /// Bounds before the first round; quick ones are never raised, and prove optimal less often.
+    /// Which bounds are made before the first round; quick ones are never raised, and prove optimal less often.
     BoundEffort bounds = BoundEffort::full;
     /// `starts` has what every policy makes of the problem, where it applies: they need not be tried again.
     bool starts_have_policies = false;
 };
 
-/// Rounds of a search that has neither `max_rounds` nor `keep_going`.
+/// How many rounds a search runs that has neither `max_rounds` nor `keep_going`.
 inline constexpr std::uint64_t default_rounds = 200;
 
 /// Problems of more tasks get the best of the initial schedules and no rounds: a round would take seconds.

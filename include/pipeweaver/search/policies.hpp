@@ -41,7 +41,7 @@ struct PolicyOrder {
     std::string why_not;  ///< not empty: it has none on this problem
 };
 
-/// Pre: policy(name).fixed_order. Throws as apply_policy().
+/// The order that the policy gives this problem. Pre: policy(name).fixed_order. Throws as apply_policy().
 [[nodiscard]] PolicyOrder fixed_order(std::string_view name, const schedule::Replayer& replayer);
 
 /// Which memory modes each rank has room for under an order: all that a rank holds follows from its own order and its
@@ -50,7 +50,8 @@ class OrderMemory {
 public:
     OrderMemory(const schedule::Replayer& replayer, const PolicyOrder& order);
 
-    /// With all pairs of the rank in `mode`; those with fewer modes take their last. Time O(tasks of the rank).
+    /// Whether the rank has room with all its pairs in `mode`; those with fewer modes take their last. Time O(tasks of
+    /// the rank).
     [[nodiscard]] bool fits(std::size_t rank, std::uint32_t mode);
 
 private:
@@ -59,15 +60,15 @@ private:
     std::vector<schedule::TaskCost> costs_;  // a buffer
 };
 
-/// Applies a policy of a fixed order with a mode of its own for each rank: for all pairs of a rank the one index with the
-/// smallest total time that the rank has room for, ties to the smaller. No uniform mode that fits is shorter where the
-/// modes of a rank come in one order by time for all of its pairs; where two cross (one is faster for the pairs of one
-/// module, the other for those of another), one may be. Time O(modes * tasks).
+/// Applies a policy of a fixed order with a mode of its own for each rank: for all pairs of a rank the one index with
+/// the smallest total time that the rank has room for, ties to the smaller. No uniform mode that fits is shorter where
+/// the modes of a rank come in one order by time for all of its pairs; where two cross (one is faster for the pairs of
+/// one module, the other for those of another), one may be. Time O(modes * tasks).
 /// Pre: as fixed_order(). Throws as apply_policy().
 [[nodiscard]] PolicyResult apply_policy_by_rank(std::string_view name, const schedule::Replayer& replayer);
 
 /// What a policy says, as if a search had found it: with its schedule as the first and the only entry of the history,
-/// or with why the policy does not apply. `bound` is of the problem.
+/// or with why the policy does not apply. `bound` is the problem's.
 [[nodiscard]] Found as_found(std::string_view policy, PolicyResult result, const Bound& bound);
 
 }  // namespace pipeweaver::search

@@ -7,7 +7,7 @@
 
 namespace pipeweaver::search {
 
-/// Rules of a target framework.
+/// The rules of a target framework.
 struct Rules {
     /// Per rank: tasks that must run in this relative order (PyTorch: the last stage's forwards, microbatch 0 first).
     std::vector<std::vector<TaskId>> fixed_order;

@@ -12,8 +12,8 @@
 // Refused      A row that lacks a figure the step depends on, contradicts itself, or is of a kind that no published run
 //              was fitted for. Never guessed: what is taken for granted is said in `reason`.
 // Multimodal   Rows whose note says so: FLUX.1 (MLPerf's), LLaVA-1.5-7B (Megatron-LM's MIMO), Wan 2.1 14B
-//              (Megatron-Bridge's); what the columns do not hold is known by name (validation/multimodal_run.cpp). Where
-//              TFLOP/s alone were measured, they stand for a step of the model's own FLOPs.
+//              (Megatron-Bridge's); what the columns do not hold is known by name (validation/multimodal_run.cpp).
+//              Where TFLOP/s alone were measured, they stand for a step of the model's own FLOPs.
 // Source       formulas: docs/accuracy.md; fitted numbers: emulator/pricing/in_situ.cpp.
 #pragma once
 
@@ -36,7 +36,8 @@ struct PublishedRun {
     std::string source, model, gpu, recompute, dtype, note;
     Count layers, hidden, ffn, heads, kv_heads, vocab, seq;
     Count gpus, tp, pp, vpp, dp, cp, ep, micro_batch, global_batch;
-    /// Measured. memory: peak allocated of the fullest GPU, in a note `max allocated N GiB` where the column is empty.
+    /// What was measured. memory_gib is the peak allocated of the fullest GPU; where the column is empty, a note may
+    /// say it: `max allocated N GiB`.
     std::optional<double> step_time_s, memory_gib, tflops_per_gpu;
 };
 

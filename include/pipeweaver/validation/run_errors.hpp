@@ -1,8 +1,7 @@
 // How far predictions of published runs are from what was measured, by source.
 //
-// Error        predicted / measured - 1, in percent. Mean, median and 90th percentile (nearest rank) are of its
-// absolute
-//              value, the bias is the mean with its sign.
+// Error        predicted / measured - 1, in percent. Mean, median and 90th percentile (nearest rank) are those of its
+//              absolute value, the bias is the mean with its sign.
 // Groups       by source, in the order of the table; what was predicted of a source by device and kind of network.
 #pragma once
 
@@ -20,7 +19,7 @@ struct Errors {
     double mean_percent = 0, median_percent = 0, p90_percent = 0, max_percent = 0, bias_percent = 0;
 };
 
-/// Of (predicted, measured) - 1 as fractions.
+/// The errors of these values of predicted / measured - 1, which are fractions.
 [[nodiscard]] Errors errors_of(std::vector<double> relative);
 
 /// Rows that were refused for one reason.
@@ -47,11 +46,11 @@ struct SourceErrors {
     std::size_t refused_rows() const;
 };
 
-/// Pre: as many predictions as runs.
+/// The errors of each source, in the order of the table. Pre: as many predictions as runs.
 [[nodiscard]] std::vector<SourceErrors> errors_by_source(std::span<const PublishedRun> runs,
                                                          std::span<const Prediction> predictions);
 
-/// The same of all sources together.
+/// The errors of all sources together. Pre: as many predictions as runs.
 [[nodiscard]] std::vector<PredictedRows> errors_of_all(std::span<const PublishedRun> runs,
                                                        std::span<const Prediction> predictions);
 

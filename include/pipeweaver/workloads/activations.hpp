@@ -64,19 +64,21 @@
 
 namespace pipeweaver::workloads {
 
-/// Kept by the first repeated block over m positions, per GPU. Pre: tp >= 1, positions >= 0.
+/// What the first repeated block keeps over m positions, per GPU. Pre: tp >= 1, positions >= 0.
 [[nodiscard]] Bytes layer_activations(const Architecture& network, std::int64_t positions, std::int64_t tp);
 
-/// Kept by block `layer`, `context` positions beside it. MMDiT: `positions` counts both streams.
+/// What block `layer` keeps for its backward, with `context` positions beside its own. MMDiT: `positions` counts both
+/// streams.
 [[nodiscard]] Bytes layer_activations(const Architecture& network, std::int64_t layer, std::int64_t positions,
                                       std::int64_t context, std::int64_t tp);
 
-/// Outputs of the block's attentions, per GPU: 2 m a d/t each, a cross attention beside a self attention included. What
-/// context parallelism by all-to-alls keeps once more.
+/// Outputs of the block's attentions, per GPU: 2 m a d/t each, a cross attention beside a self attention included.
+/// Context parallelism by all-to-alls keeps them once more.
 [[nodiscard]] Bytes attention_outputs(const Architecture& network, std::int64_t positions, std::int64_t tp);
 
-/// Of these, outputs of norms and activation functions: what can be computed again from what is kept beside it at the
-/// cost of memory traffic alone. 2 m h/t a norm, twice that where it is modulated, 2 m F/t (experts: 2 m (G + j f)/t).
+/// The part of layer_activations() that is outputs of norms and activation functions: it can be computed again from
+/// what is kept beside it at the cost of memory traffic alone. 2 m h/t a norm, twice that where it is modulated, 2 m
+/// F/t (experts: 2 m (G + j f)/t).
 [[nodiscard]] Bytes recomputable_activations(const Architecture& network, std::int64_t layer, std::int64_t positions,
                                              std::int64_t tp);
 

@@ -53,7 +53,7 @@ constexpr std::int64_t most_steps_deferred = 1'000;
 [[nodiscard]] std::vector<Sample> read_batch(const std::filesystem::path& path, const Model& model,
                                              std::size_t most_samples = most_batch_samples);
 
-/// The same of a batch file's content; `name` stands for the file in errors.
+/// Reads a batch from a file's content; `name` stands for the file in errors.
 [[nodiscard]] std::vector<Sample> parse_batch(const std::string& name, std::string_view text, const Model& model);
 
 /// The samples as a batch file, items with tokens and patches.
@@ -99,7 +99,7 @@ void require_fit(const Sample& sample, const Model& model);
 /// tokens: assignment.json carries the weights.
 enum class Packing : std::uint8_t {
     given,                 ///< in their order: a microbatch is closed when the next sample does not fit
-    first_fit_decreasing,  ///< the longest first, each into the first microbatch that can take it: the fewest microbatches
+    first_fit_decreasing,  ///< the fewest microbatches: the longest first, each into the first that can take it
     balanced,              ///< as many as in given order, with every module's FLOPs as even as they get
     padded  ///< tokens and items even, in as many microbatches as cost least where every one is padded to
             ///< the largest
@@ -123,12 +123,12 @@ struct Deferral {
 };
 
 /// Leaves samples with more items than others where every microbatch would be padded to them: where what is left of the
-/// batch then takes 5 % less for its work, and is at least three quarters of it. No sample is left more than `most_steps`
-/// times; one that cannot be left again takes along whatever has as few items. Pre: most_steps >= 1.
+/// batch then takes 5 % less for its work, and is at least three quarters of it. No sample is left more than
+/// `most_steps` times; one that cannot be left again takes along whatever has as few items. Pre: most_steps >= 1.
 [[nodiscard]] Deferral defer(std::vector<Sample> samples, const Model& model, std::int64_t most_steps);
 
-/// Draws samples from the data set until exactly `microbatches` microbatches are full in given order, and packs them; the
-/// sample that would open one more is not taken, and those of which the model takes nothing are skipped. Pre:
+/// Draws samples from the data set until exactly `microbatches` microbatches are full in given order, and packs them;
+/// the sample that would open one more is not taken, and those of which the model takes nothing are skipped. Pre:
 /// microbatches >= 1.
 struct DrawnBatch {
     std::vector<Sample> samples;

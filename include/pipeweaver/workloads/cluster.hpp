@@ -45,11 +45,11 @@ struct Cluster {
 /// The device of that name or alias. Throws Error{input} naming the nearest.
 [[nodiscard]] const Device& device(std::string_view name);
 
-/// Of a device's canonical name.
+/// The generation of the device with this canonical name.
 [[nodiscard]] Family family_of(std::string_view device);
 
 /// "h100-sxm:32" (a cluster's name and GPU count) or a cluster file ("pipeweaver-cluster/1"; "file.json:64" overrides
-/// its count). Throws Error{input}, also for a link that so many GPUs need and the file lacks; Error{io}.
+/// its count). Throws Error{input}, also for a link that this many GPUs need and the file lacks; Error{io}.
 [[nodiscard]] Cluster find_cluster(std::string_view text);
 
 /// The cluster as a file to edit.

@@ -71,7 +71,7 @@ struct LayerParameterParts {
     std::int64_t common(std::int64_t tp) const { return split / tp + copied; }  ///< on one GPU, of what is no expert's
 };
 
-/// Of block `layer`; the parts add up to layer_parameters().
+/// The parameters of block `layer` by these parts, which add up to layer_parameters().
 [[nodiscard]] LayerParameterParts layer_parameter_parts(const Architecture& architecture, std::int64_t layer);
 
 /// One of every shape of weight among blocks of a network with experts: attention, with `dense` blocks their
@@ -106,7 +106,8 @@ struct Context {
 /// Forward FLOPs of the output head (0 where absent; a tied head counts).
 [[nodiscard]] double head_flops(const Architecture& architecture, double tokens);
 
-/// Of block `layer`, matrices that are applied to the conditioning vector of a sample (in a head: of a position).
+/// Parameters in the matrices of block `layer` that are applied to a sample's conditioning vector (in a head: to a
+/// position's).
 [[nodiscard]] std::int64_t modulation_parameters(const Architecture& network, std::int64_t layer);
 
 /// Parameters of an edge's projector, and its forward FLOPs over `tokens` positions after the reduction.

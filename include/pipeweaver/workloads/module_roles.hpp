@@ -7,7 +7,7 @@
 
 namespace pipeweaver::workloads {
 
-/// Per module: whether a backward pass reaches it: it is trained, or something before it is, a projector too.
+/// Whether a backward pass reaches it, per module: where it or something before it, be it a projector, is trained.
 [[nodiscard]] std::vector<bool> gradient_reaches(const Model& model);
 
 /// Whether the edge has a projector that is trained.
