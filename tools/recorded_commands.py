@@ -50,6 +50,9 @@ MEASURED = {"run", "reuse"}  # keys of an answer of --json
 # Differences that are meant: (name of a command, file) -> reason. Both may be patterns: ("emulate-*", "stdout").
 # Files are named as in the answer: "stdout", "stderr", "status", "out/plan.json".
 KNOWN = {
+    ("plan-in-turn", "*/plan.json"): "commands of opponents say --assignment in-turn",
+    ("plan-in-turn", "*/report.html"): "commands of opponents say --assignment in-turn",
+    ("plan-in-turn", "stdout"): "commands of opponents say --assignment in-turn",
 }
 
 # Parts of command lines, as $name.
