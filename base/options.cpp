@@ -6,7 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <utility>
 
 namespace pipeweaver {
 
@@ -53,50 +55,94 @@ double parse_number(std::string_view name, std::string_view text, double low, do
     return value;
 }
 
+std::string text_of(double value) {
+    std::array<char, 400> text{};
+    const auto end = std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed).ptr;
+    return {text.data(), end};
+}
+
 void OptionTable::add(Entry entry) {
     entry.group = group_;
     entries_.push_back(std::move(entry));
     added(entries_.back());
 }
 
+namespace {
+
+std::optional<std::string> said(const std::string& value) { return value; }
+std::optional<std::string> said(double value) { return text_of(value); }
+std::optional<std::string> said(std::int64_t value) { return std::to_string(value); }
+std::optional<std::string> said(const std::optional<std::int64_t>& value) {
+    return value ? said(*value) : std::nullopt;
+}
+
+template <class Value>
+std::function<std::optional<std::string>()> unless_as_now(const Value& value) {
+    return [&value, now = value] { return value == now ? std::nullopt : said(value); };
+}
+
+}  // namespace
+
 void OptionTable::text(const std::string& name, std::string& value, const std::string& kind, const std::string& about) {
-    parsed(name, kind, about, [&value](const std::string& given) { value = given; });
+    parsed(
+        name, kind, about, [&value](const std::string& given) { value = given; }, unless_as_now(value));
 }
 
 void OptionTable::choice(const std::string& name, std::string& value, const std::vector<std::string>& allowed,
                          const std::string& about) {
-    parsed(name, fmt::format("{}", fmt::join(allowed, "|")), about, [=, &value](const std::string& given) {
-        if (std::find(allowed.begin(), allowed.end(), given) == allowed.end())
-            fail(ErrorKind::input, "--{}: is '{}', allowed {} {}", name, given, allowed.size() == 1 ? "is" : "are",
-                 fmt::join(allowed, ", "));
-        value = given;
-    });
+    parsed(
+        name, fmt::format("{}", fmt::join(allowed, "|")), about,
+        [=, &value](const std::string& given) {
+            if (std::find(allowed.begin(), allowed.end(), given) == allowed.end())
+                fail(ErrorKind::input, "--{}: is '{}', allowed {} {}", name, given, allowed.size() == 1 ? "is" : "are",
+                     fmt::join(allowed, ", "));
+            value = given;
+        },
+        unless_as_now(value));
 }
 
 void OptionTable::integer(const std::string& name, std::int64_t& value, std::int64_t low, std::int64_t high,
                           const std::string& about) {
-    parsed(name, "N", about,
-           [=, &value](const std::string& given) { value = parse_integer("--" + name, given, low, high); });
+    parsed(
+        name, "N", about,
+        [=, &value](const std::string& given) { value = parse_integer("--" + name, given, low, high); },
+        unless_as_now(value));
 }
 
 void OptionTable::integer(const std::string& name, std::optional<std::int64_t>& value, std::int64_t low,
                           std::int64_t high, const std::string& about) {
-    parsed(name, "N", about,
-           [=, &value](const std::string& given) { value = parse_integer("--" + name, given, low, high); });
+    parsed(
+        name, "N", about,
+        [=, &value](const std::string& given) { value = parse_integer("--" + name, given, low, high); },
+        unless_as_now(value));
 }
 
 void OptionTable::number(const std::string& name, double& value, double low, double high, const std::string& about) {
-    parsed(name, "X", about,
-           [=, &value](const std::string& given) { value = parse_number("--" + name, given, low, high); });
+    parsed(
+        name, "X", about,
+        [=, &value](const std::string& given) { value = parse_number("--" + name, given, low, high); },
+        unless_as_now(value));
 }
 
 void OptionTable::flag(const std::string& name, bool& value, const std::string& about) {
-    add({{}, name, {}, about, {}, &value});
+    add({{}, name, {}, about, {}, {}, &value});
 }
 
 void OptionTable::parsed(const std::string& name, const std::string& kind, const std::string& about,
-                         std::function<void(const std::string&)> set) {
-    add({{}, name, kind, about, std::move(set), nullptr});
+                         std::function<void(const std::string&)> set, std::function<std::optional<std::string>()> say) {
+    add({{}, name, kind, about, std::move(set), std::move(say), nullptr});
+}
+
+OptionValues OptionTable::values() const {
+    OptionValues values;
+    for (const Entry& entry : entries_) {
+        if (entry.flag != nullptr) {
+            if (*entry.flag) values.set_flag(entry.name);
+        } else if (auto text = entry.say ? entry.say() : std::nullopt) {
+            values.set(entry.name, std::move(*text));
+        }
+    }
+    return values;
 }
 
 namespace {

@@ -72,7 +72,7 @@ public:
         } else {
             partition_ = cut(request);
             if (by_rank())
-                menus_ = {usual_settings(setup_, partition_)};
+                menus_ = {judged_settings(setup_, partition_)};
             else if (request.recompute)
                 menus_ = {{*request.recompute}};
             else

@@ -50,6 +50,13 @@ MEASURED = {"run", "reuse"}  # keys of an answer of --json
 # Differences that are meant: (name of a command, file) -> reason. Both may be patterns: ("emulate-*", "stdout").
 # Files are named as in the answer: "stdout", "stderr", "status", "out/plan.json".
 KNOWN = {
+    ("plan-in-turn", "out/plan.json"): "commands of opponents say --assignment in-turn",
+    ("plan-in-turn", "stdout"): "commands of opponents say --assignment in-turn",
+    ("plan-hf", "out/report.html"): "an opponent beside the same policy on the same partition says its recomputation",
+    ("plan-hf", "stdout"): "an opponent beside the same policy on the same partition says its recomputation",
+    ("plan-split-always", "out/report.html"): "as plan-hf",
+    ("plan-split-always", "stdout"): "as plan-hf",
+    ("validate*", "out/predictions.csv"): "commands have the order of the option table, and no option at its default",
 }
 
 # Parts of command lines, as $name.

@@ -57,14 +57,6 @@ emulator::Recipe recipe_of(const TrainingRun& run) {
     return recipe;
 }
 
-std::string quoted(const std::string& text) {
-    const bool plain = text.find_first_of(" {}\"'") == std::string::npos;
-    if (plain) return text;
-    std::string whole = "'";
-    for (const char c : text) whole += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    return whole + "'";
-}
-
 }  // namespace
 
 planner::EmulateOptions emulated_run(const TrainingRun& run) {
@@ -93,25 +85,7 @@ planner::EmulateOptions emulated_run(const TrainingRun& run) {
 }
 
 std::string command_of(const planner::EmulateOptions& options) {
-    const auto& workload = options.workload;
-    std::vector<std::pair<std::string_view, std::string>> all{{"model", workload.model},
-                                                              {"cluster", workload.cluster},
-                                                              {"recipe", workload.recipe},
-                                                              {"tp", std::to_string(*workload.tp.number)},
-                                                              {"pp", std::to_string(*workload.pp.number)},
-                                                              {"dp", std::to_string(*workload.dp.number)}};
-    if (workload.cp > 1) all.emplace_back("cp", std::to_string(workload.cp));
-    if (workload.ep) all.emplace_back("ep", std::to_string(*workload.ep));
-    if (!workload.context.empty()) all.emplace_back("context", workload.context);
-    all.emplace_back("dataset", workload.dataset);
-    all.emplace_back("microbatches", std::to_string(*workload.microbatches));
-    all.emplace_back("partition", options.job.partition);
-    all.emplace_back("chunks", std::to_string(options.chunks));
-    all.emplace_back("policy", options.policy);
-    all.emplace_back("recompute", options.recompute);
-    std::string command = "pipeweaver emulate";
-    for (const auto& [name, value] : all) command += fmt::format(" --{} {}", name, quoted(value));
-    return command + " --any-memory";
+    return planner::values_of(options).command("pipeweaver emulate");
 }
 
 }  // namespace pipeweaver::validation

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <tuple>
 
 namespace pipeweaver::emit {
 
@@ -103,6 +104,14 @@ Writer shares_json(const emulator::TimeShares& shares) {
         by_operator[std::string(name_of(static_cast<OperatorClass>(c)))] = sum;
     }
     return {{"by_basis", std::move(by_basis)}, {"by_operator", std::move(by_operator)}};
+}
+
+std::string told_apart(const Robustness& robustness, const Gain& gain) {
+    const auto alike = std::count_if(robustness.against.begin(), robustness.against.end(), [&](const Gain& other) {
+        return std::tie(other.partition, other.policy, other.chunks_per_rank) ==
+               std::tie(gain.partition, gain.policy, gain.chunks_per_rank);
+    });
+    return alike < 2 || gain.recompute.empty() ? std::string() : ", recompute " + gain.recompute;
 }
 
 std::string waits_text(const PortWaits& waits) {

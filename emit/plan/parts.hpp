@@ -29,6 +29,9 @@ namespace pipeweaver::emit {
 /// "balanced, interleaved, 4 chunks, recompute blocks:2": an opponent, or a policy on a partition.
 [[nodiscard]] std::string words_of(const planner::Baseline& baseline);
 
+/// ", recompute by-rank" of an opponent that the same policy on the same partition is beside; else empty.
+[[nodiscard]] std::string told_apart(const planner::Robustness& robustness, const planner::Gain& gain);
+
 /// Where busy time goes and what its costs rest on: two lines.
 [[nodiscard]] std::string shares_text(const emulator::TimeShares& shares);
 

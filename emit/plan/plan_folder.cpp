@@ -11,6 +11,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+#include <utility>
+
 namespace pipeweaver::emit {
 
 using namespace planner;
@@ -125,15 +128,15 @@ std::optional<JsonDocument> read_if_there(const fs::path& path, std::string_view
     return document;
 }
 
-// The folders of the replicas, or the folder itself.
+// The folders of the replicas, by number, or the folder itself.
 std::vector<fs::path> replicas_in(const fs::path& folder) {
+    auto names = numbered_in(folder, "replica-");
+    std::sort(names.begin(), names.end(), [](const std::string& a, const std::string& b) {
+        return std::pair(a.size(), a) < std::pair(b.size(), b);
+    });
     std::vector<fs::path> replicas;
-    for (int r = 0;; ++r) {
-        fs::path replica = folder / fmt::format("replica-{:03}", r);
-        std::error_code ignored;
-        if (!fs::is_directory(replica, ignored)) break;
-        replicas.push_back(std::move(replica));
-    }
+    for (const std::string& name : names)
+        if (fs::is_directory(folder / name)) replicas.push_back(folder / name);
     if (replicas.empty()) replicas.push_back(folder);
     return replicas;
 }

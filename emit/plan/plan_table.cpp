@@ -154,29 +154,44 @@ std::size_t fullest_replica(const Plan& plan, std::size_t rank) {
     return fullest;
 }
 
-// Bytes of optimizer state that a GPU holds for a trained parameter.
-std::string optimizer_bytes(const Request& request) {
+// Bytes that a GPU holds for a parameter, with what ZeRO shares out among its copies from that stage on.
+std::string state_bytes(const Request& request, std::int64_t each, std::string_view what, int from_stage) {
     const auto& layout = request.setup->layout;
-    const emulator::Recipe& recipe = request.setup->recipe;
-    const std::int64_t each = recipe.state.optimizer;
-    const auto shared = [&](std::int64_t copies) { return recipe.zero >= 1 ? copies : 1; };
+    const bool shared = request.setup->recipe.zero >= from_stage;
     const auto bytes = [&](std::int64_t copies) {
-        return static_cast<double>(each) / static_cast<double>(shared(copies));
+        return static_cast<double>(each) / static_cast<double>(shared ? copies : 1);
     };
-    auto text = fmt::format("{:.3g} B optimizer", bytes(layout.weight_copies()));
-    if (recipe.zero >= 1) text += fmt::format(" ({} B / {})", each, layout.cp > 1 ? "(cp dp)" : "dp");
-    const auto& modules = request.setup->model.modules;
-    if (std::any_of(modules.begin(), modules.end(), [](const auto& m) { return m.architecture.moe.has_value(); }))
-        text += fmt::format(", of experts {:.3g} B ({} B / {} copies)", bytes(layout.expert_copies()), each,
-                            shared(layout.expert_copies()));
+    auto text = fmt::format("{:.3g} B{}", bytes(layout.weight_copies()), what);
+    if (shared) text += fmt::format(" ({} B / {})", each, layout.cp > 1 ? "(cp dp)" : "dp");
     return text;
+}
+
+// What a GPU holds of it for a parameter of an expert; empty without experts.
+std::string expert_bytes(const Request& request, std::int64_t each, int from_stage) {
+    const auto& modules = request.setup->model.modules;
+    if (std::none_of(modules.begin(), modules.end(), [](const auto& m) { return m.architecture.moe.has_value(); }))
+        return {};
+    const std::int64_t copies = request.setup->recipe.zero >= from_stage ? request.setup->layout.expert_copies() : 1;
+    return fmt::format(", of experts {:.3g} B ({} B / {} copies)",
+                       static_cast<double>(each) / static_cast<double>(copies), each, copies);
+}
+
+// What a GPU holds for a trained parameter, and for a frozen one.
+std::string parameter_bytes(const Request& request) {
+    const emulator::Recipe& recipe = request.setup->recipe;
+    const emulator::StateBytes& each = recipe.state;
+    std::string text = "a trained parameter: " + state_bytes(request, each.weight, " weight", 3);
+    if (recipe.zero >= 3) text += expert_bytes(request, each.weight, 3);
+    text += ", " + state_bytes(request, each.gradient, " gradient", 2);
+    if (recipe.zero >= 2) text += expert_bytes(request, each.gradient, 2);
+    text += ", " + state_bytes(request, each.optimizer, " optimizer", 1) + expert_bytes(request, each.optimizer, 1);
+    return text + "; a frozen one: " + state_bytes(request, each.weight, "", 3);
 }
 
 std::string memory(const Request& request, const Plan& plan) {
     const bool several = plan.replicas.size() > 1;
     std::string text =
-        fmt::format("\nmemory of a GPU{}; a trained parameter: 2 B weight, 4 B gradient, {}; a frozen one: 2 B\n",
-                    kept_free(request.setup->headroom), optimizer_bytes(request));
+        fmt::format("\nmemory of a GPU{}; {}\n", kept_free(request.setup->headroom), parameter_bytes(request));
     text += fmt::format("{:<6} {:>11} {:>11} {:>12} {:>12}{}\n", "rank", "peak", "of usable", "weights+opt",
                         "activations", several ? "  fullest replica" : "");
     for (std::size_t rank = 0; rank < plan.replicas.front().found.replay.peak.size(); ++rank) {
@@ -203,8 +218,8 @@ std::string robustness_text(const Plan& plan) {
         seconds(robustness.p10), seconds(robustness.p50), seconds(robustness.p90), robustness.out_of_memory);
     for (const Gain& g : robustness.against)
         text += fmt::format("  {:<33} p10 {:.2f}x, p50 {:.2f}x, p90 {:.2f}x; the plan wins {}, loses {}\n",
-                            fmt::format("{}, {}, {} chunk{}", g.partition, g.policy, g.chunks_per_rank,
-                                        g.chunks_per_rank == 1 ? "" : "s"),
+                            fmt::format("{}, {}, {} chunk{}{}", g.partition, g.policy, g.chunks_per_rank,
+                                        g.chunks_per_rank == 1 ? "" : "s", told_apart(robustness, g)),
                             g.p10, g.p50, g.p90, g.wins, g.losses);
     return text;
 }

@@ -29,24 +29,11 @@ struct Ran {
     std::string why_not;
 };
 
-// ZeRO-3 gathers weights beside every pass, which is replayed kernel by kernel for every setting: what its users have is
-// few (torchtitan: none, selective by operator, every fourth, third or second layer, full).
-std::vector<Recompute> settings_of(const OpponentWay& way) {
-    auto all = usual_settings(*way.setup, way.partition);
-    if (way.setup->recipe.is_serial()) return all;
-    const auto layers = static_cast<std::int64_t>(all.size()) - 2;
-    return {Recompute::none,
-            Recompute::selective,
-            Recompute::blocks(std::max<std::int64_t>(1, layers / 4)),
-            Recompute::blocks(std::max<std::int64_t>(1, layers / 3)),
-            Recompute::blocks(std::max<std::int64_t>(1, layers / 2)),
-            Recompute::full};
-}
-
 // The replicas' steps of a batch, cut as a way cuts them and built with every setting: any policy can be run on them.
 class BuiltSteps {
 public:
-    BuiltSteps(const OpponentWay& way, const std::vector<Microbatches>& replicas) : settings_(settings_of(way)) {
+    BuiltSteps(const OpponentWay& way, const std::vector<Microbatches>& replicas)
+        : settings_(judged_settings(*way.setup, way.partition)) {
         for (const Microbatches& microbatches : replicas) {
             known_.push_back(
                 build(*way.setup, way.partition, microbatches,
@@ -404,25 +391,36 @@ std::optional<OpponentRun> pipelined_opponent(const Opponents& opponents, const 
 }
 
 std::string command_of(const OpponentWay& way, const std::string& recompute, const Request& request) {
-    if (request.words.empty()) return {};
-    const Layout& layout = way.setup->layout;
-    std::string text =
-        fmt::format("pipeweaver emulate {} --tp {} --pp {} --dp {}", request.words, layout.tp, layout.pp, layout.dp);
+    if (!request.words) return {};
+    const Setup& setup = *way.setup;
+    const Layout& layout = setup.layout;
+    OptionValues values = *request.words;
+    const bool says_bucket = values.find("bucket") != nullptr;
+    for (const char* own : {"ep", "packing", "microbatches", "bucket"}) values.erase(own);
+    if (request.packing != workloads::Packing::given) values.set("packing", std::string(name_of(request.packing)));
+    values.set("tp", std::to_string(layout.tp));
+    values.set("pp", std::to_string(layout.pp));
+    values.set("dp", std::to_string(layout.dp));
+    if (layout.ep != default_ep(layout, setup.model)) values.set("ep", std::to_string(layout.ep));
     if (request.drawn_microbatches > 0) {
         const std::int64_t all = request.drawn_microbatches * request.setup->layout.dp;
         if (all % layout.dp != 0) return {};
-        text += fmt::format(" --microbatches {} --seed {}", all / layout.dp, request.seed);
+        values.set("microbatches", std::to_string(all / layout.dp));
+        values.set("seed", std::to_string(request.seed));
     }
-    text += fmt::format(" --zero {}", way.setup->recipe.zero);
-    if (request.setup->recipe.bucket > Bytes{}) text += fmt::format(" --bucket {}B", way.setup->recipe.bucket.count);
+    values.set("zero", std::to_string(setup.recipe.zero));
+    if (says_bucket || request.setup->recipe.bucket > Bytes{})
+        values.set("bucket", fmt::format("{}B", setup.recipe.bucket.count));
     if (way.name == "no-pipeline") {
-        text += " --partition megatron";
+        values.set("partition", "megatron");
     } else {
-        const std::string sample = request.sample.name.option();
-        text += fmt::format(" --partition {} --chunks {}{}", way.name, way.partition.chunks_per_rank,
-                            sample.empty() ? sample : " --sample " + sample);
+        values.set("partition", way.name);
+        values.set("chunks", std::to_string(way.partition.chunks_per_rank));
+        if (auto sample = request.sample.name.option(); !sample.empty()) values.set("sample", std::move(sample));
     }
-    return text + fmt::format(" --policy {} --recompute {}", way.policy, recompute);
+    values.set("policy", way.policy);
+    values.set("recompute", recompute);
+    return values.command("pipeweaver emulate");
 }
 
 }  // namespace pipeweaver::planner

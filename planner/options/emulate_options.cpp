@@ -49,19 +49,22 @@ void EmulateOptions::add_to(OptionTable& options) {
     workload.add_to(options);
     options.group("The step");
     job.add_to(options, "megatron", "batch");
+    batch.add_to(options);
     options.integer("chunks", chunks, 1, 1024,
                     "virtual stages of a rank in all partitions but dip, modules and files (default 1)");
     options.text("policy", policy, "POLICY", "the schedule, of `pipeweaver list policies` (default: 1f1b)");
     options.text("schedule", schedule, "PATH",
                  "a plan folder, or the solution file of the only replica, in place of a policy");
-    options.parsed("recompute", allowed_recomputes("|"),
-                   "what backwards compute again; blocks:N: the first N blocks of each module in each stage; by-rank: "
-                   "every rank what costs it least time and fits (default: the least with which the step fits the "
-                   "memory)",
-                   [this](const std::string& given) {
-                       require_recompute(given);
-                       recompute = given;
-                   });
+    options.parsed(
+        "recompute", allowed_recomputes("|"),
+        "what backwards compute again; blocks:N: the first N blocks of each module in each stage; by-rank: "
+        "every rank what costs it least time and fits (default: the least with which the step fits the "
+        "memory)",
+        [this](const std::string& given) {
+            require_recompute(given);
+            recompute = given;
+        },
+        [this] { return recompute.empty() ? std::nullopt : std::optional(recompute); });
     options.text("what-if", what_if, "FILE", "factors on devices, links, operators, modules (JSON or YAML)");
     options.flag("any-memory", any_memory, "emulate even what does not fit the memory");
     options.flag("no-reuse", no_reuse, "replay every kernel on its own: slower, the same result");
@@ -82,6 +85,7 @@ EmulationRequest EmulateOptions::request(std::uint64_t seed, const Executor& exe
     check();
     EmulationRequest request;
     request.workload = workload.request(seed, execute);
+    batch.fill(request.workload);
     if (job.sample.empty())
         JobOptions{job.partition, "batch"}.fill(request.workload, workload);
     else

@@ -8,16 +8,16 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <set>
 #include <thread>
 
 namespace pipeweaver::planner {
 
 void SearchLimits::add_to(OptionTable& options) {
     options.group("Limits of the search");
-    options.parsed("budget", "TIME",
-                   "time for the whole command, every replica included, like 1s or 300ms (default 3s)",
-                   [this](const std::string& text) { budget = parse_duration(text); });
+    options.parsed(
+        "budget", "TIME", "time for the whole command, every replica included, like 1s or 300ms (default 3s)",
+        [this](const std::string& text) { budget = parse_duration(text); },
+        [this] { return budget ? std::optional(fmt::format("{}ns", budget->count())) : std::nullopt; });
     options.integer("max-rounds", max_rounds, 0, 1'000'000'000, "rounds of each search: the reproducible budget");
     options.integer("seed", seed, 0, 9'007'199'254'740'991, "seed of all random choices (default 1)");
     options.integer("threads", threads, 1, 1024, "threads of the search (default: all cores); no result depends on it");
@@ -39,13 +39,7 @@ int SearchLimits::thread_count() const {
 
 void PlanOptions::add_to(OptionTable& options) {
     job.add_to(options);
-    options.choice("assignment", assignment, {"balanced", "in-turn"},
-                   "microbatches to replicas: by cost (default: balanced), or each every so many-th");
-    options.integer("defer", defer, 1, workloads::most_steps_deferred,
-                    "with --packing padded, leave samples with so many items that every microbatch would be padded to "
-                    "them for a later step, each at most N times; deferred.jsonl has them (default: take all)");
-    options.text("deferred", deferred, "FILE",
-                 "the deferred.jsonl of the step before, whose samples go before the batch's");
+    batch.add_to(options);
     options.choice("target", target, target_options(),
                    "what the schedule is for; torch-csv must then exist, and with torch-actions no partition is tried "
                    "that action lists cannot carry (default: any partition, with action lists where they can)");
@@ -64,53 +58,27 @@ void PlanOptions::add_to(OptionTable& options) {
     add_split(options, split);
 }
 
-namespace {
-
-// A step that left nothing wrote an empty file. Throws where a sample is in the batch, too.
-std::vector<workloads::Sample> read_deferred(const std::string& file, const Request& request) {
-    if (std::filesystem::is_regular_file(file) && std::filesystem::file_size(file) == 0) return {};
-    auto samples = workloads::read_batch(file, request.setup->model);
-    std::set<std::string_view> ids;
-    for (const auto& sample : request.samples) ids.insert(sample.id);
-    for (const auto& sample : samples)
-        if (ids.contains(sample.id))
-            fail(ErrorKind::input, "--deferred: {}: sample '{}' is in the batch, too; allowed are samples of other ids",
-                 file, sample.id);
-    return samples;
-}
-
-}  // namespace
-
 Request PlanOptions::packed(const WorkloadOptions& as, const SearchLimits& limits, const Executor& execute) const {
     Request request = as.request(static_cast<std::uint64_t>(limits.seed), execute);
     request.max_rounds = limits.rounds();
-    carry(request);
+    require_kept_deferred();
+    batch.fill(request);
     job.fill(request, as);
-    request.sharing = assignment == "in-turn" ? partition::Sharing::in_turn : partition::Sharing::balanced;
     request.robust = robust;
     request.target = target_called(target);
     request.lists = target == targets().front().option;
     request.lists_by_rank = actions == "by-rank";
     request.split = split_of(split);
+    if (request.words) request.words->add(values_of(batch));
     return request;
 }
 
-// What the step before left comes first; then some of it all may be left again.
-void PlanOptions::carry(Request& request) const {
-    if (defer && request.packing != workloads::Packing::padded)
-        fail(ErrorKind::input,
-             "--defer: goes with --packing padded, or auto with --target torch-csv: only fixed shapes pad");
-    if (!deferred.empty()) {
-        std::error_code none;
-        if (std::filesystem::equivalent(deferred, std::filesystem::path(out) / "deferred.jsonl", none))
-            fail(ErrorKind::input, "--deferred: {} is a file of --out, which replaces it; allowed is another folder",
-                 deferred);
-        auto all = read_deferred(deferred, request);
-        all.insert(all.end(), request.samples.begin(), request.samples.end());
-        request.samples = std::move(all);
-    }
-    request.defer = defer;
-    if (defer || !deferred.empty()) pack(request);
+void PlanOptions::require_kept_deferred() const {
+    std::error_code none;
+    if (!batch.deferred.empty() &&
+        std::filesystem::equivalent(batch.deferred, std::filesystem::path(out) / "deferred.jsonl", none))
+        fail(ErrorKind::input, "--deferred: {} is a file of --out, which replaces it; allowed is another folder",
+             batch.deferred);
 }
 
 Request PlanOptions::request(const SearchLimits& limits, const Executor& execute) const {

@@ -22,15 +22,40 @@ std::vector<std::string> packing_names() {
 
 void add_degree(OptionTable& options, const std::string& name, Degree& degree, std::int64_t most,
                 const std::string& about) {
-    options.parsed(name, "auto|N", about, [name, &degree, most](const std::string& text) {
-        degree.automatic = text == "auto";
-        if (degree.automatic) return;
-        try {
-            degree.number = parse_integer("--" + name, text, 1, most);
-        } catch (const Error&) {
-            fail(ErrorKind::input, "--{}: is '{}', allowed are auto and whole numbers from 1 to {}", name, text, most);
-        }
-    });
+    options.parsed(
+        name, "auto|N", about,
+        [name, &degree, most](const std::string& text) {
+            degree.automatic = text == "auto";
+            if (degree.automatic) return;
+            try {
+                degree.number = parse_integer("--" + name, text, 1, most);
+            } catch (const Error&) {
+                fail(ErrorKind::input, "--{}: is '{}', allowed are auto and whole numbers from 1 to {}", name, text,
+                     most);
+            }
+        },
+        [&degree]() -> std::optional<std::string> {
+            if (degree.automatic) return "auto";
+            return degree.number ? std::optional(std::to_string(*degree.number)) : std::nullopt;
+        });
+}
+
+// What options of the recipe say: nothing where it is the recipe's own.
+template <class Value>
+std::function<std::optional<std::string>()> said(const std::optional<Value>& value) {
+    return [&value]() -> std::optional<std::string> {
+        if (!value) return std::nullopt;
+        if constexpr (std::is_same_v<Value, Bytes>)
+            return fmt::format("{}B", value->count);
+        else if constexpr (std::is_same_v<Value, Duration>)
+            return fmt::format("{}ns", value->count());
+        else if constexpr (std::is_same_v<Value, Bandwidth>)
+            return fmt::format("{}B/s", value->bytes_per_second);
+        else if constexpr (std::is_same_v<Value, double>)
+            return text_of(*value);
+        else
+            return std::to_string(*value);
+    };
 }
 
 // "3%" or "0": a part without its unit would be read as per cent by one and as a fraction by another.
@@ -67,24 +92,30 @@ void put(const std::optional<Value>& given, Value& value) {
 }  // namespace
 
 void RecipeOverrides::add_to(OptionTable& options) {
-    options.parsed("zero", "0|1|2|3",
-                   "what replicas share out: 0 nothing, 1 the optimizer's state, 2 gradients, 3 weights (default: the "
-                   "recipe's)",
-                   [this](const std::string& text) { zero = static_cast<int>(parse_integer("--zero", text, 0, 3)); });
-    options.parsed("bucket", "SIZE",
-                   "reduce gradients in buckets of this size beside the last backwards; 0B: in one piece after them "
-                   "(default: the recipe's)",
-                   [this](const std::string& text) { bucket = parse_bytes(text); });
-    options.parsed("launch", "TIME", "of the host for each kernel that it launches (default: the recipe's)",
-                   [this](const std::string& text) { launch = host_time_of(text); });
-    options.parsed("action", "TIME", "of the host for each task of the schedule (default: the recipe's)",
-                   [this](const std::string& text) { action = host_time_of(text); });
+    options.parsed(
+        "zero", "0|1|2|3",
+        "what replicas share out: 0 nothing, 1 the optimizer's state, 2 gradients, 3 weights (default: the "
+        "recipe's)",
+        [this](const std::string& text) { zero = static_cast<int>(parse_integer("--zero", text, 0, 3)); }, said(zero));
+    options.parsed(
+        "bucket", "SIZE",
+        "reduce gradients in buckets of this size beside the last backwards; 0B: in one piece after them "
+        "(default: the recipe's)",
+        [this](const std::string& text) { bucket = parse_bytes(text); }, said(bucket));
+    options.parsed(
+        "launch", "TIME", "of the host for each kernel that it launches (default: the recipe's)",
+        [this](const std::string& text) { launch = host_time_of(text); }, said(launch));
+    options.parsed(
+        "action", "TIME", "of the host for each task of the schedule (default: the recipe's)",
+        [this](const std::string& text) { action = host_time_of(text); }, said(action));
     options.parsed(
         "overlap-slowdown", "FACTOR",
         "time of compute kernels beside traffic of replicas, over their time alone (default: the recipe's)",
-        [this](const std::string& text) { overlap_slowdown = parse_number("--overlap-slowdown", text, 1, 10); });
-    options.parsed("host-link", "SPEED", "between a GPU and its host, for offloading (default: the recipe's)",
-                   [this](const std::string& text) { host_link = host_link_of(text); });
+        [this](const std::string& text) { overlap_slowdown = parse_number("--overlap-slowdown", text, 1, 10); },
+        said(overlap_slowdown));
+    options.parsed(
+        "host-link", "SPEED", "between a GPU and its host, for offloading (default: the recipe's)",
+        [this](const std::string& text) { host_link = host_link_of(text); }, said(host_link));
 }
 
 emulator::Recipe RecipeOverrides::over(emulator::Recipe recipe) const {
@@ -152,9 +183,13 @@ void WorkloadOptions::add_to(OptionTable& options) {
                    "samples to microbatches: in given order (default: given); the longest first; as many as in given "
                    "order, even in every module's FLOPs or in what fixed shapes are padded to; or, in plans, the best "
                    "of these on the sample");
-    options.parsed("headroom", "PERCENT",
-                   "part of a GPU's usable memory that is kept free, like 3%; 0: none (default 3%)",
-                   [this](const std::string& text) { headroom = headroom_of(text); });
+    options.parsed(
+        "headroom", "PERCENT", "part of a GPU's usable memory that is kept free, like 3%; 0: none (default 3%)",
+        [this](const std::string& text) { headroom = headroom_of(text); },
+        [this]() -> std::optional<std::string> {
+            if (headroom == emulator::usual_headroom) return std::nullopt;
+            return text_of(static_cast<double>(headroom.parts_per_million) / 10'000) + "%";
+        });
     add_costs(options, costs);
     options.group("How the framework trains");
     options.text("recipe", recipe, "RECIPE",
@@ -241,35 +276,6 @@ workloads::DrawnBatch WorkloadOptions::drawn(const workloads::Model& of, std::ui
     return workloads::draw_batch(dataset, of, seed, microbatches.value_or(16) * replicas, how_packed());
 }
 
-// The options that ask for the same model, machine, batch and recipe, without layout, ZeRO and buckets.
-std::string WorkloadOptions::words() const {
-    std::string text;
-    const auto add = [&](std::string_view option, const std::string& value) {
-        if (value.empty()) return;
-        const bool plain = value.find_first_of(" '\"\\$&|;<>()*?#") == std::string::npos;
-        text += fmt::format("{}--{} {}", text.empty() ? "" : " ", option, plain ? value : "'" + value + "'");
-    };
-    const auto time = [](const std::optional<Duration>& value) {
-        return value ? fmt::format("{}ns", value->count()) : std::string();
-    };
-    add("model", model);
-    add("cluster", cluster);
-    if (cp > 1) add("cp", std::to_string(cp));
-    add("context", context);
-    add("batch", batch);
-    add("dataset", dataset);
-    if (how_packed() != workloads::Packing::given) add("packing", packing);
-    add("costs", costs);
-    add("recipe", recipe);
-    add("launch", time(overrides.launch));
-    add("action", time(overrides.action));
-    if (overrides.overlap_slowdown) add("overlap-slowdown", fmt::format("{}", *overrides.overlap_slowdown));
-    if (overrides.host_link) add("host-link", fmt::format("{}B/s", overrides.host_link->bytes_per_second));
-    if (headroom != emulator::usual_headroom)
-        add("headroom", fmt::format("{}%", static_cast<double>(headroom.parts_per_million) / 10'000));
-    return text;
-}
-
 // Samples and microbatches, once the layout is known; those of a file are there already.
 void WorkloadOptions::fill(Request& request, std::uint64_t seed) const {
     if (!batch.empty()) return;
@@ -298,7 +304,7 @@ Request WorkloadOptions::request(std::uint64_t seed, const Executor& execute) co
     Request request;
     request.seed = seed;
     request.packing = how_packed();
-    if (!batch_text && !known_costs) request.words = words();
+    if (has_words()) request.words = values_of(*this);
     emulator::Setup setup{workloads::find_model(model), workloads::find_cluster(cluster), {}, nullptr};
     setup.store = std::make_unique<emulator::LayerStore>(store_bytes);
     if (!recipe.empty()) setup.recipe = emulator::find_recipe(recipe);

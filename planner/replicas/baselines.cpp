@@ -79,6 +79,7 @@ std::optional<Robustness> robustness_of(const std::vector<const ScheduledStep*>&
         result.against[i].partition = against[i]->partition;
         result.against[i].chunks_per_rank = against[i]->chunks_per_rank;
         result.against[i].policy = against[i]->policy;
+        result.against[i].recompute = against[i]->recompute;
     }
     return result;
 }

@@ -24,6 +24,18 @@ std::vector<Recompute> usual_settings(const Setup& setup, const partition::Parti
     return settings;
 }
 
+std::vector<Recompute> judged_settings(const Setup& setup, const partition::Partition& partition) {
+    auto all = usual_settings(setup, partition);
+    if (setup.recipe.is_serial()) return all;
+    const auto layers = static_cast<std::int64_t>(all.size()) - 2;
+    return {Recompute::none,
+            Recompute::selective,
+            Recompute::blocks(std::max<std::int64_t>(1, layers / 4)),
+            Recompute::blocks(std::max<std::int64_t>(1, layers / 3)),
+            Recompute::blocks(std::max<std::int64_t>(1, layers / 2)),
+            Recompute::full};
+}
+
 std::vector<Recompute> recompute_of_ranks(const Problem& problem, const Schedule& schedule,
                                           const std::vector<Recompute>& menu) {
     std::vector<Recompute> ranks(problem.ranks.size(), Recompute::none);

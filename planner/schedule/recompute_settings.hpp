@@ -23,6 +23,13 @@ namespace pipeweaver::planner {
 [[nodiscard]] std::vector<emulator::Recompute> usual_settings(const emulator::Setup& setup,
                                                               const partition::Partition& partition);
 
+/// Those that opponents are judged with and `--recompute by-rank` chooses from: usual_settings(), but for a recipe that
+/// is not serial. ZeRO-3 gathers weights beside every pass, which is replayed kernel by kernel for every setting; then
+/// they are the few that its users have (torchtitan: none, selective by operator, every fourth, third or second layer,
+/// full).
+[[nodiscard]] std::vector<emulator::Recompute> judged_settings(const emulator::Setup& setup,
+                                                               const partition::Partition& partition);
+
 /// What the pairs of each rank recompute; none for a rank without pairs. Pre: each rank has one setting, an index into
 /// `menu`.
 [[nodiscard]] std::vector<emulator::Recompute> recompute_of_ranks(const schedule::Problem& problem,

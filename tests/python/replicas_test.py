@@ -30,7 +30,10 @@ def test_each_replica_planned_alone_has_the_bytes_of_the_plan_of_all(pipeweaver,
         mine = files_of(out)
         assert len(mine) == 5
         together.update(mine)
+        pipeweaver("emit", "--plan", out, "--target", "torch-actions", "--out", tmp_path / "emitted")
     assert together == all_replicas
+    assert sorted(one.name for one in (tmp_path / "emitted").iterdir()) == sorted(
+        f"replica-{number:03}" for number in range(3))
 
 
 def test_several_replicas_are_planned_by_a_list(pipeweaver, all_replicas, tmp_path):

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "pipeweaver/base/json.hpp"
+#include "pipeweaver/base/option_values.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -33,7 +34,9 @@ public:
     struct Entry {
         std::string group, name, kind, about;
         std::function<void(const std::string&)> set;
-        bool* flag = nullptr;  ///< then it has no text to set
+        /// What sets the present value again; nothing where it is the one that the variable had when it was added.
+        std::function<std::optional<std::string>()> say;
+        bool* flag = nullptr;  ///< then it has no text to set or say
     };
 
     OptionTable() = default;
@@ -58,11 +61,14 @@ public:
     void number(const std::string& name, double& value, double low, double high, const std::string& about);
     /// Registers `--name` without a value; in a configuration file true or false.
     void flag(const std::string& name, bool& value, const std::string& about);
-    /// A text that `set` parses; its Error is completed with the option's name.
+    /// A text that `set` parses; its Error is completed with the option's name. Without `say` values() leaves it out.
     void parsed(const std::string& name, const std::string& kind, const std::string& about,
-                std::function<void(const std::string&)> set);
+                std::function<void(const std::string&)> set, std::function<std::optional<std::string>()> say = {});
 
     const std::vector<Entry>& entries() const { return entries_; }
+
+    /// The options whose variables differ from what they were when they were added, in that order.
+    OptionValues values() const;
 
     /// Sets the options that are keys of `configuration`, an object, but for those that `skip` says.
     /// Throws Error{input} with file and key for unknown keys and values that are not allowed.
@@ -75,5 +81,8 @@ private:
     std::vector<Entry> entries_;
     std::string group_ = "Options";
 };
+
+/// The number as parse_number() reads it back, without an exponent.
+[[nodiscard]] std::string text_of(double value);
 
 }  // namespace pipeweaver

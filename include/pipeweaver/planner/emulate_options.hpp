@@ -1,6 +1,7 @@
 // What `emulate` may be asked for, by name: the same for the command line and its configuration file.
 #pragma once
 
+#include "pipeweaver/planner/batch_options.hpp"
 #include "pipeweaver/planner/emulate.hpp"
 #include "pipeweaver/planner/job_options.hpp"
 #include "pipeweaver/planner/workload_options.hpp"
@@ -11,6 +12,7 @@ namespace pipeweaver::planner {
 
 struct EmulateOptions {
     WorkloadOptions workload;
+    BatchOptions batch;
     JobOptions job;  ///< without a sample partitions are cut by the batch itself
     std::string policy, schedule, recompute, what_if;
     std::int64_t chunks = 1;

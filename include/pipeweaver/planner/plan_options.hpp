@@ -1,6 +1,7 @@
 // What `plan` may be asked for, by name: the same for the command line, its configuration file and the Python package.
 #pragma once
 
+#include "pipeweaver/planner/batch_options.hpp"
 #include "pipeweaver/planner/job_options.hpp"
 #include "pipeweaver/planner/plan.hpp"
 #include "pipeweaver/planner/workload_options.hpp"
@@ -27,8 +28,9 @@ struct SearchLimits {
 struct PlanOptions {
     WorkloadOptions workload;
     JobOptions job;
-    std::string assignment, target, split, replicas, actions, out, deferred;
-    std::optional<std::int64_t> replica, defer;
+    BatchOptions batch;
+    std::string target, split, replicas, actions, out;
+    std::optional<std::int64_t> replica;
     bool robust = false;
 
     /// Adds those below `workload`.
@@ -46,7 +48,7 @@ struct PlanOptions {
 
 private:
     Request packed(const WorkloadOptions& as, const SearchLimits& limits, const Executor& execute) const;
-    void carry(Request& request) const;
+    void require_kept_deferred() const;
 };
 
 /// What is asked of `pipeweaver plan` in a configuration.

@@ -1,6 +1,7 @@
 // What a plan is asked for: a batch on a setup, and what may be chosen.
 #pragma once
 
+#include "pipeweaver/base/option_values.hpp"
 #include "pipeweaver/emulator/setup.hpp"
 #include "pipeweaver/partition/partition_file.hpp"
 #include "pipeweaver/partition/replicas.hpp"
@@ -43,8 +44,8 @@ struct Request {
     std::vector<workloads::Microbatch> microbatches;         ///< of all replicas
     workloads::Packing packing = workloads::Packing::given;  ///< that made them
     partition::Sharing sharing = partition::Sharing::balanced;
-    std::optional<CostFile> costs;        ///< of the operators; what it lacks, and none: the embedded tables
-    std::string words;                    ///< options that ask for the same but for the layout; empty: none do
+    std::optional<CostFile> costs;      ///< of the operators; what it lacks, and none: the embedded tables
+    std::optional<OptionValues> words;  ///< of `plan` and `emulate` both, that ask for it; none: options alone did not
     std::int64_t drawn_microbatches = 0;  ///< of each replica, of a batch that is drawn
     std::string batch;                    ///< where the samples came from, for the report
     std::uint64_t seed = 1;

@@ -37,6 +37,7 @@ struct Gain {
     std::string partition;  ///< of the baseline, with its policy; filled in by make_plan()
     std::int64_t chunks_per_rank = 1;
     std::string policy;
+    std::string recompute{};           ///< of an opponent
     int wins = 0;                      ///< replays in which the plan was faster
     int losses = 0;                    ///< replays in which it was slower
     double p10 = 1, p50 = 1, p90 = 1;  ///< nearest rank

@@ -59,6 +59,9 @@ struct WorkloadOptions {
     /// (also where the packing is automatic), Error{io}, Error{limit} where no layout fits.
     Request request(std::uint64_t seed, const Executor& execute) const;
 
+    /// Whether options alone ask for the same: the batch is a file's or drawn, and costs are read.
+    bool has_words() const { return !batch_text && !known_costs; }
+
     /// How batches are packed.
     workloads::Packing how_packed() const;
 
@@ -71,12 +74,21 @@ struct WorkloadOptions {
                                  std::uint64_t seed) const;
 
 private:
-    std::string words() const;
     emulator::Layout layout(const emulator::Setup& setup) const;
     bool choose(const emulator::Setup& setup) const;
     void fill(Request& request, std::uint64_t seed) const;
     void check() const;
 };
+
+/// What options of a command say, given what they set: texts that set them again.
+template <class Options>
+[[nodiscard]] OptionValues values_of(const Options& given) {
+    Options own;  // added with its defaults, which values() holds against what it then is
+    OptionTable table;
+    own.add_to(table);
+    own = given;
+    return table.values();
+}
 
 /// Adds `--costs`.
 void add_costs(OptionTable& options, std::string& path);
