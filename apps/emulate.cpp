@@ -61,14 +61,14 @@ struct Emulate {
         if (out.empty() && !trace.empty()) fail(ErrorKind::input, "--trace: needs --out, a folder for trace.json.gz");
         const auto request = asked.request(static_cast<std::uint64_t>(limits.seed), limits.executor());
         std::vector<std::int64_t> traced;
-        if (!trace.empty()) traced = parse_ranks(trace, request.workload.setup->layout.pp);
+        if (!trace.empty()) traced = parse_ranks(trace, request.job.setup->layout.pp);
         const auto base = without_what_if(request);
         std::vector<double> each;
         const auto emulation = emulate(request, each);
         auto json = emit::emulation_json(request, emulation, base ? &*base : nullptr);
         std::vector<FileToWrite> files;
         if (!out.empty()) files = result_files(request, emulation, traced, json);
-        const auto run = measured(start, each, request.workload.setup->store != nullptr);
+        const auto run = measured(start, each, request.job.setup->store != nullptr);
         const auto reuse = reuse_json(emulation.reuse);
         if (!out.empty()) write(std::move(files), run, reuse);
         if (console.json) {
@@ -81,11 +81,11 @@ struct Emulate {
     }
 
     std::optional<planner::Emulation> without_what_if(planner::EmulationRequest request) const {
-        const emulator::Setup& setup = *request.workload.setup;
+        const emulator::Setup& setup = *request.job.setup;
         if (setup.what_if.empty()) return std::nullopt;
         auto as_it_is = std::make_shared<emulator::Setup>(with_recipe(setup, setup.recipe));
         if (!setup.store) as_it_is->store.reset();
-        request.workload.setup = std::move(as_it_is);
+        request.job.setup = std::move(as_it_is);
         return planner::emulate(request, limits.executor());
     }
 

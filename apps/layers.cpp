@@ -14,14 +14,14 @@ namespace pipeweaver::apps {
 
 namespace {
 
-std::vector<emulator::LayerTime> layers_of(const planner::Request& request) {
+std::vector<emulator::LayerTime> layers_of(const planner::Job& job, const planner::Batch& batch) {
     std::vector<std::vector<emulator::PassShape>> shapes;
-    for (const auto& microbatch : request.microbatches) {
+    for (const auto& microbatch : batch.microbatches) {
         auto& of = shapes.emplace_back();
-        for (const auto& module : request.setup->model.modules)
+        for (const auto& module : job.setup->model.modules)
             of.push_back(partition::shape_in(module, microbatch, 0, microbatch.items.size()));
     }
-    return emulator::layer_times(*request.setup, shapes);
+    return emulator::layer_times(*job.setup, shapes);
 }
 
 bool takes_as_long(const emulator::LayerTime& one, const emulator::LayerTime& other) {
@@ -29,11 +29,12 @@ bool takes_as_long(const emulator::LayerTime& one, const emulator::LayerTime& ot
            one.exposed_traffic == other.exposed_traffic && one.kept == other.kept;
 }
 
-std::string table(const planner::Request& request, const std::vector<emulator::LayerTime>& layers) {
-    std::string text = fmt::format(
-        "{} on {} x {}, {}, recipe {}; the mean of {} microbatch{}, of a GPU\n", request.setup->model.name,
-        request.setup->cluster.gpus, request.setup->cluster.device, emulator::name_of(request.setup->layout),
-        request.setup->recipe.name, request.microbatches.size(), request.microbatches.size() == 1 ? "" : "es");
+std::string table(const planner::Job& job, const planner::Batch& batch,
+                  const std::vector<emulator::LayerTime>& layers) {
+    std::string text =
+        fmt::format("{} on {} x {}, {}, recipe {}; the mean of {} microbatch{}, of a GPU\n", job.setup->model.name,
+                    job.setup->cluster.gpus, job.setup->cluster.device, emulator::name_of(job.setup->layout),
+                    job.setup->recipe.name, batch.microbatches.size(), batch.microbatches.size() == 1 ? "" : "es");
     text += fmt::format("{:<12} {:>9} {:>10} {:>10} {:>16} {:>11}\n", "module", "layers", "forward", "backward",
                         "exposed traffic", "kept");
     for (std::size_t i = 0; i < layers.size();) {
@@ -73,8 +74,8 @@ struct Layers {
     void run() {
         options.apply();
         const auto request = workload.request(static_cast<std::uint64_t>(limits.seed), limits.executor());
-        const auto layers = layers_of(request);
-        fmt::print("{}", console.json ? as_json(layers).dump() + "\n" : table(request, layers));
+        const auto layers = layers_of(request.job, request.batch);
+        fmt::print("{}", console.json ? as_json(layers).dump() + "\n" : table(request.job, request.batch, layers));
     }
 
     Options options;

@@ -36,15 +36,17 @@ struct PartitionCommand {
         const auto time = budget ? planner::Time::until(time_left(budget)) : planner::Time();
         if (out.empty()) fail(ErrorKind::input, "--out: is missing, a file for the partition is needed");
         auto request = workload.request(static_cast<std::uint64_t>(limits.seed), limits.executor());
-        job.fill(request, workload);
-        const auto choice = planner::choose_partition(request, planner::thorough_choice, limits.executor(), time);
-        std::vector<FileToWrite> files{{out, partition::to_json({choice.partition, choice.chosen_on}, *request.setup)}};
-        if (!picture.empty()) files.push_back({picture, emit::partition_picture(request, choice)});
+        job.fill(request.job, workload);
+        const auto choice =
+            planner::choose_partition(request.job, request.batch, planner::thorough_choice, limits.executor(), time);
+        std::vector<FileToWrite> files{
+            {out, partition::to_json({choice.partition, choice.chosen_on}, *request.job.setup)}};
+        if (!picture.empty()) files.push_back({picture, emit::partition_picture(request.job, request.batch, choice)});
         write_files(files);
         if (console.json)
-            fmt::print("{}\n", emit::partition_answer(request, choice).dump());
+            fmt::print("{}\n", emit::partition_answer(request.job, request.batch, choice).dump());
         else
-            fmt::print("{}", emit::partition_table(request, choice));
+            fmt::print("{}", emit::partition_table(request.job, request.batch, choice));
     }
 
     Options options;

@@ -46,44 +46,44 @@ struct Plan {
         if (!server.url.empty()) return plan_there();
         const auto time = limits.begin(console);
         const auto request = asked.request(limits, limits.executor());
-        emit::PlanWriter writer(request, out);
-        planner::Scope scope = asked.scope(request);
-        scope.on_replica_takes =
-            planner::writing_a_task + (request.lists_by_rank ? planner::zipping_a_task : Duration{});
-        scope.on_replica = [&](const planner::ReplicaPlan& replica) { writer.add(replica); };
-        const auto plan = asked.make_plan(request, limits.executor(), time, scope);
+        emit::PlanWriter writer(request.job, request.batch, out);
+        planner::Wanted wanted = asked.wanted(request.job);
+        wanted.on_replica_takes =
+            planner::writing_a_task + (request.job.lists_by_rank ? planner::zipping_a_task : Duration{});
+        wanted.on_replica = [&](const planner::ReplicaPlan& replica) { writer.add(replica); };
+        const auto plan = asked.make_plan(request, limits.executor(), time, wanted);
         console.clear();
         writer.add_rest(plan, limits.executor());
         const auto measured = limits.run(start);
         const auto files = writer.finish(measured);
-        say_odd_nodes(request.setup->cluster);
+        say_odd_nodes(request.job.setup->cluster);
         if (console.json) {
-            auto answer = emit::plan_json(request, plan);
+            auto answer = emit::plan_json(request.job, request.batch, plan);
             answer["run"] = measured;
             fmt::print("{}\n", answer.dump());
         } else {
-            fmt::print("{}", emit::plan_table(request, plan));
+            fmt::print("{}", emit::plan_table(request.job, request.batch, plan));
             std::fflush(stdout);  // the remark on stderr comes after the table, also in a file
-            console.say(next_steps(files, out, (request.target == "torch-csv")));
+            console.say(next_steps(files, out, (request.job.target == "torch-csv")));
         }
     }
 
     // What a record says, again.
     void plan_served(const Stopwatch& start) const {
         const auto again = planner::plan_again(served, limits.executor());
-        const auto files =
-            emit::write_plan_folder(again.request, again.plan, asked.out, limits.run(start), limits.executor());
+        const auto files = emit::write_plan_folder(again.job, again.batch, again.plan, asked.out, limits.run(start),
+                                                   limits.executor());
         if (console.json)
-            fmt::print("{}\n", emit::plan_json(again.request, again.plan).dump());
+            fmt::print("{}\n", emit::plan_json(again.job, again.batch, again.plan).dump());
         else
-            fmt::print("{}", emit::plan_table(again.request, again.plan));
+            fmt::print("{}", emit::plan_table(again.job, again.batch, again.plan));
         std::fflush(stdout);
         console.say(next_steps(files, asked.out, false));
     }
 
     void plan_there() const {
         const auto request = asked.request(limits, limits.executor());
-        const auto there = plan_on_server(server, options.given(), request, limits.time(), asked.out);
+        const auto there = plan_on_server(server, options.given(), request.batch, limits.time(), asked.out);
         fmt::print("{}\n", console.json ? there.answer.dump() : text_of(there.answer));
         std::fflush(stdout);
         console.say(next_steps(there.files, asked.out, false));

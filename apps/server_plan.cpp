@@ -63,10 +63,10 @@ ordered_json without_files(ordered_json config) {
     return config;
 }
 
-ordered_json samples_of(const planner::Request& request) {
+ordered_json samples_of(const planner::Batch& batch) {
     ordered_json samples = ordered_json::array();
     std::string_view lines;
-    const std::string text = workloads::to_jsonl(request.samples);
+    const std::string text = workloads::to_jsonl(batch.samples);
     for (lines = text; !lines.empty();) {
         const std::size_t end = lines.find('\n');
         samples.push_back(ordered_json::parse(lines.substr(0, end)));
@@ -88,10 +88,10 @@ std::string file_of(const std::string& part) {
 
 }  // namespace
 
-ServerPlan plan_on_server(const ServerOptions& options, const ordered_json& given, const planner::Request& request,
+ServerPlan plan_on_server(const ServerOptions& options, const ordered_json& given, const planner::Batch& batch,
                           std::optional<Duration> within, const std::filesystem::path& out) {
     const Server server(options);
-    const ordered_json samples = samples_of(request);
+    const ordered_json samples = samples_of(batch);
     const std::string session = ordered_json{{"config", without_files(given)}, {"sample", samples}}.dump();
     const std::string path = "/v1/sessions/plan-" + sha256(session).substr(0, 32), of_step = path + "/steps/0";
     static_cast<void>(server.ask("PUT", path, session));

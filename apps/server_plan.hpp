@@ -1,7 +1,7 @@
 // A batch that a server plans: a session opened, the batch submitted, the plan collected into a folder.
 #pragma once
 
-#include "pipeweaver/planner/request.hpp"
+#include "pipeweaver/planner/job.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -25,7 +25,7 @@ struct ServerPlan {
 /// seconds), and writes what the server has of the plan to `out`. Asked again for the same it is the same session and
 /// step, and the same bytes. Throws Error of the kind that the server's answer says.
 [[nodiscard]] ServerPlan plan_on_server(const ServerOptions& server, const nlohmann::ordered_json& given,
-                                        const planner::Request& request, std::optional<Duration> within,
+                                        const planner::Batch& batch, std::optional<Duration> within,
                                         const std::filesystem::path& out);
 
 /// How the plan was found, for a person.

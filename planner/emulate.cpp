@@ -55,15 +55,15 @@ constexpr Bytes boundless{std::int64_t{1} << 60};
 class Emulator {
 public:
     Emulator(const EmulationRequest& request, const Executor& execute)
-        : asked_(request), setup_(*request.workload.setup), execute_(execute), policy_(request.policy) {
+        : asked_(request), setup_(*request.job.setup), execute_(execute), policy_(request.policy) {
         needs_split_ = search::policy(request.policy, "--policy: ").needs_split || is_given();
         if (by_rank()) require_fixed_order();
         PIPEWEAVER_ASSERT(setup_.recipe.zero < 2 || setup_.recipe.bucket == Bytes{});
-        shared_ = share(request.workload, execute, most_tasks_of(request.policy));
+        shared_ = share(request.job, request.batch, execute, most_tasks_of(request.policy));
         if (is_given()) {
-            PIPEWEAVER_ASSERT(request.workload.fixed);
+            PIPEWEAVER_ASSERT(request.job.fixed);
             auto matched =
-                match(request.schedules, request.workload, request.workload.fixed->partition, shared_, execute);
+                match(request.schedules, request.job, request.batch, request.job.fixed->partition, shared_, execute);
             given_ = std::move(matched.replicas);
             shared_ = std::move(matched.shared);
             partition_ = given_.front().partition;
@@ -98,10 +98,10 @@ public:
 
 private:
     partition::Partition cut(const EmulationRequest& request) const {
-        if (request.workload.fixed) return request.workload.fixed->partition;
-        const std::string& name = request.workload.partition;
+        if (request.job.fixed) return request.job.fixed->partition;
+        const std::string& name = request.job.partition;
         const auto& cutter = partition::partitioner(name.empty() ? "megatron" : name);
-        return cutter.make(setup_, cut_on(request.workload), request.chunks_per_rank);
+        return cutter.make(setup_, cut_on(request.job, request.batch), request.chunks_per_rank);
     }
 
     StepWanted wanted(std::size_t replica, std::size_t menu) const {

@@ -51,13 +51,13 @@ MatchedSchedule match_one(const GivenSchedule& given, const Setup& setup, const 
 }
 
 // Of a plan that was made under `recipe`.
-MatchedSchedules match_all(const std::vector<GivenSchedule>& given, Request request, const Recipe& recipe,
+MatchedSchedules match_all(const std::vector<GivenSchedule>& given, Job job, const Batch& batch, const Recipe& recipe,
                            const Partition& partition, const Shared& by_load, const Executor& execute) {
-    const bool as_it_is = request.setup->is_usual() && request.setup->recipe == recipe;
-    if (!as_it_is) request.setup = std::make_shared<const Setup>(with_recipe(*request.setup, recipe));
-    const Setup& planned = *request.setup;
+    const bool as_it_is = job.setup->is_usual() && job.setup->recipe == recipe;
+    if (!as_it_is) job.setup = std::make_shared<const Setup>(with_recipe(*job.setup, recipe));
+    const Setup& planned = *job.setup;
     MatchedSchedules matched;
-    matched.shared = exchange(request, partition, by_load, execute);
+    matched.shared = exchange(job, batch, partition, by_load, execute);
     for (std::size_t r = 0; r < given.size(); ++r)
         matched.replicas.push_back(match_one(given[r], planned, partition, r, matched.shared.microbatches[r]));
     return matched;
@@ -65,18 +65,18 @@ MatchedSchedules match_all(const std::vector<GivenSchedule>& given, Request requ
 
 }  // namespace
 
-MatchedSchedules match(const std::vector<GivenSchedule>& given, const Request& request, const Partition& partition,
-                       const Shared& by_load, const Executor& execute) {
-    const Recipe& own = request.setup->recipe;
-    if (request.setup->is_usual()) return match_all(given, request, own, partition, by_load, execute);
+MatchedSchedules match(const std::vector<GivenSchedule>& given, const Job& job, const Batch& batch,
+                       const Partition& partition, const Shared& by_load, const Executor& execute) {
+    const Recipe& own = job.setup->recipe;
+    if (job.setup->is_usual()) return match_all(given, job, batch, own, partition, by_load, execute);
     if (own != judging(own)) {
         try {
-            return match_all(given, request, own, partition, by_load, execute);
+            return match_all(given, job, batch, own, partition, by_load, execute);
         } catch (const Error&) {
             // Planned otherwise, and now emulated with more than that.
         }
     }
-    return match_all(given, request, judging(own), partition, by_load, execute);
+    return match_all(given, job, batch, judging(own), partition, by_load, execute);
 }
 
 }  // namespace pipeweaver::planner

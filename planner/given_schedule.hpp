@@ -24,7 +24,7 @@ struct MatchedSchedules {
 /// Throws Error{input} where a schedule is of another model, batch, layout or costs than the request's. `partition`: the
 /// plan's. Pre: `given` has one for each replica;
 /// `by_load` = share(request).
-[[nodiscard]] MatchedSchedules match(const std::vector<GivenSchedule>& given, const Request& request,
+[[nodiscard]] MatchedSchedules match(const std::vector<GivenSchedule>& given, const Job& job, const Batch& batch,
                                      const partition::Partition& partition, const Shared& by_load,
                                      const Executor& execute);
 

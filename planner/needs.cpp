@@ -99,15 +99,15 @@ void merge(const Questions& from, std::map<Key, Need>& into) {
 
 }  // namespace
 
-std::vector<Need> needs(const Request& request, const Executor& execute) {
-    const Setup& setup = *request.setup;
-    const Shared shared = share(request, execute);
+std::vector<Need> needs(const Job& job, const Batch& batch, const Executor& execute) {
+    const Setup& setup = *job.setup;
+    const Shared shared = share(job, batch, execute);
     std::map<Key, Need> sum;
     std::optional<MemoryShortage> shortage;
     double fitting = 0;
-    auto partitions = partitions_of(request, {});
-    if (!request.fixed && request.partition.empty())
-        partitions.push_back(choose_partition(request, quick_choice, execute).partition);
+    auto partitions = partitions_of(job, batch);
+    if (!job.fixed && job.partition.empty())
+        partitions.push_back(choose_partition(job, batch, quick_choice, execute).partition);
     for (const Partition& partition : partitions) {
         const auto questions = questions_of(setup, partition, shared.microbatches, shortage);
         if (!questions) continue;

@@ -23,22 +23,22 @@ namespace {
 // What a target with a fixed chain may run: the plan's own partition where that is one chain or was asked for by name,
 // else what its users would cut, each batch of the sample padded as it would run. A chain of many small stages is seldom
 // what such a target is fastest with.
-std::vector<Partition> target_chains(const Request& request, const Partition& own) {
+std::vector<Partition> target_chains(const Job& job, const Batch& batch, const Partition& own) {
     const bool one_chain = own.chains.size() == 1 && own.dealt.empty();
-    if (one_chain || !request.partition.empty()) return {own};
+    if (one_chain || !job.partition.empty()) return {own};
     Microbatches padded;
-    for (const Microbatches& batch : batches_of(request))
-        for (auto& microbatch : partition::pad(batch).microbatches) padded.push_back(std::move(microbatch));
-    return partition::partitions_for(partition::Use::framework, *request.setup, padded);
+    for (const Microbatches& one : batches_of(job, batch))
+        for (auto& microbatch : partition::pad(one).microbatches) padded.push_back(std::move(microbatch));
+    return partition::partitions_for(partition::Use::framework, *job.setup, padded);
 }
 
-std::vector<TargetPlan> target_plans(const Request& request, const std::vector<Partition>& partitions,
+std::vector<TargetPlan> target_plans(const Job& job, const std::vector<Partition>& partitions,
                                      const Microbatches& microbatches, const Executor& execute, const Time& time) {
     std::vector<TargetPlan> plans;
     for (const Target& one : targets()) {
         if (!one.fixed_chain) continue;
-        plans.push_back(make_target_plan(request, one, partitions, microbatches, execute, time));
-        if (request.target == one.name && !plans.back().found.schedule)
+        plans.push_back(make_target_plan(job, one, partitions, microbatches, execute, time));
+        if (job.target == one.name && !plans.back().found.schedule)
             fail(ErrorKind::limit, "{}: {}", one.name, plans.back().why_not);
     }
     return plans;
@@ -51,15 +51,15 @@ struct Beside {
     std::optional<Opponents> ways;
 };
 
-Beside beside(const Request& request, const Scope& scope, const Shared& shared, const Executor& execute,
+Beside beside(const Job& job, const Batch& batch, const Wanted& wanted, const Shared& shared, const Executor& execute,
               const Time& time) {
     Beside all;
-    if (!scope.opponents) return all;
-    all.ways = scope.known_opponents ? *scope.known_opponents : choose_opponents(request, execute, time);
+    if (!wanted.opponents) return all;
+    all.ways = wanted.known_opponents ? *wanted.known_opponents : choose_opponents(job, batch, execute, time);
     if (all.ways->cut_short) all.baselines.not_applicable.push_back(opponents_left_out());
     if (all.ways->ways.empty()) return all;
-    all.baselines = run_opponents(*all.ways, request, execute, time);
-    all.baselines.chosen_on = request.sample.name;
+    all.baselines = run_opponents(*all.ways, job, batch, execute, time);
+    all.baselines.chosen_on = job.sample.name;
     std::vector<Microbatches> judged;
     for (const std::size_t r : shared.judged) judged.push_back(shared.microbatches[r]);
     all.run = pipelined_opponent(*all.ways, all.baselines, judged);
@@ -160,51 +160,46 @@ const TargetPlan& Plan::target(std::string_view name) const {
     return *std::find_if(targets.begin(), targets.end(), [&](const TargetPlan& one) { return one.target == name; });
 }
 
-Plan make_plan(const Request& request, const Executor& execute, const Time& time, const Scope& scope) {
-    const Shared by_load = share(request, execute);
-    const auto numbers = replicas_of(request, scope);
-    PartitionChoice choice;
-    if (scope.partition)
-        choice.partition = *scope.partition;
-    else
-        choice = choose_partition(request, quick_choice, execute);
-    Beside opponents = beside(request, scope, by_load, execute, time.fraction(fractions.opponents));
-    const Shared shared = exchange(request, choice.partition, by_load, execute);
+Plan make_plan(const Job& job, const Batch& batch, const Executor& execute, const Time& time, const Wanted& wanted) {
+    const Shared by_load = share(job, batch, execute);
+    const auto numbers = replicas_of(job, wanted);
+    PartitionChoice choice = choose_partition(job, batch, quick_choice, execute);
+    Beside opponents = beside(job, batch, wanted, by_load, execute, time.fraction(fractions.opponents));
+    const Shared shared = exchange(job, batch, choice.partition, by_load, execute);
 
     const double turns = static_cast<double>(std::max<std::size_t>(1, numbers.size() / threads_of(execute)));
-    const double wanted = request.target != targets().front().name ? fractions.asked_target : fractions.target;
-    const double for_targets = scope.targets ? wanted / (wanted + (1 - wanted) * turns) : 0;
-    const AllReplicas all{request, scope, choice.partition, shared};
-    PlannedReplicas replicas(all, numbers, scope.on_replica);
-    replicas.plan(execute, time, 1 - for_targets - (scope.robustness ? fractions.robustness : 0));
+    const double part = job.target != targets().front().name ? fractions.asked_target : fractions.target;
+    const double for_targets = wanted.targets ? part / (part + (1 - part) * turns) : 0;
+    const AllReplicas all{job, wanted, choice.partition, shared};
+    PlannedReplicas replicas(all, numbers, wanted.on_replica);
+    replicas.plan(execute, time, 1 - for_targets - (wanted.robustness ? fractions.robustness : 0));
 
     const Baselines policies = baselines_of(choice.partition, replicas.times());
     std::optional<Robustness> robustness;
-    const auto judged = scope.robustness ? replicas.replayed(time) : std::vector<const ScheduledStep*>();
+    const auto judged = wanted.robustness ? replicas.replayed(time) : std::vector<const ScheduledStep*>();
     if (!judged.empty()) {
-        const Draws draws{.seed = request.seed, .memory = usable_bytes(request.setup->cluster)};
+        const Draws draws{.seed = job.seed, .memory = usable_bytes(job.setup->cluster)};
         robustness = robustness_of(judged, opponents.run, fastest_policy(policies), draws, execute);
     }
-    Plan plan = assemble(request, shared, replicas.take());
+    Plan plan = assemble(job, shared, replicas.take());
     plan.choice = replicas.choice(plan.slowest);
     plan.baselines = together(std::move(opponents.baselines), policies);
     plan.baselines.pictured = picture(opponents, by_load, plan.replicas[plan.slowest].number);
     plan.robustness = std::move(robustness);
-    plan.targets = scope.targets ? target_plans(request, target_chains(request, choice.partition),
-                                                shared.microbatches.front(), execute, time)
-                                 : no_target_plans("not asked for");
+    plan.targets = wanted.targets ? target_plans(job, target_chains(job, batch, choice.partition),
+                                                 shared.microbatches.front(), execute, time)
+                                  : no_target_plans("not asked for");
     plan.partition_choice = std::move(choice);
     return plan;
 }
 
-std::vector<Cut> steps_of(const Request& request, const Partition& partition, const std::vector<std::size_t>& replicas,
-                          const Executor& execute) {
-    const Shared shared = share(request, execute);
+std::vector<Cut> steps_of(const Job& job, const Batch& batch, const Partition& partition,
+                          const std::vector<std::size_t>& replicas, const Executor& execute) {
+    const Shared shared = share(job, batch, execute);
     std::vector<Cut> cuts(replicas.size());
     run_jobs(execute, cuts.size(), [&](std::size_t k) {
         const std::size_t r = replicas[k];
-        Step step =
-            build(*request.setup, partition, shared.microbatches[r], replica_wanted(*request.setup, partition, r));
+        Step step = build(*job.setup, partition, shared.microbatches[r], replica_wanted(*job.setup, partition, r));
         if (step.shortage) fail(ErrorKind::limit, "{}", step.shortage->text());
         cuts[k] = std::move(step.cut);
     });

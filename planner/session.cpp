@@ -2,6 +2,7 @@
 
 #include "pipeweaver/base/assert.hpp"
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/planner/partition_choice.hpp"
 #include "planner/endings.hpp"
 #include "planner/job/sample.hpp"
 #include "planner/replicas/assemble.hpp"
@@ -22,9 +23,8 @@ constexpr const char* no_target_schedule = "not planned: this plan is for one st
 // Replicas of the batch on one partition.
 class Prepared {
 public:
-    Prepared(const Request& request, const Shared& shared, const partition::Partition& partition,
-             std::vector<std::size_t> replicas)
-        : request_(request), shared_(shared), partition_(partition), numbers_(std::move(replicas)) {}
+    Prepared(const Job& job, const Shared& shared, std::vector<std::size_t> replicas)
+        : job_(job), partition_(job.fixed->partition), shared_(shared), numbers_(std::move(replicas)) {}
 
     // With the quick policies, or with all where none of those applies to all replicas.
     void apply_policies(const Executor& execute) {
@@ -71,7 +71,7 @@ public:
         std::vector<ReplicaPlan> replicas;
         for (std::size_t k = 0; k < chosen.size(); ++k)
             replicas.push_back(finished(shared_, numbers_[k], std::move(chosen[k])));
-        Plan plan = assemble(request_, shared_, std::move(replicas));
+        Plan plan = assemble(job_, shared_, std::move(replicas));
         plan.baselines = std::move(baselines);
         plan.choice.smallest = plan.makespan;
         plan.targets = no_target_plans(no_target_schedule);
@@ -88,16 +88,16 @@ private:
         const bool alone = steps.size() == 1;
         run_jobs(alone ? in_order : execute, steps.size(), [&](std::size_t k) {
             const std::size_t r = numbers_[k];
-            PoliciesWanted wanted{.split = request_.split != Split::never, .bound = bounds.value_or(shared_.bounds(r))};
+            PoliciesWanted wanted{.split = job_.split != Split::never, .bound = bounds.value_or(shared_.bounds(r))};
             if (!policies.empty()) wanted.policies = policies;
-            steps[k] = evaluate(*request_.setup, partition_, shared_.microbatches[r],
-                                replica_wanted(*request_.setup, partition_, r), wanted, alone ? execute : in_order);
+            steps[k] = evaluate(*job_.setup, partition_, shared_.microbatches[r],
+                                replica_wanted(*job_.setup, partition_, r), wanted, alone ? execute : in_order);
         });
     }
 
-    const Request& request_;
-    const Shared& shared_;
+    const Job& job_;
     const partition::Partition& partition_;
+    const Shared& shared_;
     std::vector<std::size_t> numbers_;
 };
 
@@ -116,81 +116,96 @@ Split split_like(const Plan& plan) {
     return Split::never;
 }
 
-Prepared prepare(const Request& batch, const Shared& shared, const partition::Partition& partition,
-                 const std::vector<std::size_t>& replicas, const Executor& execute) {
-    Prepared prepared(batch, shared, partition, replicas);
+Prepared prepare(const Job& job, const Shared& shared, const std::vector<std::size_t>& replicas,
+                 const Executor& execute) {
+    Prepared prepared(job, shared, replicas);
     prepared.apply_policies(execute);
     return prepared;
 }
 
+// Searched for a few rounds on the sample's first batch.
+Split split_on_sample(const Job& job, const Executor& execute, const Time& time) {
+    ScheduleWanted wanted = short_search(job, quick_policies);
+    wanted.max_rounds = std::min(quick_choice.rounds, job.max_rounds.value_or(quick_choice.rounds));
+    const auto& partition = job.fixed->partition;
+    const ScheduledStep searched = schedule_step(
+        build(*job.setup, partition, job.sample.batches.front(), replica_wanted(*job.setup, partition, 0)), wanted,
+        execute, time);
+    searched.require_schedule();
+    return searched.on_split ? Split::always : Split::never;
+}
+
+std::vector<std::size_t> all_replicas(const Job& job) {
+    std::vector<std::size_t> all(static_cast<std::size_t>(job.setup->layout.dp));
+    std::iota(all.begin(), all.end(), std::size_t{0});
+    return all;
+}
+
 }  // namespace
 
-Session::Session(const Request& first, const Plan& plan)
-    : asked_(first), partition_(plan.partition()), order_(StaticOrder::of_plan(plan)) {
-    for (const ReplicaPlan& replica : plan.replicas) replicas_.push_back(replica.number);
-    forget_batch();
-    if (asked_.split == Split::automatic) asked_.split = split_like(plan);
+Session::Session(Job job, const Executor& execute, const Time& time)
+    : job_(std::move(job)), replicas_(all_replicas(job_)) {
+    if (!job_.fixed) {
+        auto choice = choose_partition(job_, {}, quick_choice, execute, time);
+        job_.fixed = partition::PartitionFile{std::move(choice.partition), std::move(choice.chosen_on)};
+    }
+    if (job_.sample.batches.empty()) {
+        if (job_.split == Split::automatic) job_.split = Split::never;
+        return;
+    }
+    const Split found = split_on_sample(job_, execute, time);
+    if (job_.split == Split::automatic) job_.split = found;
 }
 
-Session::Session(const Request& asked, std::vector<std::size_t> replicas, std::optional<StaticOrder> order)
-    : asked_(asked), partition_(asked.fixed->partition), replicas_(std::move(replicas)), order_(std::move(order)) {
-    PIPEWEAVER_ASSERT(asked.split != Split::automatic);
-    forget_batch();
+Session::Session(Job job, const Plan& first) : job_(std::move(job)), order_(StaticOrder::of_plan(first)) {
+    for (const ReplicaPlan& replica : first.replicas) replicas_.push_back(replica.number);
+    job_.fixed = partition::PartitionFile{first.partition(), first.partition_choice.chosen_on};
+    if (job_.split == Split::automatic) job_.split = split_like(first);
 }
 
-void Session::forget_batch() {
-    asked_.samples.clear();
-    asked_.deferred.clear();
-    asked_.microbatches.clear();
+Session::Session(Job job, std::vector<std::size_t> replicas, std::optional<StaticOrder> order)
+    : job_(std::move(job)), replicas_(std::move(replicas)), order_(std::move(order)) {
+    PIPEWEAVER_ASSERT(job_.fixed && job_.split != Split::automatic);
 }
 
-Request Session::request(std::string name, std::vector<workloads::Sample> samples) const {
-    Request request = asked_;
-    request.batch = std::move(name);
-    request.samples = std::move(samples);
-    pack(request);
-    return request;
+std::vector<Cut> Session::steps(const Batch& batch, const Executor& execute) const {
+    return steps_of(job_, batch, partition(), replicas_, execute);
 }
 
-std::vector<Cut> Session::steps(const Request& batch, const Executor& execute) const {
-    return steps_of(batch, partition_, replicas_, execute);
-}
-
-Plan Session::by_policy(const Request& batch, const Executor& execute) const {
-    const Shared shared = share(batch, execute);
-    const Prepared prepared = prepare(batch, shared, partition_, replicas_, execute);
+Plan Session::by_policy(const Batch& batch, const Executor& execute) const {
+    const Shared shared = share(job_, batch, execute);
+    const Prepared prepared = prepare(job_, shared, replicas_, execute);
     if (!prepared.applies()) does_not_apply(prepared);
     return prepared.plan(prepared.by_policy(), prepared.baselines());
 }
 
-Plan Session::plan(const Request& batch, const Executor& execute, const Time& time, const OnDraft& draft,
+Plan Session::plan(const Batch& batch, const Executor& execute, const Time& time, const OnDraft& draft,
                    Endings* endings) const {
     const auto same = [](std::size_t, const Time& own) { return own; };
     return plan(batch, execute, time, draft, same, endings);
 }
 
-Plan Session::plan_again(const Request& batch, const Executor& execute, const Endings& endings) const {
+Plan Session::plan_again(const Batch& batch, const Executor& execute, const Endings& endings) const {
     const auto as_then = [&](std::size_t k, const Time&) { return planner::again(endings[k]); };
     return plan(batch, execute, {}, {}, as_then, nullptr);
 }
 
-ScheduleWanted Session::wanted(const Request& batch, const Shared& shared, std::size_t replica,
-                               std::size_t tasks) const {
-    ScheduleWanted wanted = schedule_wanted(batch);
+ScheduleWanted Session::wanted(const Shared& shared, std::size_t replica, std::size_t tasks) const {
+    ScheduleWanted wanted = schedule_wanted(job_);
     // Of a large problem full bounds take as long as a dozen schedules.
     const bool full = effort_of(tasks, 1).full_bounds_first;
     wanted.bounds = full ? shared.bounds(replica) : search::BoundEffort::quick;
     // A search of whole backwards finds its bounds itself.
-    wanted.policy_bounds = batch.split == Split::never ? search::BoundEffort::quick : wanted.bounds;
-    wanted.problems = static_cast<std::size_t>(batch.setup->layout.dp);
+    wanted.policy_bounds = job_.split == Split::never ? search::BoundEffort::quick : wanted.bounds;
+    wanted.problems = static_cast<std::size_t>(job_.setup->layout.dp);
     if (order_) wanted.more = [this](const StepProblem& step) { return order_->carried(step); };
     return wanted;
 }
 
-Plan Session::plan(const Request& batch, const Executor& execute, const Time& time, const OnDraft& draft,
+Plan Session::plan(const Batch& batch, const Executor& execute, const Time& time, const OnDraft& draft,
                    const std::function<Time(std::size_t, const Time&)>& of_replica, Endings* endings) const {
-    const Shared shared = share(batch, execute);
-    Prepared prepared = prepare(batch, shared, partition_, replicas_, execute);
+    const Shared shared = share(job_, batch, execute);
+    Prepared prepared = prepare(job_, shared, replicas_, execute);
     const Baselines quick = prepared.baselines();
     if (draft && prepared.applies()) draft(prepared.plan(prepared.by_policy(), quick));
     const auto order = prepared.longest_first();
@@ -200,7 +215,7 @@ Plan Session::plan(const Request& batch, const Executor& execute, const Time& ti
         Step& step = prepared.steps[k];
         const bool drafted = step.fastest() != nullptr;
         Stops stops;
-        const auto asked = wanted(batch, shared, replicas_[k], std::max<std::size_t>(1, step.tasks()));
+        const auto asked = wanted(shared, replicas_[k], std::max<std::size_t>(1, step.tasks()));
         chosen[k] = schedule_step(step, asked, on, counted(of_replica(k, mine), stops));
         chosen[k].require_schedule();
         step.policies = chosen[k].known.policies;

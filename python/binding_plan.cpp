@@ -63,18 +63,20 @@ struct Plan {
     }
 
     std::string actions(std::size_t r) const {
-        return to_json(emit::actions_of(request, replica(r), emit::loss_totals(request, plan.partition())));
+        return to_json(emit::actions_of(request.job, request.batch, replica(r),
+                                        emit::loss_totals(request.job, request.batch, plan.partition())));
     }
 
     std::string rank_actions(std::size_t r, std::size_t rank) const {
-        const auto all = emit::actions_of(request, replica(r), emit::loss_totals(request, plan.partition()));
+        const auto all = emit::actions_of(request.job, request.batch, replica(r),
+                                          emit::loss_totals(request.job, request.batch, plan.partition()));
         if (rank >= all.ranks.size())
             fail(ErrorKind::input, "rank: is {}, allowed are 0 to {}", rank, all.ranks.size() - 1);
         return emit::RankLists(all).to_json(rank);
     }
 
     void write(const std::string& to) const {
-        emit::write_plan_folder(request, plan, to, emit::run_json(limits, seconds, host_name()),
+        emit::write_plan_folder(request.job, request.batch, plan, to, emit::run_json(limits, seconds, host_name()),
                                 on_own_threads(limits.thread_count()));
     }
 };
@@ -85,7 +87,7 @@ std::shared_ptr<Plan> planned(const Asked& asked, const Make& make) {
     const Stopwatch start;
     const auto execute = on_own_threads(asked.limits.thread_count());
     auto request = asked.plan.request(asked.limits, execute);
-    request.lists = true;
+    request.job.lists = true;
     auto plan = make(request, execute);
     return std::make_shared<Plan>(Plan{std::move(request), std::move(plan), asked.limits, start.seconds()});
 }
@@ -94,7 +96,7 @@ std::shared_ptr<Plan> searched(const Asked& asked, const nb::object& stop, const
     Control control;
     const Watch watch(control, stop, progress, asked.limits.time());
     return planned(asked, [&](const auto& request, const auto& execute) {
-        return asked.plan.make_plan(request, execute, watch.time(), asked.plan.scope(request));
+        return asked.plan.make_plan(request, execute, watch.time(), asked.plan.wanted(request.job));
     });
 }
 
@@ -103,22 +105,22 @@ std::shared_ptr<Plan> make_plan(const Asked& asked, const nb::object& stop, cons
 }
 
 std::shared_ptr<Plan> by_policy(const Asked& asked, const std::string& policy) {
-    planner::Scope scope{.targets = false, .robustness = false, .opponents = false};
-    scope.search = false;
+    planner::Wanted wanted{.targets = false, .robustness = false, .opponents = false};
+    wanted.search = false;
     static_cast<void>(search::policy(policy));
-    scope.policies = {policy};
+    wanted.policies = {policy};
     return planned(asked, [&](auto& request, const auto& execute) {
-        if (!request.fixed && request.partition.empty())
-            request.fixed = partition::PartitionFile{
-                partition::partitioner("megatron").make(*request.setup, request.microbatches, 1), {}};
-        return planner::make_plan(request, execute, {}, scope);
+        if (!request.job.fixed && request.job.partition.empty())
+            request.job.fixed = partition::PartitionFile{
+                partition::partitioner("megatron").make(*request.job.setup, request.batch.microbatches, 1), {}};
+        return planner::make_plan(request.job, request.batch, execute, {}, wanted);
     });
 }
 
 /// The batch of a configuration, as a batch file.
 std::string batch(const Asked& asked) {
     const auto execute = on_own_threads(asked.limits.thread_count());
-    return workloads::to_jsonl(asked.plan.request(asked.limits, execute).samples);
+    return workloads::to_jsonl(asked.plan.request(asked.limits, execute).batch.samples);
 }
 
 /// Device, and the tables of what planning asks for by their names.
@@ -126,34 +128,36 @@ std::pair<std::string, std::map<std::string, std::string>> needs(const Asked& as
     const auto execute = on_own_threads(asked.limits.thread_count());
     const auto request = asked.plan.request(asked.limits, execute);
     std::map<std::string, std::string> tables;
-    for (auto& file : emit::needs_files(planner::needs(request, execute), {}))
+    for (auto& file : emit::needs_files(planner::needs(request.job, request.batch, execute), {}))
         tables[file.path.stem().string()] = std::move(file.content);
-    return {request.setup->cluster.device, std::move(tables)};
+    return {request.job.setup->cluster.device, std::move(tables)};
 }
 
 /// A planner::Session that began with a plan of its own.
 class Job {
 public:
     Job(const Asked& asked, const nb::object& stop)
-        : first_(searched(asked, stop, nullptr)), session_(first_->request, first_->plan) {}
+        : first_(searched(asked, stop, nullptr)), session_(first_->request.job, first_->plan) {}
 
     const std::shared_ptr<Plan>& first() const { return first_; }
 
     std::shared_ptr<Plan> plan(const std::string& name, const std::optional<std::string>& samples, Control& control,
                                const nb::object& stop, const nb::object& draft) const {
         const Stopwatch start;
-        const auto request = session_.request(name, samples ? workloads::parse_batch(name, *samples, session_.model())
-                                                            : workloads::read_batch(name, session_.model()));
+        const auto& model = session_.job().setup->model;
+        const auto batch = session_.job().batch(
+            name, samples ? workloads::parse_batch(name, *samples, model) : workloads::read_batch(name, model));
         const Watch watch(control, stop, nullptr, first_->limits.time());
         const auto made = [&](planner::Plan plan) {
-            return std::make_shared<Plan>(Plan{request, std::move(plan), first_->limits, start.seconds()});
+            return std::make_shared<Plan>(
+                Plan{{session_.job(), batch}, std::move(plan), first_->limits, start.seconds()});
         };
         const auto hand_over = [&](planner::Plan plan) {
             auto first = made(std::move(plan));
             const nb::gil_scoped_acquire locked;
             draft(std::move(first));
         };
-        return made(session_.plan(request, on_own_threads(first_->limits.thread_count()), watch.time(), hand_over));
+        return made(session_.plan(batch, on_own_threads(first_->limits.thread_count()), watch.time(), hand_over));
     }
 
 private:
@@ -170,9 +174,10 @@ public:
     /// On the thread that calls.
     std::shared_ptr<Plan> by_policy(std::int64_t step, const std::string& samples) const {
         const Stopwatch start;
-        auto request = session_.request(step, samples);
-        auto plan = session_.session.by_policy(request, in_order);
-        return std::make_shared<Plan>(Plan{std::move(request), std::move(plan), {}, start.seconds()});
+        auto batch = session_.batch(step, samples);
+        auto plan = session_.session.by_policy(batch, in_order);
+        return std::make_shared<Plan>(
+            Plan{{session_.session.job(), std::move(batch)}, std::move(plan), {}, start.seconds()});
     }
 
     const std::string& sample() const { return session_.sample; }
@@ -197,7 +202,7 @@ void bind_plan(nb::module_& module) {
         .def_prop_ro("step_ns", [](const Plan& plan) { return plan.plan.step.count(); })
         .def_prop_ro("gap",
                      [](const Plan& plan) { return schedule::relative_gap(plan.plan.makespan, plan.plan.lower_bound); })
-        .def_prop_ro("deferred", [](const Plan& plan) { return workloads::to_jsonl(plan.request.deferred); })
+        .def_prop_ro("deferred", [](const Plan& plan) { return workloads::to_jsonl(plan.request.batch.deferred); })
         .def_prop_ro("seconds", [](const Plan& plan) { return plan.seconds; })
         .def_prop_ro("replicas",
                      [](const Plan& plan) {
@@ -206,10 +211,14 @@ void bind_plan(nb::module_& module) {
                          return numbers;
                      })
         .def(
-            "plan_json", [](const Plan& plan) { return emit::plan_json(plan.request, plan.plan).dump(1) + "\n"; },
+            "plan_json",
+            [](const Plan& plan) {
+                return emit::plan_json(plan.request.job, plan.request.batch, plan.plan).dump(1) + "\n";
+            },
             unlocked())
         .def(
-            "assignment_json", [](const Plan& plan) { return emit::assignment_json(plan.request, plan.plan); },
+            "assignment_json",
+            [](const Plan& plan) { return emit::assignment_json(plan.request.job, plan.request.batch, plan.plan); },
             unlocked())
         .def("problem", &Plan::problem, unlocked())
         .def("solution", &Plan::solution, unlocked())

@@ -61,16 +61,15 @@ std::vector<std::size_t> owned(const std::vector<std::size_t>& asked, const std:
     return both;
 }
 
-planner::Scope scope_of(const planner::SessionOptions& options, const planner::Request& request,
-                        const OpenLimits& limits) {
-    planner::Scope scope = options.asked.plan.scope(request);
-    scope.targets = scope.robustness = scope.opponents = false;
-    scope.replicas = owned(scope.replicas, limits.replicas);
-    const auto replicas = static_cast<std::size_t>(request.setup->layout.dp);
-    std::erase_if(scope.replicas, [&](std::size_t r) { return r >= replicas; });
-    if (scope.replicas.empty() && !limits.replicas.empty())
+planner::Wanted wanted_of(const planner::SessionOptions& options, const planner::Job& job, const OpenLimits& limits) {
+    planner::Wanted wanted = options.asked.plan.wanted(job);
+    wanted.targets = wanted.robustness = wanted.opponents = false;
+    wanted.replicas = owned(wanted.replicas, limits.replicas);
+    const auto replicas = static_cast<std::size_t>(job.setup->layout.dp);
+    std::erase_if(wanted.replicas, [&](std::size_t r) { return r >= replicas; });
+    if (wanted.replicas.empty() && !limits.replicas.empty())
         fail(ErrorKind::input, "replicas: this server plans none of the {} that the layout has", replicas);
-    return scope;
+    return wanted;
 }
 
 }  // namespace
@@ -91,10 +90,10 @@ std::string open_session(std::string_view asked, const OpenLimits& limits, const
         fail(ErrorKind::input, "config: budget: is {} s, allowed are times up to {} s",
              static_cast<double>(budget->count()) / 1e9, static_cast<double>(limits.most_budget.count()) / 1e9);
     const auto request = options.request(execute);
-    const auto scope = scope_of(options, request, limits);
+    const auto wanted = wanted_of(options, request.job, limits);
     const auto time = planner::Time::until(time_left(budget.value_or(limits.most_budget)), keep_going);
-    const auto plan = options.asked.plan.make_plan(request, execute, time, scope);
-    return planner::keep(configuration.dump(), lines, request, plan);
+    const auto plan = options.asked.plan.make_plan(request, execute, time, wanted);
+    return planner::keep(configuration.dump(), lines, request.job, plan);
 }
 
 }  // namespace pipeweaver::service

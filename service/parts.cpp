@@ -11,14 +11,14 @@ namespace pipeweaver::service {
 
 namespace {
 
-void add_replica(const planner::Request& request, const planner::ReplicaPlan& replica, const emit::LossTotals& losses,
-                 std::vector<Part>& parts) {
+void add_replica(const planner::Job& job, const planner::Batch& batch, const planner::ReplicaPlan& replica,
+                 const emit::LossTotals& losses, std::vector<Part>& parts) {
     const std::string below = fmt::format("replicas/{}/", replica.number);
     const schedule::Problem& problem = replica.cut.step.problem;
     parts.push_back({below + "problem", to_json(problem)});
     parts.push_back({below + "solution", to_json(search::solution(replica.found, problem, fingerprint(problem)))});
-    if (emit::why_no_actions(request, replica.cut.partition)) return;
-    const auto actions = emit::actions_of(request, replica, losses);
+    if (emit::why_no_actions(job, replica.cut.partition)) return;
+    const auto actions = emit::actions_of(job, batch, replica, losses);
     const emit::RankLists lists(actions);
     parts.push_back({below + "actions", to_json(actions)});
     for (std::size_t rank = 0; rank < actions.ranks.size(); ++rank)
@@ -27,12 +27,12 @@ void add_replica(const planner::Request& request, const planner::ReplicaPlan& re
 
 }  // namespace
 
-std::vector<Part> parts_of(const planner::Request& request, const planner::Plan& plan) {
-    std::vector<Part> parts{{"plan", emit::plan_json(request, plan).dump(1) + "\n"},
-                            {"assignment", emit::assignment_json(request, plan)}};
-    if (request.defer) parts.push_back({"deferred", workloads::to_jsonl(request.deferred)});
-    const auto losses = emit::loss_totals(request, plan.partition());
-    for (const planner::ReplicaPlan& replica : plan.replicas) add_replica(request, replica, losses, parts);
+std::vector<Part> parts_of(const planner::Job& job, const planner::Batch& batch, const planner::Plan& plan) {
+    std::vector<Part> parts{{"plan", emit::plan_json(job, batch, plan).dump(1) + "\n"},
+                            {"assignment", emit::assignment_json(job, batch, plan)}};
+    if (job.defer) parts.push_back({"deferred", workloads::to_jsonl(batch.deferred)});
+    const auto losses = emit::loss_totals(job, batch, plan.partition());
+    for (const planner::ReplicaPlan& replica : plan.replicas) add_replica(job, batch, replica, losses, parts);
     return parts;
 }
 

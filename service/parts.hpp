@@ -16,6 +16,7 @@ struct Part {
 };
 
 /// All of a plan: the bytes that `pipeweaver plan` writes for it.
-[[nodiscard]] std::vector<Part> parts_of(const planner::Request& request, const planner::Plan& plan);
+[[nodiscard]] std::vector<Part> parts_of(const planner::Job& job, const planner::Batch& batch,
+                                         const planner::Plan& plan);
 
 }  // namespace pipeweaver::service

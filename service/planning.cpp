@@ -62,10 +62,10 @@ std::optional<Refusal> Planning::submit(const std::string& name, std::int64_t nu
     step->sha256 = sha;
     step->submitted = submitted;
     step->deadline = submitted + within;
-    step->request = job->request(number, samples);
+    step->batch = job->batch(number, samples);
     step->samples = std::move(samples);
-    if (step->request.samples.size() > limits_.samples)
-        return Refusal{413, fmt::format("step {}: has {} samples, allowed are {}", number, step->request.samples.size(),
+    if (step->batch.samples.size() > limits_.samples)
+        return Refusal{413, fmt::format("step {}: has {} samples, allowed are {}", number, step->batch.samples.size(),
                                         limits_.samples)};
     lock.lock();
     if (session->unfinished >= limits_.queue || !session->bucket.take(limits_.rate)) {
@@ -95,7 +95,7 @@ void Planning::by_policy(const SessionPtr& session, const StepPtr& step) {
     const auto job = session->job;
     lock.unlock();
     try {
-        step->draft = job->session.by_policy(step->request, in_order);
+        step->draft = job->session.by_policy(step->batch, in_order);
     } catch (const std::exception& error) {
         return failed(session, step, error);
     }
@@ -145,7 +145,7 @@ void Planning::search(const SessionPtr& session, const StepPtr& step) {
     try {
         if (begun >= due) return finish(session, step, *step->draft, std::nullopt);
         planner::Endings endings;
-        const auto plan = job->session.plan(step->request, workers_.executor(), until(step, reserve), {}, &endings);
+        const auto plan = job->session.plan(step->batch, workers_.executor(), until(step, reserve), {}, &endings);
         const bool searched =
             std::any_of(endings.begin(), endings.end(), [](const auto& one) { return one.has_value(); });
         finish(session, step, plan, searched ? planner::How(std::move(endings)) : planner::How());
@@ -157,7 +157,10 @@ void Planning::search(const SessionPtr& session, const StepPtr& step) {
 void Planning::finish(const SessionPtr& session, const StepPtr& step, const planner::Plan& plan,
                       const planner::How& how) {
     if (step->unwanted) return;
-    auto parts = parts_of(step->request, plan);
+    std::unique_lock asking(mutex_);
+    const auto job = session->job;
+    asking.unlock();
+    auto parts = parts_of(job->session.job(), step->batch, plan);
     StoredPlan stored = summary(plan, how);
     stored.step = step->number;
     stored.samples_sha256 = step->sha256;

@@ -122,10 +122,10 @@ namespace {
 
 // What it takes to put a plan of the session's size together, and to zip it as the store does.
 Duration time_to_finish(const planner::KeptSession& job) {
-    const auto request = job.request(0, job.sample);
-    const auto plan = job.session.by_policy(request, in_order);
+    const auto batch = job.batch(0, job.sample);
+    const auto plan = job.session.by_policy(batch, in_order);
     const Stopwatch watch;
-    for (const Part& part : parts_of(request, plan)) static_cast<void>(gzip(part.content));
+    for (const Part& part : parts_of(job.session.job(), batch, plan)) static_cast<void>(gzip(part.content));
     return watch.elapsed();
 }
 
@@ -174,11 +174,11 @@ namespace {
 
 void describe(SessionView& view, const planner::KeptSession& job) {
     view.ready = true;
-    view.model = job.setup->model.name;
-    view.cluster = fmt::format("{}:{}", job.setup->cluster.name, job.setup->cluster.gpus);
+    view.model = job.session.job().setup->model.name;
+    view.cluster = fmt::format("{}:{}", job.session.job().setup->cluster.name, job.session.job().setup->cluster.gpus);
     view.replicas = job.session.replicas();
-    view.ranks = static_cast<std::size_t>(job.setup->layout.pp);
-    view.all_replicas = static_cast<std::size_t>(job.setup->layout.dp);
+    view.ranks = static_cast<std::size_t>(job.session.job().setup->layout.pp);
+    view.all_replicas = static_cast<std::size_t>(job.session.job().setup->layout.dp);
     view.partition = job.partition;
 }
 

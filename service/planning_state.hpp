@@ -39,7 +39,7 @@ struct Planning::Step {
     std::string samples, sha256;
     TimePoint submitted;
     std::atomic<TimePoint> deadline;
-    planner::Request request;
+    planner::Batch batch;
     std::optional<planner::Plan> draft;
     std::atomic<bool> unwanted = false;  // cancelled, or its session was closed
     std::atomic<bool> searched = false;  // its search has begun: it may have been queued twice

@@ -54,10 +54,10 @@ struct BenchDraft {
         if (workload.dataset.empty()) fail(ErrorKind::input, "--dataset: is missing, batches are drawn from it");
         const auto execute = limits.executor();
         const auto first = workload.request(1, execute);
-        const planner::Session session(first, first_plan(first, execute));
+        const planner::Session session(first.job, first_plan(first, execute));
         for (std::int64_t seed = 2; seed <= batches + 1; ++seed) {
             const auto drawn = workload.request(static_cast<std::uint64_t>(seed), execute);
-            const auto batch = session.request(drawn.batch, drawn.samples);
+            const auto batch = session.job().batch(drawn.batch.name, drawn.batch.samples);
             measure(session, batch, execute);
             if (!wanted.empty()) plan_until_each(session, batch, execute);
         }
@@ -66,18 +66,18 @@ struct BenchDraft {
 
     // With deadlines as good a plan as the last of them allows: those of later batches begin with its order.
     planner::Plan first_plan(const planner::Request& first, const Executor& execute) {
-        planner::Scope scope{.targets = false, .robustness = false, .opponents = false};
-        scope.search = false;
-        auto plan = planner::make_plan(first, execute, {}, scope);
+        planner::Wanted by_policy{.targets = false, .robustness = false, .opponents = false};
+        by_policy.search = false;
+        auto plan = planner::make_plan(first.job, first.batch, execute, {}, by_policy);
         if (wanted.empty()) return plan;
-        const planner::Session session(first, plan);
+        const planner::Session session(first.job, plan);
         limits.budget = wanted.back().after;
-        return session.plan(session.request(first.batch, first.samples), execute, limits.begin(console));
+        return session.plan(first.batch, execute, limits.begin(console));
     }
 
     // The steps alone are built twice: what the first time takes longer is pricing.
-    void measure(const planner::Session& session, const planner::Request& batch, const Executor& execute) {
-        const auto misses = [&] { return batch.setup->store->statistics().misses; };
+    void measure(const planner::Session& session, const planner::Batch& batch, const Executor& execute) {
+        const auto misses = [&] { return session.job().setup->store->statistics().misses; };
         const auto build = [&] {
             const Stopwatch watch;
             static_cast<void>(session.steps(batch, execute));
@@ -99,7 +99,7 @@ struct BenchDraft {
         times.draft.push_back(times.pricing.back() + draft);
     }
 
-    void plan_until_each(const planner::Session& session, const planner::Request& batch, const Executor& execute) {
+    void plan_until_each(const planner::Session& session, const planner::Batch& batch, const Executor& execute) {
         std::vector<double> makespan;
         for (Wanted& one : wanted) {
             const Stopwatch watch;

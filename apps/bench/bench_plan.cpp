@@ -94,9 +94,9 @@ struct BenchPlan {
 
     planner::Request request_of(std::uint64_t seed) const {
         planner::Request request = workload.request(seed, limits.executor());
-        request.max_rounds = limits.rounds();
-        request.split = planner::split_of(split);
-        job.fill(request, workload);
+        request.job.max_rounds = limits.rounds();
+        request.job.split = planner::split_of(split);
+        job.fill(request.job, workload);
         return request;
     }
 
@@ -105,23 +105,25 @@ struct BenchPlan {
     // What a job decides once: its partition, its opponents, its static order.
     void begin(const planner::Request& first) {
         if (job_is_the_batch()) return;
-        partition = planner::choose_partition(first, planner::thorough_choice, limits.executor());
-        opponents = planner::choose_opponents(first, limits.executor());
+        partition = planner::choose_partition(first.job, first.batch, planner::thorough_choice, limits.executor());
+        opponents = planner::choose_opponents(first.job, first.batch, limits.executor());
         planner::Request asked = first;
-        if (!asked.sample.batches.empty())
-            static_order.emplace(asked, partition->partition, limits.executor(), limits.begin(console));
+        if (!asked.job.sample.batches.empty())
+            static_order.emplace(asked.job, asked.batch, partition->partition, limits.executor(),
+                                 limits.begin(console));
     }
 
     void add(std::uint64_t seed) {
         planner::Request request = request_of(seed);
         if (seed == 1) begin(request);
-        planner::Scope scope{.targets = false};
+        planner::Wanted wanted{.targets = false};
         if (partition) {
-            request.fixed = partition::PartitionFile{partition->partition, partition->chosen_on};
-            scope.known_opponents = &*opponents;
-            if (static_order) scope.orders = {&*static_order};
+            request.job.fixed = partition::PartitionFile{partition->partition, partition->chosen_on};
+            wanted.known_opponents = &*opponents;
+            if (static_order) wanted.orders = {&*static_order};
         }
-        const auto plan = planner::make_plan(request, limits.executor(), limits.begin(console), scope);
+        const auto plan =
+            planner::make_plan(request.job, request.batch, limits.executor(), limits.begin(console), wanted);
         steps.push_back(plan.step);
         gaps.push_back(schedule::relative_gap(plan.makespan, plan.lower_bound));
         std::optional<double> least;
@@ -136,25 +138,25 @@ struct BenchPlan {
         }
         if (least) best.values.push_back(*least);
         if (static_order)
-            if (const auto step = static_order->step(request, limits.executor()))
+            if (const auto step = static_order->step(request.job, request.batch, limits.executor()))
                 static_ratios.values.push_back(over(*step, plan.step));
         if (published) add_published(request, plan);
-        if (regret) add_regret(seed, plan, scope.orders);
+        if (regret) add_regret(seed, plan, wanted.orders);
         if (plan.robustness) add(*plan.robustness);
     }
 
     // The published partition of this batch under the published search.
     void add_published(const planner::Request& request, const planner::Plan& plan) {
-        if (request.setup->layout.dp != 1)
+        if (request.job.setup->layout.dp != 1)
             fail(ErrorKind::input, "--published: plans one replica alone; allowed is --dp 1");
         const auto cut = published_step(request);
-        search::Options asked{"dip", request.seed, request.max_rounds, {}, {}, {}};
+        search::Options asked{"dip", request.job.seed, request.job.max_rounds, {}, {}, {}};
         const Stopwatch since;
         const double most = static_cast<double>(published->count()) * 1e-9;
         const auto found =
             search::solve(schedule::Replayer(cut.step.problem), asked, limits.executor(), [&](const search::Progress&) {
-                return since.seconds() > most && !request.max_rounds ? std::optional(schedule::StopReason::budget)
-                                                                     : std::nullopt;
+                return since.seconds() > most && !request.job.max_rounds ? std::optional(schedule::StopReason::budget)
+                                                                         : std::nullopt;
             });
         if (!found.schedule) return;
         const auto makespan = emulator::replay_on_ports(cut.step, *found.schedule).replay.makespan;
@@ -165,11 +167,12 @@ struct BenchPlan {
     void add_regret(std::uint64_t seed, const planner::Plan& plan,
                     const std::vector<const planner::StaticOrder*>& orders) {
         planner::Request own = request_of(seed);
-        own.fixed.reset();
-        own.sample = {};
-        planner::Scope scope{.targets = false, .robustness = false, .opponents = false};
-        scope.orders = orders;
-        const auto best_for_it = planner::make_plan(own, limits.executor(), limits.begin(console), scope);
+        own.job.fixed.reset();
+        own.job.sample = {};
+        planner::Wanted wanted{.targets = false, .robustness = false, .opponents = false};
+        wanted.orders = orders;
+        const auto best_for_it =
+            planner::make_plan(own.job, own.batch, limits.executor(), limits.begin(console), wanted);
         regrets.values.push_back(over(plan.step, best_for_it.step));
     }
 

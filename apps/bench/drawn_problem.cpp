@@ -39,8 +39,8 @@ std::vector<SetUp> DrawnProblems::set_ups() const {
 }
 
 planner::Cut published_step(const planner::Request& request) {
-    const auto dip = partition::partitioner("dip").make(*request.setup, request.microbatches, 0);
-    return std::move(planner::steps_of(request, dip, {0}, in_order).front());
+    const auto dip = partition::partitioner("dip").make(*request.job.setup, request.batch.microbatches, 0);
+    return std::move(planner::steps_of(request.job, request.batch, dip, {0}, in_order).front());
 }
 
 schedule::Problem DrawnProblems::draw(const SetUp& set_up, std::uint64_t seed, const Executor& execute) const {

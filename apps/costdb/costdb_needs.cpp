@@ -24,11 +24,11 @@ struct CostdbNeeds {
         options.apply();
         if (out.empty()) fail(ErrorKind::input, "--out: is missing, a folder for the tables is needed");
         auto request = workload.request(static_cast<std::uint64_t>(limits.seed), limits.executor());
-        job.fill(request, workload);
-        const auto needs = planner::needs(request, limits.executor());
+        job.fill(request.job, workload);
+        const auto needs = planner::needs(request.job, request.batch, limits.executor());
         write_files(emit::needs_files(needs, out));
-        fmt::print("{} operators of {} on {} x {}: {}\n", needs.size(), request.setup->model.name,
-                   request.setup->cluster.gpus, request.setup->cluster.device, shares(needs));
+        fmt::print("{} operators of {} on {} x {}: {}\n", needs.size(), request.job.setup->model.name,
+                   request.job.setup->cluster.gpus, request.job.setup->cluster.device, shares(needs));
     }
 
     static std::string shares(const std::vector<planner::Need>& needs) {

@@ -44,29 +44,30 @@ Writer recompute_json(const std::optional<Recompute>& of_all, bool by_rank) {
 
 // Of a given schedule neither partition nor policy is asked for.
 Writer asked_json(const EmulationRequest& request) {
-    const planner::Request& workload = request.workload;
-    const Layout& layout = workload.setup->layout;
-    Writer json{{"model", workload.setup->model.name},
-                {"cluster", workload.setup->cluster.name},
-                {"gpus", workload.setup->cluster.gpus},
-                {"device", workload.setup->cluster.device},
+    const planner::Job& job = request.job;
+    const planner::Batch& batch = request.batch;
+    const Layout& layout = job.setup->layout;
+    Writer json{{"model", job.setup->model.name},
+                {"cluster", job.setup->cluster.name},
+                {"gpus", job.setup->cluster.gpus},
+                {"device", job.setup->cluster.device},
                 {"tp", layout.tp},
                 {"cp", layout.cp},
                 {"context", layout.context == ContextParallel::ring ? "ring" : "all-to-all"},
                 {"ep", layout.ep},
                 {"pp", layout.pp},
                 {"dp", layout.dp},
-                {"batch", workload.batch},
-                {"microbatches", workload.microbatches.size()},
-                {"samples", workload.samples.size()},
-                {"seed", workload.seed}};
+                {"batch", batch.name},
+                {"microbatches", batch.microbatches.size()},
+                {"samples", batch.samples.size()},
+                {"seed", job.seed}};
     json["schedule"] = request.schedule.empty() ? Writer(nullptr) : Writer(request.schedule);
     json["recompute"] = recompute_json(request.recompute, request.recompute_by_rank);
-    json["recipe"] = recipe_json(request.workload.setup->recipe);
-    json["what_if"] = what_if_json(request.workload.setup->what_if);
-    json["headroom"] = workload.setup->headroom.fraction();
-    json["costs"] = costs_json(workload.costs);
-    json["assumed"] = workload.setup->model.assumed;
+    json["recipe"] = recipe_json(request.job.setup->recipe);
+    json["what_if"] = what_if_json(request.job.setup->what_if);
+    json["headroom"] = job.setup->headroom.fraction();
+    json["costs"] = costs_json(job.costs);
+    json["assumed"] = job.setup->model.assumed;
     return json;
 }
 
@@ -154,11 +155,11 @@ Writer emulation_json(const EmulationRequest& request, const Emulation& emulatio
     }
     json["policy"] = emulation.policy;
     json["recompute"] = recompute_json(emulation.recompute, !emulation.by_rank.empty());
-    json["partition"] = partition_json(emulation.partition, request.workload.setup->model);
+    json["partition"] = partition_json(emulation.partition, request.job.setup->model);
     json["share_of_time"] = shares_json(emulation.shares);
-    json["assumed"] = emulator::approximations(*request.workload.setup);
+    json["assumed"] = emulator::approximations(*request.job.setup);
     json["slowest_replica"] = emulation.slowest;
-    const Bytes capacity = capacity_of(*request.workload.setup);
+    const Bytes capacity = capacity_of(*request.job.setup);
     Writer replicas = Writer::array();
     for (std::size_t r = 0; r < emulation.replicas.size(); ++r) {
         replicas.push_back(replica_json(emulation, r, capacity));

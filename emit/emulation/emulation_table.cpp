@@ -25,7 +25,7 @@ std::string exact_seconds(Duration time) { return fmt::format("{:.6f} s", static
 std::string share(Duration part, Duration whole) { return percent(ratio(part, whole)); }
 
 std::string recipe_text(const EmulationRequest& request, const Emulation& emulation) {
-    const Recipe& recipe = request.workload.setup->recipe;
+    const Recipe& recipe = request.job.setup->recipe;
     std::string text;
     if (emulation.recompute) text = fmt::format("recompute {}, ", name_of(*emulation.recompute));
     if (!emulation.by_rank.empty()) text = "recompute by-rank, ";
@@ -38,18 +38,19 @@ std::string recipe_text(const EmulationRequest& request, const Emulation& emulat
 }
 
 std::string emulation_heading(const EmulationRequest& request, const Emulation& emulation) {
-    const planner::Request& workload = request.workload;
-    return fmt::format("{} on {} x {}, {}; {}: {} in {}\npartition {}, {}, schedule {}, {}\n\n",
-                       workload.setup->model.name, workload.setup->cluster.gpus, workload.setup->cluster.device,
-                       name_of(workload.setup->layout), workload.batch, plural(workload.samples.size(), "sample"),
-                       plural(workload.microbatches.size(), "microbatch"), emulation.partition.name,
+    const planner::Job& job = request.job;
+    const planner::Batch& batch = request.batch;
+    return fmt::format("{} on {} x {}, {}; {}: {} in {}\npartition {}, {}, schedule {}, {}\n\n", job.setup->model.name,
+                       job.setup->cluster.gpus, job.setup->cluster.device, name_of(job.setup->layout), batch.name,
+                       plural(batch.samples.size(), "sample"), plural(batch.microbatches.size(), "microbatch"),
+                       emulation.partition.name,
                        plural(static_cast<std::size_t>(emulation.partition.chunks_per_rank), "chunk") + " a rank",
                        request.schedule.empty() ? emulation.policy : request.schedule, recipe_text(request, emulation));
 }
 
 std::string figures(const EmulationRequest& request, const Emulation& emulation) {
-    const planner::Request& workload = request.workload;
-    const double peak = workloads::device(workload.setup->cluster.device).bf16_flops;
+    const planner::Job& job = request.job;
+    const double peak = workloads::device(job.setup->cluster.device).bf16_flops;
     const std::string waits = waits_text(emulation.replicas[emulation.slowest].waits);
     return fmt::format(
         "step {} = makespan {} + optimizer {}\n"
@@ -58,8 +59,8 @@ std::string figures(const EmulationRequest& request, const Emulation& emulation)
         "{:.0f} tokens/s: {} tokens of '{}' a step; {} kernels\n{}",
         exact_seconds(emulation.step), exact_seconds(emulation.makespan),
         exact_seconds(emulation.step - emulation.makespan), percent(emulation.mfu), emulation.model_flops,
-        workload.setup->layout.gpus(), peak * 1e-12, emulation.tokens_per_second, emulation.tokens,
-        workload.setup->model.modules[workload.setup->model.backbone()].name, emulation.kernels,
+        job.setup->layout.gpus(), peak * 1e-12, emulation.tokens_per_second, emulation.tokens,
+        job.setup->model.modules[job.setup->model.backbone()].name, emulation.kernels,
         waits.empty() ? waits : waits + "\n");
 }
 
@@ -84,7 +85,7 @@ std::string change(double before, double after) {
 std::string what_if_text(const EmulationRequest& request, const Emulation& emulation, const Emulation* base) {
     if (base == nullptr) return {};
     std::string text = fmt::format("\nwhat if times change: {}\n{:<12} {:>14} {:>14} {:>10}\n",
-                                   factors_text(request.workload.setup->what_if), "", "as it is", "what if", "change");
+                                   factors_text(request.job.setup->what_if), "", "as it is", "what if", "change");
     const auto time = [&](std::string_view name, Duration before, Duration after) {
         text += fmt::format("{:<12} {:>14} {:>14} {:>10}\n", name, exact_seconds(before), exact_seconds(after),
                             change(static_cast<double>(before.count()), static_cast<double>(after.count())));
@@ -185,8 +186,8 @@ std::string time_table(const Emulation& emulation, const Shown& shown) {
 std::string memory_table(const EmulationRequest& request, const Emulation& emulation, const Shown& shown) {
     const bool several = emulation.replicas.size() > 1;
     std::string text =
-        fmt::format("\nmemory of a GPU at its peak; {} is usable{}\n{}", human(capacity_of(*request.workload.setup)),
-                    kept_free(request.workload.setup->headroom), shown.remark);
+        fmt::format("\nmemory of a GPU at its peak; {} is usable{}\n{}", human(capacity_of(*request.job.setup)),
+                    kept_free(request.job.setup->headroom), shown.remark);
     // What the rank recomputes, where each has its own; as the rest of its row, of the fullest replica.
     const auto recompute = [&](std::size_t r) {
         return emulation.by_rank.empty()
@@ -233,10 +234,9 @@ std::string emulation_table(const EmulationRequest& request, const Emulation& em
                        what_if_text(request, emulation, base) + time_table(emulation, shown) +
                        memory_table(request, emulation, shown) + critical_path(emulation) + "\n" +
                        shares_text(emulation.shares);
-    for (const std::string& sentence : emulator::approximations(*request.workload.setup))
+    for (const std::string& sentence : emulator::approximations(*request.job.setup))
         text += fmt::format("assumed: {}\n", sentence);
-    for (const std::string& sentence : request.workload.setup->model.assumed)
-        text += fmt::format("assumed: {}\n", sentence);
+    for (const std::string& sentence : request.job.setup->model.assumed) text += fmt::format("assumed: {}\n", sentence);
     return text;
 }
 

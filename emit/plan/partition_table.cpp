@@ -46,19 +46,19 @@ std::string fixed_text(const PartitionLoads& loads) {
     return human(*std::max_element(loads.fixed.begin(), loads.fixed.end()));
 }
 
-std::string candidates_text(const Request& request, const PartitionChoice& choice) {
+std::string candidates_text(const Job& job, const Batch& batch, const PartitionChoice& choice) {
     if (choice.tried.empty()) return {};
     std::string text = fmt::format("{:<12} {:>6}  {:<24} {:>10}  {:<22} {:>14} {:>10}\n", "partition", "chunks",
                                    "units", "step", "judged by", "longest/mean", "fixed");
     for (std::size_t i = 0; i < std::min(choice.tried.size(), most_shown); ++i) {
         const PartitionTried& one = choice.tried[i];
-        const PartitionLoads loads = loads_of(request, one.partition);
+        const PartitionLoads loads = loads_of(job, batch, one.partition);
         const auto times = loads.rank_times();
         const auto by = !one.why_not.empty() ? one.why_not
                                              : fmt::format("{} of {} batch{}", one.searched ? "searches" : "policies",
                                                            one.batches, one.batches == 1 ? "" : "es");
         text += fmt::format("{:<12} {:>6}  {:<24} {:>10}  {:<22} {:>14.3f} {:>10}\n", one.partition.name,
-                            one.partition.chunks_per_rank, units_text(request.setup->model, one.partition),
+                            one.partition.chunks_per_rank, units_text(job.setup->model, one.partition),
                             one.why_not.empty() ? human(one.step) : "-", by,
                             static_cast<double>(longest(times).count()) / static_cast<double>(mean_of(times).count()),
                             fixed_text(loads));
@@ -78,7 +78,7 @@ std::string stage_text(const workloads::Model& model, const StageLayers& stage) 
 }
 
 // A rank's chunks as a bar: a letter of its module for each part of the longest rank's time.
-std::string bar(const Request& request, const PartitionLoads& loads, std::size_t rank, Duration whole) {
+std::string bar(const Job& job, const PartitionLoads& loads, std::size_t rank, Duration whole) {
     constexpr double width = 60;
     std::string text;
     double end = 0;
@@ -86,7 +86,7 @@ std::string bar(const Request& request, const PartitionLoads& loads, std::size_t
         if (index(one->stage.rank) != rank) continue;
         end += width * static_cast<double>(one->time.count()) / static_cast<double>(whole.count());
         const auto to = std::max<std::size_t>(static_cast<std::size_t>(std::lround(end)), text.size() + 1);
-        const auto& name = request.setup->model.modules[one->stage.parts.front().module].name;
+        const auto& name = job.setup->model.modules[one->stage.parts.front().module].name;
         std::string cell(to - text.size(), name.front());
         cell.back() = '|';
         text += cell;
@@ -94,43 +94,42 @@ std::string bar(const Request& request, const PartitionLoads& loads, std::size_t
     return text;
 }
 
-std::string chunks_text(const Request& request, const PartitionChoice& choice) {
-    const PartitionLoads loads = loads_of(request, choice.partition);
+std::string chunks_text(const Job& job, const Batch& batch, const PartitionChoice& choice) {
+    const PartitionLoads loads = loads_of(job, batch, choice.partition);
     const auto times = loads.rank_times();
     std::string text =
         "chunks of each rank, as long as a microbatch keeps it busy (forward and backward, the sample's mean)\n";
     for (std::size_t r = 0; r < times.size(); ++r)
-        text += fmt::format("{:>4} {:<62} {:>9}{}\n", r, bar(request, loads, r, longest(times)), human(times[r]),
+        text += fmt::format("{:>4} {:<62} {:>9}{}\n", r, bar(job, loads, r, longest(times)), human(times[r]),
                             loads.fixed.empty()
                                 ? std::string()
                                 : fmt::format("  {} of {} fixed", human(loads.fixed[r]), human(loads.usable)));
     text += "\n";
     for (const StageLoad& one : loads.dealt)
         text += fmt::format("dealt      rank {:<3} {:<32} {:>10}\n", index(one.stage.rank),
-                            stage_text(request.setup->model, one.stage), human(one.time));
+                            stage_text(job.setup->model, one.stage), human(one.time));
     for (std::size_t s = 0; s < loads.stages.size(); ++s)
         text += fmt::format("stage {:<4} rank {:<3} {:<32} {:>10}\n", s, index(loads.stages[s].stage.rank),
-                            stage_text(request.setup->model, loads.stages[s].stage), human(loads.stages[s].time));
+                            stage_text(job.setup->model, loads.stages[s].stage), human(loads.stages[s].time));
     return text;
 }
 
 }  // namespace
 
-std::string partition_table(const Request& request, const PartitionChoice& choice) {
-    std::string text =
-        fmt::format("{} on {} x {}, {}; chosen on {}\ntaken: {} with {} chunk{} a rank{}\n\n",
-                    request.setup->model.name, request.setup->cluster.gpus, request.setup->cluster.device,
-                    name_of(request.setup->layout), choice.chosen_on.text(), choice.partition.name,
-                    choice.partition.chunks_per_rank, choice.partition.chunks_per_rank == 1 ? "" : "s",
-                    choice.cut_short ? "; the budget ended before all searches were through" : "");
-    text += candidates_text(request, choice) + chunks_text(request, choice);
+std::string partition_table(const Job& job, const Batch& batch, const PartitionChoice& choice) {
+    std::string text = fmt::format("{} on {} x {}, {}; chosen on {}\ntaken: {} with {} chunk{} a rank{}\n\n",
+                                   job.setup->model.name, job.setup->cluster.gpus, job.setup->cluster.device,
+                                   name_of(job.setup->layout), choice.chosen_on.text(), choice.partition.name,
+                                   choice.partition.chunks_per_rank, choice.partition.chunks_per_rank == 1 ? "" : "s",
+                                   choice.cut_short ? "; the budget ended before all searches were through" : "");
+    text += candidates_text(job, batch, choice) + chunks_text(job, batch, choice);
     for (const std::string& note : choice.partition.notes) text += note + "\n";
     return text;
 }
 
-Writer partition_answer(const Request& request, const PartitionChoice& choice) {
-    const PartitionLoads loads = loads_of(request, choice.partition);
-    Writer json{{"partition", partition_json(choice.partition, request.setup->model)},
+Writer partition_answer(const Job& job, const Batch& batch, const PartitionChoice& choice) {
+    const PartitionLoads loads = loads_of(job, batch, choice.partition);
+    Writer json{{"partition", partition_json(choice.partition, job.setup->model)},
                 {"chosen_on", choice.chosen_on.text()},
                 {"cut_short", choice.cut_short},
                 {"usable_bytes", loads.usable.count},
@@ -147,10 +146,10 @@ namespace {
 constexpr int left = 60, row_height = 22, bar_height = 18, width = 900;
 
 // One partition, from `y` on; returns where the next begins.
-int draw(const Request& request, const Partition& partition, const std::string& title, Duration longest_rank, int y,
-         std::string& svg) {
+int draw(const Job& job, const Batch& batch, const Partition& partition, const std::string& title,
+         Duration longest_rank, int y, std::string& svg) {
     constexpr std::array colours{"#4c78a8", "#f58518", "#54a24b", "#e45756", "#72b7b2", "#b279a2"};
-    const PartitionLoads loads = loads_of(request, partition);
+    const PartitionLoads loads = loads_of(job, batch, partition);
     svg += fmt::format("<text x=\"4\" y=\"{}\" font-weight=\"bold\">{}</text>\n", y + 14, title);
     y += row_height;
     const auto times = loads.rank_times();
@@ -165,7 +164,7 @@ int draw(const Request& request, const Partition& partition, const std::string& 
                 "<rect x=\"{:.1f}\" y=\"{}\" width=\"{:.1f}\" height=\"{}\" fill=\"{}\" stroke=\"white\"><title>{}: "
                 "{}</title></rect>\n",
                 x, y, wide, bar_height, colours[one->stage.parts.front().module % colours.size()],
-                stage_text(request.setup->model, one->stage), human(one->time));
+                stage_text(job.setup->model, one->stage), human(one->time));
             x += wide;
         }
         svg += fmt::format("<text x=\"{:.1f}\" y=\"{}\">{}{}</text>\n", x + 6, y + 14, human(times[r]),
@@ -176,7 +175,7 @@ int draw(const Request& request, const Partition& partition, const std::string& 
 
 }  // namespace
 
-std::string partition_picture(const Request& request, const PartitionChoice& choice) {
+std::string partition_picture(const Job& job, const Batch& batch, const PartitionChoice& choice) {
     std::vector<std::pair<std::string, const Partition*>> shown{
         {choice.partition.name + " (taken)", &choice.partition}};
     std::vector<std::string> kinds{choice.partition.name};
@@ -187,18 +186,18 @@ std::string partition_picture(const Request& request, const PartitionChoice& cho
     }
     Duration longest_rank{1};
     for (const auto& [title, partition] : shown)
-        longest_rank = std::max(longest_rank, longest(loads_of(request, *partition).rank_times()));
+        longest_rank = std::max(longest_rank, longest(loads_of(job, batch, *partition).rank_times()));
     std::string body;
     int y = 8;
     for (const auto& [title, partition] : shown)
         y = draw(
-            request, *partition,
+            job, batch, *partition,
             fmt::format("{}, {} chunks a rank: time of a microbatch, fixed memory", title, partition->chunks_per_rank),
             longest_rank, y, body);
     return fmt::format(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" role=\"img\" font-family=\"sans-serif\" "
         "font-size=\"12\"><title>Partitions of {}</title>\n{}</svg>\n",
-        width, y, request.setup->model.name, body);
+        width, y, job.setup->model.name, body);
 }
 
 }  // namespace pipeweaver::emit

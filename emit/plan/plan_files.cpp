@@ -46,37 +46,37 @@ std::vector<FileToWrite> target_files(const TargetPlan& plan, const std::filesys
 
 }  // namespace
 
-std::vector<FileToWrite> replica_files(const Request& request, const ReplicaPlan& replica, const LossTotals& losses,
-                                       const std::filesystem::path& folder) {
+std::vector<FileToWrite> replica_files(const Job& job, const Batch& batch, const ReplicaPlan& replica,
+                                       const LossTotals& losses, const std::filesystem::path& folder) {
     std::optional<ActionLists> actions;
-    if (!why_no_actions(request, replica.cut.partition)) {
-        actions = actions_of(request, replica, losses);
+    if (!why_no_actions(job, replica.cut.partition)) {
+        actions = actions_of(job, batch, replica, losses);
         PIPEWEAVER_ASSERT(!why_not_runnable(*actions));
     }
     std::vector<FileToWrite> files;
     add_schedule(files, folder / fmt::format("replica-{:03}", replica.number),
-                 {"free", replica.judged, request.lists_by_rank}, replica.cut.step.problem, replica.found,
+                 {"free", replica.judged, job.lists_by_rank}, replica.cut.step.problem, replica.found,
                  actions ? &*actions : nullptr);
     return files;
 }
 
-void make_whole_files(const Request& request, const Plan& plan, const std::filesystem::path& folder,
+void make_whole_files(const Job& job, const Batch& batch, const Plan& plan, const std::filesystem::path& folder,
                       const Executor& execute, const TakeFile& take) {
     using Make = std::function<std::vector<FileToWrite>()>;
     std::vector<Make> makes{
         [&] {
-            return std::vector<FileToWrite>{{folder / "report.html", report(request, plan)}};
+            return std::vector<FileToWrite>{{folder / "report.html", report(job, batch, plan)}};
         },
         [&] {
             return std::vector<FileToWrite>{
-                {folder / "plan.json", plan_json(request, plan).dump(1) + "\n"},
-                {folder / "assignment.json", assignment_json(request, plan)},
+                {folder / "plan.json", plan_json(job, batch, plan).dump(1) + "\n"},
+                {folder / "assignment.json", assignment_json(job, batch, plan)},
                 {folder / "partition.json",
-                 partition::to_json({plan.partition(), plan.partition_choice.chosen_on}, *request.setup)}};
+                 partition::to_json({plan.partition(), plan.partition_choice.chosen_on}, *job.setup)}};
         }};
-    if (request.defer)
+    if (job.defer)
         makes.emplace_back([&] {
-            return std::vector<FileToWrite>{{folder / "deferred.jsonl", workloads::to_jsonl(request.deferred)}};
+            return std::vector<FileToWrite>{{folder / "deferred.jsonl", workloads::to_jsonl(batch.deferred)}};
         });
     for (const TargetPlan& one : plan.targets) makes.emplace_back([&] { return target_files(one, folder); });
     run_jobs(execute, makes.size(), [&](std::size_t i) {
@@ -84,12 +84,13 @@ void make_whole_files(const Request& request, const Plan& plan, const std::files
     });
 }
 
-std::vector<FileToWrite> plan_files(const Request& request, const Plan& plan, const std::filesystem::path& folder) {
+std::vector<FileToWrite> plan_files(const Job& job, const Batch& batch, const Plan& plan,
+                                    const std::filesystem::path& folder) {
     std::vector<FileToWrite> files;
-    const LossTotals losses = loss_totals(request, plan.partition());
-    make_whole_files(request, plan, folder, in_order, [&](FileToWrite file) { files.push_back(std::move(file)); });
+    const LossTotals losses = loss_totals(job, batch, plan.partition());
+    make_whole_files(job, batch, plan, folder, in_order, [&](FileToWrite file) { files.push_back(std::move(file)); });
     for (const ReplicaPlan& replica : plan.replicas)
-        for (FileToWrite& file : replica_files(request, replica, losses, folder)) files.push_back(std::move(file));
+        for (FileToWrite& file : replica_files(job, batch, replica, losses, folder)) files.push_back(std::move(file));
     return files;
 }
 

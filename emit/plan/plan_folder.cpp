@@ -28,15 +28,16 @@ nlohmann::ordered_json run_json(const SearchLimits& limits, double seconds, cons
     return json;
 }
 
-PlanWriter::PlanWriter(const Request& request, fs::path folder) : request_(request), folder_(std::move(folder)) {}
+PlanWriter::PlanWriter(const Job& job, const Batch& batch, fs::path folder)
+    : job_(job), batch_(batch), folder_(std::move(folder)) {}
 
 void PlanWriter::add(const ReplicaPlan& replica) {
-    std::call_once(totalled_, [&] { losses_ = loss_totals(request_, replica.cut.partition); });
-    for (const FileToWrite& file : replica_files(request_, replica, losses_, folder_)) pending_.add(file);
+    std::call_once(totalled_, [&] { losses_ = loss_totals(job_, batch_, replica.cut.partition); });
+    for (const FileToWrite& file : replica_files(job_, batch_, replica, losses_, folder_)) pending_.add(file);
 }
 
 void PlanWriter::add_rest(const Plan& plan, const Executor& execute) {
-    make_whole_files(request_, plan, folder_, execute, [&](const FileToWrite& file) { pending_.add(file); });
+    make_whole_files(job_, batch_, plan, folder_, execute, [&](const FileToWrite& file) { pending_.add(file); });
 }
 
 std::vector<fs::path> PlanWriter::finish(const nlohmann::ordered_json& run) {
@@ -46,9 +47,9 @@ std::vector<fs::path> PlanWriter::finish(const nlohmann::ordered_json& run) {
     return written;
 }
 
-std::vector<fs::path> write_plan_folder(const Request& request, const Plan& plan, const fs::path& folder,
+std::vector<fs::path> write_plan_folder(const Job& job, const Batch& batch, const Plan& plan, const fs::path& folder,
                                         const nlohmann::ordered_json& run, const Executor& execute) {
-    PlanWriter writer(request, folder);
+    PlanWriter writer(job, batch, folder);
     run_jobs(execute, plan.replicas.size(), [&](std::size_t r) { writer.add(plan.replicas[r]); });
     writer.add_rest(plan, execute);
     return writer.finish(run);

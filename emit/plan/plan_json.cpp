@@ -31,24 +31,24 @@ void add_above_one(Writer& json, const Layout& layout) {
     if (layout.ep > 1) json["ep"] = layout.ep;
 }
 
-Writer request_json(const Request& request) {
-    Writer json{{"model", request.setup->model.name},  {"cluster", request.setup->cluster.name},
-                {"gpus", request.setup->cluster.gpus}, {"device", request.setup->cluster.device},
-                {"tp", request.setup->layout.tp},      {"pp", request.setup->layout.pp},
-                {"dp", request.setup->layout.dp}};
-    add_above_one(json, request.setup->layout);
-    json["batch"] = request.batch;
-    json["microbatches"] = request.microbatches.size();
-    json["samples"] = request.samples.size();
-    json["packing"] = name_of(request.packing);
-    if (request.defer) json["deferred"] = request.deferred.size();
-    json["seed"] = request.seed;
+Writer request_json(const Job& job, const Batch& batch) {
+    Writer json{{"model", job.setup->model.name},  {"cluster", job.setup->cluster.name},
+                {"gpus", job.setup->cluster.gpus}, {"device", job.setup->cluster.device},
+                {"tp", job.setup->layout.tp},      {"pp", job.setup->layout.pp},
+                {"dp", job.setup->layout.dp}};
+    add_above_one(json, job.setup->layout);
+    json["batch"] = batch.name;
+    json["microbatches"] = batch.microbatches.size();
+    json["samples"] = batch.samples.size();
+    json["packing"] = name_of(job.packing);
+    if (job.defer) json["deferred"] = batch.deferred.size();
+    json["seed"] = job.seed;
     constexpr std::array<std::string_view, 3> splits{"auto", "never", "always"};
-    json["split"] = splits[static_cast<std::size_t>(request.split)];
-    json["recipe"] = Writer::parse(to_json(request.setup->recipe));
-    json["headroom"] = request.setup->headroom.fraction();
-    json["partition"] = request.partition.empty() ? Writer(nullptr) : Writer(request.partition);
-    json["assumed"] = request.setup->model.assumed;
+    json["split"] = splits[static_cast<std::size_t>(job.split)];
+    json["recipe"] = Writer::parse(to_json(job.setup->recipe));
+    json["headroom"] = job.setup->headroom.fraction();
+    json["partition"] = job.partition.empty() ? Writer(nullptr) : Writer(job.partition);
+    json["assumed"] = job.setup->model.assumed;
     return json;
 }
 
@@ -185,9 +185,9 @@ Writer opponent_json(const Plan& plan) {
 
 }  // namespace
 
-Writer plan_json(const Request& request, const Plan& plan) {
+Writer plan_json(const Job& job, const Batch& batch, const Plan& plan) {
     Writer json{{"format", "pipeweaver-plan/1"},
-                {"asked", request_json(request)},
+                {"asked", request_json(job, batch)},
                 {"step_ns", plan.step.count()},
                 {"makespan_ns", plan.makespan.count()},
                 {"lower_bound_ns", plan.lower_bound.count()},
@@ -196,16 +196,16 @@ Writer plan_json(const Request& request, const Plan& plan) {
                 {"model_flops", plan.model_flops}};
     const Duration after = plan.step - plan.makespan;
     json["after_all_ranks_ns"] = after.count();
-    json["layout_choice"] = layout_choice_json(request.layout_choice);
-    json["assignment"] = {{"method", request.sharing == partition::Sharing::balanced ? "balanced" : "in-turn"},
+    json["layout_choice"] = layout_choice_json(job.layout_choice);
+    json["assignment"] = {{"method", job.sharing == partition::Sharing::balanced ? "balanced" : "in-turn"},
                           {"largest_load_ns", plan.loads.largest.count()},
                           {"mean_load_ns", plan.loads.mean.count()},
                           {"in_turn_largest_load_ns", plan.loads.largest_in_turn.count()}};
-    json["partition"] = partition_json(plan.replicas.front().cut.partition, request.setup->model);
+    json["partition"] = partition_json(plan.replicas.front().cut.partition, job.setup->model);
     json["partition"]["chosen_on"] = plan.partition_choice.chosen_on.text();
     json["partition"]["alternatives"] = alternatives_json(plan.partition_choice);
     json["share_of_time"] = shares_json(plan.shares);
-    json["costs"] = costs_json(request.costs);
+    json["costs"] = costs_json(job.costs);
     json["in_situ"] = {{"compute", plan.in_situ.compute},
                        {"collectives", plan.in_situ.collectives},
                        {"inside_gemms", plan.in_situ.inside_gemms},
@@ -241,13 +241,13 @@ Writer plan_json(const Request& request, const Plan& plan) {
 
 namespace {
 
-Writer unit_json(const Request& request, const workloads::Microbatch& microbatch, const std::string& module,
+Writer unit_json(const Batch& batch, const workloads::Microbatch& microbatch, const std::string& module,
                  const Unit& unit, std::size_t number) {
     Writer items = Writer::array();
     std::int64_t row = 0;
     for (const std::size_t i : unit.items) {
         const auto& ref = microbatch.items[i];
-        items.push_back({{"sample", request.samples[ref.sample].id},
+        items.push_back({{"sample", batch.samples[ref.sample].id},
                          {"item", ref.item},
                          {"rows", {row, row + ref.size.patches}},
                          {"tokens", ref.size.tokens}});
@@ -270,26 +270,26 @@ GpuOfItem gpus_of(const StepProblem& step) {
 
 namespace {
 
-Writer microbatch_json(const Request& request, const ReplicaPlan& replica, std::size_t m, const GpuOfItem& gpus,
-                       std::int64_t loss_tokens) {
+Writer microbatch_json(const Job& job, const Batch& batch, const ReplicaPlan& replica, std::size_t m,
+                       const GpuOfItem& gpus, std::int64_t loss_tokens) {
     const auto& partition = replica.cut.partition;
     const auto& of_chains = replica.cut.units[m];
-    const auto& microbatch = request.microbatches[replica.microbatches[m]];
+    const auto& microbatch = batch.microbatches[replica.microbatches[m]];
     Writer samples = Writer::array(), units = Writer::array();
     std::int64_t row = 0;
     for (std::size_t s = 0; s < microbatch.samples.size(); ++s) {
         samples.push_back(
-            {{"id", request.samples[microbatch.samples[s]].id}, {"rows", {row, row + microbatch.lengths[s]}}});
+            {{"id", batch.samples[microbatch.samples[s]].id}, {"rows", {row, row + microbatch.lengths[s]}}});
         row += microbatch.lengths[s];
     }
     for (std::size_t c = 0; c < partition.chains.size(); ++c)
         for (std::size_t u = 0; u < of_chains[c].size(); ++u)
-            units.push_back(unit_json(request, microbatch, partition.chains[c].name, of_chains[c][u], u));
+            units.push_back(unit_json(batch, microbatch, partition.chains[c].name, of_chains[c][u], u));
     for (std::size_t d = 0; d < partition.dealt.size(); ++d) {
         const auto& items = of_chains[partition.chains.size() + d];
-        const std::string& name = request.setup->model.modules[partition.dealt[d].module].name;
+        const std::string& name = job.setup->model.modules[partition.dealt[d].module].name;
         for (std::size_t u = 0; u < items.size(); ++u) {
-            units.push_back(unit_json(request, microbatch, name, items[u], u));
+            units.push_back(unit_json(batch, microbatch, name, items[u], u));
             units.back()["gpu"] = gpus.at({m, d, u});
         }
     }
@@ -299,19 +299,19 @@ Writer microbatch_json(const Request& request, const ReplicaPlan& replica, std::
             {"loss_weight", weight}, {"samples", std::move(samples)}, {"units", std::move(units)}};
 }
 
-Writer assigned_to(const Request& request, const ReplicaPlan& replica, std::int64_t loss_tokens) {
+Writer assigned_to(const Job& job, const Batch& batch, const ReplicaPlan& replica, std::int64_t loss_tokens) {
     const GpuOfItem gpus = gpus_of(replica.cut.step);
     Writer microbatches = Writer::array();
     for (std::size_t m = 0; m < replica.microbatches.size(); ++m)
-        microbatches.push_back(microbatch_json(request, replica, m, gpus, loss_tokens));
+        microbatches.push_back(microbatch_json(job, batch, replica, m, gpus, loss_tokens));
     return {{"replica", replica.number}, {"microbatches", std::move(microbatches)}};
 }
 
 }  // namespace
 
-std::string assignment_json(const Request& request, const Plan& plan) {
+std::string assignment_json(const Job& job, const Batch& batch, const Plan& plan) {
     std::int64_t loss_tokens = 0;
-    for (const auto& microbatch : request.microbatches) loss_tokens += microbatch.loss_tokens;
+    for (const auto& microbatch : batch.microbatches) loss_tokens += microbatch.loss_tokens;
     const Writer head{{"format", "pipeweaver-assignment/1"},
                       {"loss", "mean over the microbatch's loss tokens, times loss_weight, summed over the step"},
                       {"loss_tokens", loss_tokens},
@@ -321,7 +321,7 @@ std::string assignment_json(const Request& request, const Plan& plan) {
     text.erase(text.rfind(']'));
     for (const ReplicaPlan& replica : plan.replicas) {
         text += &replica == &plan.replicas.front() ? "\n  " : ",\n  ";
-        for (const char c : assigned_to(request, replica, loss_tokens).dump(1)) {
+        for (const char c : assigned_to(job, batch, replica, loss_tokens).dump(1)) {
             text += c;
             if (c == '\n') text += "  ";
         }

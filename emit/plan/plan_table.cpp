@@ -24,28 +24,28 @@ namespace {
 std::string seconds(Duration time) { return fmt::format("{:.3f} s", static_cast<double>(time.count()) * 1e-9); }
 
 // How full the microbatches are, in tokens.
-double fill(const Request& request) {
+double fill(const Job& job, const Batch& batch) {
     std::int64_t tokens = 0;
-    for (const auto& microbatch : request.microbatches) tokens += microbatch.tokens;
-    return static_cast<double>(tokens) / static_cast<double>(request.setup->model.microbatch_tokens) /
-           static_cast<double>(request.microbatches.size());
+    for (const auto& microbatch : batch.microbatches) tokens += microbatch.tokens;
+    return static_cast<double>(tokens) / static_cast<double>(job.setup->model.microbatch_tokens) /
+           static_cast<double>(batch.microbatches.size());
 }
 
-std::string plan_heading(const Request& request, const Plan& plan) {
+std::string plan_heading(const Job& job, const Batch& batch, const Plan& plan) {
     std::size_t items = 0;
-    for (const auto& microbatch : request.microbatches) items += microbatch.items.size();
+    for (const auto& microbatch : batch.microbatches) items += microbatch.items.size();
     return fmt::format(
         "{} on {} x {}, {}; {}: {}{} in {}{} ({} of their {} tokens), {}\n\n"
         "step {} = makespan {} + {} optimizer   MFU {} (model FLOPs, recomputation not counted, over bf16 peak)\n"
         "bound {} on the makespan{}, gap {}\n",
-        request.setup->model.name, request.setup->cluster.gpus, request.setup->cluster.device,
-        name_of(request.setup->layout), request.batch, plural(request.samples.size(), "sample"),
-        request.deferred.empty() ? "" : fmt::format(" ({} left for a later step)", request.deferred.size()),
-        plural(request.microbatches.size(), "microbatch"),
-        request.packing == workloads::Packing::given ? "" : fmt::format(" packed {}", name_of(request.packing)),
-        percent(fill(request)), request.setup->model.microbatch_tokens, plural(items, "item"), seconds(plan.step),
+        job.setup->model.name, job.setup->cluster.gpus, job.setup->cluster.device, name_of(job.setup->layout),
+        batch.name, plural(batch.samples.size(), "sample"),
+        batch.deferred.empty() ? "" : fmt::format(" ({} left for a later step)", batch.deferred.size()),
+        plural(batch.microbatches.size(), "microbatch"),
+        job.packing == workloads::Packing::given ? "" : fmt::format(" packed {}", name_of(job.packing)),
+        percent(fill(job, batch)), job.setup->model.microbatch_tokens, plural(items, "item"), seconds(plan.step),
         seconds(plan.makespan), seconds(plan.step - plan.makespan), percent(plan.mfu), seconds(plan.lower_bound),
-        request.setup->layout.dp > 1 ? fmt::format(" (the largest of {} replicas)", request.setup->layout.dp) : "",
+        job.setup->layout.dp > 1 ? fmt::format(" (the largest of {} replicas)", job.setup->layout.dp) : "",
         percent(schedule::relative_gap(plan.makespan, plan.lower_bound)));
 }
 
@@ -73,8 +73,8 @@ std::string waits(const Plan& plan) {
     return text.empty() ? text : text + "\n";
 }
 
-std::string lists(const Request& request, const Plan& plan) {
-    const auto why = why_no_actions(request, plan.partition());
+std::string lists(const Job& job, const Plan& plan) {
+    const auto why = why_no_actions(job, plan.partition());
     return why ? *why + "\n" : std::string();
 }
 
@@ -113,7 +113,7 @@ std::string schedules(const Plan& plan) {
     return text;
 }
 
-std::string job(const Plan& plan) {
+std::string chosen_on(const Plan& plan) {
     const PartitionChoice& choice = plan.partition_choice;
     return fmt::format("\npartition chosen on {}{}\n", choice.chosen_on.text(),
                        choice.tried.empty() ? "" : fmt::format(", the best of {}", choice.tried.size()));
@@ -136,10 +136,10 @@ std::string layouts(const std::optional<LayoutChoice>& choice) {
     return text;
 }
 
-std::string replicas_text(const Request& request, const Plan& plan) {
+std::string replicas_text(const Job& job, const Plan& plan) {
     if (plan.replicas.size() == 1) return {};
     const auto over_mean = [&](Duration load) { return percent(schedule::relative_gap(load, plan.loads.mean)); };
-    const bool balanced = request.sharing == partition::Sharing::balanced;
+    const bool balanced = job.sharing == partition::Sharing::balanced;
     std::string text = fmt::format("microbatches go to replicas {}: the largest load is {} above the mean",
                                    balanced ? "by cost" : "in turn", over_mean(plan.loads.largest));
     if (balanced) text += fmt::format(" (in turn {})", over_mean(plan.loads.largest_in_turn));
@@ -155,9 +155,9 @@ std::size_t fullest_replica(const Plan& plan, std::size_t rank) {
 }
 
 // Bytes that a GPU holds for a parameter, with what ZeRO shares out among its copies from that stage on.
-std::string state_bytes(const Request& request, std::int64_t each, std::string_view what, int from_stage) {
-    const auto& layout = request.setup->layout;
-    const bool shared = request.setup->recipe.zero >= from_stage;
+std::string state_bytes(const Job& job, std::int64_t each, std::string_view what, int from_stage) {
+    const auto& layout = job.setup->layout;
+    const bool shared = job.setup->recipe.zero >= from_stage;
     const auto bytes = [&](std::int64_t copies) {
         return static_cast<double>(each) / static_cast<double>(shared ? copies : 1);
     };
@@ -167,31 +167,30 @@ std::string state_bytes(const Request& request, std::int64_t each, std::string_v
 }
 
 // What a GPU holds of it for a parameter of an expert; empty without experts.
-std::string expert_bytes(const Request& request, std::int64_t each, int from_stage) {
-    const auto& modules = request.setup->model.modules;
+std::string expert_bytes(const Job& job, std::int64_t each, int from_stage) {
+    const auto& modules = job.setup->model.modules;
     if (std::none_of(modules.begin(), modules.end(), [](const auto& m) { return m.architecture.moe.has_value(); }))
         return {};
-    const std::int64_t copies = request.setup->recipe.zero >= from_stage ? request.setup->layout.expert_copies() : 1;
+    const std::int64_t copies = job.setup->recipe.zero >= from_stage ? job.setup->layout.expert_copies() : 1;
     return fmt::format(", of experts {:.3g} B ({} B / {} copies)",
                        static_cast<double>(each) / static_cast<double>(copies), each, copies);
 }
 
 // What a GPU holds for a trained parameter, and for a frozen one.
-std::string parameter_bytes(const Request& request) {
-    const emulator::Recipe& recipe = request.setup->recipe;
+std::string parameter_bytes(const Job& job) {
+    const emulator::Recipe& recipe = job.setup->recipe;
     const emulator::StateBytes& each = recipe.state;
-    std::string text = "a trained parameter: " + state_bytes(request, each.weight, " weight", 3);
-    if (recipe.zero >= 3) text += expert_bytes(request, each.weight, 3);
-    text += ", " + state_bytes(request, each.gradient, " gradient", 2);
-    if (recipe.zero >= 2) text += expert_bytes(request, each.gradient, 2);
-    text += ", " + state_bytes(request, each.optimizer, " optimizer", 1) + expert_bytes(request, each.optimizer, 1);
-    return text + "; a frozen one: " + state_bytes(request, each.weight, "", 3);
+    std::string text = "a trained parameter: " + state_bytes(job, each.weight, " weight", 3);
+    if (recipe.zero >= 3) text += expert_bytes(job, each.weight, 3);
+    text += ", " + state_bytes(job, each.gradient, " gradient", 2);
+    if (recipe.zero >= 2) text += expert_bytes(job, each.gradient, 2);
+    text += ", " + state_bytes(job, each.optimizer, " optimizer", 1) + expert_bytes(job, each.optimizer, 1);
+    return text + "; a frozen one: " + state_bytes(job, each.weight, "", 3);
 }
 
-std::string memory(const Request& request, const Plan& plan) {
+std::string memory(const Job& job, const Plan& plan) {
     const bool several = plan.replicas.size() > 1;
-    std::string text =
-        fmt::format("\nmemory of a GPU{}; {}\n", kept_free(request.setup->headroom), parameter_bytes(request));
+    std::string text = fmt::format("\nmemory of a GPU{}; {}\n", kept_free(job.setup->headroom), parameter_bytes(job));
     text += fmt::format("{:<6} {:>11} {:>11} {:>12} {:>12}{}\n", "rank", "peak", "of usable", "weights+opt",
                         "activations", several ? "  fullest replica" : "");
     for (std::size_t rank = 0; rank < plan.replicas.front().found.replay.peak.size(); ++rank) {
@@ -261,15 +260,15 @@ std::string torch_text(const Plan& plan) {
 
 }  // namespace
 
-std::string plan_table(const Request& request, const Plan& plan) {
+std::string plan_table(const Job& job, const Batch& batch, const Plan& plan) {
     const ReplicaPlan& replica = plan.replicas[plan.slowest];
-    std::string text = plan_heading(request, plan) + split(plan) + waits(plan) + lists(request, plan) +
-                       replicas_text(request, plan) + layouts(request.layout_choice) + job(plan) + opponent(plan) +
+    std::string text = plan_heading(job, batch, plan) + split(plan) + waits(plan) + lists(job, plan) +
+                       replicas_text(job, plan) + layouts(job.layout_choice) + chosen_on(plan) + opponent(plan) +
                        schedules(plan) + not_applicable_text(not_applicable(plan.baselines.not_applicable)) +
-                       memory(request, plan) + "\n" + shares_text(plan.shares) + robustness_text(plan) +
+                       memory(job, plan) + "\n" + shares_text(plan.shares) + robustness_text(plan) +
                        choice(plan.choice);
     for (const std::string& note : replica.cut.partition.notes) text += fmt::format("{}\n", note);
-    for (const std::string& assumption : request.setup->model.assumed) text += fmt::format("assumed: {}\n", assumption);
+    for (const std::string& assumption : job.setup->model.assumed) text += fmt::format("assumed: {}\n", assumption);
     text += torch_text(plan);
     text += "\n";
     if (plan.replicas.size() > 1)

@@ -60,14 +60,14 @@ double positions_of_microbatch(const Chain& chain, const std::vector<Unit>& unit
     return sum;
 }
 
-double loss_weight(const Request& request, const ReplicaPlan& replica, const LossTotals& losses, std::size_t m,
+double loss_weight(const Batch& batch, const ReplicaPlan& replica, const LossTotals& losses, std::size_t m,
                    std::size_t chain, std::size_t unit) {
     const Chain& of = replica.cut.partition.chains[chain];
     const auto& units = replica.cut.units[m][chain];
     const double mine = positions(of, units[unit]);
     if (mine <= 0) return 0;
     if (losses.tokens <= 0) return mine / losses.positions;
-    const auto& microbatch = request.microbatches[replica.microbatches[m]];
+    const auto& microbatch = batch.microbatches[replica.microbatches[m]];
     return static_cast<double>(microbatch.loss_tokens) / losses.tokens * (mine / positions_of_microbatch(of, units));
 }
 
@@ -93,39 +93,39 @@ std::vector<Rows> slices_of(const workloads::Microbatch& microbatch, const Unit&
 
 }  // namespace
 
-LossTotals loss_totals(const Request& request, const partition::Partition& partition) {
+LossTotals loss_totals(const Job& job, const Batch& batch, const partition::Partition& partition) {
     LossTotals totals;
-    for (const auto& microbatch : request.microbatches) totals.tokens += static_cast<double>(microbatch.loss_tokens);
+    for (const auto& microbatch : batch.microbatches) totals.tokens += static_cast<double>(microbatch.loss_tokens);
     if (totals.tokens > 0) return totals;
     const std::size_t last = partition.chains.size() - 1;
-    for (const auto& units : partition::units(partition, request.setup->model, request.microbatches))
+    for (const auto& units : partition::units(partition, job.setup->model, batch.microbatches))
         totals.positions += positions_of_microbatch(partition.chains[last], units[last]);
     return totals;
 }
 
-std::optional<std::string> why_no_actions(const Request& request, const partition::Partition& partition) {
+std::optional<std::string> why_no_actions(const Job& job, const partition::Partition& partition) {
     if (partition.dealt.empty()) return std::nullopt;
     std::string names;
     for (const DealtModule& dealt : partition.dealt)
-        names += (names.empty() ? "" : ", ") + request.setup->model.modules[dealt.module].name;
+        names += (names.empty() ? "" : ", ") + job.setup->model.modules[dealt.module].name;
     return fmt::format(
         "no action lists: they cannot say how {} is dealt over the GPUs (partition {}); with --target torch-actions "
         "the plan is of a partition that they can",
         names, partition.name);
 }
 
-ReplicaData replica_data(const Request& request, const ReplicaPlan& mine, const LossTotals& losses) {
+ReplicaData replica_data(const Job& job, const Batch& batch, const ReplicaPlan& mine, const LossTotals& losses) {
     const StepProblem& step = mine.cut.step;
     const auto& chains = mine.cut.partition.chains;
-    const auto replicas = static_cast<std::size_t>(request.setup->layout.dp);
-    ReplicaData data{mine.number, replicas, roles(chains, request.setup->model), {}, {}};
+    const auto replicas = static_cast<std::size_t>(job.setup->layout.dp);
+    ReplicaData data{mine.number, replicas, roles(chains, job.setup->model), {}, {}};
     const auto unit_of = [&](const Task& task, std::size_t t) -> const Unit& {
         return mine.cut.units[static_cast<std::size_t>(*task.microbatch)][step.chain[t]][step.unit[t]];
     };
     for (std::size_t t = 0; t < step.problem.tasks.size(); ++t) {
         const Task& task = step.problem.tasks[t];
-        data.loss_weight.push_back(loss_weight(request, mine, losses, static_cast<std::size_t>(*task.microbatch),
-                                               step.chain[t], step.unit[t]));
+        data.loss_weight.push_back(
+            loss_weight(batch, mine, losses, static_cast<std::size_t>(*task.microbatch), step.chain[t], step.unit[t]));
     }
     data.slices.resize(step.transfers.size());
     for (std::size_t k = 0; k < step.transfers.size(); ++k) {
@@ -133,11 +133,11 @@ ReplicaData replica_data(const Request& request, const ReplicaPlan& mine, const 
         const std::size_t from = index(edge.from), to = index(edge.to);
         const Task& source = step.problem.tasks[from];
         if (step.chain[from] == step.chain[to] || source.kind != TaskKind::forward) continue;
-        const auto& microbatch = request.microbatches[mine.microbatches[static_cast<std::size_t>(*source.microbatch)]];
+        const auto& microbatch = batch.microbatches[mine.microbatches[static_cast<std::size_t>(*source.microbatch)]];
         const Unit& unit = unit_of(source, from);
         const auto module = last_parts(chains[step.chain[from]]).back().module;
         std::int64_t reduction = 1;
-        for (const auto& model_edge : request.setup->model.edges)
+        for (const auto& model_edge : job.setup->model.edges)
             if (model_edge.from == module && model_edge.to == first_parts(chains[step.chain[to]]).front().module)
                 reduction = model_edge.token_reduction;
         data.slices[k] = slices_of(microbatch, unit, unit_of(step.problem.tasks[to], to), step.transfers[k].rows,
@@ -146,10 +146,10 @@ ReplicaData replica_data(const Request& request, const ReplicaPlan& mine, const 
     return data;
 }
 
-ActionLists actions_of(const Request& request, const ReplicaPlan& replica, const LossTotals& losses) {
-    if (const auto why = why_no_actions(request, replica.cut.partition)) fail(ErrorKind::limit, "{}", *why);
+ActionLists actions_of(const Job& job, const Batch& batch, const ReplicaPlan& replica, const LossTotals& losses) {
+    if (const auto why = why_no_actions(job, replica.cut.partition)) fail(ErrorKind::limit, "{}", *why);
     return derive_actions(replica.cut.step, *replica.found.schedule, replica.found.replay, replica.cut.partition.modes,
-                          replica_data(request, replica, losses));
+                          replica_data(job, batch, replica, losses));
 }
 
 }  // namespace pipeweaver::emit

@@ -15,12 +15,12 @@ using namespace report_parts;
 
 namespace {
 
-std::string asked(const Request& request) {
+std::string asked(const Job& job, const Batch& batch) {
     std::size_t items = 0;
-    for (const auto& microbatch : request.microbatches) items += microbatch.items.size();
-    return escape(fmt::format("{}. Batch {}: {} in {}, {}.", emulator::name_of(request.setup->layout), request.batch,
-                              plural(request.samples.size(), "sample"),
-                              plural(request.microbatches.size(), "microbatch"), plural(items, "item")));
+    for (const auto& microbatch : batch.microbatches) items += microbatch.items.size();
+    return escape(fmt::format("{}. Batch {}: {} in {}, {}.", emulator::name_of(job.setup->layout), batch.name,
+                              plural(batch.samples.size(), "sample"), plural(batch.microbatches.size(), "microbatch"),
+                              plural(items, "item")));
 }
 
 std::string fullest_rank(const Plan& plan) {
@@ -95,15 +95,15 @@ std::string waits(const ReplicaPlan& replica) {
 
 }  // namespace
 
-std::string report(const Request& request, const Plan& plan) {
+std::string report(const Job& job, const Batch& batch, const Plan& plan) {
     const auto pictures = drawn(plan);
     Duration horizon{1};
     for (const Drawn& one : pictures) horizon = std::max(horizon, one.replay->makespan);
-    const std::string title = escape(fmt::format("{} on {} x {}", request.setup->model.name,
-                                                 request.setup->cluster.gpus, request.setup->cluster.device));
+    const std::string title =
+        escape(fmt::format("{} on {} x {}", job.setup->model.name, job.setup->cluster.gpus, job.setup->cluster.device));
     Parts parts{{"plan", ""},
                 {"title", title},
-                {"asked", asked(request)},
+                {"asked", asked(job, batch)},
                 {"figures", figures(plan)},
                 {"horizon", fmt::format("{}", horizon.count())},
                 {"which", which(plan)},
@@ -116,11 +116,11 @@ std::string report(const Request& request, const Plan& plan) {
                 {"ranks", time_of_ranks(plan)},
                 {"basis", time_by_basis(plan)},
                 {"robustness", robustness(plan)},
-                {"batch", batch(request, plan)},
+                {"batch", batch_section(batch, plan)},
                 {"torch", torch(plan)},
-                {"inputs", inputs(request, plan)}};
-    if (request.layout_choice) parts.emplace("layouts", layouts(*request.layout_choice));
-    if (plan.replicas.size() > 1) parts.emplace("replicas", replicas(request, plan));
+                {"inputs", inputs(job, batch, plan)}};
+    if (job.layout_choice) parts.emplace("layouts", layouts(*job.layout_choice));
+    if (plan.replicas.size() > 1) parts.emplace("replicas", replicas(job, batch, plan));
     return filled_page(parts);
 }
 

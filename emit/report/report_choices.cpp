@@ -56,8 +56,8 @@ std::string layouts(const LayoutChoice& choice) {
     return html + "</ul>\n";
 }
 
-std::string replicas(const Request& request, const Plan& plan) {
-    const bool balanced = request.sharing == partition::Sharing::balanced;
+std::string replicas(const Job& job, const Batch& batch, const Plan& plan) {
+    const bool balanced = job.sharing == partition::Sharing::balanced;
     std::vector<std::string> facts{
         fact("microbatches go to replicas", balanced ? "by cost" : "in turn"),
         fact("mean load", human(plan.loads.mean)),
@@ -75,8 +75,8 @@ std::string replicas(const Request& request, const Plan& plan) {
         std::int64_t tokens = 0;
         std::size_t items = 0;
         for (const std::size_t m : replica.microbatches) {
-            tokens += request.microbatches[m].tokens;
-            items += request.microbatches[m].items.size();
+            tokens += batch.microbatches[m].tokens;
+            items += batch.microbatches[m].items.size();
         }
         const Duration makespan = replica.found.replay.makespan;
         table += fmt::format(

@@ -48,9 +48,9 @@ struct Largest {
     bool clips = false;  // or audio: the table has their seconds
 };
 
-Largest largest(const Request& request) {
+Largest largest(const Batch& batch) {
     Largest most;
-    for (const auto& microbatch : request.microbatches) {
+    for (const auto& microbatch : batch.microbatches) {
         const Sums sum = sums(microbatch);
         most.tokens = std::max(most.tokens, microbatch.tokens);
         most.items = std::max(most.items, static_cast<std::int64_t>(microbatch.items.size()));
@@ -60,15 +60,15 @@ Largest largest(const Request& request) {
     return most;
 }
 
-std::string batch_table(const Request& request, const Plan& plan) {
-    const Largest most = largest(request);
+std::string batch_table(const Batch& batch, const Plan& plan) {
+    const Largest most = largest(batch);
     std::string html = "<table><thead><tr><th>microbatch</th>";
     for (const std::string_view name : {"samples", "tokens", "loss tokens", "items", "patches", "seconds"})
         if (name != "seconds" || most.clips) html += fmt::format("<th class=\"n\">{}</th>", name);
     html += "</tr></thead><tbody>\n";
     for (std::size_t r = 0; r < plan.replicas.size(); ++r)
         for (std::size_t m = 0; m < plan.replicas[r].microbatches.size(); ++m) {
-            const auto& microbatch = request.microbatches[plan.replicas[r].microbatches[m]];
+            const auto& microbatch = batch.microbatches[plan.replicas[r].microbatches[m]];
             const Sums sum = sums(microbatch);
             html += fmt::format(
                 "<tr><th scope=\"row\">{}{}</th><td class=\"n\">{}</td>{}<td class=\"n\">{}</td>{}{}{}</tr>\n",
@@ -128,8 +128,8 @@ std::string recipe_text(const emulator::Recipe& recipe) {
                        recipe.zero);
 }
 
-std::string cluster_table(const Request& request, const emulator::InSituFactors& factors) {
-    const auto& cluster = request.setup->cluster;
+std::string cluster_table(const Job& job, const emulator::InSituFactors& factors) {
+    const auto& cluster = job.setup->cluster;
     const auto& device = workloads::device(cluster.device);
     return fact_table(
         {fact("cluster", cluster.name),
@@ -137,22 +137,22 @@ std::string cluster_table(const Request& request, const emulator::InSituFactors&
          fact("inside a node", per_second(cluster.node_link) + " a GPU"),
          fact("between nodes", per_second(cluster.network) + " a node"), fact("source of the cluster", cluster.source),
          fact("memory", fmt::format("{}, of which tensors may take {}{}", human(device.memory), percent(usable_memory),
-                                    kept_free(request.setup->headroom))),
+                                    kept_free(job.setup->headroom))),
          fact("bf16 peak", fmt::format("{:.0f} TFLOP/s", device.bf16_flops * 1e-12)),
-         fact("source of the device", device.source), fact("operator costs", costs_text(request.costs)),
+         fact("source of the device", device.source), fact("operator costs", costs_text(job.costs)),
          fact("kernels in a step over kernels alone", fmt::format("{:.3f}", factors.compute)),
          fact("traffic in a step over traffic alone", fmt::format("{:.3f}", factors.collectives)),
-         fact("source of the two", factors.source), fact("recipe", recipe_text(request.setup->recipe))});
+         fact("source of the two", factors.source), fact("recipe", recipe_text(job.setup->recipe))});
 }
 
-std::string search_table(const Request& request, const Plan& plan) {
+std::string search_table(const Job& job, const Plan& plan) {
     std::vector<std::string> rows{
         fact("partition chosen on", plan.partition_choice.chosen_on.text()),
         fact("from", plan.partition_choice.tried.empty()
                          ? "one alone"
                          : fmt::format("{} partitions", plan.partition_choice.tried.size())),
-        fact("seed", std::to_string(request.seed)),
-        fact("schedule wanted", (request.target == "torch-csv") ? "one that PyTorch runs" : "any")};
+        fact("seed", std::to_string(job.seed)),
+        fact("schedule wanted", (job.target == "torch-csv") ? "one that PyTorch runs" : "any")};
     for (std::size_t r = 0; r < plan.replicas.size(); ++r) {
         const std::string name =
             plan.replicas.size() == 1 ? "found" : fmt::format("replica {}", plan.replicas[r].number);
@@ -162,21 +162,21 @@ std::string search_table(const Request& request, const Plan& plan) {
 }
 
 // Those of the model, and of the data set that the samples were drawn from ("NAME (seed 1)").
-std::vector<std::string> assumptions(const Request& request) {
-    std::vector<std::string> all = request.setup->model.assumed;
+std::vector<std::string> assumptions(const Job& job, const Batch& batch) {
+    std::vector<std::string> all = job.setup->model.assumed;
     for (const auto& set : workloads::datasets())
-        if (set.assumed && request.batch.starts_with(set.name + " "))
+        if (set.assumed && batch.name.starts_with(set.name + " "))
             all.push_back(fmt::format("sizes of the samples of {}: {}", set.name, set.about));
     return all;
 }
 
 }  // namespace
 
-std::string batch(const Request& request, const Plan& plan) {
-    return folded(fmt::format("{} in {}", plural(request.samples.size(), "sample"),
-                              plural(request.microbatches.size(), "microbatch")),
-                  "<div class=\"wide\">" + batch_table(request, plan) + "</div>",
-                  request.microbatches.size() <= most_rows_open);
+std::string batch_section(const Batch& batch, const Plan& plan) {
+    return folded(fmt::format("{} in {}", plural(batch.samples.size(), "sample"),
+                              plural(batch.microbatches.size(), "microbatch")),
+                  "<div class=\"wide\">" + batch_table(batch, plan) + "</div>",
+                  batch.microbatches.size() <= most_rows_open);
 }
 
 std::string torch(const Plan& plan) {
@@ -212,23 +212,22 @@ std::string torch(const Plan& plan) {
     return fact_table(facts);
 }
 
-std::string inputs(const Request& request, const Plan& plan) {
-    const auto assumed = assumptions(request);
+std::string inputs(const Job& job, const Batch& batch, const Plan& plan) {
+    const auto assumed = assumptions(job, batch);
     const auto& notes = plan.replicas.front().cut.partition.notes;
     std::string html =
         heading("Assumed") + (assumed.empty() ? "<p>Model and batch name no assumption.</p>\n" : list(assumed));
     if (!notes.empty()) html += heading("What decided the partition") + list(notes);
     html += heading("Batch") +
-            fact_table({fact("from", request.batch), fact("tokens of a microbatch, at most",
-                                                          std::to_string(request.setup->model.microbatch_tokens))});
-    html += heading("Search") + search_table(request, plan);
-    html += heading("Model") + "<div class=\"wide\">" + modules_table(request.setup->model) + "</div>";
-    html += sources_table(request.setup->model);
-    html += heading("Cluster") + cluster_table(request, plan.in_situ);
+            fact_table({fact("from", batch.name),
+                        fact("tokens of a microbatch, at most", std::to_string(job.setup->model.microbatch_tokens))});
+    html += heading("Search") + search_table(job, plan);
+    html += heading("Model") + "<div class=\"wide\">" + modules_table(job.setup->model) + "</div>";
+    html += sources_table(job.setup->model);
+    html += heading("Cluster") + cluster_table(job, plan.in_situ);
     html += heading("Files to plan this again");
-    html += folded("model file", fmt::format("<pre>{}</pre>\n", escape(to_json(request.setup->model))), false);
-    return html +
-           folded("cluster file", fmt::format("<pre>{}</pre>\n", escape(to_json(request.setup->cluster))), false);
+    html += folded("model file", fmt::format("<pre>{}</pre>\n", escape(to_json(job.setup->model))), false);
+    return html + folded("cluster file", fmt::format("<pre>{}</pre>\n", escape(to_json(job.setup->cluster))), false);
 }
 
 }  // namespace pipeweaver::emit::report_parts

@@ -134,10 +134,10 @@ inline constexpr std::size_t waiting_color = 8;
 [[nodiscard]] std::string layouts(const planner::LayoutChoice& choice);
 
 /// How the microbatches were given to the replicas, and what became of each; the slowest is marked.
-[[nodiscard]] std::string replicas(const planner::Request& request, const planner::Plan& plan);
+[[nodiscard]] std::string replicas(const planner::Job& job, const planner::Batch& batch, const planner::Plan& plan);
 
-[[nodiscard]] std::string batch(const planner::Request& request, const planner::Plan& plan);
+[[nodiscard]] std::string batch_section(const planner::Batch& batch, const planner::Plan& plan);
 [[nodiscard]] std::string torch(const planner::Plan& plan);
-[[nodiscard]] std::string inputs(const planner::Request& request, const planner::Plan& plan);
+[[nodiscard]] std::string inputs(const planner::Job& job, const planner::Batch& batch, const planner::Plan& plan);
 
 }  // namespace pipeweaver::emit::report_parts

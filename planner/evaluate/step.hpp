@@ -9,8 +9,8 @@
 #pragma once
 
 #include "pipeweaver/base/parallel.hpp"
+#include "pipeweaver/planner/job.hpp"
 #include "pipeweaver/planner/plan_parts.hpp"
-#include "pipeweaver/planner/request.hpp"
 #include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/planner/time.hpp"
 #include "pipeweaver/planner/tuning.hpp"
@@ -37,8 +37,8 @@ struct StepWanted {
     /// Each rank has this one in place of the menu; none: all have the menu.
     std::vector<emulator::Recompute> mode_of_rank{};
     std::size_t replica = 0;
-    std::optional<Bytes> capacity{};  ///< of every rank; none: capacity_of(setup)
-    bool priced_split = true;         ///< false: no backward will be split
+    std::optional<Bytes> capacity{};          ///< of every rank; none: capacity_of(setup)
+    bool priced_split = true;                 ///< false: no backward will be split
     std::optional<std::size_t> most_tasks{};  ///< of more the batch is refused
 };
 
@@ -110,8 +110,8 @@ struct PoliciesWanted {
     bool split = true;  ///< policies and the bound may split backwards
     std::optional<search::BoundEffort> bound = search::BoundEffort::full;  ///< none: the bound stays as it is
     std::optional<std::vector<std::string>> policies{};                    ///< none: all of search::policies()
-    Time time{};             ///< asked before every policy once one applies
-    bool one_anyhow = true;  ///< until one applies, `time` is not asked
+    Time time{};                ///< asked before every policy once one applies
+    bool one_anyhow = true;     ///< until one applies, `time` is not asked
     bool mode_by_rank = false;  ///< every rank has a memory mode of its own. Pre: all wanted policies have fixed orders
 };
 

@@ -11,11 +11,11 @@ namespace pipeweaver::planner {
 namespace {
 
 // Of one replica, by the initial schedules of a search: which packing is shorter rounds seldom change.
-Duration step_of(const Request& request, const partition::Partition& partition, const Microbatches& batch) {
-    ScheduleWanted wanted = short_search(request, quick_policies);
+Duration step_of(const Job& job, const partition::Partition& partition, const Microbatches& batch) {
+    ScheduleWanted wanted = short_search(job, quick_policies);
     wanted.max_rounds = 0;
     const ScheduledStep searched = schedule_step(
-        build(*request.setup, partition, batch, {.name = "search", .most_tasks = sizes.tasks}), wanted, in_order);
+        build(*job.setup, partition, batch, {.name = "search", .most_tasks = sizes.tasks}), wanted, in_order);
     if (!searched.found.schedule) return Duration::max();
     return searched.found.replay.makespan + searched.known.cut.step.optimizer;
 }
@@ -24,19 +24,19 @@ Duration step_of(const Request& request, const partition::Partition& partition, 
 
 Request choose_packing(std::vector<Request> packed, const Executor& execute) {
     const Request& first = packed.front();
-    const auto choice = choose_partition(first, quick_choice, execute);
-    const std::size_t batches = std::min(batches_of(first).size(), sizes.packing_batches);
+    const auto choice = choose_partition(first.job, first.batch, quick_choice, execute);
+    const std::size_t batches = std::min(batches_of(first.job, first.batch).size(), sizes.packing_batches);
     std::vector<Duration> steps(packed.size() * batches);
-    run_jobs(execute, steps.size(), [&](std::size_t job) {
-        const Request& request = packed[job / batches];
-        steps[job] = step_of(request, choice.partition, batches_of(request)[job % batches]);
+    run_jobs(execute, steps.size(), [&](std::size_t k) {
+        const Request& request = packed[k / batches];
+        steps[k] = step_of(request.job, choice.partition, batches_of(request.job, request.batch)[k % batches]);
     });
     std::size_t best = 0;
     std::vector<double> sums(packed.size());
-    for (std::size_t job = 0; job < steps.size(); ++job) sums[job / batches] += static_cast<double>(steps[job].count());
+    for (std::size_t k = 0; k < steps.size(); ++k) sums[k / batches] += static_cast<double>(steps[k].count());
     for (std::size_t p = 1; p < packed.size(); ++p)
         if (sums[p] < margins.packing * sums[0] && sums[p] < sums[best]) best = p;
-    packed[best].fixed = partition::PartitionFile{choice.partition, choice.chosen_on};
+    packed[best].job.fixed = partition::PartitionFile{choice.partition, choice.chosen_on};
     return std::move(packed[best]);
 }
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "pipeweaver/base/parallel.hpp"
-#include "pipeweaver/planner/request.hpp"
+#include "pipeweaver/planner/job.hpp"
 
 #include <vector>
 

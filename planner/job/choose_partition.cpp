@@ -22,12 +22,13 @@ Duration mean_of(const std::vector<Duration>& times) {
 
 class PartitionJudge {
 public:
-    PartitionJudge(const Request& request, const ChoiceEffort& effort, const Executor& execute, const Time& time)
-        : request_(request), effort_(effort), execute_(execute), time_(time) {
-        whole_ = batches_of(request);
-        for (Microbatches batch : whole_) {
-            batch.resize(std::min(batch.size(), sizes.candidate_microbatches));
-            batches_.push_back(std::move(batch));
+    PartitionJudge(const Job& job, const Batch& batch, const ChoiceEffort& effort, const Executor& execute,
+                   const Time& time)
+        : job_(job), effort_(effort), execute_(execute), time_(time) {
+        whole_ = batches_of(job, batch);
+        for (Microbatches one : whole_) {
+            one.resize(std::min(one.size(), sizes.candidate_microbatches));
+            batches_.push_back(std::move(one));
         }
     }
 
@@ -47,8 +48,8 @@ public:
             sort();
         }
         choice_.partition = taken().partition;
-        if (request_.setup->layout.pp == 1) add_mode_that_fits(choice_.partition);
-        choice_.chosen_on = request_.sample.name;
+        if (job_.setup->layout.pp == 1) add_mode_that_fits(choice_.partition);
+        choice_.chosen_on = job_.sample.name;
         if (choice_.tried.size() == 1) choice_.tried.clear();
         return std::move(choice_);
     }
@@ -98,7 +99,7 @@ private:
 
     std::size_t tasks_of_first() const {
         const Partition& first = choice_.tried.front().partition;
-        return count_tasks(first, partition::units(first, request_.setup->model, batches_.front()));
+        return count_tasks(first, partition::units(first, job_.setup->model, batches_.front()));
     }
 
     // What is left of the effort after all candidates on the first batch.
@@ -137,7 +138,7 @@ private:
     }
 
     Step evaluated(const Partition& partition, const Microbatches& batch, const PoliciesWanted& wanted) const {
-        return evaluate(*request_.setup, partition, batch, {.name = "choice"}, wanted);
+        return evaluate(*job_.setup, partition, batch, {.name = "choice"}, wanted);
     }
 
     StepTime policy_step(const Partition& partition, const Microbatches& batch) const {
@@ -148,10 +149,10 @@ private:
     }
 
     StepTime searched_step(const Partition& partition, const Microbatches& batch) const {
-        ScheduleWanted wanted = short_search(request_, candidate_policies);
+        ScheduleWanted wanted = short_search(job_, candidate_policies);
         wanted.max_rounds = effort_.rounds;
         const ScheduledStep searched = schedule_step(
-            build(*request_.setup, partition, batch, {.name = "search", .most_tasks = sizes.tasks}), wanted, in_order);
+            build(*job_.setup, partition, batch, {.name = "search", .most_tasks = sizes.tasks}), wanted, in_order);
         if (!searched.found.schedule) return std::nullopt;
         return searched.found.replay.makespan + searched.known.cut.step.optimizer;
     }
@@ -189,7 +190,7 @@ private:
                                [&](const Microbatches& batch) { return policy_step(one, batch).has_value(); });
         };
         std::int64_t most = 0;
-        for (const auto& module : request_.setup->model.modules) most = std::max(most, module.architecture.layers);
+        for (const auto& module : job_.setup->model.modules) most = std::max(most, module.architecture.layers);
         if (fits(Recompute::none) || !fits(Recompute::full)) return;
         std::int64_t too_few = 0, enough = most;
         while (enough - too_few > 1) {
@@ -212,7 +213,7 @@ private:
         return *best;
     }
 
-    const Request& request_;
+    const Job& job_;
     const ChoiceEffort& effort_;
     const Executor& execute_;
     const Time& time_;
@@ -222,14 +223,13 @@ private:
 
 }  // namespace
 
-PartitionChoice choose_partition(const Request& request, const ChoiceEffort& effort, const Executor& execute,
-                                 const Time& time) {
-    if (request.fixed) return {request.fixed->partition, request.fixed->chosen_on, {}, false};
-    auto candidates =
-        partition::partitions_for(partition::Use::job, *request.setup, cut_on(request), request.partition);
-    if (request.lists && request.partition.empty())
+PartitionChoice choose_partition(const Job& job, const Batch& batch, const ChoiceEffort& effort,
+                                 const Executor& execute, const Time& time) {
+    if (job.fixed) return {job.fixed->partition, job.fixed->chosen_on, {}, false};
+    auto candidates = partition::partitions_for(partition::Use::job, *job.setup, cut_on(job, batch), job.partition);
+    if (job.lists && job.partition.empty())
         std::erase_if(candidates, [](const Partition& one) { return !one.dealt.empty(); });
-    return PartitionJudge(request, effort, execute, time).run(std::move(candidates));
+    return PartitionJudge(job, batch, effort, execute, time).run(std::move(candidates));
 }
 
 }  // namespace pipeweaver::planner

@@ -48,10 +48,10 @@ void add_dealt(const Setup& setup, const partition::Partition& partition, const 
 
 }  // namespace
 
-PartitionLoads loads_of(const Request& request, const partition::Partition& partition) {
-    const Setup& setup = *request.setup;
+PartitionLoads loads_of(const Job& job, const Batch& batch, const partition::Partition& partition) {
+    const Setup& setup = *job.setup;
     LayerCosts costs = LayerCosts::usual(setup);
-    const Microbatches sample = cut_on(request);
+    const Microbatches sample = cut_on(job, batch);
     const auto units = partition::units(partition, setup.model, sample);
     PartitionLoads loads;
     loads.usable = capacity_of(setup);

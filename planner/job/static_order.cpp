@@ -27,31 +27,31 @@ bool is_split(const Problem& problem) {
                        [](const Task& task) { return task.kind == TaskKind::weight_gradient; });
 }
 
-std::optional<Order> order_of(const Request& request, const partition::Partition& partition, const Microbatches& batch,
+std::optional<Order> order_of(const Job& job, const partition::Partition& partition, const Microbatches& batch,
                               const Executor& execute, const Time& time) {
     const ScheduledStep one =
-        schedule_step(build(*request.setup, partition, batch, {.name = "search", .most_tasks = sizes.tasks}),
-                      short_search(request, {"dual-queue"}), execute, time);
+        schedule_step(build(*job.setup, partition, batch, {.name = "search", .most_tasks = sizes.tasks}),
+                      short_search(job, {"dual-queue"}), execute, time);
     if (!one.found.schedule) return std::nullopt;
     return Order{one.searched().problem, *one.found.schedule, one.on_split, one.found.replay.makespan};
 }
 
 }  // namespace
 
-StaticOrder::StaticOrder(const Request& request, const partition::Partition& partition, const Executor& execute,
-                         const Time& time) {
+StaticOrder::StaticOrder(const Job& job, const Batch& batch, const partition::Partition& partition,
+                         const Executor& execute, const Time& time) {
     partition_ = partition;
-    const auto batches = batches_of(request);
+    const auto batches = batches_of(job, batch);
     std::optional<Duration> best;
-    for (const Microbatches& batch : batches) {
-        const auto left = static_cast<double>(&batches.back() - &batch + 1);  // of the batches, this one included
-        auto order = order_of(request, partition, batch, execute, time.fraction(1 / left));
+    for (const Microbatches& one : batches) {
+        const auto left = static_cast<double>(&batches.back() - &one + 1);  // of the batches, this one included
+        auto order = order_of(job, partition, one, execute, time.fraction(1 / left));
         if (!order) continue;
         Duration sum{};
         for (const Microbatches& other : batches) {
-            const auto step = &other == &batch
+            const auto step = &other == &one
                                   ? std::optional(order->makespan)
-                                  : step_of(*request.setup, order->problem, order->schedule, order->split, other);
+                                  : step_of(*job.setup, order->problem, order->schedule, order->split, other);
             sum += step.value_or(10 * order->makespan);
         }
         if (best && sum >= *best) continue;
@@ -63,11 +63,11 @@ StaticOrder::StaticOrder(const Request& request, const partition::Partition& par
     if (!best) fail(ErrorKind::limit, "{}: no batch of the sample has a schedule that fits", partition.name);
 }
 
-StaticOrder StaticOrder::of_first(const Request& request, const partition::Partition& partition,
+StaticOrder StaticOrder::of_first(const Job& job, const Batch& batch, const partition::Partition& partition,
                                   const Executor& execute, const Time& time) {
-    Request first = request;
-    first.sample.batches = {batches_of(request).front()};
-    return {first, partition, execute, time};
+    Job first = job;
+    first.sample.batches = {batches_of(job, batch).front()};
+    return {first, batch, partition, execute, time};
 }
 
 std::optional<StaticOrder> StaticOrder::of_plan(const Plan& plan) {
@@ -103,11 +103,11 @@ std::vector<Schedule> StaticOrder::carried(const StepProblem& step) const {
     return search::carry_over(problem_, schedule_, Replayer(step.problem));
 }
 
-std::optional<Duration> StaticOrder::step(const Request& batch, const Executor& execute) const {
-    const Shared shared = share(batch, execute);
+std::optional<Duration> StaticOrder::step(const Job& job, const Batch& batch, const Executor& execute) const {
+    const Shared shared = share(job, batch, execute);
     std::vector<std::optional<Duration>> steps(shared.microbatches.size());
     run_jobs(execute, steps.size(), [&](std::size_t r) {
-        steps[r] = step_of(*batch.setup, problem_, schedule_, split_, shared.microbatches[r]);
+        steps[r] = step_of(*job.setup, problem_, schedule_, split_, shared.microbatches[r]);
     });
     Duration slowest{};
     for (const auto& one : steps) {

@@ -127,8 +127,13 @@ std::size_t replicas_for_one(const OpponentWay& way, const Setup& plan) {
 
 class Judge {
 public:
-    Judge(const Request& request, const Executor& execute, const Time& time)
-        : request_(request), setup_(*request.setup), execute_(execute), time_(time), batches_(batches_of(request)) {}
+    Judge(const Job& job, const Batch& batch, const Executor& execute, const Time& time)
+        : job_(job),
+          batch_(batch),
+          setup_(*job.setup),
+          execute_(execute),
+          time_(time),
+          batches_(batches_of(job, batch)) {}
 
     Opponents run() {
         add_chains();
@@ -155,14 +160,14 @@ private:
     }
 
     void add_chains() {
-        const auto sample = cut_on(request_);
+        const auto sample = cut_on(job_, batch_);
         std::int64_t layers = 0;
         for (const auto& module : setup_.model.modules) layers += module.architecture.layers;
         for (const std::string_view name : chains)
             for (const std::int64_t chunks : chunk_counts) {
                 if (setup_.layout.pp == 1 || chunks * setup_.layout.pp > layers) continue;
                 try {
-                    add(name, request_.setup, partition::partitioner(name).make(setup_, sample, chunks));
+                    add(name, job_.setup, partition::partitioner(name).make(setup_, sample, chunks));
                 } catch (const Error& error) {
                     if (error.kind() == ErrorKind::io) throw;
                     result_.not_applicable.push_back({std::string(name), chunks, "1f1b", error.what()});
@@ -292,7 +297,8 @@ public:
     }
 
 private:
-    const Request& request_;
+    const Job& job_;
+    const Batch& batch_;
     const Setup& setup_;
     const Executor& execute_;
     const Time& time_;
@@ -302,16 +308,17 @@ private:
 };
 
 // The way's replicas, the most loaded ones of many.
-std::vector<Microbatches> judged_replicas(const OpponentWay& way, const Request& request, const Executor& execute) {
-    Request own = request;
+std::vector<Microbatches> judged_replicas(const OpponentWay& way, const Job& job, const Batch& batch,
+                                          const Executor& execute) {
+    Job own = job;
     own.setup = way.setup;
-    Shared shared = share(own, execute);
-    const auto costs = partition::microbatch_costs(*way.setup, request.microbatches, execute);
+    Shared shared = share(own, batch, execute);
+    const auto costs = partition::microbatch_costs(*way.setup, batch.microbatches, execute);
     const auto loads = partition::loads(shared.shares, costs);
     std::vector<std::size_t> order(loads.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return loads[a] > loads[b]; });
-    order.resize(std::min(order.size(), sizes.replicas_examined * replicas_for_one(way, *request.setup)));
+    order.resize(std::min(order.size(), sizes.replicas_examined * replicas_for_one(way, *job.setup)));
     std::vector<Microbatches> all;
     all.reserve(order.size());
     for (const std::size_t r : order) all.push_back(std::move(shared.microbatches[r]));
@@ -320,17 +327,18 @@ std::vector<Microbatches> judged_replicas(const OpponentWay& way, const Request&
 
 }  // namespace
 
-Opponents choose_opponents(const Request& request, const Executor& execute, const Time& time) {
-    return Judge(request, execute, time).run();
+Opponents choose_opponents(const Job& job, const Batch& batch, const Executor& execute, const Time& time) {
+    return Judge(job, batch, execute, time).run();
 }
 
-Baselines run_opponents(const Opponents& opponents, const Request& request, const Executor& execute, const Time& time) {
+Baselines run_opponents(const Opponents& opponents, const Job& job, const Batch& batch, const Executor& execute,
+                        const Time& time) {
     const auto& ways = opponents.ways;
     std::atomic<bool> cut_short = false;
     std::vector<Ran> ran(ways.size());
     run_jobs(execute, ways.size(), [&](std::size_t w) {
         const OpponentWay& way = ways[w];
-        if (request.microbatches.size() < static_cast<std::size_t>(way.setup->layout.dp)) {
+        if (batch.microbatches.size() < static_cast<std::size_t>(way.setup->layout.dp)) {
             ran[w].why_not = "the batch has fewer microbatches than its replicas";
             return;
         }
@@ -338,7 +346,7 @@ Baselines run_opponents(const Opponents& opponents, const Request& request, cons
             cut_short = true;
             return;
         }
-        ran[w] = BuiltSteps(way, judged_replicas(way, request, in_order)).run(way.policy, way.recompute);
+        ran[w] = BuiltSteps(way, judged_replicas(way, job, batch, in_order)).run(way.policy, way.recompute);
     });
     Baselines result;
     // Without all of them a weaker one would pass for the best.
@@ -358,7 +366,7 @@ Baselines run_opponents(const Opponents& opponents, const Request& request, cons
         baseline.makespan = ran[w].makespan;
         baseline.step = ran[w].step;
         baseline.recompute = ran[w].recompute;
-        baseline.command = command_of(way, ran[w].recompute, request);
+        baseline.command = command_of(way, ran[w].recompute, job, batch);
         baseline.is_opponent = true;
         result.all.push_back(std::move(baseline));
     }
@@ -390,33 +398,33 @@ std::optional<OpponentRun> pipelined_opponent(const Opponents& opponents, const 
     return run;
 }
 
-std::string command_of(const OpponentWay& way, const std::string& recompute, const Request& request) {
-    if (!request.words) return {};
+std::string command_of(const OpponentWay& way, const std::string& recompute, const Job& job, const Batch& batch) {
+    if (!job.words) return {};
     const Setup& setup = *way.setup;
     const Layout& layout = setup.layout;
-    OptionValues values = *request.words;
+    OptionValues values = *job.words;
     const bool says_bucket = values.find("bucket") != nullptr;
     for (const char* own : {"ep", "packing", "microbatches", "bucket"}) values.erase(own);
-    if (request.packing != workloads::Packing::given) values.set("packing", std::string(name_of(request.packing)));
+    if (job.packing != workloads::Packing::given) values.set("packing", std::string(name_of(job.packing)));
     values.set("tp", std::to_string(layout.tp));
     values.set("pp", std::to_string(layout.pp));
     values.set("dp", std::to_string(layout.dp));
     if (layout.ep != default_ep(layout, setup.model)) values.set("ep", std::to_string(layout.ep));
-    if (request.drawn_microbatches > 0) {
-        const std::int64_t all = request.drawn_microbatches * request.setup->layout.dp;
+    if (batch.drawn_microbatches > 0) {
+        const std::int64_t all = batch.drawn_microbatches * job.setup->layout.dp;
         if (all % layout.dp != 0) return {};
         values.set("microbatches", std::to_string(all / layout.dp));
-        values.set("seed", std::to_string(request.seed));
+        values.set("seed", std::to_string(job.seed));
     }
     values.set("zero", std::to_string(setup.recipe.zero));
-    if (says_bucket || request.setup->recipe.bucket > Bytes{})
+    if (says_bucket || job.setup->recipe.bucket > Bytes{})
         values.set("bucket", fmt::format("{}B", setup.recipe.bucket.count));
     if (way.name == "no-pipeline") {
         values.set("partition", "megatron");
     } else {
         values.set("partition", way.name);
         values.set("chunks", std::to_string(way.partition.chunks_per_rank));
-        if (auto sample = request.sample.name.option(); !sample.empty()) values.set("sample", std::move(sample));
+        if (auto sample = job.sample.name.option(); !sample.empty()) values.set("sample", std::move(sample));
     }
     values.set("policy", way.policy);
     values.set("recompute", recompute);

@@ -21,11 +21,11 @@ void BatchOptions::add_to(OptionTable& options) {
 namespace {
 
 // A step that left nothing wrote an empty file. Throws where a sample is in the batch, too.
-std::vector<workloads::Sample> read_deferred(const std::string& file, const Request& request) {
+std::vector<workloads::Sample> read_deferred(const std::string& file, const Job& job, const Batch& batch) {
     if (std::filesystem::is_regular_file(file) && std::filesystem::file_size(file) == 0) return {};
-    auto samples = workloads::read_batch(file, request.setup->model);
+    auto samples = workloads::read_batch(file, job.setup->model);
     std::set<std::string_view> ids;
-    for (const auto& sample : request.samples) ids.insert(sample.id);
+    for (const auto& sample : batch.samples) ids.insert(sample.id);
     for (const auto& sample : samples)
         if (ids.contains(sample.id))
             fail(ErrorKind::input, "--deferred: {}: sample '{}' is in the batch, too; allowed are samples of other ids",
@@ -35,18 +35,22 @@ std::vector<workloads::Sample> read_deferred(const std::string& file, const Requ
 
 }  // namespace
 
-void BatchOptions::fill(Request& request) const {
-    if (defer && request.packing != workloads::Packing::padded)
+void BatchOptions::fill(Job& job) const {
+    if (defer && job.packing != workloads::Packing::padded)
         fail(ErrorKind::input,
              "--defer: goes with --packing padded, or auto with --target torch-csv: only fixed shapes pad");
-    if (!deferred.empty()) {
-        auto all = read_deferred(deferred, request);
-        all.insert(all.end(), request.samples.begin(), request.samples.end());
-        request.samples = std::move(all);
-    }
-    request.defer = defer;
-    if (defer || !deferred.empty()) pack(request);
-    request.sharing = assignment == "in-turn" ? partition::Sharing::in_turn : partition::Sharing::balanced;
+    job.defer = defer;
+    job.sharing = assignment == "in-turn" ? partition::Sharing::in_turn : partition::Sharing::balanced;
+}
+
+void BatchOptions::carry(const Job& job, Batch& batch) const {
+    if (!defer && deferred.empty()) return;
+    std::vector<workloads::Sample> samples;
+    if (!deferred.empty()) samples = read_deferred(deferred, job, batch);
+    samples.insert(samples.end(), batch.samples.begin(), batch.samples.end());
+    const auto drawn = batch.drawn_microbatches;
+    batch = job.batch(std::move(batch.name), std::move(samples));
+    batch.drawn_microbatches = drawn;
 }
 
 }  // namespace pipeweaver::planner

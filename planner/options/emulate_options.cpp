@@ -84,13 +84,15 @@ void EmulateOptions::check() const {
 EmulationRequest EmulateOptions::request(std::uint64_t seed, const Executor& execute) const {
     check();
     EmulationRequest request;
-    request.workload = workload.request(seed, execute);
-    batch.fill(request.workload);
+    auto [asked, given] = workload.request(seed, execute);
+    batch.fill(asked);
+    batch.carry(asked, given);
     if (job.sample.empty())
-        JobOptions{job.partition, "batch"}.fill(request.workload, workload);
+        JobOptions{job.partition, "batch"}.fill(asked, workload);
     else
-        job.fill(request.workload, workload);
-    if (request.workload.partition.empty()) request.workload.partition = "megatron";
+        job.fill(asked, workload);
+    request.batch = std::move(given);
+    if (asked.partition.empty()) asked.partition = "megatron";
     request.recompute = emulator::recompute_named(recompute);
     request.recompute_by_rank = recompute == by_rank_name;
     if (!policy.empty()) request.policy = policy;
@@ -98,15 +100,16 @@ EmulationRequest EmulateOptions::request(std::uint64_t seed, const Executor& exe
     request.any_memory = any_memory;
     request.schedule = schedule;
     if (!schedule.empty()) {
-        request.schedules = read_schedules(schedule, static_cast<std::size_t>(request.workload.setup->layout.dp));
-        request.workload.fixed = partition::read_partition(partition_of_plan(schedule), *request.workload.setup);
+        request.schedules = read_schedules(schedule, static_cast<std::size_t>(asked.setup->layout.dp));
+        asked.fixed = partition::read_partition(partition_of_plan(schedule), *asked.setup);
     }
-    const emulator::Setup& usual = *request.workload.setup;
+    const emulator::Setup& usual = *asked.setup;
     emulator::WhatIf factors;
     if (!what_if.empty()) factors = emulator::read_what_if(what_if, usual.model, usual.layout);
     auto setup = std::make_shared<emulator::Setup>(with_recipe(usual, usual.recipe, std::move(factors)));
     if (no_reuse) setup->store.reset();
-    request.workload.setup = std::move(setup);
+    asked.setup = std::move(setup);
+    request.job = std::move(asked);
     return request;
 }
 

@@ -67,40 +67,40 @@ void JobOptions::add_to(OptionTable& options, const std::string& no_partition, c
                      no_sample + ")");
 }
 
-JobSample JobOptions::read_sample(const Request& request, const WorkloadOptions& workload) const {
+JobSample JobOptions::read_sample(const Job& job, const WorkloadOptions& workload) const {
     JobSample read;
     if (sample == "batch" || (sample.empty() && workload.dataset.empty())) return read;
-    const auto& model = request.setup->model;
+    const auto& model = job.setup->model;
     const std::string text = sample.empty() ? std::string() : parts_of(sample).front();
     if (sample.empty() || is_of_seeds(text)) {
         if (workload.dataset.empty())
             fail(ErrorKind::input, "--sample: seeds go with --dataset; with --batch name batch files, or batch");
         read.name.dataset = workload.dataset;
-        read.name.seeds = sample.empty() ? other_seeds(request.seed) : parse_seeds(sample);
+        read.name.seeds = sample.empty() ? other_seeds(job.seed) : parse_seeds(sample);
         read.name.microbatches = workload.microbatches.value_or(16);
         for (const std::uint64_t seed : read.name.seeds)
             read.batches.push_back(workload.drawn(model, seed, 1).microbatches);
     } else {
         read.name.files = parts_of(sample);
         for (const std::string& file : read.name.files)
-            read.batches.push_back(share_of_one(
-                workloads::pack(workloads::read_batch(file, model), model, request.packing), request.setup->layout.dp));
+            read.batches.push_back(share_of_one(workloads::pack(workloads::read_batch(file, model), model, job.packing),
+                                                job.setup->layout.dp));
     }
     if (!sample.empty()) require_all_modules(read, model);
     return read;
 }
 
-void JobOptions::fill(Request& request, const WorkloadOptions& workload) const {
+void JobOptions::fill(Job& job, const WorkloadOptions& workload) const {
     if (names_a_document(partition)) {
-        request.fixed = partition::parse_partition(JsonDocument::given("--partition", partition), *request.setup);
+        job.fixed = partition::parse_partition(JsonDocument::given("--partition", partition), *job.setup);
     } else if (!partition.empty()) {
         const auto names = partition::partitioner_names();
         if (std::find(names.begin(), names.end(), partition) == names.end())
             fail(ErrorKind::input, "--partition: is '{}', allowed are {} and partition files (.json)", partition,
                  fmt::join(names, ", "));
-        request.partition = partition;
+        job.partition = partition;
     }
-    request.sample = read_sample(request, workload);
+    job.sample = read_sample(job, workload);
 }
 
 }  // namespace pipeweaver::planner

@@ -58,18 +58,34 @@ void PlanOptions::add_to(OptionTable& options) {
     add_split(options, split);
 }
 
+void PlanOptions::fill(Job& of, const WorkloadOptions& as, const SearchLimits& limits) const {
+    of.max_rounds = limits.rounds();
+    batch.fill(of);
+    job.fill(of, as);
+    of.robust = robust;
+    of.target = target_called(target);
+    of.lists = target == targets().front().option;
+    of.lists_by_rank = actions == "by-rank";
+    of.split = split_of(split);
+    if (of.words) of.words->add(values_of(batch));
+}
+
+Job PlanOptions::job_alone(const SearchLimits& limits, const Executor& execute) const {
+    Job alone = workload.job(static_cast<std::uint64_t>(limits.seed), execute);
+    fill(alone, workload, limits);
+    if (!alone.fixed && alone.sample.batches.empty())
+        fail(ErrorKind::input,
+             "--sample, --partition: a job without a batch needs batches to be cut on (--sample seeds with --dataset, "
+             "or "
+             "files), or a partition file");
+    return alone;
+}
+
 Request PlanOptions::packed(const WorkloadOptions& as, const SearchLimits& limits, const Executor& execute) const {
     Request request = as.request(static_cast<std::uint64_t>(limits.seed), execute);
-    request.max_rounds = limits.rounds();
     require_kept_deferred();
-    batch.fill(request);
-    job.fill(request, as);
-    request.robust = robust;
-    request.target = target_called(target);
-    request.lists = target == targets().front().option;
-    request.lists_by_rank = actions == "by-rank";
-    request.split = split_of(split);
-    if (request.words) request.words->add(values_of(batch));
+    fill(request.job, as, limits);
+    batch.carry(request.job, request.batch);
     return request;
 }
 
@@ -90,9 +106,9 @@ Request PlanOptions::request(const SearchLimits& limits, const Executor& execute
         if ((one == workloads::Packing::padded) != fixed_shapes) continue;
         as.packing = name_of(one);
         all.push_back(packed(as, limits, execute));
-        all.back().layout_choice = all.front().layout_choice;
+        all.back().job.layout_choice = all.front().job.layout_choice;
         // All in the layout of the first.
-        const emulator::Layout& layout = all.front().setup->layout;
+        const emulator::Layout& layout = all.front().job.setup->layout;
         as.tp = {layout.tp};
         as.pp = {layout.pp};
         as.dp = {layout.dp};
@@ -100,29 +116,29 @@ Request PlanOptions::request(const SearchLimits& limits, const Executor& execute
     return all.size() == 1 ? std::move(all.front()) : choose_packing(std::move(all), execute);
 }
 
-Scope PlanOptions::scope(const Request& request) const {
-    Scope scope;
+Wanted PlanOptions::wanted(const Job& of) const {
+    Wanted wanted;
     if (replica && !replicas.empty()) fail(ErrorKind::input, "--replica, --replicas: allowed is one of the two");
-    if (!replica && replicas.empty()) return scope;
-    const std::int64_t all = request.setup->layout.dp;
-    const std::string wanted = replica ? std::to_string(*replica) : replicas;
+    if (!replica && replicas.empty()) return wanted;
+    const std::int64_t all = of.setup->layout.dp;
+    const std::string list = replica ? std::to_string(*replica) : replicas;
     for (const std::int64_t one :
-         parse_integers(replica ? "--replica" : "--replicas", wanted, 0, all - 1, static_cast<std::size_t>(all)))
-        scope.replicas.push_back(static_cast<std::size_t>(one));
-    std::sort(scope.replicas.begin(), scope.replicas.end());
-    scope.replicas.erase(std::unique(scope.replicas.begin(), scope.replicas.end()), scope.replicas.end());
-    scope.opponents = scope.robustness = false;
-    scope.targets = request.target != targets().front().name;
-    return scope;
+         parse_integers(replica ? "--replica" : "--replicas", list, 0, all - 1, static_cast<std::size_t>(all)))
+        wanted.replicas.push_back(static_cast<std::size_t>(one));
+    std::sort(wanted.replicas.begin(), wanted.replicas.end());
+    wanted.replicas.erase(std::unique(wanted.replicas.begin(), wanted.replicas.end()), wanted.replicas.end());
+    wanted.opponents = wanted.robustness = false;
+    wanted.targets = of.target != targets().front().name;
+    return wanted;
 }
 
 Plan PlanOptions::make_plan(const Request& request, const Executor& execute, const Time& time,
-                            const Scope& scope) const {
+                            const Wanted& wanted) const {
     try {
-        return planner::make_plan(request, execute, time, scope);
+        return planner::make_plan(request.job, request.batch, execute, time, wanted);
     } catch (const Error& error) {
-        if (error.kind() != ErrorKind::limit || request.target != targets().front().name) throw;
-        const auto asked = workload.layout_request(*request.setup, request.microbatches, request.seed);
+        if (error.kind() != ErrorKind::limit || request.job.target != targets().front().name) throw;
+        const auto asked = workload.layout_request(*request.job.setup, request.batch.microbatches, request.job.seed);
         fail(ErrorKind::limit, "{}; {}", error.what(), what_would_fit(asked, execute));
     }
 }

@@ -276,22 +276,11 @@ workloads::DrawnBatch WorkloadOptions::drawn(const workloads::Model& of, std::ui
     return workloads::draw_batch(dataset, of, seed, microbatches.value_or(16) * replicas, how_packed());
 }
 
-// Samples and microbatches, once the layout is known; those of a file are there already.
-void WorkloadOptions::fill(Request& request, std::uint64_t seed) const {
-    if (!batch.empty()) return;
-    const emulator::Setup& setup = *request.setup;
-    request.batch = fmt::format("{} (seed {})", dataset, seed);
-    request.drawn_microbatches = microbatches.value_or(16);
-    auto batch_drawn = drawn(setup.model, seed, setup.layout.dp);
-    request.samples = std::move(batch_drawn.samples);
-    request.microbatches = std::move(batch_drawn.microbatches);
-}
-
 void WorkloadOptions::check() const {
     if (model.empty()) fail(ErrorKind::input, "--model: is missing; `pipeweaver list models` names the known ones");
     if (cluster.empty())
         fail(ErrorKind::input, "--cluster: is missing; `pipeweaver list clusters` names the known ones");
-    if (batch.empty() == dataset.empty())
+    if (!batch.empty() && !dataset.empty())
         fail(ErrorKind::input, "--batch, --dataset: exactly one of the two is needed");
     if (packing == automatic)
         fail(ErrorKind::input, "--packing: auto is for plans; allowed are {}", fmt::join(packing_names(), ", "));
@@ -299,36 +288,62 @@ void WorkloadOptions::check() const {
         fail(ErrorKind::input, "--microbatches: goes with --dataset; a batch file is packed as it is");
 }
 
-Request WorkloadOptions::request(std::uint64_t seed, const Executor& execute) const {
+Job WorkloadOptions::job(std::uint64_t seed, const Executor& execute) const { return job(seed, execute, nullptr); }
+
+// `given`: is filled with the batch of a file, where there is one.
+Job WorkloadOptions::job(std::uint64_t seed, const Executor& execute, Batch* given) const {
     check();
-    Request request;
-    request.seed = seed;
-    request.packing = how_packed();
-    if (has_words()) request.words = values_of(*this);
+    Job job;
+    job.seed = seed;
+    job.packing = how_packed();
+    // Options alone ask for the same where the batch is a file's or drawn, and costs are read.
+    if (!batch_text && !known_costs) job.words = values_of(*this);
     emulator::Setup setup{workloads::find_model(model), workloads::find_cluster(cluster), {}, nullptr};
     setup.store = std::make_unique<emulator::LayerStore>(store_bytes);
     if (!recipe.empty()) setup.recipe = emulator::find_recipe(recipe);
     setup.recipe = overrides.over(std::move(setup.recipe));
     emulator::check(setup.recipe, setup.model, workloads::device(setup.cluster.device));
     setup.headroom = headroom;
-    request.costs = find_costs(costs);
-    if (!batch.empty()) {
-        request.batch = batch;
-        request.samples = batch_text ? workloads::parse_batch(batch, *batch_text, setup.model)
-                                     : workloads::read_batch(batch, setup.model);
-        request.microbatches = workloads::pack(request.samples, setup.model, request.packing);
-    }
-    setup.costs = known_costs ? known_costs
-                              : std::make_shared<const costdb::CostDatabase>(costs_of(request.costs, setup.cluster));
+    job.costs = find_costs(costs);
+    if (given != nullptr && !batch.empty()) *given = read(setup.model);
+    setup.costs =
+        known_costs ? known_costs : std::make_shared<const costdb::CostDatabase>(costs_of(job.costs, setup.cluster));
     if (choose(setup)) {
-        request.layout_choice = choose_layout(layout_request(setup, request.microbatches, seed), execute);
-        setup.layout = request.layout_choice->layout();
+        if (dataset.empty() && given == nullptr)
+            fail(ErrorKind::input, "--tp, --pp: are needed for a job without a batch, whose layout nothing decides");
+        const auto microbatches_given = given == nullptr ? std::vector<workloads::Microbatch>() : given->microbatches;
+        job.layout_choice = choose_layout(layout_request(setup, microbatches_given, seed), execute);
+        setup.layout = job.layout_choice->layout();
     } else {
         setup.layout = layout(setup);
         emulator::check(setup.layout, setup.cluster, setup.model);
     }
-    request.setup = std::make_shared<const emulator::Setup>(std::move(setup));
-    fill(request, seed);
+    job.setup = std::make_shared<const emulator::Setup>(std::move(setup));
+    return job;
+}
+
+Batch WorkloadOptions::read(const workloads::Model& of) const {
+    Batch read;
+    read.name = batch;
+    read.samples = batch_text ? workloads::parse_batch(batch, *batch_text, of) : workloads::read_batch(batch, of);
+    read.microbatches = workloads::pack(read.samples, of, how_packed());
+    return read;
+}
+
+Request WorkloadOptions::request(std::uint64_t seed, const Executor& execute) const {
+    check();
+    if (batch.empty() && dataset.empty())
+        fail(ErrorKind::input, "--batch, --dataset: exactly one of the two is needed");
+    Request request;
+    request.job = job(seed, execute, &request.batch);
+    if (!batch.empty()) return request;
+    // Of a data set, once the layout is known.
+    const emulator::Setup& setup = *request.job.setup;
+    request.batch.name = fmt::format("{} (seed {})", dataset, seed);
+    request.batch.drawn_microbatches = microbatches.value_or(16);
+    auto batch_drawn = drawn(setup.model, seed, setup.layout.dp);
+    request.batch.samples = std::move(batch_drawn.samples);
+    request.batch.microbatches = std::move(batch_drawn.microbatches);
     return request;
 }
 

@@ -19,15 +19,14 @@ std::string_view text_of(Split split) {
 }
 
 // Layout, packing and partition as they were chosen; nothing is left to be chosen again.
-json pinned(json configuration, const Request& request, const Plan& plan, Split split) {
-    const emulator::Layout& layout = request.setup->layout;
+json pinned(json configuration, const Job& job, const Plan& plan, Split split) {
+    const emulator::Layout& layout = job.setup->layout;
     configuration["tp"] = layout.tp;
     configuration["pp"] = layout.pp;
     configuration["dp"] = layout.dp;
-    configuration["packing"] = std::string(name_of(request.packing));
+    configuration["packing"] = std::string(name_of(job.packing));
     configuration["split"] = std::string(text_of(split));
-    configuration["partition"] =
-        partition::to_json({plan.partition(), plan.partition_choice.chosen_on}, *request.setup);
+    configuration["partition"] = partition::to_json({plan.partition(), plan.partition_choice.chosen_on}, *job.setup);
     configuration.erase("budget");
     configuration.erase("sample");
     configuration.erase("replicas");
@@ -63,15 +62,15 @@ SessionOptions::SessionOptions(const Json& configuration, const std::optional<st
 
 Request SessionOptions::request(const Executor& execute) const {
     auto request = asked.plan.request(asked.limits, execute);
-    request.lists = true;
+    request.job.lists = true;
     return request;
 }
 
-std::string keep(std::string_view configuration, const std::optional<std::string>& sample, const Request& request,
+std::string keep(std::string_view configuration, const std::optional<std::string>& sample, const Job& job,
                  const Plan& plan) {
-    const Session session(request, plan);
+    const Session session(job, plan);
     const json kept{{"format", "pipeweaver-session/1"},
-                    {"config", pinned(json::parse(configuration), request, plan, session.split())},
+                    {"config", pinned(json::parse(configuration), job, plan, session.job().split)},
                     {"sample", sample ? json(*sample) : json(nullptr)},
                     {"replicas", session.replicas()},
                     {"order", order_json(plan)},
@@ -87,20 +86,20 @@ KeptSession read_session(const std::string& name, std::string_view kept, const E
     const Json sample = root.at("sample");
     const SessionOptions options(root.at("config"), sample.is_null() ? std::nullopt : std::optional(sample.text()));
     const auto request = options.request(execute);
-    if (!request.fixed || request.split == Split::automatic)
+    if (!request.job.fixed || request.job.split == Split::automatic)
         root.at("config").fail("has no partition, or leaves open which backwards are split");
     std::vector<std::size_t> replicas;
     for (const Json& one : root.at("replicas").elements())
-        replicas.push_back(static_cast<std::size_t>(one.integer(0, request.setup->layout.dp - 1)));
+        replicas.push_back(static_cast<std::size_t>(one.integer(0, request.job.setup->layout.dp - 1)));
     if (replicas.empty()) root.at("replicas").fail("has none");
-    auto order = order_of(name, root.at("order"), request.fixed->partition);
-    return {Session(request, std::move(replicas), std::move(order)), request.setup, options.asked.plan.job.partition,
-            workloads::to_jsonl(request.samples), Duration{root.at("first_makespan_ns").integer(0)}};
+    auto order = order_of(name, root.at("order"), request.job.fixed->partition);
+    return {Session(request.job, std::move(replicas), std::move(order)), options.asked.plan.job.partition,
+            workloads::to_jsonl(request.batch.samples), Duration{root.at("first_makespan_ns").integer(0)}};
 }
 
-Request KeptSession::request(std::int64_t step, std::string_view samples) const {
+Batch KeptSession::batch(std::int64_t step, std::string_view samples) const {
     const std::string name = fmt::format("step {}", step);
-    return session.request(name, workloads::parse_batch(name, samples, session.model()));
+    return session.job().batch(name, workloads::parse_batch(name, samples, session.job().setup->model));
 }
 
 }  // namespace pipeweaver::planner

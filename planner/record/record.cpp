@@ -68,17 +68,17 @@ Recorded plan_again(const std::filesystem::path& path, const Executor& execute) 
     const Json root = document.root();
     root.only_keys({"format", "session", "step", "samples", "endings"});
     const KeptSession kept = read_session(document.name(), root.at("session").raw().dump(), execute);
-    auto request = kept.request(root.at("step").integer(), root.at("samples").text());
+    auto batch = kept.batch(root.at("step").integer(), root.at("samples").text());
     const How how = how_of(root.at("endings"));
     if (!how) {
-        auto plan = kept.session.by_policy(request, execute);
-        return {std::move(request), std::move(plan)};
+        auto plan = kept.session.by_policy(batch, execute);
+        return {kept.session.job(), std::move(batch), std::move(plan)};
     }
     if (how->size() != kept.session.replicas().size())
         root.at("endings").fail(
             fmt::format("has {} entries, the session plans {} replicas", how->size(), kept.session.replicas().size()));
-    auto plan = kept.session.plan_again(request, execute, *how);
-    return {std::move(request), std::move(plan)};
+    auto plan = kept.session.plan_again(batch, execute, *how);
+    return {kept.session.job(), std::move(batch), std::move(plan)};
 }
 
 }  // namespace pipeweaver::planner

@@ -2,8 +2,8 @@
 
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
-#include "planner/schedule/split_search.hpp"
 #include "planner/job/sample.hpp"
+#include "planner/schedule/split_search.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -13,15 +13,14 @@ namespace pipeweaver::planner {
 using namespace schedule;
 using namespace emulator;
 
-std::vector<partition::Partition> partitions_of(const Request& request, const Scope& scope) {
-    if (scope.partition) return {*scope.partition};
-    if (request.fixed) return {request.fixed->partition};
-    return partition::partitions_for(partition::Use::framework, *request.setup, cut_on(request), request.partition);
+std::vector<partition::Partition> partitions_of(const Job& job, const Batch& batch) {
+    if (job.fixed) return {job.fixed->partition};
+    return partition::partitions_for(partition::Use::framework, *job.setup, cut_on(job, batch), job.partition);
 }
 
-std::vector<std::size_t> replicas_of(const Request& request, const Scope& scope) {
-    if (!scope.replicas.empty()) return scope.replicas;
-    std::vector<std::size_t> all(static_cast<std::size_t>(request.setup->layout.dp));
+std::vector<std::size_t> replicas_of(const Job& job, const Wanted& wanted) {
+    if (!wanted.replicas.empty()) return wanted.replicas;
+    std::vector<std::size_t> all(static_cast<std::size_t>(job.setup->layout.dp));
     std::iota(all.begin(), all.end(), std::size_t{0});
     return all;
 }
@@ -46,7 +45,7 @@ Duration mean_makespan(const Plan& plan) {
     return sum / static_cast<std::int64_t>(plan.replicas.size());
 }
 
-Plan assemble(const Request& request, const Shared& shared, std::vector<ReplicaPlan> replicas) {
+Plan assemble(const Job& job, const Shared& shared, std::vector<ReplicaPlan> replicas) {
     Plan plan;
     plan.loads = shared.loads;
     Duration optimizer{};
@@ -62,7 +61,7 @@ Plan assemble(const Request& request, const Shared& shared, std::vector<ReplicaP
     plan.replicas = std::move(replicas);
     normalise(plan.shares);
     plan.step = plan.makespan + optimizer;
-    const Setup& setup = *request.setup;
+    const Setup& setup = *job.setup;
     Layout planned = setup.layout;
     planned.dp = static_cast<std::int64_t>(plan.replicas.size());
     plan.mfu = model_flops_utilization(plan.model_flops, setup.cluster, planned, plan.step);

@@ -5,11 +5,11 @@
 
 namespace pipeweaver::planner {
 
-/// What the scope or the request names, else those that the request leaves open.
-[[nodiscard]] std::vector<partition::Partition> partitions_of(const Request& request, const Scope& scope);
+/// What the wanted or the request names, else those that the request leaves open.
+[[nodiscard]] std::vector<partition::Partition> partitions_of(const Job& job, const Batch& batch);
 
-/// The numbers of those that the scope wants.
-[[nodiscard]] std::vector<std::size_t> replicas_of(const Request& request, const Scope& scope);
+/// The numbers of those that the wanted wants.
+[[nodiscard]] std::vector<std::size_t> replicas_of(const Job& job, const Wanted& wanted);
 
 /// Of a target that was not planned, and why.
 [[nodiscard]] TargetPlan no_target_plan(const Target& target, const std::string& why);
@@ -18,6 +18,6 @@ namespace pipeweaver::planner {
 [[nodiscard]] std::vector<TargetPlan> no_target_plans(const std::string& why);
 
 /// Replicas, makespan, bound, step, shares of time and MFU; what the plan is compared with is the caller's to add.
-[[nodiscard]] Plan assemble(const Request& request, const Shared& shared, std::vector<ReplicaPlan> replicas);
+[[nodiscard]] Plan assemble(const Job& job, const Shared& shared, std::vector<ReplicaPlan> replicas);
 
 }  // namespace pipeweaver::planner

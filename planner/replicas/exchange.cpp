@@ -26,8 +26,10 @@ struct Swap {
 
 class Exchanging {
 public:
-    Exchanging(const Request& request, const Partition& partition, const Shared& shared, const Executor& execute)
-        : request_(request),
+    Exchanging(const Job& job, const Batch& batch, const Partition& partition, const Shared& shared,
+               const Executor& execute)
+        : job_(job),
+          batch_(batch),
           partition_(partition),
           execute_(execute),
           costs_(shared.costs),
@@ -52,16 +54,16 @@ public:
 private:
     Microbatches microbatches(const std::vector<std::size_t>& share) const {
         Microbatches mine;
-        for (const std::size_t i : share) mine.push_back(request_.microbatches[i]);
+        for (const std::size_t i : share) mine.push_back(batch_.microbatches[i]);
         return mine;
     }
 
     std::size_t tasks_of(const std::vector<std::size_t>& share) const {
-        return count_tasks(partition_, partition::units(partition_, request_.setup->model, microbatches(share)));
+        return count_tasks(partition_, partition::units(partition_, job_.setup->model, microbatches(share)));
     }
 
     Step evaluated(const std::vector<std::size_t>& share) const {
-        return evaluate(*request_.setup, partition_, microbatches(share), {.name = "exchange", .priced_split = false},
+        return evaluate(*job_.setup, partition_, microbatches(share), {.name = "exchange", .priced_split = false},
                         {.split = false, .bound = std::nullopt, .policies = policies_});
     }
 
@@ -84,7 +86,7 @@ private:
     // Of the slowest replica with `to`: those that leave the loads even and would make both plans equally long if their
     // times went with the loads.
     std::vector<Swap> swaps_with(std::size_t from, std::size_t to) const {
-        const Duration wanted = (planned_[from] - planned_[to]) / 2 * request_.setup->layout.pp;
+        const Duration wanted = (planned_[from] - planned_[to]) / 2 * job_.setup->layout.pp;
         std::vector<std::tuple<Duration, std::size_t, std::size_t>> all;
         for (std::size_t g = 0; g < shares_[from].size(); ++g)
             for (std::size_t t = 0; t < shares_[to].size(); ++t) {
@@ -144,24 +146,26 @@ private:
         return true;
     }
 
-    const Request& request_;
+    const Job& job_;
+    const Batch& batch_;
     const Partition& partition_;
     const Executor& execute_;
     const std::vector<Duration>& costs_;  // of each microbatch
     Shares shares_;
     std::vector<std::string> policies_ = quick_policies;  // then the one that is fastest
-    std::vector<Duration> loads_, planned_;                                    // of each replica
+    std::vector<Duration> loads_, planned_;               // of each replica
     Duration most_load_;
 };
 
 }  // namespace
 
-Shared exchange(const Request& request, const Partition& partition, Shared shared, const Executor& execute) {
+Shared exchange(const Job& job, const Batch& batch, const Partition& partition, Shared shared,
+                const Executor& execute) {
     const bool tells = partition.chains.size() == 1;
-    if (!tells || shared.shares.size() == 1 || request.sharing == partition::Sharing::in_turn) return shared;
-    auto shares = Exchanging(request, partition, shared, execute).run();
+    if (!tells || shared.shares.size() == 1 || job.sharing == partition::Sharing::in_turn) return shared;
+    auto shares = Exchanging(job, batch, partition, shared, execute).run();
     for (auto& share : shares) std::sort(share.begin(), share.end());
-    return shared_as(request, std::move(shares), std::move(shared.costs));
+    return shared_as(batch, std::move(shares), std::move(shared.costs));
 }
 
 }  // namespace pipeweaver::planner

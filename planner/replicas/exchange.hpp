@@ -12,7 +12,7 @@ namespace pipeweaver::planner {
 /// as they are); and on partitions of several chains, on which a quick plan says little of what a search will find.
 ///
 /// Determinism  A function of request, partition and `shared`: whoever plans one replica alone gets the same shares.
-[[nodiscard]] Shared exchange(const Request& request, const partition::Partition& partition, Shared shared,
+[[nodiscard]] Shared exchange(const Job& job, const Batch& batch, const partition::Partition& partition, Shared shared,
                               const Executor& execute);
 
 }  // namespace pipeweaver::planner

@@ -19,18 +19,17 @@ std::vector<Schedule> carried_orders(const std::vector<const StaticOrder*>& orde
 }
 
 ScheduleWanted wanted_of(const AllReplicas& all, std::size_t number, std::size_t tasks) {
-    const Request& request = all.request;
-    ScheduleWanted wanted = schedule_wanted(request);
-    if (!all.scope.policies.empty()) wanted.policies = all.scope.policies;
+    ScheduleWanted wanted = schedule_wanted(all.job);
+    if (!all.wanted.policies.empty()) wanted.policies = all.wanted.policies;
     // Of a large problem full bounds take as long as a dozen schedules: they come last.
     wanted.full_bounds_last = !effort_of(tasks, 1).full_bounds_first && all.shared.judges(number);
     wanted.bounds = wanted.full_bounds_last ? search::BoundEffort::quick : all.shared.bounds(number);
     wanted.policy_bounds = wanted.bounds;
-    if (!all.scope.orders.empty())
-        wanted.more = [&all](const StepProblem& step) { return carried_orders(all.scope.orders, step); };
-    wanted.rule = request.robust ? robust_rule : usual_rule;
+    if (!all.wanted.orders.empty())
+        wanted.more = [&all](const StepProblem& step) { return carried_orders(all.wanted.orders, step); };
+    wanted.rule = all.job.robust ? robust_rule : usual_rule;
     wanted.problems = all.shared.shares.size();
-    wanted.search = wanted.choose = all.scope.search;
+    wanted.search = wanted.choose = all.wanted.search;
     return wanted;
 }
 
@@ -40,8 +39,8 @@ StepWanted replica_wanted(const Setup& setup, const partition::Partition& partit
     return {.name = problem_name(setup, partition, number), .replica = number, .most_tasks = sizes.tasks};
 }
 
-ScheduleWanted schedule_wanted(const Request& request) {
-    return {.split = request.split, .seed = request.seed, .max_rounds = request.max_rounds};
+ScheduleWanted schedule_wanted(const Job& job) {
+    return {.split = job.split, .seed = job.seed, .max_rounds = job.max_rounds};
 }
 
 ReplicaPlan finished(const Shared& shared, std::size_t number, ScheduledStep scheduled) {
@@ -64,11 +63,11 @@ ReplicaPlan finished(const Shared& shared, std::size_t number, ScheduledStep sch
 }
 
 PlannedReplica plan_replica(const AllReplicas& all, std::size_t number, const Executor& execute, const Time& time) {
-    const Setup& setup = *all.request.setup;
+    const Setup& setup = *all.job.setup;
     Step step =
         build(setup, all.partition, all.shared.microbatches[number], replica_wanted(setup, all.partition, number));
     const std::size_t tasks = std::max<std::size_t>(1, step.tasks());
-    const Time mine = time.fraction(1, static_cast<std::int64_t>(tasks) * all.scope.on_replica_takes);
+    const Time mine = time.fraction(1, static_cast<std::int64_t>(tasks) * all.wanted.on_replica_takes);
     PlannedReplica one;
     one.scheduled = schedule_step(std::move(step), wanted_of(all, number, tasks), execute, mine);
     one.scheduled.require_schedule();

@@ -9,8 +9,8 @@ namespace pipeweaver::planner {
 
 /// What all replicas of a plan have in common. What it refers to outlives it.
 struct AllReplicas {
-    const Request& request;
-    const Scope& scope;
+    const Job& job;
+    const Wanted& wanted;
     const partition::Partition& partition;
     const Shared& shared;
 };
@@ -30,7 +30,7 @@ struct PlannedReplica {
                                         std::size_t number);
 
 /// What every schedule of a replica of the request is searched like: its seed, rounds and choice of backwards to split.
-[[nodiscard]] ScheduleWanted schedule_wanted(const Request& request);
+[[nodiscard]] ScheduleWanted schedule_wanted(const Job& job);
 
 /// The replica with its final step, and sums over it.
 [[nodiscard]] ReplicaPlan finished(const Shared& shared, std::size_t number, ScheduledStep scheduled);

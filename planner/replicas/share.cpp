@@ -11,15 +11,15 @@ using namespace emulator;
 
 namespace {
 
-void require_sensible(const Request& request, std::size_t most) {
-    const Setup& setup = *request.setup;
+void require_sensible(const Job& job, const Batch& batch, std::size_t most) {
+    const Setup& setup = *job.setup;
     check(setup.layout, setup.cluster, setup.model);
     const auto replicas = static_cast<std::size_t>(setup.layout.dp);
-    if (request.microbatches.size() < replicas)
+    if (batch.microbatches.size() < replicas)
         fail(ErrorKind::input, "--dp: {} replicas are more than the batch's {} microbatches, and each needs one",
-             replicas, request.microbatches.size());
+             replicas, batch.microbatches.size());
     // Every microbatch passes each rank at least once.
-    const std::size_t most_of_one = (request.microbatches.size() + replicas - 1) / replicas;
+    const std::size_t most_of_one = (batch.microbatches.size() + replicas - 1) / replicas;
     require_plannable(most_of_one, 2 * most_of_one * static_cast<std::size_t>(setup.layout.pp), most);
 }
 
@@ -42,7 +42,7 @@ search::BoundEffort Shared::bounds(std::size_t replica) const {
     return judges(replica) ? search::BoundEffort::full : search::BoundEffort::quick;
 }
 
-Shared shared_as(const Request& request, partition::Shares shares, std::vector<Duration> costs) {
+Shared shared_as(const Batch& batch, partition::Shares shares, std::vector<Duration> costs) {
     const auto replicas = shares.size();
     const auto largest = [](const std::vector<Duration>& loads) {
         return *std::max_element(loads.begin(), loads.end());
@@ -54,7 +54,7 @@ Shared shared_as(const Request& request, partition::Shares shares, std::vector<D
     shared.loads.largest_in_turn = largest(partition::loads(partition::in_turn(costs.size(), replicas), costs));
     for (const auto& mine : shares) {
         Microbatches& microbatches = shared.microbatches.emplace_back();
-        for (const std::size_t i : mine) microbatches.push_back(request.microbatches[i]);
+        for (const std::size_t i : mine) microbatches.push_back(batch.microbatches[i]);
     }
     shared.judged = most_loaded(loads, sizes.replicas_examined);
     shared.shares = std::move(shares);
@@ -62,13 +62,13 @@ Shared shared_as(const Request& request, partition::Shares shares, std::vector<D
     return shared;
 }
 
-Shared share(const Request& request, const Executor& execute, std::size_t most) {
-    require_sensible(request, most);
-    const auto replicas = static_cast<std::size_t>(request.setup->layout.dp);
-    auto costs = partition::microbatch_costs(*request.setup, request.microbatches, execute);
-    const bool in_turn = request.sharing == partition::Sharing::in_turn;
+Shared share(const Job& job, const Batch& batch, const Executor& execute, std::size_t most) {
+    require_sensible(job, batch, most);
+    const auto replicas = static_cast<std::size_t>(job.setup->layout.dp);
+    auto costs = partition::microbatch_costs(*job.setup, batch.microbatches, execute);
+    const bool in_turn = job.sharing == partition::Sharing::in_turn;
     auto shares = in_turn ? partition::in_turn(costs.size(), replicas) : partition::balance(costs, replicas);
-    return shared_as(request, std::move(shares), std::move(costs));
+    return shared_as(batch, std::move(shares), std::move(costs));
 }
 
 }  // namespace pipeweaver::planner

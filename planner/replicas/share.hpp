@@ -20,9 +20,9 @@ struct Shared {
 };
 
 /// Throws Error{input} where the layout does not suit the request, or a replica has more tasks than `most`.
-[[nodiscard]] Shared share(const Request& request, const Executor& execute, std::size_t most = sizes.tasks);
+[[nodiscard]] Shared share(const Job& job, const Batch& batch, const Executor& execute, std::size_t most = sizes.tasks);
 
 /// So shared out. Pre: `costs` are the microbatches'.
-[[nodiscard]] Shared shared_as(const Request& request, partition::Shares shares, std::vector<Duration> costs);
+[[nodiscard]] Shared shared_as(const Batch& batch, partition::Shares shares, std::vector<Duration> costs);
 
 }  // namespace pipeweaver::planner

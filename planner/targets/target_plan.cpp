@@ -46,12 +46,12 @@ void keep(std::vector<TargetBaseline>& baselines, const TargetBaseline& found) {
 
 // A request's chains for a target, with the padded microbatches.
 struct Padded {
-    const Request& request;
+    const Job& job;
     const Target& target;
     const Microbatches& microbatches;
 
     StepWanted step() const {
-        return {.name = fmt::format("{}-{}", request.setup->model.name, target.folder), .target = &target};
+        return {.name = fmt::format("{}-{}", job.setup->model.name, target.folder), .target = &target};
     }
 };
 
@@ -60,9 +60,8 @@ Tried try_setting(const Padded& padded, const Partition& chain, const Setting& s
     step.menu = {setting.everywhere};
     step.mode_of_rank = setting.by_rank;
     // A stage that recomputes would do so again for the weight gradient.
-    const PoliciesWanted wanted{.split = padded.request.split != Split::never && setting.is_none(),
-                                .bound = std::nullopt};
-    return {setting, evaluate(*padded.request.setup, chain, padded.microbatches, step, wanted, execute)};
+    const PoliciesWanted wanted{.split = padded.job.split != Split::never && setting.is_none(), .bound = std::nullopt};
+    return {setting, evaluate(*padded.job.setup, chain, padded.microbatches, step, wanted, execute)};
 }
 
 // Adds the setting's baselines; says why in `why_not` where the target cannot run it, or a policy does not apply.
@@ -87,7 +86,7 @@ void judge_policies(const Target& target, Tried& tried, std::vector<TargetBaseli
 std::optional<Setting> by_rank(const Padded& padded, const Partition& chain, const Executor& execute) {
     Target open = padded.target;  // of several modes one is taken, which the target need not carry
     open.inexpressible = nullptr;
-    const std::vector<Recompute> menu = usual_settings(*padded.request.setup, chain);
+    const std::vector<Recompute> menu = usual_settings(*padded.job.setup, chain);
     StepWanted step = padded.step();
     step.target = &open;
     step.menu = menu;
@@ -96,7 +95,7 @@ std::optional<Setting> by_rank(const Padded& padded, const Partition& chain, con
     for (const search::Policy& policy : search::policies())
         if (policy.fixed_order && !policy.needs_split) policies.push_back(policy.name);
     Step known = evaluate(
-        *padded.request.setup, chain, padded.microbatches, step,
+        *padded.job.setup, chain, padded.microbatches, step,
         {.split = false, .bound = std::nullopt, .policies = std::move(policies), .mode_by_rank = true}, execute);
     if (known.shortage) return std::nullopt;
     const Problem& problem = known.cut.step.problem;
@@ -128,12 +127,12 @@ const TargetBaseline* TargetPlan::best(std::string_view policy) const {
     return best;
 }
 
-TargetPlan make_target_plan(const Request& request, const Target& target, const std::vector<Partition>& partitions,
+TargetPlan make_target_plan(const Job& job, const Target& target, const std::vector<Partition>& partitions,
                             const Microbatches& microbatches, const Executor& execute, const Time& time) {
     TargetPlan plan;
     plan.target = target.name;
     plan.padding = partition::pad(microbatches);
-    const Padded padded{request, target, plan.padding.microbatches};
+    const Padded padded{job, target, plan.padding.microbatches};
     std::optional<Tried> best;
     for (const Partition& partition : partitions) {
         const Partition chain = partition::in_one_chain(partition);
@@ -156,12 +155,12 @@ TargetPlan make_target_plan(const Request& request, const Target& target, const 
 
     plan.recompute = best->setting.name();
     plan.by_rank = best->setting.by_rank;
-    ScheduleWanted wanted = schedule_wanted(request);
+    ScheduleWanted wanted = schedule_wanted(job);
     if (!best->known.split) wanted.split = Split::never;
     wanted.policy_bounds.reset();
     if (best->known.split) wanted.policy_bounds = search::BoundEffort::full;
     wanted.rules = rules_of(target, best->known.cut.step.problem);
-    wanted.rule = request.robust ? robust_rule : usual_rule;
+    wanted.rule = job.robust ? robust_rule : usual_rule;
     wanted.choose = true;
     ScheduledStep scheduled = schedule_step(std::move(best->known), wanted, execute, time);
     plan.why_not = scheduled.found.why_not;

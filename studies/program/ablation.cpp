@@ -136,15 +136,15 @@ struct AblationStudy {
 
     planner::Request request_of(std::uint64_t seed) const {
         planner::Request request = workload.request(seed, limits.executor());
-        request.max_rounds = limits.rounds();
-        request.sample = job.read_sample(request, workload);
+        request.job.max_rounds = limits.rounds();
+        request.job.sample = job.read_sample(request.job, workload);
         return request;
     }
 
     void add(std::uint64_t seed) {
         const planner::Request request = request_of(seed);
         if (workload.dataset.empty()) fail(ErrorKind::input, "--dataset: is missing, batches are drawn from it");
-        apart = partition::partitioner("dip").make(*request.setup, cut_sample(request), 1);
+        apart = partition::partitioner("dip").make(*request.job.setup, cut_sample(request), 1);
         ++drawn;
         add_rows(request);
         if (vary) add_varied(request);
@@ -184,10 +184,12 @@ struct AblationStudy {
         keep(beside, {"our search", "dip", 0, "search default", "of each pass"}, searched(request, "default", menu));
         planner::Request job_request = request;
         if (!job_partition)
-            job_partition = planner::choose_partition(job_request, planner::quick_choice, limits.executor());
-        job_request.fixed = partition::PartitionFile{job_partition->partition, job_partition->chosen_on};
-        const auto plan = planner::make_plan(job_request, limits.executor(), limits.begin(console),
-                                             {.targets = false, .robustness = false, .opponents = false});
+            job_partition =
+                planner::choose_partition(job_request.job, job_request.batch, planner::quick_choice, limits.executor());
+        job_request.job.fixed = partition::PartitionFile{job_partition->partition, job_partition->chosen_on};
+        const auto plan =
+            planner::make_plan(job_request.job, job_request.batch, limits.executor(), limits.begin(console),
+                               {.targets = false, .robustness = false, .opponents = false});
         const auto& replica = plan.replicas.front();
         require_right(replica.cut.step.problem, "plan", *replica.found.schedule, plan.makespan);
         keep(beside, {"our plan", plan.partition().name, plan.partition().chunks_per_rank, "plan", "of each pass"},
@@ -196,14 +198,15 @@ struct AblationStudy {
 
     // Every GPU a replica, weights shared out; the recomputation that is fastest.
     void add_without_pipeline(const planner::Request& request) {
-        emulator::Layout layout = request.setup->layout;
+        emulator::Layout layout = request.job.setup->layout;
         layout.dp = layout.gpus();
         layout.tp = layout.pp = layout.cp = layout.ep = 1;
         planner::EmulationRequest asked;
-        asked.workload = request;
-        asked.workload.setup = std::make_shared<const emulator::Setup>(
-            emulator::with_recipe(emulator::with_layout(*request.setup, layout), emulator::find_recipe("torch-fsdp2")));
-        asked.workload.partition = "megatron";
+        asked.job = request.job;
+        asked.batch = request.batch;
+        asked.job.setup = std::make_shared<const emulator::Setup>(emulator::with_recipe(
+            emulator::with_layout(*request.job.setup, layout), emulator::find_recipe("torch-fsdp2")));
+        asked.job.partition = "megatron";
         std::optional<Duration> least;
         for (const Recompute mode : varied_modes) {
             asked.recompute = mode;
@@ -226,11 +229,11 @@ struct AblationStudy {
     std::optional<Duration> chain(const planner::Request& request, const std::string& name, std::int64_t count,
                                   Recompute mode) const {
         try {
-            const auto made = partition::partitioner(name).make(*request.setup, cut_sample(request), count);
+            const auto made = partition::partitioner(name).make(*request.job.setup, cut_sample(request), count);
             return timed(run_policy(request, made, chain_policy(count), {mode}));
         } catch (const Error& error) {
             // More stages than layers.
-            if (error.kind() != ErrorKind::input || request.setup->layout.dp != 1) throw;
+            if (error.kind() != ErrorKind::input || request.job.setup->layout.dp != 1) throw;
             return std::nullopt;
         }
     }

@@ -13,12 +13,12 @@ namespace {
 
 std::optional<emulator::StepProblem> built_step(const planner::Request& request, const partition::Partition& partition,
                                                 const std::vector<emulator::Recompute>& modes) {
-    const emulator::Setup& setup = *request.setup;
+    const emulator::Setup& setup = *request.job.setup;
     if (setup.layout.dp != 1)
         fail(ErrorKind::input, "--dp: is {}, allowed is 1: the published experiments run one replica", setup.layout.dp);
     auto input =
-        partition::step_input(setup, partition, partition::units(partition, setup.model, request.microbatches));
-    input.name = fmt::format("{}, partition {}", request.batch, partition.name);
+        partition::step_input(setup, partition, partition::units(partition, setup.model, request.batch.microbatches));
+    input.name = fmt::format("{}, partition {}", request.batch.name, partition.name);
     input.modes = modes;
     input.priced_split = false;
     return std::move(emulator::build_step(input).step);
@@ -34,9 +34,9 @@ CheckedRun checked_run(emulator::StepProblem step, schedule::Schedule schedule, 
 }  // namespace
 
 std::vector<workloads::Microbatch> cut_sample(const planner::Request& request) {
-    if (request.sample.batches.empty()) return request.microbatches;
+    if (request.job.sample.batches.empty()) return request.batch.microbatches;
     std::vector<workloads::Microbatch> all;
-    for (const auto& batch : request.sample.batches) all.insert(all.end(), batch.begin(), batch.end());
+    for (const auto& batch : request.job.sample.batches) all.insert(all.end(), batch.begin(), batch.end());
     return all;
 }
 

@@ -5,7 +5,7 @@
 #include "pipeweaver/base/parallel.hpp"
 #include "pipeweaver/emulator/ports.hpp"
 #include "pipeweaver/partition/partition.hpp"
-#include "pipeweaver/planner/request.hpp"
+#include "pipeweaver/planner/job.hpp"
 #include "pipeweaver/search/search.hpp"
 
 #include <optional>

@@ -94,10 +94,10 @@ struct MemoryStudy {
         const Stopwatch start;
         options.apply();
         planner::Request request = workload.request(static_cast<std::uint64_t>(limits.seed), limits.executor());
-        request.max_rounds = limits.rounds();
-        job.fill(request, workload);
-        if (rank >= request.setup->layout.pp)
-            fail(ErrorKind::input, "--rank: is {}, allowed are 0 to {}", rank, request.setup->layout.pp - 1);
+        request.job.max_rounds = limits.rounds();
+        job.fill(request.job, workload);
+        if (rank >= request.job.setup->layout.pp)
+            fail(ErrorKind::input, "--rank: is {}, allowed are 0 to {}", rank, request.job.setup->layout.pp - 1);
         add_chain(request, 1, "1f1b");
         add_chain(request, chunks, "interleaved");
         add_published(request);
@@ -111,7 +111,7 @@ struct MemoryStudy {
 
     void add_chain(const planner::Request& request, std::int64_t count, const std::string& policy) {
         using emulator::Recompute;
-        const auto made = partition::partitioner(cut).make(*request.setup, cut_sample(request), count);
+        const auto made = partition::partitioner(cut).make(*request.job.setup, cut_sample(request), count);
         const std::vector modes{Recompute::none, Recompute::selective, Recompute::half, Recompute::full};
         const auto run = run_policy(request, made, policy, modes);
         const auto settings = fmt::format("{}, {} chunk{}", cut, count, count == 1 ? "" : "s");
@@ -125,7 +125,7 @@ struct MemoryStudy {
     }
 
     void add_published(const planner::Request& request) {
-        const auto made = partition::partitioner("dip").make(*request.setup, cut_sample(request), 1);
+        const auto made = partition::partitioner("dip").make(*request.job.setup, cut_sample(request), 1);
         const auto run = run_search(request, made, limits.search_options("dip"), emulator::usual_modes(),
                                     limits.executor(), limits.begin(console).keep_going());
         if (!run)
@@ -136,7 +136,7 @@ struct MemoryStudy {
     }
 
     void add_plan(const planner::Request& request) {
-        const auto plan = planner::make_plan(request, limits.executor(), limits.begin(console),
+        const auto plan = planner::make_plan(request.job, request.batch, limits.executor(), limits.begin(console),
                                              {.targets = false, .robustness = false, .opponents = false});
         const auto& replica = plan.replicas[plan.slowest];
         require_right(replica.cut.step.problem, "plan", *replica.found.schedule, plan.makespan);
@@ -147,7 +147,7 @@ struct MemoryStudy {
 
     void print(const planner::Request& request) const {
         fmt::print("memory of rank {}, {} on {}, {}; {:.2f} GiB is usable\n\n", rank, workload.model, workload.cluster,
-                   request.batch, gibibytes(static_cast<double>(emulator::capacity_of(*request.setup).count)));
+                   request.batch.name, gibibytes(static_cast<double>(emulator::capacity_of(*request.job.setup).count)));
         fmt::print(
             "| schedule | | step, s | at rest, GiB | peak | mean | deviation | swing in the middle half "
             "|\n|---|---|---|---|---|---|---|---|\n");
@@ -163,9 +163,9 @@ struct MemoryStudy {
     nlohmann::ordered_json answer(const planner::Request& request, const Stopwatch& start) const {
         nlohmann::ordered_json json{{"model", workload.model},
                                     {"cluster", workload.cluster},
-                                    {"batch", request.batch},
+                                    {"batch", request.batch.name},
                                     {"rank", rank},
-                                    {"usable_bytes", emulator::capacity_of(*request.setup).count},
+                                    {"usable_bytes", emulator::capacity_of(*request.job.setup).count},
                                     {"does_not_fit", without},
                                     {"curves", nlohmann::ordered_json::array()}};
         for (const MemoryCurve& curve : curves) {

@@ -99,9 +99,11 @@ struct ShiftStudy {
     Shift shift(const ShiftingSetUp& set_up) const {
         const ShiftingJob job(set_up, {}, dataset, costs, microbatches, limits);
         Shift made{set_up.model, job.cluster(), {}, {}};
-        for (const BatchKind kind : {of_images, of_text, of_mix})
+        for (const BatchKind kind : {of_images, of_text, of_mix}) {
+            const planner::Request sample = sample_of(job, kind);
             made.choices[kind] =
-                planner::choose_partition(sample_of(job, kind), planner::thorough_choice, limits.executor());
+                planner::choose_partition(sample.job, sample.batch, planner::thorough_choice, limits.executor());
+        }
         for (const BatchKind kind : {of_images, of_text}) {
             std::array<OnPartition, batch_kinds> on;
             for (const BatchKind chosen_on : {of_images, of_text, of_mix})

@@ -53,13 +53,13 @@ ShiftingJob::ShiftingJob(const ShiftingSetUp& set_up, const std::string& cluster
     workload.microbatches = microbatches;
     workload.costs = costs;
     base_ = workload.request(1, limits.executor());
-    if (base_.setup->layout.dp != 1)
+    if (base_.job.setup->layout.dp != 1)
         fail(ErrorKind::input, "--cluster: {} has GPUs for {} replicas of {}, allowed is one", cluster_,
-             base_.setup->layout.dp, set_up.model);
-    base_.max_rounds = limits.rounds();
-    base_.words.clear();  // no options draw these batches
+             base_.job.setup->layout.dp, set_up.model);
+    base_.job.max_rounds = limits.rounds();
+    base_.job.words.reset();  // no options draw these batches
     for (std::uint64_t number = 0; number < pool_size; ++number) {
-        auto sample = workloads::draw(dataset_, base_.setup->model, pool_seed, number);
+        auto sample = workloads::draw(dataset_, base_.job.setup->model, pool_seed, number);
         if (sample.tokens() == 0) continue;
         shares_.push_back(share_of_items(sample));
         pool_.push_back(std::move(sample));
@@ -72,7 +72,7 @@ ShiftingJob::ShiftingJob(const ShiftingSetUp& set_up, const std::string& cluster
              dataset_);
 }
 
-double ShiftingJob::items(const planner::Request& batch) { return items_each(batch.microbatches); }
+double ShiftingJob::items(const planner::Request& batch) { return items_each(batch.batch.microbatches); }
 
 workloads::DrawnBatch ShiftingJob::drawn(std::uint64_t seed, double tilt) const {
     std::vector<double> up_to;
@@ -87,7 +87,7 @@ workloads::DrawnBatch ShiftingJob::drawn(std::uint64_t seed, double tilt) const 
             batch.samples.push_back(pool_[static_cast<std::size_t>(at - up_to.begin())]);
             batch.samples.back().id = fmt::format("{}-{}", seed, batch.samples.size());
         }
-        batch.microbatches = workloads::pack(batch.samples, base_.setup->model);
+        batch.microbatches = workloads::pack(batch.samples, base_.job.setup->model);
     }
     batch.microbatches.resize(wanted);
     batch.samples.resize(batch.microbatches.back().samples.back() + 1);
@@ -110,21 +110,21 @@ planner::Request ShiftingJob::batch(std::uint64_t seed, double wanted) const {
         (has < wanted ? low : high) = tilt;
     }
     planner::Request request = base_;
-    request.seed = seed;
-    request.samples = std::move(nearest.samples);
-    request.microbatches = std::move(nearest.microbatches);
-    request.batch = fmt::format("{} with {:g} items a microbatch (seed {})", dataset_, wanted, seed);
+    request.job.seed = seed;
+    request.batch.samples = std::move(nearest.samples);
+    request.batch.microbatches = std::move(nearest.microbatches);
+    request.batch.name = fmt::format("{} with {:g} items a microbatch (seed {})", dataset_, wanted, seed);
     return request;
 }
 
 planner::Request ShiftingJob::on_sample(const std::vector<planner::Request>& sample, const std::string& name,
                                         std::uint64_t first_seed) const {
     planner::Request request = sample.front();
-    request.sample.name = {fmt::format("{}, {}", dataset_, name), {}, microbatches_, {}};
-    request.sample.batches.clear();
+    request.job.sample.name = {fmt::format("{}, {}", dataset_, name), {}, microbatches_, {}};
+    request.job.sample.batches.clear();
     for (std::size_t i = 0; i < sample.size(); ++i) {
-        request.sample.name.seeds.push_back(first_seed + i);
-        request.sample.batches.push_back(sample[i].microbatches);
+        request.job.sample.name.seeds.push_back(first_seed + i);
+        request.job.sample.batches.push_back(sample[i].batch.microbatches);
     }
     return request;
 }
@@ -132,14 +132,14 @@ planner::Request ShiftingJob::on_sample(const std::vector<planner::Request>& sam
 std::optional<Duration> ShiftingJob::planned(planner::Request batch, const partition::Partition& partition,
                                              const Console& console,
                                              const std::vector<const planner::StaticOrder*>& orders) const {
-    batch.fixed = partition::PartitionFile{partition, {}};
+    batch.job.fixed = partition::PartitionFile{partition, {}};
     std::optional<planner::Plan> plan;
     try {
-        plan = planner::make_plan(batch, limits_.executor(), limits_.begin(console),
+        plan = planner::make_plan(batch.job, batch.batch, limits_.executor(), limits_.begin(console),
                                   {.targets = false, .robustness = false, .opponents = false, .orders = orders});
     } catch (const Error& error) {
         if (error.kind() != ErrorKind::limit) throw;
-        console.say(fmt::format("{}: {}", batch.batch, error.what()));
+        console.say(fmt::format("{}: {}", batch.batch.name, error.what()));
         return std::nullopt;
     }
     for (const auto& replica : plan->replicas)

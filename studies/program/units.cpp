@@ -89,8 +89,8 @@ struct UnitsStudy {
     void add(std::uint64_t seed) {
         planner::Request request = workload.request(seed, limits.executor());
         if (workload.dataset.empty()) fail(ErrorKind::input, "--dataset: is missing, batches are drawn from it");
-        request.sample = job.read_sample(request, workload);
-        partition::Partition cut = partition::partitioner("dip").make(*request.setup, cut_sample(request), 1);
+        request.job.sample = job.read_sample(request.job, workload);
+        partition::Partition cut = partition::partitioner("dip").make(*request.job.setup, cut_sample(request), 1);
         if (seed == 1) begin(request, cut);
         for (UnitSize& row : rows) {
             for (std::size_t c = 0; c < cut.chains.size(); ++c)
@@ -100,7 +100,7 @@ struct UnitsStudy {
     }
 
     void add(UnitSize& row, const planner::Request& request, const partition::Partition& cut) const {
-        for (const auto& microbatch : partition::units(cut, request.setup->model, request.microbatches))
+        for (const auto& microbatch : partition::units(cut, request.job.setup->model, request.batch.microbatches))
             for (std::size_t c = 0; c < cut.chains.size(); ++c)
                 for (const emulator::Unit& unit : microbatch[c])
                     if (cut.unit_items[c] > 0) ++row.units, row.in_units += unit.items.size();
@@ -132,10 +132,10 @@ struct UnitsStudy {
 
     // Positions that a block takes in a second, forward and backward.
     double speed(const planner::Request& request, const workloads::Microbatch& pooled, std::int64_t items) const {
-        const auto& modules = request.setup->model.modules;
+        const auto& modules = request.job.setup->model.modules;
         std::vector<emulator::PassShape> shapes(modules.size());
         shapes[*module] = partition::shape_in(modules[*module], pooled, 0, static_cast<std::size_t>(items));
-        for (const auto& layer : emulator::layer_times(*request.setup, {shapes}))
+        for (const auto& layer : emulator::layer_times(*request.job.setup, {shapes}))
             if (layer.module == modules[*module].name)
                 return static_cast<double>(shapes[*module].positions()) /
                        std::chrono::duration<double>(layer.forward + layer.backward).count();

@@ -138,13 +138,14 @@ struct WavesStudy {
     void choose(const ShiftingJob& job) {
         const auto execute = limits.executor();
         const auto of_waves = wave_sample(job), of_first = first_sample(job);
-        our_choice = planner::choose_partition(of_waves, planner::thorough_choice, execute);
-        first_choice = planner::choose_partition(of_first, planner::thorough_choice, execute);
-        by_waves.emplace(of_waves, our_choice.partition, execute, limits.begin(console));
-        by_first_five.emplace(of_first, our_choice.partition, execute, limits.begin(console));
-        by_first = planner::StaticOrder::of_first(of_first, first_choice.partition, execute, limits.begin(console));
-        best = first_of(planner::choose_opponents(of_waves, execute), {});
-        chain = first_of(planner::choose_opponents(of_first, execute), "balanced");
+        our_choice = planner::choose_partition(of_waves.job, of_waves.batch, planner::thorough_choice, execute);
+        first_choice = planner::choose_partition(of_first.job, of_first.batch, planner::thorough_choice, execute);
+        by_waves.emplace(of_waves.job, of_waves.batch, our_choice.partition, execute, limits.begin(console));
+        by_first_five.emplace(of_first.job, of_first.batch, our_choice.partition, execute, limits.begin(console));
+        by_first = planner::StaticOrder::of_first(of_first.job, of_first.batch, first_choice.partition, execute,
+                                                  limits.begin(console));
+        best = first_of(planner::choose_opponents(of_waves.job, of_waves.batch, execute), {});
+        chain = first_of(planner::choose_opponents(of_first.job, of_first.batch, execute), "balanced");
     }
 
     // The fastest way, or that of 1F1B on the partition.
@@ -160,18 +161,18 @@ struct WavesStudy {
         WaveStep made{step, wanted(step), ShiftingJob::items(request), phase(step), {}};
         made.time[WaveWay::ours] = job.planned(request, our_choice.partition, console, {&*by_waves, &*by_first_five});
         made.time[WaveWay::dip] = published(request);
-        made.time[WaveWay::static_first] = by_first->step(request, execute);
-        made.time[WaveWay::static_first_five] = by_first_five->step(request, execute);
-        made.time[WaveWay::static_wave] = by_waves->step(request, execute);
+        made.time[WaveWay::static_first] = by_first->step(request.job, request.batch, execute);
+        made.time[WaveWay::static_first_five] = by_first_five->step(request.job, request.batch, execute);
+        made.time[WaveWay::static_wave] = by_waves->step(request.job, request.batch, execute);
         made.time[WaveWay::static_1f1b] = run_way(chain, request);
         made.time[WaveWay::opponent] = run_way(best, request);
         return made;
     }
 
     std::optional<Duration> run_way(const planner::Opponents& way, const planner::Request& request) const {
-        const auto ran = planner::run_opponents(way, request, limits.executor());
+        const auto ran = planner::run_opponents(way, request.job, request.batch, limits.executor());
         if (!ran.all.empty()) return ran.all.front().step;
-        for (const auto& one : ran.not_applicable) console.say(fmt::format("{}: {}", request.batch, one.why));
+        for (const auto& one : ran.not_applicable) console.say(fmt::format("{}: {}", request.batch.name, one.why));
         return std::nullopt;
     }
 

@@ -20,7 +20,7 @@ TEST_CASE("the files of a plan are the same bytes in every build") {
     const auto folder = temporary.path() / "plan";
     const auto request = testing::small_request(2);
     std::set<std::string> lines;
-    for (const auto& path : emit::write_plan_folder(request, testing::planned(request), folder,
+    for (const auto& path : emit::write_plan_folder(request.job, request.batch, testing::planned(request), folder,
                                                     {{"format", "pipeweaver-run/1"}}, in_order))
         lines.insert(sha256(read_file(path)) + "  " + path.lexically_relative(folder).string() + "\n");
     std::string digests;

@@ -27,8 +27,8 @@ struct Written {
           folder(temporary.path() / "plan"),
           request(testing::small_request(2)),
           plan(testing::planned(request, in_order, {.opponents = !testing::short_form()})) {
-        for (const auto& path :
-             emit::write_plan_folder(request, plan, folder, {{"format", "pipeweaver-run/1"}}, in_order))
+        for (const auto& path : emit::write_plan_folder(request.job, request.batch, plan, folder,
+                                                        {{"format", "pipeweaver-run/1"}}, in_order))
             files[path.lexically_relative(folder).string()] = read_file(path);
     }
     testing::TemporaryFolder temporary;
@@ -95,9 +95,9 @@ TEST_CASE("what targets make of a plan folder is what the plan wrote") {
 TEST_CASE("a plan whose lists are wanted by rank has those alone, which are not emitted whole") {
     const testing::TemporaryFolder temporary("by-rank");
     planner::Request request = written().request;
-    request.lists_by_rank = true;
+    request.job.lists_by_rank = true;
     std::map<std::string, std::string> files;
-    for (const auto& file : emit::plan_files(request, written().plan, temporary.path()))
+    for (const auto& file : emit::plan_files(request.job, request.batch, written().plan, temporary.path()))
         files[file.path.lexically_relative(temporary.path()).string()] = file.content;
     CHECK(!files.contains("replica-000/actions.json"));
     for (std::size_t r = 0; r < 2; ++r) {
@@ -139,12 +139,13 @@ TEST_CASE("damaged action lists are refused with the file and the tensor") {
 TEST_CASE("of many replicas the slowest have a trace, and who wrote the files changes none of them") {
     const std::vector<int> images{5, 0, 2, 9, 1, 4, 0, 7, 3, 6};
     auto request = testing::small_request(10, images);
-    request.max_rounds = 0;
+    request.job.max_rounds = 0;
     const auto plan = testing::planned(request, in_order, {.targets = false, .robustness = false, .opponents = false});
     const testing::TemporaryFolder temporary("many-replicas");
     const nlohmann::ordered_json run{{"format", "pipeweaver-run/1"}};
-    const auto one = emit::write_plan_folder(request, plan, temporary.path() / "one", run, in_order);
-    const auto two = emit::write_plan_folder(request, plan, temporary.path() / "two", run, on_threads(2));
+    const auto one = emit::write_plan_folder(request.job, request.batch, plan, temporary.path() / "one", run, in_order);
+    const auto two =
+        emit::write_plan_folder(request.job, request.batch, plan, temporary.path() / "two", run, on_threads(2));
     REQUIRE(one.size() == two.size());
     for (std::size_t i = 0; i < one.size(); ++i) {
         CHECK(one[i].lexically_relative(temporary.path() / "one") ==

@@ -42,8 +42,8 @@ std::vector<Bar> bars(const std::string& page, const std::string& opening) {
 
 Request small_request() {
     Request request = testing::small_request(1, {5, 0, 2, 9, 1, 4});
-    request.batch = "by hand";
-    request.max_rounds = 3;
+    request.batch.name = "by hand";
+    request.job.max_rounds = 3;
     return request;
 }
 
@@ -83,7 +83,7 @@ void check_bars(const std::string& figure, const schedule::Problem& problem, con
 TEST_CASE("the report draws each task of the plan and of the fastest opponent once, with its start") {
     const auto request = small_request();
     const Plan& plan = plan_of_small();
-    const auto page = emit::report(request, plan);
+    const auto page = emit::report(request.job, request.batch, plan);
 
     const auto& replica = plan.replicas.front();
     check_bars(between(page, "<figure class=\"schedule\" id=\"plan\">", "</figure>"), replica.cut.step.problem,
@@ -97,7 +97,7 @@ TEST_CASE("the report draws each task of the plan and of the fastest opponent on
 
 TEST_CASE("the longest schedule of the report reaches the end of the time axis and no bar passes it") {
     const auto request = small_request();
-    const auto page = emit::report(request, plan_of_small());
+    const auto page = emit::report(request.job, request.batch, plan_of_small());
 
     long long last = 0;
     for (const Bar& bar : bars(page, "<rect class=\"bar ")) last = std::max(last, bar.x + bar.width);
@@ -121,7 +121,7 @@ TEST_CASE("the opponent that is pictured is the fastest that runs on the plan's 
 TEST_CASE("every pair of partition and policy has its row, and those that do not apply are listed below") {
     const auto request = small_request();
     const Plan& plan = plan_of_small();
-    const auto page = emit::report(request, plan);
+    const auto page = emit::report(request.job, request.batch, plan);
     const auto table = between(page, "<table class=\"pairs\">", "</table>");
     const auto list = between(page, "<ul class=\"not\">", "</ul>");
 
@@ -151,7 +151,7 @@ TEST_CASE("pairs that do not apply for the same reason share a line, after the t
     const auto request = small_request();
     Plan plan = plan_of_small();
     plan.baselines.not_applicable = pairs;
-    const auto text = emit::plan_table(request, plan);
+    const auto text = emit::plan_table(request.job, request.batch, plan);
     CHECK(count(text, "two stages") == 2);
     CHECK(text.find("not applicable:") > text.find(plan.baselines.all.back().policy));
 }
@@ -173,7 +173,8 @@ TEST_CASE("the report says against whom the plan was replayed with wrong costs, 
                      .p50 = 1.125,
                      .p90 = 1.5},
                     {.partition = "dip", .policy = "dual-queue", .wins = 200, .p10 = 1.25, .p50 = 1.5, .p90 = 1.75}}};
-    const auto section = between(emit::report(request, plan), "<section id=\"robustness\">", "</section>");
+    const auto section =
+        between(emit::report(request.job, request.batch, plan), "<section id=\"robustness\">", "</section>");
 
     CHECK(count(section, "chain&lt;1&gt;, interleaved, 2 chunks a rank") == 1);
     CHECK(count(section,
@@ -184,7 +185,7 @@ TEST_CASE("the report says against whom the plan was replayed with wrong costs, 
     CHECK(count(section, "dip, dual-queue, 1 chunk a rank") == 1);
     CHECK(count(section, "<td class=\"n\">1.250x</td><td class=\"n\">1.500x</td><td class=\"n\">1.750x</td>") == 1);
 
-    const auto text = emit::plan_table(request, plan);
+    const auto text = emit::plan_table(request.job, request.batch, plan);
     CHECK(text.find(
               "  chain<1>, interleaved, 2 chunks   p10 0.99x, p50 1.12x, p90 1.50x; the plan wins 187, loses 12\n") !=
           std::string::npos);
@@ -195,7 +196,7 @@ TEST_CASE("the report says against whom the plan was replayed with wrong costs, 
 
 TEST_CASE("a plan is replayed against the opponent that is pictured, then the fastest policy on its partition") {
     auto request = small_request();
-    request.split = planner::Split::never;  // of so small a model, wrong costs take a tenth of what a split gains
+    request.job.split = planner::Split::never;  // of so small a model, wrong costs take a tenth of what a split gains
     const auto plan = planned(request, in_order, {});
     REQUIRE(plan.baselines.pictured);
     REQUIRE(plan.robustness);
@@ -217,7 +218,8 @@ TEST_CASE("without a usual schedule the report says that nothing was replayed") 
     Plan plan = plan_of_small();
     REQUIRE(plan.robustness);  // else the test above would have shown nothing of a real plan
     plan.robustness.reset();
-    const auto section = between(emit::report(request, plan), "<section id=\"robustness\">", "</section>");
+    const auto section =
+        between(emit::report(request.job, request.batch, plan), "<section id=\"robustness\">", "</section>");
 
     CHECK(count(section, "there is nothing to compare with") == 1);
     CHECK(count(section, "<table") == 0);
@@ -229,9 +231,9 @@ TEST_CASE("the report shows the layouts that were tried, and each replica with i
     choice.tried = {{{.tp = 2, .pp = 4, .dp = 2}, 6, std::chrono::seconds(3), "dip", "dual-queue"},
                     {{.tp = 4, .pp = 2, .dp = 2}, 6, std::chrono::seconds(6), "balanced", "1f1b"}};
     choice.refused = {{"tp 8 does not divide <4> heads", 3}};
-    request.layout_choice = choice;
+    request.job.layout_choice = choice;
     const Plan& plan = plan_of_two();
-    const auto page = emit::report(request, plan);
+    const auto page = emit::report(request.job, request.batch, plan);
 
     const auto layouts = between(page, "<section id=\"layouts\">", "</section>");
     CHECK(count(layouts, "<tr class=\"best\"><th scope=\"row\">2 x 4 x 2</th><td>dip</td><td>dual-queue</td>") == 1);
@@ -254,7 +256,7 @@ TEST_CASE("the report shows the layouts that were tried, and each replica with i
 
 TEST_CASE("without a choice of layouts and with one replica the report has no section about either") {
     const auto request = small_request();
-    const auto page = emit::report(request, plan_of_small());
+    const auto page = emit::report(request.job, request.batch, plan_of_small());
     CHECK(page.find("<section id=\"layouts\">") == std::string::npos);
     CHECK(page.find("<section id=\"replicas\">") == std::string::npos);
     CHECK(page.find("{{") == std::string::npos);
@@ -262,7 +264,7 @@ TEST_CASE("without a choice of layouts and with one replica the report has no se
 
 TEST_CASE("the report loads nothing") {
     const auto request = small_request();
-    const auto page = emit::report(request, plan_of_small());
+    const auto page = emit::report(request.job, request.batch, plan_of_small());
 
     for (const char* loader : {"src=", "href=", "<link", "<iframe", "<object", "<embed", "@import", "url(", "fetch(",
                                "XMLHttpRequest", "import("}) {
@@ -275,17 +277,19 @@ TEST_CASE("the report loads nothing") {
 TEST_CASE("equal plans give an equal report") {
     const auto request = small_request();
 
-    CHECK(emit::report(request, planned(request, in_order, {})) == emit::report(request, plan_of_small()));
+    CHECK(emit::report(request.job, request.batch, planned(request, in_order, {})) ==
+          emit::report(request.job, request.batch, plan_of_small()));
 }
 
 TEST_CASE("texts from files are escaped in the report") {
     auto request = small_request();
-    request.batch = "<script>alert('{{title}}')</script>";
+    request.batch.name = "<script>alert('{{title}}')</script>";
     testing::change_setup(request, [](emulator::Setup& setup) {
         setup.model.name = "a\"b & <c>";
         setup.model.source = "<b>bold</b>";
     });
-    const auto page = emit::report(request, planned(request, in_order, {.opponents = !testing::short_form()}));
+    const auto page =
+        emit::report(request.job, request.batch, planned(request, in_order, {.opponents = !testing::short_form()}));
 
     CHECK(count(page, "<script>") == 1);
     CHECK(page.find("&lt;script&gt;alert(&#39;{{title}}&#39;)&lt;/script&gt;") != std::string::npos);
@@ -296,7 +300,7 @@ TEST_CASE("texts from files are escaped in the report") {
 TEST_CASE("the parts of a rank's time fill the step") {
     const auto request = small_request();
     const Plan& plan = plan_of_small();
-    const auto page = emit::report(request, plan);
+    const auto page = emit::report(request.job, request.batch, plan);
 
     // What no operator class accounts for would be shown as waiting.
     const auto& step = plan.replicas.front().cut.step;
@@ -319,7 +323,7 @@ TEST_CASE("step, makespan, bound and gap of the table can be checked against eac
     plan.makespan = std::chrono::milliseconds(3713);
     plan.step = std::chrono::milliseconds(3726);
     plan.lower_bound = std::chrono::milliseconds(3550);
-    const auto text = emit::plan_table(request, plan);
+    const auto text = emit::plan_table(request.job, request.batch, plan);
     CHECK(text.find("\nstep 3.726 s = makespan 3.713 s + 0.013 s optimizer ") != std::string::npos);
     CHECK(text.find("\nbound 3.550 s on the makespan, gap 4.6 %\n") != std::string::npos);  // 3.713 / 3.550
     CHECK(text.find(" by pass       3.713 s    4.6 %    3.726 s   1.000x\n") != std::string::npos);
@@ -333,7 +337,7 @@ TEST_CASE("with several replicas memory is each rank's fullest, and the slowest 
     auto& peak = plan.replicas[1].found.replay.peak;
     peak[2] = plan.replicas[0].found.replay.peak[2] + Bytes{std::int64_t{1} << 30};
     peak[3] = plan.replicas[0].found.replay.peak[3] - Bytes{1};
-    const auto text = emit::plan_table(request, plan);
+    const auto text = emit::plan_table(request.job, request.batch, plan);
     const auto row_of = [&](const std::string& start) { return between(text, "\n" + start, "\n0"); };
     CHECK(row_of("rank ").find("fullest replica") != std::string::npos);
     CHECK(between(text, "\n2      " + fmt::format("{:>11}", human(peak[2])), "\n3").ends_with(" 1"));
@@ -341,7 +345,7 @@ TEST_CASE("with several replicas memory is each rank's fullest, and the slowest 
     CHECK(text.find("\nreplica 1 of 2, the slowest: makespan ") != std::string::npos);
     CHECK(text.find("torch/schedule.csv, of replica 0 alone") != std::string::npos);
 
-    const auto page = emit::report(request, plan);
+    const auto page = emit::report(request.job, request.batch, plan);
     CHECK(count(page, "Replica 1 of 2 is shown, the slowest.") == 4);
     CHECK(page.find("of replica 0 alone") != std::string::npos);
 }

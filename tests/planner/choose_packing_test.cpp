@@ -13,23 +13,23 @@ TEST_CASE("another packing is taken where the sample is clearly shorter in it, w
           doctest::skip(pipeweaver::testing::short_form())) {
     const Request given = small_request(1, {5, 0, 2, 9, 1, 4, 0, 7});
     Request fewer = small_request(1, {5, 2, 9, 5, 7});
-    fewer.packing = workloads::Packing::first_fit_decreasing;
+    fewer.job.packing = workloads::Packing::first_fit_decreasing;
     Request same = given;
-    same.packing = workloads::Packing::balanced;
+    same.job.packing = workloads::Packing::balanced;
 
-    CHECK(choose_packing({given, same}, in_order).packing == workloads::Packing::given);
+    CHECK(choose_packing({given, same}, in_order).job.packing == workloads::Packing::given);
     const Request chosen = choose_packing({given, same, fewer}, in_order);
-    CHECK(chosen.packing == workloads::Packing::first_fit_decreasing);
-    CHECK(chosen.microbatches.size() == fewer.microbatches.size());
-    REQUIRE(chosen.fixed);
-    CHECK(chosen.fixed->partition.name == choose_packing({given}, in_order).fixed->partition.name);
-    CHECK(choose_packing({fewer, given}, in_order).packing == workloads::Packing::first_fit_decreasing);
-    CHECK(choose_packing({given, same, fewer}, on_threads(3)).packing == chosen.packing);
+    CHECK(chosen.job.packing == workloads::Packing::first_fit_decreasing);
+    CHECK(chosen.batch.microbatches.size() == fewer.batch.microbatches.size());
+    REQUIRE(chosen.job.fixed);
+    CHECK(chosen.job.fixed->partition.name == choose_packing({given}, in_order).job.fixed->partition.name);
+    CHECK(choose_packing({fewer, given}, in_order).job.packing == workloads::Packing::first_fit_decreasing);
+    CHECK(choose_packing({given, same, fewer}, on_threads(3)).job.packing == chosen.job.packing);
 }
 
 TEST_CASE("a packing in which the sample does not fit is not taken") {
     const Request given = small_request(1, {5, 0, 2, 9});
     Request large = small_request(1, {4000});
-    large.packing = workloads::Packing::balanced;
-    CHECK(choose_packing({given, large}, in_order).packing == workloads::Packing::given);
+    large.job.packing = workloads::Packing::balanced;
+    CHECK(choose_packing({given, large}, in_order).job.packing == workloads::Packing::given);
 }

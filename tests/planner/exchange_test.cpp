@@ -16,7 +16,7 @@ using testing::small_request;
 namespace {
 
 partition::Partition cut(const Request& request, std::string_view name) {
-    return partition::partitioner(name).make(*request.setup, request.microbatches, 1);
+    return partition::partitioner(name).make(*request.job.setup, request.batch.microbatches, 1);
 }
 
 // Of the slowest replica under the policy.
@@ -24,7 +24,7 @@ Duration slowest(const Request& request, const partition::Partition& partition, 
                  const std::string& policy) {
     Duration slowest{};
     for (const Microbatches& microbatches : shared.microbatches) {
-        const auto known = evaluate(*request.setup, partition, microbatches, {.name = "one"},
+        const auto known = evaluate(*request.job.setup, partition, microbatches, {.name = "one"},
                                     {.split = false, .bound = std::nullopt, .policies = {{policy}}});
         slowest = std::max(slowest, known.run(policy)->makespan());
     }
@@ -53,16 +53,16 @@ TEST_CASE("replicas trade microbatches until their plans are more even, and none
         CAPTURE(seed);
         const Request request = small_request(4, images(seed, 40));
         const auto chain = cut(request, "balanced");
-        const Shared by_load = share(request, in_order);
-        const Shared shared = exchange(request, chain, by_load, in_order);
-        std::vector<std::size_t> every(request.microbatches.size());
+        const Shared by_load = share(request.job, request.batch, in_order);
+        const Shared shared = exchange(request.job, request.batch, chain, by_load, in_order);
+        std::vector<std::size_t> every(request.batch.microbatches.size());
         std::iota(every.begin(), every.end(), std::size_t{0});
         CHECK(all_of(shared) == every);
         for (std::size_t r = 0; r < shared.shares.size(); ++r) {
             REQUIRE(shared.microbatches[r].size() == shared.shares[r].size());
             CHECK(shared.shares[r].size() == by_load.shares[r].size());
             for (std::size_t i = 0; i < shared.shares[r].size(); ++i)
-                CHECK(shared.microbatches[r][i].samples == request.microbatches[shared.shares[r][i]].samples);
+                CHECK(shared.microbatches[r][i].samples == request.batch.microbatches[shared.shares[r][i]].samples);
         }
         const double even =
             static_cast<double>(shared.loads.largest.count()) / static_cast<double>(shared.loads.mean.count());
@@ -82,17 +82,21 @@ TEST_CASE("replicas trade microbatches until their plans are more even, and none
 TEST_CASE("shares do not depend on who asks: threads, or what prices are known already") {
     const Request request = small_request(4, images(1, 40));
     const auto chain = cut(request, "balanced");
-    const auto first = exchange(request, chain, share(request, in_order), in_order);
-    CHECK(exchange(request, chain, share(request, on_threads(3)), on_threads(3)).shares == first.shares);
+    const auto first =
+        exchange(request.job, request.batch, chain, share(request.job, request.batch, in_order), in_order);
+    CHECK(exchange(request.job, request.batch, chain, share(request.job, request.batch, on_threads(3)), on_threads(3))
+              .shares == first.shares);
 }
 
 TEST_CASE("what was asked for in turn, one replica and several chains stay as they were shared out") {
     Request request = small_request(4, images(2, 40));
-    const Shared by_load = share(request, in_order);
-    CHECK(exchange(request, cut(request, "dip"), by_load, in_order).shares == by_load.shares);
-    request.sharing = partition::Sharing::in_turn;
-    const Shared in_turn = share(request, in_order);
-    CHECK(exchange(request, cut(request, "balanced"), in_turn, in_order).shares == in_turn.shares);
+    const Shared by_load = share(request.job, request.batch, in_order);
+    CHECK(exchange(request.job, request.batch, cut(request, "dip"), by_load, in_order).shares == by_load.shares);
+    request.job.sharing = partition::Sharing::in_turn;
+    const Shared in_turn = share(request.job, request.batch, in_order);
+    CHECK(exchange(request.job, request.batch, cut(request, "balanced"), in_turn, in_order).shares == in_turn.shares);
     const Request alone = small_request(1, images(2, 8));
-    CHECK(exchange(alone, cut(alone, "balanced"), share(alone, in_order), in_order).shares.front().size() == 8);
+    CHECK(exchange(alone.job, alone.batch, cut(alone, "balanced"), share(alone.job, alone.batch, in_order), in_order)
+              .shares.front()
+              .size() == 8);
 }

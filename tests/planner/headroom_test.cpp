@@ -82,7 +82,7 @@ int overflows(const Request& request, const Plan& plan, double most) {
         bool fits = true;
         for (const ReplicaPlan& replica : plan.replicas) {
             auto problem = with_larger_activations(replica.cut.step.problem, most, Random(7, draw));
-            for (schedule::Rank& rank : problem.ranks) rank.capacity = usable_bytes(request.setup->cluster);
+            for (schedule::Rank& rank : problem.ranks) rank.capacity = usable_bytes(request.job.setup->cluster);
             fits = fits && replay(problem, *replica.found.schedule).outcome == schedule::Outcome::completed;
         }
         count += fits ? 0 : 1;
@@ -150,7 +150,7 @@ TEST_CASE("a layout must leave the headroom free, too") {
     const auto choose = [](const std::string& headroom) {
         return asked(preset("dip-vlm-m", "h100-sxm:32", R"(,"tp":"auto","headroom":")" + headroom + "\""));
     };
-    const auto none = choose("0").layout_choice->tried.size(), half = choose("50%").layout_choice->tried.size();
+    const auto none = choose("0").job.layout_choice->tried.size(), half = choose("50%").job.layout_choice->tried.size();
     CHECK(half < none);
 }
 

@@ -25,9 +25,9 @@ namespace {
 // A job of two sample batches, and a third that is planned.
 Request small_job(std::int64_t dp = 1) {
     Request request = small_request(dp);
-    request.sample.name = {"mix", {101, 102}, 8, {}};
-    request.sample.batches = {testing::small_batch({4, 1, 7, 0, 3, 9, 2, 5}),
-                              testing::small_batch({0, 8, 2, 2, 6, 1, 3, 0})};
+    request.job.sample.name = {"mix", {101, 102}, 8, {}};
+    request.job.sample.batches = {testing::small_batch({4, 1, 7, 0, 3, 9, 2, 5}),
+                                  testing::small_batch({0, 8, 2, 2, 6, 1, 3, 0})};
     return request;
 }
 
@@ -41,7 +41,7 @@ constexpr ChoiceEffort small_effort{3, 2, 2, 100'000};
 
 // Of the small job, made once for all tests.
 const PartitionChoice& small_choice() {
-    static const PartitionChoice choice = choose_partition(small_job(), small_effort, in_order);
+    static const PartitionChoice choice = choose_partition(small_job().job, small_job().batch, small_effort, in_order);
     return choice;
 }
 
@@ -51,7 +51,7 @@ TEST_CASE("the partition of a job is the best of its candidates, the same on any
     const Request request = small_job();
     const PartitionChoice& choice = small_choice();
     REQUIRE(choice.tried.size() >= 8);
-    CHECK(choice.chosen_on == request.sample.name);
+    CHECK(choice.chosen_on == request.job.sample.name);
     CHECK(choice.tried.front().searched);
     CHECK(choice.tried.front().batches == 2);
     Duration taken{};
@@ -66,10 +66,10 @@ TEST_CASE("the partition of a job is the best of its candidates, the same on any
     CHECK(static_cast<double>(taken.count()) <= 1.005 * static_cast<double>(choice.tried.front().step.count()));
     for (const Executor& execute :
          testing::full_or_short<std::vector<Executor>>({backwards(), on_threads(2), on_threads(16)}, {on_threads(2)})) {
-        const auto again = choose_partition(request, small_effort, execute);
+        const auto again = choose_partition(request.job, request.batch, small_effort, execute);
         REQUIRE(again.tried.size() == choice.tried.size());
-        CHECK(partition::to_json({again.partition, {}}, *request.setup) ==
-              partition::to_json({choice.partition, {}}, *request.setup));
+        CHECK(partition::to_json({again.partition, {}}, *request.job.setup) ==
+              partition::to_json({choice.partition, {}}, *request.job.setup));
         for (std::size_t i = 0; i < choice.tried.size(); ++i) CHECK(again.tried[i].step == choice.tried[i].step);
     }
 }
@@ -83,12 +83,12 @@ TEST_CASE("a partition of each kind is searched: policies judge none against ano
 
 TEST_CASE("a batch does not change the partition of a job, and a fixed one is taken as it is") {
     Request request = small_job();
-    const auto first = choose_partition(request, quick_choice, in_order).partition;
-    request.microbatches = testing::small_batch({30, 30, 30, 30});
-    CHECK(partition::to_json({choose_partition(request, quick_choice, in_order).partition, {}}, *request.setup) ==
-          partition::to_json({first, {}}, *request.setup));
-    request.fixed = partition::PartitionFile{first, {"other", {7}, 4, {}}};
-    const auto fixed = choose_partition(request, quick_choice, in_order);
+    const auto first = choose_partition(request.job, request.batch, quick_choice, in_order).partition;
+    request.batch.microbatches = testing::small_batch({30, 30, 30, 30});
+    CHECK(partition::to_json({choose_partition(request.job, request.batch, quick_choice, in_order).partition, {}},
+                             *request.job.setup) == partition::to_json({first, {}}, *request.job.setup));
+    request.job.fixed = partition::PartitionFile{first, {"other", {7}, 4, {}}};
+    const auto fixed = choose_partition(request.job, request.batch, quick_choice, in_order);
     CHECK(fixed.tried.empty());
     CHECK(fixed.chosen_on.text() == "other, seed 7");
     const auto plan = testing::planned(request);
@@ -97,7 +97,8 @@ TEST_CASE("a batch does not change the partition of a job, and a fixed one is ta
 }
 
 TEST_CASE("searches of a choice end when they are told to, the best candidates having been first") {
-    const auto choice = choose_partition(small_job(), small_effort, in_order, testing::after_questions(1));
+    const auto choice =
+        choose_partition(small_job().job, small_job().batch, small_effort, in_order, testing::after_questions(1));
     CHECK(choice.cut_short);
     CHECK(std::count_if(choice.tried.begin(), choice.tried.end(), [](const auto& one) { return one.searched; }) == 1);
 }
@@ -105,9 +106,10 @@ TEST_CASE("searches of a choice end when they are told to, the best candidates h
 TEST_CASE("opponents are cut on the sample, ranked on it, and run as emulate runs them") {
     for (const auto dp : testing::full_or_short<std::vector<std::int64_t>>({1, 2}, {1})) {
         Request request = small_job(dp);
-        if (dp == 2) request.microbatches = testing::small_batch({5, 0, 2, 9, 1, 4, 0, 7, 3, 3, 8, 0, 1, 6, 2, 5});
-        request.samples.clear();
-        const auto opponents = choose_opponents(request, on_threads(2));
+        if (dp == 2)
+            request.batch.microbatches = testing::small_batch({5, 0, 2, 9, 1, 4, 0, 7, 3, 3, 8, 0, 1, 6, 2, 5});
+        request.batch.samples.clear();
+        const auto opponents = choose_opponents(request.job, request.batch, on_threads(2));
         REQUIRE(opponents.ways.size() > 10);
         for (const char* name : {"balanced", "megatron", "first-stage", "three-phase", "no-pipeline"})
             CHECK(std::any_of(opponents.ways.begin(), opponents.ways.end(),
@@ -117,7 +119,7 @@ TEST_CASE("opponents are cut on the sample, ranked on it, and run as emulate run
                 CHECK(opponents.ways[w - 1].step <= opponents.ways[w].step);
         CHECK(opponents.ways.front().batches == 2);
 
-        const auto run = run_opponents(opponents, request, in_order);
+        const auto run = run_opponents(opponents, request.job, request.batch, in_order);
         REQUIRE(run.all.size() + run.not_applicable.size() == opponents.ways.size() + opponents.not_applicable.size());
         std::size_t compared = 0;
         for (const Baseline& one : run.all) {
@@ -128,8 +130,9 @@ TEST_CASE("opponents are cut on the sample, ranked on it, and run as emulate run
             REQUIRE(way != opponents.ways.end());
             if (way->name == "no-pipeline") continue;
             EmulationRequest same;
-            same.workload = request;
-            same.workload.fixed = partition::PartitionFile{way->partition, {}};
+            same.job = request.job;
+            same.batch = request.batch;
+            same.job.fixed = partition::PartitionFile{way->partition, {}};
             same.policy = one.policy;
             same.recompute = emulator::recompute_named(one.recompute);
             same.recompute_by_rank = one.recompute == "by-rank";
@@ -142,41 +145,41 @@ TEST_CASE("opponents are cut on the sample, ranked on it, and run as emulate run
 
 TEST_CASE("a job without pipeline ranks has opponents without a pipeline alone, on its own GPUs") {
     Request request = small_request();
-    request.setup = std::make_shared<emulator::Setup>(testing::small_setup({.tp = 8, .pp = 1, .dp = 1}));
-    const auto opponents = choose_opponents(request, in_order);
+    request.job.setup = std::make_shared<emulator::Setup>(testing::small_setup({.tp = 8, .pp = 1, .dp = 1}));
+    const auto opponents = choose_opponents(request.job, request.batch, in_order);
     for (const OpponentWay& way : opponents.ways) {
         CHECK(way.name == "no-pipeline");
-        CHECK(way.setup->layout.gpus() == request.setup->layout.gpus());
-        CHECK((way.setup->layout.tp != 8 || way.setup->recipe.zero != request.setup->recipe.zero));
+        CHECK(way.setup->layout.gpus() == request.job.setup->layout.gpus());
+        CHECK((way.setup->layout.tp != 8 || way.setup->recipe.zero != request.job.setup->recipe.zero));
     }
 }
 
 TEST_CASE("one order for all batches runs them all, no faster than their own search, and is itself on its own batch" *
           doctest::skip(pipeweaver::testing::short_form())) {
     Request request = small_job();
-    request.max_rounds = testing::full_or_short(20, 8);
-    const auto partition = choose_partition(request, quick_choice, in_order).partition;
-    const auto first = StaticOrder::of_first(request, partition, in_order, {});
+    request.job.max_rounds = testing::full_or_short(20, 8);
+    const auto partition = choose_partition(request.job, request.batch, quick_choice, in_order).partition;
+    const auto first = StaticOrder::of_first(request.job, request.batch, partition, in_order, {});
     Request own = request;
-    own.microbatches = request.sample.batches.front();
-    own.fixed = partition::PartitionFile{partition, {}};
+    own.batch.microbatches = request.job.sample.batches.front();
+    own.job.fixed = partition::PartitionFile{partition, {}};
     const auto plan = testing::planned(own, in_order, {.targets = false, .robustness = false, .opponents = false});
-    const auto carried = first.step(own, in_order);
+    const auto carried = first.step(own.job, own.batch, in_order);
     REQUIRE(carried);
     CHECK(*carried <= plan.step + plan.step / 20);
 
-    const StaticOrder order(request, partition, in_order, {});
-    own.microbatches = request.microbatches;
-    const auto step = order.step(own, in_order);
+    const StaticOrder order(request.job, request.batch, partition, in_order, {});
+    own.batch.microbatches = request.batch.microbatches;
+    const auto step = order.step(own.job, own.batch, in_order);
     REQUIRE(step);
     const auto best = testing::planned(own, in_order, {.targets = false, .robustness = false, .opponents = false});
     CHECK(*step >= best.step);
-    CHECK(order.step(own, on_threads(4)) == step);
+    CHECK(order.step(own.job, own.batch, on_threads(4)) == step);
 }
 
 TEST_CASE("a plan with dealt encoders is no slower than the opponent it begins from, and every item has one GPU") {
     Request request = small_job();
-    request.partition = "three-phase";
+    request.job.partition = "three-phase";
     const Plan plan = testing::planned(request, in_order, {.targets = false, .robustness = false});
     const emulator::StepProblem& step = plan.replicas.front().cut.step;
     CHECK(!plan.partition().dealt.empty());
@@ -194,10 +197,10 @@ TEST_CASE("a plan with dealt encoders is no slower than the opponent it begins f
     for (const auto& gpu : step.dealt)
         for (const emulator::DealtItem& item : gpu) ++taken[{item.microbatch, item.dealt, item.unit}];
     std::size_t items = 0;
-    for (const auto& microbatch : request.microbatches) items += microbatch.items.size();
+    for (const auto& microbatch : request.batch.microbatches) items += microbatch.items.size();
     CHECK(taken.size() == items);
     CHECK(std::all_of(taken.begin(), taken.end(), [](const auto& one) { return one.second == 1; }));
-    const auto why = emit::why_no_actions(request, plan.partition());
+    const auto why = emit::why_no_actions(request.job, plan.partition());
     REQUIRE(why);
     CHECK(why->starts_with("no action lists: they cannot say how vit is dealt"));
 }
@@ -209,34 +212,34 @@ TEST_CASE("where action lists are wanted no partition is tried that they cannot 
     };
     CHECK(any_dealt(small_choice()));
     Request request = small_job();
-    request.lists = true;
-    CHECK(!any_dealt(choose_partition(request, small_effort, in_order)));
+    request.job.lists = true;
+    CHECK(!any_dealt(choose_partition(request.job, request.batch, small_effort, in_order)));
 }
 
 TEST_CASE("without a pipeline a plan that must recompute gets the fewest blocks that fit the sample") {
     Request request = small_job();
     const emulator::Layout flat{.tp = 8, .pp = 1, .dp = 1};
-    request.setup = std::make_shared<emulator::Setup>(testing::small_setup(flat));
-    const auto choose = [&] { return choose_partition(request, small_effort, in_order).partition; };
+    request.job.setup = std::make_shared<emulator::Setup>(testing::small_setup(flat));
+    const auto choose = [&] { return choose_partition(request.job, request.batch, small_effort, in_order).partition; };
     CHECK(choose().modes == emulator::usual_modes());  // all of it fits
 
     // A little less memory than it takes where nothing is recomputed.
     const auto peak_of = [&](emulator::Recompute mode) {
         Request one = request;
-        one.fixed = partition::PartitionFile{choose(), {}};
-        one.fixed->partition.modes = {mode};
+        one.job.fixed = partition::PartitionFile{choose(), {}};
+        one.job.fixed->partition.modes = {mode};
         return testing::planned(one).replicas.front().found.replay.peak.front();
     };
-    const double usable = static_cast<double>(emulator::usable_bytes(request.setup->cluster).count);
+    const double usable = static_cast<double>(emulator::usable_bytes(request.job.setup->cluster).count);
     const Bytes enough = peak_of(emulator::Recompute::none);
     testing::change_setup(request, [&](emulator::Setup& setup) {
         const double left = 1 - static_cast<double>(enough.count) / usable;
         setup.headroom.parts_per_million = static_cast<std::int64_t>(left * 1e6) + 2;
     });
-    REQUIRE(emulator::capacity_of(*request.setup) < enough);
+    REQUIRE(emulator::capacity_of(*request.job.setup) < enough);
     const auto modes = choose().modes;
     REQUIRE(modes.size() == 4);
     CHECK(modes[2].kind == emulator::Recompute::Kind::blocks);
-    CHECK(peak_of(modes[2]) <= emulator::capacity_of(*request.setup));
+    CHECK(peak_of(modes[2]) <= emulator::capacity_of(*request.job.setup));
     CHECK(modes[2].layers == 1);
 }

@@ -34,14 +34,14 @@ struct Small : testing::SmallWorkload {
     Plan plan(const emulator::Layout& in, const std::vector<workloads::Microbatch>& batch,
               const std::string& partition = {}) const {
         Request whole;
-        whole.setup = std::make_shared<emulator::Setup>(with_layout(*this, in));
-        whole.microbatches = batch;
-        whole.samples.resize(batch.size());
-        whole.max_rounds = 0;
-        Scope scope{.opponents = false};
+        whole.job.setup = std::make_shared<emulator::Setup>(with_layout(*this, in));
+        whole.batch.microbatches = batch;
+        whole.batch.samples.resize(batch.size());
+        whole.job.max_rounds = 0;
         if (!partition.empty())
-            scope.partition = partition::partitioner(partition).make(*whole.setup, whole.microbatches, 1);
-        return testing::planned(whole, in_order, scope);
+            whole = testing::on_partition(
+                whole, partition::partitioner(partition).make(*whole.job.setup, whole.batch.microbatches, 1));
+        return testing::planned(whole);
     }
 };
 

@@ -53,9 +53,9 @@ const Need* find(const std::vector<Need>& needs, const costdb::Gemm& gemm) {
 
 TEST_CASE("a step asks for each operator once, as often as it runs") {
     auto request = alone();
-    request.partition = "megatron";
+    request.job.partition = "megatron";
 
-    const auto all = needs(request);
+    const auto all = needs(request.job, request.batch);
 
     // 4 microbatches of 1024 + 2 * 64 tokens pass 8 layers; two images of 256 patches pass 6.
     const costdb::Gemm down{.m = 1152, .n = 2048, .k = 8192};
@@ -82,13 +82,13 @@ TEST_CASE("a step asks for each operator once, as often as it runs") {
 
 TEST_CASE("a plan whose needs were all measured rests on measurements alone") {
     auto request = alone();
-    request.partition = "megatron";  // cut by parameters: the costs do not move it
-    const auto costs = std::make_shared<const costdb::CostDatabase>(measured(needs(request)));
+    request.job.partition = "megatron";  // cut by parameters: the costs do not move it
+    const auto costs = std::make_shared<const costdb::CostDatabase>(measured(needs(request.job, request.batch)));
     change_setup(request, [&](emulator::Setup& setup) { setup.costs = costs; });
 
     const auto plan = planned(request);
 
-    for (const Need& need : needs(request))
+    for (const Need& need : needs(request.job, request.batch))
         CHECK((need.question.index() == 3 || need.cost.basis == costdb::Basis::exact));
     CHECK(plan.shares.of(costdb::Basis::exact) == doctest::Approx(1));
 }
@@ -97,7 +97,7 @@ TEST_CASE("needs are tables that an import takes once the latency is filled in")
     auto request = alone();
     change_setup(request, [](emulator::Setup& setup) { setup.layout = {.tp = 2, .pp = 1, .dp = 1}; });
 
-    const auto files = emit::needs_files(needs(request), "n");
+    const auto files = emit::needs_files(needs(request.job, request.batch), "n");
 
     std::map<std::string, std::string> tables;
     for (const auto& file : files) tables[file.path.filename().string()] = file.content;

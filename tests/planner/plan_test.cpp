@@ -29,7 +29,8 @@ namespace {
 
 std::map<std::string, std::string> files_of(const Request& request, const Plan& plan) {
     std::map<std::string, std::string> files;
-    for (auto& file : emit::plan_files(request, plan, "plan")) files[file.path.string()] = std::move(file.content);
+    for (auto& file : emit::plan_files(request.job, request.batch, plan, "plan"))
+        files[file.path.string()] = std::move(file.content);
     return files;
 }
 
@@ -51,12 +52,12 @@ const Plan& small_plan() {
 
 Request request_of_ten() {
     auto request = small_request(10, {5, 0, 2, 9, 1, 4, 0, 7, 3, 6, 5, 2, 8, 1, 0, 4, 6, 2, 3, 9});
-    request.max_rounds = 2;
+    request.job.max_rounds = 2;
     return request;
 }
 
 // With opponents in the full form.
-Scope scope_of_ten() { return {.opponents = !testing::short_form()}; }
+Wanted scope_of_ten() { return {.opponents = !testing::short_form()}; }
 
 const Plan& plan_of_ten() {
     static const Plan plan = planned(request_of_ten(), on_threads(2), scope_of_ten());
@@ -88,7 +89,7 @@ TEST_CASE(
 
 TEST_CASE("a plan is the same on one thread, on several, and with jobs run backwards") {
     auto request = small_request();
-    request.partition = "dip";
+    request.job.partition = "dip";
     const auto backwards = [](std::size_t count, const std::function<void(std::size_t)>& job) {
         for (std::size_t i = count; i-- > 0;) job(i);
     };
@@ -98,21 +99,21 @@ TEST_CASE("a plan is the same on one thread, on several, and with jobs run backw
     if (!testing::short_form()) CHECK(files_of(request, planned(request, on_threads(16))) == expected);
 
     auto replicas = small_request(2);
-    replicas.max_rounds = 1;
+    replicas.job.max_rounds = 1;
     const auto both = files_of(replicas, planned(replicas));
     CHECK(files_of(replicas, planned(replicas, backwards)) == both);
     CHECK(files_of(replicas, planned(replicas, on_threads(4))) == both);
 
     // So many that they are searched side by side.
     auto many = small_request(4);
-    many.max_rounds = 1;
+    many.job.max_rounds = 1;
     const auto all = files_of(many, planned(many));
     if (!testing::short_form()) CHECK(files_of(many, planned(many, on_threads(2))) == all);
     CHECK(files_of(many, planned(many, on_own_threads(2))) == all);
 
     // The search has to have had something to choose, or this would prove nothing.
     auto other = request;
-    other.seed = 2;
+    other.job.seed = 2;
     CHECK(files_of(other, planned(other)).at("plan/replica-000/solution.json") !=
           expected.at("plan/replica-000/solution.json"));
 }
@@ -121,8 +122,8 @@ TEST_CASE("a robust plan gives up at most a hundredth and never falls behind a b
     for (const std::int64_t dp : one_or_two_replicas()) {
         // Large enough not to be proven before there is a choice.
         auto request = small_request(dp, {5, 0, 2, 9, 1, 4, 0, 7, 3, 8, 0, 6});
-        request.max_rounds = testing::full_or_short(12, 6);
-        request.robust = true;
+        request.job.max_rounds = testing::full_or_short(12, 6);
+        request.job.robust = true;
         const auto plan = planned(request, on_threads(2));
         CHECK(plan.choice.rule.by_median);
         CHECK(plan.choice.alternatives > 0);
@@ -136,7 +137,7 @@ TEST_CASE("a robust plan gives up at most a hundredth and never falls behind a b
         check_verified(files, "plan/torch");
         CHECK(files_of(request, planned(request)) == files);
 
-        request.robust = false;
+        request.job.robust = false;
         const auto usual = planned(request);
         CHECK(usual.choice.smallest == plan.choice.smallest);
         CHECK(static_cast<double>(usual.makespan.count()) <=
@@ -147,12 +148,12 @@ TEST_CASE("a robust plan gives up at most a hundredth and never falls behind a b
 TEST_CASE("a replica that is planned alone has the files that it has in the plan of all") {
     for (const auto& partition : testing::full_or_short<std::vector<std::string>>({"", "balanced"}, {""})) {
         auto request = request_of_ten();
-        request.partition = partition;
+        request.job.partition = partition;
         const auto all =
             files_of(request, partition.empty() ? plan_of_ten() : planned(request, on_threads(2), scope_of_ten()));
         for (const std::size_t r : testing::full_or_short<std::vector<std::size_t>>({0, 4, 9}, {0, 9})) {
-            const Scope scope{.targets = false, .robustness = false, .opponents = false, .replicas = {r}};
-            const auto plan = planned(request, in_order, scope);
+            const Wanted wanted{.targets = false, .robustness = false, .opponents = false, .replicas = {r}};
+            const auto plan = planned(request, in_order, wanted);
             REQUIRE(plan.replicas.size() == 1);
             CHECK(plan.replicas.front().number == r);
             std::size_t compared = 0;
@@ -173,12 +174,12 @@ TEST_CASE("replicas that are handed over are let go, but for those that are look
     const Plan& kept = plan_of_ten();
     std::mutex mutex;
     std::map<std::size_t, std::size_t> tasks;  // of each replica, when it was handed over
-    Scope scope = scope_of_ten();
-    scope.on_replica = [&](const ReplicaPlan& replica) {
+    Wanted wanted = scope_of_ten();
+    wanted.on_replica = [&](const ReplicaPlan& replica) {
         const std::scoped_lock lock(mutex);
         tasks[replica.number] = replica.cut.step.problem.tasks.size();
     };
-    const auto plan = planned(request, on_threads(2), scope);
+    const auto plan = planned(request, on_threads(2), wanted);
     REQUIRE(tasks.size() == 10);
     std::size_t steps = 0;
     for (std::size_t r = 0; r < 10; ++r) {
@@ -188,14 +189,15 @@ TEST_CASE("replicas that are handed over are let go, but for those that are look
         CHECK((has_step || (!plan.replicas[r].judged && r != plan.slowest)));
     }
     CHECK(steps == sizes.replicas_examined + 1);
-    CHECK(emit::plan_table(request, plan) == emit::plan_table(request, kept));
-    CHECK(emit::assignment_json(request, plan) == emit::assignment_json(request, kept));
-    CHECK(emit::report(request, plan) == emit::report(request, kept));
+    CHECK(emit::plan_table(request.job, request.batch, plan) == emit::plan_table(request.job, request.batch, kept));
+    CHECK(emit::assignment_json(request.job, request.batch, plan) ==
+          emit::assignment_json(request.job, request.batch, kept));
+    CHECK(emit::report(request.job, request.batch, plan) == emit::report(request.job, request.batch, kept));
 }
 
 TEST_CASE("of many replicas the most loaded have full bounds, and the step has theirs") {
     auto request = request_of_ten();
-    request.split = Split::never;
+    request.job.split = Split::never;
     const auto plan = planned(request, in_order, {.targets = false, .robustness = false, .opponents = false});
     Duration largest{};
     int full = 0, quick = 0;
@@ -216,7 +218,7 @@ TEST_CASE("of many replicas the most loaded have full bounds, and the step has t
 
 TEST_CASE("replicas share the microbatches, and the slowest decides") {
     auto request = small_request(2);
-    request.sharing = partition::Sharing::in_turn;
+    request.job.sharing = partition::Sharing::in_turn;
     const auto plan = planned(request);
     REQUIRE(plan.replicas.size() == 2);
     CHECK(plan.replicas[0].microbatches == std::vector<std::size_t>{0, 2, 4, 6});
@@ -227,9 +229,9 @@ TEST_CASE("replicas share the microbatches, and the slowest decides") {
 
 TEST_CASE("the bound of a step is the largest of its replicas', for the plan and for each baseline") {
     auto request = small_request(2);
-    request.partition = "dip";
-    request.sharing = partition::Sharing::in_turn;
-    request.microbatches = testing::small_batch({9, 0, 9, 1, 9, 0, 8, 2});
+    request.job.partition = "dip";
+    request.job.sharing = partition::Sharing::in_turn;
+    request.batch.microbatches = testing::small_batch({9, 0, 9, 1, 9, 0, 8, 2});
     const auto plan = planned(request);
     Duration bound{}, makespan{};
     for (const auto& replica : plan.replicas) {
@@ -245,13 +247,13 @@ TEST_CASE("the bound of a step is the largest of its replicas', for the plan and
 
 TEST_CASE("replicas that share by cost are faster than in turn, and every microbatch keeps its loss weight") {
     auto request = small_request(2);
-    request.partition = "dip";
-    request.microbatches = testing::small_batch({9, 0, 9, 0, 7, 1, 8, 0});  // in turn all images are replica 0's
-    for (std::size_t i = 0; i < request.microbatches.size(); ++i)
-        request.microbatches[i].loss_tokens = 100 + static_cast<std::int64_t>(i);
+    request.job.partition = "dip";
+    request.batch.microbatches = testing::small_batch({9, 0, 9, 0, 7, 1, 8, 0});  // in turn all images are replica 0's
+    for (std::size_t i = 0; i < request.batch.microbatches.size(); ++i)
+        request.batch.microbatches[i].loss_tokens = 100 + static_cast<std::int64_t>(i);
     const auto balanced = planned(request);
     auto turn = request;
-    turn.sharing = partition::Sharing::in_turn;
+    turn.job.sharing = partition::Sharing::in_turn;
     const auto in_turn = planned(turn);
     CHECK(balanced.makespan < in_turn.makespan);
     CHECK(balanced.loads.largest < balanced.loads.largest_in_turn);
@@ -260,7 +262,7 @@ TEST_CASE("replicas that share by cost are faster than in turn, and every microb
 
     const auto weights = [&](const Plan& plan) {
         std::map<std::int64_t, double> by_loss_tokens;
-        const auto document = JsonDocument("assignment", emit::assignment_json(request, plan));
+        const auto document = JsonDocument("assignment", emit::assignment_json(request.job, request.batch, plan));
         for (const auto& replica : document.root().at("replicas").elements())
             for (const auto& microbatch : replica.at("microbatches").elements())
                 by_loss_tokens[microbatch.at("loss_tokens").integer(0, 1000)] =
@@ -277,7 +279,7 @@ TEST_CASE("only the partition that was asked for is planned on") {
     for (const auto& name :
          testing::full_or_short<std::vector<std::string>>({"dip", "megatron", "balanced"}, {"megatron"})) {
         auto request = small_request();
-        request.partition = name;
+        request.job.partition = name;
         const auto plan = planned(request);
         CHECK(plan.replicas[0].cut.partition.name == name);
         for (const auto& baseline : plan.baselines.all)
@@ -310,7 +312,7 @@ TEST_CASE("a model that fits in no partition is refused with rank and bytes") {
 
 TEST_CASE("a batch without any image plans as a language model alone would") {
     auto request = small_request();
-    request.microbatches = testing::small_batch({0, 0, 0, 0});
+    request.batch.microbatches = testing::small_batch({0, 0, 0, 0});
     const auto plan = planned(request);
     for (const auto& task : plan.replicas[0].cut.step.problem.tasks)
         CHECK(task.module.find("llm") != std::string::npos);
@@ -319,8 +321,8 @@ TEST_CASE("a batch without any image plans as a language model alone would") {
 
 TEST_CASE("the schedule for PyTorch is never slower than a known one with the same padding") {
     Request request = small_request();  // on modules apart: PyTorch then gets chains of its own
-    request.fixed =
-        partition::PartitionFile{partition::partitioner("dip").make(*request.setup, request.microbatches, 0), {}};
+    request.job.fixed = partition::PartitionFile{
+        partition::partitioner("dip").make(*request.job.setup, request.batch.microbatches, 0), {}};
     const auto plan = planned(request);
     REQUIRE(plan.target("torch-csv").found.schedule);
     for (const std::string_view policy : {"1f1b", "interleaved", "gpipe"}) {

@@ -50,17 +50,19 @@ Request slow_preset() {
     cluster.network = Bandwidth{cluster.network.bytes_per_second / 10};
     cluster.node_link = Bandwidth{cluster.node_link.bytes_per_second / 10};
     const emulator::Layout layout{.tp = model.tp, .pp = model.pp, .dp = 1};
-    request.setup = std::make_shared<emulator::Setup>(emulator::Setup{model, cluster, layout, testing::small_costs()});
+    request.job.setup =
+        std::make_shared<emulator::Setup>(emulator::Setup{model, cluster, layout, testing::small_costs()});
     auto drawn = workloads::draw_batch("vlm-mix", model, 1, 8);
-    request.samples = std::move(drawn.samples);
-    request.microbatches = std::move(drawn.microbatches);
-    request.max_rounds = 3;
+    request.batch.samples = std::move(drawn.samples);
+    request.batch.microbatches = std::move(drawn.microbatches);
+    request.job.max_rounds = 3;
     return request;
 }
 
 std::map<std::string, std::string> files_of(const Request& request, const Plan& plan) {
     std::map<std::string, std::string> files;
-    for (auto& file : emit::plan_files(request, plan, "p")) files[file.path.string()] = std::move(file.content);
+    for (auto& file : emit::plan_files(request.job, request.batch, plan, "p"))
+        files[file.path.string()] = std::move(file.content);
     return files;
 }
 
@@ -150,7 +152,8 @@ TEST_CASE("one in a hundred is not worth another search") {
 TEST_CASE("a step is emulated with its waits, and so is a plan's schedule that is given back") {
     const Request& request = slow().request;
     EmulationRequest asked;
-    asked.workload = request;
+    asked.job = request.job;
+    asked.batch = request.batch;
     const Emulation emulation = emulate(asked, in_order);
     CHECK(emulation.replicas.front().waits.waited > 0);
     CHECK(emulation.replicas.front().waits.lost > Duration{});
@@ -158,7 +161,7 @@ TEST_CASE("a step is emulated with its waits, and so is a plan's schedule that i
     const Plan& plan = slow().plan;
     const ReplicaPlan& replica = plan.replicas.front();
     const auto problem = schedule::parse_problem("problem", to_json(replica.cut.step.problem));
-    asked.workload.fixed = partition::PartitionFile{plan.partition(), {}};
+    asked.job.fixed = partition::PartitionFile{plan.partition(), {}};
     asked.schedules = {{"p", {problem, *replica.found.schedule}}};
     const Emulation given = emulate(asked, in_order);
     CHECK(given.makespan == plan.makespan);

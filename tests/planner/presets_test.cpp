@@ -27,19 +27,20 @@ Request preset(const std::string& name, std::int64_t replicas, std::int64_t micr
     Request request;
     const auto model = workloads::model(name);
     const emulator::Layout layout{.tp = model.tp, .pp = model.pp, .dp = replicas};
-    request.setup = std::make_shared<emulator::Setup>(emulator::Setup{
+    request.job.setup = std::make_shared<emulator::Setup>(emulator::Setup{
         model, workloads::find_cluster("h100-sxm:" + std::to_string(layout.gpus())), layout, testing::small_costs()});
     auto drawn = workloads::draw_batch(name.starts_with("dip-vlm") ? "vlm-mix" : "t2v-mix", model, seed,
                                        microbatches * replicas);
-    request.samples = std::move(drawn.samples);
-    request.microbatches = std::move(drawn.microbatches);
-    request.max_rounds = 2;
+    request.batch.samples = std::move(drawn.samples);
+    request.batch.microbatches = std::move(drawn.microbatches);
+    request.job.max_rounds = 2;
     return request;
 }
 
 void check_verified(const Request& request, const Plan& plan) {
     std::map<std::string, std::string> files;
-    for (auto& file : emit::plan_files(request, plan, "plan")) files[file.path.string()] = std::move(file.content);
+    for (auto& file : emit::plan_files(request.job, request.batch, plan, "plan"))
+        files[file.path.string()] = std::move(file.content);
     const auto verdict =
         testing::verify(files.at("plan/replica-000/problem.json.gz"), files.at("plan/replica-000/solution.json"));
     CHECK_MESSAGE(verdict.ok, verdict.violation);
@@ -48,8 +49,8 @@ void check_verified(const Request& request, const Plan& plan) {
 // Of the plan's own order if passes of all modules that others read take so much of their time.
 Duration with_other_encoders(const Request& request, const ReplicaPlan& replica, double factor) {
     const auto& step = replica.cut.step;
-    std::vector<double> factors(request.setup->model.modules.size(), 1);
-    for (const auto& edge : request.setup->model.edges) factors[edge.from] = factor;
+    std::vector<double> factors(request.job.setup->model.modules.size(), 1);
+    for (const auto& edge : request.job.setup->model.edges) factors[edge.from] = factor;
     const schedule::FixedOrder order(schedule::Replayer(step.problem), *replica.found.schedule);
     std::vector<std::int64_t> durations, ends;
     for (std::size_t i = 0; i < step.problem.tasks.size(); ++i) {
@@ -95,7 +96,7 @@ TEST_CASE("of ten presets and batches eight are as long as robustness said" * do
     for (const std::string name : {"dip-vlm-s", "dip-vlm-m", "dip-vlm-l", "dip-t2v-s", "dip-t2v-l"})
         for (const std::uint64_t seed : {1U, 2U}) {
             auto request = preset(name, 1, 16, seed);
-            request.max_rounds = 50;
+            request.job.max_rounds = 50;
             const auto plan = planned(request, on_threads(2), {.targets = false, .opponents = false});
             inside += holds_longer_encoders(request, plan) ? 1 : 0;
         }
@@ -107,8 +108,8 @@ TEST_CASE("the published set-ups plan in their own layouts, with schedules that 
              {"dip-vlm-s", "dip-vlm-m", "dip-vlm-l", "dip-t2v-s", "dip-t2v-l"}, {"dip-vlm-s", "dip-t2v-s"})) {
         CAPTURE(name);
         const auto request = preset(name, 1, 4);
-        const auto& model = request.setup->model;
-        CHECK(request.setup->layout.gpus() == model.tp * model.pp * model.dp);
+        const auto& model = request.job.setup->model;
+        CHECK(request.job.setup->layout.gpus() == model.tp * model.pp * model.dp);
         const auto plan = planned(request);
         check_verified(request, plan);
         CHECK(plan.lower_bound <= plan.makespan);
@@ -146,11 +147,13 @@ TEST_CASE("the balanced chain fits all published set-ups, with 1F1B and interlea
             CAPTURE(name);
             CAPTURE(chunks);
             EmulationRequest request;
-            request.workload = preset(name, name.find("xl") == std::string::npos ? 1 : 2, 16);
-            auto setup = std::make_shared<emulator::Setup>(with_recipe(*request.workload.setup, {}));
+            const Request asked = preset(name, name.find("xl") == std::string::npos ? 1 : 2, 16);
+            request.job = asked.job;
+            request.batch = asked.batch;
+            auto setup = std::make_shared<emulator::Setup>(with_recipe(*request.job.setup, {}));
             setup->headroom = emulator::usual_headroom;
-            request.workload.setup = std::move(setup);
-            request.workload.partition = "balanced";
+            request.job.setup = std::move(setup);
+            request.job.partition = "balanced";
             request.chunks_per_rank = chunks;
             if (chunks > 1) request.policy = "interleaved";
             CHECK(emulate(request, on_threads(2)).step > Duration{0});  // throws where it does not fit

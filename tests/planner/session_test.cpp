@@ -27,12 +27,12 @@ const Time until_rounds;
 const Time at_once = testing::ended(schedule::StopReason::stopped);
 
 partition::Partition dip_of(const Request& request) {
-    return partition::partitioner("dip").make(*request.setup, request.microbatches, 0);
+    return partition::partitioner("dip").make(*request.job.setup, request.batch.microbatches, 0);
 }
 
 // The first plan of a job, in partition dip: no more than a session needs of it.
 Plan first_plan(const Request& request) {
-    return planned(request, in_order, {.targets = false, .robustness = false, .partition = dip_of(request)});
+    return planned(testing::on_partition(request, dip_of(request)), in_order, {.targets = false, .robustness = false});
 }
 
 // A job of some replicas of the small model, and its first plan.
@@ -49,7 +49,7 @@ const Job& job_of_two() {
 
 Request long_request() {
     auto request = small_request(1, {9, 1, 0, 4, 7, 2, 12, 3});
-    request.max_rounds = testing::full_or_short(60, 15);
+    request.job.max_rounds = testing::full_or_short(60, 15);
     return request;
 }
 
@@ -59,16 +59,17 @@ const Job& long_job() {
 }
 
 // A batch of the session's job, with a sample a microbatch and so many images each.
-Request next_batch(const Session& session, const std::vector<int>& images) {
+Batch next_batch(const Session& session, const std::vector<int>& images) {
     auto made = small_request(1, images);
-    Request next = session.request("next", std::move(made.samples));
-    next.microbatches = std::move(made.microbatches);
+    Batch next = session.job().batch("next", std::move(made.batch.samples));
+    next.microbatches = std::move(made.batch.microbatches);
     return next;
 }
 
 void check_verified(const Request& request, const Plan& plan) {
     std::map<std::string, std::string> files;
-    for (auto& file : emit::plan_files(request, plan, "p")) files[file.path.string()] = std::move(file.content);
+    for (auto& file : emit::plan_files(request.job, request.batch, plan, "p"))
+        files[file.path.string()] = std::move(file.content);
     for (std::size_t r = 0; r < plan.replicas.size(); ++r) {
         const std::string folder = "p/replica-00" + std::to_string(r);
         const auto verdict =
@@ -81,14 +82,15 @@ void check_verified(const Request& request, const Plan& plan) {
 }  // namespace
 
 TEST_CASE("a plan without a search takes as long as its own baseline says") {
-    const auto request = small_request(testing::full_or_short(2, 1));
-    Scope scope{.targets = false, .robustness = false, .opponents = false, .partition = dip_of(request)};
-    const auto searched = planned(request, in_order, scope);
-    scope.search = false;
+    auto request = small_request(testing::full_or_short(2, 1));
+    request = testing::on_partition(request, dip_of(request));
+    Wanted wanted{.targets = false, .robustness = false, .opponents = false};
+    const auto searched = planned(request, in_order, wanted);
+    wanted.search = false;
     for (const std::string policy : {"gpipe", "dual-queue"}) {
         CAPTURE(policy);
-        scope.policies = {policy};
-        const auto plan = planned(request, in_order, scope);
+        wanted.policies = {policy};
+        const auto plan = planned(request, in_order, wanted);
         const auto& all = searched.baselines.all;
         const auto same =
             std::find_if(all.begin(), all.end(), [&](const Baseline& one) { return one.policy == policy; });
@@ -101,15 +103,16 @@ TEST_CASE("a plan without a search takes as long as its own baseline says") {
 }
 
 TEST_CASE("a policy that applies nowhere is refused with the reason") {
-    const auto request = small_request();
-    Scope scope{.targets = false, .robustness = false, .opponents = false, .partition = dip_of(request)};
-    scope.search = false;
-    scope.policies = {"1f1b"};
-    CHECK_THROWS_WITH_AS(static_cast<void>(planned(request, in_order, scope)),
+    auto request = small_request();
+    request = testing::on_partition(request, dip_of(request));
+    Wanted wanted{.targets = false, .robustness = false, .opponents = false};
+    wanted.search = false;
+    wanted.policies = {"1f1b"};
+    CHECK_THROWS_WITH_AS(static_cast<void>(planned(request, in_order, wanted)),
                          doctest::Contains("dip: the policy '1f1b' does not apply: "), Error);
 }
 
-TEST_CASE("a scope leaves out of a plan what was not wanted") {
+TEST_CASE("a wanted leaves out of a plan what was not wanted") {
     const auto request = small_request();
     const auto whole = planned(request);
     REQUIRE(whole.robustness);
@@ -123,9 +126,9 @@ TEST_CASE("a scope leaves out of a plan what was not wanted") {
     REQUIRE(small.baselines.all.size() == whole.baselines.all.size());
     check_verified(request, small);
 
-    const auto partition = partition::partitioner("balanced").make(*request.setup, request.microbatches, 2);
-    const auto cut =
-        planned(request, in_order, {.targets = false, .robustness = false, .opponents = false, .partition = partition});
+    const auto partition = partition::partitioner("balanced").make(*request.job.setup, request.batch.microbatches, 2);
+    const auto cut = planned(testing::on_partition(request, partition), in_order,
+                             {.targets = false, .robustness = false, .opponents = false});
     CHECK(cut.partition().name == "balanced");
     CHECK(cut.partition().chunks_per_rank == 2);
     for (const Baseline& one : cut.baselines.all) CHECK((one.partition == "balanced" && one.chunks_per_rank == 2));
@@ -143,25 +146,25 @@ TEST_CASE("a scope leaves out of a plan what was not wanted") {
 
 TEST_CASE("a job asks for its next batch as for its first one, on the same setup") {
     auto first = small_request();
-    first.seed = 7;
-    first.sharing = partition::Sharing::in_turn;
-    const Session session(first, first_plan(first));
+    first.job.seed = 7;
+    first.job.sharing = partition::Sharing::in_turn;
+    const Session session(first.job, first_plan(first));
     std::vector<workloads::Sample> samples(2);
     samples[0] = {"a", 1024, 1024, {}};
     samples[1] = {"b", 512, 512, {}};
 
-    const auto next = session.request("second", samples);
-    CHECK(next.batch == "second");
-    CHECK(next.setup == first.setup);
-    CHECK(next.seed == 7);
-    CHECK(next.sharing == partition::Sharing::in_turn);
+    const auto next = session.job().batch("second", samples);
+    CHECK(next.name == "second");
+    CHECK(session.job().setup == first.job.setup);
+    CHECK(session.job().seed == 7);
+    CHECK(session.job().sharing == partition::Sharing::in_turn);
     CHECK(next.samples.size() == 2);
-    CHECK(next.microbatches.size() == workloads::pack(samples, session.model()).size());
+    CHECK(next.microbatches.size() == workloads::pack(samples, session.job().setup->model).size());
     CHECK(next.microbatches.front().tokens >= 1024);
 }
 
 TEST_CASE("plans of a running job keep its partition, and the search is never slower than the draft") {
-    const Session session(job_of_two().request, job_of_two().first);
+    const Session session(job_of_two().request.job, job_of_two().first);
     REQUIRE(session.partition().name == "dip");
     // Of these batches alone, the partition would be another.
     for (const auto& images : testing::full_or_short<std::vector<std::vector<int>>>(
@@ -174,7 +177,7 @@ TEST_CASE("plans of a running job keep its partition, and the search is never sl
         CHECK(plan.makespan <= draft->makespan);
         CHECK(draft->lower_bound <= plan.makespan);
         for (const Plan* one : {&plan, static_cast<const Plan*>(&*draft)}) {
-            check_verified(request, *one);
+            check_verified({session.job(), request}, *one);
             for (const ReplicaPlan& replica : one->replicas)
                 CHECK(replica.cut.step.problem.stages.size() ==
                       session.partition().chains[0].stages.size() + session.partition().chains[1].stages.size());
@@ -187,22 +190,22 @@ TEST_CASE("plans of a running job keep its partition, and the search is never sl
 TEST_CASE("searches of a running job begin with the order of its first plan, if that was searched for") {
     auto request = long_job().request;
     const Plan& first = long_job().first;
-    request.max_rounds = 0;
+    request.job.max_rounds = 0;
     const auto again = [&](const Plan& plan) {
-        const Session session(request, plan);
-        Request batch = session.request("again", request.samples);
-        batch.microbatches = request.microbatches;
+        const Session session(request.job, plan);
+        Batch batch = session.job().batch("again", request.batch.samples);
+        batch.microbatches = request.batch.microbatches;
         return session.plan(batch, in_order, until_rounds);
     };
     CHECK(again(first).makespan == first.makespan);
-    Scope scope{.targets = false, .robustness = false, .opponents = false, .partition = dip_of(request)};
-    scope.search = false;
-    const Plan unsearched = planned(request, in_order, scope);
+    Wanted wanted{.targets = false, .robustness = false, .opponents = false};
+    wanted.search = false;
+    const Plan unsearched = planned(testing::on_partition(request, dip_of(request)), in_order, wanted);
     CHECK(again(unsearched).makespan > first.makespan);
 }
 
 TEST_CASE("a plan that is wanted at once is the draft") {
-    const Session session(job_of_two().request, job_of_two().first);
+    const Session session(job_of_two().request.job, job_of_two().first);
     std::optional<Plan> draft;
     const auto plan = session.plan(next_batch(session, {5, 0, 2, 9, 1, 4, 0, 7}), in_order, at_once,
                                    [&](Plan made) { draft = std::move(made); });
@@ -212,7 +215,7 @@ TEST_CASE("a plan that is wanted at once is the draft") {
 
 TEST_CASE("a draft tries a few quick policies, the plan all of them") {
     const auto first = small_request();
-    const Session session(first, first_plan(first));
+    const Session session(first.job, first_plan(first));
     std::optional<Plan> draft;
     const auto plan = session.plan(next_batch(session, {5, 0, 2, 9, 1, 4, 0, 7}), in_order, until_rounds,
                                    [&](Plan made) { draft = std::move(made); });
@@ -226,45 +229,45 @@ TEST_CASE("a draft tries a few quick policies, the plan all of them") {
 TEST_CASE("a running job splits backwards where its first plan does, unless the request says it") {
     for (const Split split : {Split::never, Split::always}) {
         auto first = small_request();
-        first.split = split;
+        first.job.split = split;
         const auto plan = first_plan(first);
         auto open = first;
-        open.split = Split::automatic;
-        const Session session(open, plan);
+        open.job.split = Split::automatic;
+        const Session session(open.job, plan);
         const auto next = next_batch(session, {5, 0, 2, 9, 1, 4, 0, 7});
-        CHECK(next.split == split);
-        check_verified(next, session.plan(next, in_order, until_rounds));
+        CHECK(session.job().split == split);
+        check_verified({session.job(), next}, session.plan(next, in_order, until_rounds));
 
-        open.split = split == Split::never ? Split::always : Split::never;
-        CHECK(Session(open, plan).request("next", {}).split == open.split);
+        open.job.split = split == Split::never ? Split::always : Split::never;
+        CHECK(Session(open.job, plan).job().split == open.job.split);
     }
 }
 
 TEST_CASE("the next batch prices no layer that the first one priced") {
     const auto first = small_request();
-    const Session session(first, first_plan(first));
-    const auto before = first.setup->store->statistics();
+    const Session session(first.job, first_plan(first));
+    const auto before = first.job.setup->store->statistics();
     REQUIRE(before.misses > 0);
 
     // The same microbatches in another order.
     static_cast<void>(session.plan(next_batch(session, {7, 0, 4, 1, 9, 2, 0, 5}), in_order, until_rounds));
-    const auto same = first.setup->store->statistics();
+    const auto same = first.job.setup->store->statistics();
     CHECK(same.misses == before.misses);
     CHECK(same.hits > before.hits);
 
     static_cast<void>(session.plan(next_batch(session, {7, 0, 4, 1, 11, 2, 0, 5}), in_order, until_rounds));
-    CHECK(first.setup->store->statistics().misses > same.misses);
+    CHECK(first.job.setup->store->statistics().misses > same.misses);
 }
 
 TEST_CASE("the steps of a batch price all that its plan needs") {
     const auto first = small_request(2);
-    const Session session(first, first_plan(first));
+    const Session session(first.job, first_plan(first));
     const auto batch = next_batch(session, {6, 0, 3, 8, 1, 4, 0, 10});
     const auto steps = session.steps(batch, in_order);
-    const auto priced = first.setup->store->statistics();
+    const auto priced = first.job.setup->store->statistics();
 
     const auto plan = session.plan(batch, on_threads(2), at_once);
-    CHECK(first.setup->store->statistics().misses == priced.misses);
+    CHECK(first.job.setup->store->statistics().misses == priced.misses);
     REQUIRE(steps.size() == plan.replicas.size());
     for (std::size_t r = 0; r < steps.size(); ++r) {
         CHECK(steps[r].partition.name == plan.partition().name);
@@ -276,16 +279,16 @@ TEST_CASE("the steps of a batch price all that its plan needs") {
 TEST_CASE("a plan that a clock ended comes out again from where its searches ended") {
     auto first = small_request(2, {9, 1, 0, 4, 7, 2, 12, 3});
     const Plan plan_of_first = first_plan(first);
-    first.max_rounds.reset();
-    const Session session(first, plan_of_first);
-    const Request batch = next_batch(session, {5, 0, 2, 9, 1, 4, 0, 7});
+    first.job.max_rounds.reset();
+    const Session session(first.job, plan_of_first);
+    const Batch batch = next_batch(session, {5, 0, 2, 9, 1, 4, 0, 7});
     std::vector<Duration> makespans;
     for (const auto questions : testing::full_or_short<std::vector<std::uint64_t>>({0, 3, 15, 40}, {0, 15})) {
         Endings endings;
         const Plan then = session.plan(batch, on_own_threads(3), testing::after_questions(questions), {}, &endings);
         REQUIRE(endings.size() == 2);
         const Plan now = session.plan_again(batch, in_order, endings);
-        CHECK(emit::plan_json(batch, now).dump() == emit::plan_json(batch, then).dump());
+        CHECK(emit::plan_json(session.job(), batch, now).dump() == emit::plan_json(session.job(), batch, then).dump());
         for (std::size_t r = 0; r < 2; ++r) {
             CHECK(now.replicas[r].found.schedule == then.replicas[r].found.schedule);
             CHECK(now.replicas[r].found.rounds == then.replicas[r].found.rounds);
@@ -300,21 +303,21 @@ TEST_CASE("a plan that a clock ended comes out again from where its searches end
 TEST_CASE("a session that was kept as files plans as the one that it was") {
     auto request = long_job().request;
     const Plan& first = long_job().first;
-    request.max_rounds = 5;
-    const Session session(request, first);
+    request.job.max_rounds = 5;
+    const Session session(request.job, first);
 
     const auto order = StaticOrder::of_plan(first);
     REQUIRE(order);
     const auto problem = schedule::parse_problem("problem", schedule::to_json(order->problem()));
     auto kept = request;
-    kept.fixed = partition::PartitionFile{first.partition(), {}};
+    kept.job.fixed = partition::PartitionFile{first.partition(), {}};
     const auto& pairs = order->problem().pairs;
     const bool split =
         std::any_of(pairs.begin(), pairs.end(), [](const auto& pair) { return pair.weight.has_value(); });
-    kept.split = split ? Split::always : Split::never;
-    const Session again(kept, {0}, StaticOrder(first.partition(), problem.problem, order->schedule()));
+    kept.job.split = split ? Split::always : Split::never;
+    const Session again(kept.job, {0}, StaticOrder(first.partition(), problem.problem, order->schedule()));
 
-    const Request batch = next_batch(session, {5, 0, 2, 9, 1, 4, 0, 7});
+    const Batch batch = next_batch(session, {5, 0, 2, 9, 1, 4, 0, 7});
     CHECK(again.plan(batch, in_order, until_rounds).replicas.front().found.schedule ==
           session.plan(batch, in_order, until_rounds).replicas.front().found.schedule);
 }

@@ -29,7 +29,7 @@ Request request_of(Split split) {
     testing::change_setup(request, [](emulator::Setup& setup) {
         setup.recipe.execution.tensor_overlap = emulator::TensorOverlap::inside_gemms;
     });
-    request.split = split;
+    request.job.split = split;
     return request;
 }
 
@@ -48,7 +48,8 @@ const schedule::Problem& problem_of(const Plan& plan) { return plan.replicas.fro
 
 void check_verified(const Request& request, const Plan& plan) {
     std::map<std::string, std::string> files;
-    for (auto& file : emit::plan_files(request, plan, "p")) files[file.path.string()] = std::move(file.content);
+    for (auto& file : emit::plan_files(request.job, request.batch, plan, "p"))
+        files[file.path.string()] = std::move(file.content);
     for (const std::string folder : {"p/replica-000", "p/torch"}) {
         CAPTURE(folder);
         const auto verdict =
@@ -66,7 +67,7 @@ TEST_CASE(
         setup.recipe.execution.tensor_overlap = emulator::TensorOverlap::launch_order;
     });
     const auto automatic = planned(request);
-    request.split = Split::never;
+    request.job.split = Split::never;
     const auto never = planned(request);
     CHECK(split_in(problem_of(automatic)) == 0);
     CHECK(automatic.makespan == never.makespan);
@@ -99,10 +100,9 @@ TEST_CASE("what is left split in a plan is split for a reason") {
 }
 
 TEST_CASE("zb-h1 is a baseline of chains with a stage on each rank, and says elsewhere why not") {
-    auto request = request_of(Split::automatic);
-    const Scope on_chain{.opponents = false,
-                         .partition = partition::partitioner("balanced").make(*request.setup, request.microbatches, 1)};
-    const auto plan = planned(request, in_order, on_chain);
+    const auto request = request_of(Split::automatic);
+    const auto on_chain = partition::partitioner("balanced").make(*request.job.setup, request.batch.microbatches, 1);
+    const auto plan = planned(testing::on_partition(request, on_chain));
     std::size_t there = 0;
     for (const auto& baseline : plan.baselines.all) {
         if (baseline.policy != "zb-h1") continue;
@@ -118,7 +118,7 @@ TEST_CASE("zb-h1 is a baseline of chains with a stage on each rank, and says els
     CHECK(there == 1);
     for (const auto& refused : plan.baselines.not_applicable)
         if (refused.policy == "zb-v") CHECK(refused.why.find("split") == std::string::npos);
-    const auto whole = planned(request_of(Split::never), in_order, on_chain);
+    const auto whole = planned(testing::on_partition(request_of(Split::never), on_chain));
     for (const auto& refused : whole.baselines.not_applicable)
         if (refused.policy == "zb-h1") CHECK(refused.why == "no backward is split into I and W");
 }

@@ -148,27 +148,27 @@ TEST_CASE("a target with a fixed chain needs no rules of its own") {
     plain.rules = nullptr;
     plain.breaks = nullptr;
     const auto request = testing::small_request();
-    const auto partitions =
-        partition::partitions_for(partition::Use::framework, *request.setup, request.microbatches, "megatron");
-    const auto plan = make_target_plan(request, plain, partitions, request.microbatches, in_order, {});
+    const auto partitions = partition::partitions_for(partition::Use::framework, *request.job.setup,
+                                                      request.batch.microbatches, "megatron");
+    const auto plan = make_target_plan(request.job, plain, partitions, request.batch.microbatches, in_order, {});
     REQUIRE(plan.found.schedule);
     for (const TargetBaseline& one : plan.baselines) CHECK(plan.found.replay.makespan <= one.makespan);
 }
 
 TEST_CASE("where memory is short each rank recomputes what it needs, and the schedule keeps PyTorch's rules") {
     auto request = testing::small_request(1, {9, 8, 9, 7, 9, 9, 8, 9});
-    request.split = Split::never;
-    const auto partitions =
-        partition::partitions_for(partition::Use::framework, *request.setup, request.microbatches, "balanced");
+    request.job.split = Split::never;
+    const auto partitions = partition::partitions_for(partition::Use::framework, *request.job.setup,
+                                                      request.batch.microbatches, "balanced");
     const auto made = [&] {
-        return make_target_plan(request, torch(), partitions, request.microbatches, in_order, {});
+        return make_target_plan(request.job, torch(), partitions, request.batch.microbatches, in_order, {});
     };
     const auto ample = made();
     REQUIRE(ample.found.schedule);
     CHECK(ample.recompute == "none");
     CHECK(ample.by_rank.empty());
 
-    const double usable = static_cast<double>(emulator::usable_bytes(request.setup->cluster).count);
+    const double usable = static_cast<double>(emulator::usable_bytes(request.job.setup->cluster).count);
     const Bytes most = *std::max_element(ample.found.replay.peak.begin(), ample.found.replay.peak.end());
     std::size_t by_rank = 0;
     for (const double left : {0.9, 0.8, 0.75, 0.7, 0.67}) {
@@ -180,7 +180,7 @@ TEST_CASE("where memory is short each rank recomputes what it needs, and the sch
         const auto plan = made();
         REQUIRE(plan.found.schedule);
         CHECK(!torch().breaks(plan.cut.step.problem, *plan.found.schedule));
-        for (const Bytes peak : plan.found.replay.peak) CHECK(peak <= emulator::capacity_of(*request.setup));
+        for (const Bytes peak : plan.found.replay.peak) CHECK(peak <= emulator::capacity_of(*request.job.setup));
         for (const TargetBaseline& one : plan.baselines) CHECK(plan.found.replay.makespan <= one.makespan);
         CHECK(plan.by_rank.size() == (plan.recompute == "by-rank" ? 4 : 0));
         if (plan.by_rank.empty()) continue;

@@ -29,8 +29,8 @@ EmulationRequest request_of(const std::string& model, const std::string& dataset
 }
 
 Duration step_with(EmulationRequest request, const std::string& link, double factor) {
-    const emulator::Setup& usual = *request.workload.setup;
-    request.workload.setup = std::make_shared<emulator::Setup>(
+    const emulator::Setup& usual = *request.job.setup;
+    request.job.setup = std::make_shared<emulator::Setup>(
         with_recipe(usual, usual.recipe,
                     emulator::WhatIf{.devices = {}, .links = {{link, factor}}, .operators = {}, .modules = {}}));
     return emulate(request, in_order).step;

@@ -20,9 +20,10 @@ using testing::small_session;
 
 namespace {
 
-std::map<std::string, std::string> texts(const planner::Request& request, const planner::Plan& plan) {
+std::map<std::string, std::string> texts(const planner::Job& job, const planner::Batch& batch,
+                                         const planner::Plan& plan) {
     std::map<std::string, std::string> all;
-    for (Part& part : parts_of(request, plan)) all[part.name] = std::move(part.content);
+    for (Part& part : parts_of(job, batch, plan)) all[part.name] = std::move(part.content);
     return all;
 }
 
@@ -42,24 +43,23 @@ TEST_CASE("a served plan comes again from its record, every part the same bytes"
                                           {}, in_order);
     const auto job = planner::read_session("job", kept, in_order);
     const std::string lines = small_lines(4);
-    const auto request = job.request(7, lines);
+    const auto batch = job.batch(7, lines);
     for (const std::uint64_t questions : {0U, 12U, 60U}) {
         planner::Endings endings;
-        const auto plan =
-            job.session.plan(request, on_own_threads(3), testing::after_questions(questions), {}, &endings);
+        const auto plan = job.session.plan(batch, on_own_threads(3), testing::after_questions(questions), {}, &endings);
         const bool searched = endings.front().has_value();
         CHECK(searched == (questions > 0));
         const auto file = testing::written(
             "record.json", planner::record(kept, 7, lines, searched ? planner::How(endings) : planner::How()));
         const auto again = planner::plan_again(file, in_order);
-        CHECK(texts(again.request, again.plan) == texts(request, plan));
+        CHECK(texts(again.job, again.batch, again.plan) == texts(job.session.job(), batch, plan));
     }
 }
 
 TEST_CASE("the parts of a plan are a schedule that runs, and a list for each rank") {
     const auto job = planner::read_session("job", opened(), in_order);
-    const auto request = job.request(0, small_lines(2));
-    auto parts = texts(request, job.session.by_policy(request, in_order));
+    const auto batch = job.batch(0, small_lines(2));
+    auto parts = texts(job.session.job(), batch, job.session.by_policy(batch, in_order));
     const auto verdict = testing::verify(parts.at("replicas/0/problem"), parts.at("replicas/0/solution"));
     CHECK_MESSAGE(verdict.ok, verdict.violation);
     for (const char* name : {"plan", "assignment", "replicas/0/actions", "replicas/0/ranks/0", "replicas/0/ranks/3"}) {
@@ -121,8 +121,8 @@ TEST_CASE("servers share out a session's replicas, and each plans what all would
     const auto parts_by = [&](std::vector<std::size_t> replicas) {
         const auto job =
             planner::read_session("job", open_session(asked, {.replicas = std::move(replicas)}, in_order), in_order);
-        const auto request = job.request(1, lines);
-        return texts(request, job.session.by_policy(request, in_order));
+        const auto batch = job.batch(1, lines);
+        return texts(job.session.job(), batch, job.session.by_policy(batch, in_order));
     };
     auto all = parts_by({}), second = parts_by({1});
     CHECK(second.count("replicas/0/solution") == 0);

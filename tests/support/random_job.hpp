@@ -70,19 +70,20 @@ inline std::vector<Microbatch> random_batch(Random& random, std::int64_t count, 
 
 struct Case {
     planner::EmulationRequest request;
-    const Setup& setup() const { return *request.workload.setup; }
+    const Setup& setup() const { return *request.job.setup; }
     Recompute recompute() const { return *request.recompute; }
 };
 
 inline Case random_case(Random& random, const std::string& partition, const Layout& layout, Recipe recipe) {
     Case one;
-    planner::Request& workload = one.request.workload;
+    planner::EmulationRequest& workload = one.request;
     recipe.action = Duration{20'000 * between(random, 0, 1)};
     const auto model = random_model(random);
-    workload.setup = std::make_shared<Setup>(Setup{model, small_cluster(layout.gpus()), layout, small_costs(), recipe});
-    workload.microbatches = random_batch(random, layout.dp * between(random, 1, 9), layout.dp);
-    workload.sharing = partition::Sharing::in_turn;
-    workload.partition = partition;
+    workload.job.setup =
+        std::make_shared<Setup>(Setup{model, small_cluster(layout.gpus()), layout, small_costs(), recipe});
+    workload.batch.microbatches = random_batch(random, layout.dp * between(random, 1, 9), layout.dp);
+    workload.job.sharing = partition::Sharing::in_turn;
+    workload.job.partition = partition;
     constexpr std::array recomputes{Recompute::none, Recompute::half, Recompute::full};
     one.request.recompute = recomputes[random.below(recomputes.size())];
     one.request.chunks_per_rank = 1;
@@ -96,9 +97,9 @@ inline Layout random_layout(Random& random) {
 
 inline std::vector<Microbatch> of_replica(const Case& one, std::int64_t replica) {
     std::vector<Microbatch> mine;
-    for (auto m = static_cast<std::size_t>(replica); m < one.request.workload.microbatches.size();
+    for (auto m = static_cast<std::size_t>(replica); m < one.request.batch.microbatches.size();
          m += static_cast<std::size_t>(one.setup().layout.dp))
-        mine.push_back(one.request.workload.microbatches[m]);
+        mine.push_back(one.request.batch.microbatches[m]);
     return mine;
 }
 

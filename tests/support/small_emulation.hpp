@@ -42,12 +42,14 @@ inline emulator::ReplicaEmulation small_replica(std::size_t ranks) {
 
 struct SmallEmulation {
     explicit SmallEmulation(std::int64_t dp = 1, std::int64_t pp = 4) {
-        request.workload = small_request(dp);
+        planner::Request small = small_request(dp);
+        request.job = std::move(small.job);
+        request.batch = std::move(small.batch);
         change_setup([&](emulator::Setup& setup) {
             setup.layout.pp = pp;
             setup.cluster.gpus = 2 * pp * dp;
         });
-        request.workload.batch = "by hand";
+        request.batch.name = "by hand";
         emulation.partition.name = "megatron";
         emulation.partition.chains = {{"vit+llm", {{RankId{0}, {{0, 0, 6}, {1, 0, 2}}}, {RankId{1}, {{1, 2, 6}}}}}};
         emulation.partition.unit_items = {0};
@@ -67,7 +69,7 @@ struct SmallEmulation {
 
     template <class Change>
     void change_setup(const Change& change) {
-        testing::change_setup(request.workload, change);
+        testing::change_setup(request, change);
     }
 
     planner::EmulationRequest request;

@@ -146,13 +146,13 @@ TEST_CASE("public configurations plan without editing") {
         CAPTURE(c.name);
         planner::Request request;
         const emulator::Layout layout{.tp = c.tp, .pp = c.pp, .dp = 1};
-        request.setup = std::make_shared<emulator::Setup>(emulator::Setup{
+        request.job.setup = std::make_shared<emulator::Setup>(emulator::Setup{
             public_model(c.name), testing::small_cluster(layout.gpus()), layout, testing::small_costs()});
-        const bool sees = request.setup->model.modules.size() > 1;
-        request.microbatches = testing::small_batch(sees ? std::vector{5, 0, 2, 9} : std::vector{0, 0, 0, 0});
+        const bool sees = request.job.setup->model.modules.size() > 1;
+        request.batch.microbatches = testing::small_batch(sees ? std::vector{5, 0, 2, 9} : std::vector{0, 0, 0, 0});
         for (std::size_t i = 0; i < 4; ++i)
-            request.samples.push_back({std::string("s") + std::to_string(i), 1024, 1024, {}});
-        request.max_rounds = 1;
+            request.batch.samples.push_back({std::string("s") + std::to_string(i), 1024, 1024, {}});
+        request.job.max_rounds = 1;
         const auto plan = testing::planned(request);
         CHECK(plan.makespan >= plan.lower_bound);
         CHECK(plan.lower_bound > Duration{0});

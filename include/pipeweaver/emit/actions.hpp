@@ -117,20 +117,20 @@ struct LossTotals {
     double tokens = 0;     ///< that count
     double positions = 0;  ///< in the module that the last chain ends with; 0 where tokens count
 };
-[[nodiscard]] LossTotals loss_totals(const planner::Request& request, const partition::Partition& partition);
+[[nodiscard]] LossTotals loss_totals(const planner::Job& job, const planner::Batch& batch,
+                                     const partition::Partition& partition);
 
 /// Of a replica of a plan. A loss task's weight is its share of the step's loss tokens; of a microbatch with several
 /// units, by their positions; of a step without loss tokens (generators), by the positions of all.
-[[nodiscard]] ReplicaData replica_data(const planner::Request& request, const planner::ReplicaPlan& replica,
-                                       const LossTotals& losses);
+[[nodiscard]] ReplicaData replica_data(const planner::Job& job, const planner::Batch& batch,
+                                       const planner::ReplicaPlan& replica, const LossTotals& losses);
 
 /// Why a plan on the partition has none; none: it has.
-[[nodiscard]] std::optional<std::string> why_no_actions(const planner::Request& request,
-                                                        const partition::Partition& partition);
+[[nodiscard]] std::optional<std::string> why_no_actions(const planner::Job& job, const partition::Partition& partition);
 
 /// The lists of a replica of a plan. Throws Error{limit} why_no_actions().
-[[nodiscard]] ActionLists actions_of(const planner::Request& request, const planner::ReplicaPlan& replica,
-                                     const LossTotals& losses);
+[[nodiscard]] ActionLists actions_of(const planner::Job& job, const planner::Batch& batch,
+                                     const planner::ReplicaPlan& replica, const LossTotals& losses);
 
 /// The lists of a schedule. `modes` names the pairs' modes. Pre: `replay` is of `schedule` on `step.problem` and
 /// completed.

@@ -10,13 +10,15 @@
 namespace pipeweaver::emit {
 
 /// As text: candidates with time and memory, then the chunks of every rank as bars.
-[[nodiscard]] std::string partition_table(const planner::Request& request, const planner::PartitionChoice& choice);
+[[nodiscard]] std::string partition_table(const planner::Job& job, const planner::Batch& batch,
+                                          const planner::PartitionChoice& choice);
 
 /// The same for programs; times in nanoseconds.
-[[nodiscard]] nlohmann::ordered_json partition_answer(const planner::Request& request,
+[[nodiscard]] nlohmann::ordered_json partition_answer(const planner::Job& job, const planner::Batch& batch,
                                                       const planner::PartitionChoice& choice);
 
 /// The chunks of the partition taken and of the best of every other kind, drawn to one scale: an SVG file.
-[[nodiscard]] std::string partition_picture(const planner::Request& request, const planner::PartitionChoice& choice);
+[[nodiscard]] std::string partition_picture(const planner::Job& job, const planner::Batch& batch,
+                                            const planner::PartitionChoice& choice);
 
 }  // namespace pipeweaver::emit

@@ -20,30 +20,32 @@ using TakeFile = std::function<void(FileToWrite)>;
 
 /// The files of one replica of a plan, below replica-NNN/ of its folder; only one that is judged has a trace. Equal plans
 /// give equal bytes, here and below.
-[[nodiscard]] std::vector<FileToWrite> replica_files(const planner::Request& request,
+[[nodiscard]] std::vector<FileToWrite> replica_files(const planner::Job& job, const planner::Batch& batch,
                                                      const planner::ReplicaPlan& replica, const LossTotals& losses,
                                                      const std::filesystem::path& folder);
 
 /// Makes the files that are of all replicas together: plan.json, assignment.json, report.html, torch/, side by side, and
 /// hands each over when it is made.
-void make_whole_files(const planner::Request& request, const planner::Plan& plan, const std::filesystem::path& folder,
-                      const Executor& execute, const TakeFile& take);
+void make_whole_files(const planner::Job& job, const planner::Batch& batch, const planner::Plan& plan,
+                      const std::filesystem::path& folder, const Executor& execute, const TakeFile& take);
 
-/// Every result file of the plan's folder. Pre: all replicas have their steps (planner::Scope::on_replica was not asked
+/// Every result file of the plan's folder. Pre: all replicas have their steps (planner::Wanted::on_replica was not asked
 /// for).
-[[nodiscard]] std::vector<FileToWrite> plan_files(const planner::Request& request, const planner::Plan& plan,
-                                                  const std::filesystem::path& folder);
+[[nodiscard]] std::vector<FileToWrite> plan_files(const planner::Job& job, const planner::Batch& batch,
+                                                  const planner::Plan& plan, const std::filesystem::path& folder);
 
 /// plan.json ("pipeweaver-plan/1").
-[[nodiscard]] nlohmann::ordered_json plan_json(const planner::Request& request, const planner::Plan& plan);
+[[nodiscard]] nlohmann::ordered_json plan_json(const planner::Job& job, const planner::Batch& batch,
+                                               const planner::Plan& plan);
 
 /// assignment.json ("pipeweaver-assignment/1"): which samples and items each microbatch and unit takes, with the
 /// weights that make the loss independent of the packing: a microbatch's loss tokens over the step's.
-[[nodiscard]] std::string assignment_json(const planner::Request& request, const planner::Plan& plan);
+[[nodiscard]] std::string assignment_json(const planner::Job& job, const planner::Batch& batch,
+                                          const planner::Plan& plan);
 
 /// The plan for a person: step, MFU, memory by rank in its fullest replica, every (partition, policy) with time, bound
 /// and gap, where the time goes and what its figures rest on, and a picture of the slowest replica.
-[[nodiscard]] std::string plan_table(const planner::Request& request, const planner::Plan& plan);
+[[nodiscard]] std::string plan_table(const planner::Job& job, const planner::Batch& batch, const planner::Plan& plan);
 
 /// A solved problem for a program: makespan, bound, gap, how it was found. Pre: found.schedule.
 [[nodiscard]] nlohmann::ordered_json solution_answer(const schedule::Problem& problem, const search::Found& found);

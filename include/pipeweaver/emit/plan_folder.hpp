@@ -37,7 +37,7 @@ namespace pipeweaver::emit {
 class PlanWriter {
 public:
     /// Pre: `request` outlives it.
-    PlanWriter(const planner::Request& request, std::filesystem::path folder);
+    PlanWriter(const planner::Job& job, const planner::Batch& batch, std::filesystem::path folder);
 
     /// May be called from several threads.
     void add(const planner::ReplicaPlan& replica);
@@ -49,7 +49,8 @@ public:
     std::vector<std::filesystem::path> finish(const nlohmann::ordered_json& run);
 
 private:
-    const planner::Request& request_;
+    const planner::Job& job_;
+    const planner::Batch& batch_;
     std::filesystem::path folder_;
     std::once_flag totalled_;
     LossTotals losses_;
@@ -57,8 +58,8 @@ private:
 };
 
 /// All of that at once. Pre: as plan_files().
-std::vector<std::filesystem::path> write_plan_folder(const planner::Request& request, const planner::Plan& plan,
-                                                     const std::filesystem::path& folder,
+std::vector<std::filesystem::path> write_plan_folder(const planner::Job& job, const planner::Batch& batch,
+                                                     const planner::Plan& plan, const std::filesystem::path& folder,
                                                      const nlohmann::ordered_json& run, const Executor& execute);
 
 /// The same of a plan from stage times.

@@ -14,7 +14,7 @@
 namespace pipeweaver::emit {
 
 /// Equal plans give equal bytes. Every text that comes from a file or the command line is escaped.
-[[nodiscard]] std::string report(const planner::Request& request, const planner::Plan& plan);
+[[nodiscard]] std::string report(const planner::Job& job, const planner::Batch& batch, const planner::Plan& plan);
 
 /// The same page without what stage times do not tell: cost basis, robustness and batch. Beside the plan stands the
 /// fastest known schedule.

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "pipeweaver/base/options.hpp"
-#include "pipeweaver/planner/request.hpp"
+#include "pipeweaver/planner/job.hpp"
 
 #include <optional>
 #include <string>
@@ -16,9 +16,12 @@ struct BatchOptions {
 
     void add_to(OptionTable& options);
 
+    /// How the job shares its batches out, and how often a sample may be left. Throws Error{input}.
+    void fill(Job& job) const;
+
     /// The samples that the step before left come first; then some of all may be left again, and the others are packed.
-    /// Throws Error{input}, Error{io}. Pre: WorkloadOptions::request() made `request`.
-    void fill(Request& request) const;
+    /// Throws Error{input}, Error{io}. Pre: WorkloadOptions::batch() made `batch`.
+    void carry(const Job& job, Batch& batch) const;
 };
 
 }  // namespace pipeweaver::planner

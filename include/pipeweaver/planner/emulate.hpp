@@ -23,9 +23,8 @@ struct GivenSchedule {
 };
 
 struct EmulationRequest {
-    /// Setup, microbatches, partition (empty: megatron); no limits of searches. A setup without a store replays every
-    /// kernel on its own, to the same result.
-    Request workload;
+    Job job;  ///< partition empty: megatron. A setup without a store replays every kernel alone, to the same result
+    Batch batch;
     std::optional<emulator::Recompute> recompute;  ///< of all stages; none: the least with which it fits the memory
     bool recompute_by_rank = false;                ///< every rank what costs it least time of judged_settings()
     std::string policy = "1f1b";                   ///< of search::policies(); where no schedule is given

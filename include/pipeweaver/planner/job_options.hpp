@@ -15,13 +15,13 @@ struct JobOptions {
     void add_to(OptionTable& options, const std::string& no_partition = "the best on the sample",
                 const std::string& no_sample = "five other seeds; with --batch: batch");
 
-    /// Fills in what the request says of the job: the partition, fixed by a file or to be chosen, and the sample that it
+    /// Fills in how the job is cut: the partition, fixed by a file or to be chosen, and the sample that it
     /// is chosen on. Nothing said: of a data set five drawn batches of other seeds, of a batch file that file.
-    /// Throws Error{input}, Error{io}. Pre: workload.request() made `request`.
-    void fill(Request& request, const WorkloadOptions& workload) const;
+    /// Throws Error{input}, Error{io}. Pre: workload.job() made `job`.
+    void fill(Job& job, const WorkloadOptions& workload) const;
 
     /// The sample that `text` names, else as fill().
-    [[nodiscard]] JobSample read_sample(const Request& request, const WorkloadOptions& workload) const;
+    [[nodiscard]] JobSample read_sample(const Job& job, const WorkloadOptions& workload) const;
 };
 
 /// Seeds like "101-105,108". Throws Error{input}.

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "pipeweaver/emulator/step_operators.hpp"
-#include "pipeweaver/planner/request.hpp"
+#include "pipeweaver/planner/job.hpp"
 
 #include <variant>
 #include <vector>
@@ -25,6 +25,6 @@ struct Need {
 /// What the steps of the known partitions and of the one that a plan takes now ask for, each question once, by falling
 /// share. Which partition a plan takes may change with the costs, so all count. Transfers and collectives count as if nothing hid
 /// them. Throws as make_plan(); a partition that does not fit is passed over unless none fits.
-[[nodiscard]] std::vector<Need> needs(const Request& request, const Executor& execute = in_order);
+[[nodiscard]] std::vector<Need> needs(const Job& job, const Batch& batch, const Executor& execute = in_order);
 
 }  // namespace pipeweaver::planner

@@ -13,8 +13,8 @@
 #pragma once
 
 #include "pipeweaver/base/parallel.hpp"
+#include "pipeweaver/planner/job.hpp"
 #include "pipeweaver/planner/plan_parts.hpp"
-#include "pipeweaver/planner/request.hpp"
 #include "pipeweaver/planner/time.hpp"
 
 #include <functional>
@@ -45,7 +45,8 @@ struct Opponents {
 
 /// All of them on the request's sample: every one on its first batch, the fastest on all. `time` is asked before
 /// each.
-[[nodiscard]] Opponents choose_opponents(const Request& request, const Executor& execute, const Time& time = {});
+[[nodiscard]] Opponents choose_opponents(const Job& job, const Batch& batch, const Executor& execute,
+                                         const Time& time = {});
 
 /// What a plan says where opponents were left out for lack of time.
 [[nodiscard]] inline NotApplicable opponents_left_out() { return {"opponents", 1, "all", no_time_left}; }
@@ -54,8 +55,8 @@ struct Opponents {
 /// judged: never slower than all of them. A recomputation that was chosen on the sample and does not fit the batch gives
 /// way to the fastest that does, and is named. `not_applicable`: those that do not fit the batch at all. Where
 /// `time`, asked before each, ends it, there are none, and `not_applicable` says why.
-[[nodiscard]] Baselines run_opponents(const Opponents& opponents, const Request& request, const Executor& execute,
-                                      const Time& time = {});
+[[nodiscard]] Baselines run_opponents(const Opponents& opponents, const Job& job, const Batch& batch,
+                                      const Executor& execute, const Time& time = {});
 
 /// The fastest opponent of a batch that runs on the plan's own ranks, step by step: what the plan is pictured beside, and
 /// must stand up to if costs are wrong. `replicas`: the microbatches of those that are wanted. None: there is no such
@@ -70,6 +71,7 @@ struct OpponentRun {
     const std::vector<std::vector<workloads::Microbatch>>& replicas);
 
 /// The `pipeweaver emulate` command that prints the step; empty where there is none: the batch was not named by options.
-[[nodiscard]] std::string command_of(const OpponentWay& way, const std::string& recompute, const Request& request);
+[[nodiscard]] std::string command_of(const OpponentWay& way, const std::string& recompute, const Job& job,
+                                     const Batch& batch);
 
 }  // namespace pipeweaver::planner

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "pipeweaver/base/parallel.hpp"
-#include "pipeweaver/planner/request.hpp"
+#include "pipeweaver/planner/job.hpp"
 #include "pipeweaver/planner/time.hpp"
 #include "pipeweaver/planner/tuning.hpp"
 
@@ -36,7 +36,7 @@ struct PartitionChoice {
 
 /// The partition that the request fixes, or the best on its sample. Where no candidate fits, the first of them, whose
 /// plan then says what is short. `time` is asked between searches.
-[[nodiscard]] PartitionChoice choose_partition(const Request& request, const ChoiceEffort& effort,
+[[nodiscard]] PartitionChoice choose_partition(const Job& job, const Batch& batch, const ChoiceEffort& effort,
                                                const Executor& execute, const Time& time = {});
 
 /// A stage with the work that the sample gives it.
@@ -54,6 +54,6 @@ struct PartitionLoads {
     [[nodiscard]] std::vector<const StageLoad*> all() const;  ///< dealt ones first
     [[nodiscard]] std::vector<Duration> rank_times() const;
 };
-[[nodiscard]] PartitionLoads loads_of(const Request& request, const partition::Partition& partition);
+[[nodiscard]] PartitionLoads loads_of(const Job& job, const Batch& batch, const partition::Partition& partition);
 
 }  // namespace pipeweaver::planner

@@ -4,8 +4,8 @@
 //              the rounds it was given.
 #pragma once
 
+#include "pipeweaver/planner/job.hpp"
 #include "pipeweaver/planner/plan_parts.hpp"
-#include "pipeweaver/planner/request.hpp"
 #include "pipeweaver/planner/time.hpp"
 
 #include <string_view>
@@ -14,12 +14,12 @@ namespace pipeweaver::planner {
 
 /// Pre: at least one microbatch for each replica. Throws Error{limit} if no partition fits (rank, bytes short), or the
 /// request's target has no schedule, and what the modules below throw.
-[[nodiscard]] Plan make_plan(const Request& request, const Executor& execute, const Time& time,
-                             const Scope& scope = {});
+[[nodiscard]] Plan make_plan(const Job& job, const Batch& batch, const Executor& execute, const Time& time,
+                             const Wanted& wanted = {});
 
 /// The steps of some replicas of the request on a partition, built and no more. Throws Error{limit} where one does not fit,
 /// Error{input} where one is too large to plan.
-[[nodiscard]] std::vector<Cut> steps_of(const Request& request, const partition::Partition& partition,
+[[nodiscard]] std::vector<Cut> steps_of(const Job& job, const Batch& batch, const partition::Partition& partition,
                                         const std::vector<std::size_t>& replicas, const Executor& execute);
 
 }  // namespace pipeweaver::planner

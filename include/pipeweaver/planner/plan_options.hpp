@@ -36,17 +36,22 @@ struct PlanOptions {
     /// Adds those below `workload`.
     void add_to(OptionTable& options);
 
-    /// An automatic packing is settled: for a target with fixed shapes what pads least, else the best on the sample.
+    /// The job without a batch. Throws Error{input} where its partition can be chosen on nothing, and as
+    /// WorkloadOptions::job().
+    Job job_alone(const SearchLimits& limits, const Executor& execute) const;
+
+    /// The job with its batch. An automatic packing is settled: for a target with fixed shapes what pads least, else the best on the sample.
     /// Throws as WorkloadOptions::request().
     Request request(const SearchLimits& limits, const Executor& execute) const;
 
     /// Which replicas are planned, and what beside them. Throws Error{input}.
-    Scope scope(const Request& request) const;
+    Wanted wanted(const Job& of) const;
 
     /// The plan of request(). As planner::make_plan(), and where nothing fits the error says what would.
-    Plan make_plan(const Request& request, const Executor& execute, const Time& time, const Scope& scope) const;
+    Plan make_plan(const Request& request, const Executor& execute, const Time& time, const Wanted& wanted) const;
 
 private:
+    void fill(Job& of, const WorkloadOptions& as, const SearchLimits& limits) const;
     Request packed(const WorkloadOptions& as, const SearchLimits& limits, const Executor& execute) const;
     void require_kept_deferred() const;
 };

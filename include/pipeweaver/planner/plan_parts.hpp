@@ -158,13 +158,12 @@ struct Plan {
 [[nodiscard]] Duration mean_makespan(const Plan& plan);
 
 /// How much is wanted: sweeps and services need one partition in milliseconds.
-struct Scope {
+struct Wanted {
     bool targets = true;                                ///< a schedule for every other target of targets()
     bool robustness = true;                             ///< replays under wrong costs
     bool opponents = true;                              ///< what engineers run beside it
     const struct Opponents* known_opponents = nullptr;  ///< of the job, chosen before; null: chosen here
     std::vector<const class StaticOrder*> orders{};     ///< of the job, on its partition: searches begin with them, too
-    std::optional<partition::Partition> partition{};    ///< this one; none: the request's, or chosen on its sample
     std::vector<std::string> policies{};  ///< to compare with and start from; none: all of search::policies()
     bool search = true;                   ///< else the fastest of these policies is taken as it is
     std::vector<std::size_t> replicas{};  ///< that are planned, sorted, of those that there are; none: all

@@ -25,21 +25,20 @@ struct SessionOptions {
     Request request(const Executor& execute) const;
 };
 
-/// What is kept of the session that began with `plan` of `request`: its configuration (JSON, what SessionOptions was made
+/// What is kept of the session that began with `plan` of the job: its configuration (JSON, what SessionOptions was made
 /// of) with layout, packing, partition and split as they were chosen, and the order that searches begin with.
-[[nodiscard]] std::string keep(std::string_view configuration, const std::optional<std::string>& sample,
-                               const Request& request, const Plan& plan);
+[[nodiscard]] std::string keep(std::string_view configuration, const std::optional<std::string>& sample, const Job& job,
+                               const Plan& plan);
 
 /// A session that plans again.
 struct KeptSession {
     Session session;
-    std::shared_ptr<const emulator::Setup> setup;
     std::string partition;  ///< as a file
     std::string sample;     ///< that the session was opened on, as a batch file
     Duration first{};       ///< makespan of the first plan
 
     /// What is asked for step `step`, of samples as in a batch file. Throws as workloads::parse_batch().
-    [[nodiscard]] Request request(std::int64_t step, std::string_view samples) const;
+    [[nodiscard]] Batch batch(std::int64_t step, std::string_view samples) const;
 };
 
 /// From what keep() made; `name` stands for it in errors. Throws Error{input}.
@@ -53,7 +52,8 @@ using How = std::optional<Endings>;
 
 /// The plan of a record, again.
 struct Recorded {
-    Request request;
+    Job job;
+    Batch batch;
     Plan plan;
 };
 [[nodiscard]] Recorded plan_again(const std::filesystem::path& record, const Executor& execute);

@@ -31,51 +31,51 @@ using Endings = std::vector<Ending>;
 
 class Session {
 public:
-    /// Goes on from the plan of a job's first batch: its partition and the replicas that it is of stay, and, where the
-    /// request leaves it open, whether backwards are split. (Trying both takes a fraction of the time that is known
-    /// beforehand, and a running job does not know how long a search may last.) Where the first plan was searched for,
-    /// the searches of all later ones begin with its order, too.
-    Session(const Request& first, const Plan& plan);
+    /// Opens the session of a job that has no batch yet: its partition is chosen on its sample, unless it is fixed, and
+    /// whether backwards are split on the sample's first batch, whose layers are priced. All replicas are planned. Throws
+    /// Error{limit} where the sample does not fit. Pre: the job's partition is fixed, or its sample has batches.
+    Session(Job job, const Executor& execute, const Time& time);
 
-    /// The same from what is kept of a job: `asked` with the partition and the split that stay, the replicas that it
-    /// plans, sorted, and the order that searches begin with, if there is one. Pre: asked.fixed, and asked.split is not
-    /// automatic.
-    Session(const Request& asked, std::vector<std::size_t> replicas, std::optional<StaticOrder> order);
+    /// Goes on from the plan of the job's first batch: its partition and the replicas that it is of stay, and, where the
+    /// job leaves it open, whether backwards are split. (Trying both takes a fraction of the time that is known beforehand,
+    /// and a running job does not know how long a search may last.) Where the first plan was searched for, the searches of
+    /// all later ones begin with its order, too.
+    Session(Job job, const Plan& first);
 
-    /// What is asked for another batch, whose name is for the report.
-    [[nodiscard]] Request request(std::string name, std::vector<workloads::Sample> samples) const;
+    /// Goes on from what is kept of a job: the replicas that it plans, sorted, and the order that searches begin with, if
+    /// there is one. Pre: job.fixed, and job.split is not automatic.
+    Session(Job job, std::vector<std::size_t> replicas, std::optional<StaticOrder> order);
 
-    const workloads::Model& model() const { return asked_.setup->model; }
-    const partition::Partition& partition() const { return partition_; }
+    /// The job, with its partition fixed, and a choice whether backwards are split.
+    const Job& job() const { return job_; }
+    const partition::Partition& partition() const { return job_.fixed->partition; }
     const std::vector<std::size_t>& replicas() const { return replicas_; }
-    Split split() const { return asked_.split; }  ///< never automatic
 
-    /// The steps of the session's replicas of a batch, priced and no more: a plan of it prices no layer again. Pre: as plan().
-    [[nodiscard]] std::vector<Cut> steps(const Request& batch, const Executor& execute) const;
+    /// The steps of the session's replicas of a batch, priced and no more: a plan of it prices no layer again. Throws as
+    /// plan().
+    [[nodiscard]] std::vector<Cut> steps(const Batch& batch, const Executor& execute) const;
 
-    /// The fastest of a few quick policies' schedules, without a search. Throws as plan_by_policy(). Pre: as plan().
-    [[nodiscard]] Plan by_policy(const Request& batch, const Executor& execute) const;
+    /// The fastest of a few quick policies' schedules, without a search. Throws Error{limit} where no policy applies or the
+    /// batch does not fit.
+    [[nodiscard]] Plan by_policy(const Batch& batch, const Executor& execute) const;
 
     /// Gives the same to `draft`; then applies all policies and searches, the replica that takes longest first, for what
     /// `time` leaves each. Where a search is told to stop at once the fastest policy's schedule stays. No schedules
-    /// for other targets and no replays under wrong costs. What is asked of `time` is put into `endings`. Pre:
-    /// request() made `batch`. Throws as make_plan().
-    [[nodiscard]] Plan plan(const Request& batch, const Executor& execute, const Time& time, const OnDraft& draft = {},
+    /// for other targets and no replays under perturbed costs. What is asked of `time` is put into `endings`. Throws as
+    /// make_plan(). Pre: job().batch() made `batch`.
+    [[nodiscard]] Plan plan(const Batch& batch, const Executor& execute, const Time& time, const OnDraft& draft = {},
                             Endings* endings = nullptr) const;
 
     /// The plan that left `endings`, if all that ended a search then was its budget, or the batch's rounds. Pre: one for
     /// each replica.
-    [[nodiscard]] Plan plan_again(const Request& batch, const Executor& execute, const Endings& endings) const;
+    [[nodiscard]] Plan plan_again(const Batch& batch, const Executor& execute, const Endings& endings) const;
 
 private:
-    Plan plan(const Request& batch, const Executor& execute, const Time& time, const OnDraft& draft,
+    Plan plan(const Batch& batch, const Executor& execute, const Time& time, const OnDraft& draft,
               const std::function<Time(std::size_t, const Time&)>& of_replica, Endings* endings) const;
-    struct ScheduleWanted wanted(const Request& batch, const struct Shared& shared, std::size_t replica,
-                                 std::size_t tasks) const;
-    void forget_batch();
+    struct ScheduleWanted wanted(const struct Shared& shared, std::size_t replica, std::size_t tasks) const;
 
-    Request asked_;  ///< without a batch
-    partition::Partition partition_;
+    Job job_;
     std::vector<std::size_t> replicas_;
     std::optional<StaticOrder> order_;  ///< of the first plan
 };

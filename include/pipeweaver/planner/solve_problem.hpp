@@ -2,6 +2,7 @@
 // objective.
 #pragma once
 
+#include "pipeweaver/base/parallel.hpp"
 #include "pipeweaver/planner/time.hpp"
 
 #include <optional>

@@ -7,8 +7,8 @@
 // Determinism  With `max_rounds` a function of the request.
 #pragma once
 
+#include "pipeweaver/planner/job.hpp"
 #include "pipeweaver/planner/plan_parts.hpp"
-#include "pipeweaver/planner/request.hpp"
 
 #include <optional>
 #include <vector>
@@ -19,12 +19,12 @@ class StaticOrder {
 public:
     /// Searches the batches of the request's sample on the partition, each for an equal part of `time`, by the request's
     /// rounds. Throws Error{limit} where none has a schedule that fits.
-    StaticOrder(const Request& request, const partition::Partition& partition, const Executor& execute,
+    StaticOrder(const Job& job, const Batch& batch, const partition::Partition& partition, const Executor& execute,
                 const Time& time);
 
     /// The order found for the first batch alone, of those that are given.
-    static StaticOrder of_first(const Request& request, const partition::Partition& partition, const Executor& execute,
-                                const Time& time);
+    static StaticOrder of_first(const Job& job, const Batch& batch, const partition::Partition& partition,
+                                const Executor& execute, const Time& time);
 
     /// That of a plan's slowest replica; none: it was not searched for, or is of so many tasks that carrying it over takes
     /// long beside other initial schedules.
@@ -37,7 +37,7 @@ public:
     const schedule::Schedule& schedule() const { return schedule_; }
 
     /// The step of a batch in that order, of its slowest replica; none: it cannot be carried over.
-    [[nodiscard]] std::optional<Duration> step(const Request& batch, const Executor& execute) const;
+    [[nodiscard]] std::optional<Duration> step(const Job& job, const Batch& batch, const Executor& execute) const;
 
     /// The order on a step of its partition, for a search to begin with; nothing where it cannot be carried over, or where
     /// it is of split backwards and `step` is of whole ones, or the reverse.

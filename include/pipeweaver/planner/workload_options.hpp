@@ -2,7 +2,7 @@
 #pragma once
 
 #include "pipeweaver/base/options.hpp"
-#include "pipeweaver/planner/request.hpp"
+#include "pipeweaver/planner/job.hpp"
 
 #include <memory>
 #include <optional>
@@ -54,13 +54,13 @@ struct WorkloadOptions {
 
     void add_to(OptionTable& options);
 
-    /// Model, cluster, layout, samples and microbatches; `seed` decides what is drawn. A layout is chosen where it is
-    /// asked for, or where none is given and the model's published one does not divide the GPUs. Throws Error{input}
-    /// (also where the packing is automatic), Error{io}, Error{limit} where no layout fits.
-    Request request(std::uint64_t seed, const Executor& execute) const;
+    /// The job: model, cluster and layout. A layout is chosen where it is asked for, or where none is given and the model's
+    /// published one does not divide the GPUs; that takes a data set or a batch. Throws Error{input} (also where the
+    /// packing is automatic), Error{io}, Error{limit} where no layout fits.
+    Job job(std::uint64_t seed, const Executor& execute) const;
 
-    /// Whether options alone ask for the same: the batch is a file's or drawn, and costs are read.
-    bool has_words() const { return !batch_text && !known_costs; }
+    /// The job and its batch; `seed` decides what is drawn. Throws as job(), and Error{input} without a batch.
+    Request request(std::uint64_t seed, const Executor& execute) const;
 
     /// How batches are packed.
     workloads::Packing how_packed() const;
@@ -76,7 +76,8 @@ struct WorkloadOptions {
 private:
     emulator::Layout layout(const emulator::Setup& setup) const;
     bool choose(const emulator::Setup& setup) const;
-    void fill(Request& request, std::uint64_t seed) const;
+    Job job(std::uint64_t seed, const Executor& execute, Batch* given) const;
+    Batch read(const workloads::Model& of) const;
     void check() const;
 };
 

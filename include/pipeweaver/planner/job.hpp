@@ -1,0 +1,83 @@
+// What is planned for: a job, which stays, and a batch of it, which every step brings anew.
+//
+//   job      model, machine, layout, recipe and costs (the setup), partition or the sample it is chosen on, packing,
+//            target: made once, from options or from a document, validated and priced; passed on as it is
+//   batch    the samples of one step and their microbatches
+//   replica  the share of a batch that one pipeline runs
+//   step     a replica's microbatches on the partition, as a schedule problem
+#pragma once
+
+#include "pipeweaver/base/option_values.hpp"
+#include "pipeweaver/emulator/setup.hpp"
+#include "pipeweaver/partition/partition_file.hpp"
+#include "pipeweaver/partition/replicas.hpp"
+#include "pipeweaver/planner/layout_choice.hpp"
+#include "pipeweaver/workloads/batch.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pipeweaver::planner {
+
+/// Which backwards may run as an input gradient, that others wait for, and a weight gradient, that may come later.
+enum class Split : std::uint8_t {
+    automatic,  ///< those that make the step shorter
+    never,
+    always  ///< all that can be; those whose parts run without a gap are whole again in the end
+};
+
+/// A database of a user's own measurements.
+struct CostFile {
+    std::string path;
+    std::string sha256;  ///< of its content, unzipped
+};
+
+/// Batches that stand for those of a job: what its partition and its opponents are chosen on.
+struct JobSample {
+    partition::ChosenOn name;
+    std::vector<std::vector<workloads::Microbatch>> batches;  ///< each of one replica; none: the batch that is planned
+};
+
+/// The samples of a step.
+struct Batch {
+    std::string name;                                 ///< where the samples came from, for reports
+    std::vector<workloads::Sample> samples;           ///< that the step takes
+    std::vector<workloads::Sample> deferred;          ///< that are left for a later step; not among `samples`
+    std::vector<workloads::Microbatch> microbatches;  ///< of all replicas
+    std::int64_t drawn_microbatches = 0;              ///< of each replica, where the batch was drawn
+};
+
+/// What stays for all batches of a training job.
+struct Job {
+    std::shared_ptr<const emulator::Setup> setup;  ///< shared with copies of the job
+    std::optional<LayoutChoice> layout_choice;     ///< how the layout was chosen, for the report; none: it was given
+    std::optional<CostFile> costs;    ///< of the operators; what it lacks, and none: the embedded tables
+    std::optional<OptionValues> words;  ///< options that ask for the same but for the layout; none: no options did
+    workloads::Packing packing = workloads::Packing::given;
+    std::optional<std::int64_t> defer;  ///< times that a sample may be left for a later step
+    partition::Sharing sharing = partition::Sharing::balanced;
+    JobSample sample;
+    std::string partition;  ///< of partition::partitioners(), to choose from alone; empty: from all that jobs are offered
+    std::optional<partition::PartitionFile> fixed;  ///< the job's partition; none: it is chosen on the sample
+    Split split = Split::automatic;
+    std::string target = "free";  ///< of targets(): whose schedule is wanted; it gets half of the budget and must exist
+    bool lists_by_rank = false;   ///< action lists are written for each rank alone
+    bool lists = false;           ///< action lists are wanted: partitions without them (dealt modules) are not tried
+    bool robust = false;  ///< of the schedules found, the one that is fastest in most cases if costs are wrong
+    std::uint64_t seed = 1;
+    std::optional<std::uint64_t> max_rounds;  ///< of each search
+
+    /// A batch of these samples: some are left for a later step where that is wanted, the others are packed.
+    [[nodiscard]] Batch batch(std::string name, std::vector<workloads::Sample> samples) const;
+};
+
+/// A batch of a job: what options ask one plan for.
+struct Request {
+    Job job;
+    Batch batch;
+};
+
+}  // namespace pipeweaver::planner
