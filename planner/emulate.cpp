@@ -8,7 +8,7 @@
 #include "pipeweaver/search/policies.hpp"
 #include "planner/given_schedule.hpp"
 #include "planner/job/sample.hpp"
-#include "planner/replicas/assemble.hpp"
+#include "planner/replicas/share.hpp"
 #include "planner/schedule/recompute_settings.hpp"
 
 #include <fmt/ranges.h>

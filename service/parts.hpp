@@ -1,10 +1,14 @@
 // A plan as the texts that callers collect.
 #pragma once
 
-#include "pipeweaver/planner/plan.hpp"
-
 #include <string>
 #include <vector>
+
+namespace pipeweaver::planner {
+struct Job;
+struct Batch;
+struct Plan;
+}  // namespace pipeweaver::planner
 
 namespace pipeweaver::service {
 

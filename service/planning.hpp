@@ -7,7 +7,7 @@
 // Threads      any number may call; callbacks come on any thread.
 #pragma once
 
-#include "pipeweaver/planner/record.hpp"
+#include "pipeweaver/planner/session.hpp"
 #include "service/metrics.hpp"
 #include "service/open_session.hpp"
 #include "service/store.hpp"
@@ -22,6 +22,10 @@
 #include <optional>
 #include <string>
 #include <vector>
+
+namespace pipeweaver::planner {
+struct KeptSession;
+}
 
 namespace pipeweaver::service {
 

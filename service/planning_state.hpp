@@ -1,6 +1,7 @@
 // What Planning knows of a session and of a step, for its sources alone.
 #pragma once
 
+#include "pipeweaver/planner/record.hpp"
 #include "service/log.hpp"
 #include "service/planning.hpp"
 

@@ -1,7 +1,7 @@
 // The sample of a job: batches that partition and opponent are chosen on.
 #pragma once
 
-#include "planner/replicas/plan_replica.hpp"
+#include "planner/schedule/schedule_step.hpp"
 
 namespace pipeweaver::planner {
 

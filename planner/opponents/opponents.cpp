@@ -7,7 +7,6 @@
 #include "planner/schedule/recompute_settings.hpp"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <numeric>
 #include <tuple>
@@ -18,9 +17,6 @@ using namespace emulator;
 using partition::Partition;
 
 namespace {
-
-constexpr std::array<std::int64_t, 4> chunk_counts{1, 2, 4, 8};
-constexpr std::array<std::string_view, 4> chains{"first-stage", "balanced", "megatron", "three-phase"};
 
 // A step of one replica as a way runs it.
 struct Ran {
@@ -106,13 +102,11 @@ std::vector<Microbatches> groups_of(const Setup& setup, const Microbatches& all,
     return parts;
 }
 
-// Ways that differ by their policy alone stand side by side: first and end of each such row.
+// Ways of one cut stand side by side: first and end of each such row.
 std::vector<std::pair<std::size_t, std::size_t>> same_cuts(const std::vector<OpponentWay>& ways) {
     std::vector<std::pair<std::size_t, std::size_t>> rows;
     for (std::size_t w = 0; w < ways.size(); ++w) {
-        const bool same = w > 0 && ways[w].setup == ways[w - 1].setup && ways[w].name == ways[w - 1].name &&
-                          ways[w].partition.chunks_per_rank == ways[w - 1].partition.chunks_per_rank;
-        if (same)
+        if (w > 0 && ways[w].cut == ways[w - 1].cut)
             rows.back().second = w + 1;
         else
             rows.emplace_back(w, w + 1);
@@ -151,27 +145,26 @@ private:
         return cut_short_;
     }
 
-    void add(std::string_view name, const std::shared_ptr<const Setup>& setup, const Partition& partition) {
-        const bool one = partition.chunks_per_rank == 1;
+    // The way with each policy that runs it.
+    void add(OpponentWay way) {
+        way.cut = cuts_++;
         for (const std::string_view policy :
-             {std::string_view(one ? "1f1b" : "interleaved"), std::string_view("gpipe")})
-            if (setup->layout.pp > 1 || policy == "1f1b")
-                result_.ways.push_back({std::string(name), setup, partition, std::string(policy), {}, 0, {}});
+             {std::string_view(way.partition.chunks_per_rank == 1 ? "1f1b" : "interleaved"),
+              std::string_view("gpipe")}) {
+            if (!way.has_pipeline && policy != "1f1b") continue;
+            result_.ways.push_back(way);
+            result_.ways.back().policy = policy;
+        }
     }
 
     void add_chains() {
+        if (setup_.layout.pp == 1) return;
         const auto sample = cut_on(job_, batch_);
-        std::int64_t layers = 0;
-        for (const auto& module : setup_.model.modules) layers += module.architecture.layers;
-        for (const std::string_view name : chains)
-            for (const std::int64_t chunks : chunk_counts) {
-                if (setup_.layout.pp == 1 || chunks * setup_.layout.pp > layers) continue;
-                try {
-                    add(name, job_.setup, partition::partitioner(name).make(setup_, sample, chunks));
-                } catch (const Error& error) {
-                    if (error.kind() == ErrorKind::io) throw;
-                    result_.not_applicable.push_back({std::string(name), chunks, "1f1b", error.what()});
-                }
+        for (const partition::Cutting& one : partition::cuttings(partition::Use::opponent, setup_)) try {
+                add({one.by->name, true, 0, job_.setup, one.make(setup_, sample), {}, {}});
+            } catch (const Error& error) {
+                if (error.kind() == ErrorKind::io) throw;
+                result_.not_applicable.push_back({one.by->name, one.chunks_per_rank, "1f1b", error.what()});
             }
     }
 
@@ -196,7 +189,9 @@ private:
                 if (zero >= 2) recipe.bucket = {};
                 auto setup = std::make_shared<Setup>(with_recipe(with_layout(setup_, flat), recipe));
                 const auto whole = partition::partitioner("megatron").make(*setup, batches_.front(), 1);
-                add("no-pipeline", setup, whole);
+                const auto name =
+                    fmt::format("no-pipeline tp {}{}", tp, zero >= 3 ? fmt::format(" zero {}", zero) : "");
+                add({name, false, 0, setup, whole, {}, {}});
             }
     }
 
@@ -234,7 +229,7 @@ private:
             if (refused[w].empty())
                 running.push_back(std::move(way));
             else
-                result_.not_applicable.push_back({label(way), way.partition.chunks_per_rank, way.policy, refused[w]});
+                result_.not_applicable.push_back({way.name, way.partition.chunks_per_rank, way.policy, refused[w]});
         }
         result_.ways = std::move(running);
         sort();
@@ -288,15 +283,6 @@ private:
         });
     }
 
-public:
-    // Partition and, without a pipeline, what takes its place.
-    static std::string label(const OpponentWay& way) {
-        if (way.name != "no-pipeline") return way.name;
-        return fmt::format("{} tp {}{}", way.name, way.setup->layout.tp,
-                           way.setup->recipe.zero >= 3 ? fmt::format(" zero {}", way.setup->recipe.zero) : "");
-    }
-
-private:
     const Job& job_;
     const Batch& batch_;
     const Setup& setup_;
@@ -304,6 +290,7 @@ private:
     const Time& time_;
     std::atomic<bool> cut_short_ = false;
     std::vector<Microbatches> batches_;
+    std::size_t cuts_ = 0;
     Opponents result_;
 };
 
@@ -357,17 +344,17 @@ Baselines run_opponents(const Opponents& opponents, const Job& job, const Batch&
     result.not_applicable = opponents.not_applicable;
     for (std::size_t w = 0; w < ways.size(); ++w) {
         const OpponentWay& way = ways[w];
-        const std::string label = Judge::label(way);
         if (!ran[w].why_not.empty()) {
-            result.not_applicable.push_back({label, way.partition.chunks_per_rank, way.policy, ran[w].why_not});
+            result.not_applicable.push_back({way.name, way.partition.chunks_per_rank, way.policy, ran[w].why_not});
             continue;
         }
-        Baseline baseline{label, way.partition.chunks_per_rank, way.policy};
+        Baseline baseline{way.name, way.partition.chunks_per_rank, way.policy};
         baseline.makespan = ran[w].makespan;
         baseline.step = ran[w].step;
         baseline.recompute = ran[w].recompute;
         baseline.command = command_of(way, ran[w].recompute, job, batch);
         baseline.is_opponent = true;
+        baseline.way = w;
         result.all.push_back(std::move(baseline));
     }
     return result;
@@ -378,13 +365,10 @@ std::optional<OpponentRun> pipelined_opponent(const Opponents& opponents, const 
     const OpponentWay* best = nullptr;
     OpponentRun run;
     for (const Baseline& one : baselines.all) {
-        if (!one.is_opponent || (best && one.step >= run.baseline.step)) continue;
-        for (const OpponentWay& way : opponents.ways)
-            if (way.name == one.partition && way.partition.chunks_per_rank == one.chunks_per_rank &&
-                way.policy == one.policy) {
-                best = &way;
-                run.baseline = one;
-            }
+        if (!one.way || !opponents.ways[*one.way].has_pipeline) continue;
+        if (best && one.step >= run.baseline.step) continue;
+        best = &opponents.ways[*one.way];
+        run.baseline = one;
     }
     if (!best) return std::nullopt;
     BuiltSteps steps(*best, replicas);
@@ -419,10 +403,8 @@ std::string command_of(const OpponentWay& way, const std::string& recompute, con
     values.set("zero", std::to_string(setup.recipe.zero));
     if (says_bucket || job.setup->recipe.bucket > Bytes{})
         values.set("bucket", fmt::format("{}B", setup.recipe.bucket.count));
-    if (way.name == "no-pipeline") {
-        values.set("partition", "megatron");
-    } else {
-        values.set("partition", way.name);
+    values.set("partition", way.partition.name);
+    if (way.has_pipeline) {
         values.set("chunks", std::to_string(way.partition.chunks_per_rank));
         if (auto sample = job.sample.name.option(); !sample.empty()) values.set("sample", std::move(sample));
     }

@@ -1,5 +1,7 @@
 #include "planner/replicas/baselines.hpp"
 
+#include "planner/schedule/schedule_step.hpp"
+
 #include <algorithm>
 
 namespace pipeweaver::planner {

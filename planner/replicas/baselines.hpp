@@ -3,12 +3,14 @@
 #pragma once
 
 #include "pipeweaver/planner/opponents.hpp"
-#include "planner/schedule/schedule_step.hpp"
 
 #include <optional>
 #include <vector>
 
 namespace pipeweaver::planner {
+
+struct ScheduledStep;
+struct Step;
 
 /// What a policy makes of one replica.
 struct PolicyTime {

@@ -39,10 +39,6 @@ StepWanted replica_wanted(const Setup& setup, const partition::Partition& partit
     return {.name = problem_name(setup, partition, number), .replica = number, .most_tasks = sizes.tasks};
 }
 
-ScheduleWanted schedule_wanted(const Job& job) {
-    return {.split = job.split, .seed = job.seed, .max_rounds = job.max_rounds};
-}
-
 ReplicaPlan finished(const Shared& shared, std::size_t number, ScheduledStep scheduled) {
     ReplicaPlan replica;
     replica.number = number;

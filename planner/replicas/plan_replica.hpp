@@ -4,6 +4,7 @@
 
 #include "planner/replicas/baselines.hpp"
 #include "planner/replicas/share.hpp"
+#include "planner/schedule/schedule_step.hpp"
 
 namespace pipeweaver::planner {
 
@@ -28,9 +29,6 @@ struct PlannedReplica {
 /// How a replica's step is built.
 [[nodiscard]] StepWanted replica_wanted(const emulator::Setup& setup, const partition::Partition& partition,
                                         std::size_t number);
-
-/// What every schedule of a replica of the request is searched like: its seed, rounds and choice of backwards to split.
-[[nodiscard]] ScheduleWanted schedule_wanted(const Job& job);
 
 /// The replica with its final step, and sums over it.
 [[nodiscard]] ReplicaPlan finished(const Shared& shared, std::size_t number, ScheduledStep scheduled);

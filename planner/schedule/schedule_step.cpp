@@ -123,6 +123,10 @@ private:
 
 }  // namespace
 
+ScheduleWanted schedule_wanted(const Job& job) {
+    return {.split = job.split, .seed = job.seed, .max_rounds = job.max_rounds};
+}
+
 void ScheduledStep::require_schedule() const {
     if (known.shortage) fail(ErrorKind::limit, "{}", known.shortage->text());
     if (!found.schedule) fail(ErrorKind::limit, "{}: {}", partition().name, found.why_not);

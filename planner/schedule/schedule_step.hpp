@@ -5,6 +5,7 @@
 // Determinism  With `max_rounds` a function of the arguments but for `time`: not of the executor.
 #pragma once
 
+#include "pipeweaver/planner/job.hpp"
 #include "pipeweaver/planner/robust_choice.hpp"
 #include "planner/evaluate/step.hpp"
 
@@ -34,6 +35,9 @@ struct ScheduleWanted {
     std::size_t problems = 1;     ///< between which the work of comparing them is shared out
     bool choose = false;          ///< one of the near schedules may be taken, and one with a lower peak
 };
+
+/// What every schedule of the job is searched like: its seed, rounds and choice of backwards to split.
+[[nodiscard]] ScheduleWanted schedule_wanted(const Job& job);
 
 /// A step and its schedule.
 struct ScheduledStep {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "pipeweaver/emulator/setup.hpp"
-#include "pipeweaver/emulator/step.hpp"
+#include "pipeweaver/emulator/step_problem.hpp"
 #include "pipeweaver/workloads/batch.hpp"
 
 #include <optional>

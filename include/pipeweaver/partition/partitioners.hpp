@@ -93,8 +93,8 @@ struct Cutting {
 /// The partitioner of that name. Throws Error{input} for an unknown one, naming the nearest.
 [[nodiscard]] const Partitioner& partitioner(std::string_view name);
 
-/// What may be cut for a use, in the order in which it is tried: the rows of that use, or the one that is named. Cuts into
-/// more stages than the model has layers are left out.
+/// What may be cut for a use, in the order in which it is tried: the rows of that use, or the one that is named. Cuts
+/// into more stages than the model has layers are left out.
 [[nodiscard]] std::vector<Cutting> cuttings(Use use, const emulator::Setup& setup, std::string_view name = {});
 
 /// The partitions of these cuttings. Throws Error{input} where a partitioner does not apply.

@@ -5,7 +5,8 @@
 #pragma once
 
 #include "pipeweaver/emulator/emulation.hpp"
-#include "pipeweaver/planner/plan.hpp"
+#include "pipeweaver/emulator/time_shares.hpp"
+#include "pipeweaver/planner/job.hpp"
 #include "pipeweaver/schedule/solved.hpp"
 
 #include <filesystem>

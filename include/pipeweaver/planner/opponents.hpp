@@ -26,7 +26,9 @@ namespace pipeweaver::planner {
 
 /// A way to run the job.
 struct OpponentWay {
-    std::string name;  ///< of the partition; "no-pipeline"
+    std::string name;  ///< of the partition, or, without a pipeline, of what takes its place
+    bool has_pipeline = true;
+    std::size_t cut = 0;  ///< ways of the same number have one cut, and differ by their policy alone
     std::shared_ptr<const emulator::Setup> setup;
     partition::Partition partition;  ///< cut on the sample
     std::string policy;

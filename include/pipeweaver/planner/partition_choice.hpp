@@ -4,7 +4,7 @@
 #pragma once
 
 #include "pipeweaver/base/parallel.hpp"
-#include "pipeweaver/planner/job.hpp"
+#include "pipeweaver/partition/partition_file.hpp"
 #include "pipeweaver/planner/time.hpp"
 #include "pipeweaver/planner/tuning.hpp"
 
@@ -14,6 +14,9 @@
 #include <vector>
 
 namespace pipeweaver::planner {
+
+struct Job;
+struct Batch;
 
 /// A partition as it was judged on the sample.
 struct PartitionTried {

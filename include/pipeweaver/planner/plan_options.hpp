@@ -3,10 +3,13 @@
 
 #include "pipeweaver/planner/batch_options.hpp"
 #include "pipeweaver/planner/job_options.hpp"
-#include "pipeweaver/planner/plan.hpp"
+#include "pipeweaver/planner/time.hpp"
 #include "pipeweaver/planner/workload_options.hpp"
 
 namespace pipeweaver::planner {
+
+struct Plan;
+struct Wanted;
 
 /// --budget, --max-rounds, --seed, --threads: the limits of searches.
 struct SearchLimits {

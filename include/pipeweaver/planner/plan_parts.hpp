@@ -48,7 +48,8 @@ struct Baseline {
     Duration step{};           ///< makespan and the optimizer, which takes longer where a rank has more parameters
     bool is_opponent = false;  ///< what engineers run (opponents.hpp); else a policy on the plan's partition
     std::string recompute{};   ///< of an opponent
-    std::string command{};     ///< of an opponent: the `pipeweaver emulate` that prints its step; empty: there is none
+    std::optional<std::size_t> way{};  ///< of an opponent: its place among those that were chosen (Opponents::ways)
+    std::string command{};  ///< of an opponent: the `pipeweaver emulate` that prints its step; empty: there is none
 };
 
 /// Why something was not tried in a plan that is limited in time.

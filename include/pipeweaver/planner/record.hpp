@@ -4,6 +4,7 @@
 #pragma once
 
 #include "pipeweaver/base/parallel.hpp"
+#include "pipeweaver/planner/plan.hpp"
 #include "pipeweaver/planner/plan_options.hpp"
 #include "pipeweaver/planner/session.hpp"
 
@@ -43,9 +44,6 @@ struct KeptSession {
 
 /// From what keep() made; `name` stands for it in errors. Throws Error{input}.
 [[nodiscard]] KeptSession read_session(const std::string& name, std::string_view kept, const Executor& execute);
-
-/// How a plan was found: by its searches' endings; none: it is the plan by policy.
-using How = std::optional<Endings>;
 
 /// The record of a plan of a kept session.
 [[nodiscard]] std::string record(std::string_view kept, std::int64_t step, std::string_view samples, const How& how);

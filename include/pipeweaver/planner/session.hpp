@@ -5,7 +5,6 @@
 // Determinism  With `max_rounds` a plan is a function of the session and the batch.
 #pragma once
 
-#include "pipeweaver/planner/plan.hpp"
 #include "pipeweaver/planner/static_order.hpp"
 
 #include <cstdint>
@@ -15,6 +14,9 @@
 #include <vector>
 
 namespace pipeweaver::planner {
+
+struct Cut;
+struct Plan;
 
 /// Is handed a plan that runs, while a better one is searched for.
 using OnDraft = std::function<void(Plan)>;
@@ -28,6 +30,9 @@ using Ending = std::optional<Stops>;
 
 /// Of each of a session's replicas. With them in place of a clock the same plan comes out again.
 using Endings = std::vector<Ending>;
+
+/// How a plan was found: by its searches' endings; none: it is the plan by policy.
+using How = std::optional<Endings>;
 
 class Session {
 public:

@@ -8,12 +8,15 @@
 #pragma once
 
 #include "pipeweaver/planner/job.hpp"
-#include "pipeweaver/planner/plan_parts.hpp"
+#include "pipeweaver/planner/time.hpp"
+#include "pipeweaver/schedule/solution.hpp"
 
 #include <optional>
 #include <vector>
 
 namespace pipeweaver::planner {
+
+struct Plan;
 
 class StaticOrder {
 public:
