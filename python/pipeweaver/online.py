@@ -69,9 +69,9 @@ class Planner:
         self, config: Config, sample: Batch | None = None, *, replica: int | None = None, stop: Stop = None
     ) -> None:
         """Plans a first batch (`sample`, or what `config` names) as plan() does; its layout and partition stay, and
-        whether backwards are split. With `replica` that one alone is planned, of every batch: replicas share a batch out
-        without talking to each other, so each can plan its own where it runs. The budget of `config` is that of every
-        plan. `stop` is for the first plan alone. Raises as plan()."""
+        whether backwards are split. With `replica` that one alone is planned, of every batch: replicas share a batch
+        out without talking to each other, so each can plan its own where it runs. The budget of `config` is that of
+        every plan. `stop` is for the first plan alone. Raises as plan()."""
         self._job = _core.Job(as_asked(config, sample, replica), stop)
         self.first = Plan(self._job.first)
         self._begin()
