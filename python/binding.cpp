@@ -122,9 +122,6 @@ NB_MODULE(_core, module) {
     });
     make_constants();
     module.attr("__version__") = PIPEWEAVER_VERSION;
-    nb::class_<Control>(module, "Control").def(nb::init<>()).def("stop", [](Control& control) {
-        control.stopped = true;
-    });
     bind_costs(module);
     bind_problem(module);
     bind_search(module);

@@ -9,6 +9,7 @@
 #include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/planner/needs.hpp"
 #include "pipeweaver/planner/record.hpp"
+#include "pipeweaver/planner/session_queue.hpp"
 #include "pipeweaver/schedule/gap.hpp"
 #include "pipeweaver/search/policies.hpp"
 #include "python/binding.hpp"
@@ -16,12 +17,16 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
+#include <thread>
+#include <unistd.h>
+#include <utility>
 
 namespace pipeweaver::python {
 
@@ -40,10 +45,23 @@ struct Asked : planner::PlanConfiguration {
 };
 
 struct Plan {
-    planner::Request request;
-    planner::Plan plan;
+    Plan(std::shared_ptr<const planner::Job> its_job, std::shared_ptr<const planner::BatchPlan> of,
+         planner::SearchLimits how)
+        : owned_job(std::move(its_job)),
+          made(std::move(of)),
+          job(*owned_job),
+          batch(made->batch),
+          plan(made->plan),
+          limits(std::move(how)),
+          seconds(std::chrono::duration<double>(made->took).count()) {}
+
+    std::shared_ptr<const planner::Job> owned_job;   // shared with its session
+    std::shared_ptr<const planner::BatchPlan> made;  // shared with its future
+    const planner::Job& job;
+    const planner::Batch& batch;
+    const planner::Plan& plan;
     planner::SearchLimits limits;
-    double seconds = 0;
+    double seconds;
 
     // By its number.
     const planner::ReplicaPlan& replica(std::size_t r) const {
@@ -63,23 +81,27 @@ struct Plan {
     }
 
     std::string actions(std::size_t r) const {
-        return to_json(emit::actions_of(request.job, request.batch, replica(r),
-                                        emit::loss_totals(request.job, request.batch, plan.partition())));
+        return to_json(emit::actions_of(job, batch, replica(r), emit::loss_totals(job, batch, plan.partition())));
     }
 
     std::string rank_actions(std::size_t r, std::size_t rank) const {
-        const auto all = emit::actions_of(request.job, request.batch, replica(r),
-                                          emit::loss_totals(request.job, request.batch, plan.partition()));
+        const auto all = emit::actions_of(job, batch, replica(r), emit::loss_totals(job, batch, plan.partition()));
         if (rank >= all.ranks.size())
             fail(ErrorKind::input, "rank: is {}, allowed are 0 to {}", rank, all.ranks.size() - 1);
         return emit::RankLists(all).to_json(rank);
     }
 
     void write(const std::string& to) const {
-        emit::write_plan_folder(request.job, request.batch, plan, to, emit::run_json(limits, seconds, host_name()),
+        emit::write_plan_folder(job, batch, plan, to, emit::run_json(limits, seconds, host_name()),
                                 on_own_threads(limits.thread_count()));
     }
 };
+
+std::shared_ptr<Plan> made_plan(std::shared_ptr<const planner::Job> job, planner::Batch batch, planner::Plan plan,
+                                const planner::SearchLimits& limits, const Stopwatch& since) {
+    planner::BatchPlan made{std::move(batch), std::move(plan), since.elapsed()};
+    return std::make_shared<Plan>(std::move(job), std::make_shared<const planner::BatchPlan>(std::move(made)), limits);
+}
 
 // What `make` makes of the request, with threads of its own.
 template <class Make>
@@ -89,7 +111,8 @@ std::shared_ptr<Plan> planned(const Asked& asked, const Make& make) {
     auto request = asked.plan.request(asked.limits, execute);
     request.job.lists = true;
     auto plan = make(request, execute);
-    return std::make_shared<Plan>(Plan{std::move(request), std::move(plan), asked.limits, start.seconds()});
+    return made_plan(std::make_shared<const planner::Job>(std::move(request.job)), std::move(request.batch),
+                     std::move(plan), asked.limits, start);
 }
 
 std::shared_ptr<Plan> searched(const Asked& asked, const nb::object& stop, const nb::object* progress) {
@@ -110,10 +133,11 @@ std::shared_ptr<Plan> by_policy(const Asked& asked, const std::string& policy) {
     static_cast<void>(search::policy(policy));
     wanted.policies = {policy};
     return planned(asked, [&](auto& request, const auto& execute) {
-        if (!request.job.fixed && request.job.partition.empty())
-            request.job.fixed = partition::PartitionFile{
-                partition::partitioner("megatron").make(*request.job.setup, request.batch.microbatches, 1), {}};
-        return planner::make_plan(request.job, request.batch, execute, {}, wanted);
+        auto& [job, batch] = request;
+        if (!job.fixed && job.partition.empty())
+            job.fixed = partition::PartitionFile{
+                partition::partitioner("megatron").make(*job.setup, batch.microbatches, 1), {}};
+        return planner::make_plan(job, batch, execute, {}, wanted);
     });
 }
 
@@ -137,33 +161,132 @@ std::pair<std::string, std::map<std::string, std::string>> needs(const Asked& as
 class Job {
 public:
     Job(const Asked& asked, const nb::object& stop)
-        : first_(searched(asked, stop, nullptr)), session_(first_->request.job, first_->plan) {}
+        : first_(searched(asked, stop, nullptr)),
+          session_(std::make_shared<const planner::Session>(first_->job, first_->plan)) {}
 
     const std::shared_ptr<Plan>& first() const { return first_; }
-
-    std::shared_ptr<Plan> plan(const std::string& name, const std::optional<std::string>& samples, Control& control,
-                               const nb::object& stop, const nb::object& draft) const {
-        const Stopwatch start;
-        const auto& model = session_.job().setup->model;
-        const auto batch = session_.job().batch(
-            name, samples ? workloads::parse_batch(name, *samples, model) : workloads::read_batch(name, model));
-        const Watch watch(control, stop, nullptr, first_->limits.time());
-        const auto made = [&](planner::Plan plan) {
-            return std::make_shared<Plan>(
-                Plan{{session_.job(), batch}, std::move(plan), first_->limits, start.seconds()});
-        };
-        const auto hand_over = [&](planner::Plan plan) {
-            auto first = made(std::move(plan));
-            const nb::gil_scoped_acquire locked;
-            draft(std::move(first));
-        };
-        return made(session_.plan(batch, on_own_threads(first_->limits.thread_count()), watch.time(), hand_over));
-    }
+    const std::shared_ptr<const planner::Session>& session() const { return session_; }
+    const planner::SearchLimits& limits() const { return first_->limits; }
 
 private:
     std::shared_ptr<Plan> first_;
-    planner::Session session_;
+    std::shared_ptr<const planner::Session> session_;
 };
+
+/// Owns what only the process that made it may destroy: a forked child leaves it where it is.
+template <class T>
+std::shared_ptr<T> not_for_children(std::unique_ptr<T> made) {
+    return {made.release(), [process = getpid()](T* one) {
+                if (getpid() == process) delete one;
+            }};
+}
+
+// How many threads of this process wait for plans, having given the interpreter lock back. Asked under that lock.
+int& waiting() {
+    static pid_t process = getpid();
+    static int count = 0;
+    if (const pid_t now = getpid(); now != std::exchange(process, now)) count = 0;
+    return count;
+}
+
+/// A batch that was submitted. Python keeps its queue for as long.
+class Planned {
+public:
+    Planned(std::shared_ptr<const planner::Job> job, std::shared_ptr<planner::Planned> planned,
+            planner::SearchLimits limits)
+        : job_(std::move(job)),
+          planned_(not_for_children(std::make_unique<Shared>(std::move(planned)))),
+          limits_(std::move(limits)) {}
+
+    bool done() const { return its().done(); }
+    bool cancelled() const { return its().cancelled(); }
+    bool cancel() const { return its().cancel(); }
+
+    /// Null: it was cancelled. Pre: the interpreter lock is held.
+    std::shared_ptr<Plan> result(std::optional<double> deadline) const {
+        std::optional<Duration> within;
+        if (deadline)
+            within = std::chrono::duration_cast<Duration>(seconds(std::min(std::max(0.0, *deadline), most_seconds)));
+        auto made = wait(within);
+        return made ? std::make_shared<Plan>(job_, std::move(made), limits_) : nullptr;
+    }
+
+private:
+    using Shared = std::shared_ptr<planner::Planned>;
+    using seconds = std::chrono::duration<double>;
+    static constexpr double most_seconds = 1e9;
+
+    planner::Planned& its() const { return **planned_; }
+
+    std::shared_ptr<const planner::BatchPlan> wait(std::optional<Duration> within) const {
+        struct Counted {
+            Counted() { ++waiting(); }
+            ~Counted() { --waiting(); }
+        };
+        const Counted counted;  // until the lock is held again
+        const nb::gil_scoped_release unlocked;
+        return its().result(within, [] {
+            const nb::gil_scoped_acquire locked;
+            if (PyErr_CheckSignals() != 0) throw nb::python_error();
+        });
+    }
+
+    std::shared_ptr<const planner::Job> job_;
+    std::shared_ptr<Shared> planned_;
+    planner::SearchLimits limits_;
+};
+
+/// Plans a job's batches. In a forked child a new one takes its place.
+class Queue {
+public:
+    explicit Queue(const Job& job) : session_(job.session()), limits_(job.limits()) {
+        const auto threads = [count = limits_.thread_count()] { return on_own_threads(count); };
+        const auto clock = [watch = Stopwatch()] { return watch.elapsed(); };
+        queue_ = not_for_children(std::make_unique<planner::SessionQueue>(session_, threads, clock));
+    }
+
+    /// Without the interpreter lock: the thread that plans is waited for.
+    ~Queue() { end(); }
+
+    Queue(const Queue&) = delete;
+    Queue& operator=(const Queue&) = delete;
+
+    std::shared_ptr<Planned> submit(std::string name, std::optional<std::string> samples) {
+        auto batch = [session = session_, name = std::move(name), samples = std::move(samples)] {
+            const auto& model = session->job().setup->model;
+            return session->job().batch(name, samples ? workloads::parse_batch(name, *samples, model)
+                                                      : workloads::read_batch(name, model));
+        };
+        if (!queue_) fail(ErrorKind::limit, "the program is ending: nothing is planned any more");
+        const std::shared_ptr<const planner::Job> job(session_, &session_->job());
+        return std::make_shared<Planned>(job, queue_->submit(std::move(batch), limits_.time()), limits_);
+    }
+
+    void close() {
+        if (queue_) queue_->close();
+    }
+
+    void end() {
+        auto last = std::move(queue_);
+        if (!last) return;
+        const nb::gil_scoped_release unlocked;
+        last.reset();
+    }
+
+private:
+    std::shared_ptr<const planner::Session> session_;
+    planner::SearchLimits limits_;
+    std::shared_ptr<planner::SessionQueue> queue_;  // null: it has ended
+};
+
+/// Ends all queues and the waits for their plans: a thread must not ask for the lock of an interpreter that is gone.
+void end_queues(const std::vector<Queue*>& queues) {
+    for (Queue* queue : queues) queue->end();
+    while (waiting() > 0) {
+        const nb::gil_scoped_release unlocked;
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+}
 
 /// A session that a server keeps, for plans by policy alone.
 class KeptSession {
@@ -176,8 +299,8 @@ public:
         const Stopwatch start;
         auto batch = session_.batch(step, samples);
         auto plan = session_.session.by_policy(batch, in_order);
-        return std::make_shared<Plan>(
-            Plan{{session_.session.job(), std::move(batch)}, std::move(plan), {}, start.seconds()});
+        return made_plan(std::make_shared<const planner::Job>(session_.session.job()), std::move(batch),
+                         std::move(plan), {}, start);
     }
 
     const std::string& sample() const { return session_.sample; }
@@ -202,7 +325,7 @@ void bind_plan(nb::module_& module) {
         .def_prop_ro("step_ns", [](const Plan& plan) { return plan.plan.step.count(); })
         .def_prop_ro("gap",
                      [](const Plan& plan) { return schedule::relative_gap(plan.plan.makespan, plan.plan.lower_bound); })
-        .def_prop_ro("deferred", [](const Plan& plan) { return workloads::to_jsonl(plan.request.batch.deferred); })
+        .def_prop_ro("deferred", [](const Plan& plan) { return workloads::to_jsonl(plan.batch.deferred); })
         .def_prop_ro("seconds", [](const Plan& plan) { return plan.seconds; })
         .def_prop_ro("replicas",
                      [](const Plan& plan) {
@@ -211,14 +334,10 @@ void bind_plan(nb::module_& module) {
                          return numbers;
                      })
         .def(
-            "plan_json",
-            [](const Plan& plan) {
-                return emit::plan_json(plan.request.job, plan.request.batch, plan.plan).dump(1) + "\n";
-            },
+            "plan_json", [](const Plan& plan) { return emit::plan_json(plan.job, plan.batch, plan.plan).dump(1) + "\n"; },
             unlocked())
         .def(
-            "assignment_json",
-            [](const Plan& plan) { return emit::assignment_json(plan.request.job, plan.request.batch, plan.plan); },
+            "assignment_json", [](const Plan& plan) { return emit::assignment_json(plan.job, plan.batch, plan.plan); },
             unlocked())
         .def("problem", &Plan::problem, unlocked())
         .def("solution", &Plan::solution, unlocked())
@@ -231,9 +350,17 @@ void bind_plan(nb::module_& module) {
     module.def("by_policy", &by_policy, unlocked(), nb::arg("asked"), nb::arg("policy"));
     nb::class_<Job>(module, "Job")
         .def(nb::init<const Asked&, const nb::object&>(), unlocked(), nb::arg("asked"), nb::arg("stop").none())
-        .def_prop_ro("first", &Job::first)
-        .def("plan", &Job::plan, unlocked(), nb::arg("name"), nb::arg("samples").none(), nb::arg("control"),
-             nb::arg("stop").none(), nb::arg("draft"));
+        .def_prop_ro("first", &Job::first);
+    nb::class_<Planned>(module, "Planned")
+        .def("done", &Planned::done)
+        .def("cancelled", &Planned::cancelled)
+        .def("cancel", &Planned::cancel)
+        .def("result", &Planned::result, nb::arg("deadline").none());
+    nb::class_<Queue>(module, "Queue", nb::is_weak_referenceable())
+        .def(nb::init<const Job&>(), nb::arg("job"))
+        .def("submit", &Queue::submit, nb::keep_alive<0, 1>(), nb::arg("name"), nb::arg("samples").none())
+        .def("close", &Queue::close);
+    module.def("end_queues", &end_queues, nb::arg("queues"));
     nb::class_<KeptSession>(module, "KeptSession")
         .def(nb::init<const std::string&, const std::string&>(), unlocked(), nb::arg("name"), nb::arg("kept"))
         .def_prop_ro("sample", &KeptSession::sample)

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "pipeweaver/base/parallel.hpp"
-#include "pipeweaver/planner/plan.hpp"
+#include "pipeweaver/search/found.hpp"
 
 #include <string>
 #include <string_view>

@@ -424,6 +424,31 @@ for _ in range(50):
     assert (done.returncode, done.stderr) == (0, "")  # else its time is over
 
 
+def test_ctrl_c_ends_a_wait_and_leaves_the_plan():
+    done = python(f"""import os, pipeweaver, signal, threading
+signal.signal(signal.SIGINT, signal.default_int_handler)
+future = pipeweaver.Planner({LONG!r}, stop=lambda: True).submit({samples(30)!r})  # which the future outlives
+threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    future.result()
+except KeyboardInterrupt:
+    print("ended", future.done(), future.result(0.0).makespan_ns > 0)""")
+    assert (done.returncode, done.stdout) == (0, "ended False True\n"), done.stderr
+
+
+@pytest.mark.parametrize("daemon, deadline, told", [(True, None, ""), (False, 0.5, "Plan\n")])
+def test_a_program_ends_though_a_thread_waits_for_a_plan(daemon, deadline, told):
+    done = python(f"""import pipeweaver, threading, time
+planner = pipeweaver.Planner({LONG!r}, stop=lambda: True)
+def wait():
+    made = planner.submit({samples(30)!r}).result({deadline})
+    print(type(made).__name__)
+threading.excepthook = lambda _: None  # of a daemon: its plan is cancelled
+threading.Thread(target=wait, daemon={daemon}).start()
+time.sleep(0.2)""")
+    assert (done.returncode, done.stdout, done.stderr) == (0, told, "")
+
+
 @pytest.mark.alone
 def test_no_step_waits_beyond_its_deadline_and_memory_stays():
     options = ("--steps", "12", "--sleep", "0.2", "--budget", "0.05", "10", "--json")
