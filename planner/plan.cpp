@@ -20,24 +20,27 @@ using partition::Partition;
 
 namespace {
 
-// What a target with a fixed chain may run: the plan's own partition where that is one chain or was asked for by name,
-// else what its users would cut, each batch of the sample padded as it would run. A chain of many small stages is seldom
-// what such a target is fastest with.
-std::vector<Partition> target_chains(const Request& request, const Partition& own) {
+// What a target may run: the plan's own partition where the target runs it or it was asked for by name, else what its
+// users would cut, each batch of the sample as it would run. A chain of many small stages is seldom what a target of one
+// chain is fastest with.
+std::vector<Partition> target_partitions(const Request& request, const Target& target, const Partition& own) {
     const bool one_chain = own.chains.size() == 1 && own.dealt.empty();
-    if (one_chain || !request.partition.empty()) return {own};
-    Microbatches padded;
+    if (!target.one_chain || one_chain || !request.partition.empty()) return {own};
+    Microbatches all;
     for (const Microbatches& batch : batches_of(request))
-        for (auto& microbatch : partition::pad(batch).microbatches) padded.push_back(std::move(microbatch));
-    return partition::partitions_for(partition::Use::framework, *request.setup, padded);
+        for (auto& microbatch : target.fixed_shapes ? partition::pad(batch).microbatches : batch)
+            all.push_back(std::move(microbatch));
+    return partition::partitions_for(partition::Use::framework, *request.setup, all);
 }
 
-std::vector<TargetPlan> target_plans(const Request& request, const std::vector<Partition>& partitions,
-                                     const Microbatches& microbatches, const Executor& execute, const Time& time) {
+std::vector<TargetPlan> target_plans(const Request& request, const Partition& own, const Shared& shared,
+                                     const Executor& execute, const Time& time) {
     std::vector<TargetPlan> plans;
     for (const Target& one : targets()) {
-        if (!one.fixed_chain) continue;
-        plans.push_back(make_target_plan(request, one, partitions, microbatches, execute, time));
+        if (!has_own_plan(one)) continue;
+        plans.push_back(make_target_plan(request, one, target_partitions(request, one, own),
+                                         shared.microbatches.front(), execute, time));
+        plans.back().microbatches = shared.shares.front();
         if (request.target == one.name && !plans.back().found.schedule)
             fail(ErrorKind::limit, "{}: {}", one.name, plans.back().why_not);
     }
@@ -157,7 +160,10 @@ Baselines together(Baselines theirs, const Baselines& policies) {
 }  // namespace
 
 const TargetPlan& Plan::target(std::string_view name) const {
-    return *std::find_if(targets.begin(), targets.end(), [&](const TargetPlan& one) { return one.target == name; });
+    const auto found =
+        std::find_if(targets.begin(), targets.end(), [&](const TargetPlan& one) { return one.target == name; });
+    if (found == targets.end()) fail(ErrorKind::input, "the plan has no schedule of its own for the target '{}'", name);
+    return *found;
 }
 
 Plan make_plan(const Request& request, const Executor& execute, const Time& time, const Scope& scope) {
@@ -190,8 +196,7 @@ Plan make_plan(const Request& request, const Executor& execute, const Time& time
     plan.baselines = together(std::move(opponents.baselines), policies);
     plan.baselines.pictured = picture(opponents, by_load, plan.replicas[plan.slowest].number);
     plan.robustness = std::move(robustness);
-    plan.targets = scope.targets ? target_plans(request, target_chains(request, choice.partition),
-                                                shared.microbatches.front(), execute, time)
+    plan.targets = scope.targets ? target_plans(request, choice.partition, shared, execute, time)
                                  : no_target_plans("not asked for");
     plan.partition_choice = std::move(choice);
     return plan;

@@ -5,6 +5,8 @@
 #include "pipeweaver/planner/tuning.hpp"
 #include "planner/evaluate/step.hpp"
 
+#include <algorithm>
+
 namespace pipeweaver::planner {
 
 using namespace schedule;
@@ -16,25 +18,50 @@ search::Options search_options(const StageRequest& request) {
     return {request.strategy, request.seed, request.max_rounds, {}, {}, {}};
 }
 
-// Under the rules of the target with a fixed chain.
-StageSchedule solve_for_target(const StageRequest& request, const Executor& execute, const Time& time) {
-    StageSchedule result;
-    StageOptions rules = request.options;
-    rules.for_torch = true;
+// The fastest of the policies that a target with an order of its own runs.
+search::Found fastest_of(const Target& target, const Problem& problem, const Executor& execute) {
+    PolicyRun* fastest = nullptr;
+    std::string why_not;
+    auto runs = policies_of(problem, execute);
+    for (PolicyRun& run : runs) {
+        if (std::find(target.policies.begin(), target.policies.end(), run.policy) == target.policies.end()) continue;
+        if (!run.applies()) {
+            why_not = run.result.why_not;
+        } else if (target.breaks != nullptr && target.breaks(problem, *run.result.schedule)) {
+            why_not = *target.breaks(problem, *run.result.schedule);
+        } else if (fastest == nullptr || run.makespan() < fastest->makespan()) {
+            fastest = &run;
+        }
+    }
+    search::Found found;
+    found.why_not = why_not;
+    if (fastest == nullptr) return found;
+    return search::as_found(fastest->policy, std::move(fastest->result), search::best_bound(Replayer(problem)));
+}
+
+// Under the rules of a target.
+StageSchedule solve_for_target(const StageRequest& request, const Target& target, const Executor& execute,
+                               const Time& time) {
+    StageSchedule result{.target = target.name};
     try {
-        result.problem = stage_problem(request.table, rules);
+        result.problem = stage_problem(request.table, stage_options(request.options, target));
     } catch (const Error& error) {
         if (error.kind() != ErrorKind::limit) throw;
-        result.found.why_not = fmt::format("with receive buffers for all microbatches {}", error.what());
+        result.found.why_not = fmt::format(
+            "{}{}", target.buffers_for_all ? "with receive buffers for all microbatches " : "", error.what());
         return result;
     }
-    const Target& torch = target("torch-csv");
-    if (const auto why = torch.inexpressible(result.problem)) {
-        result.found.why_not = *why;
+    if (target.inexpressible != nullptr)
+        if (const auto why = target.inexpressible(result.problem)) {
+            result.found.why_not = *why;
+            return result;
+        }
+    if (!target.searches) {
+        result.found = fastest_of(target, result.problem, execute);
         return result;
     }
     search::Options options = search_options(request);
-    options.rules = torch.rules(result.problem);
+    options.rules = rules_of(target, result.problem);
     result.found = search::solve(Replayer(result.problem), options, execute, time.keep_going());
     return result;
 }
@@ -47,18 +74,22 @@ void require_schedule(const StageRequest& request, const search::Found& found) {
 
 StagePlan plan_stages(const StageRequest& request, const Executor& execute, const Time& time) {
     StagePlan plan;
-    if (request.options.for_torch) {
-        plan.torch = solve_for_target(request, execute, time);
-        require_schedule(request, plan.torch.found);
-        plan.best = plan.torch;
+    const Target& asked = target(request.target);
+    if (has_own_plan(asked)) {
+        plan.best = solve_for_target(request, asked, execute, time);
+        plan.targets.push_back(plan.best);
     } else {
         plan.best.problem = stage_problem(request.table, request.options);
-        plan.torch = solve_for_target(request, execute, time.fraction(fractions.stages_target));
         search::Options options = search_options(request);
-        if (plan.torch.found.schedule) options.starts.push_back(*plan.torch.found.schedule);
+        for (const Target& one : targets()) {
+            if (!has_own_plan(one)) continue;
+            plan.targets.push_back(solve_for_target(request, one, execute, time.fraction(fractions.stages_target)));
+            if (const search::Found& found = plan.targets.back().found; found.schedule)
+                options.starts.push_back(*found.schedule);
+        }
         plan.best.found = search::solve(Replayer(plan.best.problem), options, execute, time.keep_going());
-        require_schedule(request, plan.best.found);
     }
+    require_schedule(request, plan.best.found);
     plan.policies = policies_of(plan.best.problem, execute);
     return plan;
 }

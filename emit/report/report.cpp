@@ -117,7 +117,7 @@ std::string report(const Request& request, const Plan& plan) {
                 {"basis", time_by_basis(plan)},
                 {"robustness", robustness(plan)},
                 {"batch", batch(request, plan)},
-                {"torch", torch(plan)},
+                {"targets", targets(plan)},
                 {"inputs", inputs(request, plan)}};
     if (request.layout_choice) parts.emplace("layouts", layouts(*request.layout_choice));
     if (plan.replicas.size() > 1) parts.emplace("replicas", replicas(request, plan));

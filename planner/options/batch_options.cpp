@@ -1,6 +1,7 @@
 #include "pipeweaver/planner/batch_options.hpp"
 
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/planner/targets.hpp"
 
 #include <filesystem>
 #include <set>
@@ -37,8 +38,8 @@ std::vector<workloads::Sample> read_deferred(const std::string& file, const Requ
 
 void BatchOptions::fill(Request& request) const {
     if (defer && request.packing != workloads::Packing::padded)
-        fail(ErrorKind::input,
-             "--defer: goes with --packing padded, or auto with --target torch-csv: only fixed shapes pad");
+        fail(ErrorKind::input, "--defer: goes with --packing padded, or auto with --target {}: only fixed shapes pad",
+             fmt::join(target_options([](const Target& one) { return one.fixed_shapes; }), " or "));
     if (!deferred.empty()) {
         auto all = read_deferred(deferred, request);
         all.insert(all.end(), request.samples.begin(), request.samples.end());
