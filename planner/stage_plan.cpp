@@ -1,11 +1,8 @@
 #include "pipeweaver/planner/stage_plan.hpp"
 
 #include "pipeweaver/base/error.hpp"
-#include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/planner/tuning.hpp"
 #include "planner/evaluate/step.hpp"
-
-#include <algorithm>
 
 namespace pipeweaver::planner {
 
@@ -21,27 +18,29 @@ search::Options search_options(const StageRequest& request) {
 // The fastest of the policies that a target with an order of its own runs.
 search::Found fastest_of(const Target& target, const Problem& problem, const Executor& execute) {
     PolicyRun* fastest = nullptr;
-    std::string why_not;
+    search::Found none;
     auto runs = policies_of(problem, execute);
     for (PolicyRun& run : runs) {
-        if (std::find(target.policies.begin(), target.policies.end(), run.policy) == target.policies.end()) continue;
-        if (!run.applies()) {
-            why_not = run.result.why_not;
-        } else if (target.breaks != nullptr && target.breaks(problem, *run.result.schedule)) {
-            why_not = *target.breaks(problem, *run.result.schedule);
-        } else if (fastest == nullptr || run.makespan() < fastest->makespan()) {
+        if (!runs_policy(target, run.policy)) continue;
+        const auto broken =
+            run.applies() && target.breaks != nullptr ? target.breaks(problem, *run.result.schedule) : std::nullopt;
+        if (!run.applies() || broken)
+            none.why_not = broken.value_or(run.result.why_not);
+        else if (fastest == nullptr || run.makespan() < fastest->makespan())
             fastest = &run;
-        }
     }
-    search::Found found;
-    found.why_not = why_not;
-    if (fastest == nullptr) return found;
+    if (fastest == nullptr) return none;
     return search::as_found(fastest->policy, std::move(fastest->result), search::best_bound(Replayer(problem)));
 }
 
-// Under the rules of a target.
-StageSchedule solve_for_target(const StageRequest& request, const Target& target, const Executor& execute,
-                               const Time& time) {
+void require_schedule(const StageRequest& request, const search::Found& found) {
+    if (!found.schedule) fail(ErrorKind::limit, "{}: {}", request.table.name, found.why_not);
+}
+
+}  // namespace
+
+StageSchedule schedule_stages(const StageRequest& request, const Target& target, const Executor& execute,
+                              const Time& time) {
     StageSchedule result{.target = target.name};
     try {
         result.problem = stage_problem(request.table, stage_options(request.options, target));
@@ -66,24 +65,18 @@ StageSchedule solve_for_target(const StageRequest& request, const Target& target
     return result;
 }
 
-void require_schedule(const StageRequest& request, const search::Found& found) {
-    if (!found.schedule) fail(ErrorKind::limit, "{}: {}", request.table.name, found.why_not);
-}
-
-}  // namespace
-
 StagePlan plan_stages(const StageRequest& request, const Executor& execute, const Time& time) {
     StagePlan plan;
     const Target& asked = target(request.target);
     if (has_own_plan(asked)) {
-        plan.best = solve_for_target(request, asked, execute, time);
+        plan.best = schedule_stages(request, asked, execute, time);
         plan.targets.push_back(plan.best);
     } else {
         plan.best.problem = stage_problem(request.table, request.options);
         search::Options options = search_options(request);
         for (const Target& one : targets()) {
             if (!has_own_plan(one)) continue;
-            plan.targets.push_back(solve_for_target(request, one, execute, time.fraction(fractions.stages_target)));
+            plan.targets.push_back(schedule_stages(request, one, execute, time.fraction(fractions.stages_target)));
             if (const search::Found& found = plan.targets.back().found; found.schedule)
                 options.starts.push_back(*found.schedule);
         }

@@ -54,17 +54,12 @@ struct ForTarget {
         return {.name = fmt::format("{}-{}", request.setup->model.name, target.folder), .target = &target};
     }
 
-    bool runs(const search::Policy& policy) const {
-        const auto& all = target.policies;
-        return all.empty() || std::find(all.begin(), all.end(), policy.name) != all.end();
-    }
-
     // Those of its policies that `which` holds of.
     template <class Which>
     std::vector<std::string> policies(const Which& which) const {
         std::vector<std::string> names;
         for (const search::Policy& policy : search::policies())
-            if (runs(policy) && which(policy)) names.push_back(policy.name);
+            if (runs_policy(target, policy.name) && which(policy)) names.push_back(policy.name);
         return names;
     }
 

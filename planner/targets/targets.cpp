@@ -3,6 +3,8 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
 
+#include <algorithm>
+
 namespace pipeweaver::planner {
 
 // Each target's rules in a file of its own.
@@ -32,6 +34,11 @@ const std::vector<Target>& targets() {
                                           .rules = rules_of_torch_csv,
                                           .breaks = breaks_torch_csv}};
     return all;
+}
+
+bool runs_policy(const Target& target, std::string_view policy) {
+    const auto& all = target.policies;
+    return all.empty() || std::find(all.begin(), all.end(), policy) != all.end();
 }
 
 const Target& target(std::string_view name) {

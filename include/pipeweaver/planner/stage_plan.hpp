@@ -5,8 +5,8 @@
 #pragma once
 
 #include "pipeweaver/planner/plan_parts.hpp"
+#include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/planner/time.hpp"
-#include "pipeweaver/schedule/stage_table.hpp"
 
 #include <optional>
 #include <string>
@@ -36,6 +36,11 @@ struct StagePlan {
     std::vector<StageSchedule>
         targets;  ///< one for each target that has a plan of its own; one that is asked for alone
 };
+
+/// The schedule of the stages under the rules of a target, searched, or the fastest of its own orders. The target need be
+/// none of targets(). Throws Error{input} as stage_problem().
+[[nodiscard]] StageSchedule schedule_stages(const StageRequest& request, const Target& target, const Executor& execute,
+                                            const Time& time);
 
 /// Half of the budget goes to the schedules for targets, and the plan starts from those; of a target that is asked for
 /// they are one. Throws Error{limit} where nothing fits, and what stage_problem() throws.

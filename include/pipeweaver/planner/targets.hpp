@@ -55,6 +55,9 @@ struct Target {
 /// Whether a plan has a schedule of its own for the target, of replica 0, beside that of every replica.
 [[nodiscard]] inline bool has_own_plan(const Target& target) { return !target.folder.empty(); }
 
+/// Whether it runs the orders of that policy.
+[[nodiscard]] bool runs_policy(const Target& target, std::string_view policy);
+
 /// Whether problems can be solved for it: its schedules are searched under rules of its own.
 [[nodiscard]] inline bool has_own_rules(const Target& target) { return has_own_plan(target) && target.searches; }
 
