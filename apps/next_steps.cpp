@@ -1,13 +1,14 @@
 #include "apps/next_steps.hpp"
 
-#include "pipeweaver/base/files.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emit/targets.hpp"
+#include "pipeweaver/planner/targets.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <string_view>
 
 namespace pipeweaver::apps {
 
@@ -24,6 +25,13 @@ public:
         const auto at = std::find(files_.begin(), files_.end(), out_ / name);
         return at == files_.end() ? nullptr : &*at;
     }
+
+    bool has_all(const fs::path& folder, const std::vector<std::string>& names) const {
+        return std::all_of(names.begin(), names.end(),
+                           [&](const std::string& name) { return find(folder / name) != nullptr; });
+    }
+
+    fs::path below(const fs::path& folder) const { return out_ / folder; }
 
     // That of the first replica that has one or, without replicas, at the top.
     const fs::path* of_replica(const fs::path& name) const {
@@ -56,7 +64,7 @@ private:
     const fs::path& out_;
 };
 
-std::string line(const char* what, const std::string& text) { return fmt::format("  {:<9}{}\n", what, text); }
+std::string line(std::string_view what, const std::string& text) { return fmt::format("  {:<9}{}\n", what, text); }
 
 // A path as a shell takes it.
 std::string shell_word(const fs::path& path) {
@@ -66,19 +74,18 @@ std::string shell_word(const fs::path& path) {
 
 std::string size_text(const fs::path& path) { return human(Bytes{static_cast<std::int64_t>(fs::file_size(path))}); }
 
-std::string torch_steps(const Written& written) {
-    const auto* csv = written.find("torch/schedule.csv");
-    const auto* schedule = written.find("torch/schedule.json");
-    if (csv == nullptr || schedule == nullptr) return "";
-    const auto microbatches = nlohmann::json::parse(read_file(*schedule)).at("n_microbatches").get<std::int64_t>();
-    const char* shape = written.find("torch/padding.json") == nullptr ? "" : " (padding.json: its fixed shape)";
-    const char* whose = written.others("actions.json").empty() ? "" : " of replica 0, the only one it is for";
-    return line("PyTorch",
-                fmt::format("{} says which layers each stage has{}{}; then", schedule->string(), shape, whose)) +
-           line("", "  from torch.distributed.pipelining.schedules import _PipelineScheduleRuntime") +
-           line("", fmt::format("  schedule = _PipelineScheduleRuntime(stages, n_microbatches={}, loss_fn=loss)",
-                                microbatches)) +
-           line("", fmt::format("  schedule._load_csv({})", nlohmann::json(csv->string()).dump()));
+// How to run the schedules that targets have of their own.
+std::string target_steps(const Written& written, std::size_t microbatches) {
+    std::string text;
+    for (const emit::Target& row : emit::targets()) {
+        const planner::Target& target = planner::target(row.of);
+        if (row.how_to_run == nullptr || !written.has_all(target.folder, row.files)) continue;
+        const auto lines = row.how_to_run({written.below(target.folder), microbatches,
+                                           written.find(fs::path(target.folder) / "padding.json") != nullptr,
+                                           !written.others("actions.json").empty()});
+        for (std::size_t i = 0; i < lines.size(); ++i) text += line(i == 0 ? target.title : "", lines[i]);
+    }
+    return text;
 }
 
 std::string own_executor_steps(const Written& written) {
@@ -98,7 +105,7 @@ std::string own_executor_steps(const Written& written) {
 
 }  // namespace
 
-std::string next_steps(const std::vector<fs::path>& files, const fs::path& out, bool for_torch) {
+std::string next_steps(const std::vector<fs::path>& files, const fs::path& out, const MadeFor& made_for) {
     const Written written(files, out);
     std::string text = fmt::format("\nwritten to {}\n", out.string());
     if (const auto* report = written.find("report.html"))
@@ -109,9 +116,10 @@ std::string next_steps(const std::vector<fs::path>& files, const fs::path& out, 
     if (const auto* assignment = written.find("assignment.json"))
         text += line("data", fmt::format("{}: the samples and items of each microbatch, with its loss weight",
                                          assignment->string()));
-    if (for_torch) text += torch_steps(written);
+    const bool target_first = has_own_plan(planner::target(made_for.target));
+    if (target_first) text += target_steps(written, made_for.microbatches);
     text += own_executor_steps(written);
-    if (!for_torch) text += torch_steps(written);
+    if (!target_first) text += target_steps(written, made_for.microbatches);
     if (const auto* solution = written.find("solution.json"))
         text += line("check", fmt::format("pipeweaver replay {} {}", shell_word(out / "problem.json.gz"),
                                           shell_word(*solution)));

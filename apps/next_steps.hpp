@@ -1,15 +1,21 @@
 // What a person does with the files that a command wrote.
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <string>
 #include <vector>
 
 namespace pipeweaver::apps {
 
-/// Lines that say, for what is among the written `files`, where it lies below `out` and how it is opened or loaded; the way into
-/// PyTorch comes first if the plan was made for it.
+/// Whom the files are for.
+struct MadeFor {
+    std::string target = "free";   ///< of planner::targets(): one that has a schedule of its own comes first
+    std::size_t microbatches = 0;  ///< of the schedules that targets have of their own
+};
+
+/// Lines that say, for what is among the written `files`, where it lies below `out` and how it is opened or loaded.
 [[nodiscard]] std::string next_steps(const std::vector<std::filesystem::path>& files, const std::filesystem::path& out,
-                                     bool for_torch);
+                                     const MadeFor& made_for = {});
 
 }  // namespace pipeweaver::apps

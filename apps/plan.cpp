@@ -64,7 +64,7 @@ struct Plan {
         } else {
             fmt::print("{}", emit::plan_table(request.job, request.batch, plan));
             std::fflush(stdout);  // the remark on stderr comes after the table, also in a file
-            console.say(next_steps(files, out, (request.job.target == "torch-csv")));
+            console.say(next_steps(files, out, made_for(request.job, plan)));
         }
     }
 
@@ -78,7 +78,7 @@ struct Plan {
         else
             fmt::print("{}", emit::plan_table(again.job, again.batch, again.plan));
         std::fflush(stdout);
-        console.say(next_steps(files, asked.out, false));
+        console.say(next_steps(files, asked.out, made_for(again.job, again.plan)));
     }
 
     void plan_there() const {
@@ -86,7 +86,11 @@ struct Plan {
         const auto there = plan_on_server(server, options.given(), request.batch, limits.time(), asked.out);
         fmt::print("{}\n", console.json ? there.answer.dump() : text_of(there.answer));
         std::fflush(stdout);
-        console.say(next_steps(there.files, asked.out, false));
+        console.say(next_steps(there.files, asked.out));
+    }
+
+    static MadeFor made_for(const planner::Job& job, const planner::Plan& plan) {
+        return {job.target, plan.targets.empty() ? 0 : plan.targets.front().microbatches.size()};
     }
 
     void say_odd_nodes(const workloads::Cluster& cluster) const {

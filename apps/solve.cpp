@@ -37,7 +37,8 @@ struct Solve {
         options.text("strategy", strategy, "STRATEGY", "a strategy of `pipeweaver list strategies` (default: default)");
         options.text("policy", policy, "POLICY",
                      "no search: the schedule of this policy of `pipeweaver list policies`");
-        options.choice("target", target, {"torch-csv"}, "keep the rules of this target");
+        options.choice("target", target, planner::target_options(planner::has_own_rules),
+                       "keep the rules of this target");
         options.text("warm", warm, "FILE", "begin with the schedule of this solution file");
         options.text("warm-problem", warm_problem, "FILE",
                      "the problem that --warm solves, where it is another batch: its order is carried over");
@@ -132,7 +133,7 @@ struct Solve {
             fail(ErrorKind::input, "--report: does not go with --stages, which writes report.html into --out");
         if (for_a_search() != nullptr)
             fail(ErrorKind::input, "{}: does not go with --stages, which searches twice", for_a_search());
-        stages.solve({strategy, !target.empty(), out}, limits, console);
+        stages.solve({strategy, planner::target_called(target), out}, limits, console);
     }
 
     search::Found searched(const Replayer& replayer, const schedule::ProblemFile& file) const {

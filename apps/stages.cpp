@@ -54,7 +54,8 @@ void StageOptions::solve(const StagesWanted& wanted, const Limits& limits, const
     const Stopwatch start;
     planner::StageRequest request;
     request.table = schedule::read_stage_table(table);
-    request.options = {*microbatches, capacity, link, wanted.for_torch};
+    request.options = {*microbatches, capacity, link};
+    request.target = wanted.target;
     if (!wanted.strategy.empty()) request.strategy = wanted.strategy;
     request.seed = static_cast<std::uint64_t>(limits.seed);
     request.max_rounds = limits.rounds();
@@ -73,7 +74,7 @@ void StageOptions::solve(const StagesWanted& wanted, const Limits& limits, const
     }
     fmt::print("{}", emit::stage_table(plan));
     std::fflush(stdout);  // the remark on stderr comes after the table, also in a file
-    console.say(next_steps(files, wanted.out, wanted.for_torch));
+    console.say(next_steps(files, wanted.out, {wanted.target, static_cast<std::size_t>(*microbatches)}));
 }
 
 }  // namespace pipeweaver::apps

@@ -14,8 +14,8 @@ namespace pipeweaver::apps {
 /// What the other options of `solve` say of the plan.
 struct StagesWanted {
     std::string strategy;  ///< empty: the default
-    bool for_torch = false;
-    std::string out;  ///< folder
+    std::string target;    ///< of planner::targets(): whose rules the plan keeps
+    std::string out;       ///< folder
 };
 
 /// --stages, --microbatches, --capacity, --link.

@@ -20,24 +20,28 @@ using partition::Partition;
 
 namespace {
 
-// What a target with a fixed chain may run: the plan's own partition where that is one chain or was asked for by name,
-// else what its users would cut, each batch of the sample padded as it would run. A chain of many small stages is seldom
-// what such a target is fastest with.
-std::vector<Partition> target_chains(const Job& job, const Batch& batch, const Partition& own) {
+// What a target may run: the plan's own partition where the target runs it or it was asked for by name, else what its
+// users would cut, each batch of the sample as it would run. A chain of many small stages is seldom what a target of one
+// chain is fastest with.
+std::vector<Partition> target_partitions(const Job& job, const Batch& batch, const Target& target,
+                                         const Partition& own) {
     const bool one_chain = own.chains.size() == 1 && own.dealt.empty();
-    if (one_chain || !job.partition.empty()) return {own};
-    Microbatches padded;
+    if (!target.one_chain || one_chain || !job.partition.empty()) return {own};
+    Microbatches all;
     for (const Microbatches& one : batches_of(job, batch))
-        for (auto& microbatch : partition::pad(one).microbatches) padded.push_back(std::move(microbatch));
-    return partition::partitions_for(partition::Use::framework, *job.setup, padded);
+        for (auto& microbatch : target.fixed_shapes ? partition::pad(one).microbatches : one)
+            all.push_back(std::move(microbatch));
+    return partition::partitions_for(partition::Use::framework, *job.setup, all);
 }
 
-std::vector<TargetPlan> target_plans(const Job& job, const std::vector<Partition>& partitions,
-                                     const Microbatches& microbatches, const Executor& execute, const Time& time) {
+std::vector<TargetPlan> target_plans(const Job& job, const Batch& batch, const Partition& own, const Shared& shared,
+                                     const Executor& execute, const Time& time) {
     std::vector<TargetPlan> plans;
     for (const Target& one : targets()) {
-        if (!one.fixed_chain) continue;
-        plans.push_back(make_target_plan(job, one, partitions, microbatches, execute, time));
+        if (!has_own_plan(one)) continue;
+        plans.push_back(make_target_plan(job, one, target_partitions(job, batch, one, own), shared.microbatches.front(),
+                                         execute, time));
+        plans.back().microbatches = shared.shares.front();
         if (job.target == one.name && !plans.back().found.schedule)
             fail(ErrorKind::limit, "{}: {}", one.name, plans.back().why_not);
     }
@@ -157,7 +161,10 @@ Baselines together(Baselines theirs, const Baselines& policies) {
 }  // namespace
 
 const TargetPlan& Plan::target(std::string_view name) const {
-    return *std::find_if(targets.begin(), targets.end(), [&](const TargetPlan& one) { return one.target == name; });
+    const auto found =
+        std::find_if(targets.begin(), targets.end(), [&](const TargetPlan& one) { return one.target == name; });
+    if (found == targets.end()) fail(ErrorKind::input, "the plan has no schedule of its own for the target '{}'", name);
+    return *found;
 }
 
 Plan make_plan(const Job& job, const Batch& batch, const Executor& execute, const Time& time, const Wanted& wanted) {
@@ -186,8 +193,7 @@ Plan make_plan(const Job& job, const Batch& batch, const Executor& execute, cons
     plan.baselines = together(std::move(opponents.baselines), policies);
     plan.baselines.pictured = picture(opponents, by_load, plan.replicas[plan.slowest].number);
     plan.robustness = std::move(robustness);
-    plan.targets = wanted.targets ? target_plans(job, target_chains(job, batch, choice.partition),
-                                                 shared.microbatches.front(), execute, time)
+    plan.targets = wanted.targets ? target_plans(job, batch, choice.partition, shared, execute, time)
                                   : no_target_plans("not asked for");
     plan.partition_choice = std::move(choice);
     return plan;

@@ -1,7 +1,6 @@
 #include "pipeweaver/planner/stage_plan.hpp"
 
 #include "pipeweaver/base/error.hpp"
-#include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/planner/tuning.hpp"
 #include "planner/evaluate/step.hpp"
 
@@ -16,27 +15,22 @@ search::Options search_options(const StageRequest& request) {
     return {request.strategy, request.seed, request.max_rounds, {}, {}, {}};
 }
 
-// Under the rules of the target with a fixed chain.
-StageSchedule solve_for_target(const StageRequest& request, const Executor& execute, const Time& time) {
-    StageSchedule result;
-    StageOptions rules = request.options;
-    rules.for_torch = true;
-    try {
-        result.problem = stage_problem(request.table, rules);
-    } catch (const Error& error) {
-        if (error.kind() != ErrorKind::limit) throw;
-        result.found.why_not = fmt::format("with receive buffers for all microbatches {}", error.what());
-        return result;
+// The fastest of the policies that a target with an order of its own runs.
+search::Found fastest_of(const Target& target, const Problem& problem, const Executor& execute) {
+    PolicyRun* fastest = nullptr;
+    search::Found none;
+    auto runs = policies_of(problem, execute);
+    for (PolicyRun& run : runs) {
+        if (!runs_policy(target, run.policy)) continue;
+        const auto broken =
+            run.applies() && target.breaks != nullptr ? target.breaks(problem, *run.result.schedule) : std::nullopt;
+        if (!run.applies() || broken)
+            none.why_not = broken.value_or(run.result.why_not);
+        else if (fastest == nullptr || run.makespan() < fastest->makespan())
+            fastest = &run;
     }
-    const Target& torch = target("torch-csv");
-    if (const auto why = torch.inexpressible(result.problem)) {
-        result.found.why_not = *why;
-        return result;
-    }
-    search::Options options = search_options(request);
-    options.rules = torch.rules(result.problem);
-    result.found = search::solve(Replayer(result.problem), options, execute, time.keep_going());
-    return result;
+    if (fastest == nullptr) return none;
+    return search::as_found(fastest->policy, std::move(fastest->result), search::best_bound(Replayer(problem)));
 }
 
 void require_schedule(const StageRequest& request, const search::Found& found) {
@@ -45,20 +39,50 @@ void require_schedule(const StageRequest& request, const search::Found& found) {
 
 }  // namespace
 
+StageSchedule schedule_stages(const StageRequest& request, const Target& target, const Executor& execute,
+                              const Time& time) {
+    StageSchedule result{.target = target.name};
+    try {
+        result.problem = stage_problem(request.table, stage_options(request.options, target));
+    } catch (const Error& error) {
+        if (error.kind() != ErrorKind::limit) throw;
+        result.found.why_not = fmt::format(
+            "{}{}", target.buffers_for_all ? "with receive buffers for all microbatches " : "", error.what());
+        return result;
+    }
+    if (target.inexpressible != nullptr)
+        if (const auto why = target.inexpressible(result.problem)) {
+            result.found.why_not = *why;
+            return result;
+        }
+    if (!target.searches) {
+        result.found = fastest_of(target, result.problem, execute);
+        return result;
+    }
+    search::Options options = search_options(request);
+    options.rules = rules_of(target, result.problem);
+    result.found = search::solve(Replayer(result.problem), options, execute, time.keep_going());
+    return result;
+}
+
 StagePlan plan_stages(const StageRequest& request, const Executor& execute, const Time& time) {
     StagePlan plan;
-    if (request.options.for_torch) {
-        plan.torch = solve_for_target(request, execute, time);
-        require_schedule(request, plan.torch.found);
-        plan.best = plan.torch;
+    const Target& asked = target(request.target);
+    if (has_own_plan(asked)) {
+        plan.best = schedule_stages(request, asked, execute, time);
+        plan.targets.push_back(plan.best);
     } else {
         plan.best.problem = stage_problem(request.table, request.options);
-        plan.torch = solve_for_target(request, execute, time.fraction(fractions.stages_target));
         search::Options options = search_options(request);
-        if (plan.torch.found.schedule) options.starts.push_back(*plan.torch.found.schedule);
+        for (const Target& one : targets()) {
+            if (!has_own_plan(one)) continue;
+            plan.targets.push_back(schedule_stages(request, one, execute, time.fraction(fractions.stages_target)));
+            if (const search::Found& found = plan.targets.back().found; found.schedule)
+                options.starts.push_back(*found.schedule);
+        }
         plan.best.found = search::solve(Replayer(plan.best.problem), options, execute, time.keep_going());
-        require_schedule(request, plan.best.found);
     }
+    require_schedule(request, plan.best.found);
     plan.policies = policies_of(plan.best.problem, execute);
     return plan;
 }

@@ -4,6 +4,7 @@
 #include "pipeweaver/base/json.hpp"
 #include "pipeweaver/base/options.hpp"
 #include "pipeweaver/base/text.hpp"
+#include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/schedule/gap.hpp"
 #include "pipeweaver/schedule/replay.hpp"
 #include "pipeweaver/schedule/stage_table.hpp"
@@ -43,7 +44,7 @@ std::shared_ptr<Problem> from_stages(const std::string& name, const std::optiona
     table.configure(document.root());
     if (!microbatches) fail(ErrorKind::input, "from_stages: microbatches: is missing, their number is needed");
     asked.microbatches = *microbatches;
-    asked.for_torch = for_torch;
+    if (for_torch) asked = planner::stage_options(asked, planner::target("torch-csv"));
     const auto stages = csv ? schedule::parse_stage_table(name, *csv) : schedule::read_stage_table(name);
     auto problem = schedule::stage_problem(stages, asked);
     std::string sha256 = fingerprint(problem);

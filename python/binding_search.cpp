@@ -22,7 +22,7 @@ struct SolveOptions {
 
     explicit SolveOptions(OptionTable& options) {
         options.text("strategy", strategy, "STRATEGY", {});
-        options.choice("target", target, {"torch-csv"}, {});
+        options.choice("target", target, planner::target_options(planner::has_own_rules), {});
         options.choice("then", then, {"memory"}, {});
     }
 };

@@ -132,7 +132,7 @@ public:
         check_size();
         problem_.name = std::filesystem::path(table_.name).filename().string();
         problem_.name = problem_.name.substr(0, problem_.name.find(".csv"));
-        if (options_.for_torch) problem_.name += "-torch";
+        problem_.name += options_.suffix;
         problem_.source = fmt::format("stage times of {}", std::filesystem::path(table_.name).filename().string());
         add_ranks();
         for (std::size_t s = 0; s < table_.stages.size(); ++s) {
@@ -155,10 +155,10 @@ private:
                  options_.microbatches, table_.stages.size(), most_stage_tasks, most_stage_tasks / tasks);
     }
 
-    // PyTorch allocates what a stage receives for every microbatch: activations from the stage before, gradients from
+    // What a stage receives, for every microbatch: activations from the stage before, gradients from
     // the one after it.
     Bytes receive_buffers(std::size_t s) const {
-        if (!options_.for_torch) return {};
+        if (!options_.buffers_for_all) return {};
         const Bytes before = s > 0 ? table_.stages[s - 1].send : Bytes{};
         const Bytes after = s + 1 < table_.stages.size() ? table_.stages[s].send : Bytes{};
         return options_.microbatches * (before + after);
@@ -221,7 +221,7 @@ private:
         if (!times.weight) return mode;
         mode.weight = *times.weight;
         mode.kept = times.activation;
-        if (options_.for_torch && s == 0) {
+        if (!options_.first_input_gradient && s == 0) {
             mode.weight += mode.backward;
             mode.backward = Duration{1};
         }

@@ -50,14 +50,7 @@ NOT_USED = {"tests", "studies"}  # by others; studies may use everything
 
 # Finding -> reason. Of a circle the rooms, sorted, one blank between them; a part of it is tolerated too. Of chains,
 # lines and functions the rule with a module or a top folder: "chain: planner", "lines: planner", "functions: planner".
-TOLERATED = {
-    "include/pipeweaver/planner/layout.hpp": "issue 40, item 2: jobs are made from documents",
-    **{f"chain: {user}": "issue 40, items 2 and 3: the planner's entry headers are vocabulary of others"
-       for user in ("planner", "emit", "service", "apps", "python", "validation", "studies", "tests")},
-    **{f"lines: {place}": "issue 40, item 7: at work"
-       for place in ("planner", "emit", "service", "apps", "python", "tests")},
-    "functions: tests": "issue 40, item 7: tests/service/routes_test.cpp, at work",
-}
+TOLERATED = {}
 
 
 class Tree:

@@ -2,7 +2,6 @@
 
 #include "emit/report/report_parts.hpp"
 #include "pipeweaver/base/text.hpp"
-#include "pipeweaver/emit/targets.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -11,6 +10,7 @@
 #include <array>
 #include <numeric>
 #include <tuple>
+#include <utility>
 
 namespace pipeweaver::emit {
 
@@ -189,11 +189,14 @@ std::string not_applicable_text(const std::vector<std::string>& lines) {
     return lines.empty() ? "" : fmt::format("not applicable:\n  {}\n", fmt::join(lines, "\n  "));
 }
 
+std::string schedule_file(const planner::Target& target) { return target.folder + "/" + target.file; }
+
 void add_schedule(std::vector<FileToWrite>& files, const std::filesystem::path& folder, const EmittedTo& emitted,
-                  const schedule::Problem& problem, const search::Found& found, const ActionLists* actions) {
+                  const schedule::Problem& problem, const search::Found& found, const ActionLists* actions,
+                  std::optional<KnownOfPlan> plan) {
     files.push_back({folder / "problem.json.gz", to_json(problem)});
     files.push_back({folder / "solution.json", to_json(search::solution(found, problem, fingerprint(problem)))});
-    const ToEmit from{problem, *found.schedule, actions, folder, emitted.by_rank};
+    const ToEmit from{problem, *found.schedule, actions, folder, emitted.by_rank, std::move(plan)};
     for (const emit::Target& row : emit::targets()) {
         if (row.of != emitted.of || (row.is_trace && !emitted.trace) || (actions == nullptr && row.check(from)))
             continue;

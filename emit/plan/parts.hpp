@@ -3,7 +3,7 @@
 #pragma once
 
 #include "pipeweaver/base/files.hpp"
-#include "pipeweaver/emit/actions.hpp"
+#include "pipeweaver/emit/targets.hpp"
 #include "pipeweaver/planner/plan.hpp"
 #include "pipeweaver/planner/stage_plan.hpp"
 
@@ -60,6 +60,9 @@ void add_waits(nlohmann::ordered_json& json, const emulator::PortWaits& waits);
 /// The lines under a heading; empty without lines.
 [[nodiscard]] std::string not_applicable_text(const std::vector<std::string>& lines);
 
+/// "torch/schedule.csv": the file of a plan that holds the schedule of a target that has one of its own.
+[[nodiscard]] std::string schedule_file(const planner::Target& target);
+
 /// Which rows of targets() write a schedule: those of the planner's target `of`.
 struct EmittedTo {
     std::string of;
@@ -70,9 +73,10 @@ struct EmittedTo {
 /// Adds the files of a schedule below `folder`: problem.json.gz, solution.json (which names the problem's SHA-256), and
 /// what the rows make of it. `actions` may be null. Pre: found.schedule.
 void add_schedule(std::vector<FileToWrite>& files, const std::filesystem::path& folder, const EmittedTo& emitted,
-                  const schedule::Problem& problem, const search::Found& found, const ActionLists* actions = nullptr);
+                  const schedule::Problem& problem, const search::Found& found, const ActionLists* actions = nullptr,
+                  std::optional<KnownOfPlan> plan = {});
 
-/// Removes what an older plan left in `folder` and this one did not write: its files in replica-NNN/ and torch/, and
+/// Removes what an older plan left in `folder` and this one did not write: its files in replica-NNN/ and targets', and
 /// those folders if nothing else is in them. Other files stay. Throws Error{io}. Pre: `written` is sorted.
 void remove_older_plan(const std::filesystem::path& folder, const std::vector<std::filesystem::path>& written);
 

@@ -35,12 +35,15 @@ std::string padding_json(const TargetPlan& plan) {
     return json.dump(1) + "\n";
 }
 
-std::vector<FileToWrite> target_files(const TargetPlan& plan, const std::filesystem::path& folder) {
+std::vector<FileToWrite> target_files(const Job& job, const Batch& batch, const TargetPlan& plan,
+                                      const std::filesystem::path& folder) {
     std::vector<FileToWrite> files;
     if (!plan.found.schedule) return files;
-    const auto place = folder / planner::target(plan.target).folder;
-    add_schedule(files, place, {plan.target}, plan.cut.step.problem, plan.found);
-    files.push_back({place / "padding.json", padding_json(plan)});
+    const planner::Target& target = planner::target(plan.target);
+    const auto place = folder / target.folder;
+    add_schedule(files, place, {plan.target}, plan.cut.step.problem, plan.found, nullptr,
+                 known_of(job, batch, target, plan));
+    if (target.fixed_shapes) files.push_back({place / "padding.json", padding_json(plan)});
     return files;
 }
 
@@ -56,7 +59,7 @@ std::vector<FileToWrite> replica_files(const Job& job, const Batch& batch, const
     std::vector<FileToWrite> files;
     add_schedule(files, folder / fmt::format("replica-{:03}", replica.number),
                  {"free", replica.judged, job.lists_by_rank}, replica.cut.step.problem, replica.found,
-                 actions ? &*actions : nullptr);
+                 actions ? &*actions : nullptr, KnownOfPlan{job, batch, replica.cut.partition, replica.microbatches});
     return files;
 }
 
@@ -78,7 +81,8 @@ void make_whole_files(const Job& job, const Batch& batch, const Plan& plan, cons
         makes.emplace_back([&] {
             return std::vector<FileToWrite>{{folder / "deferred.jsonl", workloads::to_jsonl(batch.deferred)}};
         });
-    for (const TargetPlan& one : plan.targets) makes.emplace_back([&] { return target_files(one, folder); });
+    for (const TargetPlan& one : plan.targets)
+        makes.emplace_back([&] { return target_files(job, batch, one, folder); });
     run_jobs(execute, makes.size(), [&](std::size_t i) {
         for (FileToWrite& file : makes[i]()) take(std::move(file));
     });

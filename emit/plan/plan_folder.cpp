@@ -92,7 +92,7 @@ std::vector<std::string> numbered_in(const fs::path& folder, std::string_view pr
 // What a plan writes of a schedule for the planner's target: the pair, padding, and the files of the rows that emit it.
 std::vector<std::string> files_of(const std::string& target) {
     std::vector<std::string> names{"problem.json.gz", "solution.json"};
-    if (target != "free") names.emplace_back("padding.json");
+    if (planner::target(target).fixed_shapes) names.emplace_back("padding.json");
     for (const Target& row : targets())
         if (row.of == target) names.insert(names.end(), row.files.begin(), row.files.end());
     return names;

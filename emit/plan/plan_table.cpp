@@ -230,32 +230,34 @@ std::string choice(const RobustChoice& choice) {
 
 double over(Duration a, Duration b) { return static_cast<double>(a.count()) / static_cast<double>(b.count()); }
 
-std::string torch_text(const Plan& plan) {
-    const TargetPlan& t = plan.target("torch-csv");
-    if (!t.found.schedule) return fmt::format("\nPyTorch: no schedule: {}\n", t.why_not);
-    const auto& p = t.padding;
+std::string padding_text(const partition::Padded& p) {
     const double padding =
         p.padded_patches == 0 ? 0 : 1 - static_cast<double>(p.real_patches) / static_cast<double>(p.padded_patches);
-    const Duration makespan = t.found.replay.makespan;
+    return fmt::format("every microbatch padded to {} tokens and {} items ({} of the items'\npositions are padding), ",
+                       p.tokens, p.items, percent(padding));
+}
+
+// What a target that has a schedule of its own runs, and what its users would run without a plan.
+std::string target_text(const Plan& plan, const TargetPlan& own) {
+    const planner::Target& row = planner::target(own.target);
+    if (!own.found.schedule) return fmt::format("\n{}: no schedule: {}\n", row.title, own.why_not);
+    const auto chunks = [](std::int64_t count) {
+        return fmt::format("{} chunk{} a rank", count, count == 1 ? "" : "s");
+    };
+    const Duration makespan = own.found.replay.makespan;
     const bool several = plan.replicas.size() > 1;
     std::string text = fmt::format(
-        "\nPyTorch (torch/schedule.csv{}): {} with {} chunk{} a rank, every microbatch padded to {} tokens and {} "
-        "items "
-        "({} of the items'\n"
-        "positions are padding), recompute {}: makespan {}, {:.2f}x the plan's{}\n",
-        several ? ", of replica 0 alone" : "", t.cut.partition.name, t.cut.partition.chunks_per_rank,
-        t.cut.partition.chunks_per_rank == 1 ? "" : "s", p.tokens, p.items, percent(padding), t.recompute,
-        seconds(makespan), over(makespan, plan.replicas.front().found.replay.makespan),
-        several ? " for this replica" : "");
-    for (const std::string_view policy : {"1f1b", "interleaved"}) {
-        const TargetBaseline* best = t.best(policy);
-        if (best == nullptr) continue;
-        text += fmt::format(
-            "with the same padding {} takes {} ({}, {} chunk{} a rank, recompute {}), {:.2f}x this schedule\n", policy,
-            seconds(best->makespan), best->partition, best->chunks_per_rank, best->chunks_per_rank == 1 ? "" : "s",
-            best->recompute, over(best->makespan, makespan));
-    }
-    return t.choice.other ? text + "of what was found for PyTorch, " + choice(t.choice) : text;
+        "\n{} ({}{}): {} with {}, {}recompute {}: makespan {}, {:.2f}x the plan's{}\n", row.title, schedule_file(row),
+        several ? ", of replica 0 alone" : "", own.cut.partition.name, chunks(own.cut.partition.chunks_per_rank),
+        row.fixed_shapes ? padding_text(own.padding) : "", own.recompute, seconds(makespan),
+        over(makespan, plan.replicas.front().found.replay.makespan), several ? " for this replica" : "");
+    for (const std::string& policy : row.compared)
+        if (const TargetBaseline* best = own.best(policy))
+            text += fmt::format("{}{} takes {} ({}, {}, recompute {}), {:.2f}x this schedule\n",
+                                row.fixed_shapes ? "with the same padding " : "", policy, seconds(best->makespan),
+                                best->partition, chunks(best->chunks_per_rank), best->recompute,
+                                over(best->makespan, makespan));
+    return own.choice.other ? text + fmt::format("of what was found for {}, {}", row.title, choice(own.choice)) : text;
 }
 
 }  // namespace
@@ -269,7 +271,7 @@ std::string plan_table(const Job& job, const Batch& batch, const Plan& plan) {
                        choice(plan.choice);
     for (const std::string& note : replica.cut.partition.notes) text += fmt::format("{}\n", note);
     for (const std::string& assumption : job.setup->model.assumed) text += fmt::format("assumed: {}\n", assumption);
-    text += torch_text(plan);
+    for (const TargetPlan& own : plan.targets) text += target_text(plan, own);
     text += "\n";
     if (plan.replicas.size() > 1)
         text +=

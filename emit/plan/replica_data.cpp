@@ -1,6 +1,7 @@
 // What a replica's action lists say beside the schedule: what stages are, loss weights, which rows go where.
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/emit/actions.hpp"
+#include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/workloads/module_roles.hpp"
 
 #include <fmt/format.h>
@@ -109,9 +110,9 @@ std::optional<std::string> why_no_actions(const Job& job, const partition::Parti
     for (const DealtModule& dealt : partition.dealt)
         names += (names.empty() ? "" : ", ") + job.setup->model.modules[dealt.module].name;
     return fmt::format(
-        "no action lists: they cannot say how {} is dealt over the GPUs (partition {}); with --target torch-actions "
-        "the plan is of a partition that they can",
-        names, partition.name);
+        "no action lists: they cannot say how {} is dealt over the GPUs (partition {}); with --target {} the "
+        "plan is of a partition that they can",
+        names, partition.name, planner::targets().front().option);
 }
 
 ReplicaData replica_data(const Job& job, const Batch& batch, const ReplicaPlan& mine, const LossTotals& losses) {

@@ -22,9 +22,9 @@ std::vector<FileToWrite> stage_files(const StageRequest& request, const StagePla
     const StageSchedule& best = plan.best;
     add_schedule(files, folder, {"free"}, best.problem, best.found);
     files.push_back({folder / "report.html", report(request, plan)});
-    if (plan.torch.found.schedule)
-        add_schedule(files, folder / planner::target("torch-csv").folder, {"torch-csv"}, plan.torch.problem,
-                     plan.torch.found);
+    for (const StageSchedule& own : plan.targets)
+        if (own.found.schedule)
+            add_schedule(files, folder / planner::target(own.target).folder, {own.target}, own.problem, own.found);
     return files;
 }
 
@@ -43,8 +43,9 @@ nlohmann::ordered_json stage_json(const StagePlan& plan) {
         else
             answer["policies"].push_back({{"policy", one.policy}, {"why_not", one.result.why_not}});
     }
-    const search::Found& torch = plan.torch.found;
-    answer["torch"] = torch.schedule ? solution_answer(plan.torch.problem, torch) : Json{{"why_not", torch.why_not}};
+    for (const auto& [name, problem, found] : plan.targets)
+        answer[planner::target(name).folder] =
+            found.schedule ? solution_answer(problem, found) : Json{{"why_not", found.why_not}};
     return answer;
 }
 
@@ -65,10 +66,11 @@ std::string policies(const StagePlan& plan) {
     return text + not_applicable_text(not_applicable(plan.policies));
 }
 
-std::string torch_text(const StagePlan& plan) {
-    const search::Found& found = plan.torch.found;
-    if (!found.schedule) return fmt::format("\nPyTorch: no schedule: {}\n", found.why_not);
-    return fmt::format("\nPyTorch (torch/schedule.csv): makespan {}, {:.3f}x the plan's\n",
+std::string target_text(const StagePlan& plan, const StageSchedule& own) {
+    const search::Found& found = own.found;
+    const planner::Target& row = planner::target(own.target);
+    if (!found.schedule) return fmt::format("\n{}: no schedule: {}\n", row.title, found.why_not);
+    return fmt::format("\n{} ({}): makespan {}, {:.3f}x the plan's\n", row.title, schedule_file(row),
                        human(found.replay.makespan),
                        static_cast<double>(found.replay.makespan.count()) /
                            static_cast<double>(plan.best.found.replay.makespan.count()));
@@ -77,7 +79,9 @@ std::string torch_text(const StagePlan& plan) {
 }  // namespace
 
 std::string stage_table(const StagePlan& plan) {
-    return solution_table(plan.best.problem, plan.best.found) + policies(plan) + torch_text(plan);
+    std::string text = solution_table(plan.best.problem, plan.best.found) + policies(plan);
+    for (const StageSchedule& own : plan.targets) text += target_text(plan, own);
+    return text;
 }
 
 }  // namespace pipeweaver::emit

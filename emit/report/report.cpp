@@ -117,7 +117,7 @@ std::string report(const Job& job, const Batch& batch, const Plan& plan) {
                 {"basis", time_by_basis(plan)},
                 {"robustness", robustness(plan)},
                 {"batch", batch_section(batch, plan)},
-                {"torch", torch(plan)},
+                {"targets", targets(plan)},
                 {"inputs", inputs(job, batch, plan)}};
     if (job.layout_choice) parts.emplace("layouts", layouts(*job.layout_choice));
     if (plan.replicas.size() > 1) parts.emplace("replicas", replicas(job, batch, plan));

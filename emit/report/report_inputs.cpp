@@ -146,13 +146,12 @@ std::string cluster_table(const Job& job, const emulator::InSituFactors& factors
 }
 
 std::string search_table(const Job& job, const Plan& plan) {
-    std::vector<std::string> rows{
-        fact("partition chosen on", plan.partition_choice.chosen_on.text()),
-        fact("from", plan.partition_choice.tried.empty()
-                         ? "one alone"
-                         : fmt::format("{} partitions", plan.partition_choice.tried.size())),
-        fact("seed", std::to_string(job.seed)),
-        fact("schedule wanted", (job.target == "torch-csv") ? "one that PyTorch runs" : "any")};
+    std::vector<std::string> rows{fact("partition chosen on", plan.partition_choice.chosen_on.text()),
+                                  fact("from", plan.partition_choice.tried.empty()
+                                                   ? "one alone"
+                                                   : fmt::format("{} partitions", plan.partition_choice.tried.size())),
+                                  fact("seed", std::to_string(job.seed)),
+                                  fact("schedule wanted", schedule_wanted(planner::target(job.target)))};
     for (std::size_t r = 0; r < plan.replicas.size(); ++r) {
         const std::string name =
             plan.replicas.size() == 1 ? "found" : fmt::format("replica {}", plan.replicas[r].number);
@@ -179,37 +178,63 @@ std::string batch_section(const Batch& batch, const Plan& plan) {
                   batch.microbatches.size() <= most_rows_open);
 }
 
-std::string torch(const Plan& plan) {
-    const TargetPlan& torch = plan.target("torch-csv");
-    if (!torch.found.schedule) return fmt::format("<p>There is no such schedule: {}</p>\n", escape(torch.why_not));
-    const auto& padding = torch.padding;
+std::string schedule_wanted(const planner::Target& target) {
+    return has_own_plan(target) ? fmt::format("one that {} runs", target.title) : "any";
+}
+
+std::string target_section(const planner::Target& target, std::string_view known) {
+    return fmt::format("<section id=\"{}\">\n<h2>The schedule for {}</h2>\n{}</section>\n", target.folder, target.title,
+                       known);
+}
+
+namespace {
+
+std::string padding_fact(const partition::Padded& padding) {
     const auto padded = [](std::int64_t real, std::int64_t whole) {
         return percent(whole == 0 ? 0 : 1 - static_cast<double>(real) / static_cast<double>(whole));
     };
+    return fact("every microbatch padded to",
+                fmt::format("{} tokens ({} padding), {} ({} of their positions padding)", padding.tokens,
+                            padded(padding.real_tokens, padding.padded_tokens),
+                            plural(static_cast<std::size_t>(padding.items), "item"),
+                            padded(padding.real_patches, padding.padded_patches)));
+}
+
+// What a target that has a schedule of its own runs, and what its users would run without a plan.
+std::string target_facts(const Plan& plan, const planner::Target& target, const TargetPlan& own) {
+    if (!own.found.schedule) return fmt::format("<p>There is no such schedule: {}</p>\n", escape(own.why_not));
     const bool several = plan.replicas.size() > 1;
-    const Duration makespan = torch.found.replay.makespan;
+    const Duration makespan = own.found.replay.makespan;
     std::vector<std::string> facts{
-        fact("schedule", several ? "torch/schedule.csv, of replica 0 alone" : "torch/schedule.csv"),
-        fact("partition", fmt::format("{} in one chain, {} a rank", torch.cut.partition.name,
-                                      plural(static_cast<std::size_t>(torch.cut.partition.chunks_per_rank), "chunk"))),
-        fact("every microbatch padded to",
-             fmt::format("{} tokens ({} padding), {} ({} of their positions padding)", padding.tokens,
-                         padded(padding.real_tokens, padding.padded_tokens),
-                         plural(static_cast<std::size_t>(padding.items), "item"),
-                         padded(padding.real_patches, padding.padded_patches))),
-        fact("recomputation", torch.recompute),
-        fact("makespan", fmt::format("{}, {} the plan's{}", human(makespan),
-                                     times(ratio(makespan, plan.replicas.front().found.replay.makespan)),
-                                     several ? " for this replica" : "")),
-        fact("gap", percent(schedule::relative_gap(makespan, torch.found.bound)))};
-    for (const std::string_view policy : {"1f1b", "interleaved"})
-        if (const TargetBaseline* best = torch.best(policy))
+        fact("schedule", schedule_file(target) + (several ? ", of replica 0 alone" : "")),
+        fact("partition",
+             fmt::format("{}{}, {} a rank", own.cut.partition.name, target.one_chain ? " in one chain" : "",
+                         plural(static_cast<std::size_t>(own.cut.partition.chunks_per_rank), "chunk")))};
+    if (target.fixed_shapes) facts.push_back(padding_fact(own.padding));
+    facts.push_back(fact("recomputation", own.recompute));
+    facts.push_back(fact("makespan", fmt::format("{}, {} the plan's{}", human(makespan),
+                                                 times(ratio(makespan, plan.replicas.front().found.replay.makespan)),
+                                                 several ? " for this replica" : "")));
+    facts.push_back(fact("gap", percent(schedule::relative_gap(makespan, own.found.bound))));
+    for (const std::string& policy : target.compared)
+        if (const TargetBaseline* best = own.best(policy))
             facts.push_back(
-                fact(fmt::format("{} with the same padding", policy),
+                fact(policy + (target.fixed_shapes ? " with the same padding" : ""),
                      fmt::format("{}, {} this schedule ({}, {} a rank, recompute {})", human(best->makespan),
                                  times(ratio(best->makespan, makespan)), best->partition,
                                  plural(static_cast<std::size_t>(best->chunks_per_rank), "chunk"), best->recompute)));
     return fact_table(facts);
+}
+
+}  // namespace
+
+std::string targets(const Plan& plan) {
+    std::string html;
+    for (const TargetPlan& own : plan.targets) {
+        const planner::Target& target = planner::target(own.target);
+        html += target_section(target, target_facts(plan, target, own));
+    }
+    return html;
 }
 
 std::string inputs(const Job& job, const Batch& batch, const Plan& plan) {

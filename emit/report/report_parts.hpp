@@ -2,6 +2,7 @@
 #pragma once
 
 #include "pipeweaver/planner/plan.hpp"
+#include "pipeweaver/planner/targets.hpp"
 
 #include <map>
 #include <optional>
@@ -137,7 +138,12 @@ inline constexpr std::size_t waiting_color = 8;
 [[nodiscard]] std::string replicas(const planner::Job& job, const planner::Batch& batch, const planner::Plan& plan);
 
 [[nodiscard]] std::string batch_section(const planner::Batch& batch, const planner::Plan& plan);
-[[nodiscard]] std::string torch(const planner::Plan& plan);
+/// A section for each target that has a schedule of its own.
+[[nodiscard]] std::string targets(const planner::Plan& plan);
+/// That of one, with what is known of it below its heading.
+[[nodiscard]] std::string target_section(const planner::Target& target, std::string_view known);
+/// "one that PyTorch runs"; "any" for a target that runs the plan itself.
+[[nodiscard]] std::string schedule_wanted(const planner::Target& target);
 [[nodiscard]] std::string inputs(const planner::Job& job, const planner::Batch& batch, const planner::Plan& plan);
 
 }  // namespace pipeweaver::emit::report_parts

@@ -90,10 +90,12 @@ std::string fullest_rank(const StagePlan& plan) {
 
 std::string figures(const StageRequest& request, const StagePlan& plan) {
     const search::Found& found = plan.best.found;
-    std::string text = figure(
-        "step", human(found.replay.makespan),
-        fmt::format("{}; found by {}", request.options.for_torch ? "a schedule that PyTorch runs" : "any schedule",
-                    found.strategy));
+    const planner::Target& wanted = planner::target(request.target);
+    std::string text =
+        figure("step", human(found.replay.makespan),
+               fmt::format("{}; found by {}",
+                           has_own_plan(wanted) ? fmt::format("a schedule that {} runs", wanted.title) : "any schedule",
+                           found.strategy));
     if (const PolicyRun* known = fastest_policy(plan))
         text +=
             figure("best known schedule over plan", times(ratio(known->result.replay.makespan, found.replay.makespan)),
@@ -143,14 +145,22 @@ std::string schedules(const StagePlan& plan) {
     return html + "</tbody></table>\n" + not_applicable_list(not_applicable(plan.policies));
 }
 
-std::string torch(const StagePlan& plan) {
-    const search::Found& found = plan.torch.found;
+std::string target_facts(const StagePlan& plan, const planner::Target& target, const search::Found& found) {
     if (!found.schedule) return fmt::format("<p>There is no such schedule: {}</p>\n", escape(found.why_not));
     return fact_table(
-        {fact("schedule", "torch/schedule.csv"),
+        {fact("schedule", schedule_file(target)),
          fact("makespan", fmt::format("{}, {} the plan's", human(found.replay.makespan),
                                       times(ratio(found.replay.makespan, plan.best.found.replay.makespan)))),
          fact("gap", percent(schedule::relative_gap(found.replay.makespan, found.bound)))});
+}
+
+std::string targets(const StagePlan& plan) {
+    std::string html;
+    for (const StageSchedule& own : plan.targets) {
+        const planner::Target& target = planner::target(own.target);
+        html += target_section(target, target_facts(plan, target, own.found));
+    }
+    return html;
 }
 
 std::string stage_table(const StageTable& table) {
@@ -182,7 +192,7 @@ std::string inputs(const StageRequest& request, const StagePlan& plan) {
         fact_table({fact("stage times", file_name(request)), fact("microbatches", std::to_string(options.microbatches)),
                     fact("memory and transfers", limits(request)), fact("strategy", request.strategy),
                     fact("seed", std::to_string(request.seed)),
-                    fact("schedule wanted", options.for_torch ? "one that PyTorch runs" : "any"),
+                    fact("schedule wanted", schedule_wanted(planner::target(request.target))),
                     found_fact("found", plan.best.found)});
     return html + heading("Stages") +
            folded(plural(request.table.stages.size(), "stage"),
@@ -209,7 +219,7 @@ std::string report(const StageRequest& request, const StagePlan& plan) {
                         {"pairs", schedules(plan)},
                         {"progress", progress(plan.best.found)},
                         {"ranks", time_of_ranks(rank_times(plan), plan.best.found.replay.makespan)},
-                        {"torch", torch(plan)},
+                        {"targets", targets(plan)},
                         {"inputs", inputs(request, plan)}});
 }
 

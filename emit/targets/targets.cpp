@@ -5,6 +5,7 @@
 #include "emit/targets/trace.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <utility>
 
@@ -20,6 +21,16 @@ std::optional<std::string> why_no_csv(const ToEmit& from) { return why_no_torch_
 std::vector<FileToWrite> csv_files(const ToEmit& from, const fs::path& out) {
     auto files = torch_csv(from.problem, from.schedule);
     return {{out / "schedule.csv", std::move(files.csv)}, {out / "schedule.json", std::move(files.schedule)}};
+}
+
+std::vector<std::string> how_to_run_csv(const WrittenFiles& written) {
+    return {fmt::format("{} says which layers each stage has{}{}; then", (written.folder / "schedule.json").string(),
+                        written.padding ? " (padding.json: its fixed shape)" : "",
+                        written.first_alone ? " of replica 0, the only one it is for" : ""),
+            "  from torch.distributed.pipelining.schedules import _PipelineScheduleRuntime",
+            fmt::format("  schedule = _PipelineScheduleRuntime(stages, n_microbatches={}, loss_fn=loss)",
+                        written.microbatches),
+            fmt::format("  schedule._load_csv({})", nlohmann::json((written.folder / "schedule.csv").string()).dump())};
 }
 
 std::optional<std::string> why_no_lists(const ToEmit& from) {
@@ -67,7 +78,8 @@ const std::vector<Target>& targets() {
          .of = "torch-csv",
          .files = {"schedule.csv", "schedule.json"},
          .check = why_no_csv,
-         .write = csv_files},
+         .write = csv_files,
+         .how_to_run = how_to_run_csv},
         {.name = "torch-actions",
          .about = "actions.json: action lists with tensors and peers, for an executor that runs DAGs of modules",
          .files = {"actions.json"},
@@ -80,6 +92,17 @@ const std::vector<Target>& targets() {
          .check = why_no_trace,
          .write = trace_files}};
     return all;
+}
+
+KnownOfPlan known_of(const planner::Job& job, const planner::Batch& batch, const planner::Target& target,
+                     const planner::TargetPlan& plan) {
+    return {job,
+            batch,
+            plan.cut.partition,
+            plan.microbatches,
+            target.fixed_shapes ? &plan.padding : nullptr,
+            plan.recompute,
+            plan.by_rank};
 }
 
 }  // namespace pipeweaver::emit

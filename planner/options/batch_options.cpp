@@ -1,6 +1,7 @@
 #include "pipeweaver/planner/batch_options.hpp"
 
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/planner/targets.hpp"
 
 #include <filesystem>
 #include <set>
@@ -37,8 +38,8 @@ std::vector<workloads::Sample> read_deferred(const std::string& file, const Job&
 
 void BatchOptions::fill(Job& job) const {
     if (defer && job.packing != workloads::Packing::padded)
-        fail(ErrorKind::input,
-             "--defer: goes with --packing padded, or auto with --target torch-csv: only fixed shapes pad");
+        fail(ErrorKind::input, "--defer: goes with --packing padded, or auto with --target {}: only fixed shapes pad",
+             fmt::join(target_options([](const Target& one) { return one.fixed_shapes; }), " or "));
     job.defer = defer;
     job.sharing = assignment == "in-turn" ? partition::Sharing::in_turn : partition::Sharing::balanced;
 }

@@ -40,9 +40,11 @@ int SearchLimits::thread_count() const {
 void PlanOptions::add_to(OptionTable& options) {
     job.add_to(options);
     batch.add_to(options);
-    options.choice("target", target, target_options(),
-                   "what the schedule is for; torch-csv must then exist, and with torch-actions no partition is tried "
-                   "that action lists cannot carry (default: any partition, with action lists where they can)");
+    options.choice(
+        "target", target, target_options(),
+        fmt::format("what the schedule is for; {} must then exist, and with {} no partition is tried "
+                    "that action lists cannot carry (default: any partition, with action lists where they can)",
+                    fmt::join(target_options(has_own_plan), " or "), targets().front().option));
     options.flag("robust", robust,
                  "of the schedules found up to 1 % longer than the shortest, the one with the smallest median if "
                  "costs are wrong by their own error estimates (without: one clearly better then, and at most 0.1 "
@@ -101,7 +103,7 @@ Request PlanOptions::request(const SearchLimits& limits, const Executor& execute
     if (workload.packing != WorkloadOptions::automatic) return packed(workload, limits, execute);
     WorkloadOptions as = workload;
     std::vector<Request> all;
-    const bool fixed_shapes = planner::target(target_called(target)).fixed_chain;
+    const bool fixed_shapes = planner::target(target_called(target)).fixed_shapes;
     for (const workloads::Packing one : workloads::packings()) {
         if ((one == workloads::Packing::padded) != fixed_shapes) continue;
         as.packing = name_of(one);

@@ -35,7 +35,7 @@ TargetPlan no_target_plan(const Target& target, const std::string& why) {
 std::vector<TargetPlan> no_target_plans(const std::string& why) {
     std::vector<TargetPlan> plans;
     for (const Target& one : targets())
-        if (one.fixed_chain) plans.push_back(no_target_plan(one, why));
+        if (has_own_plan(one)) plans.push_back(no_target_plan(one, why));
     return plans;
 }
 

@@ -44,8 +44,8 @@ void keep(std::vector<TargetBaseline>& baselines, const TargetBaseline& found) {
         *same = found;
 }
 
-// A request's chains for a target, with the padded microbatches.
-struct Padded {
+// A request's partitions for a target, with the microbatches as it runs them.
+struct ForTarget {
     const Job& job;
     const Target& target;
     const Microbatches& microbatches;
@@ -53,15 +53,32 @@ struct Padded {
     StepWanted step() const {
         return {.name = fmt::format("{}-{}", job.setup->model.name, target.folder), .target = &target};
     }
+
+    // Those of its policies that `which` holds of.
+    template <class Which>
+    std::vector<std::string> policies(const Which& which) const {
+        std::vector<std::string> names;
+        for (const search::Policy& policy : search::policies())
+            if (runs_policy(target, policy.name) && which(policy)) names.push_back(policy.name);
+        return names;
+    }
+
+    // Of an order of its own, only where a policy needs it.
+    bool may_split() const {
+        const auto needs_split = [](const search::Policy& policy) { return policy.needs_split; };
+        return job.split != Split::never && (target.searches || !policies(needs_split).empty());
+    }
 };
 
-Tried try_setting(const Padded& padded, const Partition& chain, const Setting& setting, const Executor& execute) {
-    StepWanted step = padded.step();
+Tried try_setting(const ForTarget& to, const Partition& chain, const Setting& setting, const Executor& execute) {
+    StepWanted step = to.step();
     step.menu = {setting.everywhere};
     step.mode_of_rank = setting.by_rank;
     // A stage that recomputes would do so again for the weight gradient.
-    const PoliciesWanted wanted{.split = padded.job.split != Split::never && setting.is_none(), .bound = std::nullopt};
-    return {setting, evaluate(*padded.job.setup, chain, padded.microbatches, step, wanted, execute)};
+    const PoliciesWanted wanted{.split = to.may_split() && setting.is_none(),
+                                .bound = std::nullopt,
+                                .policies = to.policies([](const search::Policy&) { return true; })};
+    return {setting, evaluate(*to.job.setup, chain, to.microbatches, step, wanted, execute)};
 }
 
 // Adds the setting's baselines; says why in `why_not` where the target cannot run it, or a policy does not apply.
@@ -83,19 +100,18 @@ void judge_policies(const Target& target, Tried& tried, std::vector<TargetBaseli
 
 // Where what each rank needs under a policy of a fixed order is neither nothing nor everything everywhere: what it needs
 // under the fastest of them that keeps the target's rules.
-std::optional<Setting> by_rank(const Padded& padded, const Partition& chain, const Executor& execute) {
-    Target open = padded.target;  // of several modes one is taken, which the target need not carry
+std::optional<Setting> by_rank(const ForTarget& to, const Partition& chain, const Executor& execute) {
+    Target open = to.target;  // of several modes one is taken, which the target need not carry
     open.inexpressible = nullptr;
-    const std::vector<Recompute> menu = usual_settings(*padded.job.setup, chain);
-    StepWanted step = padded.step();
+    const std::vector<Recompute> menu = usual_settings(*to.job.setup, chain);
+    StepWanted step = to.step();
     step.target = &open;
     step.menu = menu;
     step.priced_split = false;
-    std::vector<std::string> policies;
-    for (const search::Policy& policy : search::policies())
-        if (policy.fixed_order && !policy.needs_split) policies.push_back(policy.name);
+    auto policies = to.policies([](const search::Policy& one) { return one.fixed_order && !one.needs_split; });
+    if (policies.empty()) return std::nullopt;
     Step known = evaluate(
-        *padded.job.setup, chain, padded.microbatches, step,
+        *to.job.setup, chain, to.microbatches, step,
         {.split = false, .bound = std::nullopt, .policies = std::move(policies), .mode_by_rank = true}, execute);
     if (known.shortage) return std::nullopt;
     const Problem& problem = known.cut.step.problem;
@@ -112,9 +128,10 @@ std::optional<Setting> by_rank(const Padded& padded, const Partition& chain, con
     return setting;
 }
 
-std::vector<Setting> settings_of(const Padded& padded, const Partition& chain, const Executor& execute) {
+std::vector<Setting> settings_of(const ForTarget& to, const Partition& chain, const Executor& execute) {
     std::vector<Setting> settings{{Recompute::none}, {Recompute::full}};
-    if (auto setting = by_rank(padded, chain, execute)) settings.push_back(std::move(*setting));
+    if (to.target.recompute == RecomputeBy::step) return settings;
+    if (auto setting = by_rank(to, chain, execute)) settings.push_back(std::move(*setting));
     return settings;
 }
 
@@ -131,13 +148,16 @@ TargetPlan make_target_plan(const Job& job, const Target& target, const std::vec
                             const Microbatches& microbatches, const Executor& execute, const Time& time) {
     TargetPlan plan;
     plan.target = target.name;
-    plan.padding = partition::pad(microbatches);
-    const Padded padded{job, target, plan.padding.microbatches};
+    if (target.fixed_shapes)
+        plan.padding = partition::pad(microbatches);
+    else
+        plan.padding.microbatches = microbatches;
+    const ForTarget to{job, target, plan.padding.microbatches};
     std::optional<Tried> best;
     for (const Partition& partition : partitions) {
-        const Partition chain = partition::in_one_chain(partition);
-        for (const Setting& setting : settings_of(padded, chain, execute)) {
-            Tried tried = try_setting(padded, chain, setting, execute);
+        const Partition chain = target.one_chain ? partition::in_one_chain(partition) : partition;
+        for (const Setting& setting : settings_of(to, chain, execute)) {
+            Tried tried = try_setting(to, chain, setting, execute);
             if (tried.known.shortage) {
                 plan.why_not = tried.known.shortage->text();
                 continue;
@@ -161,7 +181,8 @@ TargetPlan make_target_plan(const Job& job, const Target& target, const std::vec
     if (best->known.split) wanted.policy_bounds = search::BoundEffort::full;
     wanted.rules = rules_of(target, best->known.cut.step.problem);
     wanted.rule = job.robust ? robust_rule : usual_rule;
-    wanted.choose = true;
+    wanted.search = wanted.choose = target.searches;
+    if (!target.policies.empty()) wanted.policies = target.policies;
     ScheduledStep scheduled = schedule_step(std::move(best->known), wanted, execute, time);
     plan.why_not = scheduled.found.why_not;
     plan.choice = std::move(scheduled.choice);

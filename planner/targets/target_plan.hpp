@@ -1,14 +1,15 @@
-// The schedule that a target with a fixed chain can run: fixed shapes, one recompute
-// setting for the whole step, or one for each rank.
+// The schedule that a target can run that has one of its own: on its partitions and shapes, with what it can be told to
+// recompute, searched or in its own order.
 #pragma once
 
 #include "planner/evaluate/step.hpp"
 
 namespace pipeweaver::planner {
 
-/// Pads the microbatches, tries every partition as one chain recomputing nothing, everything, or on each
-/// rank what it needs, and searches in the one on
-/// which a policy does best (ties to the earlier). `why_not` says so where none can be run or fits.
+/// Tries every partition, of a target of one chain as one, on the microbatches, of a target with fixed shapes padded,
+/// recomputing nothing, everything or, where the target can, on each rank what it needs. In the one on which a policy of
+/// the target does best (ties to the earlier) it searches, or takes that policy of a target with an order of its own.
+/// `why_not` says so where none can be run or fits. The target need be none of targets().
 [[nodiscard]] TargetPlan make_target_plan(const Job& job, const Target& target,
                                           const std::vector<partition::Partition>& partitions,
                                           const Microbatches& microbatches, const Executor& execute, const Time& time);

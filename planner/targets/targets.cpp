@@ -1,6 +1,7 @@
 #include "pipeweaver/planner/targets.hpp"
 
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/text.hpp"
 
 #include <algorithm>
 
@@ -20,23 +21,39 @@ const std::vector<Target>& targets() {
                                           .option = "torch-csv",
                                           .about = "PyTorch's pipeline runtime: one chain, fixed shapes",
                                           .folder = "torch",
-                                          .fixed_chain = true,
+                                          .title = "PyTorch",
+                                          .file = "schedule.csv",
+                                          .compared = {"1f1b", "interleaved"},
+                                          .one_chain = true,
+                                          .fixed_shapes = true,
+                                          .recompute = RecomputeBy::rank,
                                           .input_gradient_frees = false,
                                           .buffers_for_all = true,
+                                          .first_input_gradient = false,
                                           .inexpressible = inexpressible_in_torch_csv,
                                           .rules = rules_of_torch_csv,
                                           .breaks = breaks_torch_csv}};
     return all;
 }
 
-const Target& target(std::string_view name) {
-    const auto& all = targets();
-    return *std::find_if(all.begin(), all.end(), [&](const Target& one) { return one.name == name; });
+bool runs_policy(const Target& target, std::string_view policy) {
+    const auto& all = target.policies;
+    return all.empty() || std::find(all.begin(), all.end(), policy) != all.end();
 }
 
-std::vector<std::string> target_options() {
+const Target& target(std::string_view name) {
+    std::vector<std::string> names;
+    for (const Target& one : targets()) {
+        if (one.name == name) return one;
+        names.push_back(one.name);
+    }
+    fail(ErrorKind::input, "{}", unknown("target", name, names));
+}
+
+std::vector<std::string> target_options(bool (*which)(const Target&)) {
     std::vector<std::string> options;
-    for (const Target& one : targets()) options.push_back(one.option);
+    for (const Target& one : targets())
+        if (which == nullptr || which(one)) options.push_back(one.option);
     return options;
 }
 
@@ -44,6 +61,13 @@ std::string target_called(std::string_view option) {
     for (const Target& one : targets())
         if (one.option == option) return one.name;
     return targets().front().name;
+}
+
+schedule::StageOptions stage_options(schedule::StageOptions asked, const Target& target) {
+    if (has_own_plan(target)) asked.suffix = "-" + target.folder;
+    asked.buffers_for_all = target.buffers_for_all;
+    asked.first_input_gradient = target.first_input_gradient;
+    return asked;
 }
 
 search::Rules rules_of(const Target& target, const schedule::Problem& problem) {

@@ -1,6 +1,7 @@
 #include "pipeweaver/partition/replicas.hpp"
 
 #include "pipeweaver/base/random.hpp"
+#include "pipeweaver/emulator/step.hpp"
 #include "tests/support/small_workload.hpp"
 
 #include <doctest/doctest.h>

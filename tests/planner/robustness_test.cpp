@@ -36,7 +36,7 @@ StepProblem two_stages(double gemm_error, double attention_error) {
     step.problem = stage_problem(parse_stage_table("t.csv",
                                                    "stage,rank,forward_us,backward_us,weight_us,activation_bytes,"
                                                    "weights_bytes,send_bytes\n0,0,10,20,,1,1,1\n1,1,10,20,,1,1,1\n"),
-                                 {4, {}, {}, false});
+                                 {4, {}, {}});
     step.mixes = {{{0, 1}}, {{1, 1}}};
     for (const Task& task : step.problem.tasks) {
         const bool first = task.stage == 0;

@@ -24,11 +24,11 @@ Executor one_thread() { return in_order; }
 // Of a job whose searches end when they are told to.
 std::shared_ptr<const Session> endless_session() {
     auto first = small_request();
-    const auto partition = partition::partitioner("dip").make(*first.setup, first.microbatches, 0);
-    const Plan plan = testing::planned(
-        first, in_order, {.targets = false, .robustness = false, .opponents = false, .partition = partition});
-    first.max_rounds.reset();
-    return std::make_shared<const Session>(first, plan);
+    const auto dip = partition::partitioner("dip").make(*first.job.setup, first.batch.microbatches, 0);
+    const Plan plan = testing::planned(testing::on_partition(first, dip), in_order,
+                                       {.targets = false, .robustness = false, .opponents = false});
+    first.job.max_rounds.reset();
+    return std::make_shared<const Session>(first.job, plan);
 }
 
 const std::shared_ptr<const Session>& session() {
@@ -38,8 +38,8 @@ const std::shared_ptr<const Session>& session() {
 
 auto batch_of(const std::vector<int>& images = {5, 0, 2, 9, 1, 4, 0, 7}) {
     auto made = small_request(1, images);
-    auto batch = session()->request("next", std::move(made.samples));
-    batch.microbatches = std::move(made.microbatches);
+    auto batch = session()->job().batch("next", std::move(made.batch.samples));
+    batch.microbatches = std::move(made.batch.microbatches);
     return batch;
 }
 
@@ -77,7 +77,7 @@ TEST_CASE("of two batches that wait, the first has a plan by its deadline, and t
     const auto soon = second->result(0ms);
     REQUIRE(soon);
     CHECK(in_order_of_submission);
-    CHECK(soon->batch.batch == "next");
+    CHECK(soon->batch.name == "next");
     CHECK(session()->by_policy(soon->batch, in_order).makespan == second->draft()->plan.makespan);
 
     CHECK(third->cancelled());

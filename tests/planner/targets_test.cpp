@@ -2,6 +2,7 @@
 
 #include "emit/targets/torch_csv.hpp"
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/planner/stage_plan.hpp"
 #include "planner/targets/target_plan.hpp"
 #include "tests/support/small_request.hpp"
 
@@ -153,6 +154,31 @@ TEST_CASE("a target with a fixed chain needs no rules of its own") {
     const auto plan = make_target_plan(request.job, plain, partitions, request.batch.microbatches, in_order, {});
     REQUIRE(plan.found.schedule);
     for (const TargetBaseline& one : plan.baselines) CHECK(plan.found.replay.makespan <= one.makespan);
+}
+
+TEST_CASE("measured stages run in the order of a target that has one of its own, or it is said why not") {
+    StageRequest request;
+    request.table = parse_stage_table("t.csv",
+                                      "stage,rank,forward_us,backward_us,weight_us,activation_bytes,weights_bytes,"
+                                      "send_bytes\n0,0,10,20,,1,1,1\n1,1,10,20,,1,1,1\n");
+    request.options.microbatches = 4;
+    Target own;
+    own.name = own.folder = "own";
+    own.searches = false;
+    own.policies = {"gpipe", "1f1b"};
+    const auto fastest = schedule_stages(request, own, in_order, {});
+    CHECK(fastest.problem.name == "t-own");
+    REQUIRE(fastest.found.schedule);
+    CHECK(fastest.found.replay.makespan == std::chrono::microseconds(5 * 30));
+    CHECK(fastest.found.strategy == "gpipe");
+
+    own.policies = {"zb-h1"};
+    CHECK(schedule_stages(request, own, in_order, {}).found.why_not.find("split") != std::string::npos);
+    request.options.capacity = Bytes{4};
+    own.policies = {"gpipe"};
+    CHECK(!schedule_stages(request, own, in_order, {}).found.schedule);
+    own.buffers_for_all = true;
+    CHECK(schedule_stages(request, own, in_order, {}).found.why_not.starts_with("with receive buffers for all"));
 }
 
 TEST_CASE("where memory is short each rank recomputes what it needs, and the schedule keeps PyTorch's rules") {

@@ -36,7 +36,7 @@ namespace pipeweaver::emit {
 /// written is removed again where that is not reached. Throws Error{io}.
 class PlanWriter {
 public:
-    /// Pre: `request` outlives it.
+    /// Pre: job and batch outlive it.
     PlanWriter(const planner::Job& job, const planner::Batch& batch, std::filesystem::path folder);
 
     /// May be called from several threads.

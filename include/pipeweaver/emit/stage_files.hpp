@@ -12,8 +12,8 @@
 
 namespace pipeweaver::emit {
 
-/// problem.json.gz, solution.json, trace.json.gz, report.html and, if there is a schedule for PyTorch, torch/. Equal
-/// plans give equal bytes.
+/// problem.json.gz, solution.json, trace.json.gz, report.html and, of each target that has a schedule of its own, its
+/// folder. Equal plans give equal bytes.
 [[nodiscard]] std::vector<FileToWrite> stage_files(const planner::StageRequest& request, const planner::StagePlan& plan,
                                                    const std::filesystem::path& folder);
 
@@ -21,7 +21,7 @@ namespace pipeweaver::emit {
 [[nodiscard]] nlohmann::ordered_json stage_json(const planner::StagePlan& plan);
 
 /// The answer for a person: the solution as solution_table() has it, every policy with time, bound and gap, and
-/// PyTorch's schedule.
+/// the schedules that targets have of their own.
 [[nodiscard]] std::string stage_table(const planner::StagePlan& plan);
 
 }  // namespace pipeweaver::emit

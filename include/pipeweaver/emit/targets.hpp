@@ -4,6 +4,7 @@
 
 #include "pipeweaver/base/files.hpp"
 #include "pipeweaver/emit/actions.hpp"
+#include "pipeweaver/planner/targets.hpp"
 
 #include <filesystem>
 #include <optional>
@@ -15,6 +16,19 @@ namespace pipeweaver::emit {
 /// Below a replica's folder: where the lists of each rank alone lie.
 inline constexpr const char* rank_lists_folder = "actions";
 
+/// What the plan at hand knows of a schedule beside it, as a framework's command line may have to say it.
+struct KnownOfPlan {
+    const planner::Job& job;      ///< model, cluster, layout and recipe
+    const planner::Batch& batch;  ///< of all replicas
+    const partition::Partition& partition;
+    /// Those of the replica, in the order in which the schedule numbers them: indices into the batch's.
+    const std::vector<std::size_t>& microbatches;
+    const partition::Padded* padding = nullptr;  ///< what all of them are padded to; null: they keep their shapes
+    std::string recompute{};                     ///< name of what every stage recomputes, or "by-rank"; empty: the
+                                                 ///< schedule has a mode of the partition for each pass
+    std::vector<emulator::Recompute> recompute_of_ranks{};  ///< under "by-rank" alone
+};
+
 /// A schedule as a target is handed it.
 struct ToEmit {
     const schedule::Problem& problem;
@@ -22,6 +36,15 @@ struct ToEmit {
     const ActionLists* actions = nullptr;  ///< null: none are known beyond what the two tell
     std::filesystem::path folder{};        ///< where they lie, for errors
     bool by_rank = false;                  ///< action lists of each rank alone
+    std::optional<KnownOfPlan> plan{};     ///< none: a folder's problem and solution are emitted, or measured stages
+};
+
+/// What was written for a target that has a schedule of its own.
+struct WrittenFiles {
+    std::filesystem::path folder;  ///< of its files
+    std::size_t microbatches = 0;
+    bool padding = false;      ///< padding.json lies beside them
+    bool first_alone = false;  ///< there are several replicas, and the files are for replica 0
 };
 
 struct Target {
@@ -38,9 +61,16 @@ struct Target {
 
     /// Its files below `out`. Pre: check() found nothing.
     std::vector<FileToWrite> (*write)(const ToEmit& from, const std::filesystem::path& out) = nullptr;
+
+    /// How its files are run, a line each, for a person; null: their names say it.
+    std::vector<std::string> (*how_to_run)(const WrittenFiles& written) = nullptr;
 };
 
 /// torch-csv, torch-actions, chrome-trace.
 [[nodiscard]] const std::vector<Target>& targets();
+
+/// What a plan knows of the schedule that the target has of its own. Keeps references to all of them.
+[[nodiscard]] KnownOfPlan known_of(const planner::Job& job, const planner::Batch& batch, const planner::Target& target,
+                                   const planner::TargetPlan& plan);
 
 }  // namespace pipeweaver::emit

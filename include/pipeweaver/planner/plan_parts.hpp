@@ -86,7 +86,7 @@ struct Baselines {
 struct ReplicaPlan {
     std::size_t number = 0;
     bool judged = true;                     ///< it is one of those that are looked at closely
-    std::vector<std::size_t> microbatches;  ///< indices into Request::microbatches
+    std::vector<std::size_t> microbatches;  ///< indices into Batch::microbatches
     Cut cut;                                ///< by the plan's partition; lags are those that the schedule leads to
     search::Found found;                    ///< its schedule
     emulator::PortWaits waits{};            ///< of its transfers
@@ -109,14 +109,15 @@ struct TargetBaseline {
     Duration makespan{};
 };
 
-/// The schedule of replica 0 for a target with a fixed chain; see Target.
+/// The schedule of replica 0 for a target that has one of its own; see Target.
 struct TargetPlan {
     std::string target;
-    Cut cut;  ///< as ReplicaPlan's
+    std::vector<std::size_t> microbatches;  ///< as ReplicaPlan's
+    Cut cut;                                ///< as ReplicaPlan's
     search::Found found;
     emulator::PortWaits waits{};
     RobustChoice choice;
-    partition::Padded padding;
+    partition::Padded padding;                 ///< of a target with fixed shapes; else its `microbatches` alone
     std::string recompute;                     ///< name of what every stage recomputes, or "by-rank"
     std::vector<emulator::Recompute> by_rank;  ///< what the stages of each rank recompute, under "by-rank" alone
     std::string why_not;                       ///< not empty: there is no such schedule, and why
@@ -145,14 +146,16 @@ struct Plan {
     emulator::InSituFactors in_situ;   ///< that all costs hold
     PartitionChoice partition_choice;  ///< what the partition was chosen on, and from
     Baselines baselines;
-    std::vector<TargetPlan> targets;  ///< one for each target of targets() but "free"
+    std::vector<TargetPlan> targets;  ///< one for each target that has a schedule of its own
     RobustChoice choice;              ///< among what was found
     /// Against the opponent that is pictured first, then the fastest policy on the plan's partition; none: there is
     /// neither, or it was not wanted.
     std::optional<Robustness> robustness;
 
     const partition::Partition& partition() const { return replicas.front().cut.partition; }
-    const TargetPlan& target(std::string_view name) const;  ///< Pre: not "free"
+
+    /// Throws Error{input} for a target that has no schedule of its own, as "free".
+    const TargetPlan& target(std::string_view name) const;
 };
 
 /// Of its replicas.

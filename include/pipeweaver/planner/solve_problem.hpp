@@ -4,6 +4,7 @@
 
 #include "pipeweaver/base/parallel.hpp"
 #include "pipeweaver/planner/time.hpp"
+#include "pipeweaver/search/search.hpp"
 
 #include <optional>
 #include <string>
@@ -21,8 +22,8 @@ struct SolveRequest {
 };
 
 /// Searches. Seven tenths of the time go to the makespan if a second objective follows. The answer may have no
-/// schedule; why_not then says why. Throws Error{limit} "torch-csv: ..." where PyTorch's runtime cannot run the
-/// problem, and as search::solve().
+/// schedule; why_not then says why. Throws Error{limit} "NAME: why" where the target cannot run the problem, and as
+/// search::solve().
 [[nodiscard]] search::Found solve_problem(const schedule::Replayer& replayer, const SolveRequest& request,
                                           const Executor& execute, const Time& time);
 

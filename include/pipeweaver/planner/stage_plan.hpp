@@ -1,11 +1,12 @@
-// Plans a step from measured stage times: every policy, a search, and the schedule under PyTorch's rules.
+// Plans a step from measured stage times: every policy, a search, and the schedules under the rules of targets:
+// a plan of one replica without a model.
 //
 // Determinism  as planner::make_plan().
 #pragma once
 
 #include "pipeweaver/planner/plan_parts.hpp"
+#include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/planner/time.hpp"
-#include "pipeweaver/schedule/stage_table.hpp"
 
 #include <optional>
 #include <string>
@@ -15,25 +16,33 @@ namespace pipeweaver::planner {
 
 struct StageRequest {
     schedule::StageTable table;
-    schedule::StageOptions options;  ///< with `for_torch` the plan itself keeps PyTorch's rules
+    schedule::StageOptions options;  ///< what a target changes of them is the plan's business
+    std::string target = "free";     ///< of targets(): whose rules the plan itself keeps
     std::string strategy = "default";
     std::uint64_t seed = 1;
     std::optional<std::uint64_t> max_rounds;  ///< of each search
 };
 
-/// A schedule with the problem that it solves.
+/// A schedule for a target, with the problem that it solves.
 struct StageSchedule {
-    schedule::Problem problem;
-    search::Found found;  ///< no schedule: why_not says which rank and how many bytes
+    std::string target = "free";
+    schedule::Problem problem{};  ///< empty where the stages do not fit with the target's buffers
+    search::Found found{};        ///< no schedule: why_not says which rank and how many bytes
 };
 
 struct StagePlan {
     StageSchedule best;               ///< always has a schedule
     std::vector<PolicyRun> policies;  ///< all of them, on `best.problem`
-    StageSchedule torch;              ///< its problem is empty where the stages do not fit with PyTorch's buffers
+    std::vector<StageSchedule>
+        targets;  ///< one for each target that has a plan of its own; one that is asked for alone
 };
 
-/// Without `for_torch`, half of the budget goes to the schedule for PyTorch, and the plan starts from that; with it
+/// The schedule of the stages under the rules of a target, searched, or the fastest of its own orders. The target need be
+/// none of targets(). Throws Error{input} as stage_problem().
+[[nodiscard]] StageSchedule schedule_stages(const StageRequest& request, const Target& target, const Executor& execute,
+                                            const Time& time);
+
+/// Half of the budget goes to the schedules for targets, and the plan starts from those; of a target that is asked for
 /// they are one. Throws Error{limit} where nothing fits, and what stage_problem() throws.
 [[nodiscard]] StagePlan plan_stages(const StageRequest& request, const Executor& execute, const Time& time);
 

@@ -1,11 +1,13 @@
-// Runtimes that a schedule can be for, by what they can run: a table. A new framework is a file and a row here, and one
-// in emit.
+// Runtimes that a schedule can be for, by what they can run: a table. A new framework is a row here and one in emit, each
+// with a file where it has rules or files of its own.
 #pragma once
 
 #include "pipeweaver/schedule/problem.hpp"
 #include "pipeweaver/schedule/solution.hpp"
+#include "pipeweaver/schedule/stage_table.hpp"
 #include "pipeweaver/search/search.hpp"
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,17 +15,33 @@
 
 namespace pipeweaver::planner {
 
+/// How finely a runtime can be told what to recompute: all stages the same, those of a rank, or each pass. Schedules that
+/// targets have of their own go as far as by rank.
+enum class RecomputeBy : std::uint8_t { step, rank, pass };
+
 struct Target {
     std::string name;
     std::string option;  ///< what --target calls it: the files that it is emitted as
     std::string about;   ///< one line
-    std::string folder;  ///< of its files in a plan, and the end of its problem's name; empty: it is the plan itself
+    std::string folder;  ///< of its files in a plan, its key in plan.json and the end of its problem's name; empty: it
+                         ///< is the plan itself, and has no title or file
+
+    // What reports call it, and hold its schedule against.
+    std::string title{};                  ///< "PyTorch"
+    std::string file{};                   ///< below `folder`, that holds its schedule
+    std::vector<std::string> compared{};  ///< policies that its users would run without a plan
+
+    // The orders that it runs.
+    bool searches = true;                 ///< false: it has an order of its own, and the fastest of `policies` is taken
+    std::vector<std::string> policies{};  ///< that it runs; none: any
 
     // What its steps are built from.
-    bool fixed_chain = false;          ///< one chain of stages, all microbatches padded to the largest, and one
-                                       ///< recomputation for the whole step
+    bool one_chain = false;     ///< of stages; else it runs any partition
+    bool fixed_shapes = false;  ///< all microbatches are padded to the largest
+    RecomputeBy recompute = RecomputeBy::pass;
     bool input_gradient_frees = true;  ///< see emulator::StepInput
     bool buffers_for_all = false;      ///< receive buffers for all microbatches at once
+    bool first_input_gradient = true;  ///< of measured stages, see schedule::StageOptions; models know what has one
 
     /// The first rule that a problem breaks, with the task; none: it can be run. Null: any can.
     std::optional<std::string> (*inexpressible)(const schedule::Problem& problem) = nullptr;
@@ -34,17 +52,29 @@ struct Target {
                                          const schedule::Schedule& schedule) = nullptr;
 };
 
+/// Whether a plan has a schedule of its own for the target, of replica 0, beside that of every replica.
+[[nodiscard]] inline bool has_own_plan(const Target& target) { return !target.folder.empty(); }
+
+/// Whether it runs the orders of that policy.
+[[nodiscard]] bool runs_policy(const Target& target, std::string_view policy);
+
+/// Whether problems can be solved for it: its schedules are searched under rules of its own.
+[[nodiscard]] inline bool has_own_rules(const Target& target) { return has_own_plan(target) && target.searches; }
+
 /// "free", which runs whatever the problem allows, and after it the others.
 [[nodiscard]] const std::vector<Target>& targets();
 
-/// The target of that name. Pre: there is one.
+/// The target of that name. Throws Error{input} where there is none, naming the nearest.
 [[nodiscard]] const Target& target(std::string_view name);
 
-/// What --target may be told.
-[[nodiscard]] std::vector<std::string> target_options();
+/// What --target may be told, of the targets that `which` holds of; null: of all.
+[[nodiscard]] std::vector<std::string> target_options(bool (*which)(const Target&) = nullptr);
 
 /// The name of the target that --target calls so; empty: "free". Pre: of target_options().
 [[nodiscard]] std::string target_called(std::string_view option);
+
+/// What stages that the target runs are like, beside what is `asked` of them.
+[[nodiscard]] schedule::StageOptions stage_options(schedule::StageOptions asked, const Target& target);
 
 /// The target's rules for a problem. Throws Error{limit} "NAME: why" where it cannot run it.
 [[nodiscard]] search::Rules rules_of(const Target& target, const schedule::Problem& problem);

@@ -47,9 +47,9 @@ struct StageOptions {
     std::optional<Bytes> capacity;  ///< of every rank; none: unlimited
     std::optional<Bandwidth> link;  ///< between ranks; none: transfers take no time
 
-    /// Whether it runs as PyTorch's runtime runs it: stage 0 has no input gradient (its I takes 1 ns, its W a full
-    /// backward), and receive buffers for all microbatches are held all the time.
-    bool for_torch = false;
+    std::string suffix{};              ///< of the problem's name
+    bool buffers_for_all = false;      ///< receive buffers for all microbatches are held all the time
+    bool first_input_gradient = true;  ///< false: stage 0 computes none; split, its I takes 1 ns, its W a full backward
 };
 
 /// Reads a rank's memory as parse_bytes() does. Throws Error{input} also for 0.
