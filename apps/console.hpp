@@ -3,7 +3,9 @@
 
 #include "pipeweaver/base/deadline.hpp"
 #include "pipeweaver/base/parallel.hpp"
-#include "pipeweaver/planner/plan_options.hpp"
+#include "pipeweaver/planner/search_limits.hpp"
+#include "pipeweaver/planner/time.hpp"
+#include "pipeweaver/search/options.hpp"
 
 #include <nlohmann/json_fwd.hpp>
 

@@ -8,7 +8,7 @@
 #include "pipeweaver/search/policies.hpp"
 #include "planner/given_schedule.hpp"
 #include "planner/job/sample.hpp"
-#include "planner/replicas/share.hpp"
+#include "planner/replicas/assignment.hpp"
 #include "planner/schedule/recompute_settings.hpp"
 
 #include <fmt/ranges.h>
@@ -59,20 +59,20 @@ public:
         needs_split_ = search::policy(request.policy, "--policy: ").needs_split || is_given();
         if (by_rank()) require_fixed_order();
         PIPEWEAVER_ASSERT(setup_.recipe.zero < 2 || setup_.recipe.bucket == Bytes{});
-        shared_ = share(request.job, request.batch, execute, most_tasks_of(request.policy));
+        shared_ = assign(request.job, request.batch, execute, most_tasks_of(request.policy));
         if (is_given()) {
             PIPEWEAVER_ASSERT(request.job.fixed);
             auto matched =
                 match(request.schedules, request.job, request.batch, request.job.fixed->partition, shared_, execute);
             given_ = std::move(matched.replicas);
-            shared_ = std::move(matched.shared);
+            shared_ = std::move(matched.assignment);
             partition_ = given_.front().partition;
             policy_ = "schedule";
             menus_ = {partition_.modes};
         } else {
             partition_ = cut(request);
             if (by_rank())
-                menus_ = {judged_settings(setup_, partition_)};
+                menus_ = {opponent_settings(setup_, partition_)};
             else if (request.recompute)
                 menus_ = {{*request.recompute}};
             else
@@ -252,7 +252,7 @@ private:
     const EmulationRequest& asked_;
     const Setup& setup_;
     const Executor& execute_;
-    Shared shared_;
+    Assignment shared_;
     partition::Partition partition_;
     std::string policy_;
     bool needs_split_ = false;

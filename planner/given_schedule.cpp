@@ -52,21 +52,21 @@ MatchedSchedule match_one(const GivenSchedule& given, const Setup& setup, const 
 
 // Of a plan that was made under `recipe`.
 MatchedSchedules match_all(const std::vector<GivenSchedule>& given, Job job, const Batch& batch, const Recipe& recipe,
-                           const Partition& partition, const Shared& by_load, const Executor& execute) {
+                           const Partition& partition, const Assignment& by_load, const Executor& execute) {
     const bool as_it_is = job.setup->is_usual() && job.setup->recipe == recipe;
     if (!as_it_is) job.setup = std::make_shared<const Setup>(with_recipe(*job.setup, recipe));
     const Setup& planned = *job.setup;
     MatchedSchedules matched;
-    matched.shared = exchange(job, batch, partition, by_load, execute);
+    matched.assignment = exchange(job, batch, partition, by_load, execute);
     for (std::size_t r = 0; r < given.size(); ++r)
-        matched.replicas.push_back(match_one(given[r], planned, partition, r, matched.shared.microbatches[r]));
+        matched.replicas.push_back(match_one(given[r], planned, partition, r, matched.assignment.microbatches[r]));
     return matched;
 }
 
 }  // namespace
 
 MatchedSchedules match(const std::vector<GivenSchedule>& given, const Job& job, const Batch& batch,
-                       const Partition& partition, const Shared& by_load, const Executor& execute) {
+                       const Partition& partition, const Assignment& by_load, const Executor& execute) {
     const Recipe& own = job.setup->recipe;
     if (job.setup->is_usual()) return match_all(given, job, batch, own, partition, by_load, execute);
     if (own != judging(own)) {

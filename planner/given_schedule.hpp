@@ -3,7 +3,7 @@
 
 #include "pipeweaver/emulator/split.hpp"
 #include "pipeweaver/planner/emulate.hpp"
-#include "planner/replicas/share.hpp"
+#include "planner/replicas/assignment.hpp"
 
 #include <vector>
 
@@ -18,14 +18,13 @@ struct MatchedSchedule {
 
 struct MatchedSchedules {
     std::vector<MatchedSchedule> replicas;
-    Shared shared;  ///< the batch as the plan shared it out
+    Assignment assignment;  ///< the batch as the plan assignment it out
 };
 
-/// Throws Error{input} where a schedule is of another model, batch, layout or costs than the request's. `partition`: the
-/// plan's. Pre: `given` has one for each replica;
-/// `by_load` = share(request).
+/// Throws Error{input} where a schedule is of another model, batch, layout or costs than the request's. `partition`:
+/// the plan's. Pre: `given` has one for each replica; `by_load` = assign(request).
 [[nodiscard]] MatchedSchedules match(const std::vector<GivenSchedule>& given, const Job& job, const Batch& batch,
-                                     const partition::Partition& partition, const Shared& by_load,
+                                     const partition::Partition& partition, const Assignment& by_load,
                                      const Executor& execute);
 
 }  // namespace pipeweaver::planner

@@ -101,7 +101,7 @@ void merge(const Questions& from, std::map<Key, Need>& into) {
 
 std::vector<Need> needs(const Job& job, const Batch& batch, const Executor& execute) {
     const Setup& setup = *job.setup;
-    const Shared shared = share(job, batch, execute);
+    const Assignment assignment = assign(job, batch, execute);
     std::map<Key, Need> sum;
     std::optional<MemoryShortage> shortage;
     double fitting = 0;
@@ -109,7 +109,7 @@ std::vector<Need> needs(const Job& job, const Batch& batch, const Executor& exec
     if (!job.fixed && job.partition.empty())
         partitions.push_back(choose_partition(job, batch, quick_choice, execute).partition);
     for (const Partition& partition : partitions) {
-        const auto questions = questions_of(setup, partition, shared.microbatches, shortage);
+        const auto questions = questions_of(setup, partition, assignment.microbatches, shortage);
         if (!questions) continue;
         merge(*questions, sum);
         ++fitting;

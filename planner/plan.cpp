@@ -21,8 +21,8 @@ using partition::Partition;
 namespace {
 
 // What a target may run: the plan's own partition where the target runs it or it was asked for by name, else what its
-// users would cut, each batch of the sample as it would run. A chain of many small stages is seldom what a target of one
-// chain is fastest with.
+// users would cut, each batch of the sample as it would run. A chain of many small stages is seldom what a target of
+// one chain is fastest with.
 std::vector<Partition> target_partitions(const Job& job, const Batch& batch, const Target& target,
                                          const Partition& own) {
     const bool one_chain = own.chains.size() == 1 && own.dealt.empty();
@@ -34,29 +34,29 @@ std::vector<Partition> target_partitions(const Job& job, const Batch& batch, con
     return partition::partitions_for(partition::Use::framework, *job.setup, all);
 }
 
-std::vector<TargetPlan> target_plans(const Job& job, const Batch& batch, const Partition& own, const Shared& shared,
-                                     const Executor& execute, const Time& time) {
+std::vector<TargetPlan> target_plans(const Job& job, const Batch& batch, const Partition& own,
+                                     const Assignment& assignment, const Executor& execute, const Time& time) {
     std::vector<TargetPlan> plans;
     for (const Target& one : targets()) {
         if (!has_own_plan(one)) continue;
-        plans.push_back(make_target_plan(job, one, target_partitions(job, batch, one, own), shared.microbatches.front(),
-                                         execute, time));
-        plans.back().microbatches = shared.shares.front();
+        plans.push_back(make_target_plan(job, one, target_partitions(job, batch, one, own),
+                                         assignment.microbatches.front(), execute, time));
+        plans.back().microbatches = assignment.shares.front();
         if (job.target == one.name && !plans.back().found.schedule)
             fail(ErrorKind::limit, "{}: {}", one.name, plans.back().why_not);
     }
     return plans;
 }
 
-// What the plan is held against, known before it is made: the opponents on the replicas that are judged.
+// What the plan is held against, known before it is made: the opponents on the replicas that are examined.
 struct Beside {
     Baselines baselines;
     std::optional<OpponentRun> run;
     std::optional<Opponents> ways;
 };
 
-Beside beside(const Job& job, const Batch& batch, const Wanted& wanted, const Shared& shared, const Executor& execute,
-              const Time& time) {
+Beside beside(const Job& job, const Batch& batch, const Wanted& wanted, const Assignment& assignment,
+              const Executor& execute, const Time& time) {
     Beside all;
     if (!wanted.opponents) return all;
     all.ways = wanted.known_opponents ? *wanted.known_opponents : choose_opponents(job, batch, execute, time);
@@ -64,13 +64,13 @@ Beside beside(const Job& job, const Batch& batch, const Wanted& wanted, const Sh
     if (all.ways->ways.empty()) return all;
     all.baselines = run_opponents(*all.ways, job, batch, execute, time);
     all.baselines.chosen_on = job.sample.name;
-    std::vector<Microbatches> judged;
-    for (const std::size_t r : shared.judged) judged.push_back(shared.microbatches[r]);
-    all.run = pipelined_opponent(*all.ways, all.baselines, judged);
+    std::vector<Microbatches> examined;
+    for (const std::size_t r : assignment.examined) examined.push_back(assignment.microbatches[r]);
+    all.run = pipelined_opponent(*all.ways, all.baselines, examined);
     return all;
 }
 
-// All replicas of a plan, as far as they are remembered: of many, those that are judged and the slowest of the others.
+// All replicas of a plan, as far as they are remembered: of many, those that are examined and the slowest of the others.
 class PlannedReplicas {
 public:
     PlannedReplicas(const AllReplicas& all, const std::vector<std::size_t>& numbers, const OnReplica& on_replica)
@@ -85,20 +85,20 @@ public:
         for_replicas(places, work, execute, time, part);
     }
 
-    // Those that are replayed under perturbed costs: the first of those that are judged. None where time is short and they take
-    // some.
+    // Those that are replayed under perturbed costs: the first of those that are examined. None where time is short and
+    // they take some.
     std::vector<const ScheduledStep*> replayed(const Time& time) const {
-        std::vector<const ScheduledStep*> judged;
+        std::vector<const ScheduledStep*> examined;
         std::size_t tasks = 1;
         for (const PlannedReplica& one : replicas_) {
-            if (!one.plan.judged) continue;
+            if (!one.plan.examined) continue;
             tasks = std::max(tasks, one.scheduled.searched().problem.tasks.size());
-            judged.push_back(&one.scheduled);
+            examined.push_back(&one.scheduled);
         }
-        const Effort effort = effort_of(tasks, std::max<std::size_t>(1, judged.size()));
+        const Effort effort = effort_of(tasks, std::max<std::size_t>(1, examined.size()));
         if (!effort.perturbs_anyhow && time.is_over()) return {};
-        judged.resize(std::min(judged.size(), effort.perturbed));
-        return judged;
+        examined.resize(std::min(examined.size(), effort.perturbed));
+        return examined;
     }
 
     const std::vector<ReplicaTimes>& times() const { return times_; }
@@ -119,13 +119,13 @@ private:
     void keep(std::size_t place, PlannedReplica one) {
         if (on_replica_) on_replica_(one.plan);
         times_[place] = std::move(one.times);
-        if (!one.plan.judged) {
-            one.scheduled.known = {};
+        if (!one.plan.examined) {
+            one.scheduled.step = {};
             one.scheduled.found = {};
         }
         const std::scoped_lock lock(mutex_);
         replicas_[place] = std::move(one);
-        if (!on_replica_ || replicas_[place].plan.judged) return;
+        if (!on_replica_ || replicas_[place].plan.examined) return;
         const std::size_t other = slowest_.value_or(place);
         slowest_ = is_slower(place, other) ? place : other;
         if (other != place) let_go(replicas_[*slowest_ == place ? other : place].plan);
@@ -136,17 +136,17 @@ private:
     const OnReplica& on_replica_;
     std::vector<PlannedReplica> replicas_;
     std::vector<ReplicaTimes> times_;
-    std::optional<std::size_t> slowest_;  // of those that are not judged
+    std::optional<std::size_t> slowest_;  // of those that are not examined
     std::mutex mutex_;
 };
 
 // Of the plan's slowest replica; most often one of those that opponents ran on.
-std::optional<BaselinePlan> picture(const Beside& beside, const Shared& shared, std::size_t slowest) {
+std::optional<BaselinePlan> picture(const Beside& beside, const Assignment& assignment, std::size_t slowest) {
     if (!beside.run) return std::nullopt;
-    const auto found = std::find(shared.judged.begin(), shared.judged.end(), slowest);
-    if (found != shared.judged.end())
-        return pictured(*beside.run, static_cast<std::size_t>(found - shared.judged.begin()));
-    const auto run = pipelined_opponent(*beside.ways, beside.baselines, {shared.microbatches[slowest]});
+    const auto found = std::find(assignment.examined.begin(), assignment.examined.end(), slowest);
+    if (found != assignment.examined.end())
+        return pictured(*beside.run, static_cast<std::size_t>(found - assignment.examined.begin()));
+    const auto run = pipelined_opponent(*beside.ways, beside.baselines, {assignment.microbatches[slowest]});
     return run ? std::optional(pictured(*run, 0)) : std::nullopt;
 }
 
@@ -168,32 +168,32 @@ const TargetPlan& Plan::target(std::string_view name) const {
 }
 
 Plan make_plan(const Job& job, const Batch& batch, const Executor& execute, const Time& time, const Wanted& wanted) {
-    const Shared by_load = share(job, batch, execute);
+    const Assignment by_load = assign(job, batch, execute);
     const auto numbers = replicas_of(job, wanted);
     PartitionChoice choice = choose_partition(job, batch, quick_choice, execute);
     Beside opponents = beside(job, batch, wanted, by_load, execute, time.fraction(fractions.opponents));
-    const Shared shared = exchange(job, batch, choice.partition, by_load, execute);
+    const Assignment assignment = exchange(job, batch, choice.partition, by_load, execute);
 
     const double turns = static_cast<double>(std::max<std::size_t>(1, numbers.size() / threads_of(execute)));
     const double part = job.target != targets().front().name ? fractions.asked_target : fractions.target;
     const double for_targets = wanted.targets ? part / (part + (1 - part) * turns) : 0;
-    const AllReplicas all{job, wanted, choice.partition, shared};
+    const AllReplicas all{job, wanted, choice.partition, assignment};
     PlannedReplicas replicas(all, numbers, wanted.on_replica);
     replicas.plan(execute, time, 1 - for_targets - (wanted.robustness ? fractions.robustness : 0));
 
     const Baselines policies = baselines_of(choice.partition, replicas.times());
     std::optional<Robustness> robustness;
-    const auto judged = wanted.robustness ? replicas.replayed(time) : std::vector<const ScheduledStep*>();
-    if (!judged.empty()) {
+    const auto examined = wanted.robustness ? replicas.replayed(time) : std::vector<const ScheduledStep*>();
+    if (!examined.empty()) {
         const Draws draws{.seed = job.seed, .memory = usable_bytes(job.setup->cluster)};
-        robustness = robustness_of(judged, opponents.run, fastest_policy(policies), draws, execute);
+        robustness = robustness_of(examined, opponents.run, fastest_policy(policies), draws, execute);
     }
-    Plan plan = assemble(job, shared, replicas.take());
+    Plan plan = assemble(job, assignment, replicas.take());
     plan.choice = replicas.choice(plan.slowest);
     plan.baselines = together(std::move(opponents.baselines), policies);
     plan.baselines.pictured = picture(opponents, by_load, plan.replicas[plan.slowest].number);
     plan.robustness = std::move(robustness);
-    plan.targets = wanted.targets ? target_plans(job, batch, choice.partition, shared, execute, time)
+    plan.targets = wanted.targets ? target_plans(job, batch, choice.partition, assignment, execute, time)
                                   : no_target_plans("not asked for");
     plan.partition_choice = std::move(choice);
     return plan;
@@ -201,11 +201,11 @@ Plan make_plan(const Job& job, const Batch& batch, const Executor& execute, cons
 
 std::vector<Cut> steps_of(const Job& job, const Batch& batch, const Partition& partition,
                           const std::vector<std::size_t>& replicas, const Executor& execute) {
-    const Shared shared = share(job, batch, execute);
+    const Assignment assignment = assign(job, batch, execute);
     std::vector<Cut> cuts(replicas.size());
     run_jobs(execute, cuts.size(), [&](std::size_t k) {
         const std::size_t r = replicas[k];
-        Step step = build(*job.setup, partition, shared.microbatches[r], replica_wanted(*job.setup, partition, r));
+        Step step = build(*job.setup, partition, assignment.microbatches[r], replica_wanted(*job.setup, partition, r));
         if (step.shortage) fail(ErrorKind::limit, "{}", step.shortage->text());
         cuts[k] = std::move(step.cut);
     });

@@ -23,8 +23,8 @@ constexpr const char* no_target_schedule = "not planned: this plan is for one st
 // Replicas of the batch on one partition.
 class Prepared {
 public:
-    Prepared(const Job& job, const Shared& shared, std::vector<std::size_t> replicas)
-        : job_(job), partition_(job.fixed->partition), shared_(shared), numbers_(std::move(replicas)) {}
+    Prepared(const Job& job, const Assignment& assignment, std::vector<std::size_t> replicas)
+        : job_(job), partition_(job.fixed->partition), shared_(assignment), numbers_(std::move(replicas)) {}
 
     // With the quick policies, or with all where none of those applies to all replicas.
     void apply_policies(const Executor& execute) {
@@ -97,7 +97,7 @@ private:
 
     const Job& job_;
     const partition::Partition& partition_;
-    const Shared& shared_;
+    const Assignment& shared_;
     std::vector<std::size_t> numbers_;
 };
 
@@ -116,9 +116,9 @@ Split split_like(const Plan& plan) {
     return Split::never;
 }
 
-Prepared prepare(const Job& job, const Shared& shared, const std::vector<std::size_t>& replicas,
+Prepared prepare(const Job& job, const Assignment& assignment, const std::vector<std::size_t>& replicas,
                  const Executor& execute) {
-    Prepared prepared(job, shared, replicas);
+    Prepared prepared(job, assignment, replicas);
     prepared.apply_policies(execute);
     return prepared;
 }
@@ -173,8 +173,8 @@ std::vector<Cut> Session::steps(const Batch& batch, const Executor& execute) con
 }
 
 Plan Session::by_policy(const Batch& batch, const Executor& execute) const {
-    const Shared shared = share(job_, batch, execute);
-    const Prepared prepared = prepare(job_, shared, replicas_, execute);
+    const Assignment assignment = assign(job_, batch, execute);
+    const Prepared prepared = prepare(job_, assignment, replicas_, execute);
     if (!prepared.applies()) does_not_apply(prepared);
     return prepared.plan(prepared.by_policy(), prepared.baselines());
 }
@@ -190,11 +190,11 @@ Plan Session::plan_again(const Batch& batch, const Executor& execute, const Endi
     return plan(batch, execute, {}, {}, as_then, nullptr);
 }
 
-ScheduleWanted Session::wanted(const Shared& shared, std::size_t replica, std::size_t tasks) const {
+ScheduleWanted Session::wanted(const Assignment& assignment, std::size_t replica, std::size_t tasks) const {
     ScheduleWanted wanted = schedule_wanted(job_);
     // Of a large problem full bounds take as long as a dozen schedules.
     const bool full = effort_of(tasks, 1).full_bounds_first;
-    wanted.bounds = full ? shared.bounds(replica) : search::BoundEffort::quick;
+    wanted.bounds = full ? assignment.bounds(replica) : search::BoundEffort::quick;
     // A search of whole backwards finds its bounds itself.
     wanted.policy_bounds = job_.split == Split::never ? search::BoundEffort::quick : wanted.bounds;
     wanted.problems = static_cast<std::size_t>(job_.setup->layout.dp);
@@ -204,8 +204,8 @@ ScheduleWanted Session::wanted(const Shared& shared, std::size_t replica, std::s
 
 Plan Session::plan(const Batch& batch, const Executor& execute, const Time& time, const OnDraft& draft,
                    const std::function<Time(std::size_t, const Time&)>& of_replica, Endings* endings) const {
-    const Shared shared = share(job_, batch, execute);
-    Prepared prepared = prepare(job_, shared, replicas_, execute);
+    const Assignment assignment = assign(job_, batch, execute);
+    Prepared prepared = prepare(job_, assignment, replicas_, execute);
     const Baselines quick = prepared.baselines();
     if (draft && prepared.applies()) draft(prepared.plan(prepared.by_policy(), quick));
     const auto order = prepared.longest_first();
@@ -215,11 +215,11 @@ Plan Session::plan(const Batch& batch, const Executor& execute, const Time& time
         Step& step = prepared.steps[k];
         const bool drafted = step.fastest() != nullptr;
         Stops stops;
-        const auto asked = wanted(shared, replicas_[k], std::max<std::size_t>(1, step.tasks()));
+        const auto asked = wanted(assignment, replicas_[k], std::max<std::size_t>(1, step.tasks()));
         chosen[k] = schedule_step(step, asked, on, counted(of_replica(k, mine), stops));
         chosen[k].require_schedule();
-        step.policies = chosen[k].known.policies;
-        step.bound = chosen[k].known.bound;
+        step.policies = chosen[k].step.policies;
+        step.bound = chosen[k].step.bound;
         if (!drafted || !step.lacks_policies()) ended[k] = std::move(stops);
     };
     for_replicas(order, schedule, execute, time, 1);

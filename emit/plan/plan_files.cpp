@@ -58,7 +58,7 @@ std::vector<FileToWrite> replica_files(const Job& job, const Batch& batch, const
     }
     std::vector<FileToWrite> files;
     add_schedule(files, folder / fmt::format("replica-{:03}", replica.number),
-                 {"free", replica.judged, job.lists_by_rank}, replica.cut.step.problem, replica.found,
+                 {"free", replica.examined, job.lists_by_rank}, replica.cut.step.problem, replica.found,
                  actions ? &*actions : nullptr, KnownOfPlan{job, batch, replica.cut.partition, replica.microbatches});
     return files;
 }

@@ -1,5 +1,5 @@
-// The one way from a partition to what is known of its step before any search: microbatches are cut into units, the step is
-// built, backwards are split where that may pay, the makespan is bounded, and policies are applied.
+// The one way from a partition to what is known of its step before any search: microbatches are cut into units, the
+// step is built, backwards are split where that may pay, the makespan is bounded, and policies are applied.
 //
 // Ports        Policies decide as if every transfer went at once, and so do searches; what they decided is replayed on
 //              shared ports (emulator/ports.hpp), here and wherever else the planner replays a schedule. The steps keep
@@ -91,8 +91,8 @@ struct Step {
     bool lacks_policies() const;
 };
 
-/// Builds the step of one replica's microbatches, and applies nothing to it. Throws Error{input} where it has more tasks
-/// than are wanted.
+/// Builds the step of one replica's microbatches, and applies nothing to it. Throws Error{input} where it has more
+/// tasks than are wanted.
 [[nodiscard]] Step build(const emulator::Setup& setup, const partition::Partition& partition,
                          const Microbatches& microbatches, const StepWanted& wanted);
 
@@ -115,8 +115,8 @@ struct PoliciesWanted {
     bool mode_by_rank = false;  ///< every rank has a memory mode of its own. Pre: all wanted policies have fixed orders
 };
 
-/// Adds bound and policies, in parallel, to a step that fits and that its target can run. What was applied before stays as
-/// it is.
+/// Adds bound and policies, in parallel, to a step that fits and that its target can run. What was applied before stays
+/// as it is.
 void apply_policies(Step& step, const PoliciesWanted& wanted, const Executor& execute = in_order);
 
 /// Builds the step and applies policies to it.

@@ -17,7 +17,7 @@ Duration step_of(const Job& job, const partition::Partition& partition, const Mi
     const ScheduledStep searched = schedule_step(
         build(*job.setup, partition, batch, {.name = "search", .most_tasks = sizes.tasks}), wanted, in_order);
     if (!searched.found.schedule) return Duration::max();
-    return searched.found.replay.makespan + searched.known.cut.step.optimizer;
+    return searched.found.replay.makespan + searched.step.cut.step.optimizer;
 }
 
 }  // namespace

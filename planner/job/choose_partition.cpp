@@ -20,9 +20,9 @@ Duration mean_of(const std::vector<Duration>& times) {
     return std::accumulate(times.begin(), times.end(), Duration{}) / static_cast<std::int64_t>(times.size());
 }
 
-class PartitionJudge {
+class PartitionTrial {
 public:
-    PartitionJudge(const Job& job, const Batch& batch, const ChoiceEffort& effort, const Executor& execute,
+    PartitionTrial(const Job& job, const Batch& batch, const ChoiceEffort& effort, const Executor& execute,
                    const Time& time)
         : job_(job), effort_(effort), execute_(execute), time_(time) {
         whole_ = batches_of(job, batch);
@@ -35,12 +35,12 @@ public:
     PartitionChoice run(std::vector<Partition> candidates) {
         for (Partition& one : candidates) choice_.tried.push_back({.partition = std::move(one)});
         if (choice_.tried.size() > 1) {
-            judge(0, choice_.tried.size(), 1, false);
+            try_out(0, choice_.tried.size(), 1, false);
             refuse_dealt_too_much();
             sort();
             kinds_first();
             if (const std::size_t batches = batches_judged(); batches > 1) {
-                judge(0, sizes.candidates_on_all, batches, false);
+                try_out(0, sizes.candidates_on_all, batches, false);
                 sort();
                 kinds_first();
             }
@@ -58,7 +58,7 @@ private:
     using StepTime = std::optional<Duration>;
 
     // Judges places `first` to `last` on so many batches, by searches or by policies.
-    void judge(std::size_t first, std::size_t last, std::size_t batches, bool searched) {
+    void try_out(std::size_t first, std::size_t last, std::size_t batches, bool searched) {
         last = std::min(last, choice_.tried.size());
         std::vector<StepTime> time((last - first) * batches);
         run_jobs(execute_, time.size(), [&](std::size_t job) {
@@ -105,17 +105,17 @@ private:
     // What is left of the effort after all candidates on the first batch.
     std::size_t batches_judged() const {
         const std::size_t tasks = std::max<std::size_t>(tasks_of_first(), 1);
-        const std::size_t judged = std::min(effort_.most_by_policies, choice_.tried.size() * tasks);
+        const std::size_t tried = std::min(effort_.most_by_policies, choice_.tried.size() * tasks);
         const std::size_t candidates = std::min(sizes.candidates_on_all, choice_.tried.size());
-        return std::clamp<std::size_t>((effort_.most_by_policies - judged) / (candidates * tasks), 1, batches_.size());
+        return std::clamp<std::size_t>((effort_.most_by_policies - tried) / (candidates * tasks), 1, batches_.size());
     }
 
     static int kind_of(const Partition& partition) {
         return !partition.dealt.empty() ? 2 : partition.chains.size() > 1 ? 1 : 0;
     }
 
-    // Policies judge partitions of one kind against each other; between kinds only a search is fair: what a policy lacks
-    // on modules apart, or around dealt ones, it does not lack on a chain. So the best of each kind comes first.
+    // Policies compare partitions of one kind against each other; between kinds only a search is fair: what a policy
+    // lacks on modules apart, or around dealt ones, it does not lack on a chain. So the best of each kind comes first.
     void kinds_first() {
         std::array<bool, 3> seen{};
         std::vector<PartitionTried> best, others;
@@ -154,7 +154,7 @@ private:
         const ScheduledStep searched = schedule_step(
             build(*job_.setup, partition, batch, {.name = "search", .most_tasks = sizes.tasks}), wanted, in_order);
         if (!searched.found.schedule) return std::nullopt;
-        return searched.found.replay.makespan + searched.known.cut.step.optimizer;
+        return searched.found.replay.makespan + searched.step.cut.step.optimizer;
     }
 
     // As many batches as the effort allows, each finalist on all of them.
@@ -170,13 +170,13 @@ private:
                                                             std::min(effort_.batches, batches_.size()));
         // Finalist by finalist where a caller may end it: what was searched is then comparable.
         if (!time_.keep_going()) {
-            judge(0, finalists, batches, true);
+            try_out(0, finalists, batches, true);
             return;
         }
         for (std::size_t f = 0; f < finalists; ++f) {
             choice_.cut_short = time_.is_over();
             if (choice_.cut_short) return;
-            judge(f, f + 1, batches, true);
+            try_out(f, f + 1, batches, true);
         }
     }
 
@@ -229,7 +229,7 @@ PartitionChoice choose_partition(const Job& job, const Batch& batch, const Choic
     auto candidates = partition::partitions_for(partition::Use::job, *job.setup, cut_on(job, batch), job.partition);
     if (job.lists && job.partition.empty())
         std::erase_if(candidates, [](const Partition& one) { return !one.dealt.empty(); });
-    return PartitionJudge(job, batch, effort, execute, time).run(std::move(candidates));
+    return PartitionTrial(job, batch, effort, execute, time).run(std::move(candidates));
 }
 
 }  // namespace pipeweaver::planner

@@ -22,7 +22,8 @@ namespace pipeweaver::planner {
     return all;
 }
 
-/// A search that decides between ways to run the job's batches: by few policies, quick bounds, and no choice in the end.
+/// A search that decides between ways to run the job's batches: by few policies, quick bounds, and no choice in the
+/// end.
 [[nodiscard]] inline ScheduleWanted short_search(const Job& job, std::vector<std::string> policies) {
     ScheduleWanted wanted = schedule_wanted(job);
     wanted.policies = std::move(policies);

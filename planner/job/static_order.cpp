@@ -3,7 +3,7 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/search/carry_over.hpp"
 #include "planner/job/sample.hpp"
-#include "planner/replicas/share.hpp"
+#include "planner/replicas/assignment.hpp"
 #include "planner/schedule/schedule_step.hpp"
 
 #include <algorithm>
@@ -104,10 +104,10 @@ std::vector<Schedule> StaticOrder::carried(const StepProblem& step) const {
 }
 
 std::optional<Duration> StaticOrder::step(const Job& job, const Batch& batch, const Executor& execute) const {
-    const Shared shared = share(job, batch, execute);
-    std::vector<std::optional<Duration>> steps(shared.microbatches.size());
+    const Assignment assignment = assign(job, batch, execute);
+    std::vector<std::optional<Duration>> steps(assignment.microbatches.size());
     run_jobs(execute, steps.size(), [&](std::size_t r) {
-        steps[r] = step_of(*job.setup, problem_, schedule_, split_, shared.microbatches[r]);
+        steps[r] = step_of(*job.setup, problem_, schedule_, split_, assignment.microbatches[r]);
     });
     Duration slowest{};
     for (const auto& one : steps) {

@@ -1,4 +1,4 @@
-#include "pipeweaver/planner/layout.hpp"
+#include "planner/layout/layout.hpp"
 
 #include "pipeweaver/base/assert.hpp"
 #include "pipeweaver/base/error.hpp"
@@ -116,7 +116,7 @@ bool is_faster(const LayoutTried& a, const LayoutTried& b) {
            std::tuple(b.per_microbatch(), b.layout.tp, b.layout.pp);
 }
 
-void judge(const LayoutRequest& request, Considered& candidate, bool every_replica) {
+void try_out(const LayoutRequest& request, Considered& candidate, bool every_replica) {
     candidate.trial = try_layout(request, candidate.layout, every_replica);
     if (!candidate.tried()) candidate.refused = memory;
 }
@@ -158,7 +158,7 @@ void settle_fastest(const LayoutRequest& request, std::vector<Considered>& all) 
             if (holds_whole_batch(request, *fastest)) return;
         } else {
             if (fastest->trial.settled) return;
-            judge(request, *fastest, true);
+            try_out(request, *fastest, true);
         }
     }
 }
@@ -168,7 +168,7 @@ std::vector<Considered> try_all(const LayoutRequest& request, const Executor& ex
     execute(all.size(), [&](std::size_t i) {
         try {
             all[i].refused = refusal(request, all[i].layout);
-            if (!all[i].refused) judge(request, all[i], false);
+            if (!all[i].refused) try_out(request, all[i], false);
         } catch (...) {
             all[i].failure = std::current_exception();
         }

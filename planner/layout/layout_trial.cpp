@@ -78,13 +78,13 @@ public:
 
     LayoutTrial run(bool every_replica) {
         const auto dp = static_cast<std::size_t>(setup_.layout.dp);
-        const auto judged =
+        const auto some =
             sample_of(request_.microbatches, sizes.layout_microbatches * (request_.for_each_replica ? 1 : dp));
-        judged_ = request_.for_each_replica ? judged.size() * dp : judged.size();
-        auto shares = heaviest_first(request_, setup_, judged);
+        tried_with_ = request_.for_each_replica ? some.size() * dp : some.size();
+        auto shares = heaviest_first(request_, setup_, some);
         if (!every_replica) shares.resize(1);
-        try_partition(partition::partitioner("dip").make(setup_, judged, 0), shares);
-        try_partition(partition::partitioner("balanced").make(setup_, judged, 1), shares);
+        try_partition(partition::partitioner("dip").make(setup_, some, 0), shares);
+        try_partition(partition::partitioner("balanced").make(setup_, some, 1), shares);
         result_.settled = every_replica || dp == 1 || request_.for_each_replica;
         if (result_.tried) result_.shortage.reset();
         return std::move(result_);
@@ -131,14 +131,14 @@ private:
 
     void keep(const Partition& partition, const std::string& policy, Duration time) {
         if (result_.tried && time >= result_.tried->step) return;
-        result_.tried = LayoutTried{setup_.layout, judged_, time, partition.name, policy};
+        result_.tried = LayoutTried{setup_.layout, tried_with_, time, partition.name, policy};
     }
 
     const LayoutRequest& request_;
     const Setup setup_;
     LayoutTrial result_;
     Bytes usable_;
-    std::size_t judged_ = 0;  // microbatches of all replicas
+    std::size_t tried_with_ = 0;  // microbatches of all replicas
 };
 
 }  // namespace

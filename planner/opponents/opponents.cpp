@@ -3,7 +3,7 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
 #include "planner/job/sample.hpp"
-#include "planner/replicas/share.hpp"
+#include "planner/replicas/assignment.hpp"
 #include "planner/schedule/recompute_settings.hpp"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ struct Ran {
 class BuiltSteps {
 public:
     BuiltSteps(const OpponentWay& way, const std::vector<Microbatches>& replicas)
-        : settings_(judged_settings(*way.setup, way.partition)) {
+        : settings_(opponent_settings(*way.setup, way.partition)) {
         for (const Microbatches& microbatches : replicas) {
             known_.push_back(
                 build(*way.setup, way.partition, microbatches,
@@ -119,9 +119,9 @@ std::size_t replicas_for_one(const OpponentWay& way, const Setup& plan) {
     return static_cast<std::size_t>(std::max<std::int64_t>(1, way.setup->layout.dp / plan.layout.dp));
 }
 
-class Judge {
+class OpponentTrial {
 public:
-    Judge(const Job& job, const Batch& batch, const Executor& execute, const Time& time)
+    OpponentTrial(const Job& job, const Batch& batch, const Executor& execute, const Time& time)
         : job_(job),
           batch_(batch),
           setup_(*job.setup),
@@ -132,8 +132,8 @@ public:
     Opponents run() {
         add_chains();
         add_without_pipeline();
-        judge_first_batch();
-        judge_all_batches();
+        try_first_batch();
+        try_all_batches();
         if (cut_short_) return {{}, {}, true};
         return std::move(result_);
     }
@@ -207,7 +207,7 @@ private:
         return std::nullopt;
     }
 
-    void judge_first_batch() {
+    void try_first_batch() {
         const auto cuts = same_cuts(result_.ways);
         std::vector<std::string> refused(result_.ways.size());
         run_jobs(execute_, cuts.size(), [&](std::size_t c) {
@@ -237,15 +237,15 @@ private:
 
     // The fastest with one recomputation for all batches: of those that are fastest for one of them, the fastest that
     // fits all.
-    void judge_all_batches() {
+    void try_all_batches() {
         const std::size_t count = std::min(sizes.opponents_on_all, result_.ways.size());
         run_jobs(execute_, batches_.size() == 1 ? 0 : count, [&](std::size_t w) {
-            if (!is_over()) judge_all_batches(result_.ways[w]);
+            if (!is_over()) try_all_batches(result_.ways[w]);
         });
         sort();
     }
 
-    void judge_all_batches(OpponentWay& way) const {
+    void try_all_batches(OpponentWay& way) const {
         std::vector<BuiltSteps> steps;
         std::string why_not;
         for (const Microbatches& batch : batches_) {
@@ -268,9 +268,9 @@ private:
                 fits = fits && ran.recompute == setting;
                 sum += ran.step;
             }
-            const std::pair judged(!fits, sum);
-            if (best && judged >= *best) continue;
-            best = judged;
+            const std::pair how(!fits, sum);
+            if (best && how >= *best) continue;
+            best = how;
             way.recompute = setting;
             way.step = sum / static_cast<std::int64_t>(batches_.size());
         }
@@ -295,27 +295,27 @@ private:
 };
 
 // The way's replicas, the most loaded ones of many.
-std::vector<Microbatches> judged_replicas(const OpponentWay& way, const Job& job, const Batch& batch,
-                                          const Executor& execute) {
+std::vector<Microbatches> examined_replicas(const OpponentWay& way, const Job& job, const Batch& batch,
+                                            const Executor& execute) {
     Job own = job;
     own.setup = way.setup;
-    Shared shared = share(own, batch, execute);
+    Assignment assignment = assign(own, batch, execute);
     const auto costs = partition::microbatch_costs(*way.setup, batch.microbatches, execute);
-    const auto loads = partition::loads(shared.shares, costs);
+    const auto loads = partition::loads(assignment.shares, costs);
     std::vector<std::size_t> order(loads.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return loads[a] > loads[b]; });
     order.resize(std::min(order.size(), sizes.replicas_examined * replicas_for_one(way, *job.setup)));
     std::vector<Microbatches> all;
     all.reserve(order.size());
-    for (const std::size_t r : order) all.push_back(std::move(shared.microbatches[r]));
+    for (const std::size_t r : order) all.push_back(std::move(assignment.microbatches[r]));
     return all;
 }
 
 }  // namespace
 
 Opponents choose_opponents(const Job& job, const Batch& batch, const Executor& execute, const Time& time) {
-    return Judge(job, batch, execute, time).run();
+    return OpponentTrial(job, batch, execute, time).run();
 }
 
 Baselines run_opponents(const Opponents& opponents, const Job& job, const Batch& batch, const Executor& execute,
@@ -333,7 +333,7 @@ Baselines run_opponents(const Opponents& opponents, const Job& job, const Batch&
             cut_short = true;
             return;
         }
-        ran[w] = BuiltSteps(way, judged_replicas(way, job, batch, in_order)).run(way.policy, way.recompute);
+        ran[w] = BuiltSteps(way, examined_replicas(way, job, batch, in_order)).run(way.policy, way.recompute);
     });
     Baselines result;
     // Without all of them a weaker one would pass for the best.

@@ -3,8 +3,8 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
 #include "pipeweaver/base/text.hpp"
-#include "pipeweaver/planner/layout.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
+#include "planner/layout/layout.hpp"
 
 #include <array>
 #include <charconv>

@@ -11,7 +11,8 @@ using nlohmann::json;
 
 namespace {
 
-// Of a session's priced layers: batches differ, so most of what is older than some dozens of steps is never asked for again.
+// Of a session's priced layers: batches differ, so most of what is older than some dozens of steps is never asked for
+// again.
 constexpr std::size_t bytes_of_layers = std::size_t{4} << 20;
 
 std::string_view text_of(Split split) {

@@ -45,9 +45,9 @@ Duration mean_makespan(const Plan& plan) {
     return sum / static_cast<std::int64_t>(plan.replicas.size());
 }
 
-Plan assemble(const Job& job, const Shared& shared, std::vector<ReplicaPlan> replicas) {
+Plan assemble(const Job& job, const Assignment& assignment, std::vector<ReplicaPlan> replicas) {
     Plan plan;
-    plan.loads = shared.loads;
+    plan.loads = assignment.loads;
     Duration optimizer{};
     for (std::size_t r = 0; r < replicas.size(); ++r) {
         const ReplicaPlan& replica = replicas[r];

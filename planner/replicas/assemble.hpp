@@ -18,6 +18,6 @@ namespace pipeweaver::planner {
 [[nodiscard]] std::vector<TargetPlan> no_target_plans(const std::string& why);
 
 /// Replicas, makespan, bound, step, shares of time and MFU; what the plan is compared with is the caller's to add.
-[[nodiscard]] Plan assemble(const Job& job, const Shared& shared, std::vector<ReplicaPlan> replicas);
+[[nodiscard]] Plan assemble(const Job& job, const Assignment& assignment, std::vector<ReplicaPlan> replicas);
 
 }  // namespace pipeweaver::planner

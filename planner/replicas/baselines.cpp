@@ -52,31 +52,31 @@ BaselinePlan pictured(const OpponentRun& run, std::size_t replica) {
     return plan;
 }
 
-std::optional<Robustness> robustness_of(const std::vector<const ScheduledStep*>& judged,
+std::optional<Robustness> robustness_of(const std::vector<const ScheduledStep*>& examined,
                                         const std::optional<OpponentRun>& opponent, const Baseline* policy,
                                         const Draws& draws, const Executor& execute) {
     if (!opponent && policy == nullptr) return std::nullopt;
     std::vector<Scheduled> plan;
     std::vector<const Baseline*> against;
     std::vector<Side> sides;
-    plan.reserve(judged.size());
-    for (const ScheduledStep* one : judged) plan.push_back({&one->searched(), &*one->found.schedule});
+    plan.reserve(examined.size());
+    for (const ScheduledStep* one : examined) plan.push_back({&one->searched(), &*one->found.schedule});
     if (opponent) {
         against.push_back(&opponent->baseline);
         Side& side = sides.emplace_back();
-        for (std::size_t r = 0; r < judged.size(); ++r)
+        for (std::size_t r = 0; r < examined.size(); ++r)
             side.push_back({&opponent->cuts[r].step, &opponent->schedules[r]});
     }
     if (policy != nullptr) {
         against.push_back(policy);
         Side& side = sides.emplace_back();
-        for (const ScheduledStep* one : judged) {
-            const PolicyRun& run = *one->known.run(policy->policy);
-            side.push_back({&one->known.form(run.on_split), &*run.result.schedule});
+        for (const ScheduledStep* one : examined) {
+            const PolicyRun& run = *one->step.run(policy->policy);
+            side.push_back({&one->step.form(run.on_split), &*run.result.schedule});
         }
     }
     Robustness result = robustness(plan, sides, draws, execute);
-    result.replicas = judged.size();
+    result.replicas = examined.size();
     for (std::size_t i = 0; i < against.size(); ++i) {
         result.against[i].partition = against[i]->partition;
         result.against[i].chunks_per_rank = against[i]->chunks_per_rank;

@@ -1,5 +1,5 @@
-// What a plan is held against: policies on its own partition, the opponent that is pictured, and all of them under wrong
-// costs.
+// What a plan is held against: policies on its own partition, the opponent that is pictured, and all of them under
+// wrong costs.
 #pragma once
 
 #include "pipeweaver/planner/opponents.hpp"
@@ -27,8 +27,8 @@ struct ReplicaTimes {
 };
 [[nodiscard]] ReplicaTimes times_of(const Step& known);
 
-/// A policy counts where it applies on every replica, with the time of the slowest; a bound of any replica is one of the
-/// step. Pre: all replicas were evaluated with the same policies.
+/// A policy counts where it applies on every replica, with the time of the slowest; a bound of any replica is one of
+/// the step. Pre: all replicas were evaluated with the same policies.
 [[nodiscard]] Baselines baselines_of(const partition::Partition& partition, const std::vector<ReplicaTimes>& replicas);
 
 /// Of the policies on the plan's partition; null: there is none. Pre: `baselines` outlives the answer.
@@ -37,9 +37,9 @@ struct ReplicaTimes {
 /// The opponent as it runs on one of its replicas, with the lags of its transfers.
 [[nodiscard]] BaselinePlan pictured(const OpponentRun& run, std::size_t replica);
 
-/// The plan against an opponent and a policy on its own partition if costs are wrong, on these of its replicas, on which
-/// the opponent ran first; none without either.
-[[nodiscard]] std::optional<Robustness> robustness_of(const std::vector<const ScheduledStep*>& judged,
+/// The plan against an opponent and a policy on its own partition if costs are wrong, on these of its replicas, on
+/// which the opponent ran first; none without either.
+[[nodiscard]] std::optional<Robustness> robustness_of(const std::vector<const ScheduledStep*>& examined,
                                                       const std::optional<OpponentRun>& opponent,
                                                       const Baseline* policy, const Draws& draws,
                                                       const Executor& execute);

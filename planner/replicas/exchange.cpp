@@ -26,16 +26,16 @@ struct Swap {
 
 class Exchanging {
 public:
-    Exchanging(const Job& job, const Batch& batch, const Partition& partition, const Shared& shared,
+    Exchanging(const Job& job, const Batch& batch, const Partition& partition, const Assignment& assignment,
                const Executor& execute)
         : job_(job),
           batch_(batch),
           partition_(partition),
           execute_(execute),
-          costs_(shared.costs),
-          shares_(shared.shares),
+          costs_(assignment.costs),
+          shares_(assignment.shares),
           loads_(partition::loads(shares_, costs_)),
-          most_load_(std::max(shared.loads.largest, times(mean(loads_), margins.even_loads))) {}
+          most_load_(std::max(assignment.loads.largest, times(mean(loads_), margins.even_loads))) {}
 
     Shares run() {
         std::size_t tasks = 0;
@@ -159,13 +159,13 @@ private:
 
 }  // namespace
 
-Shared exchange(const Job& job, const Batch& batch, const Partition& partition, Shared shared,
-                const Executor& execute) {
+Assignment exchange(const Job& job, const Batch& batch, const Partition& partition, Assignment assignment,
+                    const Executor& execute) {
     const bool tells = partition.chains.size() == 1;
-    if (!tells || shared.shares.size() == 1 || job.sharing == partition::Sharing::in_turn) return shared;
-    auto shares = Exchanging(job, batch, partition, shared, execute).run();
+    if (!tells || assignment.shares.size() == 1 || job.sharing == partition::Sharing::in_turn) return assignment;
+    auto shares = Exchanging(job, batch, partition, assignment, execute).run();
     for (auto& share : shares) std::sort(share.begin(), share.end());
-    return shared_as(batch, std::move(shares), std::move(shared.costs));
+    return assigned(batch, std::move(shares), std::move(assignment.costs));
 }
 
 }  // namespace pipeweaver::planner

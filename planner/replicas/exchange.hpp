@@ -2,17 +2,18 @@
 // their loads, are even.
 #pragma once
 
-#include "planner/replicas/share.hpp"
+#include "planner/replicas/assignment.hpp"
 
 namespace pipeweaver::planner {
 
 /// Plans every replica on the partition by a few quick policies, then lets the slowest trade one microbatch for another
-/// of a faster replica, about as long, while that makes the slower of the two faster. Returns the batch as it came where
-/// a replica has no such plan; where all together have so many tasks that this would take long (large replicas are even
-/// as they are); and on partitions of several chains, on which a quick plan says little of what a search will find.
+/// of a faster replica, about as long, while that makes the slower of the two faster. Returns the batch as it came
+/// where a replica has no such plan; where all together have so many tasks that this would take long (large replicas
+/// are even as they are); and on partitions of several chains, on which a quick plan says little of what a search will
+/// find.
 ///
-/// Determinism  A function of request, partition and `shared`: whoever plans one replica alone gets the same shares.
-[[nodiscard]] Shared exchange(const Job& job, const Batch& batch, const partition::Partition& partition, Shared shared,
-                              const Executor& execute);
+/// Determinism  A function of request, partition and `assignment`: whoever plans one replica alone gets the same shares.
+[[nodiscard]] Assignment exchange(const Job& job, const Batch& batch, const partition::Partition& partition,
+                                  Assignment assignment, const Executor& execute);
 
 }  // namespace pipeweaver::planner

@@ -22,13 +22,13 @@ ScheduleWanted wanted_of(const AllReplicas& all, std::size_t number, std::size_t
     ScheduleWanted wanted = schedule_wanted(all.job);
     if (!all.wanted.policies.empty()) wanted.policies = all.wanted.policies;
     // Of a large problem full bounds take as long as a dozen schedules: they come last.
-    wanted.full_bounds_last = !effort_of(tasks, 1).full_bounds_first && all.shared.judges(number);
-    wanted.bounds = wanted.full_bounds_last ? search::BoundEffort::quick : all.shared.bounds(number);
+    wanted.full_bounds_last = !effort_of(tasks, 1).full_bounds_first && all.assignment.examines(number);
+    wanted.bounds = wanted.full_bounds_last ? search::BoundEffort::quick : all.assignment.bounds(number);
     wanted.policy_bounds = wanted.bounds;
     if (!all.wanted.orders.empty())
         wanted.more = [&all](const StepProblem& step) { return carried_orders(all.wanted.orders, step); };
     wanted.rule = all.job.robust ? robust_rule : usual_rule;
-    wanted.problems = all.shared.shares.size();
+    wanted.problems = all.assignment.shares.size();
     wanted.search = wanted.choose = all.wanted.search;
     return wanted;
 }
@@ -39,11 +39,11 @@ StepWanted replica_wanted(const Setup& setup, const partition::Partition& partit
     return {.name = problem_name(setup, partition, number), .replica = number, .most_tasks = sizes.tasks};
 }
 
-ReplicaPlan finished(const Shared& shared, std::size_t number, ScheduledStep scheduled) {
+ReplicaPlan finished(const Assignment& assignment, std::size_t number, ScheduledStep scheduled) {
     ReplicaPlan replica;
     replica.number = number;
-    replica.judged = shared.judges(number);
-    replica.microbatches = shared.shares[number];
+    replica.examined = assignment.examines(number);
+    replica.microbatches = assignment.shares[number];
     FinishedStep step = finish(std::move(scheduled));
     replica.cut = std::move(step.cut);
     replica.found = std::move(step.found);
@@ -61,14 +61,14 @@ ReplicaPlan finished(const Shared& shared, std::size_t number, ScheduledStep sch
 PlannedReplica plan_replica(const AllReplicas& all, std::size_t number, const Executor& execute, const Time& time) {
     const Setup& setup = *all.job.setup;
     Step step =
-        build(setup, all.partition, all.shared.microbatches[number], replica_wanted(setup, all.partition, number));
+        build(setup, all.partition, all.assignment.microbatches[number], replica_wanted(setup, all.partition, number));
     const std::size_t tasks = std::max<std::size_t>(1, step.tasks());
     const Time mine = time.fraction(1, static_cast<std::int64_t>(tasks) * all.wanted.on_replica_takes);
     PlannedReplica one;
     one.scheduled = schedule_step(std::move(step), wanted_of(all, number, tasks), execute, mine);
     one.scheduled.require_schedule();
-    one.times = times_of(one.scheduled.known);
-    one.plan = finished(all.shared, number, one.scheduled);
+    one.times = times_of(one.scheduled.step);
+    one.plan = finished(all.assignment, number, one.scheduled);
     return one;
 }
 

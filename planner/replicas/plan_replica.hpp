@@ -1,9 +1,9 @@
-// One replica of a plan, from its microbatches to its schedule. It is a function of the request, the partition and how the
-// batch is shared out, and of nothing that is found for other replicas: each can be planned alone, where it runs.
+// One replica of a plan, from its microbatches to its schedule. It is a function of the request, the partition and how
+// the batch is shared out, and of nothing that is found for other replicas: each can be planned alone, where it runs.
 #pragma once
 
+#include "planner/replicas/assignment.hpp"
 #include "planner/replicas/baselines.hpp"
-#include "planner/replicas/share.hpp"
 #include "planner/schedule/schedule_step.hpp"
 
 namespace pipeweaver::planner {
@@ -13,7 +13,7 @@ struct AllReplicas {
     const Job& job;
     const Wanted& wanted;
     const partition::Partition& partition;
-    const Shared& shared;
+    const Assignment& assignment;
 };
 
 struct PlannedReplica {
@@ -31,7 +31,7 @@ struct PlannedReplica {
                                         std::size_t number);
 
 /// The replica with its final step, and sums over it.
-[[nodiscard]] ReplicaPlan finished(const Shared& shared, std::size_t number, ScheduledStep scheduled);
+[[nodiscard]] ReplicaPlan finished(const Assignment& assignment, std::size_t number, ScheduledStep scheduled);
 
 /// Lets go of all that grows with the tasks, but for the schedule: of thousands of replicas few are looked at again.
 void let_go(ReplicaPlan& replica);

@@ -10,9 +10,9 @@ namespace pipeweaver::planner {
 [[nodiscard]] bool loses_much(Duration makespan, Duration lost);
 
 /// search::solve() of the step as if every transfer went at once, and what that found on shared ports: `replay` and the
-/// makespans of alternatives are with waits, and where an alternative or one of options.starts is now the shortest, it is
-/// the schedule: none of them is shorter than what comes back. Bound and history stay those of the search. Pre: `starts`
-/// are schedules of the step, whether they run or not.
+/// makespans of alternatives are with waits, and where an alternative or one of options.starts is now the shortest, it
+/// is the schedule: none of them is shorter than what comes back. Bound and history stay those of the search. Pre:
+/// `starts` are schedules of the step, whether they run or not.
 [[nodiscard]] search::Found search_on_ports(const emulator::StepProblem& step, const search::Options& options,
                                             const Executor& execute, const search::KeepGoing& keep_going);
 

@@ -24,7 +24,7 @@ std::vector<Recompute> usual_settings(const Setup& setup, const partition::Parti
     return settings;
 }
 
-std::vector<Recompute> judged_settings(const Setup& setup, const partition::Partition& partition) {
+std::vector<Recompute> opponent_settings(const Setup& setup, const partition::Partition& partition) {
     auto all = usual_settings(setup, partition);
     if (setup.recipe.is_serial()) return all;
     const auto layers = static_cast<std::int64_t>(all.size()) - 2;

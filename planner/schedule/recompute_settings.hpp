@@ -2,9 +2,9 @@
 // for each rank.
 //
 // Pruning      Under a fixed order more blocks that run again make no task shorter, so of blocks:N only the smallest N
-//              that every rank has room for is replayed; it is found by memory alone. On shared ports a longer task can,
-//              rarely, make a schedule shorter (emulator/ports.hpp); such a gain is not looked for. Policies whose order
-//              times decide are applied under every setting.
+//              that every rank has room for is replayed; it is found by memory alone. On shared ports a longer task
+//              can, rarely, make a schedule shorter (emulator/ports.hpp); such a gain is not looked for. Policies whose
+//              order times decide are applied under every setting.
 // Determinism  A function of the arguments.
 #pragma once
 
@@ -27,8 +27,8 @@ namespace pipeweaver::planner {
 /// is not serial. ZeRO-3 gathers weights beside every pass, which is replayed kernel by kernel for every setting; then
 /// they are the few that its users have (torchtitan: none, selective by operator, every fourth, third or second layer,
 /// full).
-[[nodiscard]] std::vector<emulator::Recompute> judged_settings(const emulator::Setup& setup,
-                                                               const partition::Partition& partition);
+[[nodiscard]] std::vector<emulator::Recompute> opponent_settings(const emulator::Setup& setup,
+                                                                 const partition::Partition& partition);
 
 /// What the pairs of each rank recompute; none for a rank without pairs. Pre: each rank has one setting, an index into
 /// `menu`.
@@ -51,14 +51,14 @@ struct SettingRun {
 
 /// The shortest of all uniform settings and, with a policy of a fixed order, by-rank; ties go to the earlier, by-rank
 /// being the last. Nothing where none fits or the policy does not apply; `why_not` says so.
-/// Pre: the step was built with `settings` as its modes, and is split where the policy needs it. Throws Error{input} for
-/// an unknown policy.
+/// Pre: the step was built with `settings` as its modes, and is split where the policy needs it. Throws Error{input}
+/// for an unknown policy.
 [[nodiscard]] std::optional<SettingRun> fastest_setting(const emulator::StepProblem& step, std::string_view policy,
                                                         const std::vector<emulator::Recompute>& settings,
                                                         std::string& why_not);
 
-/// The one setting of that name. Nothing where it does not fit, or is not there: not among `settings`, or by-rank with a
-/// policy without a fixed order. Pre and throws as fastest_setting().
+/// The one setting of that name. Nothing where it does not fit, or is not there: not among `settings`, or by-rank with
+/// a policy without a fixed order. Pre and throws as fastest_setting().
 [[nodiscard]] std::optional<SettingRun> run_setting(const emulator::StepProblem& step, std::string_view policy,
                                                     const std::vector<emulator::Recompute>& settings,
                                                     std::string_view name);

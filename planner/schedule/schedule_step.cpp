@@ -19,31 +19,31 @@ void take(ScheduledStep& scheduled, const PolicyRun& run) {
     scheduled.on_split = run.on_split;
     search::PolicyResult result = run.result;
     result.replay = replay_on_ports(scheduled.searched(), *result.schedule).replay;
-    scheduled.found = search::as_found(run.policy, std::move(result), scheduled.known.bound);
+    scheduled.found = search::as_found(run.policy, std::move(result), scheduled.step.bound);
 }
 
 class Scheduling {
 public:
     Scheduling(Step step, const ScheduleWanted& wanted, const Executor& execute, const Time& time)
         : wanted_(wanted), execute_(execute), time_(time) {
-        all_.known = std::move(step);
+        all_.step = std::move(step);
     }
 
     ScheduledStep run() {
-        if (all_.known.shortage || all_.known.inexpressible) return std::move(all_);
+        if (all_.step.shortage || all_.step.inexpressible) return std::move(all_);
         const Time search = time_.fraction(wanted_.choose ? fractions.search : 1);
-        const PolicyRun* before = all_.known.fastest();
+        const PolicyRun* before = all_.step.fastest();
         const std::string fallback = before == nullptr ? std::string() : before->policy;
         apply_policies();
-        if (!fallback.empty() && all_.known.lacks_policies()) {
-            take(all_, *all_.known.run(fallback));
+        if (!fallback.empty() && all_.step.lacks_policies()) {
+            take(all_, *all_.step.run(fallback));
         } else {
             take_or_search(search);
             if (wanted_.choose && all_.found.schedule) choose();
         }
         if (wanted_.full_bounds_last && all_.found.schedule && !time_.is_over()) {
-            all_.known.bound = bound_of(all_.known, wanted_.split != Split::never);
-            set_bound(all_.found, all_.known.bound);
+            all_.step.bound = bound_of(all_.step, wanted_.split != Split::never);
+            set_bound(all_.found, all_.step.bound);
         }
         return std::move(all_);
     }
@@ -53,12 +53,12 @@ private:
         PoliciesWanted asked{.split = wanted_.split != Split::never, .bound = wanted_.policy_bounds};
         asked.policies = wanted_.policies;
         asked.time = wanted_.search ? time_.fraction(fractions.policies) : time_;
-        asked.one_anyhow = effort_of(all_.known.tasks(), 1).policy_first;
-        planner::apply_policies(all_.known, asked, execute_);
+        asked.one_anyhow = effort_of(all_.step.tasks(), 1).policy_first;
+        planner::apply_policies(all_.step, asked, execute_);
     }
 
     void take_or_search(const Time& search) {
-        const PolicyRun* fastest = all_.known.fastest();
+        const PolicyRun* fastest = all_.step.fastest();
         const auto ended = wanted_.search ? search.stop() : std::optional(schedule::StopReason::stopped);
         if (!wanted_.search && fastest == nullptr) return say_why_none_applies();
         if (fastest == nullptr || !ended) return search_both(search);
@@ -67,7 +67,7 @@ private:
     }
 
     void say_why_none_applies() {
-        for (const PolicyRun& run : all_.known.policies)
+        for (const PolicyRun& run : all_.step.policies)
             all_.found.why_not += fmt::format("{}the policy '{}' does not apply: {}",
                                               all_.found.why_not.empty() ? "" : "; ", run.policy, run.result.why_not);
     }
@@ -78,12 +78,12 @@ private:
         options.max_rounds = wanted_.max_rounds;
         options.rules = wanted_.rules;
         options.bounds = wanted_.bounds;
-        options.alternatives = wanted_.rule.near(all_.known.cut.step.problem.tasks.size(), wanted_.problems);
+        options.alternatives = wanted_.rule.near(all_.step.cut.step.problem.tasks.size(), wanted_.problems);
         return options;
     }
 
     void search_both(const Time& time) {
-        Step& known = all_.known;
+        Step& known = all_.step;
         Searchable both = searchable(known, wanted_.split != Split::never);
         if (wanted_.more) {
             for (auto& one : wanted_.more(*both.whole)) both.starts.push_back(std::move(one));
@@ -101,7 +101,7 @@ private:
     }
 
     void choose() {
-        const PolicyRun* fastest = all_.known.fastest();
+        const PolicyRun* fastest = all_.step.fastest();
         const auto limit = fastest == nullptr ? std::nullopt : std::optional(fastest->makespan());
         all_.choice = planner::choose(all_.searched(), all_.found, limit, wanted_.rule, wanted_.seed, execute_);
         if (is_worth_comparing()) {
@@ -128,7 +128,7 @@ ScheduleWanted schedule_wanted(const Job& job) {
 }
 
 void ScheduledStep::require_schedule() const {
-    if (known.shortage) fail(ErrorKind::limit, "{}", known.shortage->text());
+    if (step.shortage) fail(ErrorKind::limit, "{}", step.shortage->text());
     if (!found.schedule) fail(ErrorKind::limit, "{}: {}", partition().name, found.why_not);
 }
 
@@ -138,17 +138,17 @@ ScheduledStep schedule_step(Step step, const ScheduleWanted& wanted, const Execu
 
 ScheduledStep take_policy(const Step& step, const PolicyRun& run) {
     ScheduledStep scheduled;
-    scheduled.known.cut = step.cut;
-    scheduled.known.bound = step.bound;
-    if (run.on_split) scheduled.known.split = step.split;
+    scheduled.step.cut = step.cut;
+    scheduled.step.bound = step.bound;
+    if (run.on_split) scheduled.step.split = step.split;
     take(scheduled, run);
     return scheduled;
 }
 
 FinishedStep finish(ScheduledStep scheduled) {
-    FinishedStep finished{std::move(scheduled.known.cut), std::move(scheduled.found)};
+    FinishedStep finished{std::move(scheduled.step.cut), std::move(scheduled.found)};
     StepProblem& step = finished.cut.step;
-    if (scheduled.on_split) step = join_needless(step, *scheduled.known.split, finished.found);
+    if (scheduled.on_split) step = join_needless(step, *scheduled.step.split, finished.found);
     finished.waits = set_lags(step, *finished.found.schedule);
     return finished;
 }

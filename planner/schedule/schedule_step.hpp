@@ -41,26 +41,27 @@ struct ScheduleWanted {
 
 /// A step and its schedule.
 struct ScheduledStep {
-    Step known{};
+    Step step{};
     search::Found found{};
     bool on_split = false;  ///< whether `found` is of the step with split backwards
     RobustChoice choice{};
 
-    const partition::Partition& partition() const { return known.cut.partition; }
-    const emulator::StepProblem& searched() const { return known.form(on_split); }
+    const partition::Partition& partition() const { return step.cut.partition; }
+    const emulator::StepProblem& searched() const { return step.form(on_split); }
 
     /// Ends with an Error{limit} that says what is short, or why there is no schedule. Does nothing where there is one.
     void require_schedule() const;
 };
 
-/// Schedules the step. Policies that were applied to it before are not applied again. Where time ends before all are, and
-/// one of those that were applied before runs, the fastest of these is taken: which others were tried depends on the
-/// threads. Where no time is left for a search, the fastest of all. `found` has no schedule where the step does not fit,
-/// or nothing was found.
+/// Schedules the step. Policies that were applied to it before are not applied again. Where time ends before all are,
+/// and one of those that were applied before runs, the fastest of these is taken: which others were tried depends on
+/// the threads. Where no time is left for a search, the fastest of all. `found` has no schedule where the step does not
+/// fit, or nothing was found.
 [[nodiscard]] ScheduledStep schedule_step(Step step, const ScheduleWanted& wanted, const Executor& execute,
                                           const Time& time = {});
 
-/// The schedule that a policy makes of the step, as if a search had found it, without the other policies. Pre: `run` is one of the step's, and applies.
+/// The schedule that a policy makes of the step, as if a search had found it, without the other policies. Pre: `run` is
+/// one of the step's, and applies.
 [[nodiscard]] ScheduledStep take_policy(const Step& step, const PolicyRun& run);
 
 /// The step as it is handed over: backwards joined that need not be split, with the lags that its schedule leads to.

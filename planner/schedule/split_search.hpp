@@ -30,20 +30,20 @@ struct Searched {
 /// Bounds what was found, and its history, by a bound that holds for it.
 void set_bound(search::Found& found, const search::Bound& bound);
 
-/// Automatic: only whole backwards where all I and W together take more than 3 % longer, unless the fastest policy splits
-/// some. Else a sixth of the time for whole ones, the rest for split ones, which then win nearly always. Where they are
-/// not shorter at half of the time and after a few rounds (memory is scarce: I takes more than B), whole backwards get
-/// the rest. The faster is taken, whole ones in a tie. The searches know nothing of each other, so that each is a
-/// function of the step and its rounds. All of that is with shared ports, and what loses much to them is searched once
-/// more (port_search.hpp), for which a third of the time is kept where policies lose much. The bound of what is found
-/// holds for every choice of backwards to split.
+/// Automatic: only whole backwards where all I and W together take more than 3 % longer, unless the fastest policy
+/// splits some. Else a sixth of the time for whole ones, the rest for split ones, which then win nearly always. Where
+/// they are not shorter at half of the time and after a few rounds (memory is scarce: I takes more than B), whole
+/// backwards get the rest. The faster is taken, whole ones in a tie. The searches know nothing of each other, so that
+/// each is a function of the step and its rounds. All of that is with shared ports, and what loses much to them is
+/// searched once more (port_search.hpp), for which a third of the time is kept where policies lose much. The bound of
+/// what is found holds for every choice of backwards to split.
 [[nodiscard]] Searched search_split(const Searchable& known, Split split, const search::Options& options,
                                     const Executor& execute, const Time& time);
 
 /// A step with split backwards and its schedule, those backwards whole again that can be without changing any start, in
-/// what was found and in what the search began with. Changes both, and forgets the near ones; no makespan becomes longer:
-/// where whole backwards would make transfers meet at a port, all stay split. Pre:
-/// found.schedule is of `split`, split_step(whole).
+/// what was found and in what the search began with. Changes both, and forgets the near ones; no makespan becomes
+/// longer: where whole backwards would make transfers meet at a port, all stay split. Pre: found.schedule is of
+/// `split`, split_step(whole).
 [[nodiscard]] emulator::StepProblem join_needless(const emulator::StepProblem& whole,
                                                   const emulator::StepProblem& split, search::Found& found);
 

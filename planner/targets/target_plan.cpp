@@ -82,7 +82,7 @@ Tried try_setting(const ForTarget& to, const Partition& chain, const Setting& se
 }
 
 // Adds the setting's baselines; says why in `why_not` where the target cannot run it, or a policy does not apply.
-void judge_policies(const Target& target, Tried& tried, std::vector<TargetBaseline>& baselines, std::string& why_not) {
+void keep_policies(const Target& target, Tried& tried, std::vector<TargetBaseline>& baselines, std::string& why_not) {
     Step& known = tried.known;
     const Problem& whole = known.cut.step.problem;
     for (PolicyRun& run : known.policies) {
@@ -98,8 +98,8 @@ void judge_policies(const Target& target, Tried& tried, std::vector<TargetBaseli
     }
 }
 
-// Where what each rank needs under a policy of a fixed order is neither nothing nor everything everywhere: what it needs
-// under the fastest of them that keeps the target's rules.
+// Where what each rank needs under a policy of a fixed order is neither nothing nor everything everywhere: what it
+// needs under the fastest of them that keeps the target's rules.
 std::optional<Setting> by_rank(const ForTarget& to, const Partition& chain, const Executor& execute) {
     Target open = to.target;  // of several modes one is taken, which the target need not carry
     open.inexpressible = nullptr;
@@ -166,7 +166,7 @@ TargetPlan make_target_plan(const Job& job, const Target& target, const std::vec
                 plan.why_not = *tried.known.inexpressible;
                 continue;
             }
-            judge_policies(target, tried, plan.baselines, plan.why_not);
+            keep_policies(target, tried, plan.baselines, plan.why_not);
             if (tried.best() == Duration::max() || (best && tried.best() >= best->best())) continue;
             best = std::move(tried);
         }
@@ -187,7 +187,7 @@ TargetPlan make_target_plan(const Job& job, const Target& target, const std::vec
     plan.why_not = scheduled.found.why_not;
     plan.choice = std::move(scheduled.choice);
     if (!scheduled.found.schedule) {
-        plan.cut = std::move(scheduled.known.cut);
+        plan.cut = std::move(scheduled.step.cut);
         plan.found = std::move(scheduled.found);
         return plan;
     }

@@ -1,4 +1,4 @@
-#include "pipeweaver/planner/layout.hpp"
+#include "planner/layout/layout.hpp"
 
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/emulator/layout.hpp"

@@ -186,7 +186,7 @@ TEST_CASE("replicas that are handed over are let go, but for those that are look
         CHECK(tasks[r] == kept.replicas[r].cut.step.problem.tasks.size());
         const bool has_step = !plan.replicas[r].cut.step.problem.tasks.empty();
         steps += has_step ? 1 : 0;
-        CHECK((has_step || (!plan.replicas[r].judged && r != plan.slowest)));
+        CHECK((has_step || (!plan.replicas[r].examined && r != plan.slowest)));
     }
     CHECK(steps == sizes.replicas_examined + 1);
     CHECK(emit::plan_table(request.job, request.batch, plan) == emit::plan_table(request.job, request.batch, kept));

@@ -27,7 +27,7 @@ struct EmulationRequest {
     Job job;  ///< partition empty: megatron. A setup without a store replays every kernel alone, to the same result
     Batch batch;
     std::optional<emulator::Recompute> recompute;  ///< of all stages; none: the least with which it fits the memory
-    bool recompute_by_rank = false;                ///< every rank what costs it least time of judged_settings()
+    bool recompute_by_rank = false;                ///< every rank what costs it least time of opponent_settings()
     std::string policy = "1f1b";                   ///< of search::policies(); where no schedule is given
     std::int64_t chunks_per_rank = 1;              ///< of all partitions but dip
     bool any_memory = false;                       ///< what does not fit is emulated all the same

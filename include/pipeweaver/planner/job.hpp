@@ -54,19 +54,19 @@ struct Batch {
 struct Job {
     std::shared_ptr<const emulator::Setup> setup;  ///< shared with copies of the job
     std::optional<LayoutChoice> layout_choice;     ///< how the layout was chosen, for the report; none: it was given
-    std::optional<CostFile> costs;    ///< of the operators; what it lacks, and none: the embedded tables
+    std::optional<CostFile> costs;                 ///< of the operators; what it lacks, and none: the embedded tables
     std::optional<OptionValues> words;  ///< options that ask for the same but for the layout; none: no options did
     workloads::Packing packing = workloads::Packing::given;
     std::optional<std::int64_t> defer;  ///< times that a sample may be left for a later step
     partition::Sharing sharing = partition::Sharing::balanced;
     JobSample sample;
-    std::string partition;  ///< of partition::partitioners(), to choose from alone; empty: from all that jobs are offered
+    std::string partition;  ///< of partition::partitioners(), to choose from alone; empty: from all for jobs
     std::optional<partition::PartitionFile> fixed;  ///< the job's partition; none: it is chosen on the sample
     Split split = Split::automatic;
     std::string target = "free";  ///< of targets(): whose schedule is wanted; it gets half of the budget and must exist
     bool lists_by_rank = false;   ///< action lists are written for each rank alone
     bool lists = false;           ///< action lists are wanted: partitions without them (dealt modules) are not tried
-    bool robust = false;  ///< of the schedules found, the one that is fastest in most cases if costs are wrong
+    bool robust = false;          ///< of the schedules found, the one that is fastest in most cases if costs are wrong
     std::uint64_t seed = 1;
     std::optional<std::uint64_t> max_rounds;  ///< of each search
 

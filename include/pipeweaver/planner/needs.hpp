@@ -23,8 +23,8 @@ struct Need {
 };
 
 /// What the steps of the known partitions and of the one that a plan takes now ask for, each question once, by falling
-/// share. Which partition a plan takes may change with the costs, so all count. Transfers and collectives count as if nothing hid
-/// them. Throws as make_plan(); a partition that does not fit is passed over unless none fits.
+/// share. Which partition a plan takes may change with the costs, so all count. Transfers and collectives count as if
+/// nothing hid them. Throws as make_plan(); a partition that does not fit is passed over unless none fits.
 [[nodiscard]] std::vector<Need> needs(const Job& job, const Batch& batch, const Executor& execute = in_order);
 
 }  // namespace pipeweaver::planner

@@ -53,16 +53,16 @@ struct Opponents {
 /// What a plan says where opponents were left out for lack of time.
 [[nodiscard]] inline NotApplicable opponents_left_out() { return {"opponents", 1, "all", no_time_left}; }
 
-/// What each takes for the request's batch, in their order. Of more than `sizes.replicas_examined` replicas the most loaded are
-/// judged: never slower than all of them. A recomputation that was chosen on the sample and does not fit the batch gives
-/// way to the fastest that does, and is named. `not_applicable`: those that do not fit the batch at all. Where
-/// `time`, asked before each, ends it, there are none, and `not_applicable` says why.
+/// What each takes for the request's batch, in their order. Of more than `sizes.replicas_examined` replicas the most
+/// loaded are judged: never slower than all of them. A recomputation that was chosen on the sample and does not fit the
+/// batch gives way to the fastest that does, and is named. `not_applicable`: those that do not fit the batch at all.
+/// Where `time`, asked before each, ends it, there are none, and `not_applicable` says why.
 [[nodiscard]] Baselines run_opponents(const Opponents& opponents, const Job& job, const Batch& batch,
                                       const Executor& execute, const Time& time = {});
 
-/// The fastest opponent of a batch that runs on the plan's own ranks, step by step: what the plan is pictured beside, and
-/// must stand up to if costs are wrong. `replicas`: the microbatches of those that are wanted. None: there is no such
-/// opponent, or it does not fit one of them. Pre: `baselines` is what run_opponents() said of that batch.
+/// The fastest opponent of a batch that runs on the plan's own ranks, step by step: what the plan is pictured beside,
+/// and must stand up to if costs are wrong. `replicas`: the microbatches of those that are wanted. None: there is no
+/// such opponent, or it does not fit one of them. Pre: `baselines` is what run_opponents() said of that batch.
 struct OpponentRun {
     Baseline baseline;
     std::vector<Cut> cuts;                      ///< per replica
@@ -72,7 +72,8 @@ struct OpponentRun {
     const Opponents& opponents, const Baselines& baselines,
     const std::vector<std::vector<workloads::Microbatch>>& replicas);
 
-/// The `pipeweaver emulate` command that prints the step; empty where there is none: the batch was not named by options.
+/// The `pipeweaver emulate` command that prints the step; empty where there is none: the batch was not named by
+/// options.
 [[nodiscard]] std::string command_of(const OpponentWay& way, const std::string& recompute, const Job& job,
                                      const Batch& batch);
 

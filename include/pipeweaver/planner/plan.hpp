@@ -17,8 +17,8 @@ namespace pipeweaver::planner {
 [[nodiscard]] Plan make_plan(const Job& job, const Batch& batch, const Executor& execute, const Time& time,
                              const Wanted& wanted = {});
 
-/// The steps of some replicas of the request on a partition, built and no more. Throws Error{limit} where one does not fit,
-/// Error{input} where one is too large to plan.
+/// The steps of some replicas of the request on a partition, built and no more. Throws Error{limit} where one does not
+/// fit, Error{input} where one is too large to plan.
 [[nodiscard]] std::vector<Cut> steps_of(const Job& job, const Batch& batch, const partition::Partition& partition,
                                         const std::vector<std::size_t>& replicas, const Executor& execute);
 

@@ -3,6 +3,7 @@
 
 #include "pipeweaver/planner/batch_options.hpp"
 #include "pipeweaver/planner/job_options.hpp"
+#include "pipeweaver/planner/search_limits.hpp"
 #include "pipeweaver/planner/time.hpp"
 #include "pipeweaver/planner/workload_options.hpp"
 
@@ -10,23 +11,6 @@ namespace pipeweaver::planner {
 
 struct Plan;
 struct Wanted;
-
-/// --budget, --max-rounds, --seed, --threads: the limits of searches.
-struct SearchLimits {
-    std::optional<Duration> budget;
-    std::optional<std::int64_t> max_rounds;
-    std::int64_t seed = 1;
-    std::int64_t threads = 0;  ///< 0: as many as the machine has
-
-    void add_to(OptionTable& options);
-
-    std::optional<std::uint64_t> rounds() const;
-
-    /// Without --budget and --max-rounds three seconds; with --max-rounds alone no limit in time.
-    std::optional<Duration> time() const;
-
-    int thread_count() const;
-};
 
 struct PlanOptions {
     WorkloadOptions workload;
@@ -43,8 +27,8 @@ struct PlanOptions {
     /// WorkloadOptions::job().
     Job job_alone(const SearchLimits& limits, const Executor& execute) const;
 
-    /// The job with its batch. An automatic packing is settled: for a target with fixed shapes what pads least, else the best on the sample.
-    /// Throws as WorkloadOptions::request().
+    /// The job with its batch. An automatic packing is settled: for a target with fixed shapes what pads least, else
+    /// the best on the sample. Throws as WorkloadOptions::request().
     Request request(const SearchLimits& limits, const Executor& execute) const;
 
     /// Which replicas are planned, and what beside them. Throws Error{input}.

@@ -85,7 +85,7 @@ struct Baselines {
 
 struct ReplicaPlan {
     std::size_t number = 0;
-    bool judged = true;                     ///< it is one of those that are looked at closely
+    bool examined = true;                   ///< it is one of those that are looked at closely
     std::vector<std::size_t> microbatches;  ///< indices into Batch::microbatches
     Cut cut;                                ///< by the plan's partition; lags are those that the schedule leads to
     search::Found found;                    ///< its schedule
@@ -171,8 +171,8 @@ struct Wanted {
     std::vector<std::string> policies{};  ///< to compare with and start from; none: all of search::policies()
     bool search = true;                   ///< else the fastest of these policies is taken as it is
     std::vector<std::size_t> replicas{};  ///< that are planned, sorted, of those that there are; none: all
-    /// Then the plan remembers of other replicas than those that are judged, and the slowest of the others, neither their
-    /// steps nor when their tasks start.
+    /// Then the plan remembers of other replicas than those that are examined, and the slowest of the others, neither
+    /// their steps nor when their tasks start.
     OnReplica on_replica{};
     Duration on_replica_takes{};  ///< for a task of a replica: time that its search leaves
 };

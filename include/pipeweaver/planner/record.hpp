@@ -16,8 +16,8 @@
 
 namespace pipeweaver::planner {
 
-/// What a session is asked for: options of `pipeweaver plan`, and the batch that it is opened on, as a batch file, unless
-/// they name a data set.
+/// What a session is asked for: options of `pipeweaver plan`, and the batch that it is opened on, as a batch file,
+/// unless they name a data set.
 struct SessionOptions {
     PlanConfiguration asked;
 

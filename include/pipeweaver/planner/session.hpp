@@ -21,8 +21,8 @@ struct Plan;
 /// Is handed a plan that runs, while a better one is searched for.
 using OnDraft = std::function<void(Plan)>;
 
-/// Of each part of its time that a replica's search opened, after how many questions whether it may go on it was over; none:
-/// the search ended before.
+/// Of each part of its time that a replica's search opened, after how many questions whether it may go on it was over;
+/// none: the search ended before.
 using Stops = std::vector<std::optional<std::uint64_t>>;
 
 /// When the search of a replica ended. None: a policy's schedule stayed, for want of time.
@@ -37,18 +37,18 @@ using How = std::optional<Endings>;
 class Session {
 public:
     /// Opens the session of a job that has no batch yet: its partition is chosen on its sample, unless it is fixed, and
-    /// whether backwards are split on the sample's first batch, whose layers are priced. All replicas are planned. Throws
-    /// Error{limit} where the sample does not fit. Pre: the job's partition is fixed, or its sample has batches.
+    /// whether backwards are split on the sample's first batch, whose layers are priced. All replicas are planned.
+    /// Throws Error{limit} where the sample does not fit. Pre: the job's partition is fixed, or its sample has batches.
     Session(Job job, const Executor& execute, const Time& time);
 
-    /// Goes on from the plan of the job's first batch: its partition and the replicas that it is of stay, and, where the
-    /// job leaves it open, whether backwards are split. (Trying both takes a fraction of the time that is known beforehand,
-    /// and a running job does not know how long a search may last.) Where the first plan was searched for, the searches of
-    /// all later ones begin with its order, too.
+    /// Goes on from the plan of the job's first batch: its partition and the replicas that it is of stay, and, where
+    /// the job leaves it open, whether backwards are split. (Trying both takes a fraction of the time that is known
+    /// beforehand, and a running job does not know how long a search may last.) Where the first plan was searched for,
+    /// the searches of all later ones begin with its order, too.
     Session(Job job, const Plan& first);
 
-    /// Goes on from what is kept of a job: the replicas that it plans, sorted, and the order that searches begin with, if
-    /// there is one. Pre: job.fixed, and job.split is not automatic.
+    /// Goes on from what is kept of a job: the replicas that it plans, sorted, and the order that searches begin with,
+    /// if there is one. Pre: job.fixed, and job.split is not automatic.
     Session(Job job, std::vector<std::size_t> replicas, std::optional<StaticOrder> order);
 
     /// The job, with its partition fixed, and a choice whether backwards are split.
@@ -56,29 +56,29 @@ public:
     const partition::Partition& partition() const { return job_.fixed->partition; }
     const std::vector<std::size_t>& replicas() const { return replicas_; }
 
-    /// The steps of the session's replicas of a batch, priced and no more: a plan of it prices no layer again. Throws as
-    /// plan().
+    /// The steps of the session's replicas of a batch, priced and no more: a plan of it prices no layer again. Throws
+    /// as plan().
     [[nodiscard]] std::vector<Cut> steps(const Batch& batch, const Executor& execute) const;
 
-    /// The fastest of a few quick policies' schedules, without a search. Throws Error{limit} where no policy applies or the
-    /// batch does not fit.
+    /// The fastest of a few quick policies' schedules, without a search. Throws Error{limit} where no policy applies or
+    /// the batch does not fit.
     [[nodiscard]] Plan by_policy(const Batch& batch, const Executor& execute) const;
 
-    /// Gives the same to `draft`; then applies all policies and searches, the replica that takes longest first, for what
-    /// `time` leaves each. Where a search is told to stop at once the fastest policy's schedule stays. No schedules
-    /// for other targets and no replays under perturbed costs. What is asked of `time` is put into `endings`. Throws as
-    /// make_plan(). Pre: job().batch() made `batch`.
+    /// Gives the same to `draft`; then applies all policies and searches, the replica that takes longest first, for
+    /// what `time` leaves each. Where a search is told to stop at once the fastest policy's schedule stays. No
+    /// schedules for other targets and no replays under perturbed costs. What is asked of `time` is put into `endings`.
+    /// Throws as make_plan(). Pre: job().batch() made `batch`.
     [[nodiscard]] Plan plan(const Batch& batch, const Executor& execute, const Time& time, const OnDraft& draft = {},
                             Endings* endings = nullptr) const;
 
-    /// The plan that left `endings`, if all that ended a search then was its budget, or the batch's rounds. Pre: one for
-    /// each replica.
+    /// The plan that left `endings`, if all that ended a search then was its budget, or the batch's rounds. Pre: one
+    /// for each replica.
     [[nodiscard]] Plan plan_again(const Batch& batch, const Executor& execute, const Endings& endings) const;
 
 private:
     Plan plan(const Batch& batch, const Executor& execute, const Time& time, const OnDraft& draft,
               const std::function<Time(std::size_t, const Time&)>& of_replica, Endings* endings) const;
-    struct ScheduleWanted wanted(const struct Shared& shared, std::size_t replica, std::size_t tasks) const;
+    struct ScheduleWanted wanted(const struct Assignment& assignment, std::size_t replica, std::size_t tasks) const;
 
     Job job_;
     std::vector<std::size_t> replicas_;

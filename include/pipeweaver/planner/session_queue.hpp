@@ -4,13 +4,13 @@
 //   auto next = queue.submit(read_batch, budget);       returns at once; planned after what was submitted before
 //   auto made = next->result(deadline);                 the best plan by then: searched for, else by policy
 //
-// Threads      any number may call, of a queue and of a handle. One thread of the queue's own plans; it exists only while
-//              there is work.
+// Threads      any number may call, of a queue and of a handle. One thread of the queue's own plans; it exists only
+//              while there is work.
 // Ownership    a handle outlives its queue: what was not done when the queue went was cancelled. The session must not
 //              change; several queues may plan with it.
-// Forks        a child has no thread of the queue's, and its locks may be held for ever. It makes a queue of its own for
-//              the same session, and neither uses nor destroys its parent's queue and handles; of a handle it may ask
-//              done() and cancelled().
+// Forks        a child has no thread of the queue's, and its locks may be held for ever. It makes a queue of its own
+//              for the same session, and neither uses nor destroys its parent's queue and handles; of a handle it may
+//              ask done() and cancelled().
 // Time         is read from the caller's clock; beside it the system's clock is what waiting uses.
 #pragma once
 
@@ -55,10 +55,10 @@ public:
     /// The plan by policy. Null: it is not there yet, or no quick policy applies.
     [[nodiscard]] std::shared_ptr<const BatchPlan> draft() const;
 
-    /// The best plan that is found in `deadline` from now; without a deadline, in the batch's budget. The search is told
-    /// to end a little earlier; where it has not ended by then, the plan by policy, for which alone a deadline passes.
-    /// Null: it was cancelled. Throws what planning threw. `meanwhile` is called some twenty times a second on the thread
-    /// that waits; what it throws ends this wait, and nothing else.
+    /// The best plan that is found in `deadline` from now; without a deadline, in the batch's budget. The search is
+    /// told to end a little earlier; where it has not ended by then, the plan by policy, for which alone a deadline
+    /// passes. Null: it was cancelled. Throws what planning threw. `meanwhile` is called some twenty times a second on
+    /// the thread that waits; what it throws ends this wait, and nothing else.
     [[nodiscard]] std::shared_ptr<const BatchPlan> result(std::optional<Duration> deadline = {},
                                                           const std::function<void()>& meanwhile = {});
 

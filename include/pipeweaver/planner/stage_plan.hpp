@@ -37,8 +37,8 @@ struct StagePlan {
         targets;  ///< one for each target that has a plan of its own; one that is asked for alone
 };
 
-/// The schedule of the stages under the rules of a target, searched, or the fastest of its own orders. The target need be
-/// none of targets(). Throws Error{input} as stage_problem().
+/// The schedule of the stages under the rules of a target, searched, or the fastest of its own orders. The target need
+/// be none of targets(). Throws Error{input} as stage_problem().
 [[nodiscard]] StageSchedule schedule_stages(const StageRequest& request, const Target& target, const Executor& execute,
                                             const Time& time);
 

@@ -20,8 +20,8 @@ struct Plan;
 
 class StaticOrder {
 public:
-    /// Searches the batches of the request's sample on the partition, each for an equal part of `time`, by the request's
-    /// rounds. Throws Error{limit} where none has a schedule that fits.
+    /// Searches the batches of the request's sample on the partition, each for an equal part of `time`, by the
+    /// request's rounds. Throws Error{limit} where none has a schedule that fits.
     StaticOrder(const Job& job, const Batch& batch, const partition::Partition& partition, const Executor& execute,
                 const Time& time);
 
@@ -29,8 +29,8 @@ public:
     static StaticOrder of_first(const Job& job, const Batch& batch, const partition::Partition& partition,
                                 const Executor& execute, const Time& time);
 
-    /// That of a plan's slowest replica; none: it was not searched for, or is of so many tasks that carrying it over takes
-    /// long beside other initial schedules.
+    /// That of a plan's slowest replica; none: it was not searched for, or is of so many tasks that carrying it over
+    /// takes long beside other initial schedules.
     static std::optional<StaticOrder> of_plan(const Plan& plan);
 
     /// One that was kept as files. Pre: `schedule` is of `problem`, a step of the partition.
@@ -42,8 +42,8 @@ public:
     /// The step of a batch in that order, of its slowest replica; none: it cannot be carried over.
     [[nodiscard]] std::optional<Duration> step(const Job& job, const Batch& batch, const Executor& execute) const;
 
-    /// The order on a step of its partition, for a search to begin with; nothing where it cannot be carried over, or where
-    /// it is of split backwards and `step` is of whole ones, or the reverse.
+    /// The order on a step of its partition, for a search to begin with; nothing where it cannot be carried over, or
+    /// where it is of split backwards and `step` is of whole ones, or the reverse.
     [[nodiscard]] std::vector<schedule::Schedule> carried(const emulator::StepProblem& step) const;
 
 private:

@@ -1,5 +1,5 @@
-// Runtimes that a schedule can be for, by what they can run: a table. A new framework is a row here and one in emit, each
-// with a file where it has rules or files of its own.
+// Runtimes that a schedule can be for, by what they can run: a table. A new framework is a row here and one in emit,
+// each with a file where it has rules or files of its own.
 #pragma once
 
 #include "pipeweaver/schedule/problem.hpp"
@@ -15,8 +15,8 @@
 
 namespace pipeweaver::planner {
 
-/// How finely a runtime can be told what to recompute: all stages the same, those of a rank, or each pass. Schedules that
-/// targets have of their own go as far as by rank.
+/// How finely a runtime can be told what to recompute: all stages the same, those of a rank, or each pass. Schedules
+/// that targets have of their own go as far as by rank.
 enum class RecomputeBy : std::uint8_t { step, rank, pass };
 
 struct Target {

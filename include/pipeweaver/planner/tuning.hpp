@@ -1,5 +1,5 @@
-// Every fraction of a budget and every limit on work that the planner has, and what a plan of a given size does and leaves
-// out. Nothing else in planner/ decides by size.
+// Every fraction of a budget and every limit on work that the planner has, and what a plan of a given size does and
+// leaves out. Nothing else in planner/ decides by size.
 #pragma once
 
 #include "pipeweaver/base/units.hpp"
@@ -43,8 +43,8 @@ struct Fractions {
 };
 inline constexpr Fractions fractions{};
 
-/// How long a replica's files take for each of its tasks: a search leaves that much of its time. Measured: 37,000 tasks in
-/// 0.35 to 0.5 s, and 0.3 s to zip their lists.
+/// How long a replica's files take for each of its tasks: a search leaves that much of its time. Measured: 37,000 tasks
+/// in 0.35 to 0.5 s, and 0.3 s to zip their lists.
 inline constexpr Duration writing_a_task = std::chrono::microseconds(14);
 inline constexpr Duration zipping_a_task = std::chrono::microseconds(9);
 
@@ -82,8 +82,8 @@ inline constexpr Margins margins{};
 /// Rounds of a search of split backwards before it may be given up: the first on a large problem gain most.
 inline constexpr std::uint64_t fair_rounds = 5;
 
-/// Rounds for a lower peak: some 5 ms on a thousand tasks. The more, the lower the peak and the less slack is left: after
-/// 30, most schedules of the presets were 0.1 % slower under perturbed costs, after 8 hardly one.
+/// Rounds for a lower peak: some 5 ms on a thousand tasks. The more, the lower the peak and the less slack is left:
+/// after 30, most schedules of the presets were 0.1 % slower under perturbed costs, after 8 hardly one.
 inline constexpr std::uint64_t peak_rounds = 8;
 
 /// Which schedules near the best are handed over, and how one of them is chosen.

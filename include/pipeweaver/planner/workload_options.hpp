@@ -54,9 +54,9 @@ struct WorkloadOptions {
 
     void add_to(OptionTable& options);
 
-    /// The job: model, cluster and layout. A layout is chosen where it is asked for, or where none is given and the model's
-    /// published one does not divide the GPUs; that takes a data set or a batch. Throws Error{input} (also where the
-    /// packing is automatic), Error{io}, Error{limit} where no layout fits.
+    /// The job: model, cluster and layout. A layout is chosen where it is asked for, or where none is given and the
+    /// model's published one does not divide the GPUs; that takes a data set or a batch. Throws Error{input} (also
+    /// where the packing is automatic), Error{io}, Error{limit} where no layout fits.
     Job job(std::uint64_t seed, const Executor& execute) const;
 
     /// The job and its batch; `seed` decides what is drawn. Throws as job(), and Error{input} without a batch.

@@ -6,23 +6,23 @@
 namespace pipeweaver::planner {
 
 /// Which replica takes which microbatches, and how even that is.
-struct Shared {
+struct Assignment {
     partition::Shares shares;
     std::vector<Duration> costs;  ///< of each microbatch of the batch: partition::microbatch_costs
     ReplicaLoads loads;
     std::vector<Microbatches> microbatches;  ///< of each replica
-    std::vector<std::size_t> judged;         ///< the replicas that are looked at closely (bounds, replays under wrong
+    std::vector<std::size_t> examined;         ///< the replicas that are looked at closely (bounds, replays under wrong
         ///< costs, traces), by number: all, or of more than sizes.replicas_examined
         ///< the most loaded
 
-    [[nodiscard]] bool judges(std::size_t replica) const;
-    [[nodiscard]] search::BoundEffort bounds(std::size_t replica) const;  ///< full bounds of those that are judged
+    [[nodiscard]] bool examines(std::size_t replica) const;
+    [[nodiscard]] search::BoundEffort bounds(std::size_t replica) const;  ///< full bounds of those that are examined
 };
 
 /// Throws Error{input} where the layout does not suit the request, or a replica has more tasks than `most`.
-[[nodiscard]] Shared share(const Job& job, const Batch& batch, const Executor& execute, std::size_t most = sizes.tasks);
+[[nodiscard]] Assignment assign(const Job& job, const Batch& batch, const Executor& execute, std::size_t most = sizes.tasks);
 
 /// So shared out. Pre: `costs` are the microbatches'.
-[[nodiscard]] Shared shared_as(const Batch& batch, partition::Shares shares, std::vector<Duration> costs);
+[[nodiscard]] Assignment assigned(const Batch& batch, partition::Shares shares, std::vector<Duration> costs);
 
 }  // namespace pipeweaver::planner

@@ -1,4 +1,4 @@
-#include "planner/replicas/share.hpp"
+#include "planner/replicas/assignment.hpp"
 
 #include "pipeweaver/base/error.hpp"
 
@@ -36,39 +36,39 @@ std::vector<std::size_t> most_loaded(const std::vector<Duration>& loads, std::si
 
 }  // namespace
 
-bool Shared::judges(std::size_t replica) const { return std::binary_search(judged.begin(), judged.end(), replica); }
+bool Assignment::examines(std::size_t replica) const { return std::binary_search(examined.begin(), examined.end(), replica); }
 
-search::BoundEffort Shared::bounds(std::size_t replica) const {
-    return judges(replica) ? search::BoundEffort::full : search::BoundEffort::quick;
+search::BoundEffort Assignment::bounds(std::size_t replica) const {
+    return examines(replica) ? search::BoundEffort::full : search::BoundEffort::quick;
 }
 
-Shared shared_as(const Batch& batch, partition::Shares shares, std::vector<Duration> costs) {
+Assignment assigned(const Batch& batch, partition::Shares shares, std::vector<Duration> costs) {
     const auto replicas = shares.size();
     const auto largest = [](const std::vector<Duration>& loads) {
         return *std::max_element(loads.begin(), loads.end());
     };
     const auto loads = partition::loads(shares, costs);
-    Shared shared;
-    shared.loads.largest = largest(loads);
-    shared.loads.mean = std::accumulate(costs.begin(), costs.end(), Duration{}) / static_cast<std::int64_t>(replicas);
-    shared.loads.largest_in_turn = largest(partition::loads(partition::in_turn(costs.size(), replicas), costs));
+    Assignment assignment;
+    assignment.loads.largest = largest(loads);
+    assignment.loads.mean = std::accumulate(costs.begin(), costs.end(), Duration{}) / static_cast<std::int64_t>(replicas);
+    assignment.loads.largest_in_turn = largest(partition::loads(partition::in_turn(costs.size(), replicas), costs));
     for (const auto& mine : shares) {
-        Microbatches& microbatches = shared.microbatches.emplace_back();
+        Microbatches& microbatches = assignment.microbatches.emplace_back();
         for (const std::size_t i : mine) microbatches.push_back(batch.microbatches[i]);
     }
-    shared.judged = most_loaded(loads, sizes.replicas_examined);
-    shared.shares = std::move(shares);
-    shared.costs = std::move(costs);
-    return shared;
+    assignment.examined = most_loaded(loads, sizes.replicas_examined);
+    assignment.shares = std::move(shares);
+    assignment.costs = std::move(costs);
+    return assignment;
 }
 
-Shared share(const Job& job, const Batch& batch, const Executor& execute, std::size_t most) {
+Assignment assign(const Job& job, const Batch& batch, const Executor& execute, std::size_t most) {
     require_sensible(job, batch, most);
     const auto replicas = static_cast<std::size_t>(job.setup->layout.dp);
     auto costs = partition::microbatch_costs(*job.setup, batch.microbatches, execute);
     const bool in_turn = job.sharing == partition::Sharing::in_turn;
     auto shares = in_turn ? partition::in_turn(costs.size(), replicas) : partition::balance(costs, replicas);
-    return shared_as(batch, std::move(shares), std::move(costs));
+    return assigned(batch, std::move(shares), std::move(costs));
 }
 
 }  // namespace pipeweaver::planner

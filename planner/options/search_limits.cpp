@@ -1,0 +1,37 @@
+#include "pipeweaver/planner/search_limits.hpp"
+
+#include "pipeweaver/base/text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <thread>
+
+namespace pipeweaver::planner {
+
+void SearchLimits::add_to(OptionTable& options) {
+    options.group("Limits of the search");
+    options.parsed(
+        "budget", "TIME", "time for the whole command, every replica included, like 1s or 300ms (default 3s)",
+        [this](const std::string& text) { budget = parse_duration(text); },
+        [this] { return budget ? std::optional(fmt::format("{}ns", budget->count())) : std::nullopt; });
+    options.integer("max-rounds", max_rounds, 0, 1'000'000'000, "rounds of each search: the reproducible budget");
+    options.integer("seed", seed, 0, 9'007'199'254'740'991, "seed of all random choices (default 1)");
+    options.integer("threads", threads, 1, 1024, "threads of the search (default: all cores); no result depends on it");
+}
+
+std::optional<std::uint64_t> SearchLimits::rounds() const {
+    return max_rounds ? std::optional(static_cast<std::uint64_t>(*max_rounds)) : std::nullopt;
+}
+
+std::optional<Duration> SearchLimits::time() const {
+    if (budget || max_rounds) return budget;
+    return std::chrono::seconds(3);
+}
+
+int SearchLimits::thread_count() const {
+    return threads > 0 ? static_cast<int>(threads)
+                       : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+}
+
+}  // namespace pipeweaver::planner
