@@ -254,8 +254,8 @@ public:
     std::shared_ptr<Planned> submit(std::string name, std::optional<std::string> samples) {
         auto batch = [session = session_, name = std::move(name), samples = std::move(samples)] {
             const auto& model = session->job().setup->model;
-            return session->job().batch(name, samples ? workloads::parse_batch(name, *samples, model)
-                                                      : workloads::read_batch(name, model));
+            return session->job().batch(
+                name, samples ? workloads::parse_batch(name, *samples, model) : workloads::read_batch(name, model));
         };
         if (!queue_) fail(ErrorKind::limit, "the program is ending: nothing is planned any more");
         const std::shared_ptr<const planner::Job> job(session_, &session_->job());
@@ -334,7 +334,8 @@ void bind_plan(nb::module_& module) {
                          return numbers;
                      })
         .def(
-            "plan_json", [](const Plan& plan) { return emit::plan_json(plan.job, plan.batch, plan.plan).dump(1) + "\n"; },
+            "plan_json",
+            [](const Plan& plan) { return emit::plan_json(plan.job, plan.batch, plan.plan).dump(1) + "\n"; },
             unlocked())
         .def(
             "assignment_json", [](const Plan& plan) { return emit::assignment_json(plan.job, plan.batch, plan.plan); },

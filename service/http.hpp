@@ -1,7 +1,7 @@
 // HTTP/1.1 on one thread: connections in, questions out, answers back. Knows nothing of planning.
 //
-// Limits       a connection that is idle, slow to send or slow to take is closed; bodies and headers have a largest size.
-//              Beyond so many connections a new one is told so and closed.
+// Limits       a connection that is idle, slow to send or slow to take is closed; bodies and headers have a largest
+//              size. Beyond so many connections a new one is told so and closed.
 // Threads      run() is the one that talks; answers, after() and stop() may come from any.
 #pragma once
 

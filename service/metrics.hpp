@@ -32,10 +32,10 @@ public:
     void sessions(std::size_t now);
     void unfinished(std::size_t now);
 
-    /// In Prometheus' text format.
+    /// Writes all figures in Prometheus' text format.
     [[nodiscard]] std::string text() const;
 
-    /// For the page: counts below each limit of seconds and gaps.
+    /// Counts below each limit, of seconds or of gaps, for the page.
     struct Distribution {
         std::vector<double> limits;  ///< upper limit of each but the last
         std::vector<std::uint64_t> counts;

@@ -18,8 +18,8 @@ struct OpenLimits {
 
 /// Opens a session: reads {"config": {...}, "sample": [...]}, whose configuration has the options of `pipeweaver plan`
 /// as keys and documents in place of files; chooses the partition on the sample; plans its first batch, until
-/// `keep_going` ends that or its budget does. Returns what is kept (planner::keep()). Throws as planner::make_plan(), and
-/// Error{input} for options that a service has not, and for whatever names a file.
+/// `keep_going` ends that or its budget does. Returns what is kept (planner::keep()). Throws as planner::make_plan(),
+/// and Error{input} for options that a service has not, and for whatever names a file.
 [[nodiscard]] std::string open_session(std::string_view asked, const OpenLimits& limits, const Executor& execute,
                                        const search::KeepGoing& keep_going = {});
 

@@ -19,7 +19,7 @@ struct Part {
     std::string content;
 };
 
-/// All of a plan: the bytes that `pipeweaver plan` writes for it.
+/// Makes all parts of a plan: the bytes that `pipeweaver plan` writes for it.
 [[nodiscard]] std::vector<Part> parts_of(const planner::Job& job, const planner::Batch& batch,
                                          const planner::Plan& plan);
 

@@ -2,8 +2,8 @@
 //
 //   submit -> plan by policy (soon) -> search (due first, first) -> stored -> collected
 //
-// On time      A step's search ends so much before its deadline that its plan can be put together and stored; where it has
-//              had no turn by then the plan by policy is taken.
+// On time      A step's search ends so much before its deadline that its plan can be put together and stored; where it
+//              has had no turn by then the plan by policy is taken.
 // Threads      any number may call; callbacks come on any thread.
 #pragma once
 
@@ -87,24 +87,27 @@ public:
     [[nodiscard]] std::vector<SessionView> sessions() const;
     [[nodiscard]] std::optional<SessionView> session(const std::string& name) const;
 
-    /// `samples` as in a batch file. Submitted again with equal contents nothing happens. `fresh` says whether it is new.
+    /// Takes a step's samples, `samples` as in a batch file, to be planned within that time. Submitted again with equal
+    /// contents nothing happens. `fresh` says whether the step is new.
     [[nodiscard]] std::optional<Refusal> submit(const std::string& session, std::int64_t step, std::string samples,
                                                 Duration within, bool& fresh);
 
-    /// The step's plan is wanted in that time: a deadline that is later becomes that. Nothing where it does not wait.
+    /// Says that the step's plan is wanted in that time: a later deadline becomes that one. Does nothing where the step
+    /// does not wait.
     void hurry(const std::string& session, std::int64_t step, Duration within);
 
     [[nodiscard]] std::optional<Refusal> cancel(const std::string& session, std::int64_t step);
 
     [[nodiscard]] StepView step(const std::string& session, std::int64_t step) const;
 
-    /// What is left of its deadline; 0: it is not waiting.
+    /// Gives the time left until the step's deadline; 0: it is not waiting.
     [[nodiscard]] Duration left(const std::string& session, std::int64_t step) const;
 
     /// Runs a task on a thread that plans, before all else: for requests that take long to read.
     void soon(std::function<void()> task) { workers_.soon(std::move(task)); }
 
-    /// Calls `done` as soon as the step does not wait any longer; at once where it does not. Returns what to forget it by.
+    /// Calls `done` as soon as the step does not wait any longer; at once where it does not. Returns the number by
+    /// which forget() forgets it.
     std::uint64_t when_done(const std::string& session, std::int64_t step, std::function<void()> done);
     void forget(const std::string& session, std::int64_t step, std::uint64_t waiter);
 
@@ -116,9 +119,10 @@ public:
     /// The latest planned steps, the latest first.
     [[nodiscard]] std::vector<std::int64_t> planned_steps(const std::string& session, std::size_t most) const;
 
-    /// The record of a planned step.
-    /// What is kept of a session, empty while it is being opened; none: there is no such session.
+    /// Gives what is kept of a session, empty while it is being opened; none: there is no such session.
     [[nodiscard]] std::optional<std::string> kept(const std::string& session) const;
+
+    /// The record of a planned step.
     [[nodiscard]] std::optional<std::string> record(const std::string& session, std::int64_t step) const;
 
     /// Whether all sessions of the store plan again.
@@ -148,7 +152,8 @@ private:
     void done(const SessionPtr& session, const StepPtr& step, StepState state);
     void enqueue(const SessionPtr& session, const StepPtr& step);
 
-    /// What its search may take: until so long before the step's deadline, which may change, unless another must go first.
+    /// Gives the time that the step's search may take: it lasts until `reserve` before the step's deadline, which may
+    /// change, unless another step must go first.
     planner::Time until(const StepPtr& step, Duration reserve) const;
 
     Store& store_;

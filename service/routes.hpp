@@ -1,8 +1,9 @@
 // What each address answers: the one place that knows the service's paths, statuses and JSON.
 //
 // Paths        docs/service.md and openapi.json; a test holds both equal to the table here.
-// Security     names come from a fixed set of characters and are never part of a file's path. With a token every address
-//              but the page, its document and the two of health asks for it; without one only a loopback Host is served.
+// Security     names come from a fixed set of characters and are never part of a file's path. With a token every
+//              address but the page, its document and the two of health asks for it; without one only a loopback Host
+//              is served.
 #pragma once
 
 #include "service/http.hpp"

@@ -27,7 +27,8 @@ CREATE TABLE part(
   plan INTEGER NOT NULL, name TEXT NOT NULL, content BLOB NOT NULL, PRIMARY KEY(plan, name)) STRICT;
 )";
 
-// File systems of other hosts' disks, where SQLite's write-ahead log cannot be shared: NFS, SMB, CIFS, SMB2, Lustre, FUSE.
+// File systems of other hosts' disks, where SQLite's write-ahead log cannot be shared: NFS, SMB, CIFS, SMB2, Lustre,
+// FUSE.
 bool is_of_a_network(const std::string& folder) {
     struct statfs about {};
     if (::statfs(folder.c_str(), &about) != 0) return true;

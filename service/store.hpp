@@ -44,22 +44,22 @@ struct Retention {
 
 class Store {
 public:
-    /// Without a folder in memory. A damaged database is moved aside and said in `moved`. Throws Error{io}, also where
-    /// another server has it.
+    /// Opens the database; without a folder it is in memory. A damaged database is moved aside and said in `moved`.
+    /// Throws Error{io}, also where another server has it.
     Store(const std::string& folder, Retention retention, std::optional<std::string>& moved);
 
     [[nodiscard]] std::vector<StoredSession> sessions() const;
     void add(const StoredSession& session);
     void remove_session(const std::string& name);  ///< and its plans
 
-    /// All at once or, where it throws Error{io} (no room), nothing.
+    /// Stores a plan with all its parts at once or, where it throws Error{io} (no room), nothing.
     void add(const std::string& session, const StoredPlan& plan, const std::vector<Part>& parts);
 
-    /// Without samples; none: not served, or not kept any longer.
+    /// Gives a plan without its samples; none: not served, or not kept any longer.
     [[nodiscard]] std::optional<StoredPlan> plan(const std::string& session, std::int64_t step) const;
     [[nodiscard]] std::optional<StoredPlan> plan_with_samples(const std::string& session, std::int64_t step) const;
 
-    /// Zipped; none: there is no such part.
+    /// Gives a part, zipped; none: there is no such part.
     [[nodiscard]] std::optional<std::string> zipped_part(const std::string& session, std::int64_t step,
                                                          const std::string& part) const;
     [[nodiscard]] std::vector<std::string> part_names(const std::string& session, std::int64_t step) const;

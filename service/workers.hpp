@@ -33,14 +33,14 @@ public:
     /// Lets what runs end; what waits is dropped.
     ~Workers();
 
-    /// Before all else. The task runs no rounds on executor().
+    /// Runs the task before all else. It runs no rounds on executor().
     void soon(Task task);
 
-    /// After what is due before; where the time has passed, as soon().
+    /// Runs the task after what is due before; where the time has passed, as soon() does.
     void by(TimePoint due, Task task);
 
-    /// Whether a task that began then has had its share of the threads' time, seen what waits and when it is due: so many
-    /// that they could not all be done in time otherwise.
+    /// Says whether a task that began then has had its share of the threads' time, seen what waits and when that is
+    /// due: so many tasks wait that they could not all be done in time otherwise.
     [[nodiscard]] bool must_yield(TimePoint begun) const;
 
     /// Runs rounds on the calling thread and on those that have nothing to do; what must be there soon goes first.

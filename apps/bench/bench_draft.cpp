@@ -1,5 +1,5 @@
-// pipeweaver bench draft: how soon a running job has a first plan of a batch, what that time is made of, and how good plans
-// are that are wanted soon.
+// pipeweaver bench draft: how soon a running job has a first plan of a batch, what that time is made of, and how good
+// plans are that are wanted soon.
 #include "apps/bench/measure.hpp"
 #include "apps/command_line.hpp"
 #include "apps/commands.hpp"

@@ -1,5 +1,5 @@
-// What several answers have in common: what was asked, how a model is cut, where busy time goes, what transfers wait, what
-// the robust choice gave up, which policies do not apply, and the files of a schedule.
+// What several answers have in common: what was asked, how a model is cut, where busy time goes, what transfers wait,
+// what the robust choice gave up, which policies do not apply, and the files of a schedule.
 #pragma once
 
 #include "pipeweaver/base/files.hpp"
@@ -16,7 +16,7 @@
 
 namespace pipeweaver::emit {
 
-/// A user's database; null: the embedded one alone.
+/// Names a user's database; null: the embedded one alone is used.
 [[nodiscard]] nlohmann::ordered_json costs_json(const std::optional<planner::CostFile>& costs);
 
 /// How a model is cut: chains with their stages, numbered through all of them.
@@ -32,7 +32,7 @@ namespace pipeweaver::emit {
 /// ", recompute by-rank" of an opponent that the same policy on the same partition is beside; else empty.
 [[nodiscard]] std::string told_apart(const planner::Robustness& robustness, const planner::Gain& gain);
 
-/// Where busy time goes and what its costs rest on: two lines.
+/// Says where busy time goes and what its costs rest on, in two lines.
 [[nodiscard]] std::string shares_text(const emulator::TimeShares& shares);
 
 /// The `share_of_time` of plan.json and emulation.json.
@@ -80,7 +80,8 @@ void add_schedule(std::vector<FileToWrite>& files, const std::filesystem::path& 
 /// those folders if nothing else is in them. Other files stay. Throws Error{io}. Pre: `written` is sorted.
 void remove_older_plan(const std::filesystem::path& folder, const std::vector<std::filesystem::path>& written);
 
-/// The same for the targets' folders alone: a plan from stage times has no replicas.
+/// Removes the same from the targets' folders alone, for a plan from stage times, which has no replicas. Throws
+/// Error{io}. Pre: `written` is sorted.
 void remove_older_targets(const std::filesystem::path& folder, const std::vector<std::filesystem::path>& written);
 
 }  // namespace pipeweaver::emit

@@ -19,11 +19,11 @@ inline constexpr double last_label = 94;  ///< per cent: further right a mark's 
 /// The template's names and what stands in their place.
 using Parts = std::map<std::string, std::string, std::less<>>;
 
-/// emit/report/report_template.html with each {{name}} replaced, once: what a part contains is not looked at again. What
-/// stands between {{#name}} and {{/name}} is left out where `parts` has no such name.
+/// Fills emit/report/report_template.html: each {{name}} is replaced, once, and what a part contains is not looked at
+/// again. What stands between {{#name}} and {{/name}} is left out where `parts` has no such name.
 [[nodiscard]] std::string filled_page(const Parts& parts);
 
-/// For element content and double-quoted attributes.
+/// Escapes a text for element content and double-quoted attributes.
 [[nodiscard]] std::string escape(std::string_view text);
 [[nodiscard]] std::string percent(double share);
 [[nodiscard]] std::string times(double ratio);  ///< "1.234x"
@@ -35,7 +35,7 @@ using Parts = std::map<std::string, std::string, std::less<>>;
 [[nodiscard]] std::string figure(std::string_view name, std::string_view value, std::string_view about);
 [[nodiscard]] std::string gap_figure(Duration found, Duration bound, std::string_view of);
 
-/// Above a schedule's picture. HTML.
+/// The HTML that stands above a schedule's picture.
 [[nodiscard]] std::string caption(std::string_view name, std::string_view what, Duration makespan);
 
 /// Two cells of a table of facts, and such a table.
@@ -52,8 +52,8 @@ using Parts = std::map<std::string, std::string, std::less<>>;
 
 inline constexpr std::size_t most_rows_open = 40;  ///< longer tables are folded
 
-/// A row of a table of schedules: `names` first, then time, bound and gap if there is a bound, `step` where a step is more than that time, and
-/// step or time over the plan's.
+/// A row of a table of schedules shows `names` first, then time, bound and gap if there is a bound, `step` where a step
+/// is more than that time, and step or time over the plan's.
 struct Compared {
     std::vector<std::string> names;
     std::optional<std::int64_t> chunks;  ///< a rank
@@ -66,7 +66,8 @@ struct Compared {
 /// A row of a picture: its label to the left, `plot` on the time axis.
 [[nodiscard]] std::string row(std::string_view classes, std::string_view label, std::string_view plot);
 
-/// One row of a stacked bar: part i has the class c<i>, its width in millionths of the whole, and a hover text.
+/// A part of a stacked bar, which is one row: part i has the class c<i>, its width in millionths of the whole, and a
+/// hover text.
 struct BarPart {
     std::size_t color = 0;
     double share = 0;
@@ -108,7 +109,7 @@ struct Colored {
 /// found.schedule; found.history is not empty.
 [[nodiscard]] std::string progress(const search::Found& found);
 
-/// Every (partition, policy).
+/// The table of every (partition, policy).
 [[nodiscard]] std::string pair_table(const planner::Plan& plan);
 
 /// What ranks do: one part of their time, with the class c<color>.
@@ -131,7 +132,7 @@ inline constexpr std::size_t waiting_color = 8;
 /// Whether the plan still wins over its usual opponents under wrong costs.
 [[nodiscard]] std::string robustness(const planner::Plan& plan);
 
-/// All layouts that fit, the chosen one first, and why others do not.
+/// Lists all layouts that fit, the chosen one first, and why others do not.
 [[nodiscard]] std::string layouts(const planner::LayoutChoice& choice);
 
 /// How the microbatches were given to the replicas, and what became of each; the slowest is marked.
@@ -140,9 +141,9 @@ inline constexpr std::size_t waiting_color = 8;
 [[nodiscard]] std::string batch_section(const planner::Batch& batch, const planner::Plan& plan);
 /// A section for each target that has a schedule of its own.
 [[nodiscard]] std::string targets(const planner::Plan& plan);
-/// That of one, with what is known of it below its heading.
+/// The section of one target, with what is known of its schedule below its heading.
 [[nodiscard]] std::string target_section(const planner::Target& target, std::string_view known);
-/// "one that PyTorch runs"; "any" for a target that runs the plan itself.
+/// The schedule that a target wants, in words: "one that PyTorch runs"; "any" for a target that runs the plan itself.
 [[nodiscard]] std::string schedule_wanted(const planner::Target& target);
 [[nodiscard]] std::string inputs(const planner::Job& job, const planner::Batch& batch, const planner::Plan& plan);
 

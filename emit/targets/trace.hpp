@@ -9,10 +9,10 @@
 
 namespace pipeweaver::emit {
 
-/// Of a replayed schedule: a process for each rank, its tasks on one thread, its memory as a counter. Task names are
-/// those that PyTorch's runtime gives its own actions ("PP:0F3"; with sub-microbatches "PP:0F3.1"), so that a
-/// prediction and a recorded run join by name. Time stamps in microseconds with three decimals. Pre: `replay` is of `schedule` and
-/// completed.
+/// The trace of a replayed schedule has a process for each rank, its tasks on one thread, its memory as a counter. Task
+/// names are those that PyTorch's runtime gives its own actions ("PP:0F3"; with sub-microbatches "PP:0F3.1"), so that a
+/// prediction and a recorded run join by name. Time stamps are in microseconds with three decimals. Pre: `replay` is of
+/// `schedule` and completed.
 [[nodiscard]] std::string chrome_trace(const schedule::Replayer& replayer, const schedule::Schedule& schedule,
                                        const schedule::Replay& replay);
 

@@ -31,8 +31,8 @@ class Replica:
         return as_dict(self._plan.actions_json(self.number))
 
     def rank_actions(self, rank: int) -> dict[str, Any]:
-        """What this rank does, and the tensors that it takes or gives (`pipeweaver-rank-actions/1`): all that its executor
-        needs."""
+        """What this rank does, and the tensors that it takes or gives (`pipeweaver-rank-actions/1`): all that its
+        executor needs."""
         return as_dict(self._plan.rank_actions_json(self.number, rank))
 
 
@@ -101,8 +101,9 @@ def plan(
     progress: Progress = None,
 ) -> Plan:
     """Plans a step. `config` has the options of `pipeweaver plan` as keys, or names such a file; `batch` is a list of
-    samples as in a batch file, or names one. `replica` alone is planned, the same as in the plan of all. With `out`, or that key, the plan folder is written. `stop` ends the
-    searches early with the best so far; it is asked, and `progress` told, about twenty times a second.
+    samples as in a batch file, or names one. `replica` alone is planned, the same as in the plan of all. With `out`, or
+    that key, the plan folder is written. `stop` ends the searches early with the best so far; it is asked, and
+    `progress` told, about twenty times a second.
 
     Raises InputError, FileError, LimitError; what `stop` and `progress` raise; KeyboardInterrupt."""
     asked = as_asked(config, batch, replica)

@@ -174,8 +174,8 @@ def solve(
     progress: Progress = None,
 ) -> Solution:
     """Searches for the schedule with the smallest makespan. The options are those of `pipeweaver solve`; `budget` may
-    be a number of seconds. `warm` is a solution to begin with, also one of another batch. `stop` is asked and `progress`
-    told about twenty times a second, from this thread; other threads run meanwhile."""
+    be a number of seconds. `warm` is a solution to begin with, also one of another batch. `stop` is asked and
+    `progress` told about twenty times a second, from this thread; other threads run meanwhile."""
     options = as_options(
         "solve",
         {

@@ -301,8 +301,8 @@ class RemoteFuture:
     def result(self, deadline: float | None = None) -> RemotePlan | Plan:
         """The best plan found in `deadline` seconds from now; without a deadline, in the budget. A server that was
         killed has forgotten what it had not planned: who knows the step's samples submits it again, others wait for
-        that. Where the server has given no plan by then, or cannot be reached, the plan by policy, made here in the rest
-        of the time (a Plan); without a fallback FileError."""
+        that. Where the server has given no plan by then, or cannot be reached, the plan by policy, made here in the
+        rest of the time (a Plan); without a fallback FileError."""
         end = self._end(deadline)
         try:
             return RemotePlan(self._server, self._path, json.loads(self._served("", end, hurry=deadline is not None)))
@@ -312,8 +312,8 @@ class RemoteFuture:
             return self._by_policy
 
     def collect(self, replica: int, rank: int, deadline: float | None = None) -> RankWork | None:
-        """What this rank needs of the plan, as result(), and nothing else. None where there is a fallback and the server
-        has given no plan in time: then by_policy(), if the other ranks do the same."""
+        """What this rank needs of the plan, as result(), and nothing else. None where there is a fallback and the
+        server has given no plan in time: then by_policy(), if the other ranks do the same."""
         end = self._end(deadline)
         try:
             actions = self._served(f"/replicas/{replica}/ranks/{rank}", end, hurry=deadline is not None)
@@ -339,7 +339,8 @@ class RemoteFuture:
         return time.monotonic() + max(0.0, within - (self._fallback.seconds if self._fallback else 0.0))
 
     def _served(self, part: str, end: float, hurry: bool = False) -> bytes:
-        """A part of the plan; FileError where there is none by `end`. With `hurry` it is planned no longer than that."""
+        """Gets a part of the plan; FileError where there is none by `end`. With `hurry` it is planned no longer than
+        that."""
         while True:
             left = max(0.0, end - time.monotonic())
             wanted = f"?by_ms={max(0, round(1000 * (left - _to_answer)))}" if hurry else ""

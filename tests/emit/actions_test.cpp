@@ -77,12 +77,16 @@ TEST_CASE("two stages and one microbatch give these lists") {
     const std::string expected =
         R"({"format":"pipeweaver-actions/1","problem":"two","replica":0,"replicas":1,"ranks":2,"most_alive":[1,1],
 "stages":[
-{"stage":0,"rank":0,"chain":"net","trainable":true,"gradient":true,"reads_batch":true,"inputs":[],"parts":[{"module":"net","first_layer":0,"layers":1,"trainable":true}]},
-{"stage":1,"rank":1,"chain":"net","trainable":true,"gradient":true,"reads_batch":false,"inputs":[],"parts":[{"module":"net","first_layer":1,"layers":1,"trainable":true}]}
+{"stage":0,"rank":0,"chain":"net","trainable":true,"gradient":true,"reads_batch":true,"inputs":[],)"
+        R"("parts":[{"module":"net","first_layer":0,"layers":1,"trainable":true}]},
+{"stage":1,"rank":1,"chain":"net","trainable":true,"gradient":true,"reads_batch":false,"inputs":[],)"
+        R"("parts":[{"module":"net","first_layer":1,"layers":1,"trainable":true}]}
 ],
 "tensors":[
-{"tensor":0,"kind":"activation","from":{"stage":0,"microbatch":0,"item":0},"to":{"stage":1,"microbatch":0,"item":0},"shape":[5,4],"gradient":1,"join":"previous","dtype":"bf16","bytes_per_gpu":40},
-{"tensor":1,"kind":"gradient","from":{"stage":1,"microbatch":0,"item":0},"to":{"stage":0,"microbatch":0,"item":0},"shape":[5,4],"of":0,"dtype":"bf16","bytes_per_gpu":40}
+{"tensor":0,"kind":"activation","from":{"stage":0,"microbatch":0,"item":0},"to":{"stage":1,"microbatch":0,"item":0},)"
+        R"("shape":[5,4],"gradient":1,"join":"previous","dtype":"bf16","bytes_per_gpu":40},
+{"tensor":1,"kind":"gradient","from":{"stage":1,"microbatch":0,"item":0},"to":{"stage":0,"microbatch":0,"item":0},)"
+        R"("shape":[5,4],"of":0,"dtype":"bf16","bytes_per_gpu":40}
 ],
 "actions":[
 [{"op":"F","task":0,"stage":0,"microbatch":0,"item":0,"module":"net","recompute":"none"},

@@ -1,4 +1,6 @@
-"""What a test does where something that it needs is absent: it is left out, saying so, or fails where nothing may be."""
+"""What a test does where something that it needs is absent.
+
+It is left out, saying so, or fails where nothing may be left out."""
 
 import importlib
 import os

@@ -2,8 +2,8 @@
 
 Layers are built here as frameworks run them on GPUs: attention, gated activations and norms are one kernel each, of
 which stand-ins say what they save (flash attention: queries, keys, values, output and a number a row and head). All
-else is PyTorch's own. Saved tensors are counted by their storage, once each, parameters left out. docs/memory.md has the
-derivation, and the differences that the tests below allow or name."""
+else is PyTorch's own. Saved tensors are counted by their storage, once each, parameters left out. docs/memory.md has
+the derivation, and the differences that the tests below allow or name."""
 
 import json
 
@@ -210,7 +210,8 @@ def saved_bytes(block, *given, without=()):
 
 
 def kept_bytes(pipeweaver, folder, network, target=False, grown=("layers",)):
-    """Bytes that one layer of the network keeps: what two more of them add to the peak of a rank without recomputation."""
+    """Bytes that one layer of the network keeps: what two more of them add to the peak of a rank without
+    recomputation."""
     sizes = {"heads": HEADS, "kv_heads": HEADS, "head_dim": HEAD_DIM, "hidden": HIDDEN}
     language = {"name": "llm", "kind": "llm", "layers": 1, "ffn": HIDDEN, "vocab": 256, "gated": True, **sizes}
     of_items = {"unit": "items", "modalities": ["image"], "name": "items"}
@@ -228,8 +229,9 @@ def kept_bytes(pipeweaver, folder, network, target=False, grown=("layers",)):
             "image": {"patch": 16, "merge": 1, "fixed_pixels": 512}}))
         image = {"tokens": PATCHES, "patches": PATCHES, **({"role": "target"} if target else {})}
         (folder / "batch.jsonl").write_text(json.dumps({"id": "0", "text_tokens": TEXT, "images": [image]}) + "\n")
-        answer = json.loads(pipeweaver("emulate", "--model", folder / "model.json", "--cluster", "h100-sxm:1", "--tp", 1,
-                                       "--pp", 1, "--batch", folder / "batch.jsonl", "--recompute", "none", "--json"))
+        answer = json.loads(pipeweaver("emulate", "--model", folder / "model.json", "--cluster", "h100-sxm:1",
+                                       "--tp", 1, "--pp", 1, "--batch", folder / "batch.jsonl",
+                                       "--recompute", "none", "--json"))
         peaks.append(answer["replicas"][0]["ranks"][0]["memory"]["activations_bytes"])
     return (peaks[1] - peaks[0]) // 2
 

@@ -9,8 +9,8 @@ def recipe(**members):
     return json.dumps({"format": "pipeweaver-recipe/1", "name": "mine", **members})
 
 
-NO_NETWORK = json.dumps({"format": "pipeweaver-cluster/1", "name": "mine", "device": "h100_sxm", "gpus_per_node": 8, "gpus": 32,
-                         "node_link_bytes_per_s": 450_000_000_000})
+NO_NETWORK = json.dumps({"format": "pipeweaver-cluster/1", "name": "mine", "device": "h100_sxm", "gpus_per_node": 8,
+                         "gpus": 32, "node_link_bytes_per_s": 450_000_000_000})
 NO_NODE_LINK = json.dumps({"format": "pipeweaver-cluster/1", "name": "mine", "device": "h100_sxm", "gpus_per_node": 8,
                            "gpus": 32, "network_bytes_per_s": 400_000_000_000})
 
@@ -21,14 +21,16 @@ RECIPE_FAULTS = [
     (["--recipe", recipe(host={"action": 1})], "--recipe: host: unknown key 'action'; did you mean 'action_ns'?"),
     (["--recipe", recipe(data_parallel={"zero": 2, "bucket_bytes": 1000})],
      "--recipe: data_parallel.bucket_bytes: goes with zero 0 and 1; with 2 gradients are reduced in every backward"),
-    (["--recipe", recipe(precision={"lm": "fp8"})], "recipe mine: precision.lm: unknown module 'lm'; did you mean 'llm'?"),
+    (["--recipe", recipe(precision={"lm": "fp8"})],
+     "recipe mine: precision.lm: unknown module 'lm'; did you mean 'llm'?"),
     (["--cluster", "a100-sxm:32", "--recipe", recipe(precision={"default": "fp8"})],
      "in fp8, which a100_sxm has no products of; allowed is bf16"),
     (["--zero", "2", "--bucket", "40MB"], "--bucket: goes with --zero 0 and 1"),
     (["--zero", "4"], "--zero: is '4', allowed are whole numbers from 0 to 3"),
     (["--action", "2s"], "--action: is '2s', allowed are times up to 1s"),
     (["--cluster", NO_NETWORK], "--cluster: network_bytes_per_s: is missing; 32 GPUs in nodes of 8 need it, allowed "),
-    (["--cluster", NO_NODE_LINK], "--cluster: node_link_bytes_per_s: is missing; 32 GPUs in nodes of 8 need it, allowed "),
+    (["--cluster", NO_NODE_LINK],
+     "--cluster: node_link_bytes_per_s: is missing; 32 GPUs in nodes of 8 need it, allowed "),
 ]
 
 PLAN_FAULTS = [
@@ -50,9 +52,10 @@ PLAN_FAULTS = [
     (["--cp", "3"], 2, "--tp 8 * --cp 3 * --pp 4 = 96 GPUs do not divide the cluster's 32"),
     (["--cp", "2", "--dp", "1"], 2, "--tp 8 * --cp 2 * --pp 4 * --dp 1 = 64 GPUs, the cluster 'h100-sxm' has 32"),
     (["--cluster", "h100-sxm:128", "--cp", "4"], 2,
-     "--cp: tp 8 * cp 4 = 32 does not divide the 16 attention heads of module 'vit'; the next smaller that does those of "
-     "every module is --cp "),
-    (["--cp", "3", "--tp", "auto"], 2, "--tp auto --pp 4 --dp auto --cp 3 on 32 GPUs: the numbers given do not divide the GPUs"),
+     "--cp: tp 8 * cp 4 = 32 does not divide the 16 attention heads of module 'vit'; the next smaller that does those "
+     "of every module is --cp "),
+    (["--cp", "3", "--tp", "auto"], 2,
+     "--tp auto --pp 4 --dp auto --cp 3 on 32 GPUs: the numbers given do not divide the GPUs"),
     (["--ep", "2"], 2, "--ep: 2 GPUs have nothing to share out: the model 'dip-vlm-m' has no experts; allowed is 1"),
     (["--context", "spiral"], 2, "--context: is 'spiral', allowed are all-to-all, ring"),
     (["--budget", "1"], 2, "--budget: '1' is not a time; write it like 2s, 300ms or 5us"),
@@ -62,9 +65,11 @@ PLAN_FAULTS = [
     (["--modle", "x"], 2, "unknown option '--modle'; did you mean '--model'?"),
     (["--tp", "some"], 2, "--tp: is 'some', allowed are auto and whole numbers from 1 to 1024"),
     (["--pp", "0"], 2, "--pp: is '0', allowed are auto and whole numbers from 1 to 1024"),
-    (["--tp", "auto", "--pp", "5"], 2, "--tp auto --pp 5 --dp auto on 32 GPUs: the numbers given do not divide the GPUs"),
+    (["--tp", "auto", "--pp", "5"], 2,
+     "--tp auto --pp 5 --dp auto on 32 GPUs: the numbers given do not divide the GPUs"),
     (["--cluster", "h100-sxm:8", "--tp", "auto", "--pp", "auto"], 4,
-     "--tp auto --pp auto --dp auto on 8 GPUs: no layout fits the memory; tp 8 x pp 1 x dp 1 comes closest: rank 0 is "),
+     "--tp auto --pp auto --dp auto on 8 GPUs: no layout fits the memory; tp 8 x pp 1 x dp 1 comes closest: "
+     "rank 0 is "),
     (["--headroom", "3"], 2, "--headroom: is '3', allowed are 0 and percentages up to 50%, like 3%"),
     (["--headroom", "51%"], 2, "--headroom: is '51%', allowed are 0 and percentages up to 50%, like 3%"),
     (["--headroom", "-1%"], 2, "--headroom: is '-1%', allowed are 0 and percentages up to 50%, like 3%"),
@@ -106,11 +111,13 @@ def test_a_recipe_that_cannot_be_is_one_line_of_every_command(pipeweaver, tmp_pa
 def test_a_file_is_named_with_the_key_that_is_wrong_in_it(pipeweaver, tmp_path):
     (tmp_path / "r.yaml").write_text("format: pipeweaver-recipe/1\nname: mine\ndata_parallel: {zreo: 2}\n")
     status, line = pipeweaver.fails(*PLAN, *BATCH, "--recipe", tmp_path / "r.yaml", "--out", tmp_path / "plan")
-    assert (status, line) == (2, f"pipeweaver: {tmp_path}/r.yaml:3: data_parallel: unknown key 'zreo'; did you mean 'zero'?")
+    assert (status, line) == (
+        2, f"pipeweaver: {tmp_path}/r.yaml:3: data_parallel: unknown key 'zreo'; did you mean 'zero'?")
     (tmp_path / "c.json").write_text(NO_NETWORK)
     status, line = pipeweaver.fails("emulate", "--model", "dip-vlm-m", "--cluster", tmp_path / "c.json", *BATCH)
     assert status == 2
-    assert line.startswith(f"pipeweaver: {tmp_path}/c.json: network_bytes_per_s: is missing; 32 GPUs in nodes of 8 need it")
+    assert line.startswith(
+        f"pipeweaver: {tmp_path}/c.json: network_bytes_per_s: is missing; 32 GPUs in nodes of 8 need it")
 
 
 def test_an_unknown_command_names_the_nearest(pipeweaver):

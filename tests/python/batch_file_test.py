@@ -24,9 +24,10 @@ def test_a_batch_file_is_planned_and_a_configuration_file_read(pipeweaver, tmp_p
 @pytest.mark.parametrize("samples, items", [([(3000, [])] * 6, 0), ([(0, [SCREEN] * 20)] * 6, 120)],
                          ids=["no image", "only images"])
 def test_a_batch_of_one_kind_alone_is_planned(pipeweaver, tmp_path, samples, items):
-    plan = json.loads(pipeweaver(*PLAN, "--batch", write_batch(tmp_path, samples), "--max-rounds", "1", "--json", "--out",
-                                 tmp_path / "plan"))
-    assert plan["lower_bound_ns"] <= plan["makespan_ns"] <= min(b["makespan_ns"] for b in plan["baselines"] if not b["opponent"])
+    plan = json.loads(pipeweaver(*PLAN, "--batch", write_batch(tmp_path, samples), "--max-rounds", "1", "--json",
+                                 "--out", tmp_path / "plan"))
+    assert plan["lower_bound_ns"] <= plan["makespan_ns"] <= min(
+        b["makespan_ns"] for b in plan["baselines"] if not b["opponent"])
     problem = json.loads(gzip.decompress((tmp_path / "plan/replica-000/problem.json.gz").read_bytes()))
     for module in ["llm", "vit"] if items else ["llm"]:
         assert any(module in task["module"] for task in problem["tasks"])
@@ -67,8 +68,8 @@ def test_what_an_image_may_have_is_listed_with_tokens_and_patches(pipeweaver, tm
 def test_an_image_larger_than_a_microbatch_is_refused_with_its_line(pipeweaver, tmp_path):
     batch = write_batch(tmp_path, [(100, [SCREEN]), (100, [SCREEN, {"tokens": 9000, "patches": 36000}])])
     assert pipeweaver.fails(*PLAN, "--batch", batch, "--out", tmp_path / "plan") == (
-        2, f"pipeweaver: {batch}:2: sample 's1' has an item (image, number 1) of 9000 tokens, a microbatch of 'dip-vlm-m' "
-        "holds 8192 (microbatch_tokens of its model file)")
+        2, f"pipeweaver: {batch}:2: sample 's1' has an item (image, number 1) of 9000 tokens, a microbatch of "
+           "'dip-vlm-m' holds 8192 (microbatch_tokens of its model file)")
     assert not (tmp_path / "plan").exists()
 
 
@@ -81,12 +82,13 @@ def test_a_batch_file_of_a_whole_data_set_is_refused_at_once_in_little_memory(pi
     # A process's peak memory includes what its parent held when it was started: a small parent measures.
     measure = ("import os, subprocess, sys; child = subprocess.Popen(sys.argv[1:]); "
                "_, status, usage = os.wait4(child.pid, 0); print(os.waitstatus_to_exitcode(status), usage.ru_maxrss)")
-    child = subprocess.run([sys.executable, "-c", measure, str(pipeweaver.path), *PLAN, "--batch", tmp_path / "batch.jsonl",
+    child = subprocess.run([sys.executable, "-c", measure, str(pipeweaver.path), *PLAN,
+                            "--batch", tmp_path / "batch.jsonl",
                             "--out", tmp_path / "plan"], capture_output=True, text=True, check=True)
     code, peak_kib = map(int, child.stdout.split())
     assert code == 4
-    assert child.stderr == (f"pipeweaver: {tmp_path / 'batch.jsonl'}:1000001: is one sample too many: a batch file is the batch of one "
-                    "step, of at most 1000000 samples; write a file for each step\n")
+    assert child.stderr == (f"pipeweaver: {tmp_path / 'batch.jsonl'}:1000001: is one sample too many: a batch file is "
+                            "the batch of one step, of at most 1000000 samples; write a file for each step\n")
     assert peak_kib < 64 * 1024
 
 
@@ -94,6 +96,6 @@ def test_a_batch_file_of_a_whole_data_set_is_refused_at_once_in_little_memory(pi
 def test_more_microbatches_than_can_be_planned_are_refused_before_anything_is_built(pipeweaver, tmp_path):
     start = time.monotonic()
     assert pipeweaver.fails(*PLAN, "--dataset", "laion-2b", "--microbatches", "6251", "--out", tmp_path / "plan") == (
-        2, "pipeweaver: a replica has 6251 microbatches of 50008 tasks or more, allowed are 50000 tasks: take a smaller batch, "
-        "or more replicas (--dp)")
+        2, "pipeweaver: a replica has 6251 microbatches of 50008 tasks or more, allowed are 50000 tasks: take a "
+           "smaller batch, or more replicas (--dp)")
     assert time.monotonic() - start < 60  # drawing them takes 2 s; half as many, which are built, take minutes

@@ -17,7 +17,8 @@ def test_a_1f1b_step_takes_as_long_as_the_formula_says(pipeweaver, stages, micro
     expected = (microbatches + stages - 1) * 3 * kernels * 100_000
     assert figures["makespan_ns"] == pytest.approx(expected, rel=1e-4)
     assert figures["operators"] == stages * microbatches * 3 * kernels + 2 * (stages - 1) * microbatches
-    assert figures["naive_operators_per_second"] == pytest.approx(figures["operators"] / figures["naive_seconds"], rel=1e-6)
+    assert figures["naive_operators_per_second"] == pytest.approx(figures["operators"] / figures["naive_seconds"],
+                                                                  rel=1e-6)
     assert 0 < figures["bytes_per_operator"] <= 64
     assert figures["reuse_seconds"] > 0
 

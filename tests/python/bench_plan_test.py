@@ -35,7 +35,8 @@ def test_bench_plan_holds_a_job_against_its_opponents_its_own_order_and_wrong_co
 
 def test_the_opponents_command_prints_its_step(pipeweaver):
     """A third of them; planner/job_test.cpp asks the same of each without the command line."""
-    told = json.loads(pipeweaver("bench", *PLAN, *BATCH, "--batches", "1", "--max-rounds", "0", "--sample", "101", "--json"))
+    told = json.loads(pipeweaver("bench", *PLAN, *BATCH, "--batches", "1", "--max-rounds", "0", "--sample", "101",
+                                 "--json"))
     rows = [row for row in told["comparisons"] if row["opponent"] and row["command"]]
     assert len(rows) > 10
     for row in rows[::1 if full() else 3]:

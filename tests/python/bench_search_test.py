@@ -72,7 +72,8 @@ def test_dip_and_the_default_meet_on_equal_problems(pipeweaver):
     assert summary["ratio_worst"] == min(ratios) and summary["ratio_best"] == max(ratios)
     assert summary["ratio_mean"] == pytest.approx((ratios[0] * ratios[1]) ** 0.5)
     assert summary["dip_better"] == sum(ratio < 0.997 for ratio in ratios)
-    table = pipeweaver("bench", "dip", "--model", "dip-t2v-s", "--batches", "1", "--microbatches", "2", "--max-rounds", "1")
+    table = pipeweaver("bench", "dip", "--model", "dip-t2v-s", "--batches", "1", "--microbatches", "2",
+                       "--max-rounds", "1")
     assert "| dip-t2v-s | 1 |" in table and "| all |" not in table
     assert pipeweaver.fails("bench", "dip", "--model", "dip-vlm-x")[0] == 2
 

@@ -24,7 +24,8 @@ def open_browser(scripts=True):
     options = webdriver.ChromeOptions()
     options.binary_location = shutil.which("chromium")
     # Root in a container has no user namespaces for the sandbox and often a small /dev/shm.
-    for flag in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=1440,1000"):
+    for flag in ("--headless=new", "--no-sandbox", "--disable-gpu",
+                 "--disable-dev-shm-usage", "--window-size=1440,1000"):
         options.add_argument(flag)
     if not scripts:
         options.add_experimental_option("prefs", {"profile.managed_default_content_settings.javascript": 2})
@@ -122,10 +123,12 @@ def test_texts_stand_out_from_what_is_behind_them(browser, scheme):
     colors = browser.execute_script("""
         const rgb = text => text.match(/[\\d.]+/g).slice(0, 3).map(Number);
         const of = (selector, property) => {
-          const element = document.querySelector(selector); return element && rgb(getComputedStyle(element)[property]); };
+          const element = document.querySelector(selector);
+          return element && rgb(getComputedStyle(element)[property]); };
         return {page: of('body', 'backgroundColor'), panel: of('.figure', 'backgroundColor'),
                 best: of('.best td', 'backgroundColor'), ink: of('body', 'color'), soft: of('.figure span', 'color'),
-                bars: [...document.querySelectorAll('.legend rect:not(.c8)')].map(r => rgb(getComputedStyle(r).fill))};""")
+                bars: [...document.querySelectorAll('.legend rect:not(.c8)')]
+                  .map(r => rgb(getComputedStyle(r).fill))};""")
 
     def luminance(color):
         parts = [c / 255 for c in color]
@@ -190,7 +193,8 @@ def test_the_pictures_are_there_without_javascript(planned, solved):
 def test_the_page_of_own_stage_times_has_its_bars_fits_and_loads_nothing(browser, pipeweaver, planned, tmp_path):
     table = tmp_path / "stages.csv"
     table.write_text("stage,rank,forward_us,backward_us,weight_us,activation_bytes,weights_bytes,send_bytes\n"
-                     "0,0,10,20,,100,1000,5000\n1,1,10,12,8,70,2000,5000\n2,0,11,12,9,80,1000,5000\n3,1,9,20,,90,2000,0\n")
+                     "0,0,10,20,,100,1000,5000\n1,1,10,12,8,70,2000,5000\n"
+                     "2,0,11,12,9,80,1000,5000\n3,1,9,20,,90,2000,0\n")
     pipeweaver("solve", "--stages", table, "--microbatches", "5", "--max-rounds", "5", "--out", tmp_path / "out")
     solution = json.loads((tmp_path / "out/solution.json").read_text())
     emulate(browser, 800, "dark")
@@ -227,7 +231,8 @@ def test_the_page_of_a_search_shows_it_before_and_after_and_loads_nothing(browse
             # They go down and to the right, and lie on the line.
             assert [x for x, _, _, _ in dots] == sorted(x for x, _, _, _ in dots)
             assert [y for _, y, _, _ in dots] == sorted(y for _, y, _, _ in dots)
-            assert browser.execute_script("return getComputedStyle(document.querySelector('.dot')).strokeLinecap") == "round"
+            assert browser.execute_script(
+                "return getComputedStyle(document.querySelector('.dot')).strokeLinecap") == "round"
             labels = boxes(browser, ".row.progress .label span")
             assert all(above[1] + above[3] <= below[1] for above, below in zip(labels, labels[1:]))
             for schedule in ("#first", "#plan"):

@@ -73,7 +73,8 @@ def test_words_stand_out_from_their_ground_in_both_schemes(server, page, scheme)
     emulate(page, 1200, scheme)
     page.refresh()
     wait_for(page, lambda p: text_of(p, "state") == "ready")
-    script = """const s = getComputedStyle(arguments[0]); return [s.color, getComputedStyle(document.body).backgroundColor]"""
+    script = ("const s = getComputedStyle(arguments[0]); "
+              "return [s.color, getComputedStyle(document.body).backgroundColor]")
 
     def light(color):
         parts = [int(one) / 255 for one in color[color.index("(") + 1 : -1].split(",")[:3]]

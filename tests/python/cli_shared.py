@@ -16,7 +16,8 @@ def full():
 
 def write_batch(folder, samples):
     """A batch file of (text tokens, images); returns its path."""
-    lines = [json.dumps({"id": f"s{i}", "text_tokens": text, "images": images}) for i, (text, images) in enumerate(samples)]
+    lines = [json.dumps({"id": f"s{i}", "text_tokens": text, "images": images})
+             for i, (text, images) in enumerate(samples)]
     (folder / "batch.jsonl").write_text("\n".join(lines) + "\n")
     return folder / "batch.jsonl"
 

@@ -10,8 +10,8 @@ import torch_run
 def chain_problem(ranks, stages, microbatches, split):
     """A chain of stages, looped over the ranks, under PyTorch's rules, as a "pipeweaver-problem/1".
 
-    Times differ by stage and microbatch, so that a search has something to choose; with `split` the backward is I and W,
-    where stage 0 has nothing to send back: I takes 1 ns there and W is a full backward."""
+    Times differ by stage and microbatch, so that a search has something to choose; with `split` the backward is I and
+    W, where stage 0 has nothing to send back: I takes 1 ns there and W is a full backward."""
     tasks, edges, number = [], [], {}
 
     def add(kind, stage, microbatch, duration, acquired, released):

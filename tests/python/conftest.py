@@ -14,8 +14,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Seconds of the files that take long, here and one after the other: they begin first, so that no worker is left with
 # one of them at the end. What is not listed takes a second or two.
 SECONDS = {
-    "executor_torch_test.py": 35, "cp_sat_test.py": 33, "manual_test.py": 25, "emulate_test.py": 24, "replicas_test.py": 20,
-    "package_test.py": 20, "executor_faults_torch_test.py": 17, "getting_started_test.py": 15,
+    "executor_torch_test.py": 35, "cp_sat_test.py": 33, "manual_test.py": 25, "emulate_test.py": 24,
+    "replicas_test.py": 20, "package_test.py": 20, "executor_faults_torch_test.py": 17, "getting_started_test.py": 15,
     "getting_started_torch_test.py": 15, "plan_test.py": 12, "service_openapi_test.py": 12, "torch_csv_test.py": 11,
     "cli_torch_test.py": 10, "check_commands_test.py": 10, "service_test.py": 10, "hugging_face_test.py": 10,
     "bench_plan_test.py": 9,

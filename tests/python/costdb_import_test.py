@@ -103,8 +103,10 @@ def as_anyone():
 
 def test_media_that_cannot_be_written_are_refused(pipeweaver, database, tmp_path):
     for where, said in {"/proc/own.sqlite": "/proc/own.sqlite",
-                        tmp_path / "old.csv/own.sqlite": f"{tmp_path}/old.csv: cannot be created: Not a directory"}.items():
-        status, line = pipeweaver.fails("costdb", "import", tmp_path / "new.csv", "--device", "h100_sxm", "--out", where)
+                        tmp_path / "old.csv/own.sqlite":
+                            f"{tmp_path}/old.csv: cannot be created: Not a directory"}.items():
+        status, line = pipeweaver.fails("costdb", "import", tmp_path / "new.csv", "--device", "h100_sxm",
+                                        "--out", where)
         assert status == 3 and said in line
     old = database.read_bytes()
     database.chmod(0o400)
@@ -126,7 +128,8 @@ def test_the_options_say_what_they_are_for(pipeweaver, tmp_path):
 
 def test_the_example_trace_gives_points_of_its_device(pipeweaver, tmp_path):
     trace = ROOT / "examples/trace.json"
-    out = pipeweaver("costdb", "import", "--trace", trace, "--json", tmp_path / "report.json", "--out", tmp_path / "t.sqlite")
+    out = pipeweaver("costdb", "import", "--trace", trace, "--json", tmp_path / "report.json",
+                     "--out", tmp_path / "t.sqlite")
     assert "of these mapped, to 4 points" in out
     report = json.loads((tmp_path / "report.json").read_text())
     assert sum(row["count"] for row in report["rows"] if row["kind"] == "kernel") == report["kernels"] == 6
@@ -186,7 +189,8 @@ def test_memory_does_not_grow_with_the_trace(pipeweaver, tmp_path):
 
     write(tmp_path / "small.json.gz", 4)
     write(tmp_path / "large.json.gz", 30)
-    small, large = (peak_of([pipeweaver.path, "costdb", "import", "--trace", tmp_path / name, "--kernels", tmp_path / "k.csv"])
+    small, large = (peak_of([pipeweaver.path, "costdb", "import", "--trace", tmp_path / name,
+                             "--kernels", tmp_path / "k.csv"])
                     for name in ("small.json.gz", "large.json.gz"))
     assert large < 64 << 20
     assert large < small + (16 << 20)

@@ -30,16 +30,17 @@ class Model:
     """An interval per task. Its duration depends on its pair's mode, one Boolean for each; a rank's tasks do not
     overlap; an edge is a precedence with its lag.
 
-    Memory of a rank is a cumulative resource: held from the start of a forward to the end of its backward, passing while
-    the forward runs, transient while the backward does, kept from the backward's end to the weight task's end. A task
-    without a pair that leaves memory to one behind it is taken as a pair of one mode (see `balanced`). Intervals are
-    half open, so ends come before starts.
+    Memory of a rank is a cumulative resource: held from the start of a forward to the end of its backward, passing
+    while the forward runs, transient while the backward does, kept from the backward's end to the weight task's end. A
+    task without a pair that leaves memory to one behind it is taken as a pair of one mode (see `balanced`). Intervals
+    are half open, so ends come before starts.
     """
 
     def __init__(self, problem):
         self.problem = problem
         self.model = cp_model.CpModel()
-        self.horizon = (sum(task["duration_ns"] for task in problem["tasks"]) + sum(edge[2] for edge in problem["edges"])
+        self.horizon = (sum(task["duration_ns"] for task in problem["tasks"])
+                        + sum(edge[2] for edge in problem["edges"])
                         + sum(max(m["forward_ns"] + m["backward_ns"] + m.get("weight_ns", 0) for m in pair["modes"])
                               for pair in problem.get("pairs", []))
                         + max(rank.get("tail_ns", 0) for rank in problem["ranks"]))
@@ -155,8 +156,8 @@ class Model:
 
 
 def balanced(problem):
-    """Pairs of one mode for tasks that have none: a task, one joined to it by an edge and perhaps a third joined to that,
-    on one rank, that together give back all they take."""
+    """Pairs of one mode for tasks that have none: a task, one joined to it by an edge and perhaps a third joined to
+    that, on one rank, that together give back all they take."""
     tasks = problem["tasks"]
     free = set(range(len(tasks)))
     for pair in problem.get("pairs", []):
@@ -174,7 +175,8 @@ def balanced(problem):
             if second in free and net(second) == -net(first):
                 return second, None
             for third in behind[second]:
-                if {second, third} <= free and tasks[third]["acquire_bytes"] == 0 and net(first) + net(second) + net(third) == 0:
+                if ({second, third} <= free and tasks[third]["acquire_bytes"] == 0
+                        and net(first) + net(second) + net(third) == 0):
                     return second, third
         raise ValueError(f"task {first} takes memory that no task behind it gives back")
 

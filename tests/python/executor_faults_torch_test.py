@@ -83,7 +83,8 @@ def run_broken(me, case, at, what, linger, timeout):
     replica, rank = divmod(me, case.ranks)
     chunk = models.chunks(case)[rank]
     processes = case.ranks * case.replicas
-    executor = Executor(parse_actions(text_of(case, replica)), {rank: Broken(chunk, what, processes) if me == at else chunk},
+    executor = Executor(parse_actions(text_of(case, replica)),
+                        {rank: Broken(chunk, what, processes) if me == at else chunk},
                         models.split, models.loss, group=pipeline, replicas=peers, dtype=models.DTYPE, timeout=timeout)
     try:
         return executor.step(case).loss
@@ -105,7 +106,8 @@ def answers_of(case, at, what, linger=False, timeout=TIMEOUT_S):
     return found
 
 
-@pytest.mark.parametrize("ranks, replicas, at, linger", [(2, 1, 0, False), (2, 1, 1, True), (4, 1, 2, False), (2, 2, 1, False)])
+@pytest.mark.parametrize("ranks, replicas, at, linger",
+                         [(2, 1, 0, False), (2, 1, 1, True), (4, 1, 2, False), (2, 2, 1, False)])
 def test_a_rank_that_raises_is_named_by_the_others(ranks, replicas, at, linger):
     found = answers_of(chain(ranks, replicas), at, "raise", linger)
     assert sorted(found) == list(range(ranks * replicas))
@@ -237,8 +239,8 @@ def run_without_a_call(me, case):
 
 def test_a_torch_without_the_needed_calls_is_refused():
     found = Ranks(2, run_without_a_call, chain(2)).wait(40)
-    assert found[0] == found[1] == [f"rank 1: PyTorch {torch.__version__} has no torch.autograd.graph.get_gradient_edge, "
-                                    "which this plan needs"]
+    assert found[0] == found[1] == [f"rank 1: PyTorch {torch.__version__} has no "
+                                    "torch.autograd.graph.get_gradient_edge, which this plan needs"]
 
 
 @pytest.mark.parametrize("change, text", [
@@ -327,8 +329,8 @@ def test_a_damaged_plan_is_refused_with_a_line_or_can_be_run():
 
 
 def run_reloaded(me, case, good, bad):
-    executor = Executor(parse_actions(good), {me: models.chunks(case)[me]}, models.split, models.loss, dtype=models.DTYPE,
-                        timeout=TIMEOUT_S)
+    executor = Executor(parse_actions(good), {me: models.chunks(case)[me]}, models.split, models.loss,
+                        dtype=models.DTYPE, timeout=TIMEOUT_S)
     before = executor.step(case).loss
     with pytest.raises(PipeweaverError) as error:
         executor.load(parse_actions(bad if me == 1 else good))
@@ -344,7 +346,8 @@ def test_a_plan_that_one_rank_refuses_leaves_all_with_the_one_before():
 
 def run_otherwise(me, case, text, bad):
     plan = parse_actions(text)
-    executor = Executor(plan, {me: models.chunks(case)[me]}, models.split, models.loss, dtype=models.DTYPE, timeout=TIMEOUT_S)
+    executor = Executor(plan, {me: models.chunks(case)[me]}, models.split, models.loss, dtype=models.DTYPE,
+                        timeout=TIMEOUT_S)
     took = [executor.load(plan if me == 0 else one, otherwise=lambda: plan) for one in (plan, None, parse_actions(bad))]
     loss = executor.step(case).loss
 
@@ -414,10 +417,12 @@ def test_a_damaged_list_of_a_rank_is_refused_with_its_file(tmp_path):
     (without("reduce"), "stage 0 is trained, but its gradients are never reduced"),
     (without("wait"), "rank 0: B of stage 0, microbatch 0, item 0 comes before tensor 1, which it needs, is there"),
     (without("F"), "rank 0: sends tensor 0 before it is made"),
-    (freeing(1), "rank 0: the wait for tensor 1 frees tensor 1, which is not one that rank 1 was sent before and that is held"),
-    (freeing(0, 0), "rank 0: the wait for tensor 1 frees tensor 0, which is not one that rank 1 was sent before and that is "
-                    "held"),
-    (freeing(7), "rank 0: the wait for tensor 1 frees tensor 7, which is not one that rank 1 was sent before and that is held"),
+    (freeing(1),
+     "rank 0: the wait for tensor 1 frees tensor 1, which is not one that rank 1 was sent before and that is held"),
+    (freeing(0, 0),
+     "rank 0: the wait for tensor 1 frees tensor 0, which is not one that rank 1 was sent before and that is held"),
+    (freeing(7),
+     "rank 0: the wait for tensor 1 frees tensor 7, which is not one that rank 1 was sent before and that is held"),
     (lambda own: dataclasses.replace(own, rank=2), "the plan is for 2 ranks, and this list for rank 2"),
     (lambda own: dataclasses.replace(own, tensors={}), "rank 0: send of tensor 0, which does not exist")])
 def test_a_rank_refuses_a_list_of_its_own_that_cannot_run(change, text):

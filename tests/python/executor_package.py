@@ -12,8 +12,8 @@ SOURCES = pathlib.Path(__file__).resolve().parents[2] / "python/pipeweaver"
 
 
 def load():
-    """The module pipeweaver.torch. It is pure Python, so it can be had without the compiled module: only where asked for,
-    lest a package that cannot be imported pass for one that works."""
+    """The module pipeweaver.torch. It is pure Python, so it can be had without the compiled module: only where asked
+    for, lest a package that cannot be imported pass for one that works."""
     if os.environ.get("PIPEWEAVER_PACKAGE") != "sources":
         return needed("pipeweaver.torch")
     bare = sys.modules["pipeweaver"] = types.ModuleType("pipeweaver")

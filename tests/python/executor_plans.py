@@ -162,7 +162,8 @@ class Writer:
             place = self.place(m, s, mb, u)
             self.tasks["F", place] = set()
             if self.reached[m]:
-                self.recompute[place] = self.draw.choice(["half", "full"]) if self.draw.random() < self.again else "none"
+                self.recompute[place] = (self.draw.choice(["half", "full"]) if self.draw.random() < self.again
+                                         else "none")
                 backward = "I" if self.draw.random() < self.share else "B"
                 self.tasks[backward, place] = {("F", place)}
                 if backward == "I":
@@ -184,7 +185,8 @@ class Writer:
         shape = [count, self.case.modules[source_module].width]
         gradient = self.reached[source_module]
         self.tensors.append({"tensor": number, "kind": "activation", "from": named(source), "to": named(target),
-                             "shape": shape, "gradient": number + 1 if gradient else None, "join": how, "dtype": "bf16"})
+                             "shape": shape, "gradient": number + 1 if gradient else None, "join": how,
+                             "dtype": "bf16"})
         if slices:
             self.tensors[-1]["slices"] = slices
         if gradient:

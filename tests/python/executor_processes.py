@@ -12,8 +12,8 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 
-# Forked by a process of a single thread: stores leave threads in this one, and a child that was forked while one of them
-# held a lock would wait for it for ever. What ranks load is loaded there, once.
+# Forked by a process of a single thread: stores leave threads in this one, and a child that was forked while one of
+# them held a lock would wait for it for ever. What ranks load is loaded there, once.
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(["torch", "torch._dynamo", "torch.distributed.pipelining._backward", "pytest"])
 

@@ -19,7 +19,8 @@ def model_file(names, layers, frozen=()):
     """vit and aud in front of llm, dit behind it; `layers` of each."""
     unit = {"vit": ("items", ["image"]), "aud": ("items", ["audio"]), "llm": ("microbatch", ["text"]),
             "dit": ("items", ["image"])}
-    kinds = {"vit": ("vit", {"patch_size": 14}), "aud": ("audio_encoder", {}), "llm": ("llm", {"vocab": 32, "gated": True}),
+    kinds = {"vit": ("vit", {"patch_size": 14}), "aud": ("audio_encoder", {}),
+             "llm": ("llm", {"vocab": 32, "gated": True}),
              "dit": ("dit", {"in_channels": 4, "cross_attention_dim": 6, "text_tokens": 4})}
     modules = [{"name": name, "architecture": network(name, kinds[name][0], layers[name], **kinds[name][1]),
                 "unit": unit[name][0], "modalities": unit[name][1], "trainable": name not in frozen} for name in names]

@@ -122,7 +122,8 @@ def test_every_pass_draws_numbers_of_its_own():
 
 
 @pytest.mark.parametrize("recompute, calls", [("none", [1, 1, 1]), ("half", [2, 2, 1]), ("full", [2, 2, 2]),
-                                              ("blocks:1", [2, 1, 1]), ("blocks:2", [2, 2, 1]), ("blocks:9", [2, 2, 2])])
+                                              ("blocks:1", [2, 1, 1]), ("blocks:2", [2, 2, 1]),
+                                              ("blocks:9", [2, 2, 2])])
 @pytest.mark.parametrize("split", [False, True])
 def test_the_first_blocks_or_all_run_again(recompute, calls, split):
     blocks = torch.nn.Sequential(*(torch.nn.Linear(2, 2) for _ in range(3)))

@@ -12,7 +12,8 @@ PAGE = (pathlib.Path(__file__).resolve().parents[2] / FILE).read_text()
 
 def blocks(language):
     """The page's code blocks of one language."""
-    return [text for kind, text in re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL) if kind == language]
+    return [text for kind, text in re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+            if kind == language]
 
 
 def follow(pipeweaver, folder):

@@ -29,7 +29,8 @@ def test_the_table_has_the_rows_of_the_page(followed):
     other = [f"line {PAGE[:PAGE.index(line)].count(chr(10)) + 1}: {line}" for row, line in on_the_page.items()
              if row not in printed]
     assert other == [], "\n".join([f"{FILE} shows rows that the command does not print; where costs or the model were "
-                                   "meant to change, update these lines of the page", *other, "printed:", followed[1][2]])
+                                   "meant to change, update these lines of the page", *other, "printed:",
+                                   followed[1][2]])
 
 
 def test_the_files_of_the_page_are_there(followed):

@@ -19,8 +19,8 @@ def test_a_hugging_face_configuration_plans_like_the_model_file_it_shows(pipewea
 
 
 def test_a_model_without_a_published_layout_gets_one(pipeweaver, tmp_path):
-    rest = ["plan", "--cluster", "h100-sxm:8", "--dataset", "laion-2b", "--microbatches", "2", "--max-rounds", "1", "--json",
-            "--out", tmp_path / "plan"]
+    rest = ["plan", "--cluster", "h100-sxm:8", "--dataset", "laion-2b", "--microbatches", "2", "--max-rounds", "1",
+            "--json", "--out", tmp_path / "plan"]
     config = f"hf:{ROOT / 'tests/data/hf/qwen2.5-vl-7b.json'}"
     assert json.loads(pipeweaver(*rest, "--model", config))["layout_choice"]["tried"]
     fixed = json.loads(pipeweaver(*rest, "--model", config, "--tp", "4", "--pp", "2"))
@@ -37,22 +37,24 @@ def test_a_model_without_a_published_layout_gets_one(pipeweaver, tmp_path):
 def test_public_configurations_plan_as_they_are(pipeweaver, tmp_path, name, cluster):
     images = "vl" in name
     samples = [(500 + 157 * i, [{"width": 448, "height": 448 + 56 * (i % 5)}] if images else []) for i in range(24)]
-    plan = json.loads(pipeweaver("plan", "--model", f"hf:{ROOT / 'tests/data/hf' / (name + '.json')}", "--cluster", cluster,
-                                 "--batch", write_batch(tmp_path, samples), "--max-rounds", "1", "--json", "--out",
-                                 tmp_path / "plan"))
-    assert plan["lower_bound_ns"] <= plan["makespan_ns"] <= min(b["makespan_ns"] for b in plan["baselines"] if not b["opponent"])
+    plan = json.loads(pipeweaver("plan", "--model", f"hf:{ROOT / 'tests/data/hf' / (name + '.json')}",
+                                 "--cluster", cluster, "--batch", write_batch(tmp_path, samples),
+                                 "--max-rounds", "1", "--json", "--out", tmp_path / "plan"))
+    assert plan["lower_bound_ns"] <= plan["makespan_ns"] <= min(
+        b["makespan_ns"] for b in plan["baselines"] if not b["opponent"])
 
 
 @pytest.mark.parametrize("text, message", [
-    ('{"model_type":"mixtral"}', "model_type: the model type 'mixtral' cannot be used: mixtures of experts are not read"),
+    ('{"model_type":"mixtral"}',
+     "model_type: the model type 'mixtral' cannot be used: mixtures of experts are not read"),
     ('{"model_type":"qwen22"}', "model_type: unknown model type 'qwen22'; did you mean 'qwen2'?"),
     ('{"model_type":"qwen2_5_vl"}', "the key 'vision_config' is missing"),
     ('{"architectures":["LlamaForCausalLM"]}', "the key 'model_type' is missing"),
 ])
 def test_a_hugging_face_configuration_that_is_not_read_says_what_is_missing(pipeweaver, tmp_path, text, message):
     (tmp_path / "config.json").write_text(text)
-    status, line = pipeweaver.fails("plan", "--model", f"hf:{tmp_path / 'config.json'}", "--cluster", "h100-sxm:8", *BATCH,
-                                    "--out", tmp_path / "plan")
+    status, line = pipeweaver.fails("plan", "--model", f"hf:{tmp_path / 'config.json'}", "--cluster", "h100-sxm:8",
+                                    *BATCH, "--out", tmp_path / "plan")
     assert (status, line) == (2, f"pipeweaver: {tmp_path / 'config.json'}: {message}")
 
 

@@ -7,7 +7,8 @@ from cli_shared import BATCH, SCREEN, digests, write_batch
 
 
 def test_a_layout_is_chosen_where_it_is_asked_for(pipeweaver, tmp_path):
-    rest = ["plan", "--model", "dip-vlm-m", "--cluster", "h100-sxm:32", *BATCH, "--partition", "dip", "--max-rounds", "1"]
+    rest = ["plan", "--model", "dip-vlm-m", "--cluster", "h100-sxm:32", *BATCH, "--partition", "dip",
+            "--max-rounds", "1"]
     plan = json.loads(pipeweaver(*rest, "--tp", "auto", "--json", "--threads", "1", "--out", tmp_path / "one"))
     tried = plan["layout_choice"]["tried"]
     assert len(tried) > 4
@@ -17,15 +18,16 @@ def test_a_layout_is_chosen_where_it_is_asked_for(pipeweaver, tmp_path):
     assert plan["asked"]["microbatches"] == tried[0]["microbatches"]
     assert {one["why"]: one["layouts"] for one in plan["layout_choice"]["refused"]}[
         "tp does not divide the 8 GPUs of a node"] == 3
-    table = pipeweaver(*rest, "--tp", "auto", "--pp", "auto", "--dp", "auto", "--threads", "2", "--out", tmp_path / "two")
+    table = pipeweaver(*rest, "--tp", "auto", "--pp", "auto", "--dp", "auto", "--threads", "2",
+                       "--out", tmp_path / "two")
     assert f"layout: the fastest of {len(tried)} that fit" in table
     assert digests(tmp_path / "one") == digests(tmp_path / "two")
 
 
 @pytest.mark.parametrize("context", ["all-to-all", "ring"])
 def test_context_parallel_GPUs_are_named_where_there_are_any(pipeweaver, tmp_path, context):
-    rest = ["plan", "--model", "dip-vlm-s", "--cluster", "h100-sxm:16", *BATCH, "--partition", "dip", "--max-rounds", "1",
-            "--tp", "4", "--pp", "2"]
+    rest = ["plan", "--model", "dip-vlm-s", "--cluster", "h100-sxm:16", *BATCH, "--partition", "dip",
+            "--max-rounds", "1", "--tp", "4", "--pp", "2"]
     plan = json.loads(pipeweaver(*rest, "--json", "--cp", "2", "--context", context, "--out", tmp_path / "two"))
     assert [plan["asked"].get(key) for key in ("tp", "cp", "pp", "dp", "context", "ep")] == [4, 2, 2, 1, context, None]
     assert "tp 4 x cp 2 x pp 2 x dp 1." in (tmp_path / "two/report.html").read_text()
@@ -34,8 +36,9 @@ def test_context_parallel_GPUs_are_named_where_there_are_any(pipeweaver, tmp_pat
 
 
 def test_a_chosen_layout_keeps_the_context_parallel_GPUs(pipeweaver, tmp_path):
-    plan = json.loads(pipeweaver("plan", "--model", "dip-vlm-s", "--cluster", "h100-sxm:16", *BATCH, "--partition", "dip",
-                                 "--max-rounds", "1", "--tp", "auto", "--cp", "2", "--json", "--out", tmp_path / "plan"))
+    plan = json.loads(pipeweaver("plan", "--model", "dip-vlm-s", "--cluster", "h100-sxm:16", *BATCH,
+                                 "--partition", "dip", "--max-rounds", "1", "--tp", "auto", "--cp", "2", "--json",
+                                 "--out", tmp_path / "plan"))
     tried = plan["layout_choice"]["tried"]
     assert tried and all(one["cp"] == 2 and one["tp"] * one["pp"] * one["dp"] == 8 for one in tried)
 
@@ -47,7 +50,8 @@ def test_a_chosen_layout_keeps_the_context_parallel_GPUs(pipeweaver, tmp_path):
 def test_networks_with_added_cross_attention_or_a_head_are_planned(pipeweaver, tmp_path, model, text, more):
     lines = [json.dumps({"id": str(i), "text_tokens": text, "images": more}) for i in range(8)]
     (tmp_path / "batch.jsonl").write_text("\n".join(lines) + "\n")
-    plan = json.loads(pipeweaver("plan", "--model", model, "--cluster", "h100-sxm:16", "--batch", tmp_path / "batch.jsonl",
+    plan = json.loads(pipeweaver("plan", "--model", model, "--cluster", "h100-sxm:16",
+                                 "--batch", tmp_path / "batch.jsonl",
                                  "--tp", "8", "--pp", "2", "--max-rounds", "1", "--json", "--out", tmp_path / "plan"))
     assert plan["step_ns"] > 0 and 0 < plan["mfu"] < 1
 
@@ -55,13 +59,16 @@ def test_networks_with_added_cross_attention_or_a_head_are_planned(pipeweaver, t
 LAYOUT_FAULTS = [
     (["h100-sxm:128", "--tp", "1", "--pp", "128"], 2, "--pp: 128 ranks are more than the 63 layers of module 'vit'"),
     (["h100-sxm:48", "--tp", "3", "--pp", "16"], 2,
-     "--tp: 3 does not divide the 16 attention heads of module 'vit'; the next smaller that divides those of every module is 2"),
-    (["h100-sxm:64", "--tp", "8", "--pp", "1"], 2, "--dp: 8 replicas are more than the batch's 2 microbatches, and each needs one"),
+     "--tp: 3 does not divide the 16 attention heads of module 'vit'; the next smaller that divides those of every "
+     "module is 2"),
+    (["h100-sxm:64", "--tp", "8", "--pp", "1"], 2,
+     "--dp: 8 replicas are more than the batch's 2 microbatches, and each needs one"),
 ]
 
 
 @pytest.mark.parametrize("options, status, message", LAYOUT_FAULTS, ids=[" ".join(f[0]) for f in LAYOUT_FAULTS])
-def test_a_layout_that_does_not_divide_the_model_or_batch_says_what_does(pipeweaver, tmp_path, options, status, message):
+def test_a_layout_that_does_not_divide_the_model_or_batch_says_what_does(pipeweaver, tmp_path, options, status,
+                                                                         message):
     batch = write_batch(tmp_path, [(3000, [])] * 4)
     assert pipeweaver.fails("plan", "--model", "dip-vlm-m", "--batch", batch, "--cluster", *options, "--out",
                             tmp_path / "plan") == (status, f"pipeweaver: {message}")

@@ -11,10 +11,11 @@ from absent import left_out
 from cli_shared import full
 from conftest import ROOT
 
-COMMANDS = ["", "plan", "partition", "solve", "replay", "emit", "emulate", "layers", "validate", "costdb", "costdb query", "costdb import",
-            "costdb needs", "costdb stats", "costdb evaluate", "costdb calibrate", "costdb export", "serve", "bench",
-            "bench plan", "bench replay", "bench search", "bench dip", "bench draft", "bench costdb", "bench emulator", "list",
-            "show", "completion"]
+COMMANDS = ["", "plan", "partition", "solve", "replay", "emit", "emulate", "layers", "validate",
+            "costdb", "costdb query", "costdb import", "costdb needs", "costdb stats", "costdb evaluate",
+            "costdb calibrate", "costdb export", "serve",
+            "bench", "bench plan", "bench replay", "bench search", "bench dip", "bench draft", "bench costdb",
+            "bench emulator", "list", "show", "completion"]
 
 
 def sections(page):
@@ -144,7 +145,8 @@ def test_completion_knows_the_values_of_options(complete, pipeweaver, tmp_path):
     assert values("plan", "--model") == names(pipeweaver, "models") | {"hf:"}
     assert values("plan", "--cluster") == {name + ":" for name in names(pipeweaver, "clusters")}
     assert values("plan", "--dataset") == names(pipeweaver, "datasets")
-    assert values("plan", "--partition") == {"dip", "modules", "megatron", "balanced", "uniform", "first-stage", "three-phase"}
+    assert values("plan", "--partition") == {"dip", "modules", "megatron", "balanced", "uniform", "first-stage",
+                                             "three-phase"}
     assert values("plan", "--target") == {"torch-actions", "torch-csv"}
     assert values("solve", "--target") == {"torch-csv"}
     assert values("emit", "--target") == names(pipeweaver, "targets")
@@ -152,7 +154,8 @@ def test_completion_knows_the_values_of_options(complete, pipeweaver, tmp_path):
     assert values("solve", "--strategy") == names(pipeweaver, "strategies")
     assert values("costdb", "query", "--device") == names(pipeweaver, "devices")
     assert values("costdb", "query", "--op") == {"gemm", "attention", "collective", "p2p", "moe", "elementwise"}
-    assert values("list") == {"models", "clusters", "recipes", "devices", "datasets", "strategies", "policies", "targets"}
+    assert values("list") == {"models", "clusters", "recipes", "devices", "datasets", "strategies", "policies",
+                              "targets"}
     assert names(pipeweaver, "clusters") < values("show")
     assert values("completion") == {"bash", "man"}
     assert values("plan", "--budget") == values("plan", "--cluster", "h100-sxm", ":") == set()
@@ -166,7 +169,8 @@ def test_completion_takes_values_apart_and_files_from_the_folder(complete, pipew
     assert complete("plan", "--model", "dip-t2v", folder=tmp_path) == {
         name for name in names(pipeweaver, "models") if name.startswith("dip-t2v")}
     assert complete("plan", "--partition", "=", "meg") == {"megatron"}
-    assert complete("plan", "--partition", "=") == {"dip", "modules", "megatron", "balanced", "uniform", "first-stage", "three-phase"}
+    assert complete("plan", "--partition", "=") == {"dip", "modules", "megatron", "balanced", "uniform", "first-stage",
+                                                    "three-phase"}
     assert complete("plan", "--config", "t", folder=tmp_path) == {"two.yaml"}
     assert complete("plan", "--model", "on", folder=tmp_path) == {"one.json"}
     assert complete("plan", "--model", "hf", ":", folder=tmp_path) == everything
@@ -178,7 +182,8 @@ def test_completion_takes_values_apart_and_files_from_the_folder(complete, pipew
 
 
 def test_an_unknown_kind_of_completion_is_one_line(pipeweaver):
-    assert pipeweaver.fails("completion", "bsah") == (2, "pipeweaver: completion: unknown kind 'bsah'; did you mean 'bash'?")
+    assert pipeweaver.fails("completion", "bsah") == (
+        2, "pipeweaver: completion: unknown kind 'bsah'; did you mean 'bash'?")
 
 
 def test_the_man_page_says_what_help_says(pipeweaver, pages):
@@ -227,8 +232,8 @@ class Runtime:
 NEXT = {
     "torch-actions": ["plan", "--model", "dip-vlm-s", "--cluster", "h100-sxm:32", "--tp", 4, "--pp", 4, "--dataset",
                       "vlm-mix", "--microbatches", 4],
-    "torch-csv": ["plan", "--model", "dip-vlm-s", "--cluster", "h100-sxm:16", "--dataset", "vlm-mix", "--microbatches", 4,
-                  "--target", "torch-csv"],
+    "torch-csv": ["plan", "--model", "dip-vlm-s", "--cluster", "h100-sxm:16", "--dataset", "vlm-mix",
+                  "--microbatches", 4, "--target", "torch-csv"],
     "stages": ["solve", "--stages", ROOT / "examples/stages.csv", "--microbatches", 6],
 }
 
@@ -250,7 +255,8 @@ def test_a_plan_says_what_to_do_next_and_it_works(pipeweaver, tmp_path, target):
     assert scope["schedule"].n_microbatches == said["n_microbatches"]
     assert scope["schedule"].path == str(tmp_path / "my plan/torch/schedule.csv")
     assert ("(and 1 more)" in remark) == (target == "torch-actions")
-    assert (remark.index("PyTorch") < remark.index("executor")) == (target == "torch-csv") if target != "stages" else True
+    if target != "stages":
+        assert (remark.index("PyTorch") < remark.index("executor")) == (target == "torch-csv")
 
 
 def test_quiet_says_nothing_and_a_plan_without_pytorch_does_not_speak_of_it(pipeweaver, tmp_path):

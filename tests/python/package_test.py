@@ -1,4 +1,6 @@
-"""The Python package: the same answers, bytes and errors as the command, beside other threads and in forked children."""
+"""The Python package.
+
+It gives the same answers, bytes and errors as the command, beside other threads and in forked children."""
 
 import csv
 import gc
@@ -81,7 +83,8 @@ def test_the_examples_of_the_page_run(tmp_path, monkeypatch):
     names["planner"].close()
 
 
-@pytest.mark.parametrize("trained", [{"recipe": "megatron-core-overlap", "bucket": "0B"}, {"action": "300us", "zero": 0}])
+@pytest.mark.parametrize("trained",
+                         [{"recipe": "megatron-core-overlap", "bucket": "0B"}, {"action": "300us", "zero": 0}])
 def test_a_configuration_says_how_the_framework_trains(command, tmp_path, trained):
     config = {**CONFIG, **DRAWN, **trained, "max_rounds": 3}
     plan = pipeweaver.plan(config)
@@ -120,15 +123,18 @@ def test_a_plan_folder_has_the_bytes_that_the_command_writes(command, planned, t
 
 
 def test_a_configuration_file_and_a_batch_of_samples_plan_as_the_command_does(command, tmp_path):
-    (tmp_path / "plan.yaml").write_text("".join(f"{key}: {value}\n" for key, value in CONFIG.items()) + "max-rounds: 3\n")
+    (tmp_path / "plan.yaml").write_text(
+        "".join(f"{key}: {value}\n" for key, value in CONFIG.items()) + "max-rounds: 3\n")
     (tmp_path / "batch").write_text("".join(json.dumps(sample) + "\n" for sample in samples(12)))
-    command("plan", "--config", tmp_path / "plan.yaml", "--batch", tmp_path / "batch", *LISTS, "--out", tmp_path / "cli")
+    command("plan", "--config", tmp_path / "plan.yaml", "--batch", tmp_path / "batch", *LISTS,
+            "--out", tmp_path / "cli")
     pipeweaver.plan(tmp_path / "plan.yaml", tmp_path / "batch", out=tmp_path / "api")
     assert digests(tmp_path / "api") == digests(tmp_path / "cli")
     given = pipeweaver.plan({**CONFIG, "max_rounds": 3}, samples(12), out=tmp_path / "given")
     assert given.summary["asked"]["batch"] == "batch"
     assert digests(tmp_path / "given")["assignment.json"] == digests(tmp_path / "cli")["assignment.json"]
-    assert digests(tmp_path / "given")["replica-000/solution.json"] == digests(tmp_path / "cli")["replica-000/solution.json"]
+    assert (digests(tmp_path / "given")["replica-000/solution.json"]
+            == digests(tmp_path / "cli")["replica-000/solution.json"])
     numpys = [{**sample, "text_tokens": np.int64(sample["text_tokens"])} for sample in samples(12)]
     assert pipeweaver.plan({**CONFIG, "max_rounds": np.int32(3)}, numpys).assignment == given.assignment
 
@@ -162,7 +168,8 @@ def test_arrays_outlive_what_they_came_from():
 def test_solve_and_replay_answer_as_the_command_does(command, planned, tmp_path):
     planned.write(tmp_path / "plan")
     path = tmp_path / "plan/replica-000/problem.json.gz"
-    for options in ({"max_rounds": 20, "seed": 3}, {"max_rounds": 5, "strategy": "dip"}, {"max_rounds": 5, "then": "memory"},
+    for options in ({"max_rounds": 20, "seed": 3}, {"max_rounds": 5, "strategy": "dip"},
+                    {"max_rounds": 5, "then": "memory"},
                     {"max_rounds": 2, "warm": tmp_path / "plan/replica-000/solution.json"}):
         command("solve", path, *flags(options), "--out", tmp_path / "cli.json")
         found = pipeweaver.solve(pipeweaver.Problem.from_file(path), **options)
@@ -178,15 +185,16 @@ def test_solve_and_replay_answer_as_the_command_does(command, planned, tmp_path)
 
 
 def test_a_solution_of_another_batch_is_a_warm_start(planned):
-    other = pipeweaver.emulate({**CONFIG, **DRAWN, "seed": 2, "partition": "dip"}, policy="dual-queue").replicas[0].problem
+    other = pipeweaver.emulate({**CONFIG, **DRAWN, "seed": 2, "partition": "dip"},
+                               policy="dual-queue").replicas[0].problem
     warm = pipeweaver.solve(other, max_rounds=0, warm=planned.replicas[0].solution)
     assert warm.makespan_ns <= pipeweaver.solve(other, max_rounds=0).makespan_ns
 
 
 def test_stages_give_the_problem_that_the_command_solves(command, tmp_path):
     table = ROOT / "examples/stages.csv"
-    command("solve", "--stages", table, "--microbatches", 8, "--capacity", "73.6GiB", "--link", "50GB/s", "--max-rounds", 1,
-            "--out", tmp_path / "cli")
+    command("solve", "--stages", table, "--microbatches", 8, "--capacity", "73.6GiB", "--link", "50GB/s",
+            "--max-rounds", 1, "--out", tmp_path / "cli")
     problem = pipeweaver.Problem.from_stages(table, 8, "73.6GiB", "50GB/s")
     written = json.loads(gzip.decompress((tmp_path / "cli/problem.json.gz").read_bytes()))
     assert problem.to_dict() == written
@@ -213,11 +221,14 @@ def test_what_a_plan_leaves_goes_before_the_next_batch():
     config = {**CONFIG, "model": "dip-vlm-s", "packing": "padded", "defer": 2, "max_rounds": 0}
     first = pipeweaver.plan(config, batch(0))
     assert [sample["id"] for sample in first.deferred] == ["0-3"] and first.summary["asked"]["deferred"] == 1
-    seen = [sample["id"] for one in first.assignment["replicas"] for mb in one["microbatches"] for sample in mb["samples"]]
+    seen = [sample["id"] for one in first.assignment["replicas"] for mb in one["microbatches"]
+            for sample in mb["samples"]]
     with pipeweaver.Planner(config, batch(0)) as planner:
         left = planner.submit(first.deferred + batch(1)).result()
-    seen += [sample["id"] for one in left.assignment["replicas"] for mb in one["microbatches"] for sample in mb["samples"]]
-    assert sorted(seen + [sample["id"] for sample in left.deferred]) == sorted(f"{s}-{k}" for s in range(2) for k in range(40))
+    seen += [sample["id"] for one in left.assignment["replicas"] for mb in one["microbatches"]
+             for sample in mb["samples"]]
+    assert sorted(seen + [sample["id"] for sample in left.deferred]) == sorted(
+        f"{s}-{k}" for s in range(2) for k in range(40))
 
 
 def test_a_policy_takes_what_the_plan_says_it_takes():
@@ -239,9 +250,11 @@ def test_costs_are_those_of_the_command(command, tmp_path):
     for answer, line in zip(answers, csv.DictReader((tmp_path / "a.csv").open()), strict=True):
         assert answer["latency_us"] == float(line["latency_us"]) and answer["basis"] == line["basis"]
     assert costs.query("h100_sxm", "gemm", []) == []
-    attention = {"dtype": "bf16", "batch": 1, "seq_len": 4096, "q_heads": 32, "kv_heads": 8, "head_dim": 128, "causal": True}
+    attention = {"dtype": "bf16", "batch": 1, "seq_len": 4096, "q_heads": 32, "kv_heads": 8, "head_dim": 128,
+                 "causal": True}
     assert costs.query("h100_sxm", "attention", [attention])[0]["latency_us"] > 0
-    command("costdb", "import", ROOT / "examples/measured-gemm.csv", "--device", "h100_sxm", "--out", tmp_path / "own.sqlite")
+    command("costdb", "import", ROOT / "examples/measured-gemm.csv", "--device", "h100_sxm",
+            "--out", tmp_path / "own.sqlite")
     assert pipeweaver.CostDatabase.open(tmp_path / "own.sqlite").query("h100_sxm", "gemm", rows)
 
 
@@ -452,7 +465,8 @@ time.sleep(0.2)""")
 @pytest.mark.alone
 def test_no_step_waits_beyond_its_deadline_and_memory_stays():
     options = ("--steps", "12", "--sleep", "0.2", "--budget", "0.05", "10", "--json")
-    done = subprocess.run([sys.executable, ROOT / "studies/bench_online.py", *options], capture_output=True, text=True, timeout=300)
+    done = subprocess.run([sys.executable, ROOT / "studies/bench_online.py", *options], capture_output=True, text=True,
+                          timeout=300)
     assert done.returncode == 0, done.stderr
     soon, cut = json.loads(done.stdout)
     assert soon["ready"] > 6 > cut["ready"]

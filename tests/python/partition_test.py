@@ -27,8 +27,8 @@ def test_the_partition_of_a_job_is_the_same_on_any_number_of_threads(pipeweaver,
     assert written["sample"]["seeds"] == [101, 102]
     assert [module["module"] for module in written["modules"]] == ["vit", "llm"]
     assert f"taken: {written['name']} with " in table and "seeds 101-102" in table
-    assert len(answer["tried"]) > 5 and len(answer["stage_ns"]) == len(answer["partition"]["chains"][0]["stages"]) + sum(
-        len(chain["stages"]) for chain in answer["partition"]["chains"][1:])
+    assert len(answer["tried"]) > 5
+    assert len(answer["stage_ns"]) == sum(len(chain["stages"]) for chain in answer["partition"]["chains"])
     svg = (tmp_path / "part.svg").read_text()
     assert svg.startswith("<svg") and "rank 0" in svg and "(taken)" in svg
 
@@ -52,8 +52,8 @@ def test_a_plan_says_what_its_partition_was_chosen_on(pipeweaver, tmp_path):
     assert drawn["opponent"]["chosen_on"] == "vlm-mix, seeds 101-105"
     own = json.loads(pipeweaver("plan", *JOB, "--seed", "103", "--max-rounds", "0", "--out", tmp_path / "b", "--json"))
     assert own["partition"]["chosen_on"] == "vlm-mix, seeds 106-110"
-    of_file = json.loads(pipeweaver("plan", *PLAN[1:], "--batch", ROOT / "examples/batch.jsonl", "--max-rounds", "0", "--out",
-                                    tmp_path / "c", "--json"))
+    of_file = json.loads(pipeweaver("plan", *PLAN[1:], "--batch", ROOT / "examples/batch.jsonl", "--max-rounds", "0",
+                                    "--out", tmp_path / "c", "--json"))
     assert of_file["partition"]["chosen_on"] == "the batch itself"
 
 
@@ -63,7 +63,8 @@ def test_a_plan_says_what_its_partition_was_chosen_on(pipeweaver, tmp_path):
     (["--sample", "1-2x"], "1-2x"),
     (["--partition", "dop"], "--partition: is 'dop', allowed are dip, modules, megatron"),
     (["--partition", "nowhere.json"], "nowhere.json"),
-    (["--partition", "three-phase", "--zero", "3"], "partition three-phase: is emulated with --zero 0 or 1, 3 was asked for"),
+    (["--partition", "three-phase", "--zero", "3"],
+     "partition three-phase: is emulated with --zero 0 or 1, 3 was asked for"),
 ])
 def test_what_a_job_cannot_be_chosen_on_is_refused(pipeweaver, tmp_path, options, said):
     status, line = pipeweaver.fails("plan", *JOB, *options, "--out", tmp_path / "plan")
@@ -80,6 +81,7 @@ def test_a_sample_without_items_of_a_module_is_refused(pipeweaver, tmp_path):
 
 def test_a_file_of_another_layout_is_refused_by_its_key(pipeweaver, chosen, tmp_path):
     path, _ = chosen
-    other = [*JOB[:JOB.index("--tp")], "--tp", "2", "--pp", "8", *BATCH] if "--tp" in JOB else [*JOB, "--tp", "2", "--pp", "8"]
+    other = ([*JOB[:JOB.index("--tp")], "--tp", "2", "--pp", "8", *BATCH] if "--tp" in JOB
+             else [*JOB, "--tp", "2", "--pp", "8"])
     status, line = pipeweaver.fails("plan", *other, "--partition", path, "--out", tmp_path / "plan")
     assert status == 2 and "layout." in line and "a partition is of one layout" in line

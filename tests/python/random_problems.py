@@ -1,8 +1,8 @@
 """Random schedule problems by number, larger than what trying everything can solve; made without the program.
 
-Tasks are built in an order that the edges allow and numbered in another. Capacities are more than what one job after the other
-needs or, with `tight`, a part of what a schedule needs that a simple search for low peaks found: with 1 exactly that, so
-that there is a schedule, with less there may be none.
+Tasks are built in an order that the edges allow and numbered in another. Capacities are more than what one job after
+the other needs or, with `tight`, a part of what a schedule needs that a simple search for low peaks found: with 1
+exactly that, so that there is a schedule, with less there may be none.
 """
 
 import random
@@ -110,7 +110,8 @@ class Maker:
                 self.back(row, last)
             if self.chance(20):
                 memory = self.some(0, 60)
-                self.join(self.some(0, len(self.tasks) - 1), self.task(self.some(0, self.ranks - 1), "X", memory, memory))
+                self.join(self.some(0, len(self.tasks) - 1),
+                          self.task(self.some(0, self.ranks - 1), "X", memory, memory))
             job += 1
 
     def row(self, stages, job, item, module):
@@ -151,7 +152,8 @@ class Maker:
         for pair, number in zip(self.pairs, mode):
             one = pair["modes"][number]
             kept = one.get("kept_bytes", 0)
-            costs[pair["forward"]] = (one["held_bytes"] + one["forward_transient_bytes"], one["forward_transient_bytes"])
+            costs[pair["forward"]] = (one["held_bytes"] + one["forward_transient_bytes"],
+                                      one["forward_transient_bytes"])
             costs[pair["backward"]] = (one["transient_bytes"], one["held_bytes"] + one["transient_bytes"] - kept)
             if "weight" in pair:
                 costs[pair["weight"]] = (0, kept)

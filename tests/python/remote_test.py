@@ -34,7 +34,8 @@ def test_a_plan_has_what_one_in_process_has(server):
         assert remote.replay(replica.problem, replica.solution).makespan_ns == plan.makespan_ns
         assert replica.actions["format"] == "pipeweaver-actions/1"
         assert replica.rank_actions(3)["format"] == "pipeweaver-rank-actions/1"
-        ids = [one["id"] for each in plan.assignment["replicas"] for batch in each["microbatches"] for one in batch["samples"]]
+        ids = [one["id"] for each in plan.assignment["replicas"] for batch in each["microbatches"]
+               for one in batch["samples"]]
         assert sorted(ids) == sorted(one["id"] for one in samples())
         assert plan.record["format"] == "pipeweaver-record/1"
         assert plan.deferred == []

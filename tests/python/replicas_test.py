@@ -68,13 +68,15 @@ def test_every_packing_takes_every_sample_once_and_weighs_losses_alike(pipeweave
     plans = {}
     for packing in ("given", "ffd", "balanced", "padded"):
         out = tmp_path / packing
-        plan = json.loads(pipeweaver("plan", *batch, "--packing", packing, "--target", "torch-csv", "--out", out, "--json"))
+        plan = json.loads(pipeweaver("plan", *batch, "--packing", packing, "--target", "torch-csv", "--out", out,
+                                     "--json"))
         ids, microbatches = samples_of(out)
         assert sum(one["loss_weight"] for one in microbatches) == pytest.approx(1)
         plans[packing] = (ids, microbatches, plan)
     assert all(ids == plans["given"][0] for ids, _, _ in plans.values())
     assert len(set(plans["given"][0])) == len(plans["given"][0])
-    most = {packing: max(sum(len(unit["items"]) for unit in one["units"] if unit["module"] == "vit") for one in microbatches)
+    most = {packing: max(sum(len(unit["items"]) for unit in one["units"] if unit["module"] == "vit")
+                         for one in microbatches)
             for packing, (_, microbatches, _) in plans.items()}
     assert most["balanced"] < most["given"]
     assert plans["padded"][2]["torch"]["makespan_ns"] < plans["given"][2]["torch"]["makespan_ns"]
@@ -110,10 +112,12 @@ def test_samples_that_are_left_go_before_the_next_batch(pipeweaver, tmp_path):
     seen, left = [], None
     for step in range(3):
         batch = tmp_path / f"batch-{step}.jsonl"
-        lines = [f'{{"id":"{step}-{k}","text_tokens":2000,"images":[{",".join([large] * (24 if k == 9 else 2))}]}}' for k in range(40)]
+        lines = [f'{{"id":"{step}-{k}","text_tokens":2000,"images":[{",".join([large] * (24 if k == 9 else 2))}]}}'
+                 for k in range(40)]
         batch.write_text("\n".join(lines) + "\n")
         out = tmp_path / f"plan-{step}"
-        plan = json.loads(pipeweaver("plan", *job, "--batch", batch, *(["--deferred", left] if left else []), "--out", out, "--json"))
+        plan = json.loads(pipeweaver("plan", *job, "--batch", batch, *(["--deferred", left] if left else []),
+                                     "--out", out, "--json"))
         left = out / "deferred.jsonl"
         waiting = [json.loads(line) for line in left.read_text().splitlines()]
         assert plan["asked"]["deferred"] == len(waiting)
@@ -125,7 +129,8 @@ def test_samples_that_are_left_go_before_the_next_batch(pipeweaver, tmp_path):
     assert sorted(seen + [one["id"] for one in waiting]) == sorted(f"{s}-{k}" for s in range(3) for k in range(40))
     for options, said in [(["--deferred", tmp_path / "plan-0" / "deferred.jsonl", "--out", tmp_path / "plan-0"],
                            "is a file of --out, which replaces it; allowed is another folder"),
-                          (["--deferred", tmp_path / "batch-2.jsonl", "--out", tmp_path / "x"], "sample '2-0' is in the batch, too"),
+                          (["--deferred", tmp_path / "batch-2.jsonl", "--out", tmp_path / "x"],
+                           "sample '2-0' is in the batch, too"),
                           (["--out", tmp_path / "x"], "--defer: goes with --packing padded")]:
         asked = job if "--deferred" in options else [option for option in job if option not in ("--packing", "padded")]
         status, line = pipeweaver.fails("plan", *asked, "--batch", batch, *options)

@@ -62,10 +62,12 @@ def test_the_report_of_a_search_is_the_same_on_any_threads(pipeweaver, problem, 
 
 
 def test_a_report_needs_a_search(pipeweaver, problem, tmp_path):
-    assert pipeweaver.fails("solve", problem, "--policy", "gpipe", "--out", tmp_path / "a", "--report", tmp_path / "b") == (
+    assert pipeweaver.fails("solve", problem, "--policy", "gpipe", "--out", tmp_path / "a",
+                            "--report", tmp_path / "b") == (
         2, "pipeweaver: --report: does not go with --policy, which searches nothing")
     table = tmp_path / "stages.csv"
-    table.write_text("stage,rank,forward_us,backward_us,weight_us,activation_bytes,weights_bytes,send_bytes\n0,0,1,2,,1,1,1\n")
+    table.write_text("stage,rank,forward_us,backward_us,weight_us,activation_bytes,weights_bytes,send_bytes\n"
+                     "0,0,1,2,,1,1,1\n")
     assert pipeweaver.fails("solve", "--stages", table, "--microbatches", "2", "--out", tmp_path / "a",
                             "--report", tmp_path / "b") == (
         2, "pipeweaver: --report: does not go with --stages, which writes report.html into --out")
@@ -74,11 +76,13 @@ def test_a_report_needs_a_search(pipeweaver, problem, tmp_path):
 
 def test_robust_is_for_plans_and_says_why(pipeweaver, problem, tmp_path):
     assert pipeweaver.fails("solve", problem, "--robust", "--out", tmp_path / "a") == (
-        2, "pipeweaver: --robust: problem files and stage times carry no estimate of their errors; `pipeweaver plan` has them")
+        2, "pipeweaver: --robust: problem files and stage times carry no estimate of their errors; `pipeweaver plan` "
+           "has them")
 
 
 def test_a_log_needs_a_search(pipeweaver, problem, tmp_path):
-    assert pipeweaver.fails("solve", problem, "--policy", "gpipe", "--out", tmp_path / "a", "--log", tmp_path / "b") == (
+    assert pipeweaver.fails("solve", problem, "--policy", "gpipe", "--out", tmp_path / "a",
+                            "--log", tmp_path / "b") == (
         2, "pipeweaver: --log: does not go with --policy, which searches nothing")
     assert not (tmp_path / "a").exists()
 

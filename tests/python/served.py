@@ -58,19 +58,22 @@ class Server:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         if body is not None and "Content-Type" not in headers:
             headers["Content-Type"] = "application/json"
-        connection.request(method, path, body if isinstance(body, (str, bytes, type(None))) else json.dumps(body), headers)
+        connection.request(method, path, body if isinstance(body, (str, bytes, type(None))) else json.dumps(body),
+                           headers)
         answer = connection.getresponse()
         content = answer.read()
         connection.close()
         return answer.status, json.loads(content) if content.startswith(b"{") else content
 
     def open(self, name="job", **more):
-        status, answer = self.ask("PUT", f"/v1/sessions/{name}", {"config": {**CONFIG, "max-rounds": 3, **more}, "sample": samples()})
+        status, answer = self.ask("PUT", f"/v1/sessions/{name}",
+                                  {"config": {**CONFIG, "max-rounds": 3, **more}, "sample": samples()})
         assert status == 200, answer
         return answer
 
     def submit(self, step, seed=0, deadline_ms=5000, name="job"):
-        return self.ask("PUT", f"/v1/sessions/{name}/steps/{step}", {"samples": samples(seed), "deadline_ms": deadline_ms})
+        return self.ask("PUT", f"/v1/sessions/{name}/steps/{step}",
+                        {"samples": samples(seed), "deadline_ms": deadline_ms})
 
     def threads(self):
         return len(os.listdir(f"/proc/{self.process.pid}/task"))

@@ -1,4 +1,6 @@
-"""examples/train_with_server.py: forked workers submit, ranks collect their own lists, and the server is killed twice."""
+"""examples/train_with_server.py.
+
+Forked workers submit, ranks collect their own lists, and the server is killed twice."""
 
 import os
 import pathlib
@@ -73,7 +75,8 @@ def test_each_step_has_its_plan_in_time_though_the_server_is_killed_twice(pipewe
     print(f"{STEPS} steps of 4 ranks, {by_policy} by policy; longest wait {max(waited)} ms")
     for ranks in steps.values():
         assert len(ranks) == 4 and len({(loss, how) for loss, how, _ in ranks}) == 1
-    # 0.7 s where a plan by policy takes 0.2 s; where it takes longer than the deadline, each step by policy does so, too.
+    # 0.7 s where a plan by policy takes 0.2 s; where it takes longer than the deadline, each step by policy does so,
+    # too.
     assert max(waited) < 3e3 * DEADLINE
     assert 1 <= by_policy < STEPS * 3 // 4
     assert float(steps[STEPS - 1][0][0]) < float(steps[0][0][0]) - 1

@@ -42,6 +42,7 @@ def test_the_answers_about_a_session_with_plans_are_documented(server, tmp_path)
     server.open()
     for step in range(3):
         assert server.submit(step, seed=step, deadline_ms=300)[0] == 202
-    (tmp_path / "job.toml").write_text('[parameters]\n"path.session" = "job"\n"path.step" = 1\n"path.replica" = 0\n"path.rank" = 2\n')
+    (tmp_path / "job.toml").write_text('[parameters]\n"path.session" = "job"\n"path.step" = 1\n'
+                                       '"path.replica" = 0\n"path.rank" = 2\n')
     conforms(server, tmp_path, "--config-file", "job.toml", "--exclude-method", "DELETE")
     assert server.ask("GET", "/v1/sessions/job")[0] == 200

@@ -147,7 +147,8 @@ def raw(server, text, wait=20.0):
 def test_what_is_no_http_or_too_large_is_refused(begin):
     server = begin()
     assert raw(server, b"nonsense\r\n\r\n").startswith(b"HTTP/1.1 400")
-    assert raw(server, b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 20000 + b"\r\n\r\n").startswith(b"HTTP/1.1 431")
+    assert raw(server, b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 20000
+               + b"\r\n\r\n").startswith(b"HTTP/1.1 431")
     head = b"PUT /v1/sessions/a HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: "
     assert raw(server, head + b"999999999\r\n\r\n").startswith(b"HTTP/1.1 413")
     assert b"100 Continue" in raw(server, head + b"2\r\nExpect: 100-continue\r\n\r\n")
@@ -244,7 +245,8 @@ def test_the_commands_of_the_documentation_run_as_they_stand(begin, pipeweaver, 
     port = str(free_port())
     script = "set -e\n" + "\n".join(blocks).replace("8080", port)
     # The server needs a moment before it is asked for the first time.
-    script = script.replace("threads 2 &\n", "threads 2 2>server.log &\nuntil curl -sf http://127.0.0.1:" + port + "/readyz; do sleep 0.05; done\n")
+    script = script.replace("threads 2 &\n", "threads 2 2>server.log &\nuntil curl -sf http://127.0.0.1:" + port
+                            + "/readyz; do sleep 0.05; done\n")
     path = f"{pathlib.Path(pipeweaver.path).parent}:{os.environ['PATH']}"
     done = subprocess.run(["bash", "-c", script + "\nwait"], cwd=tmp_path, env={**os.environ, "PATH": path},
                           capture_output=True, text=True, timeout=120)

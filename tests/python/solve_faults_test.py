@@ -19,7 +19,8 @@ def test_zero_lengths_and_sums_that_overflow_are_refused(pipeweaver, problem, tm
     made["tasks"][1]["duration_ns"] = 0
     problem.write_text(json.dumps(made))
     assert pipeweaver.fails("solve", problem, "--out", tmp_path / "s.json") == (
-        2, f"pipeweaver: {problem}: tasks[1].duration_ns: is 0, allowed are whole numbers from 1 to 9223372036854775807")
+        2, f"pipeweaver: {problem}: tasks[1].duration_ns: is 0, allowed are whole numbers from 1 to "
+           "9223372036854775807")
     for task in made["tasks"]:
         task["duration_ns"] = 2**62
     problem.write_text(json.dumps(made))
@@ -36,8 +37,8 @@ def test_tasks_that_fit_alone_but_not_together_name_rank_bytes_and_tasks(pipewea
         task["rank"] = 0
     problem.write_text(json.dumps(made))
     status, line = pipeweaver.fails("solve", problem, "--out", tmp_path / "s.json")
-    assert (status, line) == (4, f"pipeweaver: {problem}: rank 0: 10 B (10 bytes) short to run the tasks connected with task 0 "
-                              "'F0' even alone; nor does any other order fit")
+    assert (status, line) == (4, f"pipeweaver: {problem}: rank 0: 10 B (10 bytes) short to run the tasks connected "
+                                 "with task 0 'F0' even alone; nor does any other order fit")
     assert not (tmp_path / "s.json").exists()
 
 
@@ -65,7 +66,8 @@ def test_without_budget_the_best_start_is_the_answer(pipeweaver, problem, tmp_pa
 ])
 def test_options_that_contradict_each_other_are_refused(pipeweaver, problem, tmp_path, options, words):
     out = tmp_path / "s.json"
-    assert pipeweaver.fails("solve", problem, "--out", out, *[str(out) if one == "OUT" else one for one in options]) == (
+    assert pipeweaver.fails("solve", problem, "--out", out,
+                            *[str(out) if one == "OUT" else one for one in options]) == (
         2, f"pipeweaver: {words}")
     assert not out.exists()
 

@@ -9,7 +9,8 @@ def test_a_time_limited_search_is_repeated_by_its_number_of_rounds(pipeweaver, p
     timed = json.loads((tmp_path / "timed.json").read_text())
     pipeweaver("solve", problem, "--max-rounds", timed["rounds"], "--threads", "1", "--out", tmp_path / "counted.json")
     counted = json.loads((tmp_path / "counted.json").read_text())
-    assert (counted["order"], counted["mode"], counted["signature"]) == (timed["order"], timed["mode"], timed["signature"])
+    same = ("order", "mode", "signature")
+    assert [counted[key] for key in same] == [timed[key] for key in same]
 
 
 def test_replay_confirms_a_solution_and_finds_a_false_claim(pipeweaver, planned, tmp_path):
@@ -22,7 +23,8 @@ def test_replay_confirms_a_solution_and_finds_a_false_claim(pipeweaver, planned,
     (tmp_path / "false.json").write_text(json.dumps(claimed))
     status, line = pipeweaver.fails("replay", problem, tmp_path / "false.json")
     assert status == 2
-    assert line.endswith(f"false.json: makespan_ns: is {claimed['makespan_ns']}, the replay gives {answer['makespan_ns']}")
+    assert line.endswith(f"false.json: makespan_ns: is {claimed['makespan_ns']}, the replay gives "
+                         f"{answer['makespan_ns']}")
 
 
 def test_a_policy_that_does_not_apply_says_why(pipeweaver, planned, tmp_path):

@@ -30,8 +30,8 @@ def write(folder, *rows, header=HEADER):
 
 
 def solve(pipeweaver, table, folder, *more):
-    return json.loads(pipeweaver("solve", "--stages", table, "--microbatches", "3", "--max-rounds", "5", "--json", "--out",
-                                 folder, *more))
+    return json.loads(pipeweaver("solve", "--stages", table, "--microbatches", "3", "--max-rounds", "5", "--json",
+                                 "--out", folder, *more))
 
 
 def problem_in(folder):
@@ -48,7 +48,8 @@ def test_two_stages_by_hand(pipeweaver, tmp_path):
     problem = problem_in(tmp_path / "out")
     assert [rank["base_bytes"] for rank in problem["ranks"]] == [1000, 2000]
     assert [task["kind"] for task in problem["tasks"]] == list("FFIWB") * 3
-    assert {tuple(edge) for edge in problem["edges"][:5]} == {(0, 1, 5000), (1, 2, 0), (2, 3, 0), (0, 4, 0), (2, 4, 5000)}
+    assert {tuple(edge) for edge in problem["edges"][:5]} == {
+        (0, 1, 5000), (1, 2, 0), (2, 3, 0), (0, 4, 0), (2, 4, 5000)}
     assert problem["pairs"][1]["modes"] == [{"forward_ns": 10000, "backward_ns": 12000, "weight_ns": 8000,
                                              "held_bytes": 70, "transient_bytes": 0, "kept_bytes": 70}]
 
@@ -86,8 +87,8 @@ def test_every_policy_is_in_the_answer_and_none_beats_the_plan(pipeweaver, tmp_p
 @pytest.mark.parametrize("threads", ["1", "3"])
 def test_files_do_not_depend_on_threads(pipeweaver, tmp_path, threads):
     table = write(tmp_path, *blocks("csv")[0].splitlines()[1:])
-    names = ["problem.json.gz", "solution.json", "actions.json", "trace.json.gz", "report.html", "torch/schedule.csv", "torch/schedule.json",
-             "torch/problem.json.gz", "torch/solution.json"]
+    names = ["problem.json.gz", "solution.json", "actions.json", "trace.json.gz", "report.html", "torch/schedule.csv",
+             "torch/schedule.json", "torch/problem.json.gz", "torch/solution.json"]
     for folder, count in [("a", "2"), ("b", threads)]:
         solve(pipeweaver, table, tmp_path / folder, "--capacity", "30GiB", "--threads", count)
     assert {str(path.relative_to(tmp_path / "a")) for path in (tmp_path / "a").rglob("*") if path.is_file()} == {
@@ -126,11 +127,13 @@ def test_the_report_draws_the_plan_and_the_fastest_policy(pipeweaver, tmp_path):
     # A chunk has its colour: stages 0-3 are the first of their ranks, stages 4-7 the second.
     for chunk in (0, 1):
         tasks = [task for task in problem["tasks"] if task["stage"] // 4 == chunk]
-        assert len([bar for bar in page.of_class("rect", "bar") if f"m{chunk}" in bar["class"].split()]) == 2 * len(tasks)
+        assert len([bar for bar in page.of_class("rect", "bar")
+                    if f"m{chunk}" in bar["class"].split()]) == 2 * len(tasks)
     assert len(page.of_class("path", "limit")) == len(problem["ranks"])
     assert f"{answer['gap'] * 100:.1f} %" in page.texts
     for policy in answer["policies"]:
-        assert (policy["policy"] if "makespan_ns" in policy else f"{policy['policy']}: {policy['why_not']}") in page.texts
+        assert (policy["policy"] if "makespan_ns" in policy
+                else f"{policy['policy']}: {policy['why_not']}") in page.texts
     sections = {attributes["id"] for tag, attributes in page.elements if tag == "section"}
     assert sections == {"schedules", "pairs", "search", "time", "torch", "inputs"}
 
@@ -161,8 +164,8 @@ def test_a_short_budget_is_kept(pipeweaver, tmp_path):
 
     def seconds(budget):
         start = time.monotonic()
-        pipeweaver("solve", "--stages", table, "--microbatches", "16", "--capacity", "30GiB", "--link", "50GB/s", "--budget",
-                   budget, "--out", tmp_path / "out")
+        pipeweaver("solve", "--stages", table, "--microbatches", "16", "--capacity", "30GiB", "--link", "50GB/s",
+                   "--budget", budget, "--out", tmp_path / "out")
         return time.monotonic() - start
 
     assert seconds("300ms") - seconds("0s") < 1.5  # the search by itself; without a limit it takes many seconds
@@ -176,7 +179,8 @@ def test_the_documented_example_works_as_written(pipeweaver, tmp_path):
     assert [command[1] for command in commands] == ["solve", "replay"]
     for command in commands:
         assert command[0] == "pipeweaver"
-        done = subprocess.run([str(pipeweaver.path.resolve()), *command[1:]], cwd=tmp_path, capture_output=True, text=True)
+        done = subprocess.run([str(pipeweaver.path.resolve()), *command[1:]], cwd=tmp_path, capture_output=True,
+                              text=True)
         assert done.returncode == 0, done.stderr
     for name in re.findall(r"^\| `([^|]*)` \|", PAGE.read_text().split("## 3.")[1].split("## 4.")[0], re.MULTILINE):
         for file in name.split("`, `"):
@@ -195,13 +199,15 @@ def test_the_referee_accepts_both_solutions(pipeweaver, tmp_path, shared):
 
 GOOD = ["0,0,10,20,,100,1000,5", "1,1,10,20,,100,1000,5"]
 BAD = {
-    "a hole in the stages": (["0,0,10,20,,1,1,1", "2,1,10,20,,1,1,1"], r":3: stage: is 2, allowed is 1: .*without holes"),
+    "a hole in the stages": (["0,0,10,20,,1,1,1", "2,1,10,20,,1,1,1"],
+                             r":3: stage: is 2, allowed is 1: .*without holes"),
     "stages out of order": (["1,0,10,20,,1,1,1", "0,1,10,20,,1,1,1"], r":2: stage: is 1, allowed is 0"),
     "a rank that is no number": (["0,one,10,20,,1,1,1"], r":2: rank: is 'one', allowed are whole numbers"),
     "a negative rank": (["0,-1,10,20,,1,1,1"], r":2: rank: is '-1', allowed are whole numbers"),
     "a hole in the ranks": ([GOOD[0], "1,2,10,20,,1,1,1"], r":3: rank: is 2, but no stage is on rank 1"),
     "no stage on rank 0": (["0,1,10,20,,1,1,1"], r":2: rank: is 1, but no stage is on rank 0"),
-    "a stage of an hour": ([GOOD[0], "1,1,3600000000,20,,1,1,1"], r":3: forward_us: is '3600000000', allowed are numbers"),
+    "a stage of an hour": ([GOOD[0], "1,1,3600000000,20,,1,1,1"],
+                           r":3: forward_us: is '3600000000', allowed are numbers"),
     "a time of 0": (["0,0,10,0,,1,1,1"], r":2: backward_us: is '0', allowed are numbers above 0"),
     "a negative time": (["0,0,-3,20,,1,1,1"], r":2: forward_us: is '-3', allowed are numbers above 0"),
     "a time that is no number": (["0,0,10,nan,,1,1,1"], r":2: backward_us: is 'nan', allowed are numbers"),
@@ -233,8 +239,8 @@ def test_a_bad_table_is_refused_in_one_line(pipeweaver, tmp_path, name):
 ])
 def test_a_bad_header_is_refused(pipeweaver, tmp_path, header, message):
     row = ",".join("0" for _ in header.split(","))
-    status, line = pipeweaver.fails("solve", "--stages", write(tmp_path, row, header=header), "--microbatches", "3", "--out",
-                                    tmp_path / "out")
+    status, line = pipeweaver.fails("solve", "--stages", write(tmp_path, row, header=header), "--microbatches", "3",
+                                    "--out", tmp_path / "out")
     assert status == 2
     assert "stages.csv" + message in line
 
@@ -253,8 +259,8 @@ def test_one_microbatch_at_a_time_fits_exactly_and_torch_says_why_not(pipeweaver
     assert answer["makespan_ns"] == 3 * 60_000
     assert re.search(r"receive buffers .* rank 0 does not fit: .* 15 B short", answer["torch"]["why_not"])
     assert not (tmp_path / "out/torch").exists()
-    status, line = pipeweaver.fails("solve", "--stages", tmp_path / "stages.csv", "--microbatches", "3", "--capacity", "1100B",
-                                    "--target", "torch-csv", "--out", tmp_path / "out2")
+    status, line = pipeweaver.fails("solve", "--stages", tmp_path / "stages.csv", "--microbatches", "3",
+                                    "--capacity", "1100B", "--target", "torch-csv", "--out", tmp_path / "out2")
     assert status == 4 and "15 B short" in line
 
 
@@ -262,7 +268,8 @@ def test_one_microbatch_at_a_time_fits_exactly_and_torch_says_why_not(pipeweaver
     (["--microbatches", "0"], "--microbatches: is '0', allowed are whole numbers from 1"),
     (["--microbatches", "-3"], "--microbatches: is '-3', allowed are whole numbers from 1"),
     (["--microbatches", "99999999999"], "--microbatches: is '99999999999', allowed are whole numbers from 1"),
-    (["--microbatches", "1000000"], "1000000 microbatches of 2 stages are more than 50000 tasks, allowed are up to 12500"),
+    (["--microbatches", "1000000"],
+     "1000000 microbatches of 2 stages are more than 50000 tasks, allowed are up to 12500"),
     ([], "--microbatches: is missing"),
     (["--microbatches", "3", "--capacity", "0B"], "--capacity: '0B' is no capacity"),
     (["--microbatches", "3", "--capacity", "80"], "--capacity: '80' is not a size"),
@@ -279,7 +286,8 @@ def test_bad_options_are_refused(pipeweaver, tmp_path, options, message):
 
 def test_a_transfer_of_minutes_is_refused_with_its_line(pipeweaver, tmp_path):
     table = write(tmp_path, "0,0,10,20,,1,1,61", GOOD[1])
-    status, line = pipeweaver.fails("solve", "--stages", table, "--microbatches", "3", "--link", "1B/s", "--out", tmp_path / "out")
+    status, line = pipeweaver.fails("solve", "--stages", table, "--microbatches", "3", "--link", "1B/s",
+                                    "--out", tmp_path / "out")
     assert status == 2
     assert "stages.csv:2: send_bytes: 61 take 61 s" in line
 
@@ -293,8 +301,8 @@ def test_options_of_stages_need_stages(pipeweaver, tmp_path):
 
 def test_times_below_a_millisecond_are_remarked_and_planned_all_the_same(pipeweaver, tmp_path):
     def said(*rows):
-        command = [pipeweaver.path, "solve", "--stages", write(tmp_path, *rows), "--microbatches", "3", "--max-rounds", "1",
-                   "--out", tmp_path / "out"]
+        command = [pipeweaver.path, "solve", "--stages", write(tmp_path, *rows), "--microbatches", "3",
+                   "--max-rounds", "1", "--out", tmp_path / "out"]
         return subprocess.run(command, capture_output=True, text=True, timeout=600, check=True).stderr
     assert "every time is below 1 ms" in said("0,0,9.8,19.7,,100,1000,50", "1,1,12,24,11,70,2000,0")
     assert "every time" not in said("0,0,9.8,19.7,,100,1000,50", "1,1,12,1000,11,70,2000,0")

@@ -17,8 +17,8 @@ def write_stages(path, split):
 @pytest.mark.parametrize("target", [[], ["--target", "torch-csv"]])
 def test_eight_stages_on_four_ranks_run_on_pytorch(tmp_path, pipeweaver, split, target):
     write_stages(tmp_path / "stages.csv", split)
-    pipeweaver("solve", "--stages", tmp_path / "stages.csv", "--microbatches", "8", "--capacity", "20KB", "--link", "50GB/s",
-               "--max-rounds", "20", *target, "--out", tmp_path / "plan")
+    pipeweaver("solve", "--stages", tmp_path / "stages.csv", "--microbatches", "8", "--capacity", "20KB",
+               "--link", "50GB/s", "--max-rounds", "20", *target, "--out", tmp_path / "plan")
 
     schedule = torch_run.read_folder(tmp_path / "plan/torch")
     assert (schedule.ranks, schedule.stages, schedule.microbatches) == (4, 8, 8)

@@ -102,7 +102,8 @@ def test_long_tables_are_no_functions_and_python_has_functions_too(tmp_path):
         (tmp_path / folder).mkdir()
     rows = "{1, f(2)},\n" * 70
     (tmp_path / "search/a.cpp").write_text(f"constexpr A table[]{{\n{rows}}};\nconst auto b = make({{\n{rows}}});\n"
-                                           f"namespace {{\nstruct B {{\n{'int c{};' * 5}\n{'int d;' * 9}}};\n{rows}}}\n")
+                                           f"namespace {{\nstruct B {{\n"
+                                           f"{'int c{};' * 5}\n{'int d;' * 9}}};\n{rows}}}\n")
     (tmp_path / "tools/a.py").write_text(f"TABLE = [\n{'    1,' * 9}\n]\n\ndef f():\n" + "    pass\n" * 59)
     assert check(tmp_path) == (0, [])
     (tmp_path / "tools/a.py").write_text("def f():\n" + "    pass\n" * 60)

@@ -36,8 +36,10 @@ def tidy(tmp_path, monkeypatch):
 
     def run():
         (tmp_path / "asked").write_text("")
-        done = subprocess.run([sys.executable, ROOT / "scripts/tidy.py", "--each", tmp_path], cwd=tmp_path, capture_output=True)
-        return done.returncode, sorted(pathlib.Path(line).name for line in (tmp_path / "asked").read_text().splitlines())
+        done = subprocess.run([sys.executable, ROOT / "scripts/tidy.py", "--each", tmp_path], cwd=tmp_path,
+                              capture_output=True)
+        return done.returncode, sorted(pathlib.Path(line).name
+                                       for line in (tmp_path / "asked").read_text().splitlines())
 
     return run
 
@@ -76,5 +78,6 @@ def test_a_using_declaration_of_a_name_that_its_file_does_not_hold_is_found(tmp_
     import tidy as tool
 
     (tmp_path / "base").mkdir()
-    (tmp_path / "base/a.cpp").write_text("using std::string;\nusing std::vector;\nvector<int> numbers;\nstd::string text;\n")
+    (tmp_path / "base/a.cpp").write_text(
+        "using std::string;\nusing std::vector;\nvector<int> numbers;\nstd::string text;\n")
     assert tool.unused_using(tmp_path) == ["base/a.cpp:1: using std::string; is not used"]

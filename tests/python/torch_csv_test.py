@@ -1,4 +1,5 @@
-"""PyTorch runs hand-written schedules right, and the comparison notices a wrong one: what emitted files are judged by."""
+"""What emitted files are judged by: PyTorch runs hand-written schedules right, and the comparison notices a wrong one.
+"""
 
 import json
 

@@ -50,6 +50,56 @@ std::string step(int seed = 0, const std::string& deadline = "600000") {
     return R"({"samples":[)" + small_samples(seed) + R"(],"deadline_ms":)" + deadline + "}";
 }
 
+const std::string job = "/v1/sessions/job";
+
+// Opens a session "job" and plans its step 1.
+void plan_first(Server& server) {
+    REQUIRE(server.ask("PUT", job, small_session()).status == 200);
+    REQUIRE(server.ask("PUT", job + "/steps/1", step()).status == 202);
+    REQUIRE(server.ask("GET", job + "/steps/1").status == 200);
+}
+
+struct WrongRequest {
+    std::string method, path, body;
+    int status;
+};
+
+// Requests that a server refuses after plan_first(), each with its status.
+std::vector<WrongRequest> wrong_requests() {
+    const std::string deep(100'000, '[');
+    return {{"GET", "/nothing", "", 404},
+            {"GET", "/v1/sessions/", "", 400},
+            {"GET", "/v1/sessions/none", "", 404},
+            {"GET", "/v1/sessions/a%2fb", "", 400},
+            {"GET", "/v1/sessions/" + std::string(65, 'a'), "", 400},
+            {"POST", job, "{}", 405},
+            {"DELETE", "/v1/sessions/none", "", 404},
+            {"PUT", job, small_session(R"(,"seed":9)"), 409},
+            {"PUT", "/v1/sessions/new", "", 400},
+            {"PUT", "/v1/sessions/new", deep, 400},
+            {"PUT", "/v1/sessions/new", R"({"config":{},"sample":[]})", 400},
+            {"PUT", job + "/steps/x", step(), 400},
+            {"PUT", job + "/steps/-1", step(), 400},
+            {"PUT", job + "/steps/9007199254740992", step(), 400},
+            {"PUT", job + "/steps/2", "{", 400},
+            {"PUT", job + "/steps/2", deep, 400},
+            {"PUT", job + "/steps/2", R"({"samples":[],"deadline_ms":1})", 400},
+            {"PUT", job + "/steps/2", step(0, "0"), 400},
+            {"PUT", job + "/steps/2", step(0, "-5"), 400},
+            {"PUT", job + "/steps/2", step(0, "1e9"), 400},
+            {"PUT", job + "/steps/2", R"({"deadline_ms":1})", 400},
+            {"PUT", job + "/steps/2", R"({"samples":[{"id":"a","x":1}],"deadline_ms":1})", 400},
+            {"PUT", job + "/steps/1", step(5), 409},
+            {"PUT", "/v1/sessions/none/steps/1", step(), 404},
+            {"GET", job + "/steps/2", "", 404},
+            {"DELETE", job + "/steps/2", "", 404},
+            {"GET", job + "/steps/1/replicas/7", "", 404},
+            {"GET", job + "/steps/1/replicas/x/problem", "", 400},
+            {"GET", job + "/steps/1/replicas/0/ranks/9", "", 404},
+            {"GET", job + "/steps/1/deferred", "", 404},
+            {"GET", job + "/steps/1/replicas/0/../../plan", "", 404}};
+}
+
 }  // namespace
 
 TEST_CASE("the OpenAPI document has the addresses that are served, and no others") {
@@ -102,46 +152,8 @@ TEST_CASE("a session is opened, a step submitted and collected by its addresses"
 
 TEST_CASE("every wrong request gets its status and a line that says why") {
     Server server;
-    REQUIRE(server.ask("PUT", "/v1/sessions/job", small_session()).status == 200);
-    REQUIRE(server.ask("PUT", "/v1/sessions/job/steps/1", step()).status == 202);
-    REQUIRE(server.ask("GET", "/v1/sessions/job/steps/1").status == 200);
-    struct Case {
-        std::string method, path, body;
-        int status;
-    };
-    const std::string job = "/v1/sessions/job", deep(100'000, '[');
-    for (const Case& one :
-         std::vector<Case>{{"GET", "/nothing", "", 404},
-                           {"GET", "/v1/sessions/", "", 400},
-                           {"GET", "/v1/sessions/none", "", 404},
-                           {"GET", "/v1/sessions/a%2fb", "", 400},
-                           {"GET", "/v1/sessions/" + std::string(65, 'a'), "", 400},
-                           {"POST", job, "{}", 405},
-                           {"DELETE", "/v1/sessions/none", "", 404},
-                           {"PUT", job, small_session(R"(,"seed":9)"), 409},
-                           {"PUT", "/v1/sessions/new", "", 400},
-                           {"PUT", "/v1/sessions/new", deep, 400},
-                           {"PUT", "/v1/sessions/new", R"({"config":{},"sample":[]})", 400},
-                           {"PUT", job + "/steps/x", step(), 400},
-                           {"PUT", job + "/steps/-1", step(), 400},
-                           {"PUT", job + "/steps/9007199254740992", step(), 400},
-                           {"PUT", job + "/steps/2", "{", 400},
-                           {"PUT", job + "/steps/2", deep, 400},
-                           {"PUT", job + "/steps/2", R"({"samples":[],"deadline_ms":1})", 400},
-                           {"PUT", job + "/steps/2", step(0, "0"), 400},
-                           {"PUT", job + "/steps/2", step(0, "-5"), 400},
-                           {"PUT", job + "/steps/2", step(0, "1e9"), 400},
-                           {"PUT", job + "/steps/2", R"({"deadline_ms":1})", 400},
-                           {"PUT", job + "/steps/2", R"({"samples":[{"id":"a","x":1}],"deadline_ms":1})", 400},
-                           {"PUT", job + "/steps/1", step(5), 409},
-                           {"PUT", "/v1/sessions/none/steps/1", step(), 404},
-                           {"GET", job + "/steps/2", "", 404},
-                           {"DELETE", job + "/steps/2", "", 404},
-                           {"GET", job + "/steps/1/replicas/7", "", 404},
-                           {"GET", job + "/steps/1/replicas/x/problem", "", 400},
-                           {"GET", job + "/steps/1/replicas/0/ranks/9", "", 404},
-                           {"GET", job + "/steps/1/deferred", "", 404},
-                           {"GET", job + "/steps/1/replicas/0/../../plan", "", 404}}) {
+    plan_first(server);
+    for (const WrongRequest& one : wrong_requests()) {
         CAPTURE(one.method);
         CAPTURE(one.path);
         CAPTURE(one.body.substr(0, 100));
@@ -150,12 +162,24 @@ TEST_CASE("every wrong request gets its status and a line that says why") {
         CHECK(!json::parse(answer.body)["error"]["message"].get<std::string>().empty());
         if (one.status == 405) CHECK(answer.headers.front().second == "PUT, GET, DELETE");
     }
+}
+
+TEST_CASE("a body that is no JSON by its type is refused, in UTF-8 whatever the type") {
+    Server server;
+    plan_first(server);
     Question text;
     text.method = "PUT";
     text.path = job + "/steps/2";
     text.content_type = "text/plain";
     text.body = step();
     CHECK(server.ask(text).status == 415);
+    text.content_type = "\xc3\x28";
+    CHECK(json::accept(server.ask(text).body));
+}
+
+TEST_CASE("a wait that is no number of milliseconds up to ten minutes is refused, in UTF-8 whatever it is") {
+    Server server;
+    plan_first(server);
     Question wait;
     wait.method = "GET";
     wait.path = job + "/steps/1";
@@ -165,8 +189,6 @@ TEST_CASE("every wrong request gets its status and a line that says why") {
         CHECK(answer.status == 400);
         CHECK(json::accept(answer.body));
     }
-    text.content_type = "\xc3\x28";
-    CHECK(json::accept(server.ask(text).body));
 }
 
 TEST_CASE("with a token every address asks for it but the page, its document and health") {

@@ -2,8 +2,8 @@
 // short form.
 //
 // Full form    what a test proves. Under sanitizers it is run where PIPEWEAVER_FULL is set and not empty.
-// Short form   enough of the same for a sanitizer to see every line: fewer cases, rounds and threads. It must be able to
-//              fail, too. What has no memory of its own to look at is skipped whole:
+// Short form   enough of the same for a sanitizer to see every line: fewer cases, rounds and threads. It must be able
+//              to fail, too. What has no memory of its own to look at is skipped whole:
 //              TEST_CASE("..." * doctest::skip(testing::short_form())).
 #pragma once
 
@@ -41,8 +41,8 @@ struct Cases {
     std::uint64_t full = 0;   ///< in the full form
     std::uint64_t count = 0;  ///< in this one
 
-    /// What a counter must pass if it must pass `of_full` in the full form: in the short one half the same share, since of
-    /// few cases shares scatter.
+    /// What a counter must pass if it must pass `of_full` in the full form: in the short one half the same share, since
+    /// of few cases shares scatter.
     [[nodiscard]] std::uint64_t share(std::uint64_t of_full) const {
         return count == full ? of_full : of_full * count / (2 * full);
     }

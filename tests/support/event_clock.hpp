@@ -11,8 +11,8 @@
 
 namespace pipeweaver::testing {
 
-/// What a work sends when it ends. Of messages that are ready for a port, the one that has been longest goes first, then
-/// the one with the smaller number.
+/// What a work sends when it ends. Of messages that are ready for a port, the one that has been longest goes first,
+/// then the one with the smaller number.
 struct Message {
     std::size_t to = 0;     ///< a work
     std::int64_t lag = 0;   ///< ns from when it goes until it has arrived

@@ -1,5 +1,5 @@
-// Random small jobs, and what a test knows of their steps without the step builder: shapes, parameters, exchanges between
-// replicas, updates. It asks for nothing but the time of one operator.
+// Random small jobs, and what a test knows of their steps without the step builder: shapes, parameters, exchanges
+// between replicas, updates. It asks for nothing but the time of one operator.
 #pragma once
 
 #include "pipeweaver/base/random.hpp"

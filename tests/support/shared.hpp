@@ -1,5 +1,5 @@
-// Where the sources, the reference data and the referee lie, if they are on this machine, and what a test does where they
-// are not.
+// Where the sources, the reference data and the referee lie, if they are on this machine, and what a test does where
+// they are not.
 #pragma once
 
 #include <filesystem>
@@ -15,9 +15,9 @@ std::filesystem::path source_folder();
 /// Tests that need it call left_out() without it.
 std::optional<std::filesystem::path> shared_folder();
 
-/// Says that a test, or a part of one, cannot be run here, for want of `what`: prints "left out: WHAT" on stderr, which the
-/// script counts as skipped. Where nothing may be left out, with PIPEWEAVER_MAY_SKIP=0 or, if that is not set, CI=true in
-/// the environment, the test case fails.
+/// Says that a test, or a part of one, cannot be run here, for want of `what`: prints "left out: WHAT" on stderr, which
+/// the script counts as skipped. Where nothing may be left out, with PIPEWEAVER_MAY_SKIP=0 or, if that is not set,
+/// CI=true in the environment, the test case fails.
 void left_out(std::string_view what);
 
 }  // namespace pipeweaver::testing

@@ -120,53 +120,56 @@ struct LossTotals {
 [[nodiscard]] LossTotals loss_totals(const planner::Job& job, const planner::Batch& batch,
                                      const partition::Partition& partition);
 
-/// Of a replica of a plan. A loss task's weight is its share of the step's loss tokens; of a microbatch with several
-/// units, by their positions; of a step without loss tokens (generators), by the positions of all.
+/// Gives the data of one replica of a plan. A loss task's weight is its share of the step's loss tokens; several units
+/// of a microbatch share its weight by their positions; in a step without loss tokens (generators) the weight is the
+/// task's share of the positions of all.
 [[nodiscard]] ReplicaData replica_data(const planner::Job& job, const planner::Batch& batch,
                                        const planner::ReplicaPlan& replica, const LossTotals& losses);
 
-/// Why a plan on the partition has none; none: it has.
+/// Says why a plan on the partition has no action lists; none: it has them.
 [[nodiscard]] std::optional<std::string> why_no_actions(const planner::Job& job, const partition::Partition& partition);
 
-/// The lists of a replica of a plan. Throws Error{limit} why_no_actions().
+/// Derives the lists of a replica of a plan. Throws Error{limit} why_no_actions().
 [[nodiscard]] ActionLists actions_of(const planner::Job& job, const planner::Batch& batch,
                                      const planner::ReplicaPlan& replica, const LossTotals& losses);
 
-/// The lists of a schedule. `modes` names the pairs' modes. Pre: `replay` is of `schedule` on `step.problem` and
-/// completed.
+/// Derives the lists of a schedule. `modes` names the pairs' modes. Pre: `replay` is of `schedule` on `step.problem`
+/// and completed.
 [[nodiscard]] ActionLists derive_actions(const emulator::StepProblem& step, const schedule::Schedule& schedule,
                                          const schedule::Replay& replay, const std::vector<emulator::Recompute>& modes,
                                          const ReplicaData& data);
 
-/// The same for any solved problem whose tasks say stage and microbatch: an edge from forward to forward is a tensor of
-/// unknown shape, one from backward to backward its gradient. Throws Error{limit} why_no_actions().
+/// Derives the lists of any solved problem whose tasks say stage and microbatch: an edge from forward to forward is a
+/// tensor of unknown shape, one from backward to backward its gradient. Throws Error{limit} why_no_actions().
 [[nodiscard]] ActionLists derive_actions(const schedule::Problem& problem, const schedule::Schedule& schedule);
 
-/// Why such lists cannot be derived: the problem does not say enough (its stages, a task's stage or microbatch) or has
-/// tasks X, or the schedule does not run; none: they can.
+/// Says why the lists of such a problem cannot be derived: it does not say enough (its stages, a task's stage or
+/// microbatch) or has tasks X, or the schedule does not run; none: they can.
 [[nodiscard]] std::optional<std::string> why_no_actions(const schedule::Problem& problem,
                                                         const schedule::Schedule& schedule);
 
-/// Why an executor could not run the lists; none: each runs to its end. References exist; every tensor between two
-/// ranks is sent once and received once, in one order on both sides; it is there when it is used; passes run once, F
-/// before its backward; each trained stage is reduced once, after its last backward; no ranks wait for each other in a cycle.
-/// What the PyTorch executor checks when it loads a plan (python/pipeweaver/torch/check.py), and the order of posting,
-/// which it can do without since it has tags. Time O(actions).
+/// Says why an executor could not run the lists; none: each runs to its end. Then references exist; every tensor
+/// between two ranks is sent once and received once, in one order on both sides; it is there when it is used; passes
+/// run once, F before its backward; each trained stage is reduced once, after its last backward; no ranks wait for each
+/// other in a cycle. This checks what the PyTorch executor checks when it loads a plan
+/// (python/pipeweaver/torch/check.py), and also the order of posting, which that executor can do without since it has
+/// tags. Takes time O(actions).
 [[nodiscard]] std::optional<std::string> why_not_runnable(const ActionLists& actions);
 
-/// As a file's content ("pipeweaver-actions/1"), keys in fixed order, an action a line, ends with a newline.
+/// Writes the lists as a file's content ("pipeweaver-actions/1"): keys in fixed order, an action a line, a newline at
+/// the end.
 [[nodiscard]] std::string to_json(const ActionLists& actions);
 
 /// The lists split by rank: each rank's own, with the tensors that its passes take or give, under the numbers that they
-/// have in the whole ("pipeweaver-rank-actions/1"). All name the same SHA-256 of the whole, so that ranks can tell whether
-/// their lists belong together. A wait says which tensors were *freed* by then: those that the sender had waited for
-/// before it sent this one, so that the buffers they were sent from can be used again.
+/// have in the whole ("pipeweaver-rank-actions/1"). All name the same SHA-256 of the whole, so that ranks can tell
+/// whether their lists belong together. A wait says which tensors were *freed* by then: those that the sender had
+/// waited for before it sent this one, so that the buffers they were sent from can be used again.
 class RankLists {
 public:
     /// Pre: `all` outlives it, and is runnable.
     explicit RankLists(const ActionLists& all);
 
-    /// As a file's content.
+    /// Writes the lists of `rank` as a file's content.
     [[nodiscard]] std::string to_json(std::size_t rank) const;
 
 private:
@@ -183,15 +186,15 @@ private:
 /// why_not_runnable()'s answer.
 [[nodiscard]] ActionLists read_actions(const std::filesystem::path& path);
 
-/// The same from text already read; `name` stands for the file in errors.
+/// Reads the lists as read_actions() does, from text already read; `name` stands for the file in errors.
 [[nodiscard]] ActionLists parse_actions(std::string name, std::string_view text);
 
-/// Per rank: the most forward passes whose activations are alive at once. Recomputed whole, a pass has none between its
-/// forward and its backward.
+/// Counts per rank the most forward passes whose activations are alive at once. Recomputed whole, a pass has none
+/// between its forward and its backward.
 [[nodiscard]] std::vector<std::int64_t> most_alive(const schedule::Problem& problem, const schedule::Schedule& schedule,
                                                    const std::vector<emulator::Recompute>& modes);
 
-/// Per rank: most bytes that wait in receive buffers at once under the order above.
+/// Gives per rank the most bytes that wait in receive buffers at once under the order above.
 [[nodiscard]] std::vector<Bytes> receive_buffers_needed(const emulator::StepProblem& step,
                                                         const schedule::Replay& replay);
 

@@ -17,8 +17,8 @@ namespace pipeweaver::emit {
                                                     const planner::Emulation* base);
 
 /// The emulation for a person: step, MFU, tokens per second, the change against `base`, where the time of the slowest
-/// replica's ranks goes, memory of the fullest, the critical path, what the costs rest on and what was assumed. Of many
-/// ranks the first, the last and the extreme ones.
+/// replica's ranks goes, memory of the fullest, the critical path, what the costs rest on and what was assumed. Where
+/// there are many ranks, the first, the last and the extreme ones are shown.
 [[nodiscard]] std::string emulation_table(const planner::EmulationRequest& request, const planner::Emulation& emulation,
                                           const planner::Emulation* base);
 

@@ -6,9 +6,10 @@
 
 namespace pipeweaver::emit {
 
-/// gemm.csv, attention.csv, elementwise.csv and collectives.csv in `folder`, a header in each, rows by falling share.
-/// After the columns of `costdb import`: `times` in a step, `share_percent` of the time of all, `estimate_us` and
-/// `basis` as the database answers; of memory-bound work before them what its kernels work on (KernelShape).
+/// Makes gemm.csv, attention.csv, elementwise.csv and collectives.csv in `folder`, a header in each, rows by falling
+/// share. These columns follow those of `costdb import`: `times` in a step, `share_percent` of the time of all,
+/// `estimate_us` and `basis` as the database answers; of memory-bound work before them what its kernels work on
+/// (KernelShape).
 [[nodiscard]] std::vector<FileToWrite> needs_files(const std::vector<planner::Need>& needs,
                                                    const std::filesystem::path& folder);
 

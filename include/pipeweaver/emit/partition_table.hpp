@@ -9,15 +9,15 @@
 
 namespace pipeweaver::emit {
 
-/// As text: candidates with time and memory, then the chunks of every rank as bars.
+/// Shows the choice as text: candidates with time and memory, then the chunks of every rank as bars.
 [[nodiscard]] std::string partition_table(const planner::Job& job, const planner::Batch& batch,
                                           const planner::PartitionChoice& choice);
 
-/// The same for programs; times in nanoseconds.
+/// Gives the choice as JSON for programs; times are in nanoseconds.
 [[nodiscard]] nlohmann::ordered_json partition_answer(const planner::Job& job, const planner::Batch& batch,
                                                       const planner::PartitionChoice& choice);
 
-/// The chunks of the partition taken and of the best of every other kind, drawn to one scale: an SVG file.
+/// Draws the chunks of the partition taken and of the best of every other kind to one scale, as an SVG file.
 [[nodiscard]] std::string partition_picture(const planner::Job& job, const planner::Batch& batch,
                                             const planner::PartitionChoice& choice);
 

@@ -18,28 +18,28 @@ namespace pipeweaver::emit {
 /// Takes a file to write it; may be called from several threads.
 using TakeFile = std::function<void(FileToWrite)>;
 
-/// The files of one replica of a plan, below replica-NNN/ of its folder; only one that is judged has a trace. Equal plans
-/// give equal bytes, here and below.
+/// Makes the files of one replica of a plan, below replica-NNN/ of its folder; only a replica that is judged has a
+/// trace. Equal plans give equal bytes, here and below.
 [[nodiscard]] std::vector<FileToWrite> replica_files(const planner::Job& job, const planner::Batch& batch,
                                                      const planner::ReplicaPlan& replica, const LossTotals& losses,
                                                      const std::filesystem::path& folder);
 
-/// Makes the files that are of all replicas together: plan.json, assignment.json, report.html, torch/, side by side, and
-/// hands each over when it is made.
+/// Makes the files that are of all replicas together (plan.json, assignment.json, report.html, torch/), side by side,
+/// and hands each over when it is made.
 void make_whole_files(const planner::Job& job, const planner::Batch& batch, const planner::Plan& plan,
                       const std::filesystem::path& folder, const Executor& execute, const TakeFile& take);
 
-/// Every result file of the plan's folder. Pre: all replicas have their steps (planner::Wanted::on_replica was not asked
-/// for).
+/// Makes every result file of the plan's folder. Pre: all replicas have their steps (planner::Wanted::on_replica was
+/// not asked for).
 [[nodiscard]] std::vector<FileToWrite> plan_files(const planner::Job& job, const planner::Batch& batch,
                                                   const planner::Plan& plan, const std::filesystem::path& folder);
 
-/// plan.json ("pipeweaver-plan/1").
+/// Gives the content of plan.json ("pipeweaver-plan/1").
 [[nodiscard]] nlohmann::ordered_json plan_json(const planner::Job& job, const planner::Batch& batch,
                                                const planner::Plan& plan);
 
-/// assignment.json ("pipeweaver-assignment/1"): which samples and items each microbatch and unit takes, with the
-/// weights that make the loss independent of the packing: a microbatch's loss tokens over the step's.
+/// Gives the content of assignment.json ("pipeweaver-assignment/1"): which samples and items each microbatch and unit
+/// takes, with the weights that make the loss independent of the packing: a microbatch's loss tokens over the step's.
 [[nodiscard]] std::string assignment_json(const planner::Job& job, const planner::Batch& batch,
                                           const planner::Plan& plan);
 

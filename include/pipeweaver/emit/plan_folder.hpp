@@ -42,10 +42,11 @@ public:
     /// May be called from several threads.
     void add(const planner::ReplicaPlan& replica);
 
-    /// What is of all replicas together. Pre: all were added.
+    /// Adds the files that are of all replicas together. Pre: all replicas were added.
     void add_rest(const planner::Plan& plan, const Executor& execute);
 
-    /// Adds `run`, and removes what an older plan left in the folder; files of others stay. Gives what was written, sorted.
+    /// Adds `run`, and removes what an older plan left in the folder; files of others stay. Returns the files written,
+    /// sorted.
     std::vector<std::filesystem::path> finish(const nlohmann::ordered_json& run);
 
 private:
@@ -57,12 +58,13 @@ private:
     PendingFiles pending_;
 };
 
-/// All of that at once. Pre: as plan_files().
+/// Writes the whole folder of a plan at once, as a PlanWriter does: all replicas, what is of them together, and `run`.
+/// Returns the files written, sorted. Throws Error{io}. Pre: as plan_files().
 std::vector<std::filesystem::path> write_plan_folder(const planner::Job& job, const planner::Batch& batch,
                                                      const planner::Plan& plan, const std::filesystem::path& folder,
                                                      const nlohmann::ordered_json& run, const Executor& execute);
 
-/// The same of a plan from stage times.
+/// Writes the whole folder of a plan from stage times. Returns the files written, sorted. Throws Error{io}.
 std::vector<std::filesystem::path> write_plan_folder(const planner::StageRequest& request,
                                                      const planner::StagePlan& plan,
                                                      const std::filesystem::path& folder,
@@ -102,9 +104,10 @@ struct PlanParts {
 /// is the replay's answer.
 [[nodiscard]] PlanFolder read_plan_folder(const std::filesystem::path& folder, const PlanParts& parts = {});
 
-/// The target's files below `out`. `source` is a plan folder (torch-csv takes its torch/, the others its replicas) or a
-/// folder with problem.json[.gz] and solution.json. Throws Error{input} for an unknown target (the nearest is named) or
-/// damaged files, Error{io} for missing ones, Error{limit} with rule and task for what the target cannot express.
+/// Makes the target's files below `out`. `source` is a plan folder (torch-csv takes its torch/, the others its
+/// replicas) or a folder with problem.json[.gz] and solution.json. Throws Error{input} for an unknown target (the
+/// nearest is named) or damaged files, Error{io} for missing ones, Error{limit} with rule and task for what the target
+/// cannot express.
 [[nodiscard]] std::vector<FileToWrite> emit(const std::filesystem::path& source, std::string_view target,
                                             const std::filesystem::path& out);
 

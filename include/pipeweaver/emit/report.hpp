@@ -13,11 +13,12 @@
 
 namespace pipeweaver::emit {
 
-/// Equal plans give equal bytes. Every text that comes from a file or the command line is escaped.
+/// Gives the page of a plan. Equal plans give equal bytes. Every text that comes from a file or the command line is
+/// escaped.
 [[nodiscard]] std::string report(const planner::Job& job, const planner::Batch& batch, const planner::Plan& plan);
 
-/// The same page without what stage times do not tell: cost basis, robustness and batch. Beside the plan stands the
-/// fastest known schedule.
+/// Gives the page of a plan from stage times, without what those do not tell: cost basis, robustness and batch. Beside
+/// the plan stands the fastest known schedule.
 [[nodiscard]] std::string report(const planner::StageRequest& request, const planner::StagePlan& plan);
 
 /// What a search was asked for.
@@ -28,8 +29,8 @@ struct SearchAsked {
     bool warm = false;   ///< it was given a schedule to begin with
 };
 
-/// How a search went, round by round, and the schedules it began and ended with. Pre: `found` is of `problem` and has a
-/// schedule, from search::solve().
+/// Gives the page of a search: how it went, round by round, and the schedules it began and ended with. Pre: `found` is
+/// of `problem` and has a schedule, from search::solve().
 [[nodiscard]] std::string report(const schedule::Problem& problem, const SearchAsked& how, const search::Found& found);
 
 }  // namespace pipeweaver::emit

@@ -13,7 +13,7 @@
 
 namespace pipeweaver::emit {
 
-/// Below a replica's folder: where the lists of each rank alone lie.
+/// The folder below a replica's in which the lists of each rank alone lie.
 inline constexpr const char* rank_lists_folder = "actions";
 
 /// What the plan at hand knows of a schedule beside it, as a framework's command line may have to say it.
@@ -21,7 +21,7 @@ struct KnownOfPlan {
     const planner::Job& job;      ///< model, cluster, layout and recipe
     const planner::Batch& batch;  ///< of all replicas
     const partition::Partition& partition;
-    /// Those of the replica, in the order in which the schedule numbers them: indices into the batch's.
+    /// The microbatches of the replica, in the order in which the schedule numbers them: indices into the batch's.
     const std::vector<std::size_t>& microbatches;
     const partition::Padded* padding = nullptr;  ///< what all of them are padded to; null: they keep their shapes
     std::string recompute{};                     ///< name of what every stage recomputes, or "by-rank"; empty: the
@@ -56,20 +56,20 @@ struct Target {
 
     std::vector<std::string> files{};  ///< names of what write() writes
 
-    /// Why it cannot express the schedule, with rule and task; none: it can.
+    /// Says why the target cannot express the schedule, with rule and task; none: it can.
     std::optional<std::string> (*check)(const ToEmit& from) = nullptr;
 
-    /// Its files below `out`. Pre: check() found nothing.
+    /// Makes the target's files below `out`. Pre: check() found nothing.
     std::vector<FileToWrite> (*write)(const ToEmit& from, const std::filesystem::path& out) = nullptr;
 
-    /// How its files are run, a line each, for a person; null: their names say it.
+    /// Says how the target's files are run, a line each, for a person; null: their names say it.
     std::vector<std::string> (*how_to_run)(const WrittenFiles& written) = nullptr;
 };
 
-/// torch-csv, torch-actions, chrome-trace.
+/// Gives all targets: torch-csv, torch-actions, chrome-trace.
 [[nodiscard]] const std::vector<Target>& targets();
 
-/// What a plan knows of the schedule that the target has of its own. Keeps references to all of them.
+/// Gives what a plan knows of the schedule that the target has of its own. The result refers to all arguments.
 [[nodiscard]] KnownOfPlan known_of(const planner::Job& job, const planner::Batch& batch, const planner::Target& target,
                                    const planner::TargetPlan& plan);
 

@@ -21,7 +21,8 @@ struct Reply {
     std::string body;
 };
 
-/// One request, its body JSON. Throws Error{input} for what is no such URL, Error{io} where there is no answer in `within`.
+/// Sends one request, its body JSON, and returns the reply. Throws Error{input} for what is no such URL, Error{io}
+/// where there is no answer in `within`.
 [[nodiscard]] Reply ask(const ServerAddress& server, const std::string& method, const std::string& path,
                         const std::string& body, Duration within);
 

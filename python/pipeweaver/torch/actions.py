@@ -114,8 +114,8 @@ def _shaped(tensor: Tensor, shapes: Mapping[int, tuple[int, ...]]) -> Tensor:
 
 @dataclass(frozen=True)
 class RankActions:
-    """What one rank of a replica does, in order: all that its executor needs. `tensors` are those that it takes or gives,
-    by number; `lists_sha256` is the same on all ranks of a replica."""
+    """What one rank of a replica does, in order: all that its executor needs. `tensors` are those that it takes or
+    gives, by number; `lists_sha256` is the same on all ranks of a replica."""
 
     problem: str
     replica: int
@@ -166,9 +166,10 @@ class Actions:
         tensors = {t.tensor: t for t in self.tensors if rank in ends[t.tensor]}
         freed = self._freed(rank, {number: source for number, (source, _) in ends.items()})
         actions = tuple(replace(action, freed=freed.get(action.tensor, ()))
-                        if isinstance(action, Message) and action.op == "wait" else action for action in self.lists[rank])
-        return RankActions(self.problem, self.replica, self.replicas, self.ranks, rank, self.most_alive[rank], self.stages,
-                           tensors, actions)
+                        if isinstance(action, Message) and action.op == "wait" else action
+                        for action in self.lists[rank])
+        return RankActions(self.problem, self.replica, self.replicas, self.ranks, rank, self.most_alive[rank],
+                           self.stages, tensors, actions)
 
     def _freed(self, rank: int, source: Mapping[int, int]) -> dict[int, tuple[int, ...]]:
         """Per tensor that the rank waits for: the tensors that its sender has received from this rank before it sends
@@ -330,8 +331,8 @@ def actions_of(value: Mapping[str, Any], name: str = "actions") -> Actions | Ran
         by_number = {tensor.tensor: tensor for tensor in tensors}
         if len(by_number) < len(tensors):
             raise PipeweaverError(f"{name}.tensors: a number comes twice")
-        return RankActions(*common, entry.number("rank"), entry.number("most_alive"), stages, by_number, _row(entry.get("actions", list), f"{name}.actions"),
-                           entry.get("lists_sha256", str))
+        return RankActions(*common, entry.number("rank"), entry.number("most_alive"), stages, by_number,
+                           _row(entry.get("actions", list), f"{name}.actions"), entry.get("lists_sha256", str))
     lists = tuple(_row(row, f"{name}.actions[{rank}]") for rank, row in enumerate(entry.get("actions", list)))
     return Actions(*common, entry.numbers("most_alive"), stages, tensors, lists)
 
@@ -343,7 +344,7 @@ def _row(row: Any, where: str) -> tuple[Action, ...]:
 
 
 def read_actions(source: str | os.PathLike[str]) -> Actions | RankActions:
-    """Reads a file actions.json, or that of a rank alone; gzip allowed. Raises PipeweaverError naming file and place."""
+    """Reads a file actions.json, or that of a rank alone; gzip allowed. Raises PipeweaverError with file and place."""
     path = pathlib.Path(source)
     try:
         content = path.read_bytes()

@@ -99,8 +99,8 @@ def _check_messages(actions: _Known) -> None:
                 raise PipeweaverError(f"tensor {tensor.tensor} from rank {ends[0]} to rank {ends[1]} has no {what}")
         wrong = sent and sent[:2] != ends or received and received[1::-1] != ends
         if wrong or (sent and received and sent[2] != received[2]):
-            raise PipeweaverError(f"tensor {tensor.tensor} goes from rank {ends[0]} to rank {ends[1]}, but its send and "
-                                  f"receive have other ranks or tags")
+            raise PipeweaverError(f"tensor {tensor.tensor} goes from rank {ends[0]} to rank {ends[1]}, but its send "
+                                  "and receive have other ranks or tags")
 
 
 def _check_reductions(actions: _Known) -> None:
@@ -121,8 +121,8 @@ def _check_reductions(actions: _Known) -> None:
 
 
 class _Simulation:
-    """Runs the lists with no more than their order: sends and receives never wait, `wait` needs the send. What comes from
-    ranks whose lists are not known has come."""
+    """Runs the lists with no more than their order: sends and receives never wait, `wait` needs the send. What comes
+    from ranks whose lists are not known has come."""
 
     def __init__(self, actions: _Known) -> None:
         self.actions = actions
@@ -189,8 +189,8 @@ class _Simulation:
             tensor = self.actions.tensors.get(number)
             ends = tensor and (_rank_of(self.actions, tensor.source), _rank_of(self.actions, tensor.target))
             if ends != (rank, sender) or number not in self.sent or number in self.freed:
-                raise PipeweaverError(f"rank {rank}: the wait for tensor {action.tensor} frees tensor {number}, which is not "
-                                      f"one that rank {sender} was sent before and that is held")
+                raise PipeweaverError(f"rank {rank}: the wait for tensor {action.tensor} frees tensor {number}, which "
+                                      f"is not one that rank {sender} was sent before and that is held")
             self.freed.add(number)
 
     def _compute(self, rank: int, action: Compute) -> None:

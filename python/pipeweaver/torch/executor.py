@@ -44,8 +44,8 @@ class Executor:
     chunks   stage -> module. Called chunk(x): x is what `split` gives where the chain begins, else the output of the
              stage before. A stage that takes other modules' outputs is called chunk(x, {module: [output per item]}),
              one that begins a module inside a chain chunk(x, data=...), with x None where nothing comes before it.
-             Gives one tensor, of the plan's shape where it is sent on. Recomputing a part of a chunk takes its `blocks`,
-             or the children of a Sequential; another chunk is recomputed whole.
+             Gives one tensor, of the plan's shape where it is sent on. Recomputing a part of a chunk takes its
+             `blocks`, or the children of a Sequential; another chunk is recomputed whole.
     split    split(batch, unit) -> a first stage's x, or a loss's target.
     loss     loss(output, target) -> scalar mean over the unit's loss tokens. The step's loss is the weighted sum.
     group    the ranks of this replica's pipeline; default: all.
@@ -56,9 +56,10 @@ class Executor:
     Every constructor, load() and step() is to be called by all ranks together. If one fails, all raise: that one its
     own error, the others a PipeweaverError that names it; the executor cannot be used again then."""
 
-    def __init__(self, actions: Actions | RankActions, chunks: Mapping[int, torch.nn.Module], split: Callable[[Any, Unit], Any],
-                 loss: Callable[[torch.Tensor, Any], torch.Tensor], *, group: Any = None, replicas: Any = None,
-                 device: torch.device | str = "cpu", dtype: torch.dtype | None = None, timeout: float = 600.0) -> None:
+    def __init__(self, actions: Actions | RankActions, chunks: Mapping[int, torch.nn.Module],
+                 split: Callable[[Any, Unit], Any], loss: Callable[[torch.Tensor, Any], torch.Tensor], *,
+                 group: Any = None, replicas: Any = None, device: torch.device | str = "cpu",
+                 dtype: torch.dtype | None = None, timeout: float = 600.0) -> None:
         device = torch.device(device)
         self.training = Training(dict(chunks), split, loss, device, dtype)
         self.timeout = timedelta(seconds=timeout)

@@ -46,8 +46,8 @@ def _part_text(stage: Stage, k: int) -> str:
 def _check_shapes(program: Program) -> None:
     for tensor in program.actions.tensors.values():
         if tensor.shape is None:
-            raise PipeweaverError(f"tensor {tensor.tensor} of stage {tensor.source.stage} has no shape: give the stages' "
-                                  "output shapes, actions.with_shapes({stage: shape})")
+            raise PipeweaverError(f"tensor {tensor.tensor} of stage {tensor.source.stage} has no shape: give the "
+                                  "stages' output shapes, actions.with_shapes({stage: shape})")
         if tensor.dtype not in DTYPES:
             raise PipeweaverError(f"tensor {tensor.tensor}: is of type '{tensor.dtype}', known are {', '.join(DTYPES)}")
 

@@ -72,9 +72,9 @@ def recomputed_in_part(chunk: torch.nn.Module, recompute: str, layers: Sequence[
 class Pass:
     """Forward, then backward (B) or input gradient and weight gradient (I, W).
 
-    `run` gives the chunk's output, or the weighted loss that follows it; `leaves` are its inputs from other passes, those
-    with requires_grad get gradients. `recompute` is none, half, full or blocks:N (run again in B or I); `layers` are those
-    of each part of the stage."""
+    `run` gives the chunk's output, or the weighted loss that follows it; `leaves` are its inputs from other passes,
+    those with requires_grad get gradients. `recompute` is none, half, full or blocks:N (run again in B or I); `layers`
+    are those of each part of the stage."""
 
     def __init__(self, chunk: torch.nn.Module, run: Callable[[], Tensor], leaves: Sequence[Tensor], recompute: str,
                  split: bool, backward: bool, layers: Sequence[int] = ()) -> None:

@@ -107,7 +107,8 @@ class Step:
         place, links = action.place, self.program.links[action.place]
         leaves = [self._leaf(tensor) for tensor in links.inputs]
         one = Pass(self.training.chunks[place.stage], self._run_of(action, links, leaves), leaves, action.recompute,
-                   links.split, links.backward, [part.layers or 0 for part in self.program.actions.stages[place.stage].parts])
+                   links.split, links.backward,
+                   [part.layers or 0 for part in self.program.actions.stages[place.stage].parts])
         output = one.forward()
         if links.backward:
             self.passes[place] = one
@@ -127,7 +128,8 @@ class Step:
         place, replica, loss = action.place, self.program.actions.replica, self.training.loss
         arguments, named = self._arguments(place, links, leaves)
         target = self._split(place, "target") if action.loss_weight is not None else None
-        chunk, seed, device = self.training.chunks[place.stage], task_seed(self.seed, replica, place), self.training.device
+        chunk, device = self.training.chunks[place.stage], self.training.device
+        seed = task_seed(self.seed, replica, place)
         weight, losses = action.loss_weight, self.losses
 
         def run() -> torch.Tensor:
@@ -165,8 +167,8 @@ class Step:
         """Refuses what is not as planned before it can be sent."""
         if tuple(value.shape) != tensor.shape or value.dtype != self._dtype(tensor):
             planned = f"{list(tensor.shape or ())} {_name(self._dtype(tensor))}"
-            raise PipeweaverError(f"{tensor.kind} {tensor.tensor} of {tensor.source}: the plan has {planned}, the chunk "
-                                  f"gave {list(value.shape)} {_name(value.dtype)}")
+            raise PipeweaverError(f"{tensor.kind} {tensor.tensor} of {tensor.source}: the plan has {planned}, the "
+                                  f"chunk gave {list(value.shape)} {_name(value.dtype)}")
         self.ready[tensor.tensor] = value.contiguous()
 
     def _backward(self, action: Compute) -> None:
@@ -209,8 +211,8 @@ def _rows(tensor: Tensor, output: torch.Tensor) -> torch.Tensor:
         return output
     end = max(end for _, end in tensor.slices)
     if output.dim() == 0 or output.shape[0] < end:
-        raise PipeweaverError(f"tensor {tensor.tensor} of {tensor.source}: the plan takes rows up to {end}, the chunk gave "
-                              f"{list(output.shape)}")
+        raise PipeweaverError(f"tensor {tensor.tensor} of {tensor.source}: the plan takes rows up to {end}, the chunk "
+                              f"gave {list(output.shape)}")
     return torch.cat([output[first:end] for first, end in tensor.slices])
 
 
