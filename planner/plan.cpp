@@ -70,7 +70,8 @@ Beside beside(const Job& job, const Batch& batch, const Wanted& wanted, const As
     return all;
 }
 
-// All replicas of a plan, as far as they are remembered: of many, those that are examined and the slowest of the others.
+// All replicas of a plan, as far as they are remembered: of many, those that are examined and the slowest of the
+// others.
 class PlannedReplicas {
 public:
     PlannedReplicas(const AllReplicas& all, const std::vector<std::size_t>& numbers, const OnReplica& on_replica)

@@ -1,10 +1,12 @@
 #include "pipeweaver/planner/emulate_options.hpp"
 
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/partition/partitioners.hpp"
 #include "planner/schedule/recompute_settings.hpp"
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <string_view>
 
 namespace pipeweaver::planner {
@@ -43,6 +45,13 @@ std::filesystem::path partition_of_plan(const std::filesystem::path& schedule) {
     return (folder ? schedule : schedule.parent_path().parent_path()) / "partition.json";
 }
 
+// Whether it is the name of a partitioner that decides on its chunks itself.
+bool has_own_chunks(const std::string& name) {
+    const auto& all = partition::partitioners();
+    return std::any_of(all.begin(), all.end(),
+                       [&](const partition::Partitioner& one) { return one.name == name && one.own_chunks; });
+}
+
 }  // namespace
 
 void EmulateOptions::add_to(OptionTable& options) {
@@ -77,7 +86,7 @@ void EmulateOptions::check() const {
              "--recompute go without it");
     if (std::error_code ignored; !schedule.empty() && !std::filesystem::exists(schedule, ignored))
         fail(ErrorKind::io, "--schedule: there is no file or folder '{}'", schedule);
-    if (chunks > 1 && (job.partition == "dip" || job.partition == "modules" || names_a_document(job.partition)))
+    if (chunks > 1 && (names_a_document(job.partition) || has_own_chunks(job.partition)))
         fail(ErrorKind::input, "--chunks: goes with all partitions but dip, modules and files, which have their own");
 }
 

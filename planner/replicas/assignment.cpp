@@ -36,7 +36,9 @@ std::vector<std::size_t> most_loaded(const std::vector<Duration>& loads, std::si
 
 }  // namespace
 
-bool Assignment::examines(std::size_t replica) const { return std::binary_search(examined.begin(), examined.end(), replica); }
+bool Assignment::examines(std::size_t replica) const {
+    return std::binary_search(examined.begin(), examined.end(), replica);
+}
 
 search::BoundEffort Assignment::bounds(std::size_t replica) const {
     return examines(replica) ? search::BoundEffort::full : search::BoundEffort::quick;
@@ -50,7 +52,8 @@ Assignment assigned(const Batch& batch, partition::Shares shares, std::vector<Du
     const auto loads = partition::loads(shares, costs);
     Assignment assignment;
     assignment.loads.largest = largest(loads);
-    assignment.loads.mean = std::accumulate(costs.begin(), costs.end(), Duration{}) / static_cast<std::int64_t>(replicas);
+    assignment.loads.mean =
+        std::accumulate(costs.begin(), costs.end(), Duration{}) / static_cast<std::int64_t>(replicas);
     assignment.loads.largest_in_turn = largest(partition::loads(partition::in_turn(costs.size(), replicas), costs));
     for (const auto& mine : shares) {
         Microbatches& microbatches = assignment.microbatches.emplace_back();

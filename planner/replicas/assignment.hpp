@@ -11,18 +11,20 @@ struct Assignment {
     std::vector<Duration> costs;  ///< of each microbatch of the batch: partition::microbatch_costs
     ReplicaLoads loads;
     std::vector<Microbatches> microbatches;  ///< of each replica
-    std::vector<std::size_t> examined;         ///< the replicas that are looked at closely (bounds, replays under wrong
-        ///< costs, traces), by number: all, or of more than sizes.replicas_examined
-        ///< the most loaded
+    /// The replicas that are looked at closely (bounds, perturbed costs, traces), by number: all, or of more than
+    /// sizes.replicas_examined the most loaded.
+    std::vector<std::size_t> examined;
 
     [[nodiscard]] bool examines(std::size_t replica) const;
     [[nodiscard]] search::BoundEffort bounds(std::size_t replica) const;  ///< full bounds of those that are examined
 };
 
-/// Throws Error{input} where the layout does not suit the request, or a replica has more tasks than `most`.
-[[nodiscard]] Assignment assign(const Job& job, const Batch& batch, const Executor& execute, std::size_t most = sizes.tasks);
+/// Gives the batch's microbatches to the replicas, by cost or in turn as the job says. Throws Error{input} where the
+/// layout does not suit model and cluster, or a replica has more tasks than `most`.
+[[nodiscard]] Assignment assign(const Job& job, const Batch& batch, const Executor& execute,
+                                std::size_t most = sizes.tasks);
 
-/// So shared out. Pre: `costs` are the microbatches'.
+/// The assignment that these shares make. Pre: `costs` are the microbatches'.
 [[nodiscard]] Assignment assigned(const Batch& batch, partition::Shares shares, std::vector<Duration> costs);
 
 }  // namespace pipeweaver::planner

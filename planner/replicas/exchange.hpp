@@ -12,7 +12,7 @@ namespace pipeweaver::planner {
 /// are even as they are); and on partitions of several chains, on which a quick plan says little of what a search will
 /// find.
 ///
-/// Determinism  A function of request, partition and `assignment`: whoever plans one replica alone gets the same shares.
+/// Determinism  A function of job, batch, partition and `assignment`: whoever plans one replica alone gets the same.
 [[nodiscard]] Assignment exchange(const Job& job, const Batch& batch, const partition::Partition& partition,
                                   Assignment assignment, const Executor& execute);
 

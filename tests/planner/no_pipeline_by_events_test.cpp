@@ -16,8 +16,8 @@ using namespace pipeweaver::testing;
 namespace {
 
 // A pass of one replica without a pipeline, as pieces that are computed one after the other. With ZeRO 3 the weights of
-// each are gathered on a stream of their own as soon as the piece before begins, and its gradients scattered there when it
-// has ended; that stream, too, does one thing after the other.
+// each are gathered on a stream of their own as soon as the piece before begins, and its gradients scattered there when
+// it has ended; that stream, too, does one thing after the other.
 class WithoutPipeline {
 public:
     WithoutPipeline(const Case& one, std::int64_t replica)

@@ -153,7 +153,8 @@ TEST_CASE("action lists have every I before its W, and no recomputation in W") {
 
 namespace {
 
-// The two stages with 10 bytes on rank 1: a forward holds 2, a backward takes 1 more while it runs, I takes `transient`.
+// The two stages with 10 bytes on rank 1: a forward holds 2, a backward takes 1 more while it runs, I takes
+// `transient`.
 emulator::StepProblem tight(std::int64_t transient) {
     auto step = testing::two_stages();
     step.problem.ranks[1].capacity = Bytes{10};
