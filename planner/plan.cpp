@@ -200,6 +200,25 @@ Plan make_plan(const Job& job, const Batch& batch, const Executor& execute, cons
     return plan;
 }
 
+Plan plan_without_search(const Job& job, const Batch& batch, const Executor& execute, Wanted wanted) {
+    wanted.search = wanted.targets = wanted.robustness = wanted.opponents = false;
+    std::optional<Plan> fastest;
+    std::string why_not;
+    for (Partition& partition : partitions_of(job, batch)) {
+        Job own = job;
+        own.fixed = partition::PartitionFile{std::move(partition), {}};
+        try {
+            Plan plan = make_plan(own, batch, execute, {}, wanted);
+            if (!fastest || plan.makespan < fastest->makespan) fastest = std::move(plan);
+        } catch (const Error& error) {
+            if (error.kind() != ErrorKind::limit) throw;
+            why_not += fmt::format("{}{}", why_not.empty() ? "" : "; ", error.what());
+        }
+    }
+    if (!fastest) fail(ErrorKind::limit, "{}", why_not);
+    return std::move(*fastest);
+}
+
 std::vector<Cut> steps_of(const Job& job, const Batch& batch, const Partition& partition,
                           const std::vector<std::size_t>& replicas, const Executor& execute) {
     const Assignment assignment = assign(job, batch, execute);

@@ -6,7 +6,6 @@
 #include "pipeweaver/emit/needs_files.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/emit/plan_folder.hpp"
-#include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/planner/needs.hpp"
 #include "pipeweaver/planner/record.hpp"
 #include "pipeweaver/planner/session_queue.hpp"
@@ -128,16 +127,11 @@ std::shared_ptr<Plan> make_plan(const Asked& asked, const nb::object& stop, cons
 }
 
 std::shared_ptr<Plan> by_policy(const Asked& asked, const std::string& policy) {
-    planner::Wanted wanted{.targets = false, .robustness = false, .opponents = false};
-    wanted.search = false;
     static_cast<void>(search::policy(policy));
+    planner::Wanted wanted;
     wanted.policies = {policy};
-    return planned(asked, [&](auto& request, const auto& execute) {
-        auto& [job, batch] = request;
-        if (!job.fixed && job.partition.empty())
-            job.fixed = partition::PartitionFile{
-                partition::partitioner("megatron").make(*job.setup, batch.microbatches, 1), {}};
-        return planner::make_plan(job, batch, execute, {}, wanted);
+    return planned(asked, [&](const auto& request, const auto& execute) {
+        return planner::plan_without_search(request.job, request.batch, execute, wanted);
     });
 }
 

@@ -7,7 +7,6 @@
 #include "pipeweaver/base/deadline.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
-#include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/planner/plan.hpp"
 #include "pipeweaver/planner/session.hpp"
 #include "pipeweaver/planner/workload_options.hpp"
@@ -69,18 +68,9 @@ struct BenchDraft {
     // By policy, on the partition where that is fastest. With deadlines it is as good a plan as the last of them
     // allows: those of later batches begin with its order.
     planner::Plan first_plan(const planner::Request& first, const Executor& execute) {
-        planner::Wanted by_policy{.targets = false, .robustness = false, .opponents = false};
-        by_policy.search = false;
-        std::optional<planner::Plan> fastest;
-        for (auto& partition :
-             partition::partitions_for(partition::Use::framework, *first.job.setup, first.batch.microbatches)) {
-            planner::Job job = first.job;
-            job.fixed = partition::PartitionFile{std::move(partition), {}};
-            auto plan = planner::make_plan(job, first.batch, execute, {}, by_policy);
-            if (!fastest || plan.makespan < fastest->makespan) fastest = std::move(plan);
-        }
-        if (wanted.empty()) return std::move(*fastest);
-        const planner::Session session(first.job, *fastest);
+        auto fastest = planner::plan_without_search(first.job, first.batch, execute, {});
+        if (wanted.empty()) return fastest;
+        const planner::Session session(first.job, fastest);
         limits.budget = wanted.back().after;
         return session.plan(first.batch, execute, limits.begin(console));
     }

@@ -111,8 +111,8 @@ def plan(
 
 
 def emulate(config: Config, batch: Batch | None = None, *, policy: str = "1f1b", out: Path | None = None) -> Plan:
-    """The step as a known policy runs it, without a search, on the partition of `config`, else on `megatron` as
-    `pipeweaver emulate` does. Raises InputError, FileError, LimitError."""
+    """The step as a known policy runs it, without a search, on the partition (of `config`, else of all) where the
+    policy is fastest. Raises InputError, FileError, LimitError."""
     asked = as_asked(config, batch)
     return _written(Plan(_core.by_policy(asked, policy)), asked, out)
 

@@ -17,7 +17,12 @@ namespace pipeweaver::planner {
 [[nodiscard]] Plan make_plan(const Job& job, const Batch& batch, const Executor& execute, const Time& time,
                              const Wanted& wanted = {});
 
-/// The steps of some replicas of the request on a partition, built and no more. Throws Error{limit} where one does not
+/// The plan without a search on the partition where that is fastest: the job's, or of those that runtimes of one chain
+/// are given the one that `wanted.policies` run fastest. Throws Error{limit} where they apply on none (why, of each),
+/// and as make_plan().
+[[nodiscard]] Plan plan_without_search(const Job& job, const Batch& batch, const Executor& execute, Wanted wanted);
+
+/// The steps of some replicas of a batch on a partition, built and no more. Throws Error{limit} where one does not
 /// fit, Error{input} where one is too large to plan.
 [[nodiscard]] std::vector<Cut> steps_of(const Job& job, const Batch& batch, const partition::Partition& partition,
                                         const std::vector<std::size_t>& replicas, const Executor& execute);
