@@ -150,8 +150,7 @@ std::vector<PolicyRun> policies_of(const Problem& problem, const Executor& execu
     return all;
 }
 
-Step build(const Setup& setup, const Partition& partition, const Microbatches& microbatches,
-           const StepWanted& wanted) {
+Step build(const Setup& setup, const Partition& partition, const Microbatches& microbatches, const StepWanted& wanted) {
     auto units = partition::units(partition, setup.model, microbatches);
     if (wanted.most_tasks) require_plannable(microbatches.size(), count_tasks(partition, units), *wanted.most_tasks);
     return build(setup, partition, std::move(units), wanted);
