@@ -29,8 +29,8 @@ std::vector<Partition> target_partitions(const Job& job, const Batch& batch, con
     if (!target.one_chain || one_chain || !job.partition.empty()) return {own};
     Microbatches all;
     for (const Microbatches& one : batches_of(job, batch))
-        for (auto& microbatch : target.fixed_shapes ? partition::pad(one).microbatches : one)
-            all.push_back(std::move(microbatch));
+        for (const auto& microbatch : target.fixed_shapes ? partition::pad(one).microbatches : one)
+            all.push_back(microbatch);
     return partition::partitions_for(partition::Use::framework, *job.setup, all);
 }
 

@@ -88,6 +88,7 @@ TEST_CASE("many threads may ask at once, the caller is asked by one at a time") 
             return std::optional<StopReason>();
         });
     std::vector<std::thread> threads;
+    threads.reserve(4);
     for (int t = 0; t < 4; ++t)
         threads.emplace_back([&] {
             for (int i = 0; i < 200; ++i) static_cast<void>(whole.fraction(0.5).is_over());

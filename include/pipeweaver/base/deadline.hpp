@@ -26,7 +26,9 @@ private:
 /// What is left of a time that begins now; null for a time without an end.
 inline std::function<std::chrono::nanoseconds()> time_left(std::optional<std::chrono::nanoseconds> whole) {
     if (!whole) return nullptr;
-    return [whole = *whole, watch = Stopwatch()] { return std::max(whole - watch.elapsed(), whole - whole); };
+    return [whole = *whole, watch = Stopwatch()] {
+        return std::max(whole - watch.elapsed(), std::chrono::nanoseconds{0});
+    };
 }
 
 }  // namespace pipeweaver
