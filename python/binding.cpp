@@ -8,6 +8,7 @@
 #include "pipeweaver/costdb/query.hpp"
 #include "pipeweaver/schedule/gap.hpp"
 #include "pipeweaver/search/policies.hpp"
+#include "pipeweaver/search/search.hpp"
 #include "pipeweaver/workloads/batch.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
 #include "pipeweaver/workloads/cluster.hpp"

@@ -14,7 +14,6 @@
 namespace pipeweaver::planner {
 
 using namespace emulator;
-using partition::Partition;
 
 namespace {
 

@@ -51,9 +51,8 @@ Job PlanOptions::job_alone(const SearchLimits& limits, const Executor& execute) 
     fill(alone, workload, limits);
     if (!alone.fixed && alone.sample.batches.empty())
         fail(ErrorKind::input,
-             "--sample, --partition: a job without a batch needs batches to be cut on (--sample seeds with --dataset, "
-             "or "
-             "files), or a partition file");
+             "--sample, --partition: a job without a batch needs batches to be cut on (--sample with seeds and "
+             "--dataset, or with files), or a partition file");
     return alone;
 }
 

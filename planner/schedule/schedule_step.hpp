@@ -64,13 +64,14 @@ struct ScheduledStep {
 /// one of the step's, and applies.
 [[nodiscard]] ScheduledStep take_policy(const Step& step, const PolicyRun& run);
 
-/// The step as it is handed over: backwards joined that need not be split, with the lags that its schedule leads to.
-/// Changes `found` with it. Pre: found.schedule.
+/// A step and its schedule as they are handed over.
 struct FinishedStep {
     Cut cut;
     search::Found found;
     emulator::PortWaits waits{};
 };
+
+/// Joins backwards that need not be split, and gives the step the lags that its schedule leads to. Pre: found.schedule.
 [[nodiscard]] FinishedStep finish(ScheduledStep scheduled);
 
 }  // namespace pipeweaver::planner

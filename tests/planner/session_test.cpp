@@ -112,7 +112,7 @@ TEST_CASE("a policy that applies nowhere is refused with the reason") {
                          doctest::Contains("dip: the policy '1f1b' does not apply: "), Error);
 }
 
-TEST_CASE("a wanted leaves out of a plan what was not wanted") {
+TEST_CASE("what is not wanted is left out of a plan") {
     const auto request = small_request();
     const auto whole = planned(request);
     REQUIRE(whole.robustness);
