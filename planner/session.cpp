@@ -3,6 +3,7 @@
 #include "pipeweaver/base/assert.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/planner/partition_choice.hpp"
+#include "pipeweaver/planner/plan.hpp"
 #include "planner/endings.hpp"
 #include "planner/job/sample.hpp"
 #include "planner/replicas/assemble.hpp"

@@ -8,7 +8,6 @@
 namespace pipeweaver::planner {
 
 using namespace schedule;
-using namespace emulator;
 
 search::Found solve_problem(const Replayer& replayer, const SolveRequest& request, const Executor& execute,
                             const Time& time) {

@@ -4,6 +4,7 @@
 #include "pipeweaver/base/json.hpp"
 #include "pipeweaver/schedule/replay.hpp"
 #include "pipeweaver/search/policies.hpp"
+#include "pipeweaver/search/search.hpp"
 
 namespace pipeweaver::apps {
 

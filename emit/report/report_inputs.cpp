@@ -1,4 +1,5 @@
 // What the plan was made from: the batch, the model, the cluster, and every assumption.
+#include "emit/plan/parts.hpp"
 #include "emit/report/report_parts.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/schedule/gap.hpp"

@@ -2,6 +2,7 @@
 
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
+#include "pipeweaver/planner/plan.hpp"
 #include "pipeweaver/planner/targets.hpp"
 #include "planner/job/choose_packing.hpp"
 #include "planner/layout/layout.hpp"

@@ -3,6 +3,7 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/planner/partition_choice.hpp"
+#include "pipeweaver/planner/workload_options.hpp"
 #include "studies/program/shifting_job.hpp"
 #include "studies/program/studies.hpp"
 

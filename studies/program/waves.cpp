@@ -7,6 +7,7 @@
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/planner/opponents.hpp"
 #include "pipeweaver/planner/static_order.hpp"
+#include "pipeweaver/planner/workload_options.hpp"
 #include "studies/program/shifting_job.hpp"
 #include "studies/program/studies.hpp"
 

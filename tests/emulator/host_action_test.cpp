@@ -3,6 +3,7 @@
 #include "pipeweaver/emulator/emulation.hpp"
 #include "pipeweaver/emulator/operators.hpp"
 #include "pipeweaver/emulator/split.hpp"
+#include "pipeweaver/emulator/step.hpp"
 #include "pipeweaver/search/policies.hpp"
 #include "tests/support/small_workload.hpp"
 

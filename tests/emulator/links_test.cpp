@@ -1,6 +1,7 @@
 // The cluster's links carry the traffic of a step: halved, each kind of it takes as much longer as its curve says.
 #include "emulator/pricing/price.hpp"
 #include "pipeweaver/emulator/in_situ.hpp"
+#include "pipeweaver/emulator/step.hpp"
 #include "pipeweaver/emulator/step_operators.hpp"
 #include "pipeweaver/search/policies.hpp"
 #include "tests/support/small_workload.hpp"

@@ -1,6 +1,7 @@
 // A job that exists before any batch of it: made from a document, opened, and only then given batches.
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/json.hpp"
+#include "pipeweaver/planner/plan.hpp"
 #include "pipeweaver/planner/plan_options.hpp"
 #include "pipeweaver/planner/session.hpp"
 #include "tests/support/small_session.hpp"

@@ -48,9 +48,9 @@ SessionQueue a_queue() { return {session(), one_thread, real_clock}; }
 }  // namespace
 
 TEST_CASE("of two batches that wait, the first has a plan by its deadline, and the second is planned after it") {
-    SessionQueue queue = a_queue();
-    std::promise<void> begin;
+    std::promise<void> begin;  // outlives the queue, whose thread waits for it
     bool in_order_of_submission = false;
+    SessionQueue queue = a_queue();
     const auto first = queue.submit([&] {
         begin.get_future().wait();
         return batch_of({9, 1, 0, 4, 7, 2, 12, 3});
@@ -104,8 +104,8 @@ TEST_CASE("what is wrong with a batch is thrown by its own result alone") {
 TEST_CASE("a queue that is closed, or goes, cancels what is not done") {
     std::shared_ptr<Planned> running, after;
     {
+        std::promise<void> began, goes_on;  // outlive the queue, whose thread waits for them
         SessionQueue queue = a_queue();
-        std::promise<void> began, goes_on;
         running = queue.submit([&] {
             began.set_value();
             goes_on.get_future().wait();
