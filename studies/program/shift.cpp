@@ -101,9 +101,9 @@ struct ShiftStudy {
         const ShiftingJob job(set_up, {}, dataset, costs, microbatches, limits);
         Shift made{set_up.model, job.cluster(), {}, {}};
         for (const BatchKind kind : {of_images, of_text, of_mix}) {
-            const planner::Request sample = sample_of(job, kind);
+            const planner::Request of_kind = sample_of(job, kind);
             made.choices[kind] =
-                planner::choose_partition(sample.job, sample.batch, planner::thorough_choice, limits.executor());
+                planner::choose_partition(of_kind.job, of_kind.batch, planner::thorough_choice, limits.executor());
         }
         for (const BatchKind kind : {of_images, of_text}) {
             std::array<OnPartition, batch_kinds> on;
