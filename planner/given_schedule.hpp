@@ -21,8 +21,8 @@ struct MatchedSchedules {
     Assignment assignment;  ///< the batch as the plan assignment it out
 };
 
-/// Throws Error{input} where a schedule is of another model, batch, layout or costs than the request's. `partition`:
-/// the plan's. Pre: `given` has one for each replica; `by_load` = assign(request).
+/// Throws Error{input} where a schedule is of another model, batch, layout or costs than the job's. `partition`:
+/// the plan's. Pre: `given` has one for each replica; `by_load` = assign(job, batch).
 [[nodiscard]] MatchedSchedules match(const std::vector<GivenSchedule>& given, const Job& job, const Batch& batch,
                                      const partition::Partition& partition, const Assignment& by_load,
                                      const Executor& execute);

@@ -5,10 +5,10 @@
 
 namespace pipeweaver::planner {
 
-/// What the wanted or the request names, else those that the request leaves open.
+/// The partition that the job fixes, else those that runtimes of one chain are given.
 [[nodiscard]] std::vector<partition::Partition> partitions_of(const Job& job, const Batch& batch);
 
-/// The numbers of those that the wanted wants.
+/// The numbers of the replicas that are wanted.
 [[nodiscard]] std::vector<std::size_t> replicas_of(const Job& job, const Wanted& wanted);
 
 /// Of a target that was not planned, and why.

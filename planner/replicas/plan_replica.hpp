@@ -1,4 +1,4 @@
-// One replica of a plan, from its microbatches to its schedule. It is a function of the request, the partition and how
+// One replica of a plan, from its microbatches to its schedule. It is a function of the job, the partition and how
 // the batch is shared out, and of nothing that is found for other replicas: each can be planned alone, where it runs.
 #pragma once
 

@@ -45,7 +45,7 @@ struct Opponents {
     const OpponentWay* best() const { return ways.empty() ? nullptr : &ways.front(); }
 };
 
-/// All of them on the request's sample: every one on its first batch, the fastest on all. `time` is asked before
+/// Tries all of them on the job's sample: every one on its first batch, the fastest on all. `time` is asked before
 /// each.
 [[nodiscard]] Opponents choose_opponents(const Job& job, const Batch& batch, const Executor& execute,
                                          const Time& time = {});
@@ -53,7 +53,7 @@ struct Opponents {
 /// What a plan says where opponents were left out for lack of time.
 [[nodiscard]] inline NotApplicable opponents_left_out() { return {"opponents", 1, "all", no_time_left}; }
 
-/// What each takes for the request's batch, in their order. Of more than `sizes.replicas_examined` replicas the most
+/// Runs each on the batch, in their order. Of more than `sizes.replicas_examined` replicas the most
 /// loaded are judged: never slower than all of them. A recomputation that was chosen on the sample and does not fit the
 /// batch gives way to the fastest that does, and is named. `not_applicable`: those that do not fit the batch at all.
 /// Where `time`, asked before each, ends it, there are none, and `not_applicable` says why.

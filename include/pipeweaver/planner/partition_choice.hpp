@@ -1,6 +1,6 @@
 // Which partition a job takes: candidates judged on a sample of its batches, by a policy, the best of them by a search.
 //
-// Determinism  A function of the request and the effort, but for `time`: not of the executor.
+// Determinism  A function of job, batch and effort, but for `time`: not of the executor.
 #pragma once
 
 #include "pipeweaver/base/parallel.hpp"
@@ -37,7 +37,7 @@ struct PartitionChoice {
     bool cut_short = false;  ///< time ended the searches
 };
 
-/// The partition that the request fixes, or the best on its sample. Where no candidate fits, the first of them, whose
+/// Takes the partition that the job fixes, or the best on its sample. Where no candidate fits, the first of them, whose
 /// plan then says what is short. `time` is asked between searches.
 [[nodiscard]] PartitionChoice choose_partition(const Job& job, const Batch& batch, const ChoiceEffort& effort,
                                                const Executor& execute, const Time& time = {});

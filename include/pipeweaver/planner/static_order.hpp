@@ -4,7 +4,7 @@
 //              (search/carry_over.hpp: every task takes its place, a batch of another size the nearest before), and the
 //              one that is fastest over all of them is the job's order. Generous: modes that do not fit give way to
 //              those that do, and microbatches may be matched by work.
-// Determinism  With `max_rounds` a function of the request.
+// Determinism  With `max_rounds` a function of job and batch.
 #pragma once
 
 #include "pipeweaver/planner/job.hpp"
@@ -20,8 +20,8 @@ struct Plan;
 
 class StaticOrder {
 public:
-    /// Searches the batches of the request's sample on the partition, each for an equal part of `time`, by the
-    /// request's rounds. Throws Error{limit} where none has a schedule that fits.
+    /// Searches the batches of the job's sample on the partition, or the batch where the sample has none, each for an
+    /// equal part of `time`, by the job's rounds. Throws Error{limit} where none has a schedule that fits.
     StaticOrder(const Job& job, const Batch& batch, const partition::Partition& partition, const Executor& execute,
                 const Time& time);
 
