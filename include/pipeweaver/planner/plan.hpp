@@ -1,7 +1,7 @@
 // Plans one step: every partition with every policy, a search where it pays, the best of all taken.
 //
-// Determinism  With `max_rounds` the plan is a function of job, batch and what is wanted. With an end in time, each search reports
-//              the rounds it was given.
+// Determinism  With `max_rounds` the plan is a function of job, batch and what is wanted. With an end in time, each
+//              search reports the rounds it was given.
 #pragma once
 
 #include "pipeweaver/planner/job.hpp"
@@ -12,8 +12,8 @@
 
 namespace pipeweaver::planner {
 
-/// Plans the batch. Pre: at least one microbatch for each replica. Throws Error{limit} if no partition fits (rank, bytes
-/// short), or the job's target has no schedule, and what the modules below throw.
+/// Plans the batch. Pre: at least one microbatch for each replica. Throws Error{limit} if no partition fits (rank,
+/// bytes short), or the job's target has no schedule, and what the modules below throw.
 [[nodiscard]] Plan make_plan(const Job& job, const Batch& batch, const Executor& execute, const Time& time,
                              const Wanted& wanted = {});
 
