@@ -1,4 +1,4 @@
-// Plans one step: every partition with every policy, a search where it pays, the best of all taken.
+// Plans one step on the job's partition: every policy, a search of every replica, and what both are held against.
 //
 // Determinism  With `max_rounds` the plan is a function of job, batch and what is wanted. With an end in time, each
 //              search reports the rounds it was given.
