@@ -39,11 +39,13 @@ public:
             take(all_, *all_.step.run(fallback));
         } else {
             take_or_search(search);
+            share_bound();
             if (wanted_.choose && all_.found.schedule) choose();
         }
         if (wanted_.full_bounds_last && all_.found.schedule && !time_.is_over()) {
-            all_.step.bound = bound_of(all_.step, wanted_.split != Split::never);
-            set_bound(all_.found, all_.step.bound);
+            const search::Bound full = bound_of(all_.step, wanted_.split != Split::never);
+            if (full.value > all_.step.bound.value) all_.step.bound = full;
+            share_bound();
         }
         return std::move(all_);
     }
@@ -64,6 +66,16 @@ private:
         if (fastest == nullptr || !ended) return search_both(search);
         take(all_, *fastest);
         if (wanted_.search && all_.found.stop_reason != schedule::StopReason::optimal) all_.found.stop_reason = *ended;
+    }
+
+    // What was found and the step's policies are schedules of one problem: the larger of two bounds holds for all. Only
+    // where rules bind the search alone, its bound is no bound of policies.
+    void share_bound() {
+        if (!all_.found.schedule) return;
+        if (all_.step.bound.value > all_.found.bound)
+            set_bound(all_.found, all_.step.bound);
+        else if (wanted_.rules.fixed_order.empty())
+            all_.step.bound = {all_.found.bound_name, all_.found.bound};
     }
 
     void say_why_none_applies() {

@@ -24,8 +24,8 @@
 //             J. Vygen, "Faster min-max resource sharing in theory and practice", Mathematical Programming Computation
 //             3 (2011). Whenever prices refute a T it rises.
 // Numbers     are doubles. Rounding, some 1e-12 of the worth, is far below the margin by which it must be exceeded.
-// Modes       Each number is the smallest over modes, so the bound sees no choice between time and memory. (With the
-//             choice as part of the relaxation it hardly grew: half a time for half the memory is cheap.)
+// Modes       Each number is the smallest over modes that fit, so the bound sees no choice between time and memory.
+//             (With the choice as part of the relaxation it hardly grew: half a time for half the memory is cheap.)
 // Determinism a function of the problem and of the calls; one thread.
 #pragma once
 

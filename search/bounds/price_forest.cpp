@@ -50,7 +50,9 @@ private:
             const std::uint32_t forward = index_of_[index(pair.forward)], backward = index_of_[index(pair.backward)];
             if (forward == none || pair.modes.size() == 1) continue;
             std::int64_t in_forward = INT64_MAX, held = INT64_MAX, in_backward = INT64_MAX, kept = INT64_MAX;
-            for (const auto& mode : pair.modes) {
+            for (std::uint32_t m = 0; m < pair.modes.size(); ++m) {
+                if (!flat_.fits(static_cast<std::uint32_t>(pair.forward), m)) continue;
+                const auto& mode = pair.modes[m];
                 in_forward = std::min(in_forward, (mode.held + mode.forward_transient).count);
                 held = std::min(held, mode.held.count);
                 in_backward = std::min(in_backward, (mode.held + mode.transient).count);

@@ -11,7 +11,8 @@ namespace pipeweaver::search {
 
 struct PriceForest {
     /// Times are nanoseconds, memory is a part of the rank's room. With modes, each number is the smallest that some
-    /// mode allows: of durations, and of what a pair holds while its forward runs, between its tasks, and so on.
+    /// mode that fits allows: of durations, and of what a pair holds while its forward runs, between its tasks, and so
+    /// on.
     struct Node {
         std::uint32_t task = 0;
         std::uint32_t rank = 0;  ///< index in the given ranks

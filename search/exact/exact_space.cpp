@@ -79,7 +79,7 @@ void ExactSpace::fill_classes(std::uint32_t pair, bool one_by_one) {
     const std::uint32_t forward = static_cast<std::uint32_t>(source.forward);
     const auto modes = static_cast<std::uint32_t>(source.modes.size());
     for (std::uint32_t m = 0; m < modes; ++m) {
-        bool needed = true;
+        bool needed = flat_->fits(forward, m);
         for (std::uint32_t other = 0; other < modes; ++other)
             needed = needed && (other == m || !useless(pair, m, other, one_by_one));
         if (!needed) continue;

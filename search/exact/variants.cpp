@@ -20,9 +20,13 @@ void set_only_mode(schedule::Problem& problem, schedule::Pair& pair, const sched
     if (pair.weight) schedule::apply(problem.tasks[index(*pair.weight)], costs[2]);
 }
 
-schedule::Mode smallest_of(const schedule::Pair& pair) {
-    schedule::Mode least = pair.modes.front();
-    for (const schedule::Mode& mode : pair.modes) {
+// In every number the smallest over the pair's modes that fit.
+schedule::Mode smallest_of(const Flat& flat, const schedule::Pair& pair) {
+    std::vector<schedule::Mode> modes;
+    for (std::uint32_t m = 0; m < pair.modes.size(); ++m)
+        if (flat.fits(static_cast<std::uint32_t>(pair.forward), m)) modes.push_back(pair.modes[m]);
+    schedule::Mode least = modes.front();
+    for (const schedule::Mode& mode : modes) {
         least.forward = std::min(least.forward, mode.forward);
         least.backward = std::min(least.backward, mode.backward);
         least.weight = std::min(least.weight, mode.weight);
@@ -50,7 +54,7 @@ std::unique_ptr<const Variant> with_choice_on(const Flat& flat, const Rules& rul
     for (schedule::Pair& pair : easier.pairs) {
         if (rank_of(flat, pair) == rank || pair.modes.size() == 1) continue;
         any = true;
-        set_only_mode(easier, pair, smallest_of(pair));
+        set_only_mode(easier, pair, smallest_of(flat, pair));
     }
     return any ? std::make_unique<const Variant>(std::move(easier), rules) : nullptr;
 }

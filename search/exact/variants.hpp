@@ -2,7 +2,7 @@
 // schedule. Choices of memory modes are what makes exact search slow, so both leave choices to some ranks only.
 //
 // Easier       Only one rank has a choice. On the others each pair has one mode, in every number the smallest over its
-//              modes.
+//              modes that fit (instance/fitting_modes.hpp): no schedule has it in another.
 //   Proof that its optimum is a bound: take any schedule of the problem, its orders kept. In the easier problem no task
 //   lasts longer, so it ends no later. At each place in a rank's order a pair that is open holds, passes and keeps no
 //   more than before and nothing less than 0, so no capacity is exceeded; nor does a rank give back more than it took,

@@ -2,6 +2,7 @@
 
 #include "pipeweaver/base/assert.hpp"
 #include "pipeweaver/base/error.hpp"
+#include "search/instance/fitting_modes.hpp"
 
 #include <algorithm>
 #include <functional>
@@ -84,12 +85,7 @@ void fill_costs(Flat& flat) {
     for (std::uint32_t i = 0; i < flat.tasks(); ++i) {
         const std::uint32_t pair = flat.pair_of[i];
         const std::size_t modes = pair == Replayer::unpaired ? 1 : problem.pairs[pair].modes.size();
-        std::int64_t least = INT64_MAX;
-        for (std::uint32_t m = 0; m < modes; ++m) {
-            flat.cost_table.push_back(plain(flat.replayer->cost(i, m)));
-            least = std::min(least, flat.cost_table.back().duration);
-        }
-        flat.shortest.push_back(least);
+        for (std::uint32_t m = 0; m < modes; ++m) flat.cost_table.push_back(plain(flat.replayer->cost(i, m)));
         flat.cost_first.push_back(static_cast<std::uint32_t>(flat.cost_table.size()));
     }
 }
@@ -118,6 +114,16 @@ void fill_reading(Flat& flat) {
     flat.reading = sorted_by_key(flat.before, flat.after, keys);
     flat.place.resize(flat.tasks());
     for (std::uint32_t i = 0; i < flat.tasks(); ++i) flat.place[flat.reading[i]] = i;
+}
+
+void fill_shortest(Flat& flat) {
+    flat.fits_table = fitting_modes(flat);
+    for (std::uint32_t i = 0; i < flat.tasks(); ++i) {
+        std::int64_t least = INT64_MAX;
+        for (std::uint32_t m = 0; m < flat.modes(i); ++m)
+            if (flat.fits(i, m)) least = std::min(least, flat.cost(i, m).duration);
+        flat.shortest.push_back(least);
+    }
 }
 
 void fill_paths(Flat& flat) {
@@ -178,6 +184,7 @@ Flat::Flat(const Replayer& with, const Rules& rules) : replayer(&with) {
         fail(ErrorKind::input, "rules: the fixed order of a rank contradicts the edges of '{}'", source.name);
     fill_late(*this);
     fill_reading(*this);
+    fill_shortest(*this);
     fill_paths(*this);
 }
 

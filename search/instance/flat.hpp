@@ -51,6 +51,9 @@ struct Flat {
     std::uint32_t modes(std::uint32_t task) const { return cost_first[task + 1] - cost_first[task]; }
     const Cost& cost(std::uint32_t task, std::uint32_t mode) const { return cost_table[cost_first[task] + mode]; }
 
+    /// Whether some schedule may have the task's pair in this mode (fitting_modes.hpp).
+    bool fits(std::uint32_t task, std::uint32_t mode) const { return fits_table[cost_first[task] + mode] != 0; }
+
     /// Per task under the modes of all pairs.
     std::vector<Cost> costs(std::span<const std::uint32_t> mode) const;
 
@@ -63,7 +66,8 @@ struct Flat {
     std::vector<std::uint32_t> pair_of;     ///< per task; Replayer::unpaired
     std::vector<std::uint32_t> cost_first;  ///< per task, into cost_table, which has an entry per mode
     std::vector<Cost> cost_table;
-    std::vector<std::int64_t> shortest;      ///< per task: smallest duration over its modes
+    std::vector<std::uint8_t> fits_table;    ///< per entry of cost_table
+    std::vector<std::int64_t> shortest;      ///< per task: smallest duration over its modes that fit
     Groups<Arc> before, after;               ///< per task: arcs of the edges and of the rules
     Groups<Arc> cross_before, cross_after;   ///< the same, less what the order on a rank implies: no lag, one rank
     std::vector<std::uint32_t> topological;  ///< all tasks, none before its predecessors

@@ -245,6 +245,18 @@ TEST_CASE("the bound of a step is the largest of its replicas', for the plan and
         if (!baseline.is_opponent) CHECK(baseline.bound == bound);
 }
 
+TEST_CASE("a bound that the search proves is that of the policies, too") {
+    auto request = small_request(1, {5, 2});
+    request.job.partition = "dip";
+    request.job.split = Split::never;
+    request.job.max_rounds = 40;
+    const auto plan = planned(request);
+    const schedule::Replayer replayer(plan.replicas.front().cut.step.problem);
+    REQUIRE(plan.lower_bound > search::best_bound(replayer).value);  // or there would be nothing to hand on
+    REQUIRE(!plan.baselines.all.empty());
+    for (const auto& baseline : plan.baselines.all) CHECK(baseline.bound == plan.lower_bound);
+}
+
 TEST_CASE("replicas that share by cost are faster than in turn, and every microbatch keeps its loss weight") {
     auto request = small_request(2);
     request.job.partition = "dip";

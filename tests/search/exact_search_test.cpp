@@ -116,6 +116,18 @@ TEST_CASE("modes of the busiest rank with a choice alone prove what that rank de
     CHECK(best_by_force(problem)->count() == 24);
 }
 
+TEST_CASE("the easier problem has nothing of modes that their rank has no room for") {
+    auto problem = with_an_idle_choice();
+    problem.ranks[2].capacity = Bytes{4};  // the slow mode of its pair takes 6
+
+    const Replayer replayer(problem);
+    const auto easier = with_choice_on(Flat(replayer), {}, 0);
+
+    REQUIRE(easier);
+    CHECK(easier->problem.pairs[2].modes[0].backward == Duration{1});
+    CHECK(easier->problem.pairs[2].modes[0].held == Bytes{3});
+}
+
 TEST_CASE("without a choice on several ranks, or where a task gives back what others took, nothing is easier") {
     auto problem = with_an_idle_choice();
     const auto easier = [&](std::uint32_t rank) {
@@ -143,7 +155,8 @@ TEST_CASE("the easier problem is a bound, whatever rank keeps its choices") {
     std::uint64_t easier_ones = 0, below = 0;
     for (std::uint64_t n = 0; n < cases.count; ++n) {
         CAPTURE(n);
-        const auto problem = with_modes(n);
+        auto problem = with_modes(n);
+        if (n % 2 == 0) problem = with_little_room(problem, static_cast<std::int64_t>(n % 5));
         const auto best = best_by_force(problem);
         const Replayer replayer(problem);
         const Flat flat(replayer);

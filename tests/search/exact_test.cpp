@@ -298,3 +298,14 @@ TEST_CASE("exact search equals trying everything where modes and memory are tigh
         check_against_force(tighter(problem));
     }
 }
+
+TEST_CASE("exact search equals trying everything where some modes have no room, also beside what others give back") {
+    for (std::uint64_t n = 0; n < testing::cases(300).count; ++n) {
+        CAPTURE(n);
+        Shape shape{.ranks = 2, .microbatches = 2, .stages = 2, .modes = true};
+        if (n % 2 == 0) shape = {.ranks = 2, .microbatches = 1, .stages = 2, .split = true, .modes = true};
+        const auto problem = with_little_room(random_problem(shape, 130'000 + n), static_cast<std::int64_t>(n % 3));
+        check_against_force(problem);
+        if (n % 2 == 0) check_against_force(with_borrowers(problem));
+    }
+}

@@ -96,6 +96,33 @@ Problem random_problem(const Shape& shape, std::uint64_t number) {
     return parse_problem("random", testing::random_problem_text(shape, number)).problem;
 }
 
+Problem with_little_room(Problem problem, std::int64_t more) {
+    for (std::size_t r = 0; r < problem.ranks.size(); ++r) problem.ranks[r].capacity = problem.ranks[r].base;
+    const auto raise = [&](TaskId task, Bytes needed) {
+        Rank& rank = problem.ranks[index(problem.tasks[index(task)].rank)];
+        rank.capacity = std::max(*rank.capacity, rank.base + needed);
+    };
+    std::vector<char> paired(problem.tasks.size(), 0);
+    for (const Pair& pair : problem.pairs) {
+        std::optional<Bytes> least;
+        for (const Mode& mode : pair.modes) {
+            const Bytes peak = mode.held + std::max(mode.forward_transient, mode.transient);
+            least = std::min(least.value_or(peak), peak);
+        }
+        raise(pair.forward, *least);
+        paired[index(pair.forward)] = paired[index(pair.backward)] = 1;
+        if (pair.weight) paired[index(*pair.weight)] = 1;
+    }
+    for (std::uint32_t i = 0; i < problem.tasks.size(); ++i)
+        if (paired[i] == 0) raise(TaskId{i}, problem.tasks[i].acquire);
+    for (std::size_t r = 0; r < problem.ranks.size(); ++r) {
+        if (r % 3 == 1) *problem.ranks[r].capacity = *problem.ranks[r].capacity + Bytes{more};
+        if (r % 3 == 2) problem.ranks[r].capacity.reset();
+    }
+    validate(problem);
+    return problem;
+}
+
 std::optional<Duration> best_by_force(const Problem& problem) {
     const Replayer replayer(problem);
     std::optional<Duration> best;

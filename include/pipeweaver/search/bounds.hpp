@@ -19,7 +19,8 @@ struct Bound {
     Duration value{};
 };
 
-/// Every bound the module knows, in a fixed order, each with the smallest duration of a task over its modes.
+/// Every bound the module knows, in a fixed order, each with the smallest duration of a task over its modes, those that
+/// its rank has no room for left out.
 [[nodiscard]] std::vector<Bound> lower_bounds(const schedule::Replayer& replayer);
 
 /// The largest of the bounds that the effort allows.

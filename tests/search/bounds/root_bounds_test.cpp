@@ -4,6 +4,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 using namespace pipeweaver;
 using namespace pipeweaver::schedule;
 using namespace pipeweaver::search;
@@ -62,6 +64,52 @@ TEST_CASE("a bound with modes takes each task's shortest duration") {
     problem.pairs = {{TaskId{0}, TaskId{1}, {}, {mode(5, 5), mode(2, 9)}}};
 
     CHECK(best_bound(Replayer(problem)).value == Duration{2 + 5});
+}
+
+TEST_CASE("a bound passes over modes that their rank has no room for") {
+    // On a rank with room for 4 a pair of F 2 and B 2 would hold 5, one of F 1 and B 1 take 5 while its backward runs;
+    // what fits takes 3 and 7, as trying everything says.
+    Problem problem;
+    problem.name = "room";
+    problem.ranks = {{Bytes{9}, Bytes{5}, {}}};
+    problem.tasks = {task(0, 2), task(0, 2)};
+    problem.tasks[0].acquire = problem.tasks[1].release = Bytes{5};
+    problem.edges = {{TaskId{0}, TaskId{1}, {}}};
+    const auto mode = [](std::int64_t forward, std::int64_t backward, std::int64_t held, std::int64_t transient) {
+        return Mode{Duration{forward}, Duration{backward}, {}, Bytes{held}, {}, Bytes{transient}, {}};
+    };
+    problem.pairs = {{TaskId{0}, TaskId{1}, {}, {mode(2, 2, 5, 0), mode(1, 1, 1, 4), mode(3, 7, 3, 1)}}};
+    validate(problem);
+
+    CHECK(best_by_force(problem) == Duration{3 + 7});
+    CHECK(best_bound(Replayer(problem), BoundEffort::quick).value == Duration{3 + 7});
+    problem.ranks[0].capacity.reset();
+    CHECK(best_bound(Replayer(problem)).value == Duration{1 + 1});
+}
+
+TEST_CASE("no bound exceeds the optimum where some modes have no room, with or without weight gradients") {
+    int solved = 0, tight = 0, left_out = 0;
+    for (std::uint64_t n = 0; n < 400; ++n) {
+        Shape shape{.ranks = 2, .microbatches = 2, .stages = 2, .modes = true};
+        if (n % 2 == 0) shape = {.ranks = 2, .microbatches = 1, .stages = 3, .split = true, .modes = true};
+        if (n % 5 == 0) shape = {.ranks = 3, .microbatches = 1, .stages = 4, .modes = true};
+        CAPTURE(n);
+        const auto problem = with_little_room(random_problem(shape, 20'000 + n), static_cast<std::int64_t>(n % 4));
+        const auto best = best_by_force(problem);
+        if (!best) continue;
+        ++solved;
+        const Replayer replayer(problem);
+        for (const Bound& bound : lower_bounds(replayer)) {
+            CAPTURE(bound.name);
+            CHECK(bound.value <= *best);
+        }
+        tight += best_bound(replayer).value == *best ? 1 : 0;
+        const Flat flat(replayer);
+        left_out += std::find(flat.fits_table.begin(), flat.fits_table.end(), 0) != flat.fits_table.end() ? 1 : 0;
+    }
+    CHECK(solved > 200);
+    CHECK(left_out > solved / 2);
+    CHECK(tight > solved / 3);
 }
 
 TEST_CASE("no bound exceeds the optimum of a random problem") {
