@@ -1,10 +1,10 @@
 #include "apps/console.hpp"
 
 #include "apps/command_line.hpp"
+#include "apps/interrupt.hpp"
+#include "apps/progress_line.hpp"
 #include "pipeweaver/base/host.hpp"
-#include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emit/plan_folder.hpp"
-#include "pipeweaver/schedule/gap.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -23,19 +23,42 @@ void Console::say(std::string_view line) const {
     if (!quiet) fmt::print(stderr, "{}\n", line);
 }
 
-void Console::show(const search::Progress& progress) const {
+void Console::show(const planner::Doing& doing) const {
     if (quiet || isatty(STDERR_FILENO) == 0) return;
-    if (progress.bound <= Duration{}) return;  // nothing is known yet
+    const std::scoped_lock lock(mutex_);
     if (since_shown_ && since_shown_->elapsed() < std::chrono::milliseconds(100)) return;
     since_shown_.emplace();
-    fmt::print(stderr, "\r{:>8} rounds  best {}  bound {}  gap {:.1f} %  ({})    ", progress.rounds,
-               human(progress.best), human(progress.bound), 100 * schedule::relative_gap(progress.best, progress.bound),
-               progress.found_by);
+    fmt::print(stderr, "\r{:<78}", progress_line(doing));
 }
 
 void Console::clear() const {
+    const std::scoped_lock lock(mutex_);
     if (since_shown_) fmt::print(stderr, "\n");
     since_shown_.reset();
+}
+
+namespace {
+
+std::optional<schedule::StopReason> interrupted() {
+    return Interrupt::came() ? std::optional(schedule::StopReason::stopped) : std::nullopt;
+}
+
+}  // namespace
+
+void say_if_interrupted(const Console& console, const std::vector<std::string>& left_out) {
+    if (!Interrupt::came()) return;
+    std::fflush(stdout);  // the remark on stderr comes after the answer, also in a file
+    console.say(left_out.empty() ? "interrupted, nothing was left out"
+                                 : fmt::format("interrupted: {}", fmt::join(left_out, "; ")));
+}
+
+std::vector<std::string> left_out_by(const search::Found& found) {
+    if (found.stop_reason != schedule::StopReason::stopped) return {};
+    return {fmt::format("the search ended after {}", rounds_of(found.rounds))};
+}
+
+planner::Time time_of(std::optional<Duration> whole, const Stopwatch& start) {
+    return planner::Time::until(time_left(whole, start), [](const search::Progress&) { return interrupted(); });
 }
 
 Executor Limits::executor() const { return on_threads(thread_count()); }
@@ -49,11 +72,11 @@ search::Options Limits::search_options(const std::string& strategy) const {
 }
 
 planner::Time Limits::begin(const Console& console) const {
-    const auto show = [&console](const search::Progress& progress) -> std::optional<schedule::StopReason> {
-        console.show(progress);
-        return std::nullopt;
+    const auto ask = [&console](const search::Progress& progress) {
+        if (progress.best > Duration{}) console.show({"search", 0, 0, progress});
+        return interrupted();
     };
-    return planner::Time::until(time_left(time()), show);
+    return planner::Time::until(time_left(time()), ask);
 }
 
 nlohmann::ordered_json Limits::run(const Stopwatch& start) const {

@@ -3,14 +3,18 @@
 
 #include "pipeweaver/base/deadline.hpp"
 #include "pipeweaver/base/parallel.hpp"
+#include "pipeweaver/planner/doing.hpp"
 #include "pipeweaver/planner/search_limits.hpp"
 #include "pipeweaver/planner/time.hpp"
 #include "pipeweaver/search/options.hpp"
 
 #include <nlohmann/json_fwd.hpp>
 
+#include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace CLI {
 class App;
@@ -28,15 +32,28 @@ struct Console {
     /// A line for people, on stderr.
     void say(std::string_view line) const;
 
-    /// Rewrites one line on stderr while a search runs; only on a terminal and unless quiet.
-    void show(const search::Progress& progress) const;
+    /// Rewrites one line on stderr while something is done; only on a terminal and unless quiet, ten times a second at
+    /// most. May be called from several threads.
+    void show(const planner::Doing& doing) const;
 
     /// Ends the rewritten line.
     void clear() const;
 
 private:
+    mutable std::mutex mutex_;
     mutable std::optional<Stopwatch> since_shown_;
 };
+
+/// Says, after a command that a signal may have ended early (interrupt.hpp), that it did and what was left out for it;
+/// nothing where none came.
+void say_if_interrupted(const Console& console, const std::vector<std::string>& left_out);
+
+/// "the search ended after 40 rounds", if it was ended by who asked for it; else nothing.
+[[nodiscard]] std::vector<std::string> left_out_by(const search::Found& found);
+
+/// The time of a command that began then and has so much, without an end where there is none; the first signal
+/// (interrupt.hpp) ends it.
+[[nodiscard]] planner::Time time_of(std::optional<Duration> whole, const Stopwatch& start);
 
 /// The limits of searches, with a clock.
 struct Limits : planner::SearchLimits {
@@ -45,7 +62,7 @@ struct Limits : planner::SearchLimits {
     /// What a search by the strategy is asked for; empty: the default one.
     search::Options search_options(const std::string& strategy) const;
 
-    /// The budget, which begins now; the search that uses it is shown.
+    /// The budget, which begins now; the search that uses it is shown. A signal ends it (interrupt.hpp).
     planner::Time begin(const Console& console) const;
 
     /// What was measured, for run.json: seconds of `start`, threads, budget, host.

@@ -2,6 +2,7 @@
 #include "apps/command_line.hpp"
 #include "apps/commands.hpp"
 #include "apps/console.hpp"
+#include "apps/interrupt.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
 #include "pipeweaver/base/text.hpp"
@@ -33,12 +34,16 @@ struct PartitionCommand {
 
     void run() {
         options.apply();
-        const auto time = budget ? planner::Time::until(time_left(budget)) : planner::Time();
         if (out.empty()) fail(ErrorKind::input, "--out: is missing, a file for the partition is needed");
+        const Interrupt interrupt;
+        const OutputFolder folder(std::filesystem::path(out).parent_path());
+        const auto time = time_of(budget, Stopwatch());
         auto request = workload.request(static_cast<std::uint64_t>(limits.seed), limits.executor());
         job.fill(request.job, workload);
         const auto choice =
-            planner::choose_partition(request.job, request.batch, planner::thorough_choice, limits.executor(), time);
+            planner::choose_partition(request.job, request.batch, planner::thorough_choice, limits.executor(), time,
+                                      [this](const planner::Doing& doing) { console.show(doing); });
+        console.clear();
         std::vector<FileToWrite> files{
             {out, partition::to_json({choice.partition, choice.chosen_on}, *request.job.setup)}};
         if (!picture.empty()) files.push_back({picture, emit::partition_picture(request.job, request.batch, choice)});
@@ -47,6 +52,9 @@ struct PartitionCommand {
             fmt::print("{}\n", emit::partition_answer(request.job, request.batch, choice).dump());
         else
             fmt::print("{}", emit::partition_table(request.job, request.batch, choice));
+        std::vector<std::string> left_out;
+        if (choice.cut_short) left_out.emplace_back("not all of the best candidates were searched");
+        say_if_interrupted(console, left_out);
     }
 
     Options options;

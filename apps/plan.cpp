@@ -4,20 +4,43 @@
 #include "apps/command_line.hpp"
 #include "apps/commands.hpp"
 #include "apps/console.hpp"
+#include "apps/interrupt.hpp"
 #include "apps/next_steps.hpp"
 #include "apps/server_plan.hpp"
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/files.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/emit/plan_folder.hpp"
 #include "pipeweaver/planner/record.hpp"
+#include "pipeweaver/planner/tuning.hpp"
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cstdio>
 
 namespace pipeweaver::apps {
 
 namespace {
+
+// What an interrupted plan lacks.
+std::vector<std::string> left_out_of(const planner::Plan& plan, const planner::Wanted& wanted) {
+    std::vector<std::string> all;
+    const auto ended = static_cast<std::size_t>(
+        std::count_if(plan.replicas.begin(), plan.replicas.end(),
+                      [](const planner::ReplicaPlan& one) { return !left_out_by(one.found).empty(); }));
+    if (plan.replicas.size() == 1)
+        all = left_out_by(plan.replicas.front().found);
+    else if (ended > 0)
+        all.push_back(fmt::format("the searches of {} of {} replicas ended early", ended, plan.replicas.size()));
+    const auto& others = plan.baselines.not_applicable;
+    const auto not_tried = std::count_if(others.begin(), others.end(), [](const planner::NotApplicable& one) {
+        return one.why == planner::no_time_left;
+    });
+    if (not_tried > 0) all.emplace_back("opponents or policies were not tried (`not_applicable` in plan.json)");
+    if (wanted.robustness && !plan.robustness) all.emplace_back("it was not replayed under wrong costs");
+    return all;
+}
 
 struct Plan {
     explicit Plan(CLI::App& app) : options(app) {
@@ -40,14 +63,22 @@ struct Plan {
     void run() {
         const Stopwatch start;
         options.apply();
+        if (asked.out.empty()) fail(ErrorKind::input, "--out: is missing, a folder for the plan is needed");
+        if (served.empty() && server.url.empty()) return plan_here(start);
+        const OutputFolder folder(asked.out);
+        served.empty() ? plan_there() : plan_served(start);
+    }
+
+    void plan_here(const Stopwatch& start) {
         const std::string& out = asked.out;
-        if (out.empty()) fail(ErrorKind::input, "--out: is missing, a folder for the plan is needed");
-        if (!served.empty()) return plan_served(start);
-        if (!server.url.empty()) return plan_there();
-        const auto time = limits.begin(console);
+        const Interrupt interrupt;
+        const OutputFolder folder(out);
         const auto request = asked.request(limits, limits.executor());
-        emit::PlanWriter writer(request.job, request.batch, out);
         planner::Wanted wanted = asked.wanted(request.job);
+        limits.usual = planner::usual_budget(planner::passes_of(request, wanted));
+        const auto time = time_of(limits.time(), start);
+        emit::PlanWriter writer(request.job, request.batch, out);
+        wanted.on_doing = [this](const planner::Doing& doing) { console.show(doing); };
         wanted.on_replica_takes =
             planner::writing_a_task + (request.job.lists_by_rank ? planner::zipping_a_task : Duration{});
         wanted.on_replica = [&](const planner::ReplicaPlan& replica) { writer.add(replica); };
@@ -66,6 +97,7 @@ struct Plan {
             std::fflush(stdout);  // the remark on stderr comes after the table, also in a file
             console.say(next_steps(files, out, made_for(request.job, plan)));
         }
+        say_if_interrupted(console, left_out_of(plan, wanted));
     }
 
     // What a record says, again.

@@ -2,6 +2,7 @@
 #include "apps/command_line.hpp"
 #include "apps/commands.hpp"
 #include "apps/console.hpp"
+#include "apps/interrupt.hpp"
 #include "apps/search_log.hpp"
 #include "apps/stages.hpp"
 #include "pipeweaver/base/error.hpp"
@@ -63,6 +64,8 @@ struct Solve {
         if (problem.empty()) fail(ErrorKind::input, "PROBLEM: is missing, a problem file or --stages is needed");
         if (out.empty()) fail(ErrorKind::input, "--out: is missing, a file for the solution is needed");
         check_options();
+        const Interrupt interrupt;
+        const OutputFolder folder(std::filesystem::path(out).parent_path());
         const auto file = schedule::read_problem(problem);
         const Replayer replayer(file.problem);
         const search::Found found = policy.empty() ? searched(replayer, file) : by_policy(replayer);
@@ -80,6 +83,7 @@ struct Solve {
         } else {
             fmt::print("{}", emit::solution_table(file.problem, found));
         }
+        say_if_interrupted(console, left_out_by(found));
     }
 
     // An option that was given and needs one search; or null.

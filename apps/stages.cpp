@@ -1,7 +1,9 @@
 #include "apps/stages.hpp"
 
+#include "apps/interrupt.hpp"
 #include "apps/next_steps.hpp"
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/files.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emit/plan_folder.hpp"
 #include "pipeweaver/emit/stage_files.hpp"
@@ -52,6 +54,8 @@ void StageOptions::check(const std::string& problem) const {
 
 void StageOptions::solve(const StagesWanted& wanted, const Limits& limits, const Console& console) const {
     const Stopwatch start;
+    const Interrupt interrupt;
+    const OutputFolder folder(wanted.out);
     planner::StageRequest request;
     request.table = schedule::read_stage_table(table);
     request.options = {*microbatches, capacity, link};
@@ -70,11 +74,12 @@ void StageOptions::solve(const StagesWanted& wanted, const Limits& limits, const
         auto answer = emit::stage_json(plan);
         answer["run"] = measured;
         fmt::print("{}\n", answer.dump());
-        return;
+    } else {
+        fmt::print("{}", emit::stage_table(plan));
+        std::fflush(stdout);  // the remark on stderr comes after the table, also in a file
+        console.say(next_steps(files, wanted.out, {wanted.target, static_cast<std::size_t>(*microbatches)}));
     }
-    fmt::print("{}", emit::stage_table(plan));
-    std::fflush(stdout);  // the remark on stderr comes after the table, also in a file
-    console.say(next_steps(files, wanted.out, {wanted.target, static_cast<std::size_t>(*microbatches)}));
+    say_if_interrupted(console, left_out_by(plan.best.found));
 }
 
 }  // namespace pipeweaver::apps

@@ -68,11 +68,21 @@ void write_temporary(const FileToWrite& file, const fs::path& temporary) {
     if (!out) fail(ErrorKind::io, "{}: cannot be written: {}", file.path.string(), last_system_error());
 }
 
-void create_folder_of(const fs::path& path) {
-    if (path.parent_path().empty()) return;
+// Makes the folder and those above it that are missing; returns which they were, inner ones first.
+std::vector<fs::path> create_folders(const fs::path& folder) {
+    std::vector<fs::path> missing;
     std::error_code error;
-    fs::create_directories(path.parent_path(), error);
-    if (error) fail(ErrorKind::io, "{}: cannot be created: {}", path.parent_path().string(), error.message());
+    for (fs::path one = folder; !one.empty() && !fs::exists(one, error); one = one.parent_path())
+        missing.push_back(one);
+    if (!folder.empty()) fs::create_directories(folder, error);
+    if (error) fail(ErrorKind::io, "{}: cannot be created: {}", folder.string(), error.message());
+    return missing;
+}
+
+void remove_if_empty(const std::vector<fs::path>& folders) {
+    std::error_code ignored;
+    for (const fs::path& one : folders)
+        if (fs::is_directory(fs::symlink_status(one, ignored))) fs::remove(one, ignored);
 }
 
 }  // namespace
@@ -145,13 +155,15 @@ std::string gunzip(std::string_view bytes, std::size_t limit) {
 PendingFiles::~PendingFiles() {
     std::error_code ignored;
     for (const Pending& file : files_) fs::remove(file.temporary, ignored);
+    if (!files_.empty()) remove_if_empty(folders_);
 }
 
 void PendingFiles::add(const FileToWrite& file) {
-    create_folder_of(file.path);
+    const auto made = create_folders(file.path.parent_path());
     const fs::path temporary = temporary_name(file.path);
     {
         const std::scoped_lock lock(mutex_);
+        folders_.insert(folders_.begin(), made.begin(), made.end());
         files_.push_back({file.path, temporary});
     }
     write_temporary(file, temporary);
@@ -169,6 +181,16 @@ std::vector<fs::path> PendingFiles::finish() {
     files_.clear();
     return written;
 }
+
+OutputFolder::OutputFolder(const fs::path& folder) : made_(create_folders(folder)) {
+    const std::string name = folder.empty() ? "." : folder.string();
+    if (::access(name.c_str(), W_OK | X_OK) == 0) return;
+    const std::string why = last_system_error();
+    remove_if_empty(made_);
+    fail(ErrorKind::io, "{}: cannot be written: {}", name, why);
+}
+
+OutputFolder::~OutputFolder() { remove_if_empty(made_); }
 
 std::vector<fs::path> write_files(const std::vector<FileToWrite>& files) {
     PendingFiles pending;

@@ -35,12 +35,14 @@ std::vector<Partition> target_partitions(const Job& job, const Batch& batch, con
 }
 
 std::vector<TargetPlan> target_plans(const Job& job, const Batch& batch, const Partition& own,
-                                     const Assignment& assignment, const Executor& execute, const Time& time) {
+                                     const Assignment& assignment, const Executor& execute, const Time& time,
+                                     const OnDoing& on) {
     std::vector<TargetPlan> plans;
     for (const Target& one : targets()) {
         if (!has_own_plan(one)) continue;
         plans.push_back(make_target_plan(job, one, target_partitions(job, batch, one, own),
-                                         assignment.microbatches.front(), execute, time));
+                                         assignment.microbatches.front(), execute,
+                                         told(time, on, {one.name, 0, 0, {}})));
         plans.back().microbatches = assignment.shares.front();
         if (job.target == one.name && !plans.back().found.schedule)
             fail(ErrorKind::limit, "{}: {}", one.name, plans.back().why_not);
@@ -59,10 +61,11 @@ Beside beside(const Job& job, const Batch& batch, const Wanted& wanted, const As
               const Executor& execute, const Time& time) {
     Beside all;
     if (!wanted.opponents) return all;
-    all.ways = wanted.known_opponents ? *wanted.known_opponents : choose_opponents(job, batch, execute, time);
+    const Executor telling = told(execute, wanted.on_doing, "opponents");
+    all.ways = wanted.known_opponents ? *wanted.known_opponents : choose_opponents(job, batch, telling, time);
     if (all.ways->cut_short) all.baselines.not_applicable.push_back(opponents_left_out());
     if (all.ways->ways.empty()) return all;
-    all.baselines = run_opponents(*all.ways, job, batch, execute, time);
+    all.baselines = run_opponents(*all.ways, job, batch, telling, time);
     all.baselines.chosen_on = job.sample.name;
     std::vector<Microbatches> examined;
     for (const std::size_t r : assignment.examined) examined.push_back(assignment.microbatches[r]);
@@ -81,7 +84,8 @@ public:
         std::vector<std::size_t> places(numbers_.size());
         std::iota(places.begin(), places.end(), std::size_t{0});
         const auto work = [&](std::size_t place, const Executor& on, const Time& mine) {
-            keep(place, plan_replica(all_, numbers_[place], on, mine));
+            const Time shown = told(mine, all_.wanted.on_doing, {"replica", place + 1, numbers_.size(), {}});
+            keep(place, plan_replica(all_, numbers_[place], on, shown));
         };
         for_replicas(places, work, execute, time, part);
     }
@@ -171,7 +175,7 @@ const TargetPlan& Plan::target(std::string_view name) const {
 Plan make_plan(const Job& job, const Batch& batch, const Executor& execute, const Time& time, const Wanted& wanted) {
     const Assignment by_load = assign(job, batch, execute);
     const auto numbers = replicas_of(job, wanted);
-    PartitionChoice choice = choose_partition(job, batch, quick_choice, execute);
+    PartitionChoice choice = choose_partition(job, batch, quick_choice, execute, {}, wanted.on_doing);
     Beside opponents = beside(job, batch, wanted, by_load, execute, time.fraction(fractions.opponents));
     const Assignment assignment = exchange(job, batch, choice.partition, by_load, execute);
 
@@ -194,10 +198,17 @@ Plan make_plan(const Job& job, const Batch& batch, const Executor& execute, cons
     plan.baselines = together(std::move(opponents.baselines), policies);
     plan.baselines.pictured = picture(opponents, by_load, plan.replicas[plan.slowest].number);
     plan.robustness = std::move(robustness);
-    plan.targets = wanted.targets ? target_plans(job, batch, choice.partition, assignment, execute, time)
-                                  : no_target_plans("not asked for");
+    plan.targets = wanted.targets
+                       ? target_plans(job, batch, choice.partition, assignment, execute, time, wanted.on_doing)
+                       : no_target_plans("not asked for");
     plan.partition_choice = std::move(choice);
     return plan;
+}
+
+std::size_t passes_of(const Request& request, const Wanted& wanted) {
+    const auto& layout = request.job.setup->layout;
+    const std::size_t all = 2 * request.batch.microbatches.size() * static_cast<std::size_t>(layout.pp);
+    return wanted.replicas.empty() ? all : all * wanted.replicas.size() / static_cast<std::size_t>(layout.dp);
 }
 
 Plan plan_without_search(const Job& job, const Batch& batch, const Executor& execute, Wanted wanted) {

@@ -11,7 +11,12 @@ using namespace schedule;
 
 search::Found solve_problem(const Replayer& replayer, const SolveRequest& request, const Executor& execute,
                             const Time& time) {
-    search::Options options{request.strategy, request.seed, request.max_rounds, {}, request.starts, {}};
+    search::Options options;
+    options.strategy = request.strategy;
+    options.seed = request.seed;
+    options.max_rounds = request.max_rounds;
+    options.starts = request.starts;
+    options.patience = patience;
     const Target& runtime = target(request.target);
     options.rules = rules_of(runtime, replayer.problem());
     const Time first = time.fraction(request.lower_memory ? fractions.makespan : 1);

@@ -12,7 +12,12 @@ using namespace emulator;
 namespace {
 
 search::Options search_options(const StageRequest& request) {
-    return {request.strategy, request.seed, request.max_rounds, {}, {}, {}};
+    search::Options options;
+    options.strategy = request.strategy;
+    options.seed = request.seed;
+    options.max_rounds = request.max_rounds;
+    options.patience = patience;
+    return options;
 }
 
 // The fastest of the policies that a target with an order of its own runs.

@@ -29,11 +29,12 @@ struct Control {
 
 /// When the searches of a call must end: by its budget, by its Control, or by what Python says: `stop`, a callable or
 /// None, or a signal such as Ctrl-C, both asked about twenty times a second. `progress`, a callable, None or null, is
-/// told then, too. The objects must outlive it. The budget runs from when it is made.
+/// told then, too. The objects must outlive it. The budget runs from the start that is given, or from when it is made.
 class Watch {
 public:
-    Watch(Control& control, const nb::object& stop, const nb::object* progress, std::optional<Duration> time)
-        : control_(&control), stop_(&stop), progress_(progress), left_(time_left(time)) {}
+    Watch(Control& control, const nb::object& stop, const nb::object* progress, std::optional<Duration> time,
+          const Stopwatch& start = {})
+        : control_(&control), stop_(&stop), progress_(progress), left_(time_left(time, start)) {}
 
     planner::Time time() const;
 

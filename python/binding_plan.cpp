@@ -9,6 +9,7 @@
 #include "pipeweaver/planner/needs.hpp"
 #include "pipeweaver/planner/record.hpp"
 #include "pipeweaver/planner/session_queue.hpp"
+#include "pipeweaver/planner/tuning.hpp"
 #include "pipeweaver/schedule/gap.hpp"
 #include "pipeweaver/search/policies.hpp"
 #include "python/binding.hpp"
@@ -109,15 +110,17 @@ std::shared_ptr<Plan> planned(const Asked& asked, const Make& make) {
     const auto execute = on_own_threads(asked.limits.thread_count());
     auto request = asked.plan.request(asked.limits, execute);
     request.job.lists = true;
-    auto plan = make(request, execute);
+    planner::SearchLimits limits = asked.limits;
+    limits.usual = planner::usual_budget(planner::passes_of(request, asked.plan.wanted(request.job)));
+    auto plan = make(request, execute, limits.time(), start);
     return made_plan(std::make_shared<const planner::Job>(std::move(request.job)), std::move(request.batch),
-                     std::move(plan), asked.limits, start);
+                     std::move(plan), limits, start);
 }
 
 std::shared_ptr<Plan> searched(const Asked& asked, const nb::object& stop, const nb::object* progress) {
     Control control;
-    const Watch watch(control, stop, progress, asked.limits.time());
-    return planned(asked, [&](const auto& request, const auto& execute) {
+    return planned(asked, [&](const auto& request, const auto& execute, auto time, const Stopwatch& start) {
+        const Watch watch(control, stop, progress, time, start);
         return asked.plan.make_plan(request, execute, watch.time(), asked.plan.wanted(request.job));
     });
 }
@@ -130,7 +133,7 @@ std::shared_ptr<Plan> by_policy(const Asked& asked, const std::string& policy) {
     static_cast<void>(search::policy(policy));
     planner::Wanted wanted;
     wanted.policies = {policy};
-    return planned(asked, [&](const auto& request, const auto& execute) {
+    return planned(asked, [&](const auto& request, const auto& execute, const auto&...) {
         return planner::plan_without_search(request.job, request.batch, execute, wanted);
     });
 }

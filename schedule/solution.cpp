@@ -15,6 +15,8 @@ std::string_view name_of(StopReason reason) {
     switch (reason) {
         case StopReason::optimal:
             return "optimal";
+        case StopReason::no_gain:
+            return "no_gain";
         case StopReason::rounds:
             return "rounds";
         case StopReason::budget:

@@ -70,6 +70,7 @@ public:
         : flat_(flat),
           keep_going_(keep_going),
           most_rounds_(options.max_rounds.value_or(keep_going ? UINT64_MAX : default_rounds)),
+          patience_(options.max_rounds ? std::nullopt : options.patience),
           strategy_(strategy) {}
 
     Found run(const Executor& execute) {
@@ -105,10 +106,25 @@ private:
             reason = schedule::StopReason::optimal;
         else if (now.rounds >= most_rounds_ || strategy_.exhausted())
             reason = schedule::StopReason::rounds;
+        else if (any && patience_ && gained_enough(now))
+            reason = schedule::StopReason::no_gain;
         else if (keep_going_)
             reason = keep_going_(now);
         if (reason) found_.stop_reason = *reason;
         return reason.has_value();
+    }
+
+    // Little is left to gain by the bound, or little was gained for long. A function of the rounds: a search that ended
+    // so ends there again.
+    bool gained_enough(const Progress& now) {
+        const auto best = static_cast<double>(now.best.count());
+        if (last_gain_.best == Duration{} ||
+            best < (1 - patience_->gain) * static_cast<double>(last_gain_.best.count()))
+            last_gain_ = {now.rounds, now.best};
+        if (best <= (1 + patience_->gap) * static_cast<double>(now.bound.count())) return true;
+        const std::uint64_t since = now.rounds - last_gain_.rounds;
+        return since >= patience_->rounds &&
+               static_cast<double>(since) >= patience_->share * static_cast<double>(now.rounds);
     }
 
     void record(const Progress& now) {
@@ -131,9 +147,16 @@ private:
         PIPEWEAVER_ASSERT(found_.bound <= found_.replay.makespan);
     }
 
+    struct Gain {
+        std::uint64_t rounds = 0;
+        Duration best{};
+    };
+
     const Flat& flat_;
     const KeepGoing& keep_going_;
     std::uint64_t most_rounds_;
+    std::optional<Patience> patience_;
+    Gain last_gain_;  // after how many rounds, and what the best was then
     Strategy& strategy_;
     Found found_;
 };

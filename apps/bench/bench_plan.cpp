@@ -150,7 +150,10 @@ struct BenchPlan {
         if (request.job.setup->layout.dp != 1)
             fail(ErrorKind::input, "--published: plans one replica alone; allowed is --dp 1");
         const auto cut = published_step(request);
-        search::Options asked{"dip", request.job.seed, request.job.max_rounds, {}, {}, {}};
+        search::Options asked;
+        asked.strategy = "dip";
+        asked.seed = request.job.seed;
+        asked.max_rounds = request.job.max_rounds;
         const Stopwatch since;
         const double most = static_cast<double>(published->count()) * 1e-9;
         const auto found =

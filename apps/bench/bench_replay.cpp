@@ -5,6 +5,7 @@
 #include "apps/console.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/random.hpp"
+#include "pipeweaver/search/search.hpp"
 #include "search/instance/incremental_schedule.hpp"
 
 #include <nlohmann/json.hpp>

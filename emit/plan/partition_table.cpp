@@ -121,7 +121,7 @@ std::string partition_table(const Job& job, const Batch& batch, const PartitionC
                                    job.setup->model.name, job.setup->cluster.gpus, job.setup->cluster.device,
                                    name_of(job.setup->layout), choice.chosen_on.text(), choice.partition.name,
                                    choice.partition.chunks_per_rank, choice.partition.chunks_per_rank == 1 ? "" : "s",
-                                   choice.cut_short ? "; the budget ended before all searches were through" : "");
+                                   choice.cut_short ? "; it was ended before all searches were through" : "");
     text += candidates_text(job, batch, choice) + chunks_text(job, batch, choice);
     for (const std::string& note : choice.partition.notes) text += note + "\n";
     return text;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <iterator>
 #include <numeric>
 #include <tuple>
@@ -23,8 +24,8 @@ Duration mean_of(const std::vector<Duration>& times) {
 class PartitionTrial {
 public:
     PartitionTrial(const Job& job, const Batch& batch, const ChoiceEffort& effort, const Executor& execute,
-                   const Time& time)
-        : job_(job), effort_(effort), execute_(execute), time_(time) {
+                   const Time& time, const OnDoing& on)
+        : job_(job), effort_(effort), execute_(execute), time_(time), on_(on) {
         whole_ = batches_of(job, batch);
         for (Microbatches one : whole_) {
             one.resize(std::min(one.size(), sizes.candidate_microbatches));
@@ -61,25 +62,45 @@ private:
     void try_out(std::size_t first, std::size_t last, std::size_t batches, bool searched) {
         last = std::min(last, choice_.tried.size());
         std::vector<StepTime> time((last - first) * batches);
-        run_jobs(execute_, time.size(), [&](std::size_t job) {
-            PartitionTried& one = choice_.tried[first + job / batches];
-            const Microbatches& batch = batches_[job % batches];
-            if (!one.why_not.empty()) return;
-            time[job] = searched ? searched_step(one.partition, batch) : policy_step(one.partition, batch);
-        });
+        std::vector<char> left_out(time.size(), 0);
+        run_jobs(told(execute_, on_, searched ? "partition, by searches" : "partition"), time.size(),
+                 [&](std::size_t job) {
+                     PartitionTried& one = choice_.tried[first + job / batches];
+                     const Microbatches& batch = batches_[job % batches];
+                     if (!one.why_not.empty()) return;
+                     if (ends(batches, searched)) {
+                         left_out[job] = 1;
+                         return;
+                     }
+                     time[job] = searched ? searched_step(one.partition, batch) : policy_step(one.partition, batch);
+                 });
         for (std::size_t c = first; c < last; ++c) {
             PartitionTried& one = choice_.tried[c];
             std::vector<Duration> of_all;
-            for (std::size_t b = 0; b < batches; ++b)
-                if (const StepTime known = time[(c - first) * batches + b]) of_all.push_back(*known);
-            if (of_all.size() < batches) {
+            std::size_t not_tried = 0;
+            for (std::size_t job = (c - first) * batches; job < (c - first + 1) * batches; ++job) {
+                if (time[job]) of_all.push_back(*time[job]);
+                if (left_out[job]) ++not_tried;
+            }
+            if (of_all.size() + not_tried < batches) {
                 if (one.why_not.empty()) one.why_not = "does not fit";
+                continue;
+            }
+            if (not_tried > 0) {  // it stays as it was judged before
+                choice_.cut_short = true;
                 continue;
             }
             one.step = mean_of(of_all);
             one.batches = batches;
             one.searched = searched;
         }
+    }
+
+    // Whether no more is tried. Time ends searches alone; whoever asks for an end ends all but the first batch, without
+    // which nothing would be known.
+    bool ends(std::size_t batches, bool searched) const {
+        const auto reason = time_.stop();
+        return reason && (searched || (batches > 1 && *reason == schedule::StopReason::stopped));
     }
 
     // Dealt modules hold what all microbatches of a step have, not only those in flight.
@@ -168,15 +189,13 @@ private:
         if (finalists < 2) return;
         const std::size_t batches = std::clamp<std::size_t>(effort_.most_tasks / (finalists * tasks), 1,
                                                             std::min(effort_.batches, batches_.size()));
-        // Finalist by finalist where a caller may end it: what was searched is then comparable.
-        if (!time_.keep_going()) {
-            try_out(0, finalists, batches, true);
-            return;
-        }
-        for (std::size_t f = 0; f < finalists; ++f) {
-            choice_.cut_short = time_.is_over();
+        // The first of them first where a caller may end it, as few at once as keep all threads busy.
+        const std::size_t busy = (threads_of(execute_) + batches - 1) / batches;
+        const std::size_t at_once = time_.keep_going() ? busy : finalists;
+        for (std::size_t f = 0; f < finalists; f += at_once) {
+            choice_.cut_short = choice_.cut_short || time_.is_over();
             if (choice_.cut_short) return;
-            try_out(f, f + 1, batches, true);
+            try_out(f, std::min(f + at_once, finalists), batches, true);
         }
     }
 
@@ -217,6 +236,7 @@ private:
     const ChoiceEffort& effort_;
     const Executor& execute_;
     const Time& time_;
+    const OnDoing& on_;
     std::vector<Microbatches> whole_, batches_;  // the sample, and of each batch the first microbatches
     PartitionChoice choice_;
 };
@@ -224,12 +244,12 @@ private:
 }  // namespace
 
 PartitionChoice choose_partition(const Job& job, const Batch& batch, const ChoiceEffort& effort,
-                                 const Executor& execute, const Time& time) {
+                                 const Executor& execute, const Time& time, const OnDoing& on) {
     if (job.fixed) return {job.fixed->partition, job.fixed->chosen_on, {}, false};
     auto candidates = partition::partitions_for(partition::Use::job, *job.setup, cut_on(job, batch), job.partition);
     if (job.lists && job.partition.empty())
         std::erase_if(candidates, [](const Partition& one) { return !one.dealt.empty(); });
-    return PartitionTrial(job, batch, effort, execute, time).run(std::move(candidates));
+    return PartitionTrial(job, batch, effort, execute, time, on).run(std::move(candidates));
 }
 
 }  // namespace pipeweaver::planner

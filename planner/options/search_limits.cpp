@@ -12,10 +12,13 @@ namespace pipeweaver::planner {
 void SearchLimits::add_to(OptionTable& options) {
     options.group("Limits of the search");
     options.parsed(
-        "budget", "TIME", "time for the whole command, every replica included, like 1s or 300ms (default 3s)",
+        "budget", "TIME",
+        "the most time for the whole command, every replica included, like 1s or 300ms; searches end before when "
+        "little is left to gain (default 3s; of a large plan up to 60s)",
         [this](const std::string& text) { budget = parse_duration(text); },
         [this] { return budget ? std::optional(fmt::format("{}ns", budget->count())) : std::nullopt; });
-    options.integer("max-rounds", max_rounds, 0, 1'000'000'000, "rounds of each search: the reproducible budget");
+    options.integer("max-rounds", max_rounds, 0, 1'000'000'000,
+                    "rounds of each search, which then ends no sooner: the reproducible budget");
     options.integer("seed", seed, 0, 9'007'199'254'740'991, "seed of all random choices (default 1)");
     options.integer("threads", threads, 1, 1024, "threads of the search (default: all cores); no result depends on it");
 }
@@ -26,7 +29,7 @@ std::optional<std::uint64_t> SearchLimits::rounds() const {
 
 std::optional<Duration> SearchLimits::time() const {
     if (budget || max_rounds) return budget;
-    return std::chrono::seconds(3);
+    return usual;
 }
 
 int SearchLimits::thread_count() const {

@@ -88,6 +88,7 @@ private:
         search::Options options;
         options.seed = wanted_.seed;
         options.max_rounds = wanted_.max_rounds;
+        options.patience = patience;
         options.rules = wanted_.rules;
         options.bounds = wanted_.bounds;
         options.alternatives = wanted_.rule.near(all_.step.cut.step.problem.tasks.size(), wanted_.problems);

@@ -74,6 +74,11 @@ bool ahead(const search::Found& one, const search::Found& other) {
     return one.schedule && (!other.schedule || one.replay.makespan < other.replay.makespan);
 }
 
+// By time; one that ended by itself would end there again.
+bool was_ended(const search::Found& found) {
+    return found.stop_reason == StopReason::budget || found.stop_reason == StopReason::stopped;
+}
+
 // For the split step.
 std::vector<Schedule> starts_of_parts(const Searchable& known) {
     auto starts = known.split_starts;
@@ -120,7 +125,7 @@ Searched search_split(const Searchable& known, Split split, const search::Option
     if (split == Split::automatic) whole = search_whole(short_part);
     auto parts = search_parts(known, of_parts, execute, first, half, whole);
     const bool keep_whole = whole && !ahead(parts, *whole);
-    if (keep_whole && !options.max_rounds) {
+    if (keep_whole && !options.max_rounds && was_ended(*whole)) {
         auto again = search_whole(first);
         if (!ahead(*whole, again)) whole = std::move(again);
     }

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -96,11 +97,46 @@ TEST_CASE("a batch does not change the partition of a job, and a fixed one is ta
     CHECK(plan.partition().unit_items == first.unit_items);
 }
 
+namespace {
+
+// The small job's choice, ended for this reason when the first round of such work is through.
+PartitionChoice ended_after(std::string_view work, schedule::StopReason reason) {
+    bool over = false;
+    const Time time =
+        Time::until({}, [&](const search::Progress&) { return over ? std::optional(reason) : std::nullopt; });
+    const OnDoing on = [&](const Doing& doing) { over = over || (doing.what == work && doing.number == doing.of); };
+    return choose_partition(small_job().job, small_job().batch, small_effort, in_order, time, on);
+}
+
+template <class Which>
+auto count(const PartitionChoice& choice, const Which& which) {
+    return std::count_if(choice.tried.begin(), choice.tried.end(), which);
+}
+
+}  // namespace
+
 TEST_CASE("searches of a choice end when they are told to, the best candidates having been first") {
-    const auto choice =
-        choose_partition(small_job().job, small_job().batch, small_effort, in_order, testing::after_questions(1));
+    const auto is_searched = [](const PartitionTried& one) { return one.searched; };
+    const auto choice = ended_after("partition, by searches", schedule::StopReason::budget);
     CHECK(choice.cut_short);
-    CHECK(std::count_if(choice.tried.begin(), choice.tried.end(), [](const auto& one) { return one.searched; }) == 1);
+    CHECK(count(choice, is_searched) == 1);
+    CHECK(choice.tried.front().searched);
+    CHECK(choice.partition.name == choice.tried.front().partition.name);
+    CHECK(count(small_choice(), is_searched) == 3);
+}
+
+TEST_CASE("who ends a choice gets what policies say of one batch, whoever ends a budget what they say of all") {
+    const auto of_all = [](const PartitionTried& one) { return one.batches == 2; };
+    const auto stopped = ended_after("partition", schedule::StopReason::stopped);
+    CHECK(stopped.cut_short);
+    CHECK(count(stopped, of_all) == 0);
+    CHECK(stopped.partition.name == stopped.tried.front().partition.name);
+    const auto late = ended_after("partition", schedule::StopReason::budget);
+    CHECK(late.cut_short);
+    CHECK(count(late, of_all) > 1);
+    CHECK(count(late, [](const PartitionTried& one) { return one.searched; }) == 0);
+    const auto refused = [](const PartitionTried& one) { return !one.why_not.empty(); };
+    CHECK(count(stopped, refused) <= count(late, refused));
 }
 
 TEST_CASE("opponents are cut on the sample, ranked on it, and run as emulate runs them") {

@@ -1,9 +1,11 @@
 #include "pipeweaver/planner/time.hpp"
 
 #include "pipeweaver/base/deadline.hpp"
+#include "pipeweaver/planner/search_limits.hpp"
 #include "pipeweaver/planner/tuning.hpp"
 #include "planner/endings.hpp"
 #include "tests/support/shared.hpp"
+#include "tests/support/small_request.hpp"
 #include "tests/support/times.hpp"
 
 #include <doctest/doctest.h>
@@ -139,4 +141,22 @@ TEST_CASE("a larger plan does less, and the page on limits prints what") {
     std::stringstream text;
     text << page.rdbuf();
     CHECK_MESSAGE(text.str().find(effort_table()) != std::string::npos, effort_table());
+}
+
+TEST_CASE("the time that nobody asked for grows with what there is to order, within limits") {
+    CHECK(usual_budget(1) == UsualBudget{}.least);
+    CHECK(usual_budget(1'000) == 1'000 * UsualBudget{}.for_a_pass);
+    CHECK(usual_budget(1'000'000) == UsualBudget{}.most);
+    SearchLimits limits;
+    CHECK(limits.time() == std::chrono::seconds(3));
+    limits.usual = usual_budget(1'000);
+    CHECK(limits.time() == limits.usual);
+    limits.budget = Duration{5};
+    CHECK(limits.time() == Duration{5});
+    limits.budget.reset();
+    limits.max_rounds = 7;
+    CHECK(!limits.time());
+    const Request request = testing::small_request(2, {1, 2, 3, 4, 5, 6});
+    CHECK(passes_of(request) == 2 * 6 * 4);
+    CHECK(passes_of(request, {.replicas = {1}}) == 2 * 3 * 4);
 }

@@ -18,7 +18,7 @@ SECONDS = {
     "replicas_test.py": 20, "package_test.py": 20, "executor_faults_torch_test.py": 17, "getting_started_test.py": 15,
     "getting_started_torch_test.py": 15, "plan_test.py": 12, "service_openapi_test.py": 12, "torch_csv_test.py": 11,
     "cli_torch_test.py": 10, "check_commands_test.py": 10, "service_test.py": 10, "hugging_face_test.py": 10,
-    "bench_plan_test.py": 9,
+    "bench_plan_test.py": 9, "interrupt_test.py": 15,
     "browser_service_test.py": 9, "executor_example_torch_test.py": 8, "remote_test.py": 8, "profile_torch_test.py": 8,
     "partition_test.py": 7, "browser_report_test.py": 6, "layout_test.py": 6, "costdb_calibrate_test.py": 5,
 }

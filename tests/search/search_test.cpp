@@ -210,3 +210,57 @@ TEST_CASE("the instances of the shared folder are solved within memory, near the
         CHECK(relative_gap(found.replay.makespan, best) < 0.08);
     }
 }
+
+TEST_CASE("a search without a number of rounds ends when little was gained for long, the same on any machine") {
+    const auto problem = random_problem({.ranks = 3, .microbatches = 9, .stages = 6, .modes = true, .items = true}, 12);
+    const Replayer replayer(problem);
+    std::uint64_t asked = 0;
+    const KeepGoing keep_going = [&](const Progress&) {
+        return ++asked > 100'000 ? std::optional(StopReason::budget) : std::nullopt;
+    };
+    Options options;
+    options.patience = Patience{.rounds = 15, .share = 0.5, .gain = 0.001, .gap = 0};
+    const auto found = solve(replayer, options, in_order, keep_going);
+    REQUIRE(found.stop_reason == StopReason::no_gain);
+    check_found(problem, found);
+
+    // The last rounds gained less than a thousandth, and no such number of rounds before them did.
+    std::pair last{found.history.front().rounds, found.history.front().best};
+    const auto end = [&] { return std::max(last.first + 15, 2 * last.first); };
+    for (const Improvement& one : found.history) {
+        CHECK(one.rounds < end());
+        if (static_cast<double>(one.best.count()) < 0.999 * static_cast<double>(last.second.count()))
+            last = {one.rounds, one.best};
+    }
+    CHECK(found.rounds == end());
+    CHECK(found.rounds > 15);  // or it would have had nothing to gain
+
+    const auto again = solve(replayer, options, on_threads(2), keep_going);
+    CHECK(again.rounds == found.rounds);
+    CHECK(again.schedule == found.schedule);
+    const auto counted = solve_rounds(problem, found.rounds);
+    CHECK(counted.schedule == found.schedule);
+    CHECK(counted.stop_reason == StopReason::rounds);
+}
+
+TEST_CASE("a search ends when its gap is small enough, unless rounds were asked for") {
+    const auto problem = random_problem({.ranks = 3, .microbatches = 9, .stages = 6, .modes = true, .items = true}, 12);
+    const auto whole = solve_rounds(problem, 40);
+    REQUIRE(whole.replay.makespan > whole.bound);
+    Options options;
+    options.patience = Patience{
+        .rounds = 1'000'000, .share = 0, .gain = 0, .gap = relative_gap(whole.replay.makespan, whole.bound) + 1e-9};
+    const auto found = solve(Replayer(problem), options, in_order, [](const Progress& progress) {
+        return progress.rounds > 1'000 ? std::optional(StopReason::budget) : std::nullopt;
+    });
+    CHECK(found.stop_reason == StopReason::no_gain);
+    CHECK(found.rounds <= 40);
+    CHECK(relative_gap(found.replay.makespan, found.bound) <= options.patience->gap);
+    CHECK(name_of(found.stop_reason) == "no_gain");
+
+    options.patience = Patience{.rounds = 1, .share = 0, .gain = 0.5, .gap = 1'000};
+    const auto counted = solve_rounds(problem, 40, options);
+    CHECK(counted.rounds == 40);
+    CHECK(counted.stop_reason == StopReason::rounds);
+    CHECK(counted.schedule == whole.schedule);
+}

@@ -23,12 +23,11 @@ private:
     Clock::time_point begun_ = Clock::now();
 };
 
-/// What is left of a time that begins now; null for a time without an end.
-inline std::function<std::chrono::nanoseconds()> time_left(std::optional<std::chrono::nanoseconds> whole) {
+/// What is left of a time that began with the watch; null for a time without an end.
+inline std::function<std::chrono::nanoseconds()> time_left(std::optional<std::chrono::nanoseconds> whole,
+                                                           const Stopwatch& watch = {}) {
     if (!whole) return nullptr;
-    return [whole = *whole, watch = Stopwatch()] {
-        return std::max(whole - watch.elapsed(), std::chrono::nanoseconds{0});
-    };
+    return [whole = *whole, watch] { return std::max(whole - watch.elapsed(), std::chrono::nanoseconds{0}); };
 }
 
 }  // namespace pipeweaver

@@ -75,7 +75,7 @@ public:
     PendingFiles() = default;
     PendingFiles(const PendingFiles&) = delete;
     PendingFiles& operator=(const PendingFiles&) = delete;
-    ~PendingFiles();  ///< removes what was not renamed
+    ~PendingFiles();  ///< removes what was not renamed, and folders made for it
 
     /// Writes a file under its temporary name. May be called from several threads. Throws Error{io}.
     void add(const FileToWrite& file);
@@ -89,6 +89,21 @@ private:
     };
     std::mutex mutex_;
     std::vector<Pending> files_;
+    std::vector<std::filesystem::path> folders_;  // that it made, inner ones first
+};
+
+/// A folder that files will be written into, made at once: that it cannot be is known before the work is done.
+class OutputFolder {
+public:
+    /// Makes it, and the folders above it, where they are missing; the empty path is the working folder. Throws
+    /// Error{io} where it cannot be made, or nothing may be written there.
+    explicit OutputFolder(const std::filesystem::path& folder);
+    ~OutputFolder();  ///< removes what it made, as far as nothing is in it
+    OutputFolder(const OutputFolder&) = delete;
+    OutputFolder& operator=(const OutputFolder&) = delete;
+
+private:
+    std::vector<std::filesystem::path> made_;  // inner ones first
 };
 
 /// Writes `files` as PendingFiles and returns their paths, sorted. Throws Error{io}.

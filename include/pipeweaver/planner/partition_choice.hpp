@@ -5,6 +5,7 @@
 
 #include "pipeweaver/base/parallel.hpp"
 #include "pipeweaver/partition/partition_file.hpp"
+#include "pipeweaver/planner/doing.hpp"
 #include "pipeweaver/planner/time.hpp"
 #include "pipeweaver/planner/tuning.hpp"
 
@@ -38,9 +39,10 @@ struct PartitionChoice {
 };
 
 /// Takes the partition that the job fixes, or the best on its sample. Where no candidate fits, the first of them, whose
-/// plan then says what is short. `time` is asked between searches.
+/// plan then says what is short. `time` is asked before each search; where it is
+/// ended by whoever asked for the choice (`stopped`), policies judge no more than one batch.
 [[nodiscard]] PartitionChoice choose_partition(const Job& job, const Batch& batch, const ChoiceEffort& effort,
-                                               const Executor& execute, const Time& time = {});
+                                               const Executor& execute, const Time& time = {}, const OnDoing& on = {});
 
 /// A stage with the work that the sample gives it.
 struct StageLoad {

@@ -5,6 +5,7 @@
 #include "pipeweaver/emulator/ports.hpp"
 #include "pipeweaver/emulator/time_shares.hpp"
 #include "pipeweaver/partition/partition.hpp"
+#include "pipeweaver/planner/doing.hpp"
 #include "pipeweaver/planner/partition_choice.hpp"
 #include "pipeweaver/planner/robust_choice.hpp"
 #include "pipeweaver/planner/robustness.hpp"
@@ -175,6 +176,7 @@ struct Wanted {
     /// their steps nor when their tasks start.
     OnReplica on_replica{};
     Duration on_replica_takes{};  ///< for a task of a replica: time that its search leaves
+    OnDoing on_doing{};           ///< is told what the plan is at
 };
 
 }  // namespace pipeweaver::planner

@@ -18,10 +18,11 @@ struct Schedule {
     friend bool operator==(const Schedule&, const Schedule&) = default;
 };
 
-/// Why a search ended.
-enum class StopReason { optimal, rounds, budget, stopped };
+/// Why a search ended: its schedule is proven optimal; more rounds would gain little; all rounds that were asked for
+/// were run; its time was over; whoever asked for it ended it.
+enum class StopReason { optimal, no_gain, rounds, budget, stopped };
 
-/// "optimal", "rounds", "budget" or "stopped".
+/// "optimal", "no_gain", "rounds", "budget" or "stopped".
 [[nodiscard]] std::string_view name_of(StopReason reason);
 
 /// A solution file ("pipeweaver-solution/1"). Only `problem`, `schedule.order` and, where the problem has pairs,

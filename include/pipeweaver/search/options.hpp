@@ -24,6 +24,14 @@ struct AlternativesWanted {
 /// search's first schedule.
 inline constexpr std::size_t most_tasks_at_leisure = 10'000;
 
+/// When a search ends by itself, because more rounds would gain little.
+struct Patience {
+    std::uint64_t rounds = 0;  ///< so many with less than `gain` together are enough,
+    double share = 0;          ///< if they are this share of all rounds, too: annealing's cycles grow longer
+    double gain = 0;           ///< a part of the makespan
+    double gap = 0;            ///< and so is a gap that is no larger than this
+};
+
 struct Options {
     std::string strategy = "default";
     std::uint64_t seed = 1;
@@ -35,6 +43,7 @@ struct Options {
     BoundEffort bounds = BoundEffort::full;
     /// `starts` has what every policy makes of the problem, where it applies: they need not be tried again.
     bool starts_have_policies = false;
+    std::optional<Patience> patience;  ///< of a search without `max_rounds`; none: it goes on until it is told to end
 };
 
 /// How many rounds a search runs that has neither `max_rounds` nor `keep_going`.

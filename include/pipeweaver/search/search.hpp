@@ -23,11 +23,11 @@ struct StrategyEntry {
 [[nodiscard]] const std::vector<StrategyEntry>& strategies();
 
 /// Searches for the shortest schedule. `keep_going` is asked from the calling thread between rounds (a round lasts
-/// about 10 ms at most). Throws Error{input} for an unknown strategy, naming the nearest. Without `max_rounds` and
-/// `keep_going` it ends after `default_rounds`. Found.rounds does not count the initial schedules (given ones,
-/// policies, list schedules) that are tried first: 0 rounds give the best of them, which are all in a problem of up to
-/// some 5,000 tasks; in larger ones the others take rounds, too. Throws Error{input} for rules that contradict the
-/// problem.
+/// about 10 ms at most). Throws Error{input} for an unknown strategy, naming the nearest. Without `max_rounds` it ends
+/// when `patience` says so (`no_gain`), without `keep_going`, too, after `default_rounds`. Found.rounds does not count
+/// the initial schedules (given ones, policies, list schedules) that are tried first: 0 rounds give the best of them,
+/// which are all in a problem of up to some 5,000 tasks; in larger ones the others take rounds, too. Throws
+/// Error{input} for rules that contradict the problem.
 [[nodiscard]] Found solve(const schedule::Replayer& replayer, const Options& options, const Executor& execute,
                           const KeepGoing& keep_going = {});
 

@@ -1,0 +1,55 @@
+#include "apps/interrupt.hpp"
+
+#include <array>
+#include <atomic>
+#include <csignal>
+
+namespace pipeweaver::apps {
+
+namespace {
+
+constexpr std::array signals{SIGINT, SIGTERM};
+
+// What a handler may touch must be global, and free of locks.
+std::atomic<bool> signal_came = false;
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+using Action = struct sigaction;
+
+void set_default(int signal) {
+    Action action{};
+    action.sa_handler = SIG_DFL;
+    sigaction(signal, &action, nullptr);
+}
+
+// The next signal, of either, is the process's end.
+void note(int /*signal*/) {
+    signal_came = true;
+    for (const int signal : signals) set_default(signal);
+}
+
+}  // namespace
+
+Interrupt::Interrupt() {
+    for (const int signal : signals) {
+        Action before{};
+        sigaction(signal, nullptr, &before);
+        if (before.sa_handler == SIG_IGN) continue;
+        Action action{};
+        action.sa_handler = note;
+        action.sa_flags = SA_RESTART;  // a file that is being read or written goes on
+        sigaction(signal, &action, nullptr);
+    }
+}
+
+Interrupt::~Interrupt() {
+    for (const int signal : signals) {
+        Action now{};
+        sigaction(signal, nullptr, &now);
+        if (now.sa_handler == note) set_default(signal);
+    }
+}
+
+bool Interrupt::came() { return signal_came; }
+
+}  // namespace pipeweaver::apps

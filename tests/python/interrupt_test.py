@@ -1,0 +1,141 @@
+"""Ctrl-C and SIGTERM while a command searches, folders for what it writes, and searches that end by themselves."""
+
+import json
+import signal
+import subprocess
+import time
+
+import pytest
+from cli_shared import BATCH, PLAN, full, small_problem
+
+LONG = [*PLAN, "--dataset", "vlm-mix", "--microbatches", "16", "--max-rounds", "1000000000"]
+
+
+def begin(pipeweaver, *arguments):
+    """Begins the command; returns its process."""
+    return subprocess.Popen([str(pipeweaver.path), *map(str, arguments)], stdin=subprocess.DEVNULL,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def wait_for(path, seconds=60):
+    """Until it is there."""
+    end = time.monotonic() + seconds
+    while not path.exists():
+        assert time.monotonic() < end, path
+        time.sleep(0.005)
+
+
+def check_whole(pipeweaver, folder):
+    """A plan's folder that is whole, and a schedule in it that runs; returns the plan."""
+    plan = json.loads((folder / "plan.json").read_text())
+    replica = folder / "replica-000"
+    pipeweaver("replay", replica / "problem.json.gz", replica / "solution.json")
+    assert {"run.json", "report.html", "assignment.json", "partition.json"} <= {one.name for one in folder.iterdir()}
+    assert not list(folder.rglob("*.tmp"))
+    return plan
+
+
+# Before the search has a schedule, in it, and late; twenty moments in the full form.
+MOMENTS = [0.2 * k for k in range(20)] if full() else [0.0, 0.9, 3.0]
+
+
+@pytest.mark.parametrize("after", MOMENTS)
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM] if full() else [signal.SIGTERM])
+def test_the_first_signal_leaves_a_whole_folder_with_the_best_so_far(pipeweaver, tmp_path, after, sent):
+    process = begin(pipeweaver, *LONG, "--out", tmp_path / "plan")
+    wait_for(tmp_path / "plan")
+    time.sleep(after)
+    process.send_signal(sent)
+    out, told = process.communicate(timeout=120)
+    assert process.returncode == 0, told
+    assert out
+    plan = check_whole(pipeweaver, tmp_path / "plan")
+    assert plan["replicas"][0]["stop_reason"] in ("stopped", "optimal")
+    assert len([line for line in told.splitlines() if line.startswith("interrupted")]) == 1
+    best = min(one["makespan_ns"] for one in plan["baselines"] if not one["opponent"])
+    assert plan["makespan_ns"] <= best
+
+
+@pytest.mark.parametrize("second", [signal.SIGINT, signal.SIGTERM])
+def test_the_second_signal_ends_the_command_at_once(pipeweaver, tmp_path, second):
+    process = begin(pipeweaver, *LONG, "--out", tmp_path / "plan")
+    wait_for(tmp_path / "plan")
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.02)
+    process.send_signal(second)
+    process.communicate(timeout=60)
+    assert process.returncode == -second
+    assert not (tmp_path / "plan/plan.json").exists()
+
+
+def test_an_interrupted_solve_writes_what_it_found(pipeweaver, planned, tmp_path):
+    problem = planned / "replica-000/problem.json.gz"
+    process = begin(pipeweaver, "solve", problem, "--max-rounds", "1000000000", "--out", tmp_path / "new/s.json")
+    wait_for(tmp_path / "new")
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 0, told
+    solution = json.loads((tmp_path / "new/s.json").read_text())
+    assert solution["stop_reason"] == "stopped"
+    assert f"interrupted: the search ended after {solution['rounds']} round" in told
+    pipeweaver("replay", problem, tmp_path / "new/s.json")
+
+
+def test_an_interrupted_partition_is_the_best_so_far(pipeweaver, tmp_path):
+    process = begin(pipeweaver, "partition", *PLAN[1:], "--dataset", "vlm-mix", "--microbatches", "16", "--out",
+                    tmp_path / "new/part.json")
+    wait_for(tmp_path / "new")
+    process.send_signal(signal.SIGTERM)
+    table, told = process.communicate(timeout=120)
+    assert process.returncode == 0, told
+    assert "ended before all searches were through" in table
+    assert "interrupted: not all of the best candidates were searched" in told
+    pipeweaver(*PLAN, *BATCH, "--max-rounds", "1", "--partition", tmp_path / "new/part.json", "--out",
+               tmp_path / "plan")
+
+
+def test_a_folder_that_cannot_be_written_is_refused_before_the_search(pipeweaver, tmp_path):
+    (tmp_path / "file").write_text("mine")
+    for out in (tmp_path / "file", tmp_path / "file/below"):
+        began = time.monotonic()
+        status, line = pipeweaver.fails(*LONG, "--out", out)  # its search would last for ever
+        assert status == 3 and str(out) in line
+        assert time.monotonic() - began < 60
+    (tmp_path / "problem.json").write_text(json.dumps(small_problem()))
+    status, line = pipeweaver.fails("solve", tmp_path / "problem.json", "--out", tmp_path / "file/s.json")
+    assert status == 3 and str(tmp_path / "file") in line
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_a_command_that_fails_leaves_no_folder_of_its_own_and_others_files_alone(pipeweaver, tmp_path):
+    wrong = [*PLAN, *BATCH, "--partition", "none-such"]
+    assert pipeweaver.fails(*wrong, "--out", tmp_path / "a/b")[0] == 2
+    assert not (tmp_path / "a").exists()
+    (tmp_path / "empty").mkdir()
+    assert pipeweaver.fails(*wrong, "--out", tmp_path / "empty")[0] == 2
+    assert (tmp_path / "empty").is_dir()
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/notes.txt").write_text("mine")
+    assert pipeweaver.fails(*wrong, "--out", tmp_path / "mine/plan")[0] == 2
+    assert [one.name for one in (tmp_path / "mine").iterdir()] == ["notes.txt"]
+
+
+def test_a_plan_ends_by_itself_when_little_is_left_to_gain(pipeweaver, tmp_path):
+    """The budget is then only a cap."""
+    began = time.monotonic()
+    plan = json.loads(pipeweaver(*PLAN, *BATCH, "--budget", "10min", "--out", tmp_path / "plan", "--json"))
+    assert time.monotonic() - began < 300
+    replica = plan["replicas"][0]
+    assert replica["stop_reason"] in ("no_gain", "optimal")
+    again = json.loads(pipeweaver(*PLAN, *BATCH, "--budget", "10min", "--threads", "1", "--out", tmp_path / "again",
+                                  "--json"))
+    assert again["replicas"][0]["rounds"] == replica["rounds"]  # no clock ended it
+    assert again["makespan_ns"] == plan["makespan_ns"]
+
+
+def test_the_time_that_nobody_asked_for_grows_with_the_plan(pipeweaver, tmp_path):
+    small = json.loads(pipeweaver(*PLAN, *BATCH, "--out", tmp_path / "small", "--json"))
+    assert small["run"]["budget_ns"] == 3_000_000_000
+    counted = json.loads(pipeweaver(*PLAN, *BATCH, "--max-rounds", "1", "--out", tmp_path / "counted", "--json"))
+    assert counted["run"]["budget_ns"] is None
