@@ -11,6 +11,7 @@
 #include "pipeweaver/base/files.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/emit/plan_folder.hpp"
+#include "pipeweaver/planner/ladder.hpp"
 #include "pipeweaver/planner/record.hpp"
 #include "pipeweaver/planner/tuning.hpp"
 
@@ -50,6 +51,7 @@ struct Plan {
         options.with_configuration();
         asked.add_to(options);
         limits.add_to(options);
+        options.flag("verbose", verbose, "after the ladder: every schedule, memory, robustness, layouts, a picture");
         options.group("Plans of a service");
         options.text("server", server.url, "URL",
                      "let this server of `pipeweaver serve` plan the batch; files named here are read here");
@@ -73,16 +75,21 @@ struct Plan {
         const std::string& out = asked.out;
         const Interrupt interrupt;
         const OutputFolder folder(out);
-        const auto request = asked.request(limits, limits.executor());
-        planner::Wanted wanted = asked.wanted(request.job);
-        limits.usual = planner::usual_budget(planner::passes_of(request, wanted));
+        auto packings = asked.plans_all() ? asked.packings(limits, limits.executor())
+                                          : std::vector{asked.request(limits, limits.executor())};
+        planner::Wanted wanted = asked.wanted(packings.front().job);
+        limits.usual = planner::usual_budget(planner::passes_of(packings.front(), wanted));
         const auto time = time_of(limits.time(), start);
-        emit::PlanWriter writer(request.job, request.batch, out);
         wanted.on_doing = [this](const planner::Doing& doing) { console.show(doing); };
+        const auto ladder = begin(std::move(packings), wanted, time);
+        const planner::Request& request = ladder.request;
+        emit::PlanWriter writer(request.job, request.batch, out);
+        if (wanted.opponents) wanted.known_opponents = &ladder.opponents;
         wanted.on_replica_takes =
             planner::writing_a_task + (request.job.lists_by_rank ? planner::zipping_a_task : Duration{});
         wanted.on_replica = [&](const planner::ReplicaPlan& replica) { writer.add(replica); };
-        const auto plan = asked.make_plan(request, limits.executor(), time, wanted);
+        auto plan = asked.make_plan(request, limits.executor(), time, wanted);
+        if (wanted.opponents) plan.ladder = planner::ladder_of(ladder, plan, limits.executor());
         console.clear();
         writer.add_rest(plan, limits.executor());
         const auto measured = limits.run(start);
@@ -93,11 +100,20 @@ struct Plan {
             answer["run"] = measured;
             fmt::print("{}\n", answer.dump());
         } else {
-            fmt::print("{}", emit::plan_table(request.job, request.batch, plan));
+            fmt::print("{}", emit::plan_text(request.job, request.batch, plan, verbose));
             std::fflush(stdout);  // the remark on stderr comes after the table, also in a file
             console.say(next_steps(files, out, made_for(request.job, plan)));
         }
         say_if_interrupted(console, left_out_of(plan, wanted));
+    }
+
+    // Without opponents, as for some replicas alone, there is no ladder: their samples are packed as they come.
+    planner::LadderStart begin(std::vector<planner::Request> packings, const planner::Wanted& wanted,
+                               const planner::Time& time) const {
+        if (!wanted.opponents) return {.request = std::move(packings.front())};
+        return planner::begin_ladder(std::move(packings), planner::parse_now(asked.now, asked.layers),
+                                     planner::told(limits.executor(), wanted.on_doing, "known schedules"),
+                                     time.fraction(planner::fractions.opponents));
     }
 
     // What a record says, again.
@@ -139,6 +155,7 @@ struct Plan {
     Limits limits;
     ServerOptions server;
     std::string served;
+    bool verbose = false;
 };
 
 }  // namespace

@@ -163,6 +163,12 @@ void PendingFiles::add(const FileToWrite& file) {
     const fs::path temporary = temporary_name(file.path);
     {
         const std::scoped_lock lock(mutex_);
+        std::erase_if(files_, [&](const Pending& one) {
+            if (one.path != file.path) return false;
+            std::error_code ignored;
+            fs::remove(one.temporary, ignored);
+            return true;
+        });
         folders_.insert(folders_.begin(), made.begin(), made.end());
         files_.push_back({file.path, temporary});
     }

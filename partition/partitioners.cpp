@@ -125,8 +125,8 @@ std::vector<Cutting> cuttings(Use use, const emulator::Setup& setup, std::string
     std::vector<Cutting> all;
     for (const Partitioner* one : rows)
         for (const std::int64_t chunks : chunks_for(use, setup, *one)) all.push_back({one, chunks});
-    // What runtimes are given goes by chunks, the fewest first.
-    if (use == Use::framework)
+    // What is tried without a planner goes by chunks, the fewest first.
+    if (use != Use::job)
         std::stable_sort(all.begin(), all.end(), [](const Cutting& a, const Cutting& b) {
             return std::max<std::int64_t>(1, a.chunks_per_rank) < std::max<std::int64_t>(1, b.chunks_per_rank);
         });

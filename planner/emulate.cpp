@@ -55,7 +55,12 @@ constexpr Bytes boundless{std::int64_t{1} << 60};
 class Emulator {
 public:
     Emulator(const EmulationRequest& request, const Executor& execute)
-        : asked_(request), setup_(*request.job.setup), execute_(execute), policy_(request.policy) {
+        : asked_(request),
+          setup_(*request.job.setup),
+          execute_(execute),
+          runs_(*request.target),
+          policy_(request.policy) {
+        runs_.inexpressible = nullptr;
         needs_split_ = search::policy(request.policy, "--policy: ").needs_split || is_given();
         if (by_rank()) require_fixed_order();
         PIPEWEAVER_ASSERT(setup_.recipe.zero < 2 || setup_.recipe.bucket == Bytes{});
@@ -101,11 +106,13 @@ private:
         if (request.job.fixed) return request.job.fixed->partition;
         const std::string& name = request.job.partition;
         const auto& cutter = partition::partitioner(name.empty() ? "megatron" : name);
-        return cutter.make(setup_, cut_on(request.job, request.batch), request.chunks_per_rank);
+        return cutter.make(setup_, cut_on(request.job, request.cut_on.value_or(request.batch)),
+                           request.chunks_per_rank);
     }
 
     StepWanted wanted(std::size_t replica, std::size_t menu) const {
         return {.name = problem_name(setup_, partition_, replica),
+                .target = &runs_,
                 .menu = menus_[menu],
                 .replica = replica,
                 .capacity = asked_.any_memory ? std::optional(boundless) : std::nullopt,
@@ -116,12 +123,13 @@ private:
         if (needs_split_) require_serial();
         const auto step = wanted(replica, menu);
         const std::vector<std::string> policies(is_given() ? 0 : 1, policy_);
-        auto known = evaluate(setup_, partition_, shared_.microbatches[replica], step,
+        const Microbatches& own = shared_.microbatches[replica];
+        auto known = evaluate(setup_, partition_, runs_.fixed_shapes ? partition::pad(own).microbatches : own, step,
                               {.split = needs_split_ && !is_given(),
                                .bound = std::nullopt,
                                .policies = policies,
                                .mode_by_rank = by_rank()});
-        ReplicaSchedule all{.input = step_input(setup_, partition_, std::move(known.cut.units), step)};
+        ReplicaSchedule all{.input = std::move(known.input)};
         if (known.shortage) {
             all.why_not = known.shortage->text();
             return all;
@@ -252,6 +260,7 @@ private:
     const EmulationRequest& asked_;
     const Setup& setup_;
     const Executor& execute_;
+    Target runs_;  // its shapes and buffers; of several modes one is taken, which it need not carry
     Assignment shared_;
     partition::Partition partition_;
     std::string policy_;

@@ -109,7 +109,6 @@ std::shared_ptr<Plan> planned(const Asked& asked, const Make& make) {
     const Stopwatch start;
     const auto execute = on_own_threads(asked.limits.thread_count());
     auto request = asked.plan.request(asked.limits, execute);
-    request.job.lists = true;
     planner::SearchLimits limits = asked.limits;
     limits.usual = planner::usual_budget(planner::passes_of(request, asked.plan.wanted(request.job)));
     auto plan = make(request, execute, limits.time(), start);

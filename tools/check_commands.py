@@ -8,9 +8,6 @@ assignment, deferral, buckets, ZeRO, times of the host, a recipe, headroom, a sa
 file whose name means something to a shell. What the program refuses is drawn again; models for which it takes nothing
 are named. Of each plan the job's opponent and ROWS others are run. A line for each difference; the exit status is 1 if
 there is one, or no command was run.
-
-Buckets       A plan counts the last bucket of gradients after the backwards, `emulate` each one and what they slow
-              down: rows of recipes with buckets are run, told apart, and are no differences.
 """
 
 import argparse
@@ -123,40 +120,33 @@ def planned(program, model, draw, out):
 
 
 def rows_to_run(plan, count, draw):
-    """The job's opponent, and others; those that choose recomputation by rank are as many as the others."""
+    """The job's opponent, the rungs, and others; those that choose recomputation by rank are as many as the others."""
     rows = [row for row in plan["baselines"] if row.get("command")]
     draw.shuffle(rows)
     by_rank = [row for row in rows if row["recompute"] == "by-rank"]
     first = by_rank[: (count + 1) // 2]
     chosen = first + [row for row in rows if row not in first][: count - len(first)]
     opponent = plan["opponent"]
-    return [opponent] * bool(opponent and opponent["command"]) + chosen
-
-
-def has_buckets(plan):
-    return plan["asked"]["recipe"]["data_parallel"]["bucket_bytes"] > 0
+    rungs = [rung for rung in plan["ladder"] if rung["command"] and "why_nothing" not in rung]
+    return [opponent] * bool(opponent and opponent["command"]) + rungs + chosen
 
 
 def differences(program, options, plan, rows):
-    """What differs; and of rows with buckets, by how much of the row, the most."""
-    found, most = [], 0.0
+    """What differs."""
+    found = []
     for row in rows:
         try:
             step = program.step_ns(row["command"])
         except Refused as refused:
             step = str(refused)
-        if step == row["step_ns"]:
-            continue
-        if has_buckets(plan) and isinstance(step, int):
-            most = max(most, abs(step / row["step_ns"] - 1))
-            continue
-        found.append(f"the row has {row['step_ns']} ns, the command gives {step}: {row['command']}\n"
-                     f"  of plan {options}")
-    return found, most
+        if step != row["step_ns"]:
+            found.append(f"the row has {row['step_ns']} ns, the command gives {step}: {row['command']}\n"
+                         f"  of plan {options}")
+    return found
 
 
 def check_set(binary, models, number, options):
-    """How many commands were run, what differs, the most that rows with buckets do, and a model without a set."""
+    """How many commands were run, what differs, and a model without a set."""
     draw = random.Random(f"{options.seed}/{number}")
     with tempfile.TemporaryDirectory(prefix="check-commands-") as temporary:
         program = Program(binary, pathlib.Path(temporary))
@@ -164,12 +154,12 @@ def check_set(binary, models, number, options):
         model = models[(number * 37 + options.seed) % len(models)]
         made = planned(program, model, draw, "plan")
         if made is None:
-            return 0, [], 0.0, model
+            return 0, [], model
         rows = rows_to_run(made[1], options.rows, draw)
-        found, most = differences(program, *made, rows)
+        found = differences(program, *made, rows)
         if (program.folder / "run").exists():
             found.append(f"a printed command ran what stands in a name: {made[0]}")
-        return len(rows), found, most, None
+        return len(rows), found, None
 
 
 def parse():
@@ -186,18 +176,16 @@ def main():
     options = parse()
     binary = pathlib.Path(os.path.abspath(options.binary))
     models = Program(binary, pathlib.Path.cwd()).models()
-    commands, differing, with_buckets, without = 0, 0, 0.0, []
+    commands, differing, without = 0, 0, []
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         sets = [pool.submit(check_set, binary, models, number, options) for number in range(options.sets)]
         for one in sets:
-            run, found, most, left_out = one.result()
-            commands, differing, with_buckets = commands + run, differing + len(found), max(with_buckets, most)
+            run, found, left_out = one.result()
+            commands, differing = commands + run, differing + len(found)
             without += [left_out] if left_out else []
             for line in found:
                 print(line, flush=True)
     print(f"{options.sets - len(without)} plans, {commands} commands, {differing} differ")
-    if with_buckets:
-        print(f"rows of recipes with buckets are up to {100 * with_buckets:.1f} % from what their commands print")
     if without:
         print(f"no set was taken of {', '.join(sorted(set(without)))}")
     return 1 if differing or not commands else 0

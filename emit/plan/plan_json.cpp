@@ -1,4 +1,5 @@
 // plan.json and assignment.json.
+#include "emit/plan/ladder_text.hpp"
 #include "emit/plan/parts.hpp"
 #include "pipeweaver/emit/actions.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
@@ -37,6 +38,7 @@ Writer request_json(const Job& job, const Batch& batch) {
                 {"tp", job.setup->layout.tp},      {"pp", job.setup->layout.pp},
                 {"dp", job.setup->layout.dp}};
     add_above_one(json, job.setup->layout);
+    json["target"] = planner::target(job.target).option;
     json["batch"] = batch.name;
     json["microbatches"] = batch.microbatches.size();
     json["samples"] = batch.samples.size();
@@ -183,6 +185,43 @@ Writer opponent_json(const Plan& plan) {
             {"command", opponent->command.empty() ? Writer(nullptr) : Writer(opponent->command)}};
 }
 
+Writer rung_json(const Ladder& ladder, const Rung& rung, std::int64_t gpus) {
+    Writer json{{"rung", rung.name},
+                {"target", rung.target.empty() ? Writer(nullptr) : Writer(rung.target)},
+                {"way", rung.way},
+                {"step_ns", rung.step.count()},
+                {"over_now", over(ladder.now().step, rung.step)},
+                {"microbatches", rung.microbatches},
+                {"tokens_per_second_per_gpu", tokens_per_second(rung) / static_cast<double>(gpus)},
+                {"peak_bytes", rung.peak.count},
+                {"usable_bytes", rung.usable.count},
+                {"needs", rung.needs},
+                {"files", rung.files},
+                {"command", rung.command.empty() ? Writer(nullptr) : Writer(rung.command)}};
+    if (!rung.why_nothing.empty()) json["why_nothing"] = rung.why_nothing;
+    return json;
+}
+
+// The rungs, and which of them is the plan's headline.
+void add_ladder(Writer& json, const Job& job, const Ladder& ladder) {
+    json["ladder"] = Writer::array();
+    json["beyond"] = Writer::array();
+    if (ladder.rungs.empty()) return;
+    for (const Rung& rung : ladder.rungs) json["ladder"].push_back(rung_json(ladder, rung, job.setup->cluster.gpus));
+    for (const Rung& rung : ladder.beyond) json["beyond"].push_back(rung_json(ladder, rung, job.setup->cluster.gpus));
+    json["headline"] = {{"rung", ladder.best().name},
+                        {"target", ladder.best().target},
+                        {"step_ns", ladder.best().step.count()},
+                        {"over_now", over(ladder.now().step, ladder.best().step)}};
+}
+
+// What time left out of the plan, and what ended its searches.
+Writer left_out_json(const Plan& plan) {
+    Writer json = Writer::array();
+    for (const std::string& one : left_out(plan)) json.push_back(one);
+    return json;
+}
+
 }  // namespace
 
 Writer plan_json(const Job& job, const Batch& batch, const Plan& plan) {
@@ -194,6 +233,9 @@ Writer plan_json(const Job& job, const Batch& batch, const Plan& plan) {
                 {"gap", schedule::relative_gap(plan.makespan, plan.lower_bound)},
                 {"mfu", plan.mfu},
                 {"model_flops", plan.model_flops}};
+    add_ladder(json, job, plan.ladder);
+    json["left_out"] = left_out_json(plan);
+    json["is_opponents"] = plan.is_opponents;
     const Duration after = plan.step - plan.makespan;
     json["after_all_ranks_ns"] = after.count();
     json["layout_choice"] = layout_choice_json(job.layout_choice);
@@ -223,6 +265,7 @@ Writer plan_json(const Job& job, const Batch& batch, const Plan& plan) {
              {"chunks_per_rank", baseline.chunks_per_rank},
              {"opponent", baseline.is_opponent}});
         if (!baseline.is_opponent) continue;
+        json["baselines"].back()["launched"] = baseline.launched;
         json["baselines"].back()["recompute"] = baseline.recompute;
         json["baselines"].back()["command"] = baseline.command.empty() ? Writer(nullptr) : Writer(baseline.command);
     }

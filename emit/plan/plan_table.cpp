@@ -1,4 +1,5 @@
 // The plan as text.
+#include "emit/plan/ladder_text.hpp"
 #include "emit/plan/parts.hpp"
 #include "emit/report/report_parts.hpp"
 #include "pipeweaver/base/text.hpp"
@@ -78,15 +79,17 @@ std::string lists(const Job& job, const Plan& plan) {
     return why ? *why + "\n" : std::string();
 }
 
-// The job's opponent, and how to run it; the line above the table.
+// The fastest opponent and how to run it, and the one that the job's sample chose; the lines above the table.
 std::string opponent(const Plan& plan) {
-    const Baseline* one = plan.baselines.opponent();
+    const Baseline* one = plan.baselines.fastest_opponent();
     if (one == nullptr) return {};
-    std::string text =
-        fmt::format("\nopponent, the best of what engineers run on {}: {}: step {}, {:.3f}x the plan's\n",
-                    plan.baselines.chosen_on.text(), words_of(*one), seconds(one->step),
-                    static_cast<double>(one->step.count()) / static_cast<double>(plan.step.count()));
-    return one->command.empty() ? text : text + "  " + one->command + "\n";
+    std::string text = fmt::format("\nopponent, the fastest of what engineers run: {}: step {}, {:.3f}x the plan's\n",
+                                   words_of(*one), seconds(one->step), over(one->step, plan.step));
+    if (!one->command.empty()) text += "  " + one->command + "\n";
+    const Baseline& chosen = *plan.baselines.opponent();
+    if (&chosen == one) return text;
+    return text + fmt::format("on {} it is {}: here step {}, {:.3f}x the plan's\n", plan.baselines.chosen_on.text(),
+                              words_of(chosen), seconds(chosen.step), over(chosen.step, plan.step));
 }
 
 std::string schedules(const Plan& plan) {
@@ -227,8 +230,6 @@ std::string choice(const RobustChoice& choice) {
     const std::string text = choice_text(choice);
     return text.empty() ? text : text + "\n";
 }
-
-double over(Duration a, Duration b) { return static_cast<double>(a.count()) / static_cast<double>(b.count()); }
 
 std::string padding_text(const partition::Padded& p) {
     const double padding =

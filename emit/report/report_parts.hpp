@@ -132,6 +132,9 @@ inline constexpr std::size_t waiting_color = 8;
 /// Whether the plan still wins over its usual opponents under wrong costs.
 [[nodiscard]] std::string robustness(const planner::Plan& plan);
 
+/// The ladder, what it rests on and what was left out. Pre: it has rungs.
+[[nodiscard]] std::string ladder(const planner::Job& job, const planner::Plan& plan);
+
 /// Lists all layouts that fit, the chosen one first, and why others do not.
 [[nodiscard]] std::string layouts(const planner::LayoutChoice& choice);
 

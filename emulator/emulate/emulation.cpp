@@ -19,23 +19,30 @@ Duration RankTime::total() const { return busy() + bubble; }
 
 namespace {
 
+// When each rank is through, and when its gradients are.
+std::vector<RankEnd> ends_of(const ScheduledStep& step, const StepTimes& times) {
+    std::vector<RankEnd> ends;
+    for (std::size_t r = 0; r < step.schedule().order.size(); ++r) {
+        const auto& order = step.schedule().order[r];
+        RankEnd end;
+        if (!order.empty()) {
+            end.tasks = times.end[index(order.back())];
+            end.gradients = end_of_gradients(step, times, RankId{static_cast<std::uint32_t>(r)}, end.tasks);
+        }
+        ends.push_back(end);
+    }
+    return ends;
+}
+
 class Report {
 public:
     Report(const ScheduledStep& step, const StepTimes& times) : step_(step), times_(times) {}
 
     ReplicaEmulation run(bool with_path) {
         const std::size_t ranks = step_.step().problem.ranks.size();
+        ends_ = ends_of(step_, times_);
         std::int64_t makespan = 0;
-        for (std::size_t r = 0; r < ranks; ++r) {
-            const auto& order = step_.schedule().order[r];
-            RankEnd end;
-            if (!order.empty()) {
-                end.tasks = times_.end[index(order.back())];
-                end.gradients = end_of_gradients(step_, times_, RankId{static_cast<std::uint32_t>(r)}, end.tasks);
-            }
-            makespan = std::max(makespan, end.gradients);
-            ends_.push_back(end);
-        }
+        for (const RankEnd& end : ends_) makespan = std::max(makespan, end.gradients);
         const Duration optimizer = step_.step().optimizer;
         out_.makespan = Duration{makespan};
         out_.step = out_.makespan + optimizer;
@@ -101,6 +108,19 @@ ReplicaEmulation emulate(const StepInput& input, const StepProblem& step, const 
     const ScheduledStep scheduled(input, step, schedule);
     const StepTimes times = options.reuse ? times_by_passes(scheduled) : times_by_kernels(scheduled);
     return Report(scheduled, times).run(options.critical_path);
+}
+
+void set_tails(const StepInput& input, StepProblem& step, const Schedule& schedule) {
+    if (input.setup->recipe.bucket == Bytes{}) return;
+    const ScheduledStep scheduled(input, step, schedule);
+    const auto ends = ends_of(scheduled, times_by_passes(scheduled));
+    const Replay replay = scheduled.replayer().replay(schedule);
+    for (std::size_t r = 0; r < ends.size(); ++r) {
+        if (schedule.order[r].empty()) continue;
+        const std::size_t last = index(schedule.order[r].back());
+        const Duration end = replay.start[last] + scheduled.costs()[last].duration;
+        step.problem.ranks[r].tail = Duration{ends[r].gradients} - end;
+    }
 }
 
 }  // namespace pipeweaver::emulator

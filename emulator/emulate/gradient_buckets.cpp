@@ -10,8 +10,6 @@ namespace pipeweaver::emulator {
 
 namespace {
 
-constexpr std::string_view reduction = "reduce gradients";
-
 struct Ready {
     std::int64_t at = 0;          // ns
     std::int64_t parameters = 0;  // whose gradients are there then
@@ -61,7 +59,7 @@ std::int64_t end_of_gradients(const ScheduledStep& step, const StepTimes& times,
     const RankParameters parameters = rank_parameters(input)[index(rank)];
     std::int64_t reduced = 0, rest = 0;
     for (const Operator& op : tail_of(input, parameters)) {
-        if (op.name != reduction) {
+        if (op.name != reduction_in_buckets) {
             rest += time_of(input, op, rank).count();
             continue;
         }

@@ -43,13 +43,10 @@ Duration sum_of(const StepInput& input, const std::vector<Operator>& operators, 
     return sum;
 }
 
-// With buckets, only the last is sure to be reduced after the last backward; whether those before it are through by
-// then is what emulating the schedule tells.
-std::vector<Operator> after_last_bucket(std::vector<Operator> tail, Bytes bucket) {
-    if (bucket == Bytes{}) return tail;
-    for (Operator& op : tail)
-        if (auto* query = std::get_if<costdb::Collective>(&op.query); query && op.name.starts_with("reduce gradients"))
-            query->message = std::min(query->message, bucket);
+// What follows a rank's last backward under every schedule. How much of the gradients that are reduced in buckets does
+// is what a schedule tells (set_tails()).
+std::vector<Operator> sure_tail(std::vector<Operator> tail, Bytes bucket) {
+    if (bucket > Bytes{}) std::erase_if(tail, [](const Operator& op) { return op.name == reduction_in_buckets; });
     return tail;
 }
 
@@ -214,7 +211,7 @@ std::optional<MemoryShortage> add_ranks(const StepInput& input, const std::vecto
                                   .device = input.setup->cluster.device,
                                   .task = {},
                                   .headroom = input.capacity ? Headroom{} : input.setup->headroom};
-        const auto tail = after_last_bucket(tail_of(input, parameters[r]), input.setup->recipe.bucket);
+        const auto tail = sure_tail(tail_of(input, parameters[r]), input.setup->recipe.bucket);
         step.problem.ranks.push_back({capacity, memory.total(), sum_of(input, tail, r)});
         step.optimizer = std::max(step.optimizer, sum_of(input, optimizer_of(input, parameters[r]), r));
     }

@@ -5,6 +5,7 @@
 #include "pipeweaver/emulator/step_problem.hpp"
 
 #include <optional>
+#include <string_view>
 #include <vector>
 
 namespace pipeweaver::emulator {
@@ -23,7 +24,10 @@ struct TransferLag {
 };
 [[nodiscard]] TransferLag transfer_lag(const Setup& setup, const costdb::PointToPoint& sent);
 
-/// What a rank runs after its last backward, but for the optimizer.
+/// The operator of tail_of() that buckets divide, where there are any.
+inline constexpr std::string_view reduction_in_buckets = "reduce gradients";
+
+/// What a rank runs after its last backward, but for the optimizer; gradients in one piece.
 [[nodiscard]] std::vector<Operator> tail_of(const StepInput& input, const RankParameters& rank);
 
 /// Model FLOPs of all units: three forwards for a trained module, two for a frozen one that gradients pass, else one.

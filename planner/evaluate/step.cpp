@@ -1,6 +1,7 @@
 #include "planner/evaluate/step.hpp"
 
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/emulator/emulation.hpp"
 #include "pipeweaver/emulator/split.hpp"
 #include "pipeweaver/search/policies.hpp"
 
@@ -157,16 +158,34 @@ Step build(const Setup& setup, const Partition& partition, const Microbatches& m
 }
 
 Step build(const Setup& setup, const Partition& partition, Units units, const StepWanted& wanted) {
-    Step result{.cut = {partition, {}, {}}};
-    StepInput input = step_input(setup, partition, std::move(units), wanted);
-    BuiltStep built = build_step(input);
-    result.cut.units = std::move(input.units);
+    Step result{.input = step_input(setup, partition, std::move(units), wanted), .cut = {partition, {}, {}}};
+    BuiltStep built = build_step(result.input);
     result.shortage = std::move(built.shortage);
     if (result.shortage) return result;
     result.cut.step = std::move(*built.step);
     if (wanted.target->inexpressible != nullptr)
         result.inexpressible = wanted.target->inexpressible(result.cut.step.problem);
     return result;
+}
+
+Cut take_cut(Step step) {
+    step.cut.units = std::move(step.input.units);
+    return std::move(step.cut);
+}
+
+PortReplay settle(const StepInput& input, StepProblem& step, const Schedule& schedule) {
+    PortReplay settled = replay_on_ports(step, schedule);
+    step.problem = with_lags(std::move(step.problem), settled.lags);
+    if (input.setup->recipe.bucket == Bytes{}) return settled;
+    set_tails(input, step, schedule);
+    settled.replay = replay(step.problem, schedule);
+    return settled;
+}
+
+PortReplay replay_in_full(const Step& step, bool on_split, const Schedule& schedule) {
+    if (step.input.setup->recipe.bucket == Bytes{}) return replay_on_ports(step.form(on_split), schedule);
+    StepProblem form = step.form(on_split);
+    return settle(step.input, form, schedule);
 }
 
 namespace {
@@ -184,9 +203,9 @@ public:
         run.result = mode_by_rank_ ? search::apply_policy_by_rank(run.policy, replayer)
                                    : search::apply_policy(run.policy, replayer);
         if (!run.applies()) return;
-        PortReplay on_ports = replay_on_ports(step_.form(run.on_split), *run.result.schedule);
-        run.result.replay = std::move(on_ports.replay);
-        run.waits = on_ports.waits;
+        PortReplay in_full = replay_in_full(step_, run.on_split, *run.result.schedule);
+        run.result.replay = std::move(in_full.replay);
+        run.waits = in_full.waits;
         // Starts follow from the schedule; kept for all replicas and policies they would be most of the memory.
         std::vector<Duration>().swap(run.result.replay.start);
     }

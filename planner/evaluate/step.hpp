@@ -3,7 +3,10 @@
 //
 // Ports        Policies decide as if every transfer went at once, and so do searches; what they decided is replayed on
 //              shared ports (emulator/ports.hpp), here and wherever else the planner replays a schedule. The steps keep
-//              the lags of transfers that go at once until a schedule is final (set_lags()).
+//              the lags of transfers that go at once until a schedule is final (settle()).
+//
+// Buckets      Where gradients are reduced in buckets beside backwards, policies and searches know no more of it than
+//              that it takes time. How much, each schedule's own replay tells; that is what policies are held by.
 //
 // Determinism  A function of the arguments: not of the executor, and not of what the setup's store knows.
 #pragma once
@@ -69,7 +72,8 @@ void require_plannable(std::size_t microbatches, std::size_t tasks, std::size_t 
 
 /// A partition of one replica's microbatches, and what is known of it before any search.
 struct Step {
-    Cut cut{};                                           ///< with whole backwards
+    emulator::StepInput input{};                         ///< what it is built from; its setup must outlive it
+    Cut cut{};                                           ///< with whole backwards; its units are those of `input`
     std::optional<emulator::MemoryShortage> shortage{};  ///< then `cut` has no step, and nothing below is known
     std::optional<std::string> inexpressible{};          ///< a rule of the target that the step breaks: the same
     std::optional<emulator::StepProblem> split{};        ///< the step with split backwards, once that is asked for
@@ -99,6 +103,17 @@ struct Step {
 /// Builds the step of units that the partition's microbatches were cut into.
 [[nodiscard]] Step build(const emulator::Setup& setup, const partition::Partition& partition, Units units,
                          const StepWanted& wanted);
+
+/// The cut with its units.
+[[nodiscard]] Cut take_cut(Step step);
+
+/// Gives a step the lags and tails that its final schedule leads to; the replay and the waits are those of a step that
+/// has them. Pre: `step` is a form of the one that was built from `input`, and the schedule completes on it.
+emulator::PortReplay settle(const emulator::StepInput& input, emulator::StepProblem& step,
+                            const schedule::Schedule& schedule);
+
+/// How the schedule runs on the step, as settle() would have it, in either form.
+[[nodiscard]] emulator::PortReplay replay_in_full(const Step& step, bool on_split, const schedule::Schedule& schedule);
 
 /// The best bound that holds for every schedule of the step; where backwards may be split and some can be, whichever of
 /// them are.

@@ -247,7 +247,7 @@ PartitionChoice choose_partition(const Job& job, const Batch& batch, const Choic
                                  const Executor& execute, const Time& time, const OnDoing& on) {
     if (job.fixed) return {job.fixed->partition, job.fixed->chosen_on, {}, false};
     auto candidates = partition::partitions_for(partition::Use::job, *job.setup, cut_on(job, batch), job.partition);
-    if (job.lists && job.partition.empty())
+    if (target(job.target).action_lists && job.partition.empty())
         std::erase_if(candidates, [](const Partition& one) { return !one.dealt.empty(); });
     return PartitionTrial(job, batch, effort, execute, time, on).run(std::move(candidates));
 }

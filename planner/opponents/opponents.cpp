@@ -3,17 +3,20 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
 #include "planner/job/sample.hpp"
+#include "planner/opponents/opponent_run.hpp"
 #include "planner/replicas/assignment.hpp"
 #include "planner/schedule/recompute_settings.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
-#include <atomic>
 #include <numeric>
 #include <tuple>
 
 namespace pipeweaver::planner {
 
 using namespace emulator;
+using partition::Partition;
 
 namespace {
 
@@ -27,12 +30,18 @@ struct Ran {
 // The replicas' steps of a batch, cut as a way cuts them and built with every setting: any policy can be run on them.
 class BuiltSteps {
 public:
-    BuiltSteps(const OpponentWay& way, const std::vector<Microbatches>& replicas)
-        : settings_(opponent_settings(*way.setup, way.partition)) {
+    // As `target` would run the way, if it launches it.
+    BuiltSteps(const OpponentWay& way, const std::vector<Microbatches>& replicas, const Target& target)
+        : target_(launches(target, way) ? &target : &targets().front()),
+          settings_(settings_of(*target_, *way.setup, way.partition)) {
         for (const Microbatches& microbatches : replicas) {
-            known_.push_back(
-                build(*way.setup, way.partition, microbatches,
-                      {.name = "opponent", .menu = settings_, .priced_split = false, .most_tasks = sizes.tasks}));
+            known_.push_back(build(*way.setup, way.partition,
+                                   target_->fixed_shapes ? partition::pad(microbatches).microbatches : microbatches,
+                                   {.name = "opponent",
+                                    .target = target_,
+                                    .menu = settings_,
+                                    .priced_split = false,
+                                    .most_tasks = sizes.tasks}));
             if (known_.back().shortage) break;
         }
     }
@@ -47,7 +56,7 @@ public:
             return found;
         }
         if (!recompute.empty()) found = run_setting(known.cut.step, policy, settings_, recompute);
-        if (!found) found = fastest_setting(known.cut.step, policy, settings_, why_not);
+        if (!found) found = fastest_setting(known.cut.step, policy, settings_, why_not, target_->launch.by_rank);
         return found;
     }
 
@@ -65,12 +74,12 @@ public:
         std::optional<Ran> best;
         for (const std::string& setting : settings)
             if (auto all = with_setting(policy, setting); all && (!best || all->step < best->step)) best = all;
-        if (best) return *best;
+        if (best) return in_full(policy, *best);
         ran.why_not = "no recomputation fits all replicas";
         return ran;
     }
 
-    Cut take_cut(std::size_t replica) { return std::move(known_[replica].cut); }
+    Step take(std::size_t replica) { return std::move(known_[replica]); }
 
 private:
     // Nothing where it does not fit one of them.
@@ -79,12 +88,37 @@ private:
         for (const Step& known : known_) {
             const auto found = run_setting(known.cut.step, policy, settings_, setting);
             if (!found) return std::nullopt;
-            const Duration step = found->makespan + known.cut.step.optimizer;
-            if (step > slowest.step) slowest = {setting, found->makespan, step, {}};
+            take_slower(slowest, found->makespan, known);
         }
         return slowest;
     }
 
+    static void take_slower(Ran& slowest, Duration makespan, const Step& of) {
+        const Duration step = makespan + of.cut.step.optimizer;
+        if (step <= slowest.step) return;
+        slowest.makespan = makespan;
+        slowest.step = step;
+    }
+
+    // With what reductions in buckets add. Settings are chosen without it.
+    Ran in_full(std::string_view policy, const Ran& chosen) const {
+        if (known_.front().input.setup->recipe.bucket == Bytes{}) return chosen;
+        Ran slowest{chosen.recompute, {}, {}, {}};
+        for (const Step& known : known_) {
+            const auto found = run_setting(known.cut.step, policy, settings_, chosen.recompute);
+            take_slower(slowest, replay_in_full(known, false, found->schedule).replay.makespan, known);
+        }
+        return slowest;
+    }
+
+    static std::vector<Recompute> settings_of(const Target& target, const Setup& setup, const Partition& partition) {
+        auto all = opponent_settings(setup, partition);
+        if (!target.launch.blocks)
+            std::erase_if(all, [](const Recompute& one) { return one.kind == Recompute::Kind::blocks; });
+        return all;
+    }
+
+    const Target* target_;
     std::vector<Recompute> settings_;
     std::vector<Step> known_;
 };
@@ -133,17 +167,10 @@ public:
         add_without_pipeline();
         try_first_batch();
         try_all_batches();
-        if (cut_short_) return {{}, {}, true};
         return std::move(result_);
     }
 
 private:
-    // Whether no more may be tried; then a choice among those that were would not be the job's.
-    bool is_over() {
-        if (time_.is_over()) cut_short_ = true;
-        return cut_short_;
-    }
-
     // The way with each policy that runs it.
     void add(OpponentWay way) {
         way.cut = cuts_++;
@@ -160,7 +187,7 @@ private:
         if (setup_.layout.pp == 1) return;
         const auto sample = cut_on(job_, batch_);
         for (const partition::Cutting& one : partition::cuttings(partition::Use::opponent, setup_)) try {
-                add({one.by->name, true, 0, job_.setup, one.make(setup_, sample), {}, {}});
+                add({.name = one.by->name, .setup = job_.setup, .partition = one.make(setup_, sample)});
             } catch (const Error& error) {
                 if (error.kind() == ErrorKind::io) throw;
                 result_.not_applicable.push_back({one.by->name, one.chunks_per_rank, "1f1b", error.what()});
@@ -177,20 +204,21 @@ private:
                 flat.tp = tp;
                 flat.pp = 1;
                 // Whole replicas on the GPUs of one of the plan's, or on those of several.
-                const std::int64_t own = layout.tp * layout.pp;
-                if (own % tp != 0 && (tp % own != 0 || layout.dp % (tp / own) != 0)) continue;
+                const std::int64_t gpus_of_one = layout.tp * layout.pp;
+                if (gpus_of_one % tp != 0 && (tp % gpus_of_one != 0 || layout.dp % (tp / gpus_of_one) != 0)) continue;
                 flat.dp = gpus / tp;
                 flat.ep = default_ep(flat, setup_.model);
                 if (conflict(flat, setup_.model)) continue;
-                if (layout.pp == 1 && tp == layout.tp && zero == setup_.recipe.zero) continue;  // the plan's own
                 Recipe recipe = setup_.recipe;
                 recipe.zero = zero;
                 if (zero >= 2) recipe.bucket = {};
-                auto setup = std::make_shared<Setup>(with_recipe(with_layout(setup_, flat), recipe));
+                const bool own = layout.pp == 1 && tp == layout.tp && zero == setup_.recipe.zero;
+                const auto setup =
+                    own ? job_.setup : std::make_shared<const Setup>(with_recipe(with_layout(setup_, flat), recipe));
                 const auto whole = partition::partitioner("megatron").make(*setup, batches_.front(), 1);
                 const auto name =
                     fmt::format("no-pipeline tp {}{}", tp, zero >= 3 ? fmt::format(" zero {}", zero) : "");
-                add({name, false, 0, setup, whole, {}, {}});
+                add({.name = name, .has_pipeline = false, .setup = setup, .partition = whole});
             }
     }
 
@@ -201,7 +229,7 @@ private:
         Microbatches all = batch;
         for (std::int64_t more = setup_.layout.dp / way.setup->layout.dp; more > 1; --more)
             all.insert(all.end(), batch.begin(), batch.end());
-        if (batch.size() >= replicas) return BuiltSteps(way, groups_of(*way.setup, all, replicas));
+        if (batch.size() >= replicas) return BuiltSteps(way, groups_of(*way.setup, all, replicas), target(job_.target));
         why_not = fmt::format("{} microbatches are fewer than its {} replicas", batch.size(), replicas);
         return std::nullopt;
     }
@@ -210,9 +238,12 @@ private:
         const auto cuts = same_cuts(result_.ways);
         std::vector<std::string> refused(result_.ways.size());
         run_jobs(execute_, cuts.size(), [&](std::size_t c) {
-            if (is_over()) return;
             std::string why_not;
-            const auto steps = built(result_.ways[cuts[c].first], batches_.front(), why_not);
+            std::optional<BuiltSteps> steps;
+            if (c >= sizes.opponents_anyhow && time_.is_over())
+                why_not = no_time_left;
+            else
+                steps = built(result_.ways[cuts[c].first], batches_.front(), why_not);
             for (std::size_t w = cuts[c].first; w < cuts[c].second; ++w) {
                 OpponentWay& way = result_.ways[w];
                 const Ran ran = steps ? steps->run(way.policy, {}) : Ran{{}, {}, {}, why_not};
@@ -239,7 +270,7 @@ private:
     void try_all_batches() {
         const std::size_t count = std::min(sizes.opponents_on_all, result_.ways.size());
         run_jobs(execute_, batches_.size() == 1 ? 0 : count, [&](std::size_t w) {
-            if (!is_over()) try_all_batches(result_.ways[w]);
+            if (!time_.is_over()) try_all_batches(result_.ways[w]);
         });
         sort();
     }
@@ -287,7 +318,6 @@ private:
     const Setup& setup_;
     const Executor& execute_;
     const Time& time_;
-    std::atomic<bool> cut_short_ = false;
     std::vector<Microbatches> batches_;
     std::size_t cuts_ = 0;
     Opponents result_;
@@ -313,6 +343,14 @@ std::vector<Microbatches> examined_replicas(const OpponentWay& way, const Job& j
 
 }  // namespace
 
+bool launches(const Target& target, const OpponentWay& way) {
+    const auto has = [](const std::vector<std::string>& all, const std::string& one) {
+        return std::find(all.begin(), all.end(), one) != all.end();
+    };
+    if (!way.has_pipeline) return way.setup->recipe.zero <= target.launch.most_zero;
+    return has(target.launch.partitions, way.partition.name) && has(target.launch.policies, way.policy);
+}
+
 Opponents choose_opponents(const Job& job, const Batch& batch, const Executor& execute, const Time& time) {
     return OpponentTrial(job, batch, execute, time).run();
 }
@@ -320,7 +358,6 @@ Opponents choose_opponents(const Job& job, const Batch& batch, const Executor& e
 Baselines run_opponents(const Opponents& opponents, const Job& job, const Batch& batch, const Executor& execute,
                         const Time& time) {
     const auto& ways = opponents.ways;
-    std::atomic<bool> cut_short = false;
     std::vector<Ran> ran(ways.size());
     run_jobs(execute, ways.size(), [&](std::size_t w) {
         const OpponentWay& way = ways[w];
@@ -328,18 +365,13 @@ Baselines run_opponents(const Opponents& opponents, const Job& job, const Batch&
             ran[w].why_not = "the batch has fewer microbatches than its replicas";
             return;
         }
-        if (cut_short || time.is_over()) {
-            cut_short = true;
-            return;
-        }
-        ran[w] = BuiltSteps(way, examined_replicas(way, job, batch, in_order)).run(way.policy, way.recompute);
+        if (w > 0 && time.is_over())
+            ran[w].why_not = no_time_left;
+        else
+            ran[w] = BuiltSteps(way, examined_replicas(way, job, batch, in_order), target(job.target))
+                         .run(way.policy, way.recompute);
     });
     Baselines result;
-    // Without all of them a weaker one would pass for the best.
-    if (cut_short) {
-        result.not_applicable.push_back(opponents_left_out());
-        return result;
-    }
     result.not_applicable = opponents.not_applicable;
     for (std::size_t w = 0; w < ways.size(); ++w) {
         const OpponentWay& way = ways[w];
@@ -354,28 +386,32 @@ Baselines run_opponents(const Opponents& opponents, const Job& job, const Batch&
         baseline.command = command_of(way, ran[w].recompute, job, batch);
         baseline.is_opponent = true;
         baseline.way = w;
+        baseline.launched = launches(target(job.target), way);
+        baseline.on_own_ranks = way.setup == job.setup;
         result.all.push_back(std::move(baseline));
     }
+    std::stable_sort(result.all.begin(), result.all.end(),
+                     [](const Baseline& a, const Baseline& b) { return a.step < b.step; });
     return result;
 }
 
-std::optional<OpponentRun> pipelined_opponent(const Opponents& opponents, const Baselines& baselines,
+std::optional<OpponentRun> pipelined_opponent(const Job& job, const Opponents& opponents, const Baselines& baselines,
                                               const std::vector<Microbatches>& replicas) {
     const OpponentWay* best = nullptr;
     OpponentRun run;
     for (const Baseline& one : baselines.all) {
-        if (!one.way || !opponents.ways[*one.way].has_pipeline) continue;
+        if (!one.way || !one.on_own_ranks) continue;
         if (best && one.step >= run.baseline.step) continue;
         best = &opponents.ways[*one.way];
         run.baseline = one;
     }
     if (!best) return std::nullopt;
-    BuiltSteps steps(*best, replicas);
+    BuiltSteps steps(*best, replicas, target(job.target));
     std::string why_not;
     for (std::size_t r = 0; r < replicas.size(); ++r) {
         auto found = steps.scheduled(r, best->policy, run.baseline.recompute, why_not);
         if (!found) return std::nullopt;
-        run.cuts.push_back(steps.take_cut(r));
+        run.steps.push_back(steps.take(r));
         run.schedules.push_back(std::move(found->schedule));
     }
     return run;
@@ -402,13 +438,19 @@ std::string command_of(const OpponentWay& way, const std::string& recompute, con
     values.set("zero", std::to_string(setup.recipe.zero));
     if (says_bucket || job.setup->recipe.bucket > Bytes{})
         values.set("bucket", fmt::format("{}B", setup.recipe.bucket.count));
-    values.set("partition", way.partition.name);
-    if (way.has_pipeline) {
+    if (way.layers.empty())
+        values.set("partition", way.partition.name);
+    else
+        values.set("layers", fmt::format("{}", fmt::join(way.layers, ",")));
+    if (way.has_pipeline && way.layers.empty()) {
         values.set("chunks", std::to_string(way.partition.chunks_per_rank));
         if (auto sample = job.sample.name.option(); !sample.empty()) values.set("sample", std::move(sample));
     }
+    if (way.has_pipeline && way.layers.empty() && way.cut_packing.value_or(job.packing) != job.packing)
+        values.set("sample-packing", std::string(name_of(*way.cut_packing)));
     values.set("policy", way.policy);
     values.set("recompute", recompute);
+    if (const Target& of = target(job.target); of.fixed_shapes && launches(of, way)) values.set("target", of.option);
     return values.command("pipeweaver emulate");
 }
 

@@ -2,12 +2,14 @@
 
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
+#include "pipeweaver/planner/ladder.hpp"
 #include "planner/schedule/recompute_settings.hpp"
 
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 namespace pipeweaver::planner {
 
@@ -61,6 +63,13 @@ void EmulateOptions::add_to(OptionTable& options) {
     batch.add_to(options);
     options.integer("chunks", chunks, 1, 1024,
                     "virtual stages of a rank in all partitions but dip, modules and files (default 1)");
+    options.text("layers", layers, "N,N,...",
+                 "layers of the backbone in each stage, in place of --partition: encoders lie on the first, generators "
+                 "on the last");
+    options.choice("sample-packing", sample_packing, packing_names(),
+                   "how the samples are packed that the partition is cut on (default: as --packing)");
+    options.choice("target", target, target_options(),
+                   "what runs the step: with fixed shapes every microbatch is padded to the largest");
     options.text("policy", policy, "POLICY", "the schedule, of `pipeweaver list policies` (default: 1f1b)");
     options.text("schedule", schedule, "PATH",
                  "a plan folder, or the solution file of the only replica, in place of a policy");
@@ -80,6 +89,8 @@ void EmulateOptions::add_to(OptionTable& options) {
 }
 
 void EmulateOptions::check() const {
+    if (!layers.empty() && !(job.partition.empty() && chunks == 1 && schedule.empty()))
+        fail(ErrorKind::input, "--layers: goes without --partition, --chunks and --schedule");
     if (!schedule.empty() && !(policy.empty() && job.partition.empty() && recompute.empty() && chunks == 1))
         fail(ErrorKind::input,
              "--schedule: has its own partition, order and recomputation; --partition, --chunks, --policy and "
@@ -90,23 +101,52 @@ void EmulateOptions::check() const {
         fail(ErrorKind::input, "--chunks: goes with all partitions but dip, modules and files, which have their own");
 }
 
+// Samples are packed and shared out as the plan folder of --schedule says, unless options say it.
+std::pair<WorkloadOptions, BatchOptions> EmulateOptions::as_planned() const {
+    std::pair as(workload, batch);
+    const auto file = std::filesystem::path(schedule) / "plan.json";
+    if (std::error_code ignored; schedule.empty() || !std::filesystem::exists(file, ignored)) return as;
+    const auto plan = JsonDocument::read(file);
+    plan.require_format("pipeweaver-plan", 1);
+    if (as.first.packing.empty()) as.first.packing = plan.root().at("asked").at("packing").text();
+    if (as.second.assignment.empty()) as.second.assignment = plan.root().at("assignment").at("method").text();
+    return as;
+}
+
+// What the partition is cut on: the batch itself, or a sample, either packed in a way of its own.
+void EmulateOptions::fill_cut(Job& of, EmulationRequest& request) const {
+    WorkloadOptions as = workload;
+    if (!sample_packing.empty()) as.packing = sample_packing;
+    const workloads::Packing own = std::exchange(of.packing, as.how_packed());
+    (job.sample.empty() ? JobOptions{job.partition, "batch"} : job).fill(of, as);
+    if (!sample_packing.empty() && of.sample.batches.empty()) {
+        request.cut_on = request.batch;
+        request.cut_on->microbatches = workloads::pack(request.batch.samples, of.setup->model, of.packing);
+    }
+    of.packing = own;
+}
+
 EmulationRequest EmulateOptions::request(std::uint64_t seed, const Executor& execute) const {
     check();
     EmulationRequest request;
-    auto [asked, given] = workload.request(seed, execute);
-    batch.fill(asked);
-    batch.carry(asked, given);
-    if (job.sample.empty())
-        JobOptions{job.partition, "batch"}.fill(asked, workload);
-    else
-        job.fill(asked, workload);
+    const auto [as, shared] = as_planned();
+    auto [asked, given] = as.request(seed, execute);
+    shared.fill(asked);
+    shared.carry(asked, given);
     request.batch = std::move(given);
+    fill_cut(asked, request);
     if (asked.partition.empty()) asked.partition = "megatron";
     request.recompute = emulator::recompute_named(recompute);
     request.recompute_by_rank = recompute == by_rank_name;
     if (!policy.empty()) request.policy = policy;
     request.chunks_per_rank = chunks;
     request.any_memory = any_memory;
+    request.target = &planner::target(target_called(target));
+    if (!layers.empty()) {
+        auto cut = partition::cut_by_layers(*asked.setup, parse_layers(layers));
+        request.chunks_per_rank = cut.chunks_per_rank;
+        asked.fixed = partition::PartitionFile{std::move(cut), {}};
+    }
     request.schedule = schedule;
     if (!schedule.empty()) {
         request.schedules = read_schedules(schedule, static_cast<std::size_t>(asked.setup->layout.dp));

@@ -17,9 +17,14 @@ void PlanOptions::add_to(OptionTable& options) {
     batch.add_to(options);
     options.choice(
         "target", target, target_options(),
-        fmt::format("what the schedule is for; {} must then exist, and with {} no partition is tried "
-                    "that action lists cannot carry (default: any partition, with action lists where they can)",
-                    fmt::join(target_options(has_own_plan), " or "), targets().front().option));
+        fmt::format("what runs the plan: the headline and the ladder's rungs are of what it can run (default: {})",
+                    targets().front().option));
+    options.text(
+        "now", now, "WORDS",
+        "what is run today, for the ladder: a partition, a policy, a recomputation and chunks:N, those that are "
+        "known, like first-stage,1f1b,blocks:8 (default: the fastest that the target launches)");
+    options.text("layers", layers, "N,N,...",
+                 "today's layers of the backbone in each stage; encoders lie on the first, generators on the last");
     options.flag("robust", robust,
                  "of the schedules found up to 1 % longer than the shortest, the one with the smallest median if "
                  "costs are wrong by their own error estimates (without: one clearly better then, and at most 0.1 "
@@ -41,7 +46,6 @@ void PlanOptions::fill(Job& of, const WorkloadOptions& as, const SearchLimits& l
     job.fill(of, as);
     of.robust = robust;
     of.target = target_called(target);
-    of.lists = target == targets().front().option;
     of.lists_by_rank = actions == "by-rank";
     of.split = split_of(split);
     if (of.words) of.words->add(values_of(batch));
@@ -75,11 +79,29 @@ void PlanOptions::require_kept_deferred() const {
 
 Request PlanOptions::request(const SearchLimits& limits, const Executor& execute) const {
     if (workload.packing != WorkloadOptions::automatic) return packed(workload, limits, execute);
+    const bool fixed_shapes = planner::target(target_called(target)).fixed_shapes;
+    auto all = packed_in_each(
+        [&](workloads::Packing one) { return (one == workloads::Packing::padded) == fixed_shapes; }, limits, execute);
+    return all.size() == 1 ? std::move(all.front()) : choose_packing(std::move(all), execute);
+}
+
+std::vector<Request> PlanOptions::packings(const SearchLimits& limits, const Executor& execute) const {
+    const bool fixed_shapes = planner::target(target_called(target)).fixed_shapes;
+    // What may be left for a later step is another step's batch: it goes by the packing that is asked for.
+    if (workload.packing.empty() && !batch.defer)
+        return packed_in_each([&](workloads::Packing one) { return one != workloads::Packing::padded || fixed_shapes; },
+                              limits, execute);
+    std::vector<Request> all;
+    all.push_back(request(limits, execute));
+    return all;
+}
+
+std::vector<Request> PlanOptions::packed_in_each(const std::function<bool(workloads::Packing)>& which,
+                                                 const SearchLimits& limits, const Executor& execute) const {
     WorkloadOptions as = workload;
     std::vector<Request> all;
-    const bool fixed_shapes = planner::target(target_called(target)).fixed_shapes;
     for (const workloads::Packing one : workloads::packings()) {
-        if ((one == workloads::Packing::padded) != fixed_shapes) continue;
+        if (!which(one)) continue;
         as.packing = name_of(one);
         all.push_back(packed(as, limits, execute));
         all.back().job.layout_choice = all.front().job.layout_choice;
@@ -89,7 +111,7 @@ Request PlanOptions::request(const SearchLimits& limits, const Executor& execute
         as.pp = {layout.pp};
         as.dp = {layout.dp};
     }
-    return all.size() == 1 ? std::move(all.front()) : choose_packing(std::move(all), execute);
+    return all;
 }
 
 Wanted PlanOptions::wanted(const Job& of) const {
@@ -104,7 +126,7 @@ Wanted PlanOptions::wanted(const Job& of) const {
     std::sort(wanted.replicas.begin(), wanted.replicas.end());
     wanted.replicas.erase(std::unique(wanted.replicas.begin(), wanted.replicas.end()), wanted.replicas.end());
     wanted.opponents = wanted.robustness = false;
-    wanted.targets = of.target != targets().front().name;
+    wanted.targets = has_own_plan(planner::target(of.target));
     return wanted;
 }
 
@@ -113,7 +135,7 @@ Plan PlanOptions::make_plan(const Request& request, const Executor& execute, con
     try {
         return planner::make_plan(request.job, request.batch, execute, time, wanted);
     } catch (const Error& error) {
-        if (error.kind() != ErrorKind::limit || request.job.target != targets().front().name) throw;
+        if (error.kind() != ErrorKind::limit || has_own_plan(planner::target(request.job.target))) throw;
         const auto asked = workload.layout_request(*request.job.setup, request.batch.microbatches, request.job.seed);
         fail(ErrorKind::limit, "{}; {}", error.what(), what_would_fit(asked, execute));
     }

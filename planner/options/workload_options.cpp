@@ -12,13 +12,13 @@
 
 namespace pipeweaver::planner {
 
-namespace {
-
 std::vector<std::string> packing_names() {
     std::vector<std::string> names;
     for (const workloads::Packing one : workloads::packings()) names.emplace_back(name_of(one));
     return names;
 }
+
+namespace {
 
 void add_degree(OptionTable& options, const std::string& name, Degree& degree, std::int64_t most,
                 const std::string& about) {

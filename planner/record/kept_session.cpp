@@ -61,11 +61,7 @@ SessionOptions::SessionOptions(const Json& configuration, const std::optional<st
     if (sample) workload.batch = "sample";
 }
 
-Request SessionOptions::request(const Executor& execute) const {
-    auto request = asked.plan.request(asked.limits, execute);
-    request.job.lists = true;
-    return request;
-}
+Request SessionOptions::request(const Executor& execute) const { return asked.plan.request(asked.limits, execute); }
 
 std::string keep(std::string_view configuration, const std::optional<std::string>& sample, const Job& job,
                  const Plan& plan) {

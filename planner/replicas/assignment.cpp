@@ -9,8 +9,6 @@ namespace pipeweaver::planner {
 
 using namespace emulator;
 
-namespace {
-
 void require_sensible(const Job& job, const Batch& batch, std::size_t most) {
     const Setup& setup = *job.setup;
     check(setup.layout, setup.cluster, setup.model);
@@ -22,6 +20,8 @@ void require_sensible(const Job& job, const Batch& batch, std::size_t most) {
     const std::size_t most_of_one = (batch.microbatches.size() + replicas - 1) / replicas;
     require_plannable(most_of_one, 2 * most_of_one * static_cast<std::size_t>(setup.layout.pp), most);
 }
+
+namespace {
 
 // The `most` with the largest loads, by number; ties go to the earlier.
 std::vector<std::size_t> most_loaded(const std::vector<Duration>& loads, std::size_t most) {

@@ -19,8 +19,12 @@ struct Assignment {
     [[nodiscard]] search::BoundEffort bounds(std::size_t replica) const;  ///< full bounds of those that are examined
 };
 
-/// Gives the batch's microbatches to the replicas, by cost or in turn as the job says. Throws Error{input} where the
-/// layout does not suit model and cluster, or a replica has more tasks than `most`.
+/// Throws Error{input} where the layout does not suit model and cluster, or a replica has none of the microbatches, or
+/// more tasks than `most` whatever the partition: before anything of that size is built.
+void require_sensible(const Job& job, const Batch& batch, std::size_t most = sizes.tasks);
+
+/// Gives the batch's microbatches to the replicas, by cost or in turn as the job says. Throws as
+/// require_sensible().
 [[nodiscard]] Assignment assign(const Job& job, const Batch& batch, const Executor& execute,
                                 std::size_t most = sizes.tasks);
 

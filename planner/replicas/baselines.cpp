@@ -1,5 +1,6 @@
 #include "planner/replicas/baselines.hpp"
 
+#include "planner/opponents/opponent_run.hpp"
 #include "planner/schedule/schedule_step.hpp"
 
 #include <algorithm>
@@ -8,6 +9,13 @@ namespace pipeweaver::planner {
 
 using namespace schedule;
 using namespace emulator;
+
+const Baseline* Baselines::opponent() const {
+    const Baseline* first = nullptr;
+    for (const Baseline& one : all)
+        if (one.way && (first == nullptr || *one.way < *first->way)) first = &one;
+    return first;
+}
 
 ReplicaTimes times_of(const Step& known) {
     ReplicaTimes times{{}, known.bound.value, known.cut.step.optimizer};
@@ -46,26 +54,25 @@ const Baseline* fastest_policy(const Baselines& baselines) {
 }
 
 BaselinePlan pictured(const OpponentRun& run, std::size_t replica) {
-    BaselinePlan plan{run.baseline, run.cuts[replica], run.schedules[replica], {}};
-    set_lags(plan.cut.step, plan.schedule);
-    plan.replay = replay(plan.cut.step.problem, plan.schedule);
+    const Step& step = run.steps[replica];
+    BaselinePlan plan{run.baseline, take_cut(step), run.schedules[replica], {}};
+    plan.replay = settle(step.input, plan.cut.step, plan.schedule).replay;
     return plan;
 }
 
-std::optional<Robustness> robustness_of(const std::vector<const ScheduledStep*>& examined,
-                                        const std::optional<OpponentRun>& opponent, const Baseline* policy,
-                                        const Draws& draws, const Executor& execute) {
-    if (!opponent && policy == nullptr) return std::nullopt;
+std::optional<Robustness> robustness_of(const std::vector<const ScheduledStep*>& examined, const OpponentRun* opponent,
+                                        const Baseline* policy, const Draws& draws, const Executor& execute) {
+    if (opponent == nullptr && policy == nullptr) return std::nullopt;
     std::vector<Scheduled> plan;
     std::vector<const Baseline*> against;
     std::vector<Side> sides;
     plan.reserve(examined.size());
     for (const ScheduledStep* one : examined) plan.push_back({&one->searched(), &*one->found.schedule});
-    if (opponent) {
+    if (opponent != nullptr) {
         against.push_back(&opponent->baseline);
         Side& side = sides.emplace_back();
         for (std::size_t r = 0; r < examined.size(); ++r)
-            side.push_back({&opponent->cuts[r].step, &opponent->schedules[r]});
+            side.push_back({&opponent->steps[r].cut.step, &opponent->schedules[r]});
     }
     if (policy != nullptr) {
         against.push_back(policy);

@@ -2,13 +2,14 @@
 // wrong costs.
 #pragma once
 
-#include "pipeweaver/planner/opponents.hpp"
+#include "pipeweaver/planner/plan_parts.hpp"
 
 #include <optional>
 #include <vector>
 
 namespace pipeweaver::planner {
 
+struct OpponentRun;
 struct ScheduledStep;
 struct Step;
 
@@ -34,14 +35,13 @@ struct ReplicaTimes {
 /// Of the policies on the plan's partition; null: there is none. Pre: `baselines` outlives the answer.
 [[nodiscard]] const Baseline* fastest_policy(const Baselines& baselines);
 
-/// The opponent as it runs on one of its replicas, with the lags of its transfers.
+/// The opponent as it runs on one of its replicas, with the lags and tails that its schedule leads to.
 [[nodiscard]] BaselinePlan pictured(const OpponentRun& run, std::size_t replica);
 
 /// The plan against an opponent and a policy on its own partition if costs are wrong, on these of its replicas, on
-/// which the opponent ran first; none without either.
+/// which the opponent ran first; none without either, which may be null.
 [[nodiscard]] std::optional<Robustness> robustness_of(const std::vector<const ScheduledStep*>& examined,
-                                                      const std::optional<OpponentRun>& opponent,
-                                                      const Baseline* policy, const Draws& draws,
-                                                      const Executor& execute);
+                                                      const OpponentRun* opponent, const Baseline* policy,
+                                                      const Draws& draws, const Executor& execute);
 
 }  // namespace pipeweaver::planner

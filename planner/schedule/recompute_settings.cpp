@@ -149,14 +149,14 @@ private:
 }  // namespace
 
 std::optional<SettingRun> fastest_setting(const StepProblem& step, std::string_view policy,
-                                          const std::vector<Recompute>& settings, std::string& why_not) {
+                                          const std::vector<Recompute>& settings, std::string& why_not, bool by_rank) {
     Runner runner(step, policy, settings);
     std::optional<SettingRun> best;
     const auto offer = [&](std::optional<SettingRun> run) {
         if (run && (!best || run->makespan < best->makespan)) best = std::move(run);
     };
     for (const std::size_t setting : runner.worth_running()) offer(runner.uniform(setting));
-    if (runner.has_order()) offer(runner.by_rank());
+    if (by_rank && runner.has_order()) offer(runner.by_rank());
     why_not = best ? std::string() : runner.why_not();
     return best;
 }

@@ -49,13 +49,13 @@ struct SettingRun {
     emulator::PortWaits waits;
 };
 
-/// The shortest of all uniform settings and, with a policy of a fixed order, by-rank; ties go to the earlier, by-rank
-/// being the last. Nothing where none fits or the policy does not apply; `why_not` says so.
+/// The shortest of all uniform settings and, where that is wanted, by-rank with a policy of a fixed order; ties go to
+/// the earlier, by-rank being the last. Nothing where none fits or the policy does not apply; `why_not` says so.
 /// Pre: the step was built with `settings` as its modes, and is split where the policy needs it. Throws Error{input}
 /// for an unknown policy.
 [[nodiscard]] std::optional<SettingRun> fastest_setting(const emulator::StepProblem& step, std::string_view policy,
                                                         const std::vector<emulator::Recompute>& settings,
-                                                        std::string& why_not);
+                                                        std::string& why_not, bool by_rank = true);
 
 /// The one setting of that name. Nothing where it does not fit, or is not there: not among `settings`, or by-rank with
 /// a policy without a fixed order. Pre and throws as fastest_setting().

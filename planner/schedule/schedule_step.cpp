@@ -42,6 +42,7 @@ public:
             share_bound();
             if (wanted_.choose && all_.found.schedule) choose();
         }
+        if (all_.found.schedule) keep_below_policies();
         if (wanted_.full_bounds_last && all_.found.schedule && !time_.is_over()) {
             const search::Bound full = bound_of(all_.step, wanted_.split != Split::never);
             if (full.value > all_.step.bound.value) all_.step.bound = full;
@@ -66,6 +67,14 @@ private:
         if (fastest == nullptr || !ended) return search_both(search);
         take(all_, *fastest);
         if (wanted_.search && all_.found.stop_reason != schedule::StopReason::optimal) all_.found.stop_reason = *ended;
+    }
+
+    // Reductions in buckets may take more of what was found than of a policy's schedule.
+    void keep_below_policies() {
+        const PolicyRun* fastest = all_.step.fastest();
+        if (fastest == nullptr || all_.step.input.setup->recipe.bucket == Bytes{}) return;
+        const auto found = replay_in_full(all_.step, all_.on_split, *all_.found.schedule);
+        if (fastest->makespan() < found.replay.makespan) take(all_, *fastest);
     }
 
     // What was found and the step's policies are schedules of one problem: the larger of two bounds holds for all. Only
@@ -151,6 +160,7 @@ ScheduledStep schedule_step(Step step, const ScheduleWanted& wanted, const Execu
 
 ScheduledStep take_policy(const Step& step, const PolicyRun& run) {
     ScheduledStep scheduled;
+    scheduled.step.input = step.input;
     scheduled.step.cut = step.cut;
     scheduled.step.bound = step.bound;
     if (run.on_split) scheduled.step.split = step.split;
@@ -159,10 +169,17 @@ ScheduledStep take_policy(const Step& step, const PolicyRun& run) {
 }
 
 FinishedStep finish(ScheduledStep scheduled) {
-    FinishedStep finished{std::move(scheduled.step.cut), std::move(scheduled.found)};
-    StepProblem& step = finished.cut.step;
-    if (scheduled.on_split) step = join_needless(step, *scheduled.step.split, finished.found);
-    finished.waits = set_lags(step, *finished.found.schedule);
+    FinishedStep finished;
+    search::Found& found = finished.found;
+    found = std::move(scheduled.found);
+    StepProblem& step = scheduled.step.cut.step;
+    if (scheduled.on_split) step = join_needless(step, *scheduled.step.split, found);
+    PortReplay settled = settle(scheduled.step.input, step, *found.schedule);
+    if (found.stop_reason == schedule::StopReason::optimal && settled.replay.makespan > found.replay.makespan)
+        found.stop_reason = schedule::StopReason::stopped;  // the best before what reductions in buckets add
+    found.replay = std::move(settled.replay);
+    finished.waits = settled.waits;
+    finished.cut = take_cut(std::move(scheduled.step));
     return finished;
 }
 

@@ -187,7 +187,7 @@ TargetPlan make_target_plan(const Job& job, const Target& target, const std::vec
     plan.why_not = scheduled.found.why_not;
     plan.choice = std::move(scheduled.choice);
     if (!scheduled.found.schedule) {
-        plan.cut = std::move(scheduled.step.cut);
+        plan.cut = take_cut(std::move(scheduled.step));
         plan.found = std::move(scheduled.found);
         return plan;
     }

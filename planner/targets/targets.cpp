@@ -12,11 +12,45 @@ std::optional<std::string> inexpressible_in_torch_csv(const schedule::Problem& p
 search::Rules rules_of_torch_csv(const schedule::Problem& problem);
 std::optional<std::string> breaks_torch_csv(const schedule::Problem& problem, const schedule::Schedule& schedule);
 
+namespace {
+
+// What users of PyTorch's pipelines configure: stages by module names, a schedule by its name.
+Launch torch_launch() {
+    return {.partitions = {"first-stage", "balanced", "megatron"},
+            .policies = {"1f1b", "interleaved", "gpipe"},
+            .cut = "the modules of each stage",
+            .order = "Schedule1F1B, ScheduleInterleaved1F1B or ScheduleGPipe",
+            .recompute = "checkpoint_wrapper on the blocks of a stage"};
+}
+
+// torchtitan: wrappers of every block, or of their attention.
+Launch torchtitan_launch() {
+    Launch launch = torch_launch();
+    launch.blocks = launch.by_rank = false;
+    launch.cut = "module_fqns_per_model_part";
+    launch.order = "pipeline_parallel_schedule";
+    launch.recompute = "activation_checkpoint mode";
+    return launch;
+}
+
+Launch megatron_launch() {
+    return {.partitions = {"first-stage", "balanced", "megatron", "uniform"},
+            .policies = {"1f1b", "interleaved"},
+            .by_rank = false,
+            .most_zero = 1,
+            .cut = "--pipeline-model-parallel-layout",
+            .order = "--num-virtual-stages-per-pipeline-rank",
+            .recompute = "--recompute-granularity, --recompute-num-layers"};
+}
+
+}  // namespace
+
 const std::vector<Target>& targets() {
     static const std::vector<Target> all{{.name = "free",
                                           .option = "torch-actions",
-                                          .about = "an executor that runs whatever the problem allows",
-                                          .folder = ""},
+                                          .about = "pipeweaver.torch, which runs whatever action lists can carry",
+                                          .folder = "",
+                                          .launch = torch_launch()},
                                          {.name = "torch-csv",
                                           .option = "torch-csv",
                                           .about = "PyTorch's pipeline runtime: one chain, fixed shapes",
@@ -24,6 +58,7 @@ const std::vector<Target>& targets() {
                                           .title = "PyTorch",
                                           .file = "schedule.csv",
                                           .compared = {"1f1b", "interleaved"},
+                                          .launch = torch_launch(),
                                           .one_chain = true,
                                           .fixed_shapes = true,
                                           .recompute = RecomputeBy::rank,
@@ -32,7 +67,31 @@ const std::vector<Target>& targets() {
                                           .first_input_gradient = false,
                                           .inexpressible = inexpressible_in_torch_csv,
                                           .rules = rules_of_torch_csv,
-                                          .breaks = breaks_torch_csv}};
+                                          .breaks = breaks_torch_csv},
+                                         {.name = "torchtitan",
+                                          .option = "torchtitan",
+                                          .about = "torchtitan's configuration: one chain, fixed shapes, its orders",
+                                          .folder = "",
+                                          .launch = torchtitan_launch(),
+                                          .searches = false,
+                                          .one_chain = true,
+                                          .fixed_shapes = true,
+                                          .recompute = RecomputeBy::step,
+                                          .buffers_for_all = true},
+                                         {.name = "megatron",
+                                          .option = "megatron",
+                                          .about = "Megatron-LM's launch flags: one chain, 1F1B or interleaved",
+                                          .folder = "",
+                                          .launch = megatron_launch(),
+                                          .searches = false,
+                                          .one_chain = true,
+                                          .recompute = RecomputeBy::step},
+                                         {.name = "any",
+                                          .option = "any",
+                                          .about = "any partition and order, also those that no runtime carries yet",
+                                          .folder = "",
+                                          .action_lists = false,
+                                          .launch = torch_launch()}};
     return all;
 }
 

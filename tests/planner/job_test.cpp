@@ -26,6 +26,7 @@ namespace {
 // A job of two sample batches, and a third that is planned.
 Request small_job(std::int64_t dp = 1) {
     Request request = small_request(dp);
+    request.job.target = "any";  // dealt modules, too
     request.job.sample.name = {"mix", {101, 102}, 8, {}};
     request.job.sample.batches = {testing::small_batch({4, 1, 7, 0, 3, 9, 2, 5}),
                                   testing::small_batch({0, 8, 2, 2, 6, 1, 3, 0})};
@@ -186,8 +187,11 @@ TEST_CASE("a job without pipeline ranks has opponents without a pipeline alone, 
     for (const OpponentWay& way : opponents.ways) {
         CHECK(!way.has_pipeline);
         CHECK(way.setup->layout.gpus() == request.job.setup->layout.gpus());
-        CHECK((way.setup->layout.tp != 8 || way.setup->recipe.zero != request.job.setup->recipe.zero));
+        const bool own = way.setup->layout.tp == 8 && way.setup->recipe.zero == request.job.setup->recipe.zero;
+        CHECK(own == (way.setup == request.job.setup));
     }
+    const auto is_own = [&](const OpponentWay& way) { return way.setup == request.job.setup; };
+    CHECK(std::count_if(opponents.ways.begin(), opponents.ways.end(), is_own) == 1);
 }
 
 TEST_CASE("one order for all batches runs them all, no faster than their own search, and is itself on its own batch" *
@@ -248,7 +252,7 @@ TEST_CASE("where action lists are wanted no partition is tried that they cannot 
     };
     CHECK(any_dealt(small_choice()));
     Request request = small_job();
-    request.job.lists = true;
+    request.job.target = "free";
     CHECK(!any_dealt(choose_partition(request.job, request.batch, small_effort, in_order)));
 }
 

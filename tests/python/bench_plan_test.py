@@ -23,7 +23,7 @@ def test_bench_plan_holds_a_job_against_its_opponents_its_own_order_and_wrong_co
     assert told["published"]["geometric_mean"] > 0.9
     assert len(told["regret"]["of_each"]) == 2 and told["regret"]["most"] == max(told["regret"]["of_each"])
     for row in told["robustness"]:
-        assert row["batches"] == 2 and row["replays"] == 400
+        assert row["batches"] in (1, 2) and row["replays"] == 200 * row["batches"]
         assert 0 < row["gain_p10"] < row["gain_p50"] < row["gain_p90"]
         assert row["wins_share"] == row["wins"] / row["replays"]
 

@@ -179,7 +179,7 @@ def test_partitions_of_multimodal_models_are_emulated_with_and_without_reuse(pip
 
 def test_a_plan_with_dealt_encoders_is_emulated_from_its_folder_and_has_no_action_lists(pipeweaver, tmp_path):
     folder = tmp_path / "plan"
-    said = pipeweaver(*PLAN, *BATCH, "--partition", "three-phase", "--max-rounds", "2", "--out", folder)
+    said = pipeweaver(*PLAN, *BATCH, "--partition", "three-phase", "--max-rounds", "2", "--verbose", "--out", folder)
     assert "no action lists: they cannot say how vit is dealt over the GPUs (partition three-phase)" in said
     assert not (folder / "replica-000" / "actions.json").exists()
     plan = json.loads((folder / "plan.json").read_text())

@@ -18,7 +18,7 @@ def test_a_layout_is_chosen_where_it_is_asked_for(pipeweaver, tmp_path):
     assert plan["asked"]["microbatches"] == tried[0]["microbatches"]
     assert {one["why"]: one["layouts"] for one in plan["layout_choice"]["refused"]}[
         "tp does not divide the 8 GPUs of a node"] == 3
-    table = pipeweaver(*rest, "--tp", "auto", "--pp", "auto", "--dp", "auto", "--threads", "2",
+    table = pipeweaver(*rest, "--tp", "auto", "--pp", "auto", "--dp", "auto", "--threads", "2", "--verbose",
                        "--out", tmp_path / "two")
     assert f"layout: the fastest of {len(tried)} that fit" in table
     assert digests(tmp_path / "one") == digests(tmp_path / "two")

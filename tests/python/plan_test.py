@@ -56,7 +56,8 @@ def test_a_robust_plan_says_what_it_gave_up_and_gained(pipeweaver, planned, tmp_
     assert (usual["choice"]["rule"], usual["choice"]["within"]) == ("wins", 0.001)
     smallest = usual["choice"]["smallest_makespan_ns"]
     assert smallest <= usual["makespan_ns"] <= 1.001 * smallest
-    told = pipeweaver(*PLAN, *BATCH, "--max-rounds", "20", "--threads", "1", "--robust", "--out", tmp_path / "one")
+    told = pipeweaver(*PLAN, *BATCH, "--max-rounds", "20", "--threads", "1", "--robust", "--verbose",
+                      "--out", tmp_path / "one")
     pipeweaver(*PLAN, *BATCH, "--max-rounds", "20", "--threads", "4", "--robust", "--out", tmp_path / "two")
     assert digests(tmp_path / "one") == digests(tmp_path / "two")
     plan = json.loads((tmp_path / "one/plan.json").read_text())
@@ -96,7 +97,8 @@ def test_every_sample_and_item_is_assigned_once(planned):
 
 def test_replicas_share_a_batch_by_cost(pipeweaver, tmp_path):
     rest = ["plan", "--model", "dip-vlm-m", "--cluster", "h100-sxm:64", "--tp", "8", "--pp", "4",
-            "--dataset", "vlm-mix", "--microbatches", "8", "--partition", "dip", "--max-rounds", "1", "--json"]
+            "--dataset", "vlm-mix", "--microbatches", "8", "--packing", "given", "--partition", "dip",
+            "--max-rounds", "1", "--json"]
     balanced = json.loads(pipeweaver(*rest, "--out", tmp_path / "balanced"))
     in_turn = json.loads(pipeweaver(*rest, "--assignment", "in-turn", "--out", tmp_path / "in-turn"))
     assert (balanced["assignment"]["method"], in_turn["assignment"]["method"]) == ("balanced", "in-turn")
@@ -154,7 +156,7 @@ def test_a_smaller_plan_leaves_no_replica_of_the_larger_behind(pipeweaver, tmp_p
 
 def test_one_ratio_of_the_schedule_for_pytorch_stands_everywhere(pipeweaver, tmp_path):
     rest = ["plan", "--model", "dip-vlm-m", "--cluster", "h100-sxm:64", "--tp", "8", "--pp", "4", *BATCH,
-            "--max-rounds", "3", "--out", tmp_path / "plan",
+            "--max-rounds", "3", "--packing", "given", "--verbose", "--out", tmp_path / "plan",
             "--seed", "7"]  # of this seed the slowest replica's bound is not the largest
     table = pipeweaver(*rest)
     plan = json.loads((tmp_path / "plan/plan.json").read_text())

@@ -5,7 +5,7 @@ import json
 import pytest
 
 JOB = ["--model", "dip-vlm-s", "--cluster", "h100-sxm:48", "--tp", "4", "--pp", "4", "--dataset", "vlm-mix",
-       "--microbatches", "2"]
+       "--microbatches", "2", "--packing", "given"]
 
 
 def files_of(folder):
@@ -52,7 +52,8 @@ def test_several_replicas_are_planned_by_a_list(pipeweaver, all_replicas, tmp_pa
     (["--packing", "best"], "--packing: is 'best', allowed are given, ffd, balanced, padded, auto"),
 ])
 def test_what_is_not_there_is_refused(pipeweaver, tmp_path, options, said):
-    status, line = pipeweaver.fails("plan", *JOB, *options, "--out", tmp_path / "plan")
+    job = JOB[:-2] if "--packing" in options else JOB
+    status, line = pipeweaver.fails("plan", *job, *options, "--out", tmp_path / "plan")
     assert status == 2 and said in line and not (tmp_path / "plan").exists()
 
 
@@ -94,7 +95,7 @@ def test_an_automatic_packing_is_settled_for_the_whole_job(pipeweaver, tmp_path)
     assert alone["asked"]["packing"] == free["asked"]["packing"]
     name = "replica-001/solution.json"
     assert (tmp_path / "alone" / name).read_bytes() == (tmp_path / "free" / name).read_bytes()
-    in_order = json.loads(pipeweaver("plan", *given, "--out", tmp_path / "given", "--json"))
+    in_order = json.loads(pipeweaver("plan", *given, "--packing", "given", "--out", tmp_path / "given", "--json"))
     assert free["partition"]["name"] == in_order["partition"]["name"]
     assert free["partition"]["chunks_per_rank"] == in_order["partition"]["chunks_per_rank"]
     assert free["step_ns"] <= 1.002 * in_order["step_ns"]

@@ -77,7 +77,8 @@ public:
     PendingFiles& operator=(const PendingFiles&) = delete;
     ~PendingFiles();  ///< removes what was not renamed, and folders made for it
 
-    /// Writes a file under its temporary name. May be called from several threads. Throws Error{io}.
+    /// Writes a file under its temporary name, in place of one of the same path that was added before. May be called
+    /// from several threads. Throws Error{io}.
     void add(const FileToWrite& file);
 
     /// Renames all and returns their paths, sorted. Throws Error{io}. Pre: called once.

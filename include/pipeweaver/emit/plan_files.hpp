@@ -47,6 +47,11 @@ void make_whole_files(const planner::Job& job, const planner::Batch& batch, cons
 /// and gap, where the time goes and what its figures rest on, and a picture of the slowest replica.
 [[nodiscard]] std::string plan_table(const planner::Job& job, const planner::Batch& batch, const planner::Plan& plan);
 
+/// The plan for a terminal: its ladder, what it rests on and what was left out, in some fifteen lines of at most 100
+/// columns; with `verbose`, and for a plan without a ladder, plan_table() after it.
+[[nodiscard]] std::string plan_text(const planner::Job& job, const planner::Batch& batch, const planner::Plan& plan,
+                                    bool verbose);
+
 /// A solved problem for a program: makespan, bound, gap, how it was found. Pre: found.schedule.
 [[nodiscard]] nlohmann::ordered_json solution_answer(const schedule::Problem& problem, const search::Found& found);
 

@@ -84,6 +84,12 @@ struct EmulationOptions {
 [[nodiscard]] ReplicaEmulation emulate(const StepInput& input, const StepProblem& step,
                                        const schedule::Schedule& schedule, const EmulationOptions& options = {});
 
+/// Gives the step's ranks the tails that this schedule leads to where gradients are reduced in buckets beside its last
+/// backwards, so that a plain replay has the makespan of emulate(). What backwards lose beside these exchanges, and
+/// what others lose by waiting for them, is in the tails. No tail is shorter than before, so a bound on the step
+/// remains one. Changes nothing without Recipe::bucket. Pre: as emulate().
+void set_tails(const StepInput& input, StepProblem& step, const schedule::Schedule& schedule);
+
 /// What steps of this setup approximate: a sentence each.
 [[nodiscard]] std::vector<std::string> approximations(const Setup& setup);
 

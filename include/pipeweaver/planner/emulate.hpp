@@ -7,6 +7,7 @@
 #include "pipeweaver/emulator/emulation.hpp"
 #include "pipeweaver/emulator/time_shares.hpp"
 #include "pipeweaver/planner/job.hpp"
+#include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/schedule/solved.hpp"
 
 #include <filesystem>
@@ -26,10 +27,12 @@ struct GivenSchedule {
 struct EmulationRequest {
     Job job;  ///< partition empty: megatron. A setup without a store replays every kernel alone, to the same result
     Batch batch;
+    std::optional<Batch> cut_on{};  ///< what the partition is cut on, where the job has no sample; none: the batch
     std::optional<emulator::Recompute> recompute;  ///< of all stages; none: the least with which it fits the memory
     bool recompute_by_rank = false;                ///< every rank what costs it least time of opponent_settings()
     std::string policy = "1f1b";                   ///< of search::policies(); where no schedule is given
     std::int64_t chunks_per_rank = 1;              ///< of all partitions but dip
+    const Target* target = &targets().front();     ///< what runs it: its shapes and receive buffers
     bool any_memory = false;                       ///< what does not fit is emulated all the same
     std::string schedule;                          ///< the folder or file of `schedules`, for the report
     std::vector<GivenSchedule> schedules;          ///< for every replica, in place of a policy, on the fixed partition

@@ -7,6 +7,7 @@
 #include "pipeweaver/planner/workload_options.hpp"
 
 #include <string>
+#include <utility>
 
 namespace pipeweaver::planner {
 
@@ -14,7 +15,7 @@ struct EmulateOptions {
     WorkloadOptions workload;
     BatchOptions batch;
     JobOptions job;  ///< without a sample partitions are cut by the batch itself
-    std::string policy, schedule, recompute, what_if;
+    std::string policy, schedule, recompute, what_if, layers, target, sample_packing;
     std::int64_t chunks = 1;
     bool no_reuse = false, any_memory = false;
 
@@ -27,6 +28,8 @@ struct EmulateOptions {
 
 private:
     void check() const;
+    std::pair<WorkloadOptions, BatchOptions> as_planned() const;
+    void fill_cut(Job& of, EmulationRequest& request) const;
 };
 
 }  // namespace pipeweaver::planner

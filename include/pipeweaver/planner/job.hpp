@@ -63,10 +63,11 @@ struct Job {
     std::string partition;  ///< of partition::partitioners(), to choose from alone; empty: from all for jobs
     std::optional<partition::PartitionFile> fixed;  ///< the job's partition; none: it is chosen on the sample
     Split split = Split::automatic;
-    std::string target = "free";  ///< of targets(): whose schedule is wanted; it gets half of the budget and must exist
-    bool lists_by_rank = false;   ///< action lists are written for each rank alone
-    bool lists = false;           ///< action lists are wanted: partitions without them (dealt modules) are not tried
-    bool robust = false;          ///< of the schedules found, the one that is fastest in most cases if costs are wrong
+    /// Of targets(): what runs the job. A schedule of its own gets half of the budget and must exist; partitions that
+    /// its action lists cannot carry are not tried.
+    std::string target = "free";
+    bool lists_by_rank = false;  ///< action lists are written for each rank alone
+    bool robust = false;         ///< of the schedules found, the one that is fastest in most cases if costs are wrong
     std::uint64_t seed = 1;
     std::optional<std::uint64_t> max_rounds;  ///< of each search
 

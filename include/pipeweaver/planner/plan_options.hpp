@@ -7,6 +7,9 @@
 #include "pipeweaver/planner/time.hpp"
 #include "pipeweaver/planner/workload_options.hpp"
 
+#include <functional>
+#include <vector>
+
 namespace pipeweaver::planner {
 
 struct Plan;
@@ -16,7 +19,7 @@ struct PlanOptions {
     WorkloadOptions workload;
     JobOptions job;
     BatchOptions batch;
-    std::string target, split, replicas, actions, out;
+    std::string target, split, replicas, actions, now, layers, out;
     std::optional<std::int64_t> replica;
     bool robust = false;
 
@@ -31,6 +34,13 @@ struct PlanOptions {
     /// the best on the sample. Throws as WorkloadOptions::request().
     Request request(const SearchLimits& limits, const Executor& execute) const;
 
+    /// The same samples packed in every way that is allowed, as they come first; where a packing is asked for,
+    /// request().
+    std::vector<Request> packings(const SearchLimits& limits, const Executor& execute) const;
+
+    /// Whether all replicas are planned.
+    bool plans_all() const { return !replica && replicas.empty(); }
+
     /// Which replicas are planned, and what beside them. Throws Error{input}.
     Wanted wanted(const Job& of) const;
 
@@ -39,6 +49,8 @@ struct PlanOptions {
 
 private:
     void fill(Job& of, const WorkloadOptions& as, const SearchLimits& limits) const;
+    std::vector<Request> packed_in_each(const std::function<bool(workloads::Packing)>& which,
+                                        const SearchLimits& limits, const Executor& execute) const;
     Request packed(const WorkloadOptions& as, const SearchLimits& limits, const Executor& execute) const;
     void require_kept_deferred() const;
 };

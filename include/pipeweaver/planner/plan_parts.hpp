@@ -9,6 +9,7 @@
 #include "pipeweaver/planner/partition_choice.hpp"
 #include "pipeweaver/planner/robust_choice.hpp"
 #include "pipeweaver/planner/robustness.hpp"
+#include "pipeweaver/planner/rung.hpp"
 #include "pipeweaver/search/policies.hpp"
 #include "pipeweaver/search/search.hpp"
 
@@ -50,6 +51,8 @@ struct Baseline {
     bool is_opponent = false;  ///< what engineers run (opponents.hpp); else a policy on the plan's partition
     std::string recompute{};   ///< of an opponent
     std::optional<std::size_t> way{};  ///< of an opponent: its place among those that were chosen (Opponents::ways)
+    bool launched = false;             ///< of an opponent: the job's target launches it
+    bool on_own_ranks = false;         ///< of an opponent: in the plan's layout, with its pipeline
     std::string command{};  ///< of an opponent: the `pipeweaver emulate` that prints its step; empty: there is none
 };
 
@@ -74,14 +77,19 @@ struct BaselinePlan {
 
 /// The known schedules that a plan is compared with.
 struct Baselines {
-    /// Every one that applies on all replicas: opponents, the job's first, then policies on the plan's partition.
+    /// Every one that applies on all replicas: opponents, the fastest first, then policies on the plan's partition.
     std::vector<Baseline> all;
     std::vector<NotApplicable> not_applicable;  ///< the other pairs
     std::optional<BaselinePlan> pictured;       ///< the fastest opponent on the plan's own ranks
     partition::ChosenOn chosen_on{};            ///< the sample that the job's opponent was chosen on
 
-    /// The job's opponent, the fastest on its sample; null: none runs.
-    const Baseline* opponent() const { return all.empty() || !all.front().is_opponent ? nullptr : &all.front(); }
+    /// The fastest opponent on the batch; null: none runs.
+    const Baseline* fastest_opponent() const {
+        return all.empty() || !all.front().is_opponent ? nullptr : &all.front();
+    }
+
+    /// The job's opponent, the fastest on its sample of those that run; null: none does.
+    const Baseline* opponent() const;
 };
 
 struct ReplicaPlan {
@@ -146,6 +154,8 @@ struct Plan {
     emulator::TimeShares shares;
     emulator::InSituFactors in_situ;   ///< that all costs hold
     PartitionChoice partition_choice;  ///< what the partition was chosen on, and from
+    Ladder ladder;                     ///< of a plan that was asked for with one (ladder.hpp); else without rungs
+    bool is_opponents = false;         ///< nothing faster than an opponent was found: the plan is that one's
     Baselines baselines;
     std::vector<TargetPlan> targets;  ///< one for each target that has a schedule of its own
     RobustChoice choice;              ///< among what was found

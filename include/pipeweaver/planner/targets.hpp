@@ -19,6 +19,18 @@ namespace pipeweaver::planner {
 /// that targets have of their own go as far as by rank.
 enum class RecomputeBy : std::uint8_t { step, rank, pass };
 
+/// What a runtime's users have it do by launch flags and configuration alone.
+struct Launch {
+    std::vector<std::string> partitions;  ///< of partition::partitioners()
+    std::vector<std::string> policies;
+    bool blocks = true;  ///< recomputes the first N blocks of each stage; else all, none or the cheap parts
+    bool by_rank = true;
+    int most_zero = 3;  ///< without a pipeline
+    std::string cut{};  ///< the flags that say it, and so below
+    std::string order{};
+    std::string recompute{};
+};
+
 struct Target {
     std::string name;
     std::string option;  ///< what --target calls it: the files that it is emitted as
@@ -30,6 +42,9 @@ struct Target {
     std::string title{};                  ///< "PyTorch"
     std::string file{};                   ///< below `folder`, that holds its schedule
     std::vector<std::string> compared{};  ///< policies that its users would run without a plan
+
+    bool action_lists = true;  ///< plans are on partitions that action lists can carry: no modules are dealt
+    Launch launch{};           ///< what it runs without a plan
 
     // The orders that it runs.
     bool searches = true;                 ///< false: it has an order of its own, and the fastest of `policies` is taken
@@ -55,13 +70,16 @@ struct Target {
 /// Whether a plan has a schedule of its own for the target, of replica 0, beside that of every replica.
 [[nodiscard]] inline bool has_own_plan(const Target& target) { return !target.folder.empty(); }
 
+/// Whether a plan for it is what its launch flags can say: no schedule is searched for it.
+[[nodiscard]] inline bool is_launched(const Target& target) { return target.folder.empty() && !target.searches; }
+
 /// Whether it runs the orders of that policy.
 [[nodiscard]] bool runs_policy(const Target& target, std::string_view policy);
 
 /// Whether problems can be solved for it: its schedules are searched under rules of its own.
 [[nodiscard]] inline bool has_own_rules(const Target& target) { return has_own_plan(target) && target.searches; }
 
-/// "free", which runs whatever the problem allows, and after it the others.
+/// "free", for pipeweaver.torch, which runs whatever the problem allows, and after it the others.
 [[nodiscard]] const std::vector<Target>& targets();
 
 /// The target of that name. Throws Error{input} where there is none, naming the nearest.
@@ -70,7 +88,7 @@ struct Target {
 /// What --target may be told, of the targets that `which` holds of; null: of all.
 [[nodiscard]] std::vector<std::string> target_options(bool (*which)(const Target&) = nullptr);
 
-/// The name of the target that --target calls so; empty: "free". Pre: of target_options().
+/// The name of the target that --target calls so; empty: "free", for pipeweaver.torch. Pre: of target_options().
 [[nodiscard]] std::string target_called(std::string_view option);
 
 /// What stages that the target runs are like, beside what is `asked` of them.

@@ -69,6 +69,7 @@ struct Sizes {
     std::size_t layout_microbatches = 32;       ///< of a replica, by which a layout is chosen
     std::size_t candidate_microbatches = 24;    ///< of a batch, by which a partition is chosen
     std::size_t candidates_on_all = 8;          ///< partitions that policies run on the whole sample
+    std::size_t opponents_anyhow = 2;           ///< cuts of opponents that are tried whatever the time
     std::size_t opponents_on_all = 8;           ///< opponents that run on the whole sample
     std::size_t packing_batches = 4;            ///< batches of the sample by which a packing is chosen
     std::size_t trading_partners = 3;           ///< of the fastest replicas, for the slowest

@@ -91,6 +91,9 @@ template <class Options>
     return table.values();
 }
 
+/// What --packing may be told: the names of workloads::packings().
+[[nodiscard]] std::vector<std::string> packing_names();
+
 /// Adds `--costs`.
 void add_costs(OptionTable& options, std::string& path);
 

@@ -1,0 +1,127 @@
+#include "emit/plan/ladder_text.hpp"
+
+#include "emit/report/report_parts.hpp"
+#include "pipeweaver/base/text.hpp"
+#include "pipeweaver/emit/plan_files.hpp"
+#include "pipeweaver/planner/targets.hpp"
+#include "pipeweaver/schedule/gap.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+namespace pipeweaver::emit {
+
+using namespace planner;
+using report_parts::percent;
+using report_parts::plural;
+
+double over(Duration a, Duration b) { return static_cast<double>(a.count()) / static_cast<double>(b.count()); }
+
+double tokens_per_second(const Rung& rung) {
+    return static_cast<double>(rung.tokens) / (static_cast<double>(rung.step.count()) * 1e-9);
+}
+
+std::vector<std::string> left_out(const Plan& plan) {
+    std::vector<std::string> all;
+    const auto& refused = plan.baselines.not_applicable;
+    const auto untried =
+        std::count_if(refused.begin(), refused.end(), [](const NotApplicable& one) { return one.why == no_time_left; });
+    if (untried > 0)
+        all.push_back(fmt::format("{} of {} known schedules", untried,
+                                  plan.baselines.all.size() + static_cast<std::size_t>(untried)));
+    if (!plan.robustness) all.emplace_back("replays under wrong costs");
+    return all;
+}
+
+std::string search_text(const Plan& plan) {
+    std::set<std::string> reasons;
+    std::uint64_t fewest = UINT64_MAX, most = 0;
+    for (const ReplicaPlan& replica : plan.replicas) {
+        reasons.emplace(schedule::name_of(replica.found.stop_reason));
+        fewest = std::min(fewest, replica.found.rounds);
+        most = std::max(most, replica.found.rounds);
+    }
+    return fmt::format("search: {} rounds, ended by {}; gap {}",
+                       fewest == most ? std::to_string(most) : fmt::format("{} to {}", fewest, most),
+                       fmt::join(reasons, ", "), percent(schedule::relative_gap(plan.makespan, plan.lower_bound)));
+}
+
+std::string what_to_do(const Rung& rung) {
+    return rung.files.empty() ? rung.needs : fmt::format("{} ({})", rung.needs, fmt::join(rung.files, ", "));
+}
+
+std::string trust_text(const Plan& plan) {
+    std::string text;
+    for (const costdb::Basis basis :
+         {costdb::Basis::exact, costdb::Basis::interpolated, costdb::Basis::extrapolated, costdb::Basis::modelled})
+        text +=
+            fmt::format("{}{} {}", text.empty() ? "" : ", ", percent(plan.shares.of(basis)), costdb::name_of(basis));
+    if (!plan.robustness) return text;
+    const Gain& gain = plan.robustness->against.front();
+    return text + fmt::format("; wins {} of {} draws of wrong costs", gain.wins, plan.robustness->replays);
+}
+
+namespace {
+
+std::string step_text(Duration time) { return fmt::format("{:.3f} s", static_cast<double>(time.count()) * 1e-9); }
+
+double gib(Bytes bytes) { return static_cast<double>(bytes.count) / (1024.0 * 1024 * 1024); }
+
+std::string row(const Ladder& ladder, std::string_view name, const Rung& rung, std::int64_t gpus) {
+    if (!rung.why_nothing.empty()) return fmt::format("{:<9} nothing: {}\n", name, rung.why_nothing);
+    return fmt::format("{:<9} {:<42.42} {:>9} {:>8} {:>9.0f}  {:>4.1f} of {:.1f} GiB\n", name, rung.way,
+                       step_text(rung.step), fmt::format("{:.3f}x", over(ladder.now().step, rung.step)),
+                       tokens_per_second(rung) / static_cast<double>(gpus), gib(rung.peak), gib(rung.usable));
+}
+
+// Behind a name, in lines of at most 100 columns.
+std::string wrapped(std::string_view name, const std::string& text) {
+    constexpr std::size_t columns = 90;
+    std::string all, line;
+    const auto end_line = [&] {
+        all += fmt::format("{:<9} {}\n", all.empty() ? name : "", line);
+        line.clear();
+    };
+    std::size_t at = 0;
+    while (at < text.size()) {
+        const std::size_t end = std::min(text.find(' ', at), text.size());
+        const std::string word = text.substr(at, end - at);
+        if (!line.empty() && line.size() + 1 + word.size() > columns) end_line();
+        line += (line.empty() ? "" : " ") + word;
+        at = end + 1;
+    }
+    end_line();
+    return all;
+}
+
+std::string ladder_text(const Job& job, const Batch& batch, const Plan& plan) {
+    const Ladder& ladder = plan.ladder;
+    const std::int64_t gpus = job.setup->cluster.gpus;
+    std::string text = fmt::format("{} on {} x {}, {}, for {}; {} in {}, {}\n\n", job.setup->model.name, gpus,
+                                   job.setup->cluster.device, name_of(job.setup->layout),
+                                   planner::target(job.target).option, plural(batch.samples.size(), "sample"),
+                                   plural(batch.microbatches.size(), "microbatch"), batch.name);
+    text += fmt::format("{:<9} {:<42} {:>9} {:>8} {:>9}  {}\n", "rung", "way", "step", "over now", "tok/s/GPU",
+                        "fullest rank");
+    for (const Rung& rung : ladder.rungs) text += row(ladder, rung.name, rung, gpus);
+    for (const Rung& rung : ladder.beyond) text += row(ladder, "beyond", rung, gpus);
+    const Rung& best = ladder.best();
+    if (best.name != "now") text += wrapped("do", fmt::format("{}: {}", best.name, what_to_do(best)));
+    text += wrapped("trust", trust_text(plan));
+    const auto missing = left_out(plan);
+    const auto left = missing.empty()
+                          ? std::string("nothing")
+                          : fmt::format("for lack of time: {}; a larger --budget has them", fmt::join(missing, ", "));
+    return text + wrapped("left out", left) + wrapped("", search_text(plan));
+}
+
+}  // namespace
+
+std::string plan_text(const Job& job, const Batch& batch, const Plan& plan, bool verbose) {
+    if (plan.ladder.rungs.empty()) return plan_table(job, batch, plan);
+    return ladder_text(job, batch, plan) + (verbose ? "\n" + plan_table(job, batch, plan) : std::string());
+}
+
+}  // namespace pipeweaver::emit

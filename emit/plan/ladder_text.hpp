@@ -1,0 +1,29 @@
+// What a plan's ladder says, computed once for text, JSON and the report.
+#pragma once
+
+#include "pipeweaver/planner/plan_parts.hpp"
+
+#include <string>
+#include <vector>
+
+namespace pipeweaver::emit {
+
+/// How many times as long `a` takes as `b`.
+[[nodiscard]] double over(Duration a, Duration b);
+
+/// Tokens of the backbone a second, of all GPUs.
+[[nodiscard]] double tokens_per_second(const planner::Rung& rung);
+
+/// What time left out of the plan, a phrase each.
+[[nodiscard]] std::vector<std::string> left_out(const planner::Plan& plan);
+
+/// What ended the searches, how far they came, and how far the plan may be from the best order: a phrase.
+[[nodiscard]] std::string search_text(const planner::Plan& plan);
+
+/// What has to be done for the rung: what is changed, and the files that say it.
+[[nodiscard]] std::string what_to_do(const planner::Rung& rung);
+
+/// What the plan's costs rest on, and how often it is the faster one if they are wrong: a phrase.
+[[nodiscard]] std::string trust_text(const planner::Plan& plan);
+
+}  // namespace pipeweaver::emit

@@ -1,0 +1,59 @@
+// The ladder: what a job's users run now, and what each next step gains, the easiest first.
+//
+//   now        what they run: --now, or else the fastest that the target launches in this layout, with samples packed
+//              as they come and shared out in turn
+//   data       the same, with samples packed and shared out among the replicas by cost: a sampler is all that it needs
+//   flags      another cut, more or fewer chunks, other recomputation, as far as the target's launch flags can say
+//   layout     no pipeline, or another layout, on the same GPUs for the same samples
+//   schedule   the searched order, in a runtime that takes it
+//
+// No rung is slower than the one before it: one that gains nothing has the step of that one and says why. Steps of the
+// first four are what `emulate` prints under their commands, to the nanosecond.
+//
+// Determinism  A function of the arguments but for what time leaves out.
+#pragma once
+
+#include "pipeweaver/planner/opponents.hpp"
+#include "pipeweaver/planner/plan_parts.hpp"
+#include "pipeweaver/planner/rung.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pipeweaver::planner {
+
+/// What a job's users say that they run; what they leave out is chosen.
+struct NowWanted {
+    std::string partition, policy, recompute;
+    std::optional<std::int64_t> chunks;
+    std::vector<std::int64_t> layers;  ///< of the backbone, stage by stage; none: as the partition cuts
+};
+
+/// Parses "first-stage,1f1b,blocks:8,chunks:2", in any order, and --layers; either may be empty. Throws Error{input}
+/// for a word that is none of a partition, a policy, a recomputation and chunks:N, or of which there are two.
+[[nodiscard]] NowWanted parse_now(const std::string& text, const std::string& layers);
+
+/// Parses "10,18,18,18". Throws Error{input}.
+[[nodiscard]] std::vector<std::int64_t> parse_layers(const std::string& text);
+
+/// A plan's batch, packed as the data rung packs it, and the rungs below the plan.
+struct LadderStart {
+    Request request;
+    std::optional<Rung> now{}, data{};
+    Opponents opponents{};   ///< chosen for `request`
+    std::string why_none{};  ///< not empty: there are no rungs
+};
+
+/// Finds what is run now and how its samples are packed best. `packings`: the same samples, as they come and in the
+/// other ways that are allowed. Throws Error{input} where what is said to be run does not apply, Error{limit} where it
+/// does not fit.
+[[nodiscard]] LadderStart begin_ladder(std::vector<Request> packings, const NowWanted& wanted, const Executor& execute,
+                                       const Time& time);
+
+/// The ladder of a plan of start.request with start.opponents.
+[[nodiscard]] Ladder ladder_of(const LadderStart& start, const Plan& plan, const Executor& execute);
+
+}  // namespace pipeweaver::planner

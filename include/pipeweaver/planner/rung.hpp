@@ -1,0 +1,38 @@
+// What a ladder consists of (ladder.hpp).
+#pragma once
+
+#include "pipeweaver/base/units.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace pipeweaver::planner {
+
+/// A way to run the step.
+struct Rung {
+    std::string name{};    ///< now, data, flags, layout, schedule; beyond the ladder: what it is
+    std::string target{};  ///< what --target calls the runtime that runs it; empty: none does yet
+    std::string way{};     ///< "first-stage 1f1b, blocks:8"
+    Duration step{};
+    std::size_t microbatches = 0;      ///< of all replicas
+    std::int64_t tokens = 0;           ///< of the backbone, of all replicas
+    Bytes peak{}, usable{};            ///< of the rank with the least room left
+    std::string needs{};               ///< what has to be changed for it
+    std::vector<std::string> files{};  ///< of the plan's folder that say it
+    std::string command{};             ///< that prints its step; empty: there is none
+    std::string why_nothing{};         ///< not empty: it gains nothing over the rung before it
+};
+
+struct Ladder {
+    std::vector<Rung> rungs{};   ///< in their order; none: nothing that the target launches runs the batch
+    std::vector<Rung> beyond{};  ///< what no runtime carries, where it is faster than all rungs
+    std::size_t headline = 0;    ///< the rung that the job's target runs at best
+    std::string why_none{};      ///< why there are no rungs
+
+    const Rung& now() const { return rungs.front(); }
+    const Rung& best() const { return rungs[headline]; }
+};
+
+}  // namespace pipeweaver::planner

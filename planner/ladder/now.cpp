@@ -1,0 +1,69 @@
+// What a job's users say that they run.
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/options.hpp"
+#include "pipeweaver/partition/partitioners.hpp"
+#include "pipeweaver/planner/ladder.hpp"
+#include "pipeweaver/search/policies.hpp"
+#include "planner/schedule/recompute_settings.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace pipeweaver::planner {
+
+namespace {
+
+constexpr std::int64_t most_layers = 100'000;
+
+bool has(const std::vector<std::string>& all, const std::string& one) {
+    return std::find(all.begin(), all.end(), one) != all.end();
+}
+
+std::vector<std::string> policy_names() {
+    std::vector<std::string> names;
+    for (const search::Policy& one : search::policies()) names.push_back(one.name);
+    return names;
+}
+
+void take(std::string& place, const std::string& word, std::string_view what) {
+    if (!place.empty()) fail(ErrorKind::input, "--now: names two {}: {} and {}", what, place, word);
+    place = word;
+}
+
+}  // namespace
+
+std::vector<std::int64_t> parse_layers(const std::string& text) {
+    std::vector<std::int64_t> layers;
+    for (const std::string& part : parts_of(text))
+        layers.push_back(parse_integers("--layers", part, 0, most_layers, 1).front());
+    return layers;
+}
+
+NowWanted parse_now(const std::string& text, const std::string& layers) {
+    constexpr std::string_view chunks = "chunks:";
+    NowWanted now;
+    if (!layers.empty()) now.layers = parse_layers(layers);
+    if (text.empty()) return now;
+    for (const std::string& word : parts_of(text)) {
+        if (has(partition::partitioner_names(), word))
+            take(now.partition, word, "partitions");
+        else if (has(policy_names(), word))
+            take(now.policy, word, "policies");
+        else if (word == by_rank_name || emulator::recompute_named(word))
+            take(now.recompute, word, "recomputations");
+        else if (word.starts_with(chunks) && !now.chunks)
+            now.chunks = parse_integers("--now", word.substr(chunks.size()), 1, 1024, 1).front();
+        else
+            fail(ErrorKind::input,
+                 "--now: '{}' is unknown, allowed are a partition ({}), a policy ({}), a recomputation ({}) and "
+                 "chunks:N, separated by commas",
+                 word, fmt::join(partition::partitioner_names(), ", "), fmt::join(policy_names(), ", "),
+                 fmt::join(emulator::recompute_names(), ", "));
+    }
+    if (!now.layers.empty() && (!now.partition.empty() || now.chunks))
+        fail(ErrorKind::input, "--layers: says partition and chunks; --now names policy and recomputation beside it");
+    return now;
+}
+
+}  // namespace pipeweaver::planner

@@ -1,0 +1,95 @@
+#include "planner/replicas/opponent_plan.hpp"
+
+#include "pipeweaver/base/error.hpp"
+#include "planner/replicas/planned_replicas.hpp"
+#include "planner/schedule/recompute_settings.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace pipeweaver::planner {
+
+using namespace emulator;
+
+namespace {
+
+// The cut with the recomputations that the row may take as the modes of its passes.
+partition::Partition with_modes(const OpponentWay& way, const Baseline& row) {
+    partition::Partition partition = way.partition;
+    if (row.recompute == by_rank_name)
+        partition.modes = opponent_settings(*way.setup, way.partition);
+    else
+        partition.modes = {*recompute_named(row.recompute)};
+    return partition;
+}
+
+std::vector<std::size_t> all_of(const Assignment& assignment) {
+    std::vector<std::size_t> numbers(assignment.shares.size());
+    std::iota(numbers.begin(), numbers.end(), std::size_t{0});
+    return numbers;
+}
+
+PlannedReplica as_opponent(const AllReplicas& all, const Baseline& row, std::size_t number) {
+    const Job& job = all.job;
+    Step step = build(*job.setup, all.partition, all.assignment.microbatches[number],
+                      replica_wanted(*job.setup, all.partition, number));
+    if (step.shortage) fail(ErrorKind::limit, "{}", step.shortage->text());
+    auto run = run_setting(step.cut.step, row.policy, all.partition.modes, row.recompute);
+    if (!run)
+        fail(ErrorKind::limit, "{}: replica {} does not fit with recompute {}", row.partition, number, row.recompute);
+    if (job.split != Split::never) step.split = split_step(step.cut.step);
+    step.bound = bound_of(step, job.split != Split::never, all.assignment.bounds(number));
+    PolicyRun policy{.policy = row.policy, .result = {std::move(run->schedule), {}, {}}};
+    PortReplay in_full = replay_in_full(step, false, *policy.result.schedule);
+    policy.result.replay = std::move(in_full.replay);
+    policy.waits = in_full.waits;
+    PlannedReplica one;
+    one.scheduled = take_policy(step, policy);
+    one.scheduled.step.policies = {std::move(policy)};
+    one.times = times_of(one.scheduled.step);
+    one.plan = finished(all.assignment, number, one.scheduled);
+    return one;
+}
+
+}  // namespace
+
+const Baseline* faster_opponent(const Job& job, const Baselines& opponents, Duration step) {
+    const Baseline* best = nullptr;
+    const Target& runs = target(job.target);
+    // Those that were padded would be other steps as the plan's.
+    if (runs.fixed_shapes) return best;
+    for (const Baseline& one : opponents.all) {
+        if (!one.is_opponent || !one.on_own_ranks || one.step >= (best == nullptr ? step : best->step)) continue;
+        if (one.launched || !runs.action_lists) best = &one;
+    }
+    return best;
+}
+
+struct OpponentPlan::Made {
+    Made(const Job& job, const Wanted& wanted, const OpponentWay& way, const Baseline& row,
+         const Assignment& assignment)
+        : partition(with_modes(way, row)),
+          numbers(all_of(assignment)),
+          all{job, wanted, partition, assignment},
+          replicas(all, numbers, wanted.on_replica) {}
+
+    partition::Partition partition;
+    std::vector<std::size_t> numbers;
+    AllReplicas all;
+    PlannedReplicas replicas;
+};
+
+OpponentPlan::OpponentPlan(const Job& job, const Wanted& wanted, const OpponentWay& way, const Baseline& row,
+                           const Assignment& assignment, const Executor& execute)
+    : made_(std::make_unique<Made>(job, wanted, way, row, assignment)) {
+    const auto make = [&](std::size_t number, const Executor&, const Time&) {
+        return as_opponent(made_->all, row, number);
+    };
+    made_->replicas.plan(make, execute, {}, 1);
+}
+
+OpponentPlan::~OpponentPlan() = default;
+
+PlannedReplicas& OpponentPlan::replicas() { return made_->replicas; }
+
+}  // namespace pipeweaver::planner

@@ -1,0 +1,32 @@
+// A plan that is an opponent's: its cut, order and recomputation, on every replica.
+#pragma once
+
+#include "pipeweaver/planner/opponents.hpp"
+
+#include <memory>
+
+namespace pipeweaver::planner {
+
+class PlannedReplicas;
+struct Assignment;
+
+/// The fastest opponent that could be the plan of the job, if it is faster than `step`: it runs on the plan's own
+/// ranks, and the job's target can run it. Null: there is none.
+[[nodiscard]] const Baseline* faster_opponent(const Job& job, const Baselines& opponents, Duration step);
+
+class OpponentPlan {
+public:
+    /// Plans all replicas as `way` runs them, without a search. Pre: `row` is the way's on the assignment; the
+    /// arguments outlive it. Throws Error{limit} where a replica does not fit.
+    OpponentPlan(const Job& job, const Wanted& wanted, const OpponentWay& way, const Baseline& row,
+                 const Assignment& assignment, const Executor& execute);
+    ~OpponentPlan();
+
+    PlannedReplicas& replicas();
+
+private:
+    struct Made;
+    std::unique_ptr<Made> made_;
+};
+
+}  // namespace pipeweaver::planner

@@ -1,0 +1,150 @@
+// The ladder: what is run now, and what each step gains.
+#include "pipeweaver/planner/ladder.hpp"
+
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/emit/plan_files.hpp"
+#include "pipeweaver/planner/emulate.hpp"
+#include "pipeweaver/planner/plan.hpp"
+#include "tests/support/small_request.hpp"
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <sstream>
+
+using namespace pipeweaver;
+using namespace pipeweaver::planner;
+
+namespace {
+
+// The same samples, as they come and packed evenly.
+std::vector<Request> packings(std::int64_t dp, const std::string& target) {
+    std::vector<Request> all;
+    for (const auto packing : {workloads::Packing::given, workloads::Packing::balanced}) {
+        Request request = testing::small_request(dp);
+        std::vector<workloads::Sample> samples;
+        for (int i = 0; i < 80; ++i) {
+            workloads::Sample sample;
+            sample.id = "s" + std::to_string(i);
+            sample.text_tokens = sample.loss_tokens = 700 + 90 * (i % 5);
+            sample.items.resize(static_cast<std::size_t>(i * i % 6));
+            for (workloads::Item& item : sample.items) {
+                item.tokens = 64;
+                item.patches = 256;
+            }
+            samples.push_back(std::move(sample));
+        }
+        request.job.packing = packing;
+        request.job.target = target;
+        request.job.max_rounds = 2;
+        request.job.sample = {};
+        request.batch = request.job.batch("own", std::move(samples));
+        all.push_back(std::move(request));
+    }
+    return all;
+}
+
+Plan planned_on(const LadderStart& start) {
+    Wanted wanted;
+    wanted.robustness = false;
+    wanted.known_opponents = &start.opponents;
+    Plan plan = make_plan(start.request.job, start.request.batch, in_order, {}, wanted);
+    plan.ladder = ladder_of(start, plan, in_order);
+    return plan;
+}
+
+}  // namespace
+
+TEST_CASE("no rung is slower than the one before, and the best is of the target that is asked for") {
+    for (const char* target : {"free", "megatron", "torchtitan", "torch-csv"}) {
+        const auto start = begin_ladder(packings(2, target), {}, in_order, {});
+        const Plan plan = planned_on(start);
+        const Ladder& ladder = plan.ladder;
+        REQUIRE(ladder.rungs.size() == 5);
+        for (std::size_t i = 1; i < ladder.rungs.size(); ++i) {
+            CHECK(ladder.rungs[i].step <= ladder.rungs[i - 1].step);
+            CHECK((ladder.rungs[i].step == ladder.rungs[i - 1].step) == !ladder.rungs[i].why_nothing.empty());
+        }
+        CHECK(ladder.best().target == planner::target(target).option);
+        for (const Rung& rung : ladder.rungs) {
+            CHECK(rung.tokens == ladder.now().tokens);
+            CHECK(rung.peak <= rung.usable);
+            CHECK(rung.peak > Bytes{});
+        }
+        for (const Baseline& row : plan.baselines.all)
+            if (row.launched) CHECK(ladder.rungs[3].step <= row.step);
+        for (const Rung& rung : ladder.beyond) CHECK(rung.step < ladder.best().step);
+    }
+}
+
+TEST_CASE("what is run now is what is said, in turn and as samples come") {
+    const auto given = packings(1, "megatron");
+    const NowWanted now = parse_now("first-stage,1f1b,selective", "");
+    const auto start = begin_ladder(given, now, in_order, {});
+    REQUIRE(start.now);
+    CHECK(start.now->way == "first-stage 1f1b, selective");
+    EmulationRequest same;
+    same.job = given.front().job;
+    same.job.partition = "first-stage";
+    same.batch = given.front().batch;
+    same.recompute = emulator::Recompute::selective;
+    CHECK(start.now->step == emulate(same, in_order).step);
+    same.batch = given.back().batch;
+    const Duration packed = emulate(same, in_order).step;
+    CHECK(start.data->step == std::min(start.now->step, packed));
+    CHECK((start.request.job.packing == workloads::Packing::balanced) == (packed < start.now->step));
+}
+
+TEST_CASE("layers that are said are a cut of their own") {
+    auto given = packings(1, "megatron");
+    const emulator::Setup& setup = *given.front().job.setup;
+    const auto layers = setup.model.modules[setup.model.backbone()].architecture.layers;
+    const auto start = begin_ladder(given, parse_now("1f1b", "0," + std::to_string(layers - 2) + ",1,1"), in_order, {});
+    CHECK(start.now->way.starts_with("layers 0|"));
+    for (const char* wrong : {"1,1,1,1", "1,2", "x"})
+        CHECK_THROWS_AS(static_cast<void>(begin_ladder(given, parse_now("", wrong), in_order, {})), Error);
+}
+
+TEST_CASE("words that are no part of a way are named, with what is allowed") {
+    CHECK_THROWS_WITH_AS(static_cast<void>(parse_now("1f1b,fast", "")), doctest::Contains("--now: 'fast' is unknown"),
+                         Error);
+    CHECK_THROWS_WITH_AS(static_cast<void>(parse_now("1f1b,gpipe", "")), "--now: names two policies: 1f1b and gpipe",
+                         Error);
+    CHECK_THROWS_AS(static_cast<void>(parse_now("first-stage", "4,4,4,4")), Error);
+    CHECK(parse_now("chunks:2,interleaved", "").chunks == 2);
+}
+
+TEST_CASE("a plan that finds nothing faster than an opponent is that opponent's") {
+    auto start = begin_ladder(packings(1, "free"), {}, in_order, {});
+    Wanted wanted;
+    wanted.robustness = wanted.targets = wanted.search = false;
+    wanted.policies = {"dual-queue"};
+    wanted.known_opponents = &start.opponents;
+    // One microbatch after the other: behind any pipeline.
+    start.request.job.partition = "megatron";
+    const Plan plan = make_plan(start.request.job, start.request.batch, in_order, {}, wanted);
+    const Baseline* best = nullptr;
+    for (const Baseline& row : plan.baselines.all)
+        if (row.launched && row.on_own_ranks && best == nullptr) best = &row;
+    REQUIRE(best != nullptr);
+    CHECK(plan.step <= best->step);
+    if (plan.is_opponents) CHECK(plan.step == best->step);
+}
+
+TEST_CASE("the terminal has the ladder in few lines of a hundred columns, and says what is left out") {
+    const auto start = begin_ladder(packings(1, "free"), {}, in_order, {});
+    const Plan plan = planned_on(start);
+    const auto text = emit::plan_text(start.request.job, start.request.batch, plan, false);
+    std::istringstream lines(text);
+    std::size_t count = 0;
+    for (std::string line; std::getline(lines, line); ++count) CHECK(line.size() <= 100);
+    CHECK(count <= 20);
+    for (const char* part : {"now ", "data ", "flags ", "layout ", "schedule ", "trust ", "left out"})
+        CHECK(text.find(part) != std::string::npos);
+    CHECK(text.find("replays under wrong costs") != std::string::npos);  // they were not wanted
+    const auto json = emit::plan_json(start.request.job, start.request.batch, plan);
+    CHECK(json.at("ladder").size() == 5);
+    CHECK(json.at("headline").at("step_ns") == plan.ladder.best().step.count());
+    CHECK(emit::plan_text(start.request.job, start.request.batch, plan, true).starts_with(text));
+}

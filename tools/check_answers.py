@@ -1,0 +1,169 @@
+#!/usr/bin/env python3
+"""Plans drawn models, batches and targets, and holds each answer against itself.
+
+Of every plan: no row of its table that the target runs is faster than its headline, no rung of its ladder is slower
+than the one before it, every command that it prints prints its step to the nanosecond, and the file that the headline
+names holds the schedule that it says. Needs no package; prints a line for each plan, and at last what was wrong.
+"""
+
+import argparse
+import concurrent.futures
+import json
+import os
+import random
+import shlex
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+# Model, cluster and layouts, as their users run them, and the data set of their kind.
+JOBS = [
+    ("dip-vlm-s", "h100-sxm:16", ["--tp 4 --pp 4", "--tp 4 --pp 2"], "vlm-mix"),
+    ("dip-vlm-m", "h100-sxm:32", ["--tp 8 --pp 4", "--tp 4 --pp 4"], "vlm-mix"),
+    ("dip-vlm-l", "h100-sxm:64", ["--tp 8 --pp 8"], "vlm-mix"),
+    ("dip-t2v-s", "h100-sxm:32", ["--tp 4 --pp 4", "--tp 8 --pp 4"], "t2v-mix"),
+    ("qwen2.5-vl-7b", "h100-sxm:16", ["--tp 2 --pp 4", "--tp 4 --pp 2"], "vlm-mix"),
+    ("qwen2.5-vl-32b", "h100-sxm:64", ["--tp 4 --pp 4"], "vlm-mix"),
+    ("qwen2.5-vl-72b", "h100-sxm:64", ["--tp 8 --pp 8"], "vlm-mix"),
+    ("internvl3-38b", "h100-sxm:64", ["--tp 8 --pp 4"], "vlm-mix"),
+    ("internvl3-78b", "h100-sxm:64", ["--tp 8 --pp 8"], "vlm-mix"),
+    ("llama-3.2-90b-vision", "h100-sxm:64", ["--tp 8 --pp 8"], "vlm-mix"),
+    ("wan2.1-t2v-14b", "h100-sxm:16", ["--tp 8 --pp 1", "--tp 4 --pp 2"], "t2v-mix"),
+    ("examples/small-vlm.json", "h100-sxm:16", ["--tp 2 --pp 4"], "vlm-mix"),
+]
+TARGETS = ["torch-actions", "torch-csv", "torchtitan", "megatron"]
+
+
+def run(binary, *arguments):
+    return subprocess.run([binary, *arguments], capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+
+
+def own_samples(rng, count):
+    """Native sizes: most images are small, a few are pages; some samples are text alone."""
+    lines = []
+    for number in range(count):
+        count_of_images = rng.choices([0, 1, 2, 6], [2, 5, 3, 1])[0]
+        images = [{"height": 28 * rng.randint(8, 60), "width": 28 * rng.randint(8, 60)}
+                 for _ in range(count_of_images)]
+        lines.append(json.dumps({"id": f"own-{number}", "text_tokens": rng.randint(50, 1500), "images": images}))
+    return "\n".join(lines) + "\n"
+
+
+class Answers:
+    def __init__(self, binary, rounds):
+        self.binary = binary
+        self.rounds = rounds
+        self.wrong = []
+        self.commands = 0
+        self.plans = 0
+        self.refused = 0
+
+    def check(self, job, layout, batch, target, folder):
+        name = f"{job[0]} {layout} {batch} {target}"
+        words = ["plan", "--model", job[0], "--cluster", job[1], *layout.split(), *batch.split(), "--target", target,
+                 "--max-rounds", str(self.rounds), "--threads", "1", "--json", "--out", str(folder)]
+        made = run(self.binary, *words)
+        if made.returncode == 4:
+            self.refused += 1
+            return f"{name}: refused: {made.stderr.strip()}"
+        if made.returncode != 0:
+            self.wrong.append(f"{name}: exit {made.returncode}: {made.stderr.strip()}")
+            return self.wrong[-1]
+        self.plans += 1
+        plan = json.loads(made.stdout)
+        before = len(self.wrong)
+        self.rungs(name, plan)
+        self.rows(name, plan)
+        self.printed(name, plan)
+        self.files(name, plan, folder)
+        rungs = " ".join(f"{rung['rung']} {rung['over_now']:.3f}" for rung in plan["ladder"])
+        return f"{name}: {rungs}{'' if len(self.wrong) == before else '  WRONG'}"
+
+    def rungs(self, name, plan):
+        if not plan["ladder"]:
+            self.wrong.append(f"{name}: no ladder")
+        for one, after in zip(plan["ladder"], plan["ladder"][1:]):
+            if after["step_ns"] > one["step_ns"]:
+                self.wrong.append(f"{name}: {after['rung']} {after['step_ns']} is slower than {one['step_ns']}")
+
+    def rows(self, name, plan):
+        if not plan["ladder"]:
+            return
+        best = min(rung["step_ns"] for rung in plan["ladder"] if rung["target"] == plan["headline"]["target"])
+        if plan["headline"]["step_ns"] != best:
+            self.wrong.append(f"{name}: the headline is no rung's best")
+        for row in plan["baselines"]:
+            on_plan = not row["opponent"] and plan["asked"]["target"] == "torch-actions"
+            known = on_plan or row["opponent"] and row["launched"]
+            if known and row["step_ns"] < best:
+                self.wrong.append(f"{name}: {row['partition']} {row['policy']} {row['step_ns']} beats {best}")
+
+    def printed(self, name, plan):
+        rows = [(rung["command"], rung["step_ns"]) for rung in plan["ladder"] + plan["beyond"]
+                if rung["command"] and "why_nothing" not in rung]
+        opponents = [(row["command"], row["step_ns"]) for row in plan["baselines"] if row.get("command")]
+        for command, step in dict(rows + opponents[:2] + opponents[-1:]).items():
+            words = shlex.split(command)
+            said = run(self.binary, *words[1:], "--json", "--threads", "1")
+            self.commands += 1
+            if said.returncode != 0:
+                self.wrong.append(f"{name}: {command}: {said.stderr.strip()}")
+            elif (emulated := json.loads(said.stdout)["step_ns"]) != step:
+                self.wrong.append(f"{name}: {command}: prints {emulated}, said is {step}")
+
+    def files(self, name, plan, folder):
+        """The schedule that the headline names is in the folder, as long as it says."""
+        rung = plan["ladder"][-1] if plan["ladder"] else {}
+        if rung.get("rung") != "schedule" or "why_nothing" in rung:
+            return
+        if rung["target"] == "torch-csv":
+            solution = json.loads((folder / "torch" / "solution.json").read_text())
+            if not (folder / "torch" / "schedule.csv").exists():
+                self.wrong.append(f"{name}: no schedule.csv")
+            makespans = [solution["makespan_ns"]]
+        else:
+            replicas = sorted(folder.glob("replica-*"))
+            makespans = [json.loads((one / "solution.json").read_text())["makespan_ns"] for one in replicas]
+            if not all((one / "actions.json").exists() for one in replicas):
+                self.wrong.append(f"{name}: no actions.json")
+        if not max(makespans) <= rung["step_ns"]:
+            self.wrong.append(f"{name}: the files take {max(makespans)}, said is a step of {rung['step_ns']}")
+        if rung["target"] == "torch-actions" and max(makespans) != plan["makespan_ns"]:
+            self.wrong.append(f"{name}: the files' makespan is {max(makespans)}, said is {plan['makespan_ns']}")
+
+
+def draws(rng, count, folder):
+    for number in range(count):
+        job = JOBS[number % len(JOBS)]
+        if rng.random() < 0.4 and job[3] == "vlm-mix":
+            path = folder / f"own-{number}.jsonl"
+            path.write_text(own_samples(rng, rng.choice([120, 200, 300])))
+            batch = f"--batch {path}"
+        else:
+            batch = f"--dataset {job[3]} --microbatches {rng.choice([6, 8, 12])} --seed {rng.randint(1, 99)}"
+        yield job, rng.choice(job[2]), batch, TARGETS[number // len(JOBS) % len(TARGETS)], folder / f"plan-{number}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("binary")
+    parser.add_argument("--plans", type=int, default=60)
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    asked = parser.parse_args()
+    answers = Answers(os.path.abspath(asked.binary), asked.rounds)
+    with tempfile.TemporaryDirectory() as temporary, concurrent.futures.ThreadPoolExecutor(asked.jobs) as pool:
+        drawn = list(draws(random.Random(asked.seed), asked.plans, Path(temporary)))
+        for line in pool.map(lambda one: answers.check(*one), drawn):
+            print(line, flush=True)
+    print(f"\n{answers.plans} plans, {answers.refused} refused, {answers.commands} commands, "
+          f"{len(answers.wrong)} wrong")
+    for one in answers.wrong:
+        print(f"  {one}")
+    return 1 if answers.wrong or answers.plans == 0 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
