@@ -166,8 +166,10 @@ void add_plan(CLI::App& program) {
         {.synopsis = "--model MODEL --cluster CLUSTER (--batch FILE | --dataset DATASET) --out DIR [OPTION...]",
          .description =
              "Plans one training step of a multimodal model: how its modules are cut into pipeline stages, how the "
-             "batch is packed, and in which order each rank runs its work within its memory. Prints the plan, what a "
-             "better schedule could still gain, and the known schedules beside it; writes the folder DIR.\n"
+             "batch is packed, and in which order each rank runs its work within its memory. Prints the ladder: what "
+             "is run now, and what packing, launch flags, another layout and a searched order gain over it, for what "
+             "--target names; with --verbose all known schedules, memory and a picture after it. Writes the folder "
+             "DIR.\n"
              "With --robust it takes, of the schedules found up to 1 % longer than the shortest, the one whose median "
              "makespan is smallest if costs are wrong.\n"
              "With --max-rounds instead of a time the same result comes out again, on any number of threads.",
@@ -179,6 +181,9 @@ void add_plan(CLI::App& program) {
                        "--robust --max-rounds 20 --out plan-robust"},
                       {"Options from a file, samples of your own",
                        "pipeweaver plan --config examples/plan.yaml --batch examples/batch.jsonl --out plan-own"},
+                      {"What the launch flags of Megatron-LM gain over what runs now",
+                       "pipeweaver plan --model dip-vlm-m --cluster h100-sxm:32 --tp 8 --pp 4 --dataset vlm-mix "
+                       "--microbatches 8 --target megatron --now first-stage,1f1b --budget 500ms --out plan-megatron"},
                       {"A Hugging Face configuration, planned for PyTorch's pipeline runtime",
                        "pipeweaver plan --model hf:examples/qwen2.5-vl-7b.json --cluster h100-sxm:16 --tp 4 --pp 4 "
                        "--dataset vlm-mix --microbatches 8 --target torch-csv --budget 500ms --out plan-torch"}},

@@ -35,17 +35,39 @@ std::vector<std::string> left_out(const Plan& plan) {
     return all;
 }
 
+namespace {
+
+std::string_view ended_by(schedule::StopReason reason) {
+    switch (reason) {
+        case schedule::StopReason::optimal:
+            return "a proof";
+        case schedule::StopReason::rounds:
+            return "its rounds";
+        case schedule::StopReason::budget:
+            return "the budget";
+        case schedule::StopReason::stopped:
+            return "who asked for it";
+        case schedule::StopReason::no_gain:
+            return "itself, as little was left to gain";
+    }
+    return {};
+}
+
+}  // namespace
+
 std::string search_text(const Plan& plan) {
     std::set<std::string> reasons;
     std::uint64_t fewest = UINT64_MAX, most = 0;
     for (const ReplicaPlan& replica : plan.replicas) {
-        reasons.emplace(schedule::name_of(replica.found.stop_reason));
+        reasons.emplace(ended_by(replica.found.stop_reason));
         fewest = std::min(fewest, replica.found.rounds);
         most = std::max(most, replica.found.rounds);
     }
+    const auto gap = percent(schedule::relative_gap(plan.makespan, plan.lower_bound));
+    if (plan.is_opponents) return fmt::format("no order that was found is faster than a known one; gap {}", gap);
     return fmt::format("search: {} rounds, ended by {}; gap {}",
                        fewest == most ? std::to_string(most) : fmt::format("{} to {}", fewest, most),
-                       fmt::join(reasons, ", "), percent(schedule::relative_gap(plan.makespan, plan.lower_bound)));
+                       fmt::join(reasons, ", "), gap);
 }
 
 std::string what_to_do(const Rung& rung) {
@@ -120,7 +142,10 @@ std::string ladder_text(const Job& job, const Batch& batch, const Plan& plan) {
 }  // namespace
 
 std::string plan_text(const Job& job, const Batch& batch, const Plan& plan, bool verbose) {
-    if (plan.ladder.rungs.empty()) return plan_table(job, batch, plan);
+    if (plan.ladder.rungs.empty()) {
+        const std::string& why = plan.ladder.why_none;
+        return (why.empty() ? std::string() : fmt::format("no ladder: {}\n\n", why)) + plan_table(job, batch, plan);
+    }
     return ladder_text(job, batch, plan) + (verbose ? "\n" + plan_table(job, batch, plan) : std::string());
 }
 

@@ -45,10 +45,10 @@ std::string figures(const Plan& plan) {
     std::string text =
         figure("step", human(plan.step),
                fmt::format("makespan {} + optimizer {}", human(plan.makespan), human(plan.step - plan.makespan)));
-    if (const Baseline* opponent = plan.baselines.opponent())
-        text += figure("opponent over plan", times(ratio(opponent->step, plan.step)),
-                       fmt::format("{}: the best of what engineers run on {}; step {}", words_of(*opponent),
-                                   plan.baselines.chosen_on.text(), human(opponent->step)));
+    if (const Baseline* opponent = plan.baselines.fastest_opponent())
+        text += figure(
+            "opponent over plan", times(ratio(opponent->step, plan.step)),
+            fmt::format("{}: the fastest of what engineers run; step {}", words_of(*opponent), human(opponent->step)));
     text += figure("MFU", percent(plan.mfu), "model FLOPs, recomputation not counted, over bf16 peak");
     text += gap_figure(plan.makespan, plan.lower_bound, "this partition and packing");
     return text + fullest_rank(plan);

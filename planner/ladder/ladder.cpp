@@ -11,7 +11,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <tuple>
 
 namespace pipeweaver::planner {
 
@@ -131,20 +130,26 @@ Now fastest_of(const Opponents& ways, const Request& request, const Executor& ex
         return {};
     }
     const Baselines rows = run_opponents(ways, request.job, request.batch, execute, time);
-    for (const Baseline& row : rows.all) return {&ways.ways[*row.way], row.recompute};
+    if (const Baseline* row = rows.fastest_opponent()) return {&ways.ways[*row->way], row->recompute};
     why_none = why_not_of(rows.not_applicable);
     return {};
 }
 
-// The ways with one of them first: what is tried however short the time.
-Opponents with_first(Opponents all, const OpponentWay& first, workloads::Packing cut_packing) {
-    const auto at = std::find_if(all.ways.begin(), all.ways.end(), [&](const OpponentWay& one) {
-        return std::tie(one.name, one.policy, one.partition.chunks_per_rank) ==
-               std::tie(first.name, first.policy, first.partition.chunks_per_rank);
-    });
-    std::rotate(all.ways.begin(), at, at + 1);
-    for (OpponentWay& way : all.ways) way.cut_packing = cut_packing;
-    return all;
+// Whether time ended the choice.
+bool lacks_some(const Opponents& opponents) {
+    const auto& refused = opponents.not_applicable;
+    return std::any_of(refused.begin(), refused.end(),
+                       [](const NotApplicable& one) { return one.why == no_time_left; });
+}
+
+// What runs now goes first, and so is tried however short the time: no plan is then slower than it.
+void add_first(Opponents& all, OpponentWay now, workloads::Packing cut_packing) {
+    now.cut_packing = cut_packing;
+    all.ways.insert(all.ways.begin(), std::move(now));
+}
+
+bool is_shared_by_cost(const Job& job) {
+    return job.setup->layout.dp > 1 && job.sharing == partition::Sharing::balanced;
 }
 
 class Data {
@@ -174,7 +179,7 @@ private:
             way.cut_packing = packings_.front().job.packing;
             Rung rung = emulated("data", request, way, now_.recompute, execute_);
             rung.needs = fmt::format("a sampler: packed {}{}", workloads::name_of(request.job.packing),
-                                     request.job.setup->layout.dp > 1 ? ", shared out by cost" : "");
+                                     is_shared_by_cost(request.job) ? ", shared out by cost" : "");
             rung.files = {"assignment.json"};
             return rung;
         } catch (const Error& error) {
@@ -201,6 +206,7 @@ LadderStart begin_ladder(std::vector<Request> packings, const NowWanted& wanted,
     const Opponents here = is_said(wanted) ? chosen : launched_here(chosen, given.job);
     const Now now = fastest_of(here, given, execute, time, start.why_none);
     const auto take = [&](std::size_t p) { start.request = std::move(packings[p]); };
+    if (now.way == nullptr && is_said(wanted)) fail(ErrorKind::limit, "--now: {}", start.why_none);
     if (now.way == nullptr) {
         take(0);
         start.opponents = chosen;
@@ -217,14 +223,13 @@ LadderStart begin_ladder(std::vector<Request> packings, const NowWanted& wanted,
         taken ? data.take() : nothing("data", *start.now, "samples as they come, taken in turn, are packed as well");
     take(taken.value_or(0));
     // What is chosen on samples that are packed otherwise would not be the job's.
-    // What is chosen on samples that are packed otherwise is not the job's, but better than nothing.
+    // What is chosen on samples that are packed otherwise is not the job's.
     const bool same = taken.value_or(0) == 0;
     if (!is_said(wanted) && same)
         start.opponents = chosen;
-    else if (!time.is_over())
-        start.opponents = choose_opponents(start.request.job, start.request.batch, execute, time);
     else
-        start.opponents = with_first(here, *now.way, given.job.packing);
+        start.opponents = choose_opponents(start.request.job, start.request.batch, execute, time);
+    if (lacks_some(start.opponents)) add_first(start.opponents, *now.way, given.job.packing);
     return start;
 }
 
@@ -320,7 +325,7 @@ private:
     Rung of_plan() const {
         Rung rung = batch_rung();
         const bool carried = plan_.partition().dealt.empty();
-        rung.way = fmt::format("{}, searched", plan_.partition().name);
+        rung.way = fmt::format("{}, {}", plan_.partition().name, plan_.is_opponents ? "a known order" : "searched");
         rung.step = plan_.step;
         for (const ReplicaPlan& replica : plan_.replicas)
             take_memory(rung, replica.cut.step.problem.ranks, replica.found.replay.peak);

@@ -3,11 +3,8 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
 #include "planner/job/sample.hpp"
-#include "planner/opponents/opponent_run.hpp"
+#include "planner/opponents/built_steps.hpp"
 #include "planner/replicas/assignment.hpp"
-#include "planner/schedule/recompute_settings.hpp"
-
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <numeric>
@@ -16,112 +13,8 @@
 namespace pipeweaver::planner {
 
 using namespace emulator;
-using partition::Partition;
 
 namespace {
-
-// A step of one replica as a way runs it.
-struct Ran {
-    std::string recompute;
-    Duration makespan{}, step{};
-    std::string why_not;
-};
-
-// The replicas' steps of a batch, cut as a way cuts them and built with every setting: any policy can be run on them.
-class BuiltSteps {
-public:
-    // As `target` would run the way, if it launches it.
-    BuiltSteps(const OpponentWay& way, const std::vector<Microbatches>& replicas, const Target& target)
-        : target_(launches(target, way) ? &target : &targets().front()),
-          settings_(settings_of(*target_, *way.setup, way.partition)) {
-        for (const Microbatches& microbatches : replicas) {
-            known_.push_back(build(*way.setup, way.partition,
-                                   target_->fixed_shapes ? partition::pad(microbatches).microbatches : microbatches,
-                                   {.name = "opponent",
-                                    .target = target_,
-                                    .menu = settings_,
-                                    .priced_split = false,
-                                    .most_tasks = sizes.tasks}));
-            if (known_.back().shortage) break;
-        }
-    }
-
-    // With the setting of that name; without one, or where it does not fit, with the fastest that does.
-    std::optional<SettingRun> scheduled(std::size_t replica, std::string_view policy, const std::string& recompute,
-                                        std::string& why_not) const {
-        std::optional<SettingRun> found;
-        const Step& known = known_[replica];
-        if (known.shortage) {
-            why_not = known.shortage->text();
-            return found;
-        }
-        if (!recompute.empty()) found = run_setting(known.cut.step, policy, settings_, recompute);
-        if (!found) found = fastest_setting(known.cut.step, policy, settings_, why_not, target_->launch.by_rank);
-        return found;
-    }
-
-    // The slowest replica, all of them with one setting: the one that is named, or where it does not fit all, of those
-    // that are fastest for one of them the fastest that does.
-    Ran run(std::string_view policy, const std::string& recompute) const {
-        std::vector<std::string> settings;
-        Ran ran;
-        for (std::size_t r = 0; r < known_.size(); ++r) {
-            const auto found = scheduled(r, policy, recompute, ran.why_not);
-            if (!found) return ran;
-            if (std::find(settings.begin(), settings.end(), found->recompute) == settings.end())
-                settings.push_back(found->recompute);
-        }
-        std::optional<Ran> best;
-        for (const std::string& setting : settings)
-            if (auto all = with_setting(policy, setting); all && (!best || all->step < best->step)) best = all;
-        if (best) return in_full(policy, *best);
-        ran.why_not = "no recomputation fits all replicas";
-        return ran;
-    }
-
-    Step take(std::size_t replica) { return std::move(known_[replica]); }
-
-private:
-    // Nothing where it does not fit one of them.
-    std::optional<Ran> with_setting(std::string_view policy, const std::string& setting) const {
-        Ran slowest{setting, {}, {}, {}};
-        for (const Step& known : known_) {
-            const auto found = run_setting(known.cut.step, policy, settings_, setting);
-            if (!found) return std::nullopt;
-            take_slower(slowest, found->makespan, known);
-        }
-        return slowest;
-    }
-
-    static void take_slower(Ran& slowest, Duration makespan, const Step& of) {
-        const Duration step = makespan + of.cut.step.optimizer;
-        if (step <= slowest.step) return;
-        slowest.makespan = makespan;
-        slowest.step = step;
-    }
-
-    // With what reductions in buckets add. Settings are chosen without it.
-    Ran in_full(std::string_view policy, const Ran& chosen) const {
-        if (known_.front().input.setup->recipe.bucket == Bytes{}) return chosen;
-        Ran slowest{chosen.recompute, {}, {}, {}};
-        for (const Step& known : known_) {
-            const auto found = run_setting(known.cut.step, policy, settings_, chosen.recompute);
-            take_slower(slowest, replay_in_full(known, false, found->schedule).replay.makespan, known);
-        }
-        return slowest;
-    }
-
-    static std::vector<Recompute> settings_of(const Target& target, const Setup& setup, const Partition& partition) {
-        auto all = opponent_settings(setup, partition);
-        if (!target.launch.blocks)
-            std::erase_if(all, [](const Recompute& one) { return one.kind == Recompute::Kind::blocks; });
-        return all;
-    }
-
-    const Target* target_;
-    std::vector<Recompute> settings_;
-    std::vector<Step> known_;
-};
 
 // How a replica's microbatches are shared out where a way has more replicas on the same GPUs.
 std::vector<Microbatches> groups_of(const Setup& setup, const Microbatches& all, std::size_t groups) {
@@ -343,14 +236,6 @@ std::vector<Microbatches> examined_replicas(const OpponentWay& way, const Job& j
 
 }  // namespace
 
-bool launches(const Target& target, const OpponentWay& way) {
-    const auto has = [](const std::vector<std::string>& all, const std::string& one) {
-        return std::find(all.begin(), all.end(), one) != all.end();
-    };
-    if (!way.has_pipeline) return way.setup->recipe.zero <= target.launch.most_zero;
-    return has(target.launch.partitions, way.partition.name) && has(target.launch.policies, way.policy);
-}
-
 Opponents choose_opponents(const Job& job, const Batch& batch, const Executor& execute, const Time& time) {
     return OpponentTrial(job, batch, execute, time).run();
 }
@@ -393,65 +278,6 @@ Baselines run_opponents(const Opponents& opponents, const Job& job, const Batch&
     std::stable_sort(result.all.begin(), result.all.end(),
                      [](const Baseline& a, const Baseline& b) { return a.step < b.step; });
     return result;
-}
-
-std::optional<OpponentRun> pipelined_opponent(const Job& job, const Opponents& opponents, const Baselines& baselines,
-                                              const std::vector<Microbatches>& replicas) {
-    const OpponentWay* best = nullptr;
-    OpponentRun run;
-    for (const Baseline& one : baselines.all) {
-        if (!one.way || !one.on_own_ranks) continue;
-        if (best && one.step >= run.baseline.step) continue;
-        best = &opponents.ways[*one.way];
-        run.baseline = one;
-    }
-    if (!best) return std::nullopt;
-    BuiltSteps steps(*best, replicas, target(job.target));
-    std::string why_not;
-    for (std::size_t r = 0; r < replicas.size(); ++r) {
-        auto found = steps.scheduled(r, best->policy, run.baseline.recompute, why_not);
-        if (!found) return std::nullopt;
-        run.steps.push_back(steps.take(r));
-        run.schedules.push_back(std::move(found->schedule));
-    }
-    return run;
-}
-
-std::string command_of(const OpponentWay& way, const std::string& recompute, const Job& job, const Batch& batch) {
-    if (!job.words) return {};
-    const Setup& setup = *way.setup;
-    const Layout& layout = setup.layout;
-    OptionValues values = *job.words;
-    const bool says_bucket = values.find("bucket") != nullptr;
-    for (const char* own : {"ep", "packing", "microbatches", "bucket"}) values.erase(own);
-    if (job.packing != workloads::Packing::given) values.set("packing", std::string(name_of(job.packing)));
-    values.set("tp", std::to_string(layout.tp));
-    values.set("pp", std::to_string(layout.pp));
-    values.set("dp", std::to_string(layout.dp));
-    if (layout.ep != default_ep(layout, setup.model)) values.set("ep", std::to_string(layout.ep));
-    if (batch.drawn_microbatches > 0) {
-        const std::int64_t all = batch.drawn_microbatches * job.setup->layout.dp;
-        if (all % layout.dp != 0) return {};
-        values.set("microbatches", std::to_string(all / layout.dp));
-        values.set("seed", std::to_string(job.seed));
-    }
-    values.set("zero", std::to_string(setup.recipe.zero));
-    if (says_bucket || job.setup->recipe.bucket > Bytes{})
-        values.set("bucket", fmt::format("{}B", setup.recipe.bucket.count));
-    if (way.layers.empty())
-        values.set("partition", way.partition.name);
-    else
-        values.set("layers", fmt::format("{}", fmt::join(way.layers, ",")));
-    if (way.has_pipeline && way.layers.empty()) {
-        values.set("chunks", std::to_string(way.partition.chunks_per_rank));
-        if (auto sample = job.sample.name.option(); !sample.empty()) values.set("sample", std::move(sample));
-    }
-    if (way.has_pipeline && way.layers.empty() && way.cut_packing.value_or(job.packing) != job.packing)
-        values.set("sample-packing", std::string(name_of(*way.cut_packing)));
-    values.set("policy", way.policy);
-    values.set("recompute", recompute);
-    if (const Target& of = target(job.target); of.fixed_shapes && launches(of, way)) values.set("target", of.option);
-    return values.command("pipeweaver emulate");
 }
 
 }  // namespace pipeweaver::planner

@@ -104,6 +104,8 @@ std::vector<Request> PlanOptions::packed_in_each(const std::function<bool(worklo
         if (!which(one)) continue;
         as.packing = name_of(one);
         all.push_back(packed(as, limits, execute));
+        // One setup for all: their layers are priced once, and what was made for one is for the others, too.
+        all.back().job.setup = all.front().job.setup;
         all.back().job.layout_choice = all.front().job.layout_choice;
         // All in the layout of the first.
         const emulator::Layout& layout = all.front().job.setup->layout;

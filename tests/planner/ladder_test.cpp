@@ -5,7 +5,9 @@
 #include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/planner/emulate.hpp"
 #include "pipeweaver/planner/plan.hpp"
+#include "pipeweaver/planner/plan_options.hpp"
 #include "tests/support/small_request.hpp"
+#include "tests/support/times.hpp"
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
@@ -28,10 +30,10 @@ std::vector<Request> packings(std::int64_t dp, const std::string& target) {
             workloads::Sample sample;
             sample.id = "s" + std::to_string(i);
             sample.text_tokens = sample.loss_tokens = 700 + 90 * (i % 5);
-            sample.items.resize(static_cast<std::size_t>(i * i % 6));
+            sample.items.resize(i < 40 ? 0 : 5);  // in their order some microbatches have all images
             for (workloads::Item& item : sample.items) {
                 item.tokens = 64;
-                item.patches = 256;
+                item.patches = 4096;
             }
             samples.push_back(std::move(sample));
         }
@@ -106,6 +108,32 @@ TEST_CASE("layers that are said are a cut of their own") {
         CHECK_THROWS_AS(static_cast<void>(begin_ladder(given, parse_now("", wrong), in_order, {})), Error);
 }
 
+TEST_CASE(
+    "however short the time, what runs now is among the rows, and no plan is slower than it on the plan's ranks") {
+    auto all = packings(2, "free");
+    for (Request& request : all) request.job.setup = all.front().job.setup;  // as options make them
+    const Time over = testing::after_questions(0);
+    const auto start = begin_ladder(all, {}, in_order, over);
+    REQUIRE(start.now);
+    REQUIRE(start.request.job.packing == workloads::Packing::balanced);  // the ways were chosen on the other
+    Wanted wanted;
+    wanted.robustness = wanted.targets = false;
+    wanted.known_opponents = &start.opponents;
+    const Plan plan = make_plan(start.request.job, start.request.batch, in_order, over, wanted);
+    const Ladder ladder = ladder_of(start, plan, in_order);
+    const auto& rows = plan.baselines.all;
+    CHECK(std::any_of(rows.begin(), rows.end(), [](const Baseline& row) { return row.launched && row.on_own_ranks; }));
+    for (const Baseline& row : rows)
+        if (row.launched && row.on_own_ranks) CHECK(plan.step <= row.step);
+    for (const Rung& rung : ladder.rungs) CHECK(rung.step <= ladder.now().step);
+}
+
+TEST_CASE("what is said to be run and cannot be is an error that says why") {
+    CHECK_THROWS_WITH_AS(
+        static_cast<void>(begin_ladder(packings(1, "free"), parse_now("zb-v,first-stage", ""), in_order, {})),
+        doctest::Contains("--now: first-stage zb-v: "), Error);
+}
+
 TEST_CASE("words that are no part of a way are named, with what is allowed") {
     CHECK_THROWS_WITH_AS(static_cast<void>(parse_now("1f1b,fast", "")), doctest::Contains("--now: 'fast' is unknown"),
                          Error);
@@ -147,4 +175,25 @@ TEST_CASE("the terminal has the ladder in few lines of a hundred columns, and sa
     CHECK(json.at("ladder").size() == 5);
     CHECK(json.at("headline").at("step_ns") == plan.ladder.best().step.count());
     CHECK(emit::plan_text(start.request.job, start.request.batch, plan, true).starts_with(text));
+}
+
+TEST_CASE("samples are packed in every way on one setup, or in the one that is asked for") {
+    PlanOptions asked;
+    asked.workload.model = "dip-vlm-s";
+    asked.workload.cluster = "h100-sxm:16";
+    asked.workload.dataset = "vlm-mix";
+    asked.workload.microbatches = 2;
+    const auto all = asked.packings({}, in_order);
+    REQUIRE(all.size() == 3);
+    for (const Request& one : all) {
+        CHECK(one.job.setup == all.front().job.setup);
+        CHECK(one.batch.samples == all.front().batch.samples);
+        CHECK(one.batch.microbatches.size() ==
+              workloads::pack(one.batch.samples, one.job.setup->model, one.job.packing).size());
+    }
+    CHECK(all.front().job.packing == workloads::Packing::given);
+    asked.workload.packing = "ffd";
+    const auto one = asked.packings({}, in_order);
+    REQUIRE(one.size() == 1);
+    CHECK(one.front().job.packing == workloads::Packing::first_fit_decreasing);
 }

@@ -70,9 +70,6 @@ struct Target {
 /// Whether a plan has a schedule of its own for the target, of replica 0, beside that of every replica.
 [[nodiscard]] inline bool has_own_plan(const Target& target) { return !target.folder.empty(); }
 
-/// Whether a plan for it is what its launch flags can say: no schedule is searched for it.
-[[nodiscard]] inline bool is_launched(const Target& target) { return target.folder.empty() && !target.searches; }
-
 /// Whether it runs the orders of that policy.
 [[nodiscard]] bool runs_policy(const Target& target, std::string_view policy);
 

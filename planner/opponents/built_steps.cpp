@@ -1,0 +1,95 @@
+#include "planner/opponents/built_steps.hpp"
+
+#include <algorithm>
+
+namespace pipeweaver::planner {
+
+using namespace emulator;
+using partition::Partition;
+
+namespace {
+
+std::vector<Recompute> settings_of(const Target& target, const Setup& setup, const Partition& partition) {
+    auto all = opponent_settings(setup, partition);
+    if (!target.launch.blocks)
+        std::erase_if(all, [](const Recompute& one) { return one.kind == Recompute::Kind::blocks; });
+    return all;
+}
+
+void take_slower(Ran& slowest, Duration makespan, const Step& of) {
+    const Duration step = makespan + of.cut.step.optimizer;
+    if (step <= slowest.step) return;
+    slowest.makespan = makespan;
+    slowest.step = step;
+}
+
+}  // namespace
+
+BuiltSteps::BuiltSteps(const OpponentWay& way, const std::vector<Microbatches>& replicas, const Target& target)
+    : target_(launches(target, way) ? &target : &targets().front()),
+      settings_(settings_of(*target_, *way.setup, way.partition)) {
+    for (const Microbatches& microbatches : replicas) {
+        known_.push_back(build(*way.setup, way.partition,
+                               target_->fixed_shapes ? partition::pad(microbatches).microbatches : microbatches,
+                               {.name = "opponent",
+                                .target = target_,
+                                .menu = settings_,
+                                .priced_split = false,
+                                .most_tasks = sizes.tasks}));
+        if (known_.back().shortage) break;
+    }
+}
+
+std::optional<SettingRun> BuiltSteps::scheduled(std::size_t replica, std::string_view policy,
+                                                const std::string& recompute, std::string& why_not) const {
+    std::optional<SettingRun> found;
+    const Step& known = known_[replica];
+    if (known.shortage) {
+        why_not = known.shortage->text();
+        return found;
+    }
+    if (!recompute.empty()) found = run_setting(known.cut.step, policy, settings_, recompute);
+    if (!found) found = fastest_setting(known.cut.step, policy, settings_, why_not, target_->launch.by_rank);
+    return found;
+}
+
+Ran BuiltSteps::run(std::string_view policy, const std::string& recompute) const {
+    std::vector<std::string> settings;
+    Ran ran;
+    for (std::size_t r = 0; r < known_.size(); ++r) {
+        const auto found = scheduled(r, policy, recompute, ran.why_not);
+        if (!found) return ran;
+        if (std::find(settings.begin(), settings.end(), found->recompute) == settings.end())
+            settings.push_back(found->recompute);
+    }
+    std::optional<Ran> best;
+    for (const std::string& setting : settings)
+        if (auto all = with_setting(policy, setting); all && (!best || all->step < best->step)) best = all;
+    if (best) return in_full(policy, *best);
+    ran.why_not = "no recomputation fits all replicas";
+    return ran;
+}
+
+// Nothing where it does not fit one of them.
+std::optional<Ran> BuiltSteps::with_setting(std::string_view policy, const std::string& setting) const {
+    Ran slowest{setting, {}, {}, {}};
+    for (const Step& known : known_) {
+        const auto found = run_setting(known.cut.step, policy, settings_, setting);
+        if (!found) return std::nullopt;
+        take_slower(slowest, found->makespan, known);
+    }
+    return slowest;
+}
+
+// With what reductions in buckets add. Settings are chosen without it.
+Ran BuiltSteps::in_full(std::string_view policy, const Ran& chosen) const {
+    if (known_.front().input.setup->recipe.bucket == Bytes{}) return chosen;
+    Ran slowest{chosen.recompute, {}, {}, {}};
+    for (const Step& known : known_) {
+        const auto found = run_setting(known.cut.step, policy, settings_, chosen.recompute);
+        take_slower(slowest, replay_in_full(known, false, found->schedule).replay.makespan, known);
+    }
+    return slowest;
+}
+
+}  // namespace pipeweaver::planner

@@ -1,0 +1,57 @@
+// Which target launches a way, and the command that prints its step.
+#include "pipeweaver/planner/opponents.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace pipeweaver::planner {
+
+using namespace emulator;
+
+bool launches(const Target& target, const OpponentWay& way) {
+    const auto has = [](const std::vector<std::string>& all, const std::string& one) {
+        return std::find(all.begin(), all.end(), one) != all.end();
+    };
+    if (!way.has_pipeline) return way.setup->recipe.zero <= target.launch.most_zero;
+    return has(target.launch.partitions, way.partition.name) && has(target.launch.policies, way.policy);
+}
+
+std::string command_of(const OpponentWay& way, const std::string& recompute, const Job& job, const Batch& batch) {
+    if (!job.words) return {};
+    const Setup& setup = *way.setup;
+    const Layout& layout = setup.layout;
+    OptionValues values = *job.words;
+    const bool says_bucket = values.find("bucket") != nullptr;
+    for (const char* own : {"ep", "packing", "microbatches", "bucket"}) values.erase(own);
+    if (job.packing != workloads::Packing::given) values.set("packing", std::string(name_of(job.packing)));
+    values.set("tp", std::to_string(layout.tp));
+    values.set("pp", std::to_string(layout.pp));
+    values.set("dp", std::to_string(layout.dp));
+    if (layout.ep != default_ep(layout, setup.model)) values.set("ep", std::to_string(layout.ep));
+    if (batch.drawn_microbatches > 0) {
+        const std::int64_t all = batch.drawn_microbatches * job.setup->layout.dp;
+        if (all % layout.dp != 0) return {};
+        values.set("microbatches", std::to_string(all / layout.dp));
+        values.set("seed", std::to_string(job.seed));
+    }
+    values.set("zero", std::to_string(setup.recipe.zero));
+    if (says_bucket || job.setup->recipe.bucket > Bytes{})
+        values.set("bucket", fmt::format("{}B", setup.recipe.bucket.count));
+    if (way.layers.empty())
+        values.set("partition", way.partition.name);
+    else
+        values.set("layers", fmt::format("{}", fmt::join(way.layers, ",")));
+    if (way.has_pipeline && way.layers.empty()) {
+        values.set("chunks", std::to_string(way.partition.chunks_per_rank));
+        if (auto sample = job.sample.name.option(); !sample.empty()) values.set("sample", std::move(sample));
+    }
+    if (way.has_pipeline && way.layers.empty() && way.cut_packing.value_or(job.packing) != job.packing)
+        values.set("sample-packing", std::string(name_of(*way.cut_packing)));
+    values.set("policy", way.policy);
+    values.set("recompute", recompute);
+    if (const Target& of = target(job.target); of.fixed_shapes && launches(of, way)) values.set("target", of.option);
+    return values.command("pipeweaver emulate");
+}
+
+}  // namespace pipeweaver::planner
