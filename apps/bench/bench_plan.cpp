@@ -10,6 +10,7 @@
 #include "pipeweaver/planner/opponents.hpp"
 #include "pipeweaver/planner/plan.hpp"
 #include "pipeweaver/planner/static_order.hpp"
+#include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/schedule/gap.hpp"
 
 #include <nlohmann/json.hpp>
@@ -68,6 +69,8 @@ struct BenchPlan {
         workload.add_to(options);
         planner::add_split(options, split);
         job.add_to(options);
+        options.choice("target", target, planner::target_options(),
+                       fmt::format("what runs the plans (default: {})", planner::targets().front().option));
         limits.add_to(options);
         options.group("The benchmark");
         options.integer("batches", batches, 1, 10'000, "batches to draw, with the seeds 1, 2, ... (default 20)");
@@ -96,6 +99,7 @@ struct BenchPlan {
         planner::Request request = workload.request(seed, limits.executor());
         request.job.max_rounds = limits.rounds();
         request.job.split = planner::split_of(split);
+        request.job.target = planner::target_called(target);
         job.fill(request.job, workload);
         return request;
     }
@@ -311,7 +315,7 @@ struct BenchPlan {
     planner::JobOptions job;
     Limits limits;
     std::int64_t batches = 20;
-    std::string split;
+    std::string split, target;
     bool regret = false;
     std::optional<Duration> published;
 

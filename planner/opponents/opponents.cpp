@@ -58,6 +58,9 @@ public:
     Opponents run() {
         add_chains();
         add_without_pipeline();
+        // Those in the job's own layout are tried however short the time.
+        std::stable_partition(result_.ways.begin(), result_.ways.end(),
+                              [&](const OpponentWay& way) { return way.setup == job_.setup; });
         try_first_batch();
         try_all_batches();
         return std::move(result_);
