@@ -18,9 +18,8 @@ std::string ladder_row(const Ladder& ladder, const Rung& rung, std::string_view 
     const std::string open = best ? "<tr class=\"best\">" : "<tr>";
     if (!rung.why_nothing.empty())
         return fmt::format("{}{}<td colspan=\"6\">nothing: {}</td></tr>\n", open, cell(name), escape(rung.why_nothing));
-    return open + cell(name) + cell(rung.way) + number(human(rung.step)) +
-           number(times(ratio(ladder.now().step, rung.step))) +
-           number(fmt::format("{:.0f}", tokens_per_second(rung) / static_cast<double>(gpus))) +
+    return open + cell(name) + number(human(rung.step)) + number(times(ratio(ladder.now().step, rung.step))) +
+           cell(rung.way) + number(fmt::format("{:.0f}", tokens_per_second(rung) / static_cast<double>(gpus))) +
            number(fmt::format("{} of {}", human(rung.peak), human(rung.usable))) + cell(what_to_do(rung)) + "</tr>\n";
 }
 
@@ -41,8 +40,8 @@ std::string ladder(const Job& job, const Plan& plan) {
     const Ladder& of = plan.ladder;
     const std::int64_t gpus = job.setup->cluster.gpus;
     std::string html =
-        "<div class=\"wide\"><table><thead><tr><th>rung</th><th>way</th><th class=\"n\">step</th>"
-        "<th class=\"n\">over now</th><th class=\"n\">tokens/s a GPU</th><th class=\"n\">fullest rank</th>"
+        "<div class=\"wide\"><table><thead><tr><th>rung</th><th class=\"n\">step</th>"
+        "<th class=\"n\">over now</th><th>way</th><th class=\"n\">tokens/s a GPU</th><th class=\"n\">fullest rank</th>"
         "<th>what to do</th></tr></thead><tbody>\n";
     for (std::size_t i = 0; i < of.rungs.size(); ++i)
         html += ladder_row(of, of.rungs[i], of.rungs[i].name, gpus, i == of.headline);

@@ -90,12 +90,20 @@ private:
             }
     }
 
+    // What engineers take; and without a pipeline the job's own, too.
+    std::vector<int> zero_stages(std::int64_t tp) const {
+        std::vector<int> stages{1, 3};
+        const int own = setup_.recipe.zero;
+        if (setup_.layout.pp == 1 && tp == setup_.layout.tp && own != 1 && own != 3) stages.push_back(own);
+        return stages;
+    }
+
     // Every tp inside a node that divides the model, with replicas on the GPUs that are left.
     void add_without_pipeline() {
         const auto& layout = setup_.layout;
         const std::int64_t gpus = layout.gpus() / layout.cp;
         for (std::int64_t tp = 1; tp <= std::min(setup_.cluster.gpus_per_node, gpus); tp *= 2)
-            for (const int zero : {1, 3}) {
+            for (const int zero : zero_stages(tp)) {
                 Layout flat = layout;
                 flat.tp = tp;
                 flat.pp = 1;
@@ -113,7 +121,7 @@ private:
                     own ? job_.setup : std::make_shared<const Setup>(with_recipe(with_layout(setup_, flat), recipe));
                 const auto whole = partition::partitioner("megatron").make(*setup, batches_.front(), 1);
                 const auto name =
-                    fmt::format("no-pipeline tp {}{}", tp, zero >= 3 ? fmt::format(" zero {}", zero) : "");
+                    fmt::format("no-pipeline tp {}{}", tp, zero == 1 ? "" : fmt::format(" zero {}", zero));
                 add({.name = name, .has_pipeline = false, .setup = setup, .partition = whole});
             }
     }

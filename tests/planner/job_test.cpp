@@ -192,6 +192,11 @@ TEST_CASE("a job without pipeline ranks has opponents without a pipeline alone, 
     }
     const auto is_own = [&](const OpponentWay& way) { return way.setup == request.job.setup; };
     CHECK(std::count_if(opponents.ways.begin(), opponents.ways.end(), is_own) == 1);
+    for (const int zero : {0, 2}) {
+        testing::change_setup(request, [&](emulator::Setup& setup) { setup.recipe.zero = zero; });
+        const auto others = choose_opponents(request.job, request.batch, in_order);
+        CHECK(std::count_if(others.ways.begin(), others.ways.end(), is_own) == 1);
+    }
 }
 
 TEST_CASE("one order for all batches runs them all, no faster than their own search, and is itself on its own batch" *
