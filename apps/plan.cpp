@@ -75,13 +75,18 @@ struct Plan {
         const std::string& out = asked.out;
         const Interrupt interrupt;
         const OutputFolder folder(out);
+        asked.workload.layout_time = time_of(limits.budget, start).fraction(planner::fractions.layouts);
         auto packings = asked.plans_all() ? asked.packings(limits, limits.executor())
                                           : std::vector{asked.request(limits, limits.executor())};
         planner::Wanted wanted = asked.wanted(packings.front().job);
         limits.usual = planner::usual_budget(planner::passes_of(packings.front(), wanted));
-        const auto time = time_of(limits.time(), start);
+        // What the choice of a layout took is not the plan's, unless a budget was given for both.
+        const bool begins_now = packings.front().job.layout_choice && !limits.budget;
+        const auto time = time_of(limits.time(), begins_now ? Stopwatch() : start);
         wanted.on_doing = [this](const planner::Doing& doing) { console.show(doing); };
-        const auto ladder = begin(std::move(packings), wanted, time);
+        const auto own = asked.plans_all() ? asked.own_packings(packings.front().job, limits, limits.executor())
+                                           : std::vector<planner::Request>();
+        const auto ladder = begin(std::move(packings), own, wanted, time);
         const planner::Request& request = ladder.request;
         emit::PlanWriter writer(request.job, request.batch, out);
         if (wanted.opponents) wanted.known_opponents = &ladder.opponents;
@@ -108,10 +113,12 @@ struct Plan {
     }
 
     // Without opponents, as for some replicas alone, there is no ladder: their samples are packed as they come.
-    planner::LadderStart begin(std::vector<planner::Request> packings, const planner::Wanted& wanted,
-                               const planner::Time& time) const {
+    planner::LadderStart begin(std::vector<planner::Request> packings, const std::vector<planner::Request>& own,
+                               const planner::Wanted& wanted, const planner::Time& time) const {
         if (!wanted.opponents) return {.request = std::move(packings.front())};
-        return planner::begin_ladder(std::move(packings), planner::parse_now(asked.now, asked.layers),
+        planner::NowWanted now = planner::parse_now(asked.now, asked.layers);
+        now.cp = asked.workload.kept_cp();
+        return planner::begin_ladder(std::move(packings), own, now,
                                      planner::told(limits.executor(), wanted.on_doing, "known schedules"),
                                      time.fraction(planner::fractions.opponents));
     }

@@ -48,8 +48,8 @@ private:
 
 // Files that options name, as documents: a server reads none.
 ordered_json without_files(ordered_json config) {
-    for (const char* here : {"out", "batch", "dataset", "microbatches", "deferred", "threads", "server", "server-token",
-                             "server-authority", "served", "sample"})
+    for (const char* here : {"out", "batch", "dataset", "microbatches", "global-batch", "deferred", "threads", "server",
+                             "server-token", "server-authority", "served", "sample"})
         config.erase(here);
     for (const char* key : {"model", "cluster", "recipe", "partition"}) {
         const auto found = config.find(key);

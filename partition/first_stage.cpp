@@ -47,31 +47,6 @@ void append_whole(const Model& model, std::size_t begin, std::size_t end, std::v
 
 }  // namespace
 
-Partition cut_by_layers(const Setup& setup, const std::vector<std::int64_t>& layers) {
-    const Model& model = setup.model;
-    const std::size_t spread = model.backbone(), stages = layers.size();
-    const Module& module = model.modules[spread];
-    if (stages == 0 || stages % static_cast<std::size_t>(setup.layout.pp) != 0)
-        fail(ErrorKind::input, "--layers: has {} stages, allowed are {} for each chunk of a rank", stages,
-             setup.layout.pp);
-    if (sum_of(layers) != module.architecture.layers)
-        fail(ErrorKind::input, "--layers: adds up to {}, but {} has {} layers", sum_of(layers), module.name,
-             module.architecture.layers);
-    std::vector<LayerRange> pieces;
-    append_whole(model, 0, spread, pieces);
-    const auto own = layers_of(model, {spread});
-    pieces.insert(pieces.end(), own.begin(), own.end());
-    std::vector<std::size_t> ends;
-    std::size_t end = spread;
-    ends.reserve(stages);
-    for (const std::int64_t count : layers) ends.push_back(end += static_cast<std::size_t>(count));
-    append_whole(model, spread + 1, model.modules.size(), pieces);
-    ends.back() = pieces.size();
-    if (ends.front() == 0 || std::adjacent_find(ends.begin(), ends.end()) != ends.end())
-        fail(ErrorKind::input, "--layers: a stage has no layer, and nothing else; allowed is 0 beside an encoder");
-    return one_chain(setup, "layers", static_cast<std::int64_t>(stages) / setup.layout.pp, pieces, ends);
-}
-
 Partition first_stage(const Setup& setup, const Sample& sample, std::int64_t chunks_per_rank) {
     const Model& model = setup.model;
     const std::size_t modules = model.modules.size();

@@ -118,7 +118,9 @@ const TargetPlan& Plan::target(std::string_view name) const {
 Plan make_plan(const Job& job, const Batch& batch, const Executor& execute, const Time& time, const Wanted& wanted) {
     const Assignment by_load = assign(job, batch, execute);
     const auto numbers = replicas_of(job, wanted);
-    PartitionChoice choice = choose_partition(job, batch, quick_choice, execute, {}, wanted.on_doing);
+    ChoiceEffort effort = quick_choice;
+    if (time.is_over()) effort.most_tuned = 0;
+    PartitionChoice choice = choose_partition(job, batch, effort, execute, {}, wanted.on_doing);
     Beside opponents = beside(job, batch, wanted, by_load, execute, time.fraction(fractions.opponents));
     const Assignment assignment = exchange(job, batch, choice.partition, by_load, execute);
 

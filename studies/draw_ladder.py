@@ -61,7 +61,8 @@ def main():
     print("\n".join(table(head, [row(asked, setup) for setup in SETUPS], right=range(2, len(head)))))
     print()
     for setup in SETUPS:
-        print(f"pipeweaver plan {setup} --max-rounds {asked.rounds} --seed 1 --out plan")
+        command = f"pipeweaver plan {setup} {asked.options} --max-rounds {asked.rounds} --seed 1 --out plan"
+        print(" ".join(command.split()))
 
 
 if __name__ == "__main__":

@@ -94,7 +94,7 @@ def drawn(model, folder, draw):
         if draw.random() < 0.3:
             options["sample"] = draw.choice(["101-102", "batch", "7,9"])
     sometimes = {
-        "ep": draw.choice([1, 2, 4, 8, 16]), "packing": draw.choice(["given", "longest", "balanced", "padded", "auto"]),
+        "ep": draw.choice([1, 2, 4, 8, 16]), "packing": draw.choice(["given", "ffd", "balanced", "padded", "auto"]),
         "assignment": draw.choice(["balanced", "in-turn", "in-turn"]), "bucket": draw.choice(["0B", "40MB", "1GiB"]),
         "zero": draw.choice([0, 1, 2, 3]), "launch": draw.choice(["2us", "5us"]), "action": "30us",
         "recipe": draw.choice(RECIPES), "headroom": draw.choice(["0", "1.5%", "10%"]), "context": "ring",

@@ -69,8 +69,8 @@ planner::EmulateOptions emulated_run(const TrainingRun& run) {
     workload.tp.number = run.layout.tp;
     workload.pp.number = run.layout.pp;
     workload.dp.number = run.layout.dp;
-    workload.cp = run.layout.cp;
-    if (run.network.moe) workload.ep = run.layout.ep;
+    if (run.layout.cp > 1) workload.cp.number = run.layout.cp;
+    if (run.network.moe) workload.ep.number = run.layout.ep;
     if (run.layout.cp > 1 && run.device == "h100_sxm") workload.context = "ring";
     workload.dataset = networks ? networks->dataset : fmt::format("constant-{}", run.seq);
     workload.microbatches = run.microbatches();

@@ -2,14 +2,20 @@
 #include "pipeweaver/base/assert.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/workloads/batch.hpp"
+#include "workloads/packing_balanced.hpp"
 #include "workloads/packing_bins.hpp"
 #include "workloads/packing_padded.hpp"
 
 #include <algorithm>
+#include <numeric>
+#include <tuple>
 
 namespace pipeweaver::workloads {
 
 namespace {
+
+constexpr std::size_t room_percent = 10;   // balanced microbatches over the fewest
+constexpr std::size_t most_percent = 150;  // of the fewest, for the sake of a pipeline's ranks
 
 // An item of its own that is too large says more than the sample's sum.
 void require_items_fit(const Sample& sample, const Model& model) {
@@ -39,19 +45,58 @@ void require_fit(const Sample& sample, const Load& load, const Model& model) {
 }
 
 // Tokens, patches and the squares of attention, and with them what is kept for the backward.
-Works work_of_modules(const std::vector<Sample>& samples, const Model& model) {
+Works work_of_modules(const std::vector<Sample>& samples, const std::vector<std::size_t>& order, const Model& model) {
     const SampleWork work(model);
     Works works{model.modules.size(), {}};
-    for (const Sample& sample : samples)
-        for (std::size_t m = 0; m < works.kinds; ++m) works.of.push_back(work.of(sample, m));
+    for (const std::size_t i : order)
+        for (std::size_t m = 0; m < works.kinds; ++m) works.of.push_back(work.of(samples[i], m));
     return works;
 }
 
-// As many as in given order, or in given order where that does not go.
-Bins balanced(const std::vector<Sample>& samples, const std::vector<Load>& loads, const Model& model) {
-    Bins given = bins_in_order(loads, limit_of(model));
-    auto bins = bins_spread(loads, limit_of(model), work_of_modules(samples, model), given.size());
-    return bins ? std::move(*bins) : std::move(given);
+// Encoders may work ahead; the backbone and what follows it have a part in every later stage.
+std::vector<double> work_behind_encoders(const Works& works, const Model& model) {
+    std::vector<double> sums;
+    for (std::size_t first = 0; first < works.of.size(); first += works.kinds) {
+        double& sum = sums.emplace_back(0);
+        for (std::size_t m = model.backbone(); m < works.kinds; ++m) sum += works.of[first + m];
+    }
+    return sums;
+}
+
+// Before all, ids last: samples that are alike but for these may stand for each other.
+bool comes_before(const Sample& a, const Sample& b) {
+    const auto of_item = [](const Item& item) {
+        return std::tuple(item.modality, item.tokens, item.patches, item.seconds, item.target);
+    };
+    const auto fewer = [&](const Item& x, const Item& y) { return of_item(x) < of_item(y); };
+    if (a.items != b.items)
+        return std::lexicographical_compare(b.items.begin(), b.items.end(), a.items.begin(), a.items.end(), fewer);
+    return std::tie(b.text_tokens, b.loss_tokens, b.deferred, a.id) <
+           std::tie(a.text_tokens, a.loss_tokens, a.deferred, b.id);
+}
+
+// The longest first; the same for the same samples in whatever order they stand.
+std::vector<std::size_t> sorted(const std::vector<Sample>& samples, const std::vector<Load>& loads) {
+    std::vector<std::size_t> order(samples.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+        const Load &x = loads[a], &y = loads[b];
+        if (x.tokens != y.tokens) return x.tokens > y.tokens;
+        if (x.video_us != y.video_us) return x.video_us > y.video_us;
+        return comes_before(samples[a], samples[b]);
+    });
+    return order;
+}
+
+std::size_t rounded_up(std::size_t count, std::size_t divisor) { return (count + divisor - 1) / divisor * divisor; }
+
+// With room for exchanges and less memory in flight than the fewest; as many for each pipeline, and for each of its
+// ranks where that does not take many more.
+std::size_t balanced_count(std::size_t fewest, const Pipelines& pipelines) {
+    const std::size_t roomy = fewest + (fewest * room_percent + 99) / 100;
+    const auto replicas = static_cast<std::size_t>(pipelines.replicas);
+    const std::size_t by_rank = rounded_up(roomy, replicas * static_cast<std::size_t>(pipelines.ranks));
+    return 100 * by_rank <= most_percent * fewest ? by_rank : rounded_up(roomy, replicas);
 }
 
 Microbatch microbatch_of(const std::vector<std::size_t>& members, const std::vector<Sample>& samples,
@@ -102,41 +147,69 @@ void require_fit(const Sample& sample, const Model& model) { require_fit(sample,
 
 namespace {
 
-Bins bins_by(Packing packing, const std::vector<Sample>& samples, const std::vector<Load>& loads, const Model& model) {
-    switch (packing) {
-        case Packing::first_fit_decreasing:
-            return bins_first_fit_decreasing(loads, limit_of(model));
-        case Packing::balanced:
-            return balanced(samples, loads, model);
-        case Packing::padded:
-            return PaddedPacking(samples, loads, model).run();
-        default:
-            return bins_in_order(loads, limit_of(model));
-    }
+// What batches are packed for.
+struct Wanted {
+    Packing packing = Packing::given;
+    Pipelines pipelines;
+    std::optional<std::size_t> drawn;  // in given order they are as many, and balanced they are to be
+};
+
+// The bins of samples by their places in `order`.
+Bins renumbered(Bins bins, const std::vector<std::size_t>& order) {
+    std::vector<std::size_t> place(order.size());
+    for (std::size_t p = 0; p < order.size(); ++p) place[order[p]] = p;
+    for (auto& bin : bins)
+        for (std::size_t& sample : bin) sample = place[sample];
+    return bins;
 }
 
-}  // namespace
+// As the samples would stand sorted.
+Bins bins_of_sorted(const Wanted& wanted, const std::vector<Sample>& samples, const std::vector<std::size_t>& order,
+                    const std::vector<Load>& loads, const Model& model) {
+    std::vector<Load> in_order;
+    in_order.reserve(order.size());
+    for (const std::size_t i : order) in_order.push_back(loads[i]);
+    const Load limit = limit_of(model);
+    Bins fewest = bins_first_fit_decreasing(in_order, limit);
+    if (wanted.packing == Packing::first_fit_decreasing) return fewest;
+    std::size_t count = balanced_count(fewest.size(), wanted.pipelines);
+    if (wanted.drawn) {
+        count = *wanted.drawn;
+        if (fewest.size() > count) fewest = renumbered(bins_in_order(loads, limit), order);
+    }
+    Works works = work_of_modules(samples, order, model);
+    const auto passing = work_behind_encoders(works, model);
+    return bins_balanced(in_order, limit, std::move(works), passing, std::min(count, samples.size()),
+                         std::move(fewest));
+}
 
-std::vector<Microbatch> pack(const std::vector<Sample>& samples, const Model& model, Packing packing) {
+Bins bins_by(const Wanted& wanted, const std::vector<Sample>& samples, const std::vector<Load>& loads,
+             const Model& model) {
+    if (wanted.packing == Packing::given) return bins_in_order(loads, limit_of(model));
+    if (wanted.packing == Packing::padded) return PaddedPacking(samples, loads, model).run();
+    const auto order = sorted(samples, loads);
+    Bins bins = bins_of_sorted(wanted, samples, order, loads, model);
+    for (auto& bin : bins)
+        for (std::size_t& sample : bin) sample = order[sample];
+    return bins;
+}
+
+std::vector<Microbatch> pack_as(const Wanted& wanted, const std::vector<Sample>& samples, const Model& model) {
     std::vector<Load> loads;
     for (const auto& sample : samples) {
         loads.push_back(load_of(sample));
         require_fit(sample, loads.back(), model);
     }
-    const Bins bins = bins_by(packing, samples, loads, model);
+    const Bins bins = bins_by(wanted, samples, loads, model);
     std::vector<Microbatch> microbatches;
     for (const auto& bin : bins) microbatches.push_back(microbatch_of(bin, samples, attends_by_item(model)));
     return microbatches;
 }
 
-DrawnBatch draw_batch(std::string_view dataset, const Model& model, std::uint64_t seed, std::int64_t microbatches,
-                      Packing packing) {
-    PIPEWEAVER_ASSERT(microbatches >= 1);
+// Hands samples of the data set to `take`, those left out of which the model takes nothing, until it takes no more.
+template <class Take>
+void draw_until(std::string_view dataset, const Model& model, std::uint64_t seed, Take take) {
     constexpr std::uint64_t most_empty = 10'000;  // samples in a row of which nothing is left for this model
-    const Load limit = limit_of(model);
-    DrawnBatch batch;
-    Load open;
-    std::int64_t opened = 1;
     std::uint64_t empty = 0;
     for (std::uint64_t number = 0;; ++number) {
         Sample sample = draw(dataset, model, seed, number);
@@ -147,14 +220,47 @@ DrawnBatch draw_batch(std::string_view dataset, const Model& model, std::uint64_
             continue;
         }
         empty = 0;
+        if (!take(std::move(sample), load)) return;
+    }
+}
+
+}  // namespace
+
+std::vector<Microbatch> pack(const std::vector<Sample>& samples, const Model& model, Packing packing,
+                             const Pipelines& pipelines) {
+    PIPEWEAVER_ASSERT(pipelines.replicas >= 1 && pipelines.ranks >= 1);
+    return pack_as({packing, pipelines, {}}, samples, model);
+}
+
+DrawnBatch draw_batch(std::string_view dataset, const Model& model, std::uint64_t seed, std::int64_t microbatches,
+                      Packing packing) {
+    PIPEWEAVER_ASSERT(microbatches >= 1);
+    const Load limit = limit_of(model);
+    DrawnBatch batch;
+    Load open;
+    std::int64_t opened = 1;
+    draw_until(dataset, model, seed, [&](Sample sample, const Load& load) {
         if (!fits(open + load, limit)) {
-            if (opened == microbatches) break;
+            if (opened == microbatches) return false;
             ++opened;
             open = {};
         }
         open = open + load;
         batch.samples.push_back(std::move(sample));
-    }
+        return true;
+    });
+    batch.microbatches = pack_as({packing, {}, static_cast<std::size_t>(opened)}, batch.samples, model);
+    return batch;
+}
+
+DrawnBatch draw_samples(std::string_view dataset, const Model& model, std::uint64_t seed, std::int64_t samples,
+                        Packing packing) {
+    PIPEWEAVER_ASSERT(samples >= 1);
+    DrawnBatch batch;
+    draw_until(dataset, model, seed, [&](Sample sample, const Load&) {
+        batch.samples.push_back(std::move(sample));
+        return static_cast<std::int64_t>(batch.samples.size()) < samples;
+    });
     batch.microbatches = pack(batch.samples, model, packing);
     return batch;
 }

@@ -35,8 +35,7 @@ public:
 
     void put(std::size_t bin, const Load& load) {
         std::size_t node = leaves_ + bin;
-        room_[node] = {room_[node].tokens - load.tokens, room_[node].items - load.items,
-                       room_[node].video_us - load.video_us};
+        room_[node] = room_[node] - load;
         while (node > 1) join(node /= 2);
     }
 
@@ -57,26 +56,20 @@ private:
     std::vector<Load> room_;
 };
 
-// Of each kind so that a bin has 1 on average; kinds that no sample has are left at 0.
-void normalise(Works& works, std::size_t count) {
-    std::vector<double> sum(works.kinds);
-    for (std::size_t i = 0; i < works.of.size(); ++i) sum[i % works.kinds] += works.of[i];
-    for (std::size_t i = 0; i < works.of.size(); ++i)
-        if (sum[i % works.kinds] > 0) works.of[i] *= static_cast<double>(count) / sum[i % works.kinds];
-}
-
 // Bins that are filled evenly in several sums at once.
 class EvenBins {
 public:
-    EvenBins(const Works& works, const Load& limit, std::size_t count)
+    EvenBins(const Works& works, const Load& limit, std::size_t count, Even even)
         : works_(works),
           limit_(limit),
+          even_(even),
           room_(count, limit),
           bins_(count),
           filled_(count),
           sums_(count * works.kinds),
-          largest_(count) {
-        for (std::size_t b = 0; b < count; ++b) open_.emplace(0.0, b);
+          open_(even == Even::largest ? 1 : works.kinds) {
+        for (auto& open : open_)
+            for (std::size_t b = 0; b < count; ++b) open.emplace(0.0, b);
     }
 
     // False: no bin takes it.
@@ -92,13 +85,14 @@ public:
 
 private:
     std::optional<std::size_t> best_of_least_loaded(std::size_t sample, const Load& load) const {
+        const auto& open = open_[even_ == Even::largest ? 0 : largest_kind(sample)];
         std::optional<std::size_t> best;
         double least = 0;
         std::size_t tried = 0;
-        for (auto one = open_.begin(); one != open_.end() && tried < most_tried; ++one, ++tried) {
+        for (auto one = open.begin(); one != open.end() && tried < most_tried; ++one, ++tried) {
             const std::size_t bin = one->second;
             if (!fits(filled_[bin] + load, limit_)) continue;
-            const double after = largest_with(bin, sample);
+            const double after = even_ == Even::largest ? largest_with(bin, sample) : growth(bin, sample);
             if (best && after >= least) continue;
             best = bin;
             least = after;
@@ -107,30 +101,51 @@ private:
     }
 
     void add(std::size_t bin, std::size_t sample, const Load& load) {
-        open_.erase({largest_[bin], bin});
-        largest_[bin] = largest_with(bin, sample);
-        open_.emplace(largest_[bin], bin);
+        for (std::size_t o = 0; o < open_.size(); ++o) open_[o].erase({key(o, bin), bin});
         room_.put(bin, load);
         bins_[bin].push_back(sample);
         filled_[bin] = filled_[bin] + load;
-        for (std::size_t k = 0; k < works_.kinds; ++k)
-            sums_[bin * works_.kinds + k] += works_.of[sample * works_.kinds + k];
+        for (std::size_t k = 0; k < works_.kinds; ++k) sums_[bin * works_.kinds + k] += work(sample, k);
+        for (std::size_t o = 0; o < open_.size(); ++o) open_[o].emplace(key(o, bin), bin);
+    }
+
+    double key(std::size_t open, std::size_t bin) const {
+        const auto first = sums_.begin() + static_cast<std::ptrdiff_t>(bin * works_.kinds);
+        if (even_ == Even::squares) return first[static_cast<std::ptrdiff_t>(open)];
+        return *std::max_element(first, first + static_cast<std::ptrdiff_t>(works_.kinds));
+    }
+
+    std::size_t largest_kind(std::size_t sample) const {
+        std::size_t largest = 0;
+        for (std::size_t k = 1; k < works_.kinds; ++k)
+            if (work(sample, k) > work(sample, largest)) largest = k;
+        return largest;
     }
 
     double largest_with(std::size_t bin, std::size_t sample) const {
         double largest = 0;
         for (std::size_t k = 0; k < works_.kinds; ++k)
-            largest = std::max(largest, sums_[bin * works_.kinds + k] + works_.of[sample * works_.kinds + k]);
+            largest = std::max(largest, sums_[bin * works_.kinds + k] + work(sample, k));
         return largest;
     }
 
+    // Half of what the squares of its sums grow by, less what is the same in every bin.
+    double growth(std::size_t bin, std::size_t sample) const {
+        double growth = 0;
+        for (std::size_t k = 0; k < works_.kinds; ++k) growth += sums_[bin * works_.kinds + k] * work(sample, k);
+        return growth;
+    }
+
+    double work(std::size_t sample, std::size_t k) const { return works_.of[sample * works_.kinds + k]; }
+
     const Works& works_;
     const Load& limit_;
+    Even even_;
     OpenBins room_;
     Bins bins_;
     std::vector<Load> filled_;
-    std::vector<double> sums_, largest_;             // of each bin: its sums, and the largest of them
-    std::set<std::pair<double, std::size_t>> open_;  // by the largest
+    std::vector<double> sums_;                                    // of each bin, by kind
+    std::vector<std::set<std::pair<double, std::size_t>>> open_;  // by their largest sum; or by each of them
 };
 
 }  // namespace
@@ -184,8 +199,15 @@ Bins bins_first_fit_decreasing(const std::vector<Load>& loads, const Load& limit
     return in_sample_order(std::move(bins));
 }
 
-std::optional<Bins> bins_spread(const std::vector<Load>& loads, const Load& limit, Works works, std::size_t count) {
-    normalise(works, count);
+void normalise(Works& works, std::size_t count) {
+    std::vector<double> sum(works.kinds);
+    for (std::size_t i = 0; i < works.of.size(); ++i) sum[i % works.kinds] += works.of[i];
+    for (std::size_t i = 0; i < works.of.size(); ++i)
+        if (sum[i % works.kinds] > 0) works.of[i] *= static_cast<double>(count) / sum[i % works.kinds];
+}
+
+std::optional<Bins> bins_spread(const std::vector<Load>& loads, const Load& limit, const Works& works,
+                                std::size_t count, Even even) {
     std::vector<double> largest;
     for (std::size_t i = 0; i < loads.size(); ++i) {
         const auto first = works.of.begin() + static_cast<std::ptrdiff_t>(i * works.kinds);
@@ -194,7 +216,7 @@ std::optional<Bins> bins_spread(const std::vector<Load>& loads, const Load& limi
     std::vector<std::size_t> order(loads.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return largest[a] > largest[b]; });
-    EvenBins bins(works, limit, count);
+    EvenBins bins(works, limit, count, even);
     for (const std::size_t i : order)
         if (!bins.put(i, loads[i])) return std::nullopt;
     return in_sample_order(bins.take());

@@ -18,6 +18,9 @@ struct Load {
     friend Load operator+(const Load& a, const Load& b) {
         return {a.tokens + b.tokens, a.items + b.items, a.video_us + b.video_us};
     }
+    friend Load operator-(const Load& a, const Load& b) {
+        return {a.tokens - b.tokens, a.items - b.items, a.video_us - b.video_us};
+    }
 };
 [[nodiscard]] Load load_of(const Sample& sample);
 
@@ -40,9 +43,15 @@ struct Works {
     std::vector<double> of;
 };
 
-/// `count` bins with every sum as even as it gets, the largest sample first, each into that of the least loaded bins
-/// where the largest of its sums, as a part of the mean, grows least. None: the samples do not fit that way.
-[[nodiscard]] std::optional<Bins> bins_spread(const std::vector<Load>& loads, const Load& limit, Works works,
-                                              std::size_t count);
+/// Makes the mean of `count` bins 1 in each kind; kinds that no sample has are left at 0.
+void normalise(Works& works, std::size_t count);
+
+/// What a sample is put into a bin for: that its largest sum grows least, or the squares of all of them together.
+enum class Even : std::uint8_t { largest, squares };
+
+/// `count` bins with every sum as even as it gets, the largest sample first, each into the best of the least loaded
+/// bins. Pre: works are normalised. None: the samples do not fit that way.
+[[nodiscard]] std::optional<Bins> bins_spread(const std::vector<Load>& loads, const Load& limit, const Works& works,
+                                              std::size_t count, Even even);
 
 }  // namespace pipeweaver::workloads

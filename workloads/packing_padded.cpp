@@ -24,7 +24,9 @@ Bins PaddedPacking::run() const {
         std::clamp(most_packed / std::max<std::size_t>(loads_.size(), 1), least_counts, most_counts);
     const std::size_t step = (given - fewest) / counts + 1;
     for (std::size_t count = fewest; count <= given; count += step) {
-        auto bins = bins_spread(loads_, limit_of(model_), tokens_and_items(), count);
+        Works works = tokens_and_items();
+        normalise(works, count);
+        auto bins = bins_spread(loads_, limit_of(model_), works, count, Even::largest);
         if (!bins || cost(*bins) >= least) continue;
         least = cost(*bins);
         best = std::move(*bins);

@@ -31,6 +31,7 @@ std::vector<std::string> left_out(const Plan& plan) {
     if (untried > 0)
         all.push_back(fmt::format("{} of {} known schedules", untried,
                                   plan.baselines.all.size() + static_cast<std::size_t>(untried)));
+    all.insert(all.end(), plan.ladder.left_out.begin(), plan.ladder.left_out.end());
     if (!plan.robustness) all.emplace_back("replays under wrong costs");
     return all;
 }
@@ -80,7 +81,7 @@ std::string trust_text(const Plan& plan) {
          {costdb::Basis::exact, costdb::Basis::interpolated, costdb::Basis::extrapolated, costdb::Basis::modelled})
         text +=
             fmt::format("{}{} {}", text.empty() ? "" : ", ", percent(plan.shares.of(basis)), costdb::name_of(basis));
-    if (!plan.robustness) return text;
+    if (!plan.robustness || plan.is_opponents) return text;
     const Gain& gain = plan.robustness->against.front();
     return text + fmt::format("; wins {} of {} draws of wrong costs", gain.wins, plan.robustness->replays);
 }
@@ -93,9 +94,14 @@ double gib(Bytes bytes) { return static_cast<double>(bytes.count) / (1024.0 * 10
 
 std::string row(const Ladder& ladder, std::string_view name, const Rung& rung, std::int64_t gpus) {
     if (!rung.why_nothing.empty()) return fmt::format("{:<9} nothing: {}\n", name, rung.why_nothing);
-    return fmt::format("{:<9} {:<42.42} {:>9} {:>8} {:>9.0f}  {:>4.1f} of {:.1f} GiB\n", name, rung.way,
-                       step_text(rung.step), fmt::format("{:.3f}x", over(ladder.now().step, rung.step)),
-                       tokens_per_second(rung) / static_cast<double>(gpus), gib(rung.peak), gib(rung.usable));
+    constexpr std::size_t columns = 42;
+    const std::size_t end = rung.way.size() <= columns ? rung.way.size() : rung.way.rfind(' ', columns);
+    auto text =
+        fmt::format("{:<9} {:<42.42} {:>9} {:>8} {:>9.0f}  {:>4.1f} of {:.1f} GiB\n", name, rung.way.substr(0, end),
+                    step_text(rung.step), fmt::format("{:.3f}x", over(ladder.now().step, rung.step)),
+                    tokens_per_second(rung) / static_cast<double>(gpus), gib(rung.peak), gib(rung.usable));
+    if (end < rung.way.size()) text += fmt::format("{:<9} {}\n", "", rung.way.substr(end + 1));
+    return text;
 }
 
 // Behind a name, in lines of at most 100 columns.
@@ -131,7 +137,8 @@ std::string ladder_text(const Job& job, const Batch& batch, const Plan& plan) {
     for (const Rung& rung : ladder.beyond) text += row(ladder, "beyond", rung, gpus);
     const Rung& best = ladder.best();
     if (best.name != "now") text += wrapped("do", fmt::format("{}: {}", best.name, what_to_do(best)));
-    text += wrapped("trust", trust_text(plan));
+    const bool is_plans = best.name == "schedule";
+    text += wrapped("trust", (is_plans ? "" : "of the searched plan: ") + trust_text(plan));
     const auto missing = left_out(plan);
     const auto left = missing.empty()
                           ? std::string("nothing")

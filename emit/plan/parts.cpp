@@ -106,6 +106,12 @@ Writer shares_json(const emulator::TimeShares& shares) {
     return {{"by_basis", std::move(by_basis)}, {"by_operator", std::move(by_operator)}};
 }
 
+std::string recompute_of(const Plan& plan) {
+    if (!plan.is_opponents) return "by pass";
+    const auto& modes = plan.partition().modes;
+    return modes.size() == 1 ? name_of(modes.front()) : "by-rank";
+}
+
 std::string told_apart(const Robustness& robustness, const Gain& gain) {
     const auto alike = std::count_if(robustness.against.begin(), robustness.against.end(), [&](const Gain& other) {
         return std::tie(other.partition, other.policy, other.chunks_per_rank) ==

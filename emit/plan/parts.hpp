@@ -29,6 +29,9 @@ namespace pipeweaver::emit {
 /// "balanced, interleaved, 4 chunks, recompute blocks:2": an opponent, or a policy on a partition.
 [[nodiscard]] std::string words_of(const planner::Baseline& baseline);
 
+/// What the plan's passes recompute, in a word: "by pass"; of a plan that is an opponent's, that one's setting.
+[[nodiscard]] std::string recompute_of(const planner::Plan& plan);
+
 /// ", recompute by-rank" of an opponent that the same policy on the same partition is beside; else empty.
 [[nodiscard]] std::string told_apart(const planner::Robustness& robustness, const planner::Gain& gain);
 

@@ -54,22 +54,36 @@ Writer request_json(const Job& job, const Batch& batch) {
     return json;
 }
 
+Writer layout_tried_json(const LayoutTried& one, bool taken) {
+    Writer json{{"tp", one.layout.tp}, {"pp", one.layout.pp}, {"dp", one.layout.dp}};
+    add_above_one(json, one.layout);
+    json["zero"] = one.zero;
+    json["microbatches"] = one.microbatches;
+    json["step_ns"] = one.step.count();
+    json["ns_per_microbatch"] = one.per_microbatch().count();
+    json["partition"] = one.partition;
+    json["chunks_per_rank"] = one.chunks_per_rank;
+    json["policy"] = one.policy;
+    json["recompute"] = one.recompute;
+    json["peak_bytes"] = one.memory.count;
+    json["searched"] = one.searched;
+    json["own"] = one.is_own;
+    json["taken"] = taken;
+    return json;
+}
+
 // The fastest first; all that fit, and how many did not.
 Writer layout_choice_json(const std::optional<LayoutChoice>& choice) {
     if (!choice) return nullptr;
     Writer tried = Writer::array(), refused = Writer::array();
-    for (const LayoutTried& one : choice->tried) {
-        Writer json{{"tp", one.layout.tp}, {"pp", one.layout.pp}, {"dp", one.layout.dp}};
-        add_above_one(json, one.layout);
-        json["microbatches"] = one.microbatches;
-        json["step_ns"] = one.step.count();
-        json["ns_per_microbatch"] = one.per_microbatch().count();
-        json["partition"] = one.partition;
-        json["policy"] = one.policy;
-        tried.push_back(std::move(json));
-    }
+    for (std::size_t i = 0; i < choice->tried.size(); ++i)
+        tried.push_back(layout_tried_json(choice->tried[i], i == choice->taken));
     for (const LayoutRefused& one : choice->refused) refused.push_back({{"why", one.why}, {"layouts", one.count}});
-    return {{"tried", std::move(tried)}, {"refused", std::move(refused)}};
+    return {{"tried", std::move(tried)},
+            {"refused", std::move(refused)},
+            {"passed_over", choice->passed_over},
+            {"same_batch", choice->equal_batch},
+            {"own_refused", choice->own_refused ? Writer(*choice->own_refused) : Writer(nullptr)}};
 }
 
 Writer memory_json(const ReplicaPlan& replica) {

@@ -92,20 +92,31 @@ std::string opponent(const Plan& plan) {
                               words_of(chosen), seconds(chosen.step), over(chosen.step, plan.step));
 }
 
+constexpr std::size_t opponents_shown = 8;
+
+// Of the longest partition's name in the table.
+std::size_t name_columns(const Plan& plan) {
+    constexpr std::size_t least = 24;
+    std::size_t columns = least, opponents = 0;
+    for (const Baseline& b : plan.baselines.all)
+        if (!b.is_opponent || ++opponents <= opponents_shown) columns = std::max(columns, b.partition.size());
+    return columns;
+}
+
 std::string schedules(const Plan& plan) {
-    constexpr std::size_t opponents_shown = 8;
     const ReplicaPlan& replica = plan.replicas.front();
-    std::string text = fmt::format("\n{:<24} {:<14} {:>6} {:<10} {:>10} {:>8} {:>10} {:>8}\n", "partition", "schedule",
-                                   "chunks", "recompute", "makespan", "gap", "step", "vs plan");
+    const std::size_t columns = name_columns(plan);
+    std::string text = fmt::format("\n{:<{}} {:<14} {:>6} {:<10} {:>10} {:>8} {:>10} {:>8}\n", "partition", columns,
+                                   "schedule", "chunks", "recompute", "makespan", "gap", "step", "vs plan");
     const auto row = [&](std::string_view partition, std::string_view policy, std::int64_t chunks,
                          std::string_view recompute, Duration makespan, std::optional<Duration> bound, Duration step) {
         const double versus = static_cast<double>(step.count()) / static_cast<double>(plan.step.count());
-        text += fmt::format("{:<24} {:<14} {:>6} {:<10} {:>10} {:>8} {:>10} {:>7.3f}x\n", partition, policy, chunks,
-                            recompute, seconds(makespan),
+        text += fmt::format("{:<{}} {:<14} {:>6} {:<10} {:>10} {:>8} {:>10} {:>7.3f}x\n", partition, columns, policy,
+                            chunks, recompute, seconds(makespan),
                             bound ? percent(schedule::relative_gap(makespan, *bound)) : std::string("-"), seconds(step),
                             versus);
     };
-    row(replica.cut.partition.name, "plan", replica.cut.partition.chunks_per_rank, "by pass", plan.makespan,
+    row(replica.cut.partition.name, "plan", replica.cut.partition.chunks_per_rank, recompute_of(plan), plan.makespan,
         plan.lower_bound, plan.step);
     std::size_t opponents = 0;
     for (const Baseline& b : plan.baselines.all)
@@ -124,18 +135,30 @@ std::string chosen_on(const Plan& plan) {
 
 std::string layouts(const std::optional<LayoutChoice>& choice) {
     if (!choice) return {};
-    constexpr std::size_t shown = 4;
-    std::string text =
-        fmt::format("\nlayout: the fastest of {} that fit, by policies without a search\n", choice->tried.size());
-    for (std::size_t i = 0; i < std::min(shown, choice->tried.size()); ++i) {
-        const LayoutTried& one = choice->tried[i];
+    constexpr std::size_t shown = 10;
+    const auto& tried = choice->tried;
+    std::string text = fmt::format("\nlayout: {} of {} that fit{}, by known schedules{}\n",
+                                   choice->taken == 0 ? "the fastest" : "as fast as any", tried.size(),
+                                   choice->equal_batch ? " for the same batch" : "",
+                                   choice->best().searched ? ", the best of them by a short search" : "");
+    for (std::size_t i = 0; i < tried.size(); ++i) {
+        const LayoutTried& one = tried[i];
+        if (i >= shown && !one.is_own && i != choice->taken) continue;
         const auto cp = one.layout.cp > 1 ? fmt::format("cp {:<2} ", one.layout.cp) : "";
         const auto ep = one.layout.ep > 1 ? fmt::format("ep {:<3} ", one.layout.ep) : "";
-        text += fmt::format("  tp {:<2} {}pp {:<3} dp {:<4} {}{:>10} a microbatch, {} microbatches in {} ({}, {})\n",
-                            one.layout.tp, cp, one.layout.pp, one.layout.dp, ep, human(one.per_microbatch()),
-                            one.microbatches, seconds(one.step), one.partition, one.policy);
+        const auto time = choice->equal_batch
+                              ? fmt::format("step {:>9}", seconds(one.step))
+                              : fmt::format("{:>9} a microbatch, {} microbatches in {}", human(one.per_microbatch()),
+                                            one.microbatches, seconds(one.step));
+        text += fmt::format("{} tp {:<2} {}pp {:<3} dp {:<4} {}zero {}  {}, {} ({} {}, {}, recompute {}){}\n",
+                            i == choice->taken ? ">" : " ", one.layout.tp, cp, one.layout.pp, one.layout.dp, ep,
+                            one.zero, time, human(one.memory), one.partition, one.chunks_per_rank, one.policy,
+                            one.recompute, one.is_own ? ", your own" : "");
     }
+    if (choice->own_refused) text += fmt::format("  your own refused: {}\n", *choice->own_refused);
     for (const LayoutRefused& one : choice->refused) text += fmt::format("  {} refused: {}\n", one.count, one.why);
+    if (choice->passed_over > 0)
+        text += fmt::format("  {} not tried: even without recomputation they would take longer\n", choice->passed_over);
     return text;
 }
 

@@ -54,19 +54,44 @@ std::string figures(const Plan& plan) {
     return text + fullest_rank(plan);
 }
 
+std::vector<std::string> names_of(const std::vector<emulator::Recompute>& modes) {
+    std::vector<std::string> names;
+    names.reserve(modes.size());
+    for (const emulator::Recompute mode : modes) names.push_back(name_of(mode));
+    return names;
+}
+
+// The opponent's one setting, whatever its number; by rank there are several, which only their numbers tell apart.
+std::vector<std::string> modes_of(const BaselinePlan& opponent) {
+    std::size_t modes = 0;
+    for (const std::uint32_t mode : opponent.schedule.mode) modes = std::max<std::size_t>(modes, mode + 1);
+    const std::string& setting = opponent.baseline.recompute;
+    return std::vector<std::string>(modes, emulator::recompute_named(setting) ? setting : "by rank");
+}
+
 std::vector<Drawn> drawn(const Plan& plan) {
     const ReplicaPlan& replica = plan.replicas[plan.slowest];
     const auto& partition = replica.cut.partition;
-    std::vector<Drawn> all{{"plan",
-                            caption("Plan",
-                                    fmt::format("{}, {} a rank", partition.name,
-                                                plural(static_cast<std::size_t>(partition.chunks_per_rank), "chunk")),
-                                    replica.found.replay.makespan),
-                            &replica.cut.step.problem, &*replica.found.schedule, &replica.found.replay}};
+    std::vector<Drawn> all{
+        {.id = "plan",
+         .heading = caption("Plan",
+                            fmt::format("{}, {} a rank", partition.name,
+                                        plural(static_cast<std::size_t>(partition.chunks_per_rank), "chunk")),
+                            replica.found.replay.makespan),
+         .problem = &replica.cut.step.problem,
+         .schedule = &*replica.found.schedule,
+         .replay = &replica.found.replay,
+         .modes = names_of(partition.modes),
+         .optimizer = StepEnd{plan.makespan, plan.step - plan.makespan}}};
     if (const auto& other = plan.baselines.pictured)
-        all.push_back({"chain",
-                       caption("Fastest opponent on these ranks", words_of(other->baseline), other->replay.makespan),
-                       &other->cut.step.problem, &other->schedule, &other->replay});
+        all.push_back(
+            {.id = "chain",
+             .heading = caption("Fastest opponent on these ranks", words_of(other->baseline), other->replay.makespan),
+             .problem = &other->cut.step.problem,
+             .schedule = &other->schedule,
+             .replay = &other->replay,
+             .modes = modes_of(*other),
+             .optimizer = StepEnd{other->baseline.makespan, other->baseline.step - other->baseline.makespan}});
     return all;
 }
 
@@ -98,7 +123,7 @@ std::string waits(const ReplicaPlan& replica) {
 std::string report(const Job& job, const Batch& batch, const Plan& plan) {
     const auto pictures = drawn(plan);
     Duration horizon{1};
-    for (const Drawn& one : pictures) horizon = std::max(horizon, one.replay->makespan);
+    for (const Drawn& one : pictures) horizon = std::max(horizon, end_of(one));
     const std::string title =
         escape(fmt::format("{} on {} x {}", job.setup->model.name, job.setup->cluster.gpus, job.setup->cluster.device));
     Parts parts{{"plan", ""},
@@ -111,6 +136,7 @@ std::string report(const Job& job, const Batch& batch, const Plan& plan) {
                 {"axis", axis_labels(horizon)},
                 {"schedules", schedule_pictures(pictures, horizon)},
                 {"memory", memory_pictures(pictures.front(), horizon)},
+                {"how_to_run", how_to_run(job, plan)},
                 {"pairs", pair_table(plan)},
                 {"progress", progress(plan.replicas[plan.slowest].found) + waits(plan.replicas[plan.slowest])},
                 {"ranks", time_of_ranks(plan)},

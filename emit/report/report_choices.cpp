@@ -21,13 +21,33 @@ std::string others(const emulator::Layout& layout) {
 }
 
 std::string layout_row(const LayoutTried& one, Duration fastest, bool chosen) {
-    return fmt::format(
-        "<tr{}><th scope=\"row\">{} x {} x {}{}</th><td>{}</td><td>{}</td><td class=\"n\">{}</td><td "
-        "class=\"n\">{}</td>"
-        "<td class=\"n\">{}</td><td class=\"n\">{}</td></tr>\n",
-        chosen ? " class=\"best\"" : "", one.layout.tp, one.layout.pp, one.layout.dp, others(one.layout),
-        escape(one.partition), escape(one.policy), one.microbatches, human(one.step), human(one.per_microbatch()),
-        times(ratio(one.per_microbatch(), fastest)));
+    return fmt::format("<tr{}><th scope=\"row\">{} x {} x {}{}</th>{}{}{}{}{}{}{}{}{}</tr>\n",
+                       chosen ? " class=\"best\"" : "", one.layout.tp, one.layout.pp, one.layout.dp,
+                       others(one.layout) + (one.is_own ? " (your own)" : ""), cell("ZeRO", std::to_string(one.zero)),
+                       cell("partition, chunks", fmt::format("{} {}", one.partition, one.chunks_per_rank)),
+                       cell("schedule", one.policy), cell("recompute", one.recompute),
+                       number_cell("memory", human(one.memory)),
+                       number_cell("microbatches", std::to_string(one.microbatches)),
+                       number_cell("step", human(one.step)), number_cell("a microbatch", human(one.per_microbatch())),
+                       number_cell("over the fastest", times(ratio(one.per_microbatch(), fastest))));
+}
+
+// Those that were tried, the chosen one and the user's own among the first.
+std::string tried_table(const LayoutChoice& choice) {
+    LongList list{
+        "<div class=\"wide\"><table class=\"layouts stack\"><thead><tr><th>tp x pp x dp</th><th>ZeRO</th>"
+        "<th>partition, chunks</th><th>schedule</th><th>recompute</th><th class=\"n\">memory</th>"
+        "<th class=\"n\">microbatches</th><th class=\"n\">step</th><th class=\"n\">a microbatch</th>"
+        "<th class=\"n\">over the fastest</th></tr></thead><tbody>\n",
+        "</tbody></table></div>\n",
+        {},
+        "slower"};
+    const Duration fastest = choice.tried.front().per_microbatch();
+    for (std::size_t i = 0; i < choice.tried.size(); ++i) {
+        list.rows.push_back(layout_row(choice.tried[i], fastest, i == choice.taken));
+        if (i == choice.taken || choice.tried[i].is_own) list.kept.push_back(i);
+    }
+    return fmt::format("<p>{} that fit:</p>\n", plural(choice.tried.size(), "layout")) + first_of(list);
 }
 
 std::string above_mean(Duration load, Duration mean) {
@@ -38,22 +58,18 @@ std::string above_mean(Duration load, Duration mean) {
 }  // namespace
 
 std::string layouts(const LayoutChoice& choice) {
-    std::string table =
-        "<div class=\"wide\"><table><thead><tr><th>tp x pp x dp</th><th>partition</th><th>schedule</th>"
-        "<th class=\"n\">microbatches</th><th class=\"n\">step</th><th class=\"n\">a microbatch</th>"
-        "<th class=\"n\">over the fastest</th></tr></thead><tbody>\n";
-    const Duration fastest = choice.tried.front().per_microbatch();
-    for (std::size_t i = 0; i < choice.tried.size(); ++i) table += layout_row(choice.tried[i], fastest, i == 0);
-    table += "</tbody></table></div>\n";
     std::vector<std::string> refused;
     for (const LayoutRefused& one : choice.refused)
         refused.push_back(fmt::format("{}: {}", plural(one.count, "layout"), one.why));
-    std::string html = folded(fmt::format("{} that fit", plural(choice.tried.size(), "layout")), table,
-                              choice.tried.size() <= most_rows_open);
+    if (choice.own_refused) refused.push_back(fmt::format("your own: {}", *choice.own_refused));
+    if (choice.passed_over > 0)
+        refused.push_back(fmt::format("{}, not tried: even without recomputation slower than those that were",
+                                      plural(choice.passed_over, "layout")));
+    std::string html = tried_table(choice);
     if (refused.empty()) return html;
-    html += "<p class=\"not\">Refused:</p>\n<ul class=\"not\">\n";
-    for (const std::string& line : refused) html += fmt::format("<li>{}</li>\n", escape(line));
-    return html + "</ul>\n";
+    LongList list{"<ul class=\"not\">\n", "</ul>\n", {}, "more reasons"};
+    for (const std::string& line : refused) list.rows.push_back(fmt::format("<li>{}</li>\n", escape(line)));
+    return html + "<p class=\"not\">Refused:</p>\n" + first_of(list);
 }
 
 std::string replicas(const Job& job, const Batch& batch, const Plan& plan) {

@@ -6,7 +6,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <span>
 
 // Set in embedded.S.
 extern "C" {
@@ -131,16 +134,46 @@ std::string folded(std::string_view summary, std::string_view content, bool open
                        content);
 }
 
+std::string legend_entry(std::string_view swatch, std::string_view name) {
+    return fmt::format("<li><svg class=\"swatch\" viewBox=\"0 0 14 14\">{}</svg>{}</li>", swatch, escape(name));
+}
+
+std::string cell(std::string_view column, std::string_view text) {
+    return fmt::format("<td data-column=\"{}\">{}</td>", escape(column), escape(text));
+}
+
+std::string number_cell(std::string_view column, std::string_view text) {
+    return fmt::format("<td class=\"n\" data-column=\"{}\">{}</td>", escape(column), escape(text));
+}
+
+std::string wide_table(std::string_view opening, std::string_view rows) {
+    return fmt::format("<div class=\"wide\">{}{}</tbody></table></div>\n", opening, rows);
+}
+
+std::string first_of(const LongList& list) {
+    std::string first, rest;
+    std::size_t folded_rows = 0;
+    for (std::size_t i = 0; i < list.rows.size(); ++i) {
+        const bool is_first = i < first_rows || std::binary_search(list.kept.begin(), list.kept.end(), i);
+        (is_first ? first : rest) += list.rows[i];
+        if (!is_first) ++folded_rows;
+    }
+    std::string html = list.opening + first + list.closing;
+    if (folded_rows == 0) return html;
+    return html + folded(fmt::format("{} {}", folded_rows, list.rest), list.opening + rest + list.closing, false);
+}
+
 std::string compared_row(const Compared& row, Duration plan, bool best) {
+    constexpr std::array<std::string_view, 3> all{"partition", "schedule", "recompute"};
+    const std::span columns = row.names.size() == 1 ? std::span(all).subspan(1, 1) : std::span(all);
     std::string html = best ? "<tr class=\"best\">" : "<tr>";
-    for (const std::string& name : row.names) html += fmt::format("<td>{}</td>", escape(name));
-    if (row.chunks) html += fmt::format("<td class=\"n\">{}</td>", *row.chunks);
-    std::vector<std::string> cells{human(row.time), row.bound ? human(*row.bound) : "",
-                                   row.bound ? percent(schedule::relative_gap(row.time, *row.bound)) : ""};
-    if (row.step) cells.push_back(human(*row.step));
-    cells.push_back(times(ratio(row.step.value_or(row.time), plan)));
-    for (const auto& cell : cells) html += fmt::format("<td class=\"n\">{}</td>", cell);
-    return html + "</tr>\n";
+    for (std::size_t i = 0; i < row.names.size(); ++i) html += cell(columns[i], row.names[i]);
+    if (row.chunks) html += number_cell("chunks a rank", std::to_string(*row.chunks));
+    html += number_cell(row.step ? "makespan" : "step", human(row.time));
+    html += number_cell("bound", row.bound ? human(*row.bound) : "");
+    html += number_cell("gap", row.bound ? percent(schedule::relative_gap(row.time, *row.bound)) : "");
+    if (row.step) html += number_cell("step", human(*row.step));
+    return html + number_cell("over plan", times(ratio(row.step.value_or(row.time), plan))) + "</tr>\n";
 }
 
 std::string row(std::string_view classes, std::string_view label, std::string_view plot) {

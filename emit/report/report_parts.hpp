@@ -14,7 +14,8 @@ namespace pipeweaver::emit::report_parts {
 
 /// An SVG on the axis of time or of rounds has this many units for the whole and stretches to the width there is.
 inline constexpr std::int64_t axis_units = 1'000'000;
-inline constexpr double last_label = 94;  ///< per cent: further right a mark's label would be cut off
+inline constexpr double last_label = 94;         ///< per cent: further right a mark's label would be cut off
+inline constexpr double last_narrow_label = 85;  ///< the same where the page is narrow
 
 /// The template's names and what stands in their place.
 using Parts = std::map<std::string, std::string, std::less<>>;
@@ -47,10 +48,29 @@ using Parts = std::map<std::string, std::string, std::less<>>;
 
 [[nodiscard]] std::string heading(std::string_view text);
 
+/// Cells of a table of class "stack", whose rows become blocks where the page is narrow: there each cell is shown with
+/// its column's name.
+[[nodiscard]] std::string cell(std::string_view column, std::string_view text);
+[[nodiscard]] std::string number_cell(std::string_view column, std::string_view text);
+
+/// A table in a box of its own that scrolls where the page is too narrow for it; `opening` is HTML up to its first row.
+[[nodiscard]] std::string wide_table(std::string_view opening, std::string_view rows);
+
 /// `content` that a click on `summary` opens or closes.
 [[nodiscard]] std::string folded(std::string_view summary, std::string_view content, bool open);
 
 inline constexpr std::size_t most_rows_open = 40;  ///< longer tables are folded
+inline constexpr std::size_t first_rows = 10;      ///< of lists that matter less the further down
+
+/// The rows between `opening` and `closing`; those beyond the first_rows, where there are any, likewise in a fold that
+/// says how many more there are ("12 slower"). Rows of `kept` are among the first whatever their place.
+struct LongList {
+    std::string opening, closing;
+    std::vector<std::string> rows;
+    std::string rest;                 ///< what the rows behind the fold are: "slower"
+    std::vector<std::size_t> kept{};  ///< sorted
+};
+[[nodiscard]] std::string first_of(const LongList& list);
 
 /// A row of a table of schedules shows `names` first, then time, bound and gap if there is a bound, `step` where a step
 /// is more than that time, and step or time over the plan's.
@@ -75,6 +95,11 @@ struct BarPart {
 };
 [[nodiscard]] std::string stacked_bar(const std::vector<BarPart>& parts, std::string_view description);
 
+/// What all ranks do together when the last of them has ended.
+struct StepEnd {
+    Duration start{}, duration{};
+};
+
 /// A schedule to be drawn.
 struct Drawn {
     std::string id;       ///< of the element
@@ -82,12 +107,36 @@ struct Drawn {
     const schedule::Problem* problem = nullptr;
     const schedule::Schedule* schedule = nullptr;
     const schedule::Replay* replay = nullptr;
-    std::vector<std::string> groups{};  ///< per task: what its colour stands for; empty: the modules of its stage
+    std::vector<std::string> groups{};   ///< per task: what its colour stands for; empty: the modules of its stage
+    std::vector<std::string> modes{};    ///< names of the memory modes, by number; empty: not known
+    std::optional<StepEnd> optimizer{};  ///< none: the schedule ends without one
 };
+
+// Rows of a schedule's picture, in pixels.
+inline constexpr std::size_t rank_height = 24, bar_top = 2, bar_height = 20;
+
+/// A time's place on the axis, in axis_units for the horizon.
+[[nodiscard]] std::int64_t on_axis(Duration time, Duration horizon);
+
+/// The end of a schedule's picture: its makespan or, where there is one, its optimizer's end.
+[[nodiscard]] Duration end_of(const Drawn& drawn);
 
 /// The time axis that all pictures share: labels, and the lines that go through the pictures.
 [[nodiscard]] std::string axis_labels(Duration horizon);
 [[nodiscard]] std::string axis_lines(Duration horizon);
+
+/// An entry of the legend of pictures: `swatch` is what the 14 x 14 SVG before the name holds.
+[[nodiscard]] std::string legend_entry(std::string_view swatch, std::string_view name);
+
+/// Transfers between ranks, from the end of the task that sends to the arrival. Too many to be read at once (more than
+/// most_transfers for each rank) are drawn where the page is zoomed in so far that fewer are in view.
+struct Transfers {
+    bool too_many = false;
+    std::string svg{};                ///< empty without transfers
+    std::vector<std::string> sent{};  ///< per task, for people: where to, and when it is there; empty: nothing
+};
+inline constexpr std::size_t most_transfers = 50;
+[[nodiscard]] Transfers transfers(const Drawn& drawn, const std::vector<schedule::TaskCost>& costs, Duration horizon);
 
 /// The schedules under one another with their legend.
 [[nodiscard]] std::string schedule_pictures(const std::vector<Drawn>& all, Duration horizon);
@@ -95,7 +144,7 @@ struct Drawn {
 /// Memory of every rank with its limit.
 [[nodiscard]] std::string memory_pictures(const Drawn& drawn, Duration horizon);
 
-/// What stands below a table of schedules: the policies that do not apply. Empty without lines.
+/// What stands below a table of schedules: the policies that do not apply, the first of them open. Empty without lines.
 [[nodiscard]] std::string not_applicable_list(const std::vector<std::string>& lines);
 
 /// What is listed beside a colour.
@@ -109,7 +158,7 @@ struct Colored {
 /// found.schedule; found.history is not empty.
 [[nodiscard]] std::string progress(const search::Found& found);
 
-/// The table of every (partition, policy).
+/// The table of every (partition, policy), the fastest ten open.
 [[nodiscard]] std::string pair_table(const planner::Plan& plan);
 
 /// What ranks do: one part of their time, with the class c<color>.
@@ -135,7 +184,17 @@ inline constexpr std::size_t waiting_color = 8;
 /// The ladder, what it rests on and what was left out. Pre: it has rungs.
 [[nodiscard]] std::string ladder(const planner::Job& job, const planner::Plan& plan);
 
-/// Lists all layouts that fit, the chosen one first, and why others do not.
+/// What is to be done for the ladder's best rung, the commands that print the steps, the plan's stages, and the files
+/// of its folder.
+[[nodiscard]] std::string how_to_run(const planner::Job& job, const planner::Plan& plan);
+
+/// The stages by rank and chunk: layers, and what is recomputed.
+[[nodiscard]] std::string stage_section(const planner::Job& job, const planner::Plan& plan);
+
+/// The files of the plan's folder with what is in each and who reads it.
+[[nodiscard]] std::string folder_section(const planner::Job& job, const planner::Plan& plan);
+
+/// Lists all layouts that fit, the fastest first and the chosen one marked, and why others do not.
 [[nodiscard]] std::string layouts(const planner::LayoutChoice& choice);
 
 /// How the microbatches were given to the replicas, and what became of each; the slowest is marked.

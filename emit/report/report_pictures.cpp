@@ -16,15 +16,9 @@ using namespace emulator;
 
 namespace {
 
-constexpr int rank_height = 24, bar_height = 20;
 constexpr int memory_height = 52;
 constexpr std::size_t module_colors = 6;  // of modules, in the template
-constexpr std::size_t dense_row = 400;    // bars of a rank above which lines between them would hide them
-
-std::int64_t on_axis(Duration time, Duration horizon) {
-    return std::llround(static_cast<double>(time.count()) * static_cast<double>(axis_units) /
-                        static_cast<double>(horizon.count()));
-}
+constexpr std::size_t dense_row = 200;    // bars of a rank above which lines between them would hide them
 
 // Marks at 1, 2 or 5 times a power of ten nanoseconds; five to ten of them.
 struct Marks {
@@ -54,8 +48,8 @@ std::string marks_html(Duration horizon, bool labels) {
     std::string html = labels ? "<div class=\"marks labels\">" : "<div class=\"marks\">";
     for (std::int64_t time = 0; time <= horizon.count(); time += marks.step) {
         const double place = 100.0 * static_cast<double>(time) / static_cast<double>(horizon.count());
-        html += fmt::format("<i style=\"left:{:.3f}%\">{}</i>", place,
-                            labels && place <= last_label ? mark_label(time, horizon, marks.digits) : "");
+        html += fmt::format("<i{} style=\"left:{:.3f}%\">{}</i>", place > last_narrow_label ? " class=\"late\"" : "",
+                            place, labels && place <= last_label ? mark_label(time, horizon, marks.digits) : "");
     }
     return html + "</div>";
 }
@@ -92,6 +86,9 @@ public:
         return number % module_colors;
     }
 
+    // What is no task.
+    void add(std::string_view swatch, std::string_view name) { others_ += legend_entry(swatch, name); }
+
     std::string html() const {
         std::string html = "<ul class=\"legend\">";
         for (std::size_t i = 0; i < entries_.size(); ++i)
@@ -99,12 +96,11 @@ public:
                                         TaskKind::weight_gradient, TaskKind::other}) {
                 const auto& kinds = entries_[i].kinds;
                 if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) continue;
-                html += fmt::format(
-                    "<li><svg class=\"swatch\" viewBox=\"0 0 14 14\"><rect class=\"m{} {}\" width=\"14\" "
-                    "height=\"14\"/></svg>{} {}</li>",
-                    i % module_colors, letter(kind), escape(entries_[i].modules), name(kind));
+                html += legend_entry(
+                    fmt::format("<rect class=\"m{} {}\" width=\"14\" height=\"14\"/>", i % module_colors, letter(kind)),
+                    fmt::format("{} {}", entries_[i].modules, name(kind)));
             }
-        return html + "</ul>\n";
+        return html + others_ + "</ul>\n";
     }
 
 private:
@@ -129,61 +125,106 @@ private:
         std::vector<TaskKind> kinds;
     };
     std::vector<Entry> entries_;
+    std::string others_;
 };
 
-// Recomputation is the mode's name in plans of this program; other problems have numbered modes.
-std::string mode_text(const Problem& problem, const Replayer& replayer, const Schedule& schedule, std::size_t task) {
+// The modes' names are those of the partition; of a problem of this program that has three they are the usual ones.
+std::string mode_text(const Drawn& drawn, const Replayer& replayer, std::size_t task) {
     const std::uint32_t pair = replayer.pair_of(task);
     if (pair == Replayer::unpaired) return "no memory mode";
-    const std::uint32_t mode = schedule.mode[pair];
-    const Mode& chosen = problem.pairs[pair].modes[mode];
-    constexpr std::array<std::string_view, 3> names{"nothing recomputed", "half of the blocks recomputed",
-                                                    "all blocks recomputed"};
-    return fmt::format("memory mode {}{}, holds {}", mode,
-                       problem.pairs[pair].modes.size() == names.size() ? fmt::format(" ({})", names[mode]) : "",
-                       human(chosen.held));
+    const std::uint32_t mode = drawn.schedule->mode[pair];
+    const auto& modes = drawn.problem->pairs[pair].modes;
+    constexpr std::array<std::string_view, 3> usual{"none", "half", "full"};
+    std::string name;
+    if (mode < drawn.modes.size())
+        name = fmt::format(" (recompute {})", drawn.modes[mode]);
+    else if (drawn.modes.empty() && modes.size() == usual.size())
+        name = fmt::format(" (recompute {})", usual[mode]);
+    return fmt::format("memory mode {}{}, holds {}", mode, name, human(modes[mode].held));
 }
 
-std::string hover(const Problem& problem, const Replayer& replayer, const Drawn& drawn, std::size_t task,
+std::string hover(const Drawn& drawn, const Replayer& replayer, const std::string& sent, std::size_t task,
                   Duration duration) {
-    const Task& t = problem.tasks[task];
-    return escape(fmt::format("{}\nstart {}, duration {}\nrank {}, {}", t.label.empty() ? "task" : t.label,
+    const Task& t = drawn.problem->tasks[task];
+    return escape(fmt::format("{}\nstart {}, duration {}\nrank {}, {}{}{}", t.label.empty() ? "task" : t.label,
                               human(drawn.replay->start[task]), human(duration), index(t.rank),
-                              mode_text(problem, replayer, *drawn.schedule, task)));
+                              mode_text(drawn, replayer, task), sent.empty() ? "" : "\n", sent));
 }
 
-std::string bars(const Drawn& drawn, Duration horizon, Legend& legend) {
-    const Problem& problem = *drawn.problem;
-    const Replayer replayer(problem);
+std::string bar(std::string_view classes, std::int64_t from, std::int64_t to, std::size_t y, std::size_t height,
+                std::string_view title) {
+    return fmt::format("<rect class=\"{}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"><title>{}</title></rect>\n",
+                       classes, from, y, std::max<std::int64_t>(1, to - from), height, title);
+}
+
+// What a rank does alone after its last task.
+std::string tail_of(const Drawn& drawn, const std::vector<TaskCost>& costs, std::size_t r, Duration horizon) {
+    const Duration tail = drawn.problem->ranks[r].tail;
+    const auto& order = drawn.schedule->order[r];
+    if (tail == Duration{0} || order.empty()) return {};
+    const std::size_t last = index(order.back());
+    const Duration start = drawn.replay->start[last] + costs[last].duration;
+    return bar("tail c6", on_axis(start, horizon), on_axis(start + tail, horizon), r * rank_height + bar_top,
+               bar_height,
+               fmt::format("gradient reduction after the last task\nstart {}, duration {}\nrank {}", human(start),
+                           human(tail), r));
+}
+
+// Of all ranks, as long as that of the slowest; nobody knows more of it.
+std::string optimizer_of(const Drawn& drawn, Duration horizon) {
+    if (!drawn.optimizer || drawn.optimizer->duration == Duration{0}) return {};
+    const auto& [start, duration] = *drawn.optimizer;
+    return bar("optimizer c7", on_axis(start, horizon), on_axis(start + duration, horizon), bar_top,
+               drawn.schedule->order.size() * rank_height - 2 * bar_top,
+               fmt::format("optimizer of the rank with the most parameters, after all ranks of all replicas\n"
+                           "start {}, duration {}",
+                           human(start), human(duration)));
+}
+
+std::string bars_of_rank(const Drawn& drawn, const Replayer& replayer, const std::vector<TaskCost>& costs,
+                         const Transfers& sent, std::size_t r, Duration horizon, Legend& legend) {
+    std::string svg;
+    for (const TaskId id : drawn.schedule->order[r]) {
+        const Task& task = drawn.problem->tasks[index(id)];
+        const Duration start = drawn.replay->start[index(id)], length = costs[index(id)].duration;
+        svg += bar(fmt::format("bar m{} {}", legend.color(group_of(drawn, index(id)), task.kind), letter(task.kind)),
+                   on_axis(start, horizon), on_axis(start + length, horizon), r * rank_height + bar_top, bar_height,
+                   hover(drawn, replayer, sent.sent[index(id)], index(id), length));
+    }
+    return svg;
+}
+
+// The bars, what follows them, and what goes between them.
+struct Bars {
+    std::string svg;
+    std::string tails, optimizer;  // of it
+    Transfers transfers;
+};
+
+Bars bars(const Drawn& drawn, Duration horizon, Legend& legend) {
+    const Replayer replayer(*drawn.problem);
     const auto costs = replayer.costs(drawn.schedule->mode);
     const auto& order = drawn.schedule->order;
+    Bars all{{}, {}, optimizer_of(drawn, horizon), transfers(drawn, costs, horizon)};
     std::size_t most = 0;
     for (const auto& tasks : order) most = std::max(most, tasks.size());
     const std::size_t height = order.size() * rank_height;
-    std::string svg = fmt::format(
+    all.svg = fmt::format(
         "<svg class=\"time bars{}\" viewBox=\"0 0 {} {}\" style=\"height:{}px\" preserveAspectRatio=\"none\" "
         "role=\"img\" "
         "aria-label=\"schedule of {} ranks\">\n",
         most > dense_row ? " dense" : "", axis_units, height, height, order.size());
     for (std::size_t r = 0; r < order.size(); ++r) {
-        const std::size_t y = r * rank_height + 2;
-        svg += fmt::format(
-            "<g class=\"rank\" data-rank=\"{}\"><rect class=\"lane\" x=\"0\" y=\"{}\" width=\"{}\" "
-            "height=\"{}\"/>\n",
-            r, y, on_axis(drawn.replay->makespan, horizon), bar_height);
-        for (const TaskId id : order[r]) {
-            const Task& task = problem.tasks[index(id)];
-            const Duration start = drawn.replay->start[index(id)], length = costs[index(id)].duration;
-            const std::int64_t from = on_axis(start, horizon), to = on_axis(start + length, horizon);
-            svg += fmt::format(
-                "<rect class=\"bar m{} {}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"><title>{}"
-                "</title></rect>\n",
-                legend.color(group_of(drawn, index(id)), task.kind), letter(task.kind), from, y,
-                std::max<std::int64_t>(1, to - from), bar_height, hover(problem, replayer, drawn, index(id), length));
-        }
-        svg += "</g>\n";
+        const std::string tail = tail_of(drawn, costs, r, horizon);
+        all.tails += tail;
+        all.svg += fmt::format(
+                       "<g class=\"rank\" data-rank=\"{}\"><rect class=\"lane\" x=\"0\" y=\"{}\" width=\"{}\" "
+                       "height=\"{}\"/>\n",
+                       r, r * rank_height + bar_top, on_axis(drawn.replay->makespan, horizon), bar_height) +
+                   bars_of_rank(drawn, replayer, costs, all.transfers, r, horizon, legend) + tail + "</g>\n";
     }
-    return svg + "</svg>";
+    all.svg += all.optimizer + all.transfers.svg + "</svg>";
+    return all;
 }
 
 std::string rank_labels(std::size_t ranks) {
@@ -239,6 +280,16 @@ std::string memory_of_rank(const Drawn& drawn, const std::vector<TaskCost>& cost
 
 }  // namespace
 
+std::int64_t on_axis(Duration time, Duration horizon) {
+    return std::llround(static_cast<double>(time.count()) * static_cast<double>(axis_units) /
+                        static_cast<double>(horizon.count()));
+}
+
+Duration end_of(const Drawn& drawn) {
+    const Duration makespan = drawn.replay->makespan;
+    return drawn.optimizer ? std::max(makespan, drawn.optimizer->start + drawn.optimizer->duration) : makespan;
+}
+
 std::string axis_labels(Duration horizon) { return marks_html(horizon, true); }
 
 std::string axis_lines(Duration horizon) { return marks_html(horizon, false); }
@@ -246,11 +297,31 @@ std::string axis_lines(Duration horizon) { return marks_html(horizon, false); }
 std::string schedule_pictures(const std::vector<Drawn>& all, Duration horizon) {
     Legend legend;
     std::string html;
-    for (const Drawn& one : all)
+    bool tails = false, optimizer = false, transfers = false, too_many = false;
+    for (const Drawn& one : all) {
+        const Bars drawn = bars(one, horizon, legend);
+        tails = tails || !drawn.tails.empty();
+        optimizer = optimizer || !drawn.optimizer.empty();
+        transfers = transfers || !drawn.transfers.svg.empty();
+        too_many = too_many || drawn.transfers.too_many;
+        html += fmt::format("<figure class=\"schedule\" id=\"{}\"><figcaption>{}</figcaption>\n{}</figure>\n", one.id,
+                            one.heading,
+                            row("ranks", rank_labels(one.schedule->order.size()), axis_lines(horizon) + drawn.svg));
+    }
+    if (tails)
+        legend.add("<rect class=\"c6\" width=\"14\" height=\"14\"/>", "gradient reduction after a rank's last task");
+    if (optimizer) legend.add("<rect class=\"c7\" width=\"14\" height=\"14\"/>", "optimizer");
+    if (transfers)
+        legend.add("<path class=\"line\" d=\"M1 2L10 11\"/><path class=\"arrival\" d=\"M10 11h0\"/>",
+                   "transfer to another rank, until it is there");
+    html += legend.html();
+    if (too_many)
         html += fmt::format(
-            "<figure class=\"schedule\" id=\"{}\"><figcaption>{}</figcaption>\n{}</figure>\n", one.id, one.heading,
-            row("ranks", rank_labels(one.schedule->order.size()), axis_lines(horizon) + bars(one, horizon, legend)));
-    return html + legend.html();
+            "<p class=\"not\">A picture shows its transfers where at most {} a rank are in view: zoom in. A bar's "
+            "hover "
+            "text has what it sends.</p>\n",
+            most_transfers);
+    return html;
 }
 
 std::string memory_pictures(const Drawn& drawn, Duration horizon) {

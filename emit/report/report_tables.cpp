@@ -71,18 +71,15 @@ std::vector<TimePart> parts_that_occur(std::vector<TimePart> parts) {
 std::string color_legend(const std::vector<Colored>& entries) {
     std::string html = "<ul class=\"legend\">";
     for (const Colored& one : entries)
-        html += fmt::format(
-            "<li><svg class=\"swatch\" viewBox=\"0 0 14 14\"><rect class=\"c{}\" width=\"14\" "
-            "height=\"14\"/></svg>{}</li>",
-            one.color, escape(one.name));
+        html += legend_entry(fmt::format("<rect class=\"c{}\" width=\"14\" height=\"14\"/>", one.color), one.name);
     return html + "</ul>\n";
 }
 
 std::string not_applicable_list(const std::vector<std::string>& lines) {
     if (lines.empty()) return {};
-    std::string html = "<p class=\"not\">Not applicable:</p>\n<ul class=\"not\">\n";
-    for (const std::string& line : lines) html += fmt::format("<li>{}</li>\n", escape(line));
-    return html + "</ul>\n";
+    LongList list{"<ul class=\"not\">\n", "</ul>\n", {}, "more that do not apply"};
+    for (const std::string& line : lines) list.rows.push_back(fmt::format("<li>{}</li>\n", escape(line)));
+    return "<p class=\"not\">Not applicable:</p>\n" + first_of(list);
 }
 
 std::string pair_table(const Plan& plan) {
@@ -92,22 +89,24 @@ std::string pair_table(const Plan& plan) {
             {{pair.partition, pair.policy, pair.recompute}, pair.chunks_per_rank, pair.makespan, pair.bound, pair.step},
             plan.step, best);
     };
-    std::string html =
-        "<table class=\"pairs\"><thead><tr><th>partition</th><th>schedule</th><th>recompute</th><th class=\"n\">chunks "
-        "a rank</th>"
-        "<th class=\"n\">makespan</th><th class=\"n\">bound</th><th class=\"n\">gap</th><th class=\"n\">step</th>"
-        "<th class=\"n\">over plan</th></tr></thead><tbody>\n";
     Baseline own{partition.name, partition.chunks_per_rank, "plan"};
     own.makespan = plan.makespan;
     own.bound = plan.lower_bound;
     own.step = plan.step;
-    own.recompute = "by pass";
-    html += row(own, true);
+    own.recompute = recompute_of(plan);
     auto sorted = plan.baselines.all;
     std::stable_sort(sorted.begin(), sorted.end(),
                      [](const Baseline& a, const Baseline& b) { return a.step < b.step; });
-    for (const Baseline& pair : sorted) html += row(pair, false);
-    return html + "</tbody></table>\n" + not_applicable_list(not_applicable(plan.baselines.not_applicable));
+    const std::string head =
+        "<div class=\"wide\"><table class=\"pairs stack\"><thead><tr><th>partition</th><th>schedule</th>"
+        "<th>recompute</th><th class=\"n\">chunks a rank</th><th class=\"n\">makespan</th><th class=\"n\">bound</th>"
+        "<th class=\"n\">gap</th><th class=\"n\">step</th><th class=\"n\">over plan</th></tr></thead><tbody>\n";
+    // The plan's own row is not counted: it stands above the fastest ten.
+    LongList list{head, "</tbody></table></div>\n", {}, "slower"};
+    for (const Baseline& pair : sorted) list.rows.push_back(row(pair, false));
+    if (list.rows.empty()) list.rows.emplace_back();
+    list.rows.front().insert(0, row(own, true));
+    return first_of(list) + not_applicable_list(not_applicable(plan.baselines.not_applicable));
 }
 
 std::string time_of_ranks(const std::vector<TimePart>& all, Duration whole) {

@@ -132,7 +132,8 @@ std::string schedules(const StagePlan& plan) {
         return compared_row({{std::string(name)}, {}, time, best.bound}, makespan, name == "plan");
     };
     std::string html =
-        "<table class=\"pairs\"><thead><tr><th>schedule</th><th class=\"n\">step</th><th class=\"n\">bound</th>"
+        "<div class=\"wide\"><table class=\"pairs stack\"><thead><tr><th>schedule</th><th class=\"n\">step</th><th "
+        "class=\"n\">bound</th>"
         "<th class=\"n\">gap</th><th class=\"n\">over plan</th></tr></thead><tbody>\n" +
         row("plan", makespan);
     std::vector<const PolicyRun*> sorted;
@@ -142,7 +143,7 @@ std::string schedules(const StagePlan& plan) {
         return a->result.replay.makespan < b->result.replay.makespan;
     });
     for (const PolicyRun* one : sorted) html += row(one->policy, one->result.replay.makespan);
-    return html + "</tbody></table>\n" + not_applicable_list(not_applicable(plan.policies));
+    return html + "</tbody></table></div>\n" + not_applicable_list(not_applicable(plan.policies));
 }
 
 std::string target_facts(const StagePlan& plan, const planner::Target& target, const search::Found& found) {

@@ -1,4 +1,5 @@
 #include "pipeweaver/partition/partitioners.hpp"
+#include "pipeweaver/partition/tune.hpp"
 #include "pipeweaver/planner/partition_choice.hpp"
 #include "planner/job/sample.hpp"
 #include "planner/schedule/schedule_step.hpp"
@@ -39,6 +40,7 @@ public:
             try_out(0, choice_.tried.size(), 1, false);
             refuse_dealt_too_much();
             sort();
+            add_tuned();
             kinds_first();
             if (const std::size_t batches = batches_judged(); batches > 1) {
                 try_out(0, sizes.candidates_on_all, batches, false);
@@ -103,6 +105,23 @@ private:
         return reason && (searched || (batches > 1 && *reason == schedule::StopReason::stopped));
     }
 
+    // The best chain with its layers moved between stages, where that is faster: it goes in front.
+    void add_tuned() {
+        const auto best = std::find_if(choice_.tried.begin(), choice_.tried.end(), [&](const PartitionTried& one) {
+            return one.why_not.empty() && kind_of(one.partition) == 0;
+        });
+        if (best == choice_.tried.end() || job_.setup->layout.pp == 1 || !job_.partition.empty()) return;
+        const std::size_t count = std::min(batches_.size(), sizes.batches_tuned_on);
+        const std::size_t tasks = count * tasks_of(best->partition);
+        const partition::Tuning tuning{.step_of = [&](const Partition& one) { return mean_step(one, count); },
+                                       .most_steps = effort_.most_tuned / std::max<std::size_t>(1, tasks),
+                                       .is_over = [&] { return ends(batches_.size(), false); }};
+        auto tuned = partition::tune(*job_.setup, best->partition, tuning, told(execute_, on_, "partition, tuned"));
+        if (!tuned) return;
+        const StepTime step = policy_step(tuned->partition, batches_.front());
+        choice_.tried.insert(best, {.partition = std::move(tuned->partition), .batches = 1, .step = *step});
+    }
+
     // Dealt modules hold what all microbatches of a step have, not only those in flight.
     void refuse_dealt_too_much() {
         std::vector<PartitionTried*> dealt;
@@ -118,10 +137,11 @@ private:
             if (!fits[job]) dealt[job / whole_.size()]->why_not = "does not fit";
     }
 
-    std::size_t tasks_of_first() const {
-        const Partition& first = choice_.tried.front().partition;
-        return count_tasks(first, partition::units(first, job_.setup->model, batches_.front()));
+    std::size_t tasks_of(const Partition& partition) const {
+        return count_tasks(partition, partition::units(partition, job_.setup->model, batches_.front()));
     }
+
+    std::size_t tasks_of_first() const { return tasks_of(choice_.tried.front().partition); }
 
     // What is left of the effort after all candidates on the first batch.
     std::size_t batches_judged() const {
@@ -167,6 +187,17 @@ private:
             evaluated(partition, batch, {.split = false, .bound = std::nullopt, .policies = candidate_policies});
         if (known.shortage || known.fastest() == nullptr) return std::nullopt;
         return known.fastest()->makespan() + known.cut.step.optimizer;
+    }
+
+    // By policies on the first `count` batches; none: one of them does not fit.
+    StepTime mean_step(const Partition& partition, std::size_t count) const {
+        std::vector<Duration> steps;
+        for (std::size_t b = 0; b < count; ++b) {
+            const StepTime step = policy_step(partition, batches_[b]);
+            if (!step) return std::nullopt;
+            steps.push_back(*step);
+        }
+        return mean_of(steps);
     }
 
     StepTime searched_step(const Partition& partition, const Microbatches& batch) const {

@@ -5,6 +5,8 @@
 #include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/planner/emulate.hpp"
 #include "planner/job/sample.hpp"
+#include "planner/ladder/elsewhere.hpp"
+#include "planner/opponents/tuned_cut.hpp"
 #include "planner/replicas/assignment.hpp"
 #include "planner/schedule/recompute_settings.hpp"
 
@@ -23,7 +25,7 @@ bool is_over(const Rung& rung, Bytes peak, Bytes usable) {
 }
 
 std::string words_of(const OpponentWay& way, const std::string& recompute) {
-    std::string text = way.layers.empty() ? way.name : fmt::format("layers {}", fmt::join(way.layers, "|"));
+    std::string text = way.name;
     if (way.has_pipeline) text += " " + way.policy;
     if (way.partition.chunks_per_rank > 1) text += fmt::format(", {} chunks", way.partition.chunks_per_rank);
     return recompute == "none" ? text : text + ", " + recompute;
@@ -37,7 +39,7 @@ Rung emulated(std::string name, const Request& of, const OpponentWay& way, const
     request.job = of.job;
     request.job.setup = way.setup;
     request.job.fixed = partition::PartitionFile{way.partition, {}};
-    request.batch = of.batch;
+    request.batch = of.job.in_layout(of.batch, way.setup->layout);
     request.policy = way.policy;
     request.recompute = recompute_named(recompute);
     request.recompute_by_rank = recompute == by_rank_name;
@@ -46,7 +48,7 @@ Rung emulated(std::string name, const Request& of, const OpponentWay& way, const
     Rung rung{.name = std::move(name), .target = runs.option, .way = words_of(way, recompute)};
     rung.step = emulation.step;
     rung.tokens = emulation.tokens;
-    rung.microbatches = of.batch.microbatches.size();
+    rung.microbatches = request.batch.microbatches.size();
     const Bytes usable = capacity_of(*way.setup);
     for (const ReplicaEmulation& replica : emulation.replicas)
         for (const RankMemory& rank : replica.memory)
@@ -92,7 +94,8 @@ Opponents ways_said(const Request& request, const NowWanted& now) {
         for (const std::string& policy : now.policy.empty() ? launch.policies : std::vector<std::string>{now.policy}) {
             OpponentWay way{.name = cut.name, .setup = job.setup, .partition = cut, .policy = policy};
             way.recompute = now.recompute;
-            way.layers = now.layers;
+            way.layers = partition::text_of(now.layers);
+            if (!now.layers.empty()) way.name = "layers " + way.layers;
             all.ways.push_back(std::move(way));
         }
     return all;
@@ -100,14 +103,6 @@ Opponents ways_said(const Request& request, const NowWanted& now) {
 
 bool is_said(const NowWanted& now) {
     return !(now.partition.empty() && now.policy.empty() && now.recompute.empty() && now.layers.empty()) || now.chunks;
-}
-
-// Those that the target launches in the job's own layout.
-Opponents launched_here(const Opponents& all, const Job& job) {
-    Opponents some = all;
-    std::erase_if(some.ways,
-                  [&](const OpponentWay& way) { return way.setup != job.setup || !launches(target(job.target), way); });
-    return some;
 }
 
 std::string why_not_of(const std::vector<NotApplicable>& all) {
@@ -146,6 +141,52 @@ bool lacks_some(const Opponents& opponents) {
 void add_first(Opponents& all, OpponentWay now, workloads::Packing cut_packing) {
     now.cut_packing = cut_packing;
     all.ways.insert(all.ways.begin(), std::move(now));
+}
+
+// What is left out for lack of time.
+constexpr std::string_view other_layouts = "other layouts", tuned_cuts = "tuned cuts";
+
+bool lacks(const std::vector<std::string>& left_out, std::string_view what) {
+    return std::find(left_out.begin(), left_out.end(), what) != left_out.end();
+}
+
+void tune_best(Opponents& opponents, const Request& of, std::vector<std::string>& left_out, const Executor& execute,
+               const Time& time) {
+    const bool is_whole = add_tuned(opponents, of.job, of.batch, execute, time);
+    if (!is_whole && !lacks(left_out, tuned_cuts)) left_out.emplace_back(tuned_cuts);
+}
+
+void add_elsewhere(LadderStart& start, const std::optional<std::int64_t>& cp, const Executor& execute,
+                   const Time& time) {
+    Elsewhere other = launched_elsewhere(start.request.job, start.request.batch, cp, execute, time);
+    start.layouts = other.layouts;
+    if (!other.is_whole) start.left_out.emplace_back(other_layouts);
+    std::move(other.ways.begin(), other.ways.end(), std::back_inserter(start.opponents.ways));
+}
+
+constexpr std::string_view no_better_flags = "no other cut, chunks or recomputation that the flags can say is faster";
+
+std::string needs_of_flags(const Job& job, const OpponentWay& way, const std::string& recompute) {
+    const std::int64_t chunks = way.partition.chunks_per_rank;
+    const Launch& launch = target(job.target).launch;
+    return fmt::format("layers {} ({}), {} with {} chunk{} a rank ({}), recompute {} ({})",
+                       partition::text_of(partition::said_layers(job.setup->model, way.partition)), launch.cut,
+                       way.policy, chunks, chunks == 1 ? "" : "s", launch.order, recompute, launch.recompute);
+}
+
+// The fastest that the target launches in the user's own layout, where that is not the plan's.
+Rung flags_rung(const Request& own, const Rung& before, std::vector<std::string>& left_out, const Executor& execute,
+                const Time& time) {
+    Opponents here = launched_here(choose_opponents(own.job, own.batch, execute, time), own.job);
+    tune_best(here, own, left_out, execute, time);
+    std::string why_none;
+    const Now best = fastest_of(here, own, execute, time, why_none);
+    if (best.way == nullptr) return nothing("flags", before, std::move(why_none));
+    Rung rung = emulated("flags", own, *best.way, best.recompute, execute);
+    if (rung.step >= before.step) return nothing("flags", before, std::string(no_better_flags));
+    rung.needs = needs_of_flags(own.job, *best.way, best.recompute);
+    rung.files = before.files;
+    return rung;
 }
 
 bool is_shared_by_cost(const Job& job) {
@@ -196,10 +237,11 @@ private:
 
 }  // namespace
 
-LadderStart begin_ladder(std::vector<Request> packings, const NowWanted& wanted, const Executor& execute,
-                         const Time& time) {
+LadderStart begin_ladder(std::vector<Request> packings, const std::vector<Request>& own, const NowWanted& wanted,
+                         const Executor& execute, const Time& time) {
     LadderStart start;
-    const Request given = in_turn(packings.front());
+    const std::vector<Request>& from = own.empty() ? packings : own;
+    const Request given = in_turn(from.front());
     require_sensible(given.job, given.batch);
     const Opponents chosen =
         is_said(wanted) ? ways_said(given, wanted) : choose_opponents(given.job, given.batch, execute, time);
@@ -209,7 +251,8 @@ LadderStart begin_ladder(std::vector<Request> packings, const NowWanted& wanted,
     if (now.way == nullptr && is_said(wanted)) fail(ErrorKind::limit, "--now: {}", start.why_none);
     if (now.way == nullptr) {
         take(0);
-        start.opponents = chosen;
+        start.opponents =
+            own.empty() ? chosen : choose_opponents(start.request.job, start.request.batch, execute, time);
         return start;
     }
     if (!wanted.recompute.empty() && now.recompute != wanted.recompute)
@@ -217,19 +260,22 @@ LadderStart begin_ladder(std::vector<Request> packings, const NowWanted& wanted,
              now.recompute);
     start.now = emulated("now", given, *now.way, now.recompute, execute);
     start.now->needs = "nothing: what is run today";
-    Data data(packings, now, *start.now, execute);
+    Data data(from, now, *start.now, execute);
     const auto taken = data.run();
     start.data =
         taken ? data.take() : nothing("data", *start.now, "samples as they come, taken in turn, are packed as well");
+    if (!own.empty()) start.flags = flags_rung(own[taken.value_or(0)], *start.data, start.left_out, execute, time);
     take(taken.value_or(0));
-    // What is chosen on samples that are packed otherwise would not be the job's.
-    // What is chosen on samples that are packed otherwise is not the job's.
-    const bool same = taken.value_or(0) == 0;
+    // What is chosen on samples that are packed otherwise, or in another layout, is not the job's.
+    const bool same = taken.value_or(0) == 0 && own.empty();
     if (!is_said(wanted) && same)
         start.opponents = chosen;
     else
         start.opponents = choose_opponents(start.request.job, start.request.batch, execute, time);
-    if (lacks_some(start.opponents)) add_first(start.opponents, *now.way, given.job.packing);
+    if (own.empty() && lacks_some(start.opponents)) add_first(start.opponents, *now.way, given.job.packing);
+    // Another layout gains more than another cut: it comes first where time is short.
+    add_elsewhere(start, wanted.cp, execute, time);
+    tune_best(start.opponents, start.request, start.left_out, execute, time);
     return start;
 }
 
@@ -246,8 +292,14 @@ public:
             return std::move(ladder_);
         }
         ladder_.rungs = {*start_.now, *start_.data};
-        add_row("flags", true, "no other cut, chunks or recomputation that the flags can say is faster");
-        add_row("layout", false, "no way without a pipeline is faster on these GPUs");
+        if (start_.flags)
+            ladder_.rungs.push_back(*start_.flags);
+        else
+            add_row(
+                "flags", [](const Baseline& row) { return row.on_own_ranks; }, std::string(no_better_flags));
+        add_row(
+            "layout", [this](const Baseline& row) { return start_.flags || !row.on_own_ranks; }, why_no_layout());
+        ladder_.left_out = start_.left_out;
         add_schedule();
         add_beyond();
         for (std::size_t i = 0; i < ladder_.rungs.size(); ++i)
@@ -259,49 +311,50 @@ private:
     const Rung& last() const { return ladder_.rungs.back(); }
 
     // The fastest row of the table that the target launches, on the plan's ranks or on others.
-    void add_row(const std::string& name, bool on_own_ranks, const std::string& why_nothing) {
+    template <class Which>
+    void add_row(const std::string& name, Which which, std::string why_nothing) {
         for (const Baseline& row : plan_.baselines.all) {
-            if (!row.is_opponent || !row.launched || row.on_own_ranks != on_own_ranks) continue;
+            if (!row.is_opponent || !row.launched || !which(row)) continue;
             const OpponentWay& way = start_.opponents.ways[*row.way];
             Rung rung = emulated(name, start_.request, way, row.recompute, execute_);
             if (rung.step >= last().step) break;
             rung.needs =
-                on_own_ranks ? needs_of_flags(way, row.recompute) : "another launch, and a checkpoint in its layout";
+                name == "flags" ? needs_of_flags(job_, way, row.recompute) : needs_of_layout(way, row.recompute);
             rung.files = start_.data->files;
             ladder_.rungs.push_back(std::move(rung));
             return;
         }
-        ladder_.rungs.push_back(nothing(name, last(), why_nothing));
+        ladder_.rungs.push_back(nothing(name, last(), std::move(why_nothing)));
     }
 
-    std::string needs_of_flags(const OpponentWay& way, const std::string& recompute) const {
-        const std::int64_t chunks = way.partition.chunks_per_rank;
-        return fmt::format("layers {} ({}), {} with {} chunk{} a rank ({}), recompute {} ({})",
-                           backbone_layers(way.partition), runs_.launch.cut, way.policy, chunks, chunks == 1 ? "" : "s",
-                           runs_.launch.order, recompute, runs_.launch.recompute);
+    std::string why_no_layout() const {
+        if (lacks(start_.left_out, other_layouts)) return "of those that there was time for none is faster";
+        if (job_.layout_choice)
+            return fmt::format("{} was chosen among {} layouts", name_of(job_.setup->layout), start_.layouts);
+        return fmt::format("none of {} layouts that fit is faster as flags launch it", start_.layouts);
     }
 
-    // Of the backbone, stage by stage.
-    std::string backbone_layers(const partition::Partition& partition) const {
-        std::vector<std::int64_t> layers;
-        for (const Chain& chain : partition.chains)
-            for (const StageLayers& stage : chain.stages) {
-                layers.push_back(0);
-                for (const LayerRange& part : stage.parts)
-                    if (part.module == job_.setup->model.backbone()) layers.back() += part.count;
-            }
-        return fmt::format("{}", fmt::join(layers, "|"));
+    // Of a way on other ranks.
+    std::string needs_of_layout(const OpponentWay& way, const std::string& recompute) const {
+        const Setup& setup = *way.setup;
+        const auto launch = fmt::format("launched with {}, zero {}", name_of(setup.layout), setup.recipe.zero);
+        const std::string_view checkpoint = "a checkpoint in that layout";
+        if (!way.has_pipeline) return fmt::format("{}; {}", launch, checkpoint);
+        return fmt::format("{}, {}; {}{}", launch, needs_of_flags(job_, way, recompute), checkpoint,
+                           way.setup == job_.setup ? "" : "; --layout auto searches there");
     }
 
     // The plan's own schedule, or the target's.
     void add_schedule() {
         Rung rung = has_own_plan(runs_) ? of_target() : of_plan();
-        if (rung.target.empty()) {
+        if (rung.target.empty() && rung.step < last().step) {
             ladder_.beyond.push_back(rung);
             ladder_.rungs.push_back(nothing("schedule", last(), "no runtime carries the plan's partition yet"));
         } else if (rung.step >= last().step) {
             const double seconds = static_cast<double>(rung.step.count()) * 1e-9;
-            ladder_.rungs.push_back(nothing("schedule", last(), fmt::format("{}, takes {:.3f} s", rung.way, seconds)));
+            ladder_.rungs.push_back(
+                nothing("schedule", last(),
+                        fmt::format("{}, takes {:.3f} s in {}", rung.way, seconds, name_of(job_.setup->layout))));
         } else {
             ladder_.rungs.push_back(std::move(rung));
         }

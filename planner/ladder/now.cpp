@@ -14,8 +14,6 @@ namespace pipeweaver::planner {
 
 namespace {
 
-constexpr std::int64_t most_layers = 100'000;
-
 bool has(const std::vector<std::string>& all, const std::string& one) {
     return std::find(all.begin(), all.end(), one) != all.end();
 }
@@ -33,17 +31,10 @@ void take(std::string& place, const std::string& word, std::string_view what) {
 
 }  // namespace
 
-std::vector<std::int64_t> parse_layers(const std::string& text) {
-    std::vector<std::int64_t> layers;
-    for (const std::string& part : parts_of(text))
-        layers.push_back(parse_integers("--layers", part, 0, most_layers, 1).front());
-    return layers;
-}
-
 NowWanted parse_now(const std::string& text, const std::string& layers) {
     constexpr std::string_view chunks = "chunks:";
     NowWanted now;
-    if (!layers.empty()) now.layers = parse_layers(layers);
+    if (!layers.empty()) now.layers = partition::parse_layers(layers);
     if (text.empty()) return now;
     for (const std::string& word : parts_of(text)) {
         if (has(partition::partitioner_names(), word))

@@ -3,123 +3,39 @@
 #include "pipeweaver/base/assert.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
-#include "pipeweaver/emulator/operators.hpp"
+#include "pipeweaver/planner/tuning.hpp"
+#include "planner/layout/layout_candidates.hpp"
 #include "planner/layout/layout_trial.hpp"
 
 #include <algorithm>
 #include <array>
-#include <exception>
-#include <numeric>
 #include <tuple>
 
 namespace pipeweaver::planner {
 
 using namespace emulator;
-using workloads::Architecture;
 
 namespace {
 
-// In the order in which they are checked.
-enum Reason { other_nodes, heads, columns, layers, context, experts, few_microbatches, memory, reasons };
-
-// "tp must divide 8: vit has 16, llm 40".
-std::string divisible(const LayoutRequest& request, std::int64_t Architecture::*size) {
-    std::int64_t common = 0;
-    std::vector<std::string> modules;
-    for (const auto& module : request.setup->model.modules) {
-        if (module.architecture.*size == 0) continue;
-        common = std::gcd(common, module.architecture.*size);
-        modules.push_back(
-            fmt::format("{}{} {}", module.name, modules.empty() ? " has" : "", module.architecture.*size));
-    }
-    return fmt::format("tp must divide {}: {}", common, fmt::join(modules, ", "));
-}
-
-std::string shallowest(const LayoutRequest& request) {
-    const auto& modules = request.setup->model.modules;
-    const auto& least = *std::min_element(modules.begin(), modules.end(), [](const auto& a, const auto& b) {
-        return a.architecture.layers < b.architecture.layers;
-    });
-    return fmt::format("{} has {}", least.name, least.architecture.layers);
-}
-
-std::string name_of(Reason reason, const LayoutRequest& request) {
-    switch (reason) {
-        case other_nodes:
-            return fmt::format("tp does not divide the {} GPUs of a node", request.setup->cluster.gpus_per_node);
-        case heads:
-            return "tp does not divide a module's attention heads; " + divisible(request, &Architecture::heads);
-        case columns:
-            return "tp does not divide a module's feed-forward columns; " + divisible(request, &Architecture::ffn);
-        case layers:
-            return "pp is more than a module's layers; " + shallowest(request);
-        case context:
-            return fmt::format(
-                "tp * cp {} does not divide a module's attention heads, which --context ring does not need",
-                request.cp);
-        case experts:
-            return fmt::format("ep {} does not divide tp * cp * dp or a module's experts", request.ep.value_or(1));
-        case few_microbatches:
-            return "more replicas than microbatches";
-        default:
-            return "does not fit the memory";
-    }
-}
-
 struct Considered {
-    Layout layout;
-    std::optional<Reason> refused{};
+    LayoutCandidate is;
+    std::shared_ptr<const Setup> setup{};
     LayoutTrial trial{};  // unless refused before it
-    std::exception_ptr failure{};
+    bool passed_over = false;
+    bool is_final = false;  // one of those that the layout is chosen from
 
     const std::optional<LayoutTried>& tried() const { return trial.tried; }
+
+    // A step's, for each of its microbatches.
+    Duration bound() const { return is.bound / is.microbatches; }
 };
 
-std::vector<std::int64_t> divisors(std::int64_t number) {
-    std::vector<std::int64_t> all;
-    for (std::int64_t d = 1; d * d <= number; ++d)
-        if (number % d == 0) {
-            all.push_back(d);
-            if (d * d != number) all.push_back(number / d);
-        }
-    std::sort(all.begin(), all.end());
-    return all;
+auto rank_of(const LayoutTried& one) {
+    const Layout& in = one.layout;
+    return std::tuple(one.per_microbatch(), in.tp, in.pp, in.cp, in.ep, one.zero);
 }
 
-std::vector<Considered> candidates(const LayoutRequest& request) {
-    std::vector<Considered> all;
-    if (request.setup->cluster.gpus % request.cp != 0) return all;
-    const std::int64_t gpus = request.setup->cluster.gpus / request.cp;
-    for (const std::int64_t tp : divisors(gpus))
-        for (const std::int64_t pp : divisors(gpus / tp)) {
-            Layout layout{.tp = tp, .pp = pp, .dp = gpus / tp / pp, .cp = request.cp, .context = request.context};
-            layout.ep = request.ep.value_or(default_ep(layout, request.setup->model));
-            if (tp != request.tp.value_or(tp) || pp != request.pp.value_or(pp)) continue;
-            if (layout.dp == request.dp.value_or(layout.dp)) all.push_back({.layout = layout});
-        }
-    return all;
-}
-
-std::optional<Reason> refusal(const LayoutRequest& request, const Layout& layout) {
-    if (request.setup->cluster.gpus_per_node % layout.tp != 0) return other_nodes;
-    if (const auto found = conflict(layout, request.setup->model)) {
-        constexpr std::array by_kind{heads, columns, layers, context, experts};
-        return by_kind[static_cast<std::size_t>(found->what)];
-    }
-    const auto microbatches = static_cast<std::int64_t>(request.microbatches.size());
-    if (!request.for_each_replica && microbatches < layout.dp) return few_microbatches;
-    return std::nullopt;
-}
-
-bool is_faster(const LayoutTried& a, const LayoutTried& b) {
-    return std::tuple(a.per_microbatch(), a.layout.tp, a.layout.pp) <
-           std::tuple(b.per_microbatch(), b.layout.tp, b.layout.pp);
-}
-
-void try_out(const LayoutRequest& request, Considered& candidate, bool every_replica) {
-    candidate.trial = try_layout(request, candidate.layout, every_replica);
-    if (!candidate.tried()) candidate.refused = memory;
-}
+bool is_faster(const LayoutTried& a, const LayoutTried& b) { return rank_of(a) < rank_of(b); }
 
 // Those with most positions of items, which is what microbatches of as many tokens differ in.
 std::vector<workloads::Microbatch> largest(std::vector<workloads::Microbatch> all, std::size_t count) {
@@ -133,64 +49,210 @@ std::vector<workloads::Microbatch> largest(std::vector<workloads::Microbatch> al
     return all;
 }
 
-// A drawn batch has other microbatches for each replica than those that all layouts were judged by: whether the largest
-// of them fit, as many as a replica has.
-bool holds_whole_batch(const LayoutRequest& request, Considered& candidate) {
-    const Layout& layout = candidate.layout;
-    if (layout.dp == 1 || !request.draw) return true;
-    LayoutRequest whole = request;
-    whole.microbatches = largest(request.draw(layout.dp), request.microbatches.size());
-    LayoutTrial trial = try_layout(whole, layout, false);
-    if (trial.tried) return true;
-    candidate.trial = std::move(trial);
-    candidate.refused = memory;
-    return false;
-}
+class Choosing {
+public:
+    Choosing(const LayoutRequest& request, const Executor& execute, const Time& time)
+        : request_(request), execute_(execute), time_(time), candidates_(request, execute) {
+        for (const LayoutCandidate& one : candidates_.take()) all_.push_back({.is = one});
+    }
 
-// Judges the fastest by all of its replicas, or by the whole batch, until the fastest has been.
-void settle_fastest(const LayoutRequest& request, std::vector<Considered>& all) {
-    while (true) {
-        Considered* fastest = nullptr;
-        for (Considered& one : all)
-            if (one.tried() && (fastest == nullptr || is_faster(*one.tried(), *fastest->tried()))) fastest = &one;
-        if (fastest == nullptr) return;
-        if (request.for_each_replica) {
-            if (holds_whole_batch(request, *fastest)) return;
-        } else {
-            if (fastest->trial.settled) return;
-            try_out(request, *fastest, true);
+    LayoutChoice run() {
+        try_quickly();
+        if (!request_.only_launched) {
+            search(fastest(sizes.layouts_promising));
+            settle_fastest();
+        }
+        for (Considered* one : fastest(sizes.layouts_searched)) one->is_final = true;
+        return choice();
+    }
+
+    // The candidate that is short of the least; null if memory refused none. Of those that were refused by their
+    // weights alone the few that are short of the least are tried first.
+    const Considered* closest() {
+        constexpr std::size_t most = 4;
+        std::vector<Considered*> heavy;
+        for (Considered& one : all_)
+            if (one.is.refused == LayoutReason::memory && !one.trial.shortage) heavy.push_back(&one);
+        std::stable_sort(heavy.begin(), heavy.end(),
+                         [](const Considered* a, const Considered* b) { return a->is.short_by < b->is.short_by; });
+        heavy.resize(std::min(heavy.size(), most));
+        judge(heavy, LayoutEffort::quick);
+        const Considered* best = nullptr;
+        for (const Considered& one : all_)
+            if (const auto& shortage = one.trial.shortage)
+                if (!best || shortage->short_by() < best->trial.shortage->short_by()) best = &one;
+        return best;
+    }
+
+    bool any() const { return !all_.empty(); }
+
+private:
+    // Judges all quickly, but for those that a bound rules out: those with less shared out first, which bound the
+    // others.
+    void try_quickly() {
+        constexpr int last_stage = 3;
+        for (int zero = 1; zero <= last_stage; ++zero) {
+            std::vector<Considered*> open;
+            for (Considered& one : all_)
+                if (!one.is.refused && !one.setup && std::max(1, one.is.is_own ? 1 : one.is.as.zero) == zero)
+                    open.push_back(&one);
+            if (zero > 1) bound_by_siblings(open);
+            try_in_order(std::move(open));
         }
     }
-}
 
-std::vector<Considered> try_all(const LayoutRequest& request, const Executor& execute) {
-    auto all = candidates(request);
-    execute(all.size(), [&](std::size_t i) {
-        try {
-            all[i].refused = refusal(request, all[i].layout);
-            if (!all[i].refused) try_out(request, all[i], false);
-        } catch (...) {
-            all[i].failure = std::current_exception();
+    // Judges the fastest few, and the user's own, by all that they are chosen for, until the fastest few have been.
+    void settle_fastest() {
+        while (!cut_short_) {
+            std::vector<Considered*> unsettled;
+            for (Considered* one : fastest(sizes.layouts_searched))
+                if (!one->trial.whole) unsettled.push_back(one);
+            if (unsettled.empty()) break;
+            judge(unsettled, LayoutEffort::whole);
+            for (Considered* one : unsettled)
+                if (one->tried()) require_whole_batch(*one);
+            std::erase_if(unsettled, [](const Considered* one) { return !one->tried(); });
+            search(unsettled);
         }
-    });
-    for (const Considered& candidate : all)
-        if (candidate.failure) std::rethrow_exception(candidate.failure);
-    settle_fastest(request, all);
-    return all;
-}
-
-LayoutChoice choice_of(const LayoutRequest& request, const std::vector<Considered>& all) {
-    LayoutChoice choice;
-    std::array<std::size_t, reasons> count{};
-    for (const Considered& candidate : all) {
-        if (candidate.tried()) choice.tried.push_back(*candidate.tried());
-        if (candidate.refused) ++count[*candidate.refused];
     }
-    std::sort(choice.tried.begin(), choice.tried.end(), is_faster);
-    for (std::size_t reason = 0; reason < reasons; ++reason)
-        if (count[reason] > 0) choice.refused.push_back({name_of(static_cast<Reason>(reason), request), count[reason]});
-    return choice;
-}
+
+    LayoutChoice choice() const {
+        LayoutChoice choice;
+        std::array<std::size_t, layout_reasons> count{};
+        std::vector<const Considered*> fitting;
+        for (const Considered& one : all_) {
+            if (one.tried()) fitting.push_back(&one);
+            if (one.is.refused) ++count[static_cast<std::size_t>(*one.is.refused)];
+            if (one.is.refused && one.is.is_own) choice.own_refused = reason_text(*one.is.refused, request_);
+            if (one.passed_over) ++choice.passed_over;
+        }
+        std::sort(fitting.begin(), fitting.end(),
+                  [](const Considered* a, const Considered* b) { return is_faster(*a->tried(), *b->tried()); });
+        for (const Considered* one : fitting) choice.tried.push_back(*one->tried());
+        choice.taken = taken(fitting);
+        choice.equal_batch = !request_.for_each_replica;
+        choice.cut_short = cut_short_;
+        for (std::size_t reason = 0; reason < count.size(); ++reason)
+            if (count[reason] > 0)
+                choice.refused.push_back({reason_text(static_cast<LayoutReason>(reason), request_), count[reason]});
+        return choice;
+    }
+
+    void try_in_order(std::vector<Considered*> open) {
+        std::stable_sort(open.begin(), open.end(), [](const Considered* a, const Considered* b) {
+            return std::tuple(!a->is.is_own, a->bound()) < std::tuple(!b->is.is_own, b->bound());
+        });
+        for (std::size_t first = 0; first < open.size(); first += sizes.layouts_at_once) {
+            const std::size_t end = std::min(open.size(), first + sizes.layouts_at_once);
+            const auto limit = slowest_shown();
+            std::vector<Considered*> now;
+            for (std::size_t i = first; i < end; ++i) {
+                Considered& one = *open[i];
+                one.passed_over = cut_short_ || (limit && !one.is.is_own && one.bound() > *limit);
+                if (!one.passed_over) now.push_back(&one);
+            }
+            judge(now, LayoutEffort::quick);
+            cut_short_ = cut_short_ || time_.is_over();
+        }
+    }
+
+    // To share out gradients or weights, too, saves memory, and to reduce gradients earlier saves the exchange after
+    // the last backward: no more than the layout would gain with endless memory and no exchange.
+    void bound_by_siblings(const std::vector<Considered*>& some) const {
+        for (Considered* one : some) {
+            LayoutAndZero less = one->is.as;
+            --less.zero;
+            const auto found = std::find_if(all_.begin(), all_.end(),
+                                            [&](const Considered& other) { return are_equal(other.is.as, less); });
+            if (found == all_.end()) continue;
+            one->is.bound = std::max(one->is.bound, found->is.bound);
+            if (!found->trial.at_best) continue;
+            const auto at_best = static_cast<double>(found->trial.at_best->count());
+            one->is.bound = std::max(one->is.bound, Duration{static_cast<std::int64_t>(margins.searching * at_best)});
+        }
+    }
+
+    void judge(const std::vector<Considered*>& some, LayoutEffort effort) {
+        run_jobs(execute_, some.size(), [&](std::size_t i) {
+            Considered& one = *some[i];
+            if (!one.setup) one.setup = candidates_.setup_of(one.is.as);
+            one.trial = try_layout(request_, *one.setup, effort);
+            if (!one.tried()) one.is.refused = LayoutReason::memory;
+            if (one.tried()) one.trial.tried->is_own = one.is.is_own;
+            one.trial.partitions.shrink_to_fit();
+        });
+    }
+
+    // The slowest of those that are shown; none: there are fewer.
+    std::optional<Duration> slowest_shown() const {
+        std::vector<Duration> times;
+        for (const Considered& one : all_)
+            if (one.tried()) times.push_back(one.tried()->per_microbatch());
+        if (times.size() < sizes.layouts_shown) return std::nullopt;
+        const auto last = times.begin() + static_cast<std::ptrdiff_t>(sizes.layouts_shown - 1);
+        std::nth_element(times.begin(), last, times.end());
+        return *last;
+    }
+
+    // So many of the fastest, and the user's own.
+    std::vector<Considered*> fastest(std::size_t count) {
+        std::vector<Considered*> fitting;
+        for (Considered& one : all_)
+            if (one.tried()) fitting.push_back(&one);
+        std::sort(fitting.begin(), fitting.end(),
+                  [](const Considered* a, const Considered* b) { return is_faster(*a->tried(), *b->tried()); });
+        std::vector<Considered*> best;
+        for (std::size_t i = 0; i < fitting.size(); ++i)
+            if (i < count || fitting[i]->is.is_own) best.push_back(fitting[i]);
+        return best;
+    }
+
+    void search(const std::vector<Considered*>& some) {
+        cut_short_ = cut_short_ || time_.is_over();
+        if (cut_short_ || fastest(2).size() < 2) return;
+        run_jobs(execute_, some.size(),
+                 [&](std::size_t i) { search_layout(request_, some[i]->setup, some[i]->trial); });
+        cut_short_ = time_.is_over();
+    }
+
+    // A drawn batch has other microbatches for each replica than those that all layouts were judged by: whether the
+    // largest of them fit, as many as a replica has.
+    void require_whole_batch(Considered& one) const {
+        const Layout& layout = one.is.as.layout;
+        if (!request_.for_each_replica || layout.dp == 1 || !request_.draw) return;
+        LayoutRequest whole = request_;
+        whole.microbatches = largest(request_.draw(layout.dp), request_.microbatches.size());
+        LayoutTrial trial = try_layout(whole, *one.setup, LayoutEffort::quick);
+        if (trial.tried) return;
+        one.trial = std::move(trial);
+        one.is.refused = LayoutReason::memory;
+    }
+
+    // Of the finalists that are near the best of them the simplest.
+    static std::size_t taken(const std::vector<const Considered*>& fitting) {
+        const auto simplicity = [](const LayoutTried& one) {
+            return std::tuple(!one.is_own, one.chunks_per_rank, one.layout.tp);
+        };
+        std::optional<std::size_t> first;
+        std::size_t best = 0;
+        for (std::size_t i = 0; i < fitting.size(); ++i) {
+            if (!fitting[i]->is_final) continue;
+            const LayoutTried& one = *fitting[i]->tried();
+            if (!first) first = best = i;
+            const auto fastest = static_cast<double>(fitting[*first]->tried()->per_microbatch().count());
+            const bool near = static_cast<double>(one.per_microbatch().count()) <= margins.layouts * fastest;
+            if (near && simplicity(one) < simplicity(*fitting[best]->tried())) best = i;
+        }
+        return best;
+    }
+
+    const LayoutRequest& request_;
+    const Executor& execute_;
+    const Time& time_;
+    LayoutCandidates candidates_;
+    std::vector<Considered> all_;
+    bool cut_short_ = false;
+};
 
 std::string text(const LayoutChoice& choice) {
     std::string all;
@@ -199,13 +261,29 @@ std::string text(const LayoutChoice& choice) {
     return all;
 }
 
-// The candidate that is short of the least; null if memory refused none.
-const Considered* closest(const std::vector<Considered>& all) {
-    const Considered* best = nullptr;
-    for (const Considered& candidate : all)
-        if (const auto& shortage = candidate.trial.shortage)
-            if (!best || shortage->short_by() < best->trial.shortage->short_by()) best = &candidate;
-    return best;
+// "--tp auto --pp 2 --dp auto on 8 GPUs".
+std::string asked_of(const LayoutRequest& request) {
+    const auto degree = [](const std::optional<std::int64_t>& value) {
+        return value ? std::to_string(*value) : "auto";
+    };
+    auto text = fmt::format("--tp {} --pp {} --dp {}", degree(request.tp), degree(request.pp), degree(request.dp));
+    if (request.cp != 1) text += fmt::format(" --cp {}", degree(request.cp));
+    if (request.any_ep && !request.ep) text += " --ep auto";
+    if (request.any_zero) text += " --zero auto";
+    return fmt::format("{} on {} GPUs", text, request.setup->cluster.gpus);
+}
+
+[[noreturn]] void fail_without(Choosing& choosing, const LayoutRequest& request, const LayoutChoice& choice,
+                               const Executor& execute) {
+    const auto asked = asked_of(request);
+    if (!choosing.any()) fail(ErrorKind::input, "{}: the numbers given do not divide the GPUs", asked);
+    if (const Considered* near = choosing.closest())
+        fail(ErrorKind::limit,
+             "{}: no layout fits the memory; {} comes closest: rank {} is {} short of the {} usable of a {}{}; {}",
+             asked, emulator::name_of(near->is.as.layout), index(near->trial.shortage->rank),
+             human(near->trial.shortage->short_by()), human(capacity_of(*request.setup)), request.setup->cluster.device,
+             kept_free(request.setup->headroom), what_would_fit(request, execute));
+    fail(ErrorKind::input, "{}: no layout is possible: {}", asked, text(choice));
 }
 
 }  // namespace
@@ -214,10 +292,13 @@ std::string what_would_fit(const LayoutRequest& request, const Executor& execute
     constexpr int most_doublings = 6;
     LayoutRequest free = request;
     free.tp = free.pp = free.dp = free.ep = std::nullopt;
+    free.own = std::nullopt;
     emulator::Setup larger = with_layout(*request.setup, {});
     free.setup = &larger;
     for (int doublings = 0; doublings <= most_doublings; ++doublings, larger.cluster.gpus *= 2) {
-        const auto choice = choice_of(free, try_all(free, execute));
+        const Time endless;
+        Choosing choosing(free, execute, endless);
+        const auto choice = choosing.run();
         if (choice.tried.empty()) continue;
         return doublings == 0
                    ? fmt::format("{} fits on these GPUs", emulator::name_of(choice.layout()))
@@ -226,25 +307,26 @@ std::string what_would_fit(const LayoutRequest& request, const Executor& execute
     return fmt::format("not even {} GPUs fit it in any layout", request.setup->cluster.gpus << most_doublings);
 }
 
-LayoutChoice choose_layout(const LayoutRequest& request, const Executor& execute) {
+LayoutChoice choose_layout(const LayoutRequest& request, const Executor& execute, const Time& time) {
     PIPEWEAVER_ASSERT(!request.microbatches.empty());
-    const auto all = try_all(request, execute);
-    auto choice = choice_of(request, all);
-    if (!choice.tried.empty()) return choice;
-    const auto fixed = [](const std::optional<std::int64_t>& value) { return value ? std::to_string(*value) : "auto"; };
-    const auto degrees = fmt::format("--tp {} --pp {} --dp {}{}", fixed(request.tp), fixed(request.pp),
-                                     fixed(request.dp), request.cp > 1 ? fmt::format(" --cp {}", request.cp) : "");
-    const auto asked = fmt::format("{} on {} GPUs", degrees, request.setup->cluster.gpus);
-    if (all.empty()) fail(ErrorKind::input, "{}: the numbers given do not divide the GPUs", asked);
-    if (const Considered* near = closest(all))
-        fail(ErrorKind::limit,
-             "{}: no layout fits the memory; {} comes closest: rank {} is {} short of the {} usable of a {}{}; {}",
-             asked, emulator::name_of(near->layout), index(near->trial.shortage->rank),
-             human(near->trial.shortage->short_by()), human(capacity_of(*request.setup)), request.setup->cluster.device,
-             kept_free(request.setup->headroom), what_would_fit(request, execute));
-    const bool short_of_memory =
-        std::any_of(all.begin(), all.end(), [](const Considered& c) { return c.refused == memory; });
-    fail(short_of_memory ? ErrorKind::limit : ErrorKind::input, "{}: no layout is possible: {}", asked, text(choice));
+    Choosing choosing(request, execute, time);
+    auto choice = choosing.run();
+    if (choice.tried.empty()) fail_without(choosing, request, choice, execute);
+    return choice;
+}
+
+LayoutChoice launched_layouts(const Job& job, const Batch& batch, const std::optional<std::int64_t>& cp,
+                              const Executor& execute, const Time& time) {
+    LayoutRequest request;
+    request.setup = job.setup.get();
+    request.cp = cp;
+    request.any_ep = request.any_zero = true;
+    request.context = job.setup->layout.context;
+    request.microbatches = batch.microbatches;
+    request.own = {job.setup->layout, job.setup->recipe.zero};
+    request.target = job.target;
+    request.only_launched = true;
+    return choose_layout(request, execute, time);
 }
 
 }  // namespace pipeweaver::planner

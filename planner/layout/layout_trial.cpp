@@ -3,11 +3,14 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/partition/replicas.hpp"
-#include "planner/evaluate/step.hpp"
+#include "pipeweaver/planner/partition_choice.hpp"
+#include "planner/schedule/recompute_settings.hpp"
+#include "planner/schedule/schedule_step.hpp"
 
 #include <algorithm>
-#include <map>
+#include <iterator>
 #include <numeric>
+#include <utility>
 
 namespace pipeweaver::planner {
 
@@ -17,6 +20,8 @@ using partition::Partition;
 
 namespace {
 
+constexpr std::string_view by_time = "dual-queue";
+
 // At most `count` of them, evenly spread.
 Microbatches sample_of(const Microbatches& all, std::size_t count) {
     if (all.size() <= count) return all;
@@ -25,22 +30,76 @@ Microbatches sample_of(const Microbatches& all, std::size_t count) {
     return sample;
 }
 
+Duration sum_of(const std::vector<Duration>& times) { return std::accumulate(times.begin(), times.end(), Duration{}); }
+
+// What a replica runs, and how long its work is.
+struct JudgedReplica {
+    Microbatches microbatches;
+    Duration load{};
+};
+
 // What each replica runs, the most loaded first.
-std::vector<Microbatches> heaviest_first(const LayoutRequest& request, const Setup& setup,
-                                         const Microbatches& microbatches) {
-    if (request.for_each_replica || setup.layout.dp == 1) return {microbatches};
+std::vector<JudgedReplica> heaviest_first(const LayoutRequest& request, const Setup& setup,
+                                          const Microbatches& microbatches) {
     const auto costs = partition::microbatch_costs(setup, microbatches);
+    if (request.for_each_replica || setup.layout.dp == 1) return {{microbatches, sum_of(costs)}};
     const auto shares = partition::balance(costs, static_cast<std::size_t>(setup.layout.dp));
     const auto loads = partition::loads(shares, costs);
     std::vector<std::size_t> order(shares.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return loads[a] > loads[b]; });
-    std::vector<Microbatches> all;
+    std::vector<JudgedReplica> all;
     for (const std::size_t replica : order) {
-        Microbatches& share = all.emplace_back();
-        for (const std::size_t i : shares[replica]) share.push_back(microbatches[i]);
+        JudgedReplica& share = all.emplace_back(JudgedReplica{{}, loads[replica]});
+        for (const std::size_t i : shares[replica]) share.microbatches.push_back(microbatches[i]);
     }
     return all;
+}
+
+// The replicas by which a layout is judged.
+struct JudgedReplicas {
+    std::vector<JudgedReplica> of;
+    std::size_t microbatches = 0;  // of all replicas
+    Duration left_out{};           // work of the microbatches that the only one is judged without
+
+    const JudgedReplica& first() const { return of.front(); }
+
+    // A time for all microbatches of the first share, where those that were left out keep the ranks as busy as the
+    // others do once the pipeline is full.
+    Duration whole(const StepProblem& step, const Partition& cut, Duration makespan) const {
+        if (left_out == Duration{}) return makespan;
+        std::vector<Duration> busy(step.problem.ranks.size());
+        for (const Task& task : step.problem.tasks) busy[index(task.rank)] += task.duration;
+        const Duration busiest = *std::max_element(busy.begin(), busy.end());
+        const auto ranks = static_cast<std::int64_t>(busy.size());
+        const auto count = static_cast<std::int64_t>(first().microbatches.size());
+        const Duration filling = busiest * (ranks - 1) / (count * std::max<std::int64_t>(1, cut.chunks_per_rank));
+        const Duration full = std::max(busiest, makespan - filling);
+        const double part = static_cast<double>(left_out.count()) / static_cast<double>(first().load.count());
+        return makespan + Duration{static_cast<std::int64_t>(part * static_cast<double>(full.count()))};
+    }
+};
+
+// The most loaded replica with as many of its microbatches as fill the pipeline twice; or the most loaded ones whole.
+JudgedReplicas shares_of(const LayoutRequest& request, const Setup& setup, LayoutEffort effort) {
+    JudgedReplicas shares;
+    Microbatches all = request.microbatches;
+    if (request.for_each_replica) all = sample_of(all, sizes.layout_microbatches);
+    shares.microbatches = all.size() * static_cast<std::size_t>(request.for_each_replica ? setup.layout.dp : 1);
+    shares.of = heaviest_first(request, setup, all);
+    const bool whole = effort == LayoutEffort::whole;
+    shares.of.resize(std::min(shares.of.size(), whole ? sizes.replicas_examined : 1));
+    JudgedReplica& first = shares.of.front();
+    // Of passes that reach into each other every one is priced kernel by kernel: half as many.
+    const std::size_t part = setup.recipe.is_serial() ? 1 : 2;
+    const std::size_t enough = std::clamp<std::size_t>(2 * static_cast<std::size_t>(setup.layout.pp),
+                                                       sizes.layout_fewest, sizes.layout_microbatches) /
+                               part;
+    if (whole || first.microbatches.size() <= enough) return shares;
+    first.microbatches = sample_of(first.microbatches, enough);
+    shares.left_out = first.load - sum_of(partition::microbatch_costs(setup, first.microbatches));
+    first.load -= shares.left_out;
+    return shares;
 }
 
 // What the passes of a rank need at least where microbatches run one after the other, with everything recomputed.
@@ -70,32 +129,126 @@ MemoryShortage fullest_rank(const StepProblem& step, const std::vector<Bytes>& p
     return {RankId{static_cast<std::uint32_t>(fullest)}, step.memory[fullest], passes[fullest], usable, {}, {}, {}};
 }
 
-// One layout: its partitions, their problems, and what the policies make of them.
+// A policy on a partition, with one setting of recomputation, as slow as the slowest replica that was tried.
+struct Way {
+    std::size_t cut = 0;  // its place among the trial's partitions
+    std::string policy;
+    std::string recompute{};
+    Duration step{};
+    Bytes memory{};
+};
+
 class Trial {
 public:
-    Trial(const LayoutRequest& request, const Layout& layout)
-        : request_(request), setup_(with_layout(*request.setup, layout)), usable_(capacity_of(setup_)) {}
+    Trial(const LayoutRequest& request, const Setup& setup, LayoutEffort effort)
+        : setup_(setup),
+          whole_(effort == LayoutEffort::whole),
+          only_launched_(request.only_launched),
+          usable_(capacity_of(setup)),
+          shares_(shares_of(request, setup, LayoutEffort::quick)),
+          whole_replicas_(whole_ ? shares_of(request, setup, LayoutEffort::whole) : JudgedReplicas{}),
+          sample_(sample_of(request.microbatches, sizes.layout_cut)) {}
 
-    LayoutTrial run(bool every_replica) {
-        const auto dp = static_cast<std::size_t>(setup_.layout.dp);
-        const auto some =
-            sample_of(request_.microbatches, sizes.layout_microbatches * (request_.for_each_replica ? 1 : dp));
-        tried_with_ = request_.for_each_replica ? some.size() * dp : some.size();
-        auto shares = heaviest_first(request_, setup_, some);
-        if (!every_replica) shares.resize(1);
-        try_partition(partition::partitioner("dip").make(setup_, some, 0), shares);
-        try_partition(partition::partitioner("balanced").make(setup_, some, 1), shares);
-        result_.settled = every_replica || dp == 1 || request_.for_each_replica;
-        if (result_.tried) result_.shortage.reset();
+    LayoutTrial run() {
+        if (setup_.layout.pp == 1) {
+            try_cut("balanced", 1, {"1f1b"});
+        } else {
+            // Of those that are priced kernel by kernel fewer cuts are tried.
+            if (whole_ || setup_.recipe.is_serial()) try_cut("first-stage", 1, {"1f1b"});
+            try_cut("balanced", 1, {"1f1b"});
+            try_cut("balanced", 2, {"interleaved"});
+            if (!only_launched_) try_cut("dip", 0, {});
+        }
+        std::stable_sort(ways_.begin(), ways_.end(), [](const Way& a, const Way& b) { return a.step < b.step; });
+        const auto best =
+            std::find_if(ways_.begin(), ways_.end(), [&](Way& way) { return !whole_ || runs_on_all(way); });
+        if (best != ways_.end()) take(*best);
+        result_.whole = whole_;
         return std::move(result_);
     }
 
 private:
+    // Adds what policies make of the most loaded replica.
+    void try_cut(std::string_view name, std::int64_t chunks, std::vector<std::string> policies) {
+        try {
+            cuts_.push_back(partition::partitioner(name).make(setup_, sample_, chunks));
+        } catch (const Error& error) {
+            if (error.kind() == ErrorKind::io) throw;
+            return;  // more stages than layers
+        }
+        const auto menu = settings(cuts_.back());
+        auto known = fitting(cuts_.back(), shares_.first().microbatches, menu);
+        if (!known) return;
+        if (!whole_) at_best(*known, policies.empty() ? std::string(by_time) : policies.front());
+        if (policies.empty() || (whole_ && setup_.layout.pp > 1)) policies.emplace_back(by_time);
+        if (policies.size() > 1) policies.emplace_back("gpipe");
+        for (const std::string& policy : policies) {
+            Way way{.cut = cuts_.size() - 1, .policy = policy};
+            if (run(way, *known, menu, shares_)) ways_.push_back(std::move(way));
+        }
+    }
+
+    // What the policy would take if nothing were recomputed and no gradients exchanged.
+    void at_best(const Step& known, const std::string& policy) {
+        Problem endless = known.cut.step.problem;
+        for (Rank& rank : endless.ranks) {
+            rank.capacity.reset();
+            rank.tail = {};
+        }
+        const auto run = search::apply_policy(policy, Replayer(endless));
+        if (!run.schedule) return;
+        const Duration step = shares_.whole(known.cut.step, known.cut.partition, run.replay.makespan);
+        result_.at_best = result_.at_best ? std::min(*result_.at_best, step) : step;
+    }
+
+    // Judges the way by the most loaded replicas, with all they have.
+    bool runs_on_all(Way& way) {
+        const Partition& cut = cuts_[way.cut];
+        const auto menu = settings(cut);
+        const std::size_t tasks =
+            count_tasks(cut, partition::units(cut, setup_.model, whole_replicas_.first().microbatches));
+        const std::size_t few = std::max<std::size_t>(1, sizes.tasks / std::max<std::size_t>(1, tasks));
+        way.step = {};
+        for (std::size_t r = 0; r < std::min(few, whole_replicas_.of.size()); ++r) {
+            auto known = fitting(cut, whole_replicas_.of[r].microbatches, menu);
+            if (!known || !run(way, *known, menu, whole_replicas_)) return false;
+        }
+        return true;
+    }
+
+    void take(const Way& way) {
+        const Partition& cut = cuts_[way.cut];
+        result_.tried = LayoutTried{setup_.layout,       setup_.recipe.zero, shares_.microbatches, way.step,  cut.name,
+                                    cut.chunks_per_rank, way.policy,         way.recompute,        way.memory};
+        result_.shortage.reset();
+        result_.partitions.push_back(cut);
+        if (setup_.layout.pp == 1) return;  // any order takes as long
+        const bool dip_runs =
+            std::any_of(ways_.begin(), ways_.end(), [&](const Way& other) { return cuts_[other.cut].name == "dip"; });
+        if (dip_runs && cut.name != "dip") result_.partitions.push_back(cuts_.back());
+    }
+
+    std::vector<Recompute> settings(const Partition& partition) const {
+        std::vector<Recompute> all{Recompute::none, Recompute::selective, Recompute::full};
+        if (whole_ || setup_.recipe.is_serial()) all.insert(all.end() - 1, Recompute::half);
+        if (!whole_ || partition.chains.size() > 1) return all;
+        // Of the many settings of opponents, which differ in blocks, about a dozen.
+        const auto many = opponent_settings(setup_, partition);
+        constexpr std::size_t most = 10;
+        for (std::size_t i = 0; i < std::min(most, many.size()); ++i) {
+            const Recompute one = many[i * many.size() / std::min(most, many.size())];
+            if (std::find(all.begin(), all.end(), one) == all.end()) all.push_back(one);
+        }
+        return all;
+    }
+
     // With the memory of the cluster; none if the share needs more.
-    std::optional<Step> fitting(const Partition& partition, const Microbatches& share) {
+    std::optional<Step> fitting(const Partition& partition, const Microbatches& share,
+                                const std::vector<Recompute>& menu) {
         // Built without a limit on memory, so that what is short is known. One microbatch shows quickly whether the
         // weights alone are too large.
-        const StepWanted wanted{.name = "layout", .capacity = Bytes{std::int64_t{1} << 60}};
+        const StepWanted wanted{
+            .name = "layout", .menu = menu, .capacity = Bytes{std::int64_t{1} << 60}, .priced_split = false};
         std::optional<Step> known;
         for (const Microbatches& some : {Microbatches{share.front()}, share}) {
             known = build(setup_, partition, some, wanted);
@@ -112,39 +265,111 @@ private:
         return known;
     }
 
-    void try_partition(const Partition& partition, const std::vector<Microbatches>& shares) {
-        std::vector<std::string> policies = layout_policies;
-        std::map<std::string, Duration> slowest;
-        for (const Microbatches& share : shares) {
-            auto known = fitting(partition, share);
-            if (!known) return;
-            apply_policies(*known, {.split = false, .bound = std::nullopt, .policies = policies});
-            for (const PolicyRun& run : known->policies) {
-                if (run.applies())
-                    slowest[run.policy] = std::max(slowest[run.policy], run.makespan() + known->cut.step.optimizer);
-                else
-                    std::erase(policies, run.policy);
-            }
+    // With the way's setting, where it has one and that fits, else with the fastest.
+    bool run(Way& way, Step& known, const std::vector<Recompute>& menu, const JudgedReplicas& on) const {
+        std::optional<SettingRun> ran;
+        if (way.policy == by_time) {
+            ran = by_times(known, menu);
+        } else {
+            std::string why_not;
+            if (!way.recompute.empty()) ran = run_setting(known.cut.step, way.policy, menu, way.recompute);
+            if (!ran) ran = fastest_setting(known.cut.step, way.policy, menu, why_not);
         }
-        for (const std::string& policy : policies) keep(partition, policy, slowest[policy]);
+        if (!ran) return false;
+        way.recompute = ran->recompute;
+        const StepProblem& step = known.cut.step;
+        way.step = std::max(way.step, on.whole(step, cuts_[way.cut], ran->makespan) + step.optimizer);
+        way.memory = std::max(way.memory, *std::max_element(ran->peak.begin(), ran->peak.end()));
+        return true;
     }
 
-    void keep(const Partition& partition, const std::string& policy, Duration time) {
-        if (result_.tried && time >= result_.tried->step) return;
-        result_.tried = LayoutTried{setup_.layout, tried_with_, time, partition.name, policy};
+    // The dual queue under the fastest setting that it finds safe.
+    static std::optional<SettingRun> by_times(Step& known, const std::vector<Recompute>& menu) {
+        apply_policies(known, {.split = false, .bound = std::nullopt, .policies = {{std::string(by_time)}}});
+        const PolicyRun& run = known.policies.front();
+        if (!run.applies()) return std::nullopt;
+        const auto& modes = run.result.schedule->mode;
+        return SettingRun{.recompute = modes.empty() ? "none" : name_of(menu[modes.front()]),
+                          .by_rank = {},
+                          .schedule = {},
+                          .makespan = run.makespan(),
+                          .peak = run.result.replay.peak,
+                          .waits = run.waits};
     }
 
-    const LayoutRequest& request_;
-    const Setup setup_;
+    const Setup& setup_;
+    const bool whole_, only_launched_;
+    const Bytes usable_;
+    const JudgedReplicas shares_, whole_replicas_;
+    const Microbatches sample_;  // that partitions are cut on
+    std::vector<Partition> cuts_;
+    std::vector<Way> ways_;
     LayoutTrial result_;
-    Bytes usable_;
-    std::size_t tried_with_ = 0;  // microbatches of all replicas
 };
 
 }  // namespace
 
-LayoutTrial try_layout(const LayoutRequest& request, const Layout& layout, bool every_replica) {
-    return Trial(request, layout).run(every_replica);
+LayoutTrial try_layout(const LayoutRequest& request, const Setup& setup, LayoutEffort effort) {
+    return Trial(request, setup, effort).run();
+}
+
+namespace {
+
+// Of those that a plan of the layout could take the best by policies of each kind: one chain, modules apart, dealt.
+std::vector<Partition> best_of_kinds(const std::shared_ptr<const Setup>& setup, const Microbatches& share,
+                                     const std::string& target) {
+    Job job;
+    job.target = target;
+    job.setup = setup;
+    job.sample.batches = {share};
+    const PartitionChoice choice = choose_partition(job, {}, by_policies, in_order);
+    std::vector<Partition> best;
+    const auto kind = [](const Partition& one) { return std::pair(one.dealt.empty(), one.chains.size() > 1); };
+    for (const PartitionTried& one : choice.tried) {
+        const bool known = std::any_of(best.begin(), best.end(),
+                                       [&](const Partition& other) { return kind(other) == kind(one.partition); });
+        if (one.why_not.empty() && !known) best.push_back(one.partition);
+    }
+    return best;
+}
+
+}  // namespace
+
+void search_layout(const LayoutRequest& request, const std::shared_ptr<const Setup>& setup, LayoutTrial& trial) {
+    if (setup->layout.pp == 1) return;
+    JudgedReplicas shares = shares_of(request, *setup, trial.whole ? LayoutEffort::whole : LayoutEffort::quick);
+    const auto is_large = [&](const Partition& cut) {
+        return count_tasks(cut, partition::units(cut, setup->model, shares.first().microbatches)) >
+               sizes.tasks_of_layout;
+    };
+    if (trial.whole && std::any_of(trial.partitions.begin(), trial.partitions.end(), is_large))
+        shares = shares_of(request, *setup, LayoutEffort::quick);
+    auto cuts = trial.partitions;
+    auto more = best_of_kinds(setup, shares.first().microbatches, request.target);
+    if (!trial.whole) more.resize(std::min<std::size_t>(more.size(), 1));
+    std::move(more.begin(), more.end(), std::back_inserter(cuts));
+    ScheduleWanted wanted{.policies = quick_policies,
+                          .bounds = search::BoundEffort::quick,
+                          .policy_bounds = search::BoundEffort::quick,
+                          .max_rounds = trial.whole ? layout_rounds : 0};
+    for (const Partition& cut : cuts) {
+        if (is_large(cut)) continue;
+        const auto searched =
+            schedule_step(build(*setup, cut, shares.first().microbatches, {.name = "layout"}), wanted, in_order);
+        if (!searched.found.schedule) continue;
+        const auto& replay = searched.found.replay;
+        const Duration step =
+            shares.whole(searched.searched(), cut, replay.makespan) + searched.step.cut.step.optimizer;
+        LayoutTried& tried = *trial.tried;
+        tried.searched = true;
+        if (step >= tried.step) continue;
+        tried.step = step;
+        tried.partition = cut.name;
+        tried.chunks_per_rank = cut.chunks_per_rank;
+        tried.policy = "search";
+        tried.recompute = "by-pass";
+        tried.memory = *std::max_element(replay.peak.begin(), replay.peak.end());
+    }
 }
 
 }  // namespace pipeweaver::planner

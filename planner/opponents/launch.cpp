@@ -14,7 +14,15 @@ bool launches(const Target& target, const OpponentWay& way) {
         return std::find(all.begin(), all.end(), one) != all.end();
     };
     if (!way.has_pipeline) return way.setup->recipe.zero <= target.launch.most_zero;
-    return has(target.launch.partitions, way.partition.name) && has(target.launch.policies, way.policy);
+    const bool cuts_so = !way.layers.empty() || has(target.launch.partitions, way.partition.name);
+    return cuts_so && has(target.launch.policies, way.policy);
+}
+
+Opponents launched_here(const Opponents& all, const Job& job) {
+    Opponents some = all;
+    std::erase_if(some.ways,
+                  [&](const OpponentWay& way) { return way.setup != job.setup || !launches(target(job.target), way); });
+    return some;
 }
 
 std::string command_of(const OpponentWay& way, const std::string& recompute, const Job& job, const Batch& batch) {
@@ -23,16 +31,20 @@ std::string command_of(const OpponentWay& way, const std::string& recompute, con
     const Layout& layout = setup.layout;
     OptionValues values = *job.words;
     const bool says_bucket = values.find("bucket") != nullptr;
-    for (const char* own : {"ep", "packing", "microbatches", "bucket"}) values.erase(own);
+    for (const char* own : {"cp", "ep", "packing", "bucket"}) values.erase(own);
     if (job.packing != workloads::Packing::given) values.set("packing", std::string(name_of(job.packing)));
     values.set("tp", std::to_string(layout.tp));
     values.set("pp", std::to_string(layout.pp));
     values.set("dp", std::to_string(layout.dp));
+    if (layout.cp > 1) values.set("cp", std::to_string(layout.cp));
     if (layout.ep != default_ep(layout, setup.model)) values.set("ep", std::to_string(layout.ep));
     if (batch.drawn_microbatches > 0) {
         const std::int64_t all = batch.drawn_microbatches * job.setup->layout.dp;
-        if (all % layout.dp != 0) return {};
-        values.set("microbatches", std::to_string(all / layout.dp));
+        values.erase("microbatches");
+        if (all % layout.dp == 0)
+            values.set("microbatches", std::to_string(all / layout.dp));
+        else
+            values.set("global-batch", fmt::format("{}mb", all));
         values.set("seed", std::to_string(job.seed));
     }
     values.set("zero", std::to_string(setup.recipe.zero));
@@ -41,10 +53,12 @@ std::string command_of(const OpponentWay& way, const std::string& recompute, con
     if (way.layers.empty())
         values.set("partition", way.partition.name);
     else
-        values.set("layers", fmt::format("{}", fmt::join(way.layers, ",")));
+        values.set("layers", way.layers);
     if (way.has_pipeline && way.layers.empty()) {
         values.set("chunks", std::to_string(way.partition.chunks_per_rank));
-        if (auto sample = job.sample.name.option(); !sample.empty()) values.set("sample", std::move(sample));
+        values.erase("sample");
+        auto sample = job.sample.name.option();
+        if (!sample.empty() && !way.cut_on_batch) values.set("sample", std::move(sample));
     }
     if (way.has_pipeline && way.layers.empty() && way.cut_packing.value_or(job.packing) != job.packing)
         values.set("sample-packing", std::string(name_of(*way.cut_packing)));

@@ -257,14 +257,15 @@ Baselines run_opponents(const Opponents& opponents, const Job& job, const Batch&
     std::vector<Ran> ran(ways.size());
     run_jobs(execute, ways.size(), [&](std::size_t w) {
         const OpponentWay& way = ways[w];
-        if (batch.microbatches.size() < static_cast<std::size_t>(way.setup->layout.dp)) {
+        const Batch packed = job.in_layout(batch, way.setup->layout);
+        if (packed.microbatches.size() < static_cast<std::size_t>(way.setup->layout.dp)) {
             ran[w].why_not = "the batch has fewer microbatches than its replicas";
             return;
         }
         if (w > 0 && time.is_over())
             ran[w].why_not = no_time_left;
         else
-            ran[w] = BuiltSteps(way, examined_replicas(way, job, batch, in_order), target(job.target))
+            ran[w] = BuiltSteps(way, examined_replicas(way, job, packed, in_order), target(job.target))
                          .run(way.policy, way.recompute);
     });
     Baselines result;

@@ -63,9 +63,9 @@ void EmulateOptions::add_to(OptionTable& options) {
     batch.add_to(options);
     options.integer("chunks", chunks, 1, 1024,
                     "virtual stages of a rank in all partitions but dip, modules and files (default 1)");
-    options.text("layers", layers, "N,N,...",
-                 "layers of the backbone in each stage, in place of --partition: encoders lie on the first, generators "
-                 "on the last");
+    options.text("layers", layers, "N,N,...|MODULE:N,N,.../...",
+                 "layers of the backbone in each stage, in place of --partition, where encoders lie on the first and "
+                 "generators on the last; or of every module that is named");
     options.choice("sample-packing", sample_packing, packing_names(),
                    "how the samples are packed that the partition is cut on (default: as --packing)");
     options.choice("target", target, target_options(),
@@ -143,7 +143,7 @@ EmulationRequest EmulateOptions::request(std::uint64_t seed, const Executor& exe
     request.any_memory = any_memory;
     request.target = &planner::target(target_called(target));
     if (!layers.empty()) {
-        auto cut = partition::cut_by_layers(*asked.setup, parse_layers(layers));
+        auto cut = partition::cut_by_layers(*asked.setup, partition::parse_layers(layers));
         request.chunks_per_rank = cut.chunks_per_rank;
         asked.fixed = partition::PartitionFile{std::move(cut), {}};
     }

@@ -77,14 +77,16 @@ JobSample JobOptions::read_sample(const Job& job, const WorkloadOptions& workloa
             fail(ErrorKind::input, "--sample: seeds go with --dataset; with --batch name batch files, or batch");
         read.name.dataset = workload.dataset;
         read.name.seeds = sample.empty() ? other_seeds(job.seed) : parse_seeds(sample);
-        read.name.microbatches = workload.microbatches.value_or(16);
+        read.name.microbatches = workload.microbatches_of_replica(job);
         for (const std::uint64_t seed : read.name.seeds)
-            read.batches.push_back(workload.drawn(model, seed, 1).microbatches);
+            read.batches.push_back(workload.drawn(model, seed, read.name.microbatches).microbatches);
     } else {
         read.name.files = parts_of(sample);
+        const emulator::Layout& layout = job.setup->layout;
         for (const std::string& file : read.name.files)
-            read.batches.push_back(share_of_one(workloads::pack(workloads::read_batch(file, model), model, job.packing),
-                                                job.setup->layout.dp));
+            read.batches.push_back(share_of_one(
+                workloads::pack(workloads::read_batch(file, model), model, job.packing, pipelines_of(layout)),
+                layout.dp));
     }
     // What is taken unasked may be asked for by name, as printed commands do.
     if (!sample.empty() && read.name.seeds != other_seeds(job.seed)) require_all_modules(read, model);

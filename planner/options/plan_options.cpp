@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 
 namespace pipeweaver::planner {
 
@@ -23,8 +24,10 @@ void PlanOptions::add_to(OptionTable& options) {
         "now", now, "WORDS",
         "what is run today, for the ladder: a partition, a policy, a recomputation and chunks:N, those that are "
         "known, like first-stage,1f1b,blocks:8 (default: the fastest that the target launches)");
-    options.text("layers", layers, "N,N,...",
-                 "today's layers of the backbone in each stage; encoders lie on the first, generators on the last");
+    options.text(
+        "layers", layers, "N,N,...|MODULE:N,N,.../...",
+        "today's layers of the backbone in each stage, where encoders lie on the first and generators on the last; or "
+        "of every module that is named");
     options.flag("robust", robust,
                  "of the schedules found up to 1 % longer than the shortest, the one with the smallest median if "
                  "costs are wrong by their own error estimates (without: one clearly better then, and at most 0.1 "
@@ -51,8 +54,13 @@ void PlanOptions::fill(Job& of, const WorkloadOptions& as, const SearchLimits& l
     if (of.words) of.words->add(values_of(batch));
 }
 
+WorkloadOptions PlanOptions::for_target(WorkloadOptions as) const {
+    as.target = target_called(target);
+    return as;
+}
+
 Job PlanOptions::job_alone(const SearchLimits& limits, const Executor& execute) const {
-    Job alone = workload.job(static_cast<std::uint64_t>(limits.seed), execute);
+    Job alone = for_target(workload).job(static_cast<std::uint64_t>(limits.seed), execute);
     fill(alone, workload, limits);
     if (!alone.fixed && alone.sample.batches.empty())
         fail(ErrorKind::input,
@@ -62,7 +70,7 @@ Job PlanOptions::job_alone(const SearchLimits& limits, const Executor& execute) 
 }
 
 Request PlanOptions::packed(const WorkloadOptions& as, const SearchLimits& limits, const Executor& execute) const {
-    Request request = as.request(static_cast<std::uint64_t>(limits.seed), execute);
+    Request request = for_target(as).request(static_cast<std::uint64_t>(limits.seed), execute);
     require_kept_deferred();
     fill(request.job, as, limits);
     batch.carry(request.job, request.batch);
@@ -96,22 +104,32 @@ std::vector<Request> PlanOptions::packings(const SearchLimits& limits, const Exe
     return all;
 }
 
+std::vector<Request> PlanOptions::own_packings(const Job& chosen, const SearchLimits& limits,
+                                               const Executor& execute) const {
+    const auto own = workload.with_own(chosen);
+    if (!own) return {};
+    PlanOptions in_own = *this;
+    in_own.workload = *own;
+    return in_own.packings(limits, execute);
+}
+
 std::vector<Request> PlanOptions::packed_in_each(const std::function<bool(workloads::Packing)>& which,
                                                  const SearchLimits& limits, const Executor& execute) const {
+    std::vector<workloads::Packing> ways;
+    std::copy_if(workloads::packings().begin(), workloads::packings().end(), std::back_inserter(ways), which);
+    // A layout is chosen for evenly packed samples, as most plans have them, and is that of all.
+    const auto even = std::find(ways.begin(), ways.end(), workloads::Packing::balanced);
     WorkloadOptions as = workload;
+    as.packing = name_of(even == ways.end() ? ways.front() : *even);
+    const Request first = packed(as, limits, execute);
+    as = as.with_chosen(first.job);
     std::vector<Request> all;
-    for (const workloads::Packing one : workloads::packings()) {
-        if (!which(one)) continue;
+    for (const workloads::Packing one : ways) {
         as.packing = name_of(one);
-        all.push_back(packed(as, limits, execute));
+        all.push_back(one == first.job.packing ? first : packed(as, limits, execute));
         // One setup for all: their layers are priced once, and what was made for one is for the others, too.
-        all.back().job.setup = all.front().job.setup;
-        all.back().job.layout_choice = all.front().job.layout_choice;
-        // All in the layout of the first.
-        const emulator::Layout& layout = all.front().job.setup->layout;
-        as.tp = {layout.tp};
-        as.pp = {layout.pp};
-        as.dp = {layout.dp};
+        all.back().job.setup = first.job.setup;
+        all.back().job.layout_choice = first.job.layout_choice;
     }
     return all;
 }

@@ -4,9 +4,7 @@
 #include "pipeweaver/base/files.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
-#include "planner/layout/layout.hpp"
 
-#include <array>
 #include <charconv>
 #include <cmath>
 
@@ -19,26 +17,6 @@ std::vector<std::string> packing_names() {
 }
 
 namespace {
-
-void add_degree(OptionTable& options, const std::string& name, Degree& degree, std::int64_t most,
-                const std::string& about) {
-    options.parsed(
-        name, "auto|N", about,
-        [name, &degree, most](const std::string& text) {
-            degree.automatic = text == "auto";
-            if (degree.automatic) return;
-            try {
-                degree.number = parse_integer("--" + name, text, 1, most);
-            } catch (const Error&) {
-                fail(ErrorKind::input, "--{}: is '{}', allowed are auto and whole numbers from 1 to {}", name, text,
-                     most);
-            }
-        },
-        [&degree]() -> std::optional<std::string> {
-            if (degree.automatic) return "auto";
-            return degree.number ? std::optional(std::to_string(*degree.number)) : std::nullopt;
-        });
-}
 
 // What options of the recipe say: nothing where it is the recipe's own.
 template <class Value>
@@ -93,10 +71,17 @@ void put(const std::optional<Value>& given, Value& value) {
 
 void RecipeOverrides::add_to(OptionTable& options) {
     options.parsed(
-        "zero", "0|1|2|3",
-        "what replicas share out: 0 nothing, 1 the optimizer's state, 2 gradients, 3 weights (default: the "
-        "recipe's)",
-        [this](const std::string& text) { zero = static_cast<int>(parse_integer("--zero", text, 0, 3)); }, said(zero));
+        "zero", "auto|0|1|2|3",
+        "what replicas share out: 0 nothing, 1 the optimizer's state, 2 gradients, 3 weights; or auto, chosen with "
+        "the layout (default: the recipe's)",
+        [this](const std::string& text) {
+            any_zero = text == "auto";
+            if (!any_zero) zero = static_cast<int>(parse_integer("--zero", text, 0, 3));
+        },
+        [this]() -> std::optional<std::string> {
+            if (any_zero) return "auto";
+            return zero ? std::optional(std::to_string(*zero)) : std::nullopt;
+        });
     options.parsed(
         "bucket", "SIZE",
         "reduce gradients in buckets of this size beside the last backwards; 0B: in one piece after them "
@@ -161,28 +146,19 @@ void WorkloadOptions::add_to(OptionTable& options) {
                  "a model of `pipeweaver list models`, a model file (JSON or YAML), or hf:CONFIG.json (required)");
     options.text("cluster", cluster, "CLUSTER",
                  "NAME:GPUS of `pipeweaver list clusters`, or a cluster file (JSON or YAML) (required)");
-    add_degree(options, "tp", tp, 1024,
-               "tensor parallel GPUs, or auto (default: the model's published layout, else auto)");
-    add_degree(options, "pp", pp, 1024, "pipeline ranks, or auto (default: the model's published layout, else auto)");
-    add_degree(options, "dp", dp, 65536, "replicas, or auto (default: the GPUs that are left)");
-    options.integer("cp", cp, 1, 1024,
-                    "context parallel GPUs, each with a part of every sequence, beside each tensor parallel one "
-                    "(default 1)");
-    options.integer("ep", ep, 1, 65536,
-                    "GPUs that share out the experts of a layer (default: as many as divide tp * cp and the experts)");
-    options.choice("context", context, {"all-to-all", "ring"},
-                   "with --cp, attention to whole sequences: heads are exchanged for parts of them (default: "
-                   "all-to-all), or keys go round in a ring");
+    add_layout(options);
     options.text("batch", batch, "FILE", "a batch file (.jsonl, one sample a line)");
     options.text("dataset", dataset, "DATASET", "draw the batch from this data set of `pipeweaver list datasets`");
     options.integer("microbatches", microbatches, 1, 100'000,
                     "microbatches of each replica to draw with --dataset (default 16)");
+    add_global_batch(options);
     std::vector<std::string> ways = packing_names();
     ways.emplace_back(automatic);
-    options.choice("packing", packing, ways,
-                   "samples to microbatches: in given order (default: given); the longest first; as many as in given "
-                   "order, even in every module's FLOPs or in what fixed shapes are padded to; or, in plans, the best "
-                   "of these on the sample");
+    options.choice(
+        "packing", packing, ways,
+        "samples to microbatches: in given order (default: given); the longest first; even in every module's "
+        "FLOPs, a tenth more than these; even in what fixed shapes are padded to; or, in plans, the best of "
+        "these on the sample");
     options.parsed(
         "headroom", "PERCENT", "part of a GPU's usable memory that is kept free, like 3%; 0: none (default 3%)",
         [this](const std::string& text) { headroom = headroom_of(text); },
@@ -207,73 +183,10 @@ Split split_of(const std::string& split) {
     return split == "never" ? Split::never : split == "always" ? Split::always : Split::automatic;
 }
 
-namespace {
-
-// The option's number, or that of the published layout.
-std::optional<std::int64_t> number_of(const Degree& degree, std::int64_t published) {
-    if (degree.number || degree.automatic || published == 0) return degree.number;
-    return published;
-}
-
-emulator::ContextParallel context_of(const std::string& context) {
-    return context == "ring" ? emulator::ContextParallel::ring : emulator::ContextParallel::all_to_all;
-}
-
-}  // namespace
-
-// A layout is chosen where "auto" is said, or neither the options nor the published layout give one.
-bool WorkloadOptions::choose(const emulator::Setup& setup) const {
-    if (tp.automatic || pp.automatic || dp.automatic) return true;
-    const auto own_tp = number_of(tp, setup.model.tp), own_pp = number_of(pp, setup.model.pp);
-    if (!own_tp || !own_pp) return true;
-    const bool given = tp.number || pp.number || dp.number;
-    return !given && setup.cluster.gpus % (*own_tp * *own_pp * cp) != 0;
-}
-
-emulator::Layout WorkloadOptions::layout(const emulator::Setup& setup) const {
-    emulator::Layout layout;
-    layout.tp = *number_of(tp, setup.model.tp);
-    layout.pp = *number_of(pp, setup.model.pp);
-    layout.cp = cp;
-    layout.context = context_of(context);
-    const std::int64_t replica = layout.tp * layout.pp * layout.cp, gpus = setup.cluster.gpus;
-    if (gpus % replica != 0 && !dp.number)
-        fail(ErrorKind::input, "--tp {}{} * --pp {} = {} GPUs do not divide the cluster's {}", layout.tp,
-             cp > 1 ? fmt::format(" * --cp {}", cp) : "", layout.pp, replica, gpus);
-    layout.dp = dp.number.value_or(gpus / replica);
-    layout.ep = ep.value_or(emulator::default_ep(layout, setup.model));
-    return layout;
-}
-
-LayoutRequest WorkloadOptions::layout_request(const emulator::Setup& setup,
-                                              const std::vector<workloads::Microbatch>& microbatches_given,
-                                              std::uint64_t seed) const {
-    LayoutRequest asked;
-    asked.setup = &setup;
-    asked.tp = tp.number;
-    asked.pp = pp.number;
-    asked.dp = dp.number;
-    asked.cp = cp;
-    asked.ep = ep;
-    asked.context = context_of(context);
-    asked.for_each_replica = batch.empty();
-    asked.microbatches = batch.empty() ? drawn(setup.model, seed, 1).microbatches : microbatches_given;
-    if (batch.empty())
-        asked.draw = [this, seed, &model = setup.model](std::int64_t replicas) {
-            return drawn(model, seed, replicas).microbatches;
-        };
-    return asked;
-}
-
 workloads::Packing WorkloadOptions::how_packed() const {
     for (const workloads::Packing one : workloads::packings())
         if (packing == name_of(one)) return one;
     return workloads::Packing::given;
-}
-
-workloads::DrawnBatch WorkloadOptions::drawn(const workloads::Model& of, std::uint64_t seed,
-                                             std::int64_t replicas) const {
-    return workloads::draw_batch(dataset, of, seed, microbatches.value_or(16) * replicas, how_packed());
 }
 
 void WorkloadOptions::check() const {
@@ -286,6 +199,12 @@ void WorkloadOptions::check() const {
         fail(ErrorKind::input, "--packing: auto is for plans; allowed are {}", fmt::join(packing_names(), ", "));
     if (!batch.empty() && microbatches)
         fail(ErrorKind::input, "--microbatches: goes with --dataset; a batch file is packed as it is");
+    if (global_batch && microbatches)
+        fail(ErrorKind::input,
+             "--global-batch, --microbatches: allowed is one of the two, what all replicas train in a step or what "
+             "each does");
+    if (global_batch && dataset.empty())
+        fail(ErrorKind::input, "--global-batch: goes with --dataset; a batch file is the global batch as it is");
 }
 
 Job WorkloadOptions::job(std::uint64_t seed, const Executor& execute) const { return job(seed, execute, nullptr); }
@@ -296,10 +215,8 @@ Job WorkloadOptions::job(std::uint64_t seed, const Executor& execute, Batch* giv
     Job job;
     job.seed = seed;
     job.packing = how_packed();
-    // Options alone ask for the same where the batch is a file's or drawn, and costs are read.
-    if (!batch_text && !known_costs) job.words = values_of(*this);
     emulator::Setup setup{workloads::find_model(model), workloads::find_cluster(cluster), {}, nullptr};
-    setup.store = std::make_unique<emulator::LayerStore>(store_bytes);
+    setup.store = std::make_shared<emulator::LayerStore>(store_bytes);
     if (!recipe.empty()) setup.recipe = emulator::find_recipe(recipe);
     setup.recipe = overrides.over(std::move(setup.recipe));
     emulator::check(setup.recipe, setup.model, workloads::device(setup.cluster.device));
@@ -309,16 +226,20 @@ Job WorkloadOptions::job(std::uint64_t seed, const Executor& execute, Batch* giv
     setup.costs =
         known_costs ? known_costs : std::make_shared<const costdb::CostDatabase>(costs_of(job.costs, setup.cluster));
     if (choose(setup)) {
-        if (dataset.empty() && given == nullptr)
-            fail(ErrorKind::input, "--tp, --pp: are needed for a job without a batch, whose layout nothing decides");
-        const auto microbatches_given = given == nullptr ? std::vector<workloads::Microbatch>() : given->microbatches;
-        job.layout_choice = choose_layout(layout_request(setup, microbatches_given, seed), execute);
-        setup.layout = job.layout_choice->layout();
+        choose_layout(setup, job, given, execute);
     } else {
         setup.layout = layout(setup);
         emulator::check(setup.layout, setup.cluster, setup.model);
     }
+    if (given != nullptr)
+        given->microbatches = workloads::pack(given->samples, setup.model, how_packed(), pipelines_of(setup.layout));
     job.setup = std::make_shared<const emulator::Setup>(std::move(setup));
+    // Options alone ask for the same where the batch is a file's or drawn, and costs are read.
+    if (!batch_text && !known_costs) {
+        job.words = values_of(with_chosen(job));
+        // What of a global batch a command draws does not follow from its replicas.
+        if (global(*job.setup)) job.words->set("seed", std::to_string(seed));
+    }
     return job;
 }
 
@@ -326,7 +247,6 @@ Batch WorkloadOptions::read(const workloads::Model& of) const {
     Batch read;
     read.name = batch;
     read.samples = batch_text ? workloads::parse_batch(batch, *batch_text, of) : workloads::read_batch(batch, of);
-    read.microbatches = workloads::pack(read.samples, of, how_packed());
     return read;
 }
 
@@ -340,8 +260,11 @@ Request WorkloadOptions::request(std::uint64_t seed, const Executor& execute) co
     // Of a data set, once the layout is known.
     const emulator::Setup& setup = *request.job.setup;
     request.batch.name = fmt::format("{} (seed {})", dataset, seed);
-    request.batch.drawn_microbatches = microbatches.value_or(16);
-    auto batch_drawn = drawn(setup.model, seed, setup.layout.dp);
+    const auto all = global(setup);
+    request.batch.drawn = true;
+    if (!all) request.batch.drawn_microbatches = microbatches_of_replica(request.job);
+    auto batch_drawn = all ? drawn(setup.model, seed, *all)
+                           : drawn(setup.model, seed, request.batch.drawn_microbatches * setup.layout.dp);
     request.batch.samples = std::move(batch_drawn.samples);
     request.batch.microbatches = std::move(batch_drawn.microbatches);
     return request;

@@ -25,6 +25,13 @@ json pinned(json configuration, const Job& job, const Plan& plan, Split split) {
     configuration["tp"] = layout.tp;
     configuration["pp"] = layout.pp;
     configuration["dp"] = layout.dp;
+    if (job.layout_choice) {
+        configuration["cp"] = layout.cp;
+        configuration["ep"] = layout.ep;
+        configuration["zero"] = job.setup->recipe.zero;
+        if (job.setup->recipe.zero >= 2) configuration["bucket"] = "0B";
+        configuration.erase("layout");
+    }
     configuration["packing"] = std::string(name_of(job.packing));
     configuration["split"] = std::string(text_of(split));
     configuration["partition"] = partition::to_json({plan.partition(), plan.partition_choice.chosen_on}, *job.setup);

@@ -16,8 +16,8 @@ apps::Program program() {
                        .examples = {},
                        .files = {},
                        .see_also = {"studies/README.md", "pipeweaver bench --help"}},
-            .commands = {studies::add_ablation, studies::add_budget, studies::add_memory, studies::add_shift,
-                         studies::add_units, studies::add_waves}};
+            .commands = {studies::add_ablation, studies::add_budget, studies::add_memory, studies::add_packing,
+                         studies::add_shift, studies::add_units, studies::add_waves}};
 }
 
 }  // namespace

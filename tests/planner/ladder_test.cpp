@@ -6,6 +6,7 @@
 #include "pipeweaver/planner/emulate.hpp"
 #include "pipeweaver/planner/plan.hpp"
 #include "pipeweaver/planner/plan_options.hpp"
+#include "pipeweaver/workloads/batch.hpp"
 #include "tests/support/small_request.hpp"
 #include "tests/support/times.hpp"
 
@@ -60,7 +61,7 @@ Plan planned_on(const LadderStart& start) {
 
 TEST_CASE("no rung is slower than the one before, and the best is of the target that is asked for") {
     for (const char* target : {"free", "megatron", "torchtitan", "torch-csv"}) {
-        const auto start = begin_ladder(packings(2, target), {}, in_order, {});
+        const auto start = begin_ladder(packings(2, target), {}, {}, in_order, {});
         const Plan plan = planned_on(start);
         const Ladder& ladder = plan.ladder;
         REQUIRE(ladder.rungs.size() == 5);
@@ -83,7 +84,7 @@ TEST_CASE("no rung is slower than the one before, and the best is of the target 
 TEST_CASE("what is run now is what is said, in turn and as samples come") {
     const auto given = packings(1, "megatron");
     const NowWanted now = parse_now("first-stage,1f1b,selective", "");
-    const auto start = begin_ladder(given, now, in_order, {});
+    const auto start = begin_ladder(given, {}, now, in_order, {});
     REQUIRE(start.now);
     CHECK(start.now->way == "first-stage 1f1b, selective");
     EmulationRequest same;
@@ -102,10 +103,11 @@ TEST_CASE("layers that are said are a cut of their own") {
     auto given = packings(1, "megatron");
     const emulator::Setup& setup = *given.front().job.setup;
     const auto layers = setup.model.modules[setup.model.backbone()].architecture.layers;
-    const auto start = begin_ladder(given, parse_now("1f1b", "0," + std::to_string(layers - 2) + ",1,1"), in_order, {});
-    CHECK(start.now->way.starts_with("layers 0|"));
+    const auto start =
+        begin_ladder(given, {}, parse_now("1f1b", "0," + std::to_string(layers - 2) + ",1,1"), in_order, {});
+    CHECK(start.now->way.starts_with("layers 0,"));
     for (const char* wrong : {"1,1,1,1", "1,2", "x"})
-        CHECK_THROWS_AS(static_cast<void>(begin_ladder(given, parse_now("", wrong), in_order, {})), Error);
+        CHECK_THROWS_AS(static_cast<void>(begin_ladder(given, {}, parse_now("", wrong), in_order, {})), Error);
 }
 
 TEST_CASE(
@@ -113,7 +115,7 @@ TEST_CASE(
     auto all = packings(2, "free");
     for (Request& request : all) request.job.setup = all.front().job.setup;  // as options make them
     const Time over = testing::after_questions(0);
-    const auto start = begin_ladder(all, {}, in_order, over);
+    const auto start = begin_ladder(all, {}, {}, in_order, over);
     REQUIRE(start.now);
     REQUIRE(start.request.job.packing == workloads::Packing::balanced);  // the ways were chosen on the other
     Wanted wanted;
@@ -130,7 +132,7 @@ TEST_CASE(
 
 TEST_CASE("what is said to be run and cannot be is an error that says why") {
     CHECK_THROWS_WITH_AS(
-        static_cast<void>(begin_ladder(packings(1, "free"), parse_now("zb-v,first-stage", ""), in_order, {})),
+        static_cast<void>(begin_ladder(packings(1, "free"), {}, parse_now("zb-v,first-stage", ""), in_order, {})),
         doctest::Contains("--now: first-stage zb-v: "), Error);
 }
 
@@ -144,7 +146,7 @@ TEST_CASE("words that are no part of a way are named, with what is allowed") {
 }
 
 TEST_CASE("a plan that finds nothing faster than an opponent is that opponent's") {
-    auto start = begin_ladder(packings(1, "free"), {}, in_order, {});
+    auto start = begin_ladder(packings(1, "free"), {}, {}, in_order, {});
     Wanted wanted;
     wanted.robustness = wanted.targets = wanted.search = false;
     wanted.policies = {"dual-queue"};
@@ -161,7 +163,7 @@ TEST_CASE("a plan that finds nothing faster than an opponent is that opponent's"
 }
 
 TEST_CASE("the terminal has the ladder in few lines of a hundred columns, and says what is left out") {
-    const auto start = begin_ladder(packings(1, "free"), {}, in_order, {});
+    const auto start = begin_ladder(packings(1, "free"), {}, {}, in_order, {});
     const Plan plan = planned_on(start);
     const auto text = emit::plan_text(start.request.job, start.request.batch, plan, false);
     std::istringstream lines(text);
@@ -183,13 +185,16 @@ TEST_CASE("samples are packed in every way on one setup, or in the one that is a
     asked.workload.cluster = "h100-sxm:16";
     asked.workload.dataset = "vlm-mix";
     asked.workload.microbatches = 2;
-    const auto all = asked.packings({}, in_order);
+    const SearchLimits limits;
+    const auto all = asked.packings(limits, in_order);
     REQUIRE(all.size() == 3);
     for (const Request& one : all) {
         CHECK(one.job.setup == all.front().job.setup);
         CHECK(one.batch.samples == all.front().batch.samples);
-        CHECK(one.batch.microbatches.size() ==
-              workloads::pack(one.batch.samples, one.job.setup->model, one.job.packing).size());
+        const emulator::Setup& setup = *one.job.setup;
+        const auto drawn = workloads::draw_batch("vlm-mix", setup.model, static_cast<std::uint64_t>(limits.seed),
+                                                 2 * setup.layout.dp, one.job.packing);
+        CHECK(one.batch.microbatches.size() == drawn.microbatches.size());
     }
     CHECK(all.front().job.packing == workloads::Packing::given);
     asked.workload.packing = "ffd";

@@ -4,12 +4,15 @@
 #include "pipeweaver/emulator/layout.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/planner/plan.hpp"
+#include "planner/layout/layout_candidates.hpp"
+#include "planner/layout/layout_trial.hpp"
 #include "tests/support/effort.hpp"
 #include "tests/support/small_request.hpp"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <set>
 #include <tuple>
 
 using namespace pipeweaver;
@@ -30,9 +33,9 @@ struct Small : testing::SmallWorkload {
         return choose_layout(request, execute);
     }
     // What the policies make of the batch in that layout: no round of a search.
-    // `partition`: that of the partitioner with one chunk, if it has a choice; empty: the best.
+    // `partition`: that of the partitioner with so many chunks, if it has a choice; empty: the best.
     Plan plan(const emulator::Layout& in, const std::vector<workloads::Microbatch>& batch,
-              const std::string& partition = {}) const {
+              const std::string& partition = {}, std::int64_t chunks = 1) const {
         Request whole;
         whole.job.setup = std::make_shared<emulator::Setup>(with_layout(*this, in));
         whole.batch.microbatches = batch;
@@ -40,7 +43,7 @@ struct Small : testing::SmallWorkload {
         whole.job.max_rounds = 0;
         if (!partition.empty())
             whole = testing::on_partition(
-                whole, partition::partitioner(partition).make(*whole.job.setup, whole.batch.microbatches, 1));
+                whole, partition::partitioner(partition).make(*whole.job.setup, whole.batch.microbatches, chunks));
         return testing::planned(whole);
     }
 };
@@ -61,8 +64,8 @@ std::string error_of(const Small& setup, const LayoutRequest& request) {
 }
 
 auto as_tuple(const LayoutTried& one) {
-    return std::tuple(one.layout.tp, one.layout.pp, one.layout.dp, one.microbatches, one.step, one.partition,
-                      one.policy);
+    return std::tuple(one.layout.tp, one.layout.pp, one.layout.dp, one.layout.cp, one.zero, one.microbatches, one.step,
+                      one.partition, one.policy, one.recompute, one.memory, one.searched);
 }
 
 }  // namespace
@@ -96,7 +99,8 @@ TEST_CASE("a layout's time is that of the plan's own baseline on it, with what f
         REQUIRE(choice.tried.size() == 1);
         const auto& tried = choice.tried.front();
 
-        const auto plan = setup.plan(tried.layout, request.microbatches, tried.partition);
+        CHECK(!tried.searched);  // there was nothing to choose
+        const auto plan = setup.plan(tried.layout, request.microbatches, tried.partition, tried.chunks_per_rank);
         const auto same = std::find_if(
             plan.baselines.all.begin(), plan.baselines.all.end(),
             [&](const Baseline& baseline) { return !baseline.is_opponent && baseline.policy == tried.policy; });
@@ -251,4 +255,164 @@ TEST_CASE("what is short is the weights' 6 bytes a parameter, 12 over the replic
     const double short_by = std::stod(message.substr(place + 10));
     CHECK(short_by > 442.7 - 73.6);
     CHECK(short_by < 442.7 - 73.6 + 8);
+}
+
+namespace {
+
+LayoutRequest all_free(const Small& setup) {
+    auto request = setup.request();
+    request.cp = std::nullopt;
+    request.any_ep = request.any_zero = true;
+    return request;
+}
+
+bool is_same(const LayoutTried& one, const LayoutAndZero& other) {
+    const emulator::Layout& in = other.layout;
+    return one.layout.tp == in.tp && one.layout.pp == in.pp && one.layout.dp == in.dp && one.layout.cp == in.cp &&
+           one.zero == other.zero;
+}
+
+}  // namespace
+
+TEST_CASE("with all degrees free layouts differ in context parallelism and ZeRO stage, too, and none is there twice") {
+    const Small setup;
+    const auto choice = setup.choose(all_free(setup));
+    std::set<std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, int>> seen;
+    bool any_context = false, any_stage = false;
+    for (const auto& one : choice.tried) {
+        CHECK(one.layout.gpus() == 8);
+        CHECK_NOTHROW(check(one.layout, setup.cluster, setup.model));
+        CHECK(seen.insert({one.layout.tp, one.layout.cp, one.layout.pp, one.layout.dp, one.zero}).second);
+        CHECK(one.microbatches == 8);
+        CHECK(one.memory <= capacity_of(setup));
+        any_context = any_context || one.layout.cp > 1;
+        any_stage = any_stage || one.zero > 1;
+        // Where nobody has a copy there is nothing to share out.
+        if (one.layout.weight_copies() == 1) CHECK(one.zero == 1);
+    }
+    CHECK(any_context);
+    CHECK(any_stage);
+    CHECK(choice.equal_batch);
+    CHECK(choice.tried.size() + choice.passed_over > 30);
+    // At least as good as the best of fewer.
+    CHECK(choice.best().step <= setup.choose(setup.request()).best().step);
+}
+
+TEST_CASE("layouts for a target have the ZeRO stages that it launches, and partitions that it carries") {
+    const Small setup;
+    auto request = all_free(setup);
+    request.target = "megatron";
+    for (const auto& one : setup.choose(request).tried) CHECK(one.zero == 1);
+    request.target = "free";
+    for (const auto& one : setup.choose(request).tried) CHECK(one.partition != "three-phase");
+}
+
+TEST_CASE("the layout that is taken is near the fastest, and of those near it the user's own") {
+    const Small setup;
+    const auto choice = setup.choose(all_free(setup));
+    const auto near = [](const LayoutTried& one, const LayoutTried& other) {
+        return static_cast<double>(one.step.count()) <= 1.005 * static_cast<double>(other.step.count());
+    };
+    CHECK(near(choice.best(), choice.tried.front()));
+
+    auto request = all_free(setup);
+    request.own = {choice.best().layout, choice.best().zero};
+    const auto kept = setup.choose(request);
+    CHECK(kept.best().is_own);
+    CHECK(is_same(kept.best(), *request.own));
+
+    request.own = {choice.tried.back().layout, choice.tried.back().zero};
+    const auto left = setup.choose(request);
+    CHECK(!left.best().is_own);
+    CHECK(std::count_if(left.tried.begin(), left.tried.end(), [](const auto& one) { return one.is_own; }) == 1);
+}
+
+TEST_CASE("a layout of the user's own that cannot be is named with its reason") {
+    const Small setup;
+    auto request = all_free(setup);
+    request.microbatches = testing::small_batch({3, 1});
+    request.own = {{.tp = 1, .pp = 1, .dp = 8}, 1};
+    const auto choice = setup.choose(request);
+    REQUIRE(choice.own_refused);
+    CHECK(*choice.own_refused == "more replicas than microbatches");
+}
+
+TEST_CASE("no layout is faster than its bound, and what cannot hold its weights is refused before it is tried") {
+    Small setup;
+    const auto request = all_free(setup);
+    LayoutCandidates candidates(request, in_order);
+    const auto choice = setup.choose(request);
+    for (const LayoutCandidate& one : candidates.take()) {
+        if (one.refused) continue;
+        for (const auto& tried : choice.tried)
+            if (is_same(tried, one.as)) CHECK(tried.step >= one.bound);
+    }
+    setup.model.modules[1].architecture =
+        testing::small_network(workloads::ModuleKind::language_model, 48, 8192);  // 52 B parameters
+    setup.model.edges[0].projector_out = 8192;
+    const auto large = all_free(setup);
+    std::size_t refused_by_memory = 0;
+    LayoutCandidates heavy(large, in_order);
+    for (const LayoutCandidate& one : heavy.take())
+        if (one.refused == LayoutReason::memory) {
+            ++refused_by_memory;
+            CHECK(!try_layout(large, *heavy.setup_of(one.as), LayoutEffort::quick).tried);
+        }
+    CHECK(refused_by_memory > 5);
+}
+
+TEST_CASE("of many microbatches some tell what all take, within a tenth") {
+    const Small setup;
+    auto request = setup.request();
+    request.microbatches.clear();
+    for (int i = 0; i < 10; ++i)
+        for (const auto& one : testing::small_batch({5, 0, 2, 9, 1, 4, 0, 7})) request.microbatches.push_back(one);
+    for (const emulator::Layout& layout :
+         {emulator::Layout{.tp = 2, .pp = 4, .dp = 1}, emulator::Layout{.tp = 8, .pp = 1, .dp = 1},
+          emulator::Layout{.tp = 4, .pp = 2, .dp = 1}}) {
+        const auto in = in_layout(setup, {layout, 1});
+        const auto quick = try_layout(request, in, LayoutEffort::quick),
+                   whole = try_layout(request, in, LayoutEffort::whole);
+        REQUIRE(quick.tried);
+        REQUIRE(whole.tried);
+        const double ratio =
+            static_cast<double>(quick.tried->step.count()) / static_cast<double>(whole.tried->step.count());
+        CHECK(ratio > 0.9);
+        CHECK(ratio < 1.1);
+    }
+}
+
+TEST_CASE("a choice that time ends has what was judged by then, and says so") {
+    const Small setup;
+    const auto choice = choose_layout(all_free(setup), in_order, Time::until([] { return Duration{}; }));
+    CHECK(choice.cut_short);
+    CHECK(!choice.tried.empty());
+    CHECK(choice.tried.size() <= 8);
+    CHECK(!setup.choose(setup.request()).cut_short);
+}
+
+TEST_CASE("a job whose layout was given is held against all layouts of its GPUs, with its own batch") {
+    const auto request = testing::small_request(2);
+    const auto choice = launched_layouts(request.job, request.batch, {}, in_order);
+    const auto own = std::find_if(choice.tried.begin(), choice.tried.end(), [](const auto& one) { return one.is_own; });
+    REQUIRE(own != choice.tried.end());
+    CHECK(is_same(*own, {request.job.setup->layout, request.job.setup->recipe.zero}));
+    CHECK(choice.best().step <= own->step);
+    for (const auto& one : choice.tried) CHECK(one.microbatches == request.batch.microbatches.size());
+
+    // What a plan makes of the setup that the choice leads to.
+    Request better = request;
+    better.job.setup =
+        std::make_shared<emulator::Setup>(in_layout(*request.job.setup, {choice.best().layout, choice.best().zero}));
+    CHECK(testing::planned(better).step <= choice.best().step + choice.best().step / 10);
+}
+
+TEST_CASE("from ZeRO 2 on a setup reduces gradients in every backward, not in buckets") {
+    Small setup;
+    setup.recipe.bucket = Bytes{40'000'000};
+    const emulator::Layout layout{.tp = 1, .pp = 1, .dp = 8};
+    CHECK(in_layout(setup, {layout, 1}).recipe.bucket == Bytes{40'000'000});
+    CHECK(in_layout(setup, {layout, 2}).recipe.bucket == Bytes{});
+    CHECK(in_layout(setup, {layout, 2}).recipe.zero == 2);
+    CHECK(in_layout(setup, {layout, 2}).layout.dp == 8);
 }

@@ -21,7 +21,8 @@ EmulationRequest request_of(const std::string& model, const std::string& dataset
     options.workload.cluster = "h100-sxm:16";
     options.workload.dataset = dataset;
     options.workload.microbatches = 3;
-    options.workload.tp.number = options.workload.pp.number = options.workload.dp.number = options.workload.cp = 2;
+    options.workload.tp.number = options.workload.pp.number = options.workload.dp.number = 2;
+    options.workload.cp.number = 2;
     options.job.partition = "balanced";
     options.recompute = recompute;
     options.any_memory = true;

@@ -2,7 +2,11 @@
 
 import gzip
 import json
+import pathlib
+import re
+import shlex
 import shutil
+import subprocess
 
 import pytest
 from selenium import webdriver
@@ -96,10 +100,13 @@ def test_hovering_over_a_bar_tells_its_task(browser, solved):
     tasks = [task for order in solution["order"] for task in order]
     assert len(shown) == len(tasks)
     for task, text in zip(tasks, shown):
-        first, second, third = text.split("\n")
+        first, second, third, *sent = text.split("\n")
         assert first == problem["tasks"][task]["label"]
         assert second.startswith("start ") and ", duration " in second
         assert third.startswith(f"rank {problem['tasks'][task]['rank']}, memory mode ")
+        receivers = [problem["tasks"][to]["rank"] for start, to, lag in problem["edges"] if start == task and lag > 0
+                     and problem["tasks"][to]["rank"] != problem["tasks"][task]["rank"]]
+        assert [int(rank) for rank in re.findall(r" to rank (\d+) in ", "".join(sent))] == receivers
 
 
 def test_nothing_is_loaded_from_outside_and_nothing_fails(browser):
@@ -108,12 +115,105 @@ def test_nothing_is_loaded_from_outside_and_nothing_fails(browser):
     assert browser.get_log("browser") == []
 
 
-@pytest.mark.parametrize("width", [800, 1440])
+@pytest.mark.parametrize("width", [390, 800, 1440])
 def test_the_page_fits_the_window(browser, width):
     emulate(browser, width)
-    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
-    (_, _, plan, _), (_, _, chain, _) = boxes(browser, "svg.bars")
-    assert plan == chain > 0.7 * width
+    browser.execute_script("document.querySelectorAll('details').forEach(fold => { fold.open = true; })")
+    try:
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+        (_, _, plan, _), (_, _, chain, _) = boxes(browser, "svg.bars")
+        assert plan == chain > 0.7 * width
+        legend = boxes(browser, "#schedules .legend li")
+        assert len(legend) >= 6
+        assert all(left >= 0 and left + wide <= width for left, _, wide, _ in legend)
+    finally:
+        browser.refresh()
+
+
+@pytest.mark.parametrize("width", [390, 800, 1440])
+def test_the_numbers_are_in_view_without_scrolling(browser, width):
+    """Step, ratio and memory of every rung, and step and ratio of every opponent: neither cut nor one over another."""
+    emulate(browser, width)
+    for table, columns in (("ladder", ("step", "over now", "fullest rank")), ("pairs", ("step", "over plan"))):
+        for column in columns:
+            cells = browser.execute_script("""return [...document.querySelectorAll(arguments[0])].filter(
+                cell => cell.getBoundingClientRect().width).map(cell => {
+                  const text = document.createRange(); text.selectNodeContents(cell);
+                  const [inner, outer] = [text, cell].map(one => one.getBoundingClientRect());
+                  return [cell.textContent, inner.left, inner.right, outer.left, outer.right]; })""",
+                                           f"table.{table} td[data-column='{column}']")
+            assert len(cells) >= (2 if table == "ladder" else 11)
+            for text, left, right, cell_left, cell_right in cells:
+                assert text
+                assert 0 <= cell_left - 0.5 <= left <= right <= cell_right + 0.5 <= width + 0.5, (column, text)
+
+
+def test_the_ladder_comes_first_then_how_to_run_it(browser):
+    sections = [one.get_attribute("id") for one in browser.find_elements(By.CSS_SELECTOR, "main > section")]
+    assert sections[:3] == ["ladder", "run", "schedules"]
+
+
+def test_what_the_page_says_of_the_folder_is_there(browser, planned):
+    """Every file that is written but the page itself and run.json is listed, and no other; a list of ranks has none."""
+    listed = set()
+    for name in browser.find_elements(By.CSS_SELECTOR, "#run .folder tbody th"):
+        first, *others = name.text.split(", ")
+        listed |= {first, *(str(pathlib.PurePath(first).parent / one) for one in others)}
+    there = {str(one.relative_to(planned)) for one in planned.rglob("*") if one.is_file()}
+    torch = {"torch/problem.json.gz", "torch/solution.json"}  # as those of a replica
+    assert listed == there - {"report.html", "run.json"} - torch
+
+
+def test_the_commands_of_the_page_print_what_stands_above_them(browser, pipeweaver, planned):
+    emulate(browser, 1440)
+    browser.execute_script("document.querySelectorAll('#run details').forEach(fold => { fold.open = true; })")
+    said = [(one.text, one.find_element(By.XPATH, "following-sibling::pre[1]").text)
+            for one in browser.find_elements(By.CSS_SELECTOR, "#run .prints")]
+    assert any(command.startswith("pipeweaver emulate ") for _, command in said)
+    for text, command in said:
+        first, *arguments = shlex.split(command)
+        assert first == "pipeweaver"
+        done = subprocess.run([pipeweaver.path.resolve(), *arguments], cwd=planned, capture_output=True, text=True,
+                              timeout=600)
+        assert done.returncode == 0, done.stderr
+        (said_as, said_in), (printed, unit) = (
+            re.search(r"(?:step|makespan) ([\d.]+) (m?s)\b", told).groups() for told in (text, done.stdout))
+        second = {"s": 1, "ms": 0.001}
+        assert float(printed) * second[unit] == pytest.approx(float(said_as) * second[said_in], rel=5e-4), text
+    browser.refresh()
+
+
+def test_stages_and_layers_are_those_of_the_partition(browser, planned):
+    plan = json.loads((planned / "partition.json").read_text())
+    emulate(browser, 390)
+    browser.execute_script("document.querySelectorAll('#run details').forEach(fold => { fold.open = true; })")
+    rows = [[cell.text for cell in row.find_elements(By.CSS_SELECTOR, "td")]
+            for row in browser.find_elements(By.CSS_SELECTOR, "#run .stages tbody tr")]
+    layers = {}
+    for module in plan["modules"]:
+        for stage in module["stages"]:
+            _, count = layers.setdefault(stage["stage"], (stage["rank"], 0))
+            layers[stage["stage"]] = (stage["rank"], count + stage["layers"])
+    assert {int(stage): (int(rank), int(count)) for rank, _, stage, _, count, _ in rows} == layers
+    assert [rank for rank, *_ in rows] == sorted(rank for rank, *_ in rows)
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= 390
+    browser.refresh()
+
+
+def test_transfers_are_drawn_where_few_enough_are_in_view(browser):
+    emulate(browser, 1440)
+    settle = "requestAnimationFrame(() => requestAnimationFrame(() => arguments[0]()))"
+    drawn = browser.find_element(By.CSS_SELECTOR, "#plan .transfers")
+    all_of_them = drawn.find_element(By.CSS_SELECTOR, ".line").get_attribute("d").count("M")
+    most = int(drawn.get_attribute("data-most"))
+    assert drawn.is_displayed() == (all_of_them <= most)
+    for _ in range(8):
+        browser.find_element(By.CSS_SELECTOR, "[data-zoom='0.5']").click()
+    browser.execute_async_script(settle)
+    assert "crowded" not in drawn.get_attribute("class")
+    browser.find_element(By.CSS_SELECTOR, "[data-zoom='0']").click()
+    browser.execute_async_script(settle)
+    assert ("crowded" in drawn.get_attribute("class")) == (all_of_them > most)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -47,7 +47,14 @@ def results(folder):
 
 
 def without_ladder(plan):
-    return {key: value for key, value in plan.items() if key not in ("ladder", "beyond", "headline")}
+    rest = {key: value for key, value in plan.items() if key not in ("ladder", "beyond", "headline")}
+    rows = [row for row in plan["baselines"] if not is_of_a_ladder(row)]
+    return {**rest, "baselines": rows}
+
+
+def is_of_a_ladder(row):
+    """A tuned cut, or what is launched in another layout: the ladder's alone."""
+    return row["opponent"] and (row["partition"].endswith(" tuned") or row["partition"].startswith("tp "))
 
 
 def digests(folder):

@@ -97,6 +97,16 @@ TEST_CASE("a drawn batch is the samples' longest prefix that fills so many micro
     CHECK(pack(one_more, m).size() == 17);
 }
 
+TEST_CASE("so many samples are drawn in the order of any other batch") {
+    const Model m = model("dip-vlm-m");
+    const auto batch = draw_samples("vlm-mix", m, 1, 40);
+
+    REQUIRE(batch.samples.size() == 40);
+    const auto longer = draw_batch("vlm-mix", m, 1, 16);
+    for (std::size_t i = 0; i < batch.samples.size(); ++i) CHECK(batch.samples[i] == longer.samples[i]);
+    CHECK(batch.microbatches.size() == pack(batch.samples, m).size());
+}
+
 TEST_CASE("drawn batches of the two kinds of published set-ups vary as they should") {
     const auto vlm = draw_batch("vlm-mix", model("dip-vlm-m"), 1, 64);
     std::size_t least = 48, most = 0;

@@ -1,9 +1,10 @@
 // report.html: a plan as one page for the engineer who must trust it, from a model or from measured stage times; or a
 // search of one problem.
 //
-// The plan and the best fixed chain under one another on one time axis, memory of every rank, every (partition, policy)
-// with bound and gap, where the time goes, what the figures rest on, the batch, and every input. One file that loads
-// nothing; pictures are inline SVG and need no JavaScript (which only adds zoom and pan).
+// The ladder and how its best rung is run, the plan and the best fixed chain under one another on one time axis, memory
+// of every rank, every (partition, policy) with bound and gap, where the time goes, what the figures rest on, the
+// batch, and every input. One file that loads nothing; pictures are inline SVG and need no JavaScript (which only adds
+// zoom and pan, and transfers where there are many).
 #pragma once
 
 #include "pipeweaver/planner/plan.hpp"

@@ -26,8 +26,9 @@ struct Setup {
     Recipe recipe{};
     WhatIf what_if{};
     Headroom headroom{};  ///< of every rank
-    /// Holds costs of this setup's layers and of no other's; null: everything is priced anew.
-    std::unique_ptr<LayerStore> store = std::make_unique<LayerStore>();
+    /// Holds costs of this setup's layers; null: everything is priced anew. Shared by setups whose layers cost the same
+    /// (layouts that differ in pipeline ranks alone, or in replicas that meet in no layer), and by nobody else.
+    std::shared_ptr<LayerStore> store = std::make_shared<LayerStore>();
 
     /// Whether it prices what partitions and shares of replicas are judged by.
     bool is_usual() const { return recipe == judging(recipe) && what_if.empty(); }

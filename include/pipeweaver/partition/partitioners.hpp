@@ -106,10 +106,6 @@ struct Cutting {
 /// Of equal partitions there is one.
 [[nodiscard]] std::vector<Partition> per_module_candidates(const emulator::Setup& setup, const Sample& sample);
 
-/// One chain as first-stage has it, with the backbone's layers as they are said, stage by stage: so many for each chunk
-/// of every rank. Throws Error{input} where they do not add up to the backbone's, or a stage would be empty.
-[[nodiscard]] Partition cut_by_layers(const emulator::Setup& setup, const std::vector<std::int64_t>& layers);
-
 /// Why the setup's encoders cannot be dealt over all GPUs of a replica; none: they can.
 [[nodiscard]] std::optional<std::string> why_not_dealt(const emulator::Setup& setup);
 

@@ -47,15 +47,20 @@ struct Batch {
     std::vector<workloads::Sample> samples;           ///< that the step takes
     std::vector<workloads::Sample> deferred;          ///< that are left for a later step; not among `samples`
     std::vector<workloads::Microbatch> microbatches;  ///< of all replicas
-    std::int64_t drawn_microbatches = 0;              ///< of each replica, where the batch was drawn
+    bool drawn = false;                   ///< of a data set: into microbatches of a number that no layout changes
+    std::int64_t drawn_microbatches = 0;  ///< then, where it was drawn for each replica: of each
 };
+
+/// Where a layout runs microbatches.
+[[nodiscard]] workloads::Pipelines pipelines_of(const emulator::Layout& layout);
 
 /// What stays for all batches of a training job.
 struct Job {
     std::shared_ptr<const emulator::Setup> setup;  ///< shared with copies of the job
     std::optional<LayoutChoice> layout_choice;     ///< how the layout was chosen, for the report; none: it was given
     std::optional<CostFile> costs;                 ///< of the operators; what it lacks, and none: the embedded tables
-    std::optional<OptionValues> words;  ///< options that ask for the same but for the layout; none: no options did
+    std::optional<OptionValues>
+        words;  ///< options that ask for the same, a chosen layout included; none: no options did
     workloads::Packing packing = workloads::Packing::given;
     std::optional<std::int64_t> defer;  ///< times that a sample may be left for a later step
     partition::Sharing sharing = partition::Sharing::balanced;
@@ -73,6 +78,9 @@ struct Job {
 
     /// A batch of these samples: some are left for a later step where that is wanted, the others are packed.
     [[nodiscard]] Batch batch(std::string name, std::vector<workloads::Sample> samples) const;
+
+    /// A batch of the job as its samples are packed for another layout.
+    [[nodiscard]] Batch in_layout(const Batch& batch, const emulator::Layout& layout) const;
 };
 
 /// A batch of a job: what options ask one plan for.

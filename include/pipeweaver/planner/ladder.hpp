@@ -4,7 +4,8 @@
 //              as they come and shared out in turn
 //   data       the same, with samples packed and shared out among the replicas by cost: a sampler is all that it needs
 //   flags      another cut, more or fewer chunks, other recomputation, as far as the target's launch flags can say
-//   layout     no pipeline, or another layout, on the same GPUs for the same samples
+//   layout     another layout, or no pipeline, on the same GPUs for the same samples, as launch flags can run it; of
+//              all that fit the best few
 //   schedule   the searched order, in a runtime that takes it
 //
 // No rung is slower than the one before it: one that gains nothing has the step of that one and says why. Steps of the
@@ -13,6 +14,7 @@
 // Determinism  A function of the arguments but for what time leaves out.
 #pragma once
 
+#include "pipeweaver/partition/said_layers.hpp"
 #include "pipeweaver/planner/opponents.hpp"
 #include "pipeweaver/planner/plan_parts.hpp"
 #include "pipeweaver/planner/rung.hpp"
@@ -29,29 +31,31 @@ namespace pipeweaver::planner {
 struct NowWanted {
     std::string partition, policy, recompute;
     std::optional<std::int64_t> chunks;
-    std::vector<std::int64_t> layers;  ///< of the backbone, stage by stage; none: as the partition cuts
+    partition::SaidLayers layers;    ///< none: as the partition cuts
+    std::optional<std::int64_t> cp;  ///< context parallel GPUs of all other layouts; none: any
 };
 
 /// Parses "first-stage,1f1b,blocks:8,chunks:2", in any order, and --layers; either may be empty. Throws Error{input}
 /// for a word that is none of a partition, a policy, a recomputation and chunks:N, or of which there are two.
 [[nodiscard]] NowWanted parse_now(const std::string& text, const std::string& layers);
 
-/// Parses "10,18,18,18". Throws Error{input}.
-[[nodiscard]] std::vector<std::int64_t> parse_layers(const std::string& text);
-
 /// A plan's batch, packed as the data rung packs it, and the rungs below the plan.
 struct LadderStart {
     Request request;
     std::optional<Rung> now{}, data{};
-    Opponents opponents{};   ///< chosen for `request`
-    std::string why_none{};  ///< not empty: there are no rungs
+    std::optional<Rung> flags{};          ///< in the user's own layout, where that is not the request's
+    Opponents opponents{};                ///< chosen for `request`, and what is launched in other layouts
+    std::size_t layouts = 0;              ///< that fit; none: there was no time to compare them
+    std::vector<std::string> left_out{};  ///< for lack of time
+    std::string why_none{};               ///< not empty: there are no rungs
 };
 
 /// Finds what is run now and how its samples are packed best. `packings`: the same samples, as they come and in the
-/// other ways that are allowed. Throws Error{input} where what is said to be run does not apply, Error{limit} where it
+/// other ways that are allowed; `own`: the same in the user's own layout, which now, data and flags are of, or none
+/// where it is the same. Throws Error{input} where what is said to be run does not apply, Error{limit} where it
 /// does not fit.
-[[nodiscard]] LadderStart begin_ladder(std::vector<Request> packings, const NowWanted& wanted, const Executor& execute,
-                                       const Time& time);
+[[nodiscard]] LadderStart begin_ladder(std::vector<Request> packings, const std::vector<Request>& own,
+                                       const NowWanted& wanted, const Executor& execute, const Time& time);
 
 /// The ladder of a plan of start.request with start.opponents.
 [[nodiscard]] Ladder ladder_of(const LadderStart& start, const Plan& plan, const Executor& execute);

@@ -1,4 +1,5 @@
-// The layouts (tp x pp x dp) that a model may run in on a cluster, as they are asked for and as they were judged.
+// The layouts (tp x cp x pp x dp, ep, ZeRO stage) that a model may run in on a cluster, as they are asked for and as
+// they were judged.
 #pragma once
 
 #include "pipeweaver/emulator/setup.hpp"
@@ -7,32 +8,53 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace pipeweaver::planner {
 
+/// A layout, and what the copies of a weight share out in it.
+struct LayoutAndZero {
+    emulator::Layout layout;
+    int zero = 1;
+};
+
 struct LayoutRequest {
     const emulator::Setup* setup = nullptr;  ///< its own layout does not count
     std::optional<std::int64_t> tp, pp, dp;  ///< what is fixed; none: to be chosen
-    std::int64_t cp = 1;                     ///< of every layout
-    std::optional<std::int64_t> ep;          ///< of every layout; none: emulator::default_ep
+    std::optional<std::int64_t> cp = 1;      ///< the same
+    std::optional<std::int64_t> ep;          ///< what is fixed
+    bool any_ep = false;                     ///< where it is not: to be chosen, or else emulator::default_ep
+    bool any_zero = false;                   ///< the ZeRO stage is to be chosen, or else the recipe's
     emulator::ContextParallel context = emulator::ContextParallel::all_to_all;
     std::vector<workloads::Microbatch> microbatches;
     bool for_each_replica = false;  ///< every replica runs so many microbatches of these sizes; else they share them
     /// Then: those of so many replicas together, of which the layout that is chosen must hold the largest; empty: only
     /// `microbatches` must fit.
     std::function<std::vector<workloads::Microbatch>(std::int64_t replicas)> draw{};
+    std::optional<LayoutAndZero> own{};  ///< the user's: judged whatever else is, and marked
+    std::string target = "free";         ///< of targets(): which partitions and ZeRO stages it runs
+    bool only_launched = false;          ///< judged quickly by what launch flags can say: nothing is searched
 };
 
-/// A layout that fits, by the fastest pair of partition and policy that was tried.
+/// A layout that fits, by the fastest of what was tried in it.
 struct LayoutTried {
     emulator::Layout layout;
-    std::size_t microbatches = 0;  ///< that it was judged by, of all replicas; of more than 32 a replica, 32
-    Duration step{};               ///< of the slowest replica (of the most loaded one, where a layout is slower than
-                                   ///< the fastest anyway), with gradient reduction and optimizer
-    std::string partition, policy;
+    int zero = 1;
+    std::size_t microbatches =
+        0;                  ///< of all replicas, that `step` is for; of more than 32 that each replica has of its
+                            ///< own, 32
+    Duration step{};        ///< of the slowest replica (of the most loaded one, where a layout is slower than
+                            ///< the fastest anyway), with gradient reduction and optimizer
+    std::string partition;  ///< of partition::partitioners()
+    std::int64_t chunks_per_rank = 1;
+    std::string policy;     ///< what makes the schedule that `step` is of, or "search"
+    std::string recompute;  ///< of the policy: name_of() a setting, or "by-rank"; of a search "by-pass"
+    Bytes memory;           ///< peak of the fullest rank
+    bool is_own = false;    ///< the user's
+    bool searched = false;  ///< `step` is what a short search found, where that was less
 
     Duration per_microbatch() const { return step / static_cast<std::int64_t>(microbatches); }
 };
@@ -44,10 +66,20 @@ struct LayoutRefused {
 };
 
 struct LayoutChoice {
-    std::vector<LayoutTried> tried;      ///< fastest for each microbatch first, ties to the smaller tp, then pp
-    std::vector<LayoutRefused> refused;  ///< in the order of the checks
+    std::vector<LayoutTried> tried;            ///< fastest for each microbatch first, ties to the smaller tp, then pp
+    std::vector<LayoutRefused> refused;        ///< in the order of the checks
+    std::size_t taken = 0;                     ///< its place among `tried`
+    std::size_t passed_over = 0;               ///< layouts that a bound shows to be slower than the best ten: not tried
+    bool equal_batch = false;                  ///< all are for the same microbatches: their steps may be compared
+    bool cut_short = false;                    ///< time ended it: others may be faster
+    std::optional<std::string> own_refused{};  ///< why the user's own layout is not among them
 
-    const emulator::Layout& layout() const { return tried.front().layout; }
+    const LayoutTried& best() const { return tried[taken]; }
+    const emulator::Layout& layout() const { return best().layout; }
 };
+
+/// `setup` in that layout and with that stage, with nothing priced yet. Gradients are not reduced in buckets where
+/// every backward reduces them (from stage 2 on).
+[[nodiscard]] emulator::Setup in_layout(const emulator::Setup& setup, const LayoutAndZero& layout);
 
 }  // namespace pipeweaver::planner

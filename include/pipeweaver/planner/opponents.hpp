@@ -35,7 +35,8 @@ struct OpponentWay {
     partition::Partition partition{};  ///< cut on the sample
     /// Of the samples that it was cut on, where that is another than the job's.
     std::optional<workloads::Packing> cut_packing{};
-    std::vector<std::int64_t> layers{};  ///< not empty: it was cut by what was said, see partition::cut_by_layers
+    bool cut_on_batch = false;  ///< it was cut on the batch at hand, not on the job's sample
+    std::string layers{};       ///< not empty: it was cut by what is said so, see partition::cut_by_layers
     std::string policy{};
     std::string recompute{};  ///< the setting with which it is fastest on the sample and fits all of it
     std::size_t batches = 0;  ///< of the sample, that `step` is the mean of
@@ -51,6 +52,9 @@ struct Opponents {
 
 /// Whether the target's users launch the way; else it is one that other runtimes, or none, run.
 [[nodiscard]] bool launches(const Target& target, const OpponentWay& way);
+
+/// Those that the job's target launches in the job's own layout.
+[[nodiscard]] Opponents launched_here(const Opponents& all, const Job& job);
 
 /// Tries all of them on the job's sample, as the job's target runs those that it launches: every one on its first
 /// batch, the fastest on all. `time` is asked before each but the first `sizes.opponents_anyhow`; those that it leaves

@@ -38,6 +38,10 @@ struct PlanOptions {
     /// request().
     std::vector<Request> packings(const SearchLimits& limits, const Executor& execute) const;
 
+    /// packings() in the user's own layout, where another was chosen beside it; else none. Pre: `chosen` is the job of
+    /// packings().
+    std::vector<Request> own_packings(const Job& chosen, const SearchLimits& limits, const Executor& execute) const;
+
     /// Whether all replicas are planned.
     bool plans_all() const { return !replica && replicas.empty(); }
 
@@ -49,6 +53,7 @@ struct PlanOptions {
 
 private:
     void fill(Job& of, const WorkloadOptions& as, const SearchLimits& limits) const;
+    WorkloadOptions for_target(WorkloadOptions as) const;
     std::vector<Request> packed_in_each(const std::function<bool(workloads::Packing)>& which,
                                         const SearchLimits& limits, const Executor& execute) const;
     Request packed(const WorkloadOptions& as, const SearchLimits& limits, const Executor& execute) const;

@@ -21,15 +21,19 @@ struct ChoiceEffort {
     std::size_t most_tasks = 12'000;
     /// Tasks of all problems that policies decide on; of larger ones they decide on fewer batches.
     std::size_t most_by_policies = 250'000;
+    std::size_t most_tuned = 120'000;  ///< tasks of all problems by which the best chain is tuned
 };
 
-/// What a plan does by itself, in a fraction of a second, and what is worth a minute for a partition that stays.
+/// What a plan does by itself, in a fraction of a second; the same without searches; and what is worth a minute for a
+/// partition that stays.
 inline constexpr ChoiceEffort quick_choice{};
-inline constexpr ChoiceEffort thorough_choice{8, 5, 10, 1'000'000, 10'000'000};
+inline constexpr ChoiceEffort by_policies{.finalists = 0, .most_tuned = 0};
+inline constexpr ChoiceEffort thorough_choice{8, 5, 10, 1'000'000, 10'000'000, 2'000'000};
 
 /// Fractions of the time that is left when the piece of work begins.
 struct Fractions {
-    double opponents = 0.4;            ///< at most: their runs are not worth more of a short budget
+    double opponents = 0.5;            ///< at most: known schedules, tuned cuts and other layouts
+    double layouts = 0.4;              ///< the choice of a layout
     double robustness = 0.02;          ///< replays under perturbed costs, which take less unless the budget is short
     double target = 0.3;               ///< the search for another target, in a plan of one replica
     double asked_target = 0.5;         ///< the same where that target's schedule is what is asked for
@@ -66,9 +70,20 @@ struct Sizes {
     std::size_t tasks_perturbed = 100'000;   ///< of all replicas that are replayed under perturbed costs; one always is
     std::size_t tasks_perturbed_soon = 20'000;  ///< of those that are replayed in a tenth of a second
     std::size_t replicas_examined = 8;          ///< the most loaded ones have full bounds, perturbed costs and traces
-    std::size_t layout_microbatches = 32;       ///< of a replica, by which a layout is chosen
+    std::size_t layout_microbatches = 32;       ///< of a replica, by which a layout is judged quickly
+    std::size_t layout_fewest = 16;             ///< of one, by which it is where the pipeline is short
+    std::size_t layout_cut = 16;                ///< of a batch, that its partitions are cut on
+    std::size_t layout_bound = 32;              ///< of a batch, that its bound is from
+    std::size_t layouts_at_once = 8;            ///< that are judged before bounds are compared again
+    std::size_t layouts_shown = 10;             ///< the best, which no bound may hide
+    std::size_t layouts_promising = 9;          ///< the best, that are searched without rounds
+    std::size_t layouts_searched = 3;           ///< the best, that are judged whole and searched before one is taken
+    std::size_t tasks_of_layout = 8'000;        ///< of a replica; in larger ones policies decide
     std::size_t candidate_microbatches = 24;    ///< of a batch, by which a partition is chosen
     std::size_t candidates_on_all = 8;          ///< partitions that policies run on the whole sample
+    std::size_t cuts_tuned = 2;                 ///< of the opponents' cuts, the best: layers are moved between stages
+    std::size_t batches_tuned_on = 2;           ///< of the sample
+    std::size_t steps_tuned = 300;              ///< of cuts, for each that is tuned
     std::size_t opponents_anyhow = 2;           ///< cuts of opponents that are tried whatever the time
     std::size_t opponents_on_all = 8;           ///< opponents that run on the whole sample
     std::size_t packing_batches = 4;            ///< batches of the sample by which a packing is chosen
@@ -80,6 +95,8 @@ inline constexpr Sizes sizes{};
 /// When a difference counts, as a factor.
 struct Margins {
     double packing = 0.99;      ///< another packing's steps must be shorter than that of the given one's
+    double layouts = 1.005;     ///< of layouts within it of the best the user's own or the simplest is taken
+    double searching = 0.95;    ///< of a known schedule's step: what a search is expected to gain at most
     double chunks = 1.005;      ///< of partitions within it of the best the one with the fewest chunks is taken
     double even_plans = 1.002;  ///< of the slowest quick plan over their mean: such plans say no more
     double even_loads = 1.001;  ///< of the largest load over their mean: that counts, too
@@ -89,6 +106,9 @@ struct Margins {
     double splitting = 1.03;
 };
 inline constexpr Margins margins{};
+
+/// Rounds of a search of a layout, after its starts.
+inline constexpr std::uint64_t layout_rounds = 2;
 
 /// When a search without a number of rounds ends by itself. Annealing gains late in its cycles, each of which is half
 /// as long again as the one before: a fixed number of rounds ends a search between two of them that both gain.
@@ -132,9 +152,6 @@ inline const std::vector<std::string> quick_policies{"dual-queue", "gpipe", "int
 
 /// What judges a partition before any search: the policies that frameworks run on a chain, and the dual queue.
 inline const std::vector<std::string> candidate_policies{"1f1b", "interleaved", "dual-queue"};
-
-/// What judges a layout.
-inline const std::vector<std::string> layout_policies{"dual-queue", "1f1b", "gpipe"};
 
 /// What a plan of some size does, and what it leaves out.
 struct Effort {

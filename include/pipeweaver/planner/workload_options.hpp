@@ -3,6 +3,7 @@
 
 #include "pipeweaver/base/options.hpp"
 #include "pipeweaver/planner/job.hpp"
+#include "pipeweaver/planner/time.hpp"
 
 #include <memory>
 #include <optional>
@@ -17,15 +18,25 @@ namespace pipeweaver::planner {
 /// that is no database or has nothing of the device, Error{io} also if it has changed.
 [[nodiscard]] costdb::CostDatabase costs_of(const std::optional<CostFile>& file, const workloads::Cluster& cluster);
 
-/// --tp, --pp or --dp: a number, "auto", or left out.
+/// --tp, --cp, --pp, --dp or --ep: a number, "auto", or left out.
 struct Degree {
     std::optional<std::int64_t> number;
     bool automatic = false;
 };
 
+/// How much all replicas train in a step together: "64" samples, or "64mb" microbatches.
+struct GlobalBatch {
+    std::int64_t number = 0;
+    bool of_microbatches = false;
+
+    /// As --global-batch is given.
+    std::string text() const { return std::to_string(number) + (of_microbatches ? "mb" : ""); }
+};
+
 /// What is given in place of the recipe's own values.
 struct RecipeOverrides {
     std::optional<int> zero;
+    bool any_zero = false;  ///< the stage is chosen with the layout
     std::optional<Bytes> bucket;
     std::optional<Duration> launch, action;
     std::optional<double> overlap_slowdown;
@@ -42,10 +53,12 @@ struct WorkloadOptions {
 
     std::string model, cluster, batch, dataset, costs, context, recipe, packing;
     RecipeOverrides overrides;
-    Degree tp, pp, dp;
-    std::int64_t cp = 1;
-    std::optional<std::int64_t> ep;
-    std::optional<std::int64_t> microbatches;
+    Degree tp, pp, dp, cp, ep;
+    std::string layout_as;                     ///< "auto": all degrees are tried, and those given are the user's own
+    std::optional<std::int64_t> microbatches;  ///< of each replica
+    std::optional<GlobalBatch> global_batch;   ///< in its place, of all
+    std::string target = "free";               ///< of targets(): what a layout is chosen for
+    Time layout_time{};                        ///< that the choice of a layout may take; asked between layouts
     /// What operators cost, read before; none: `costs` and the embedded tables are read. Of the cluster's device.
     std::shared_ptr<const costdb::CostDatabase> known_costs;
     emulator::Headroom headroom = emulator::usual_headroom;
@@ -65,8 +78,25 @@ struct WorkloadOptions {
     /// How batches are packed.
     workloads::Packing how_packed() const;
 
-    /// A batch of the data set, for all replicas together.
-    workloads::DrawnBatch drawn(const workloads::Model& of, std::uint64_t seed, std::int64_t replicas) const;
+    /// The context parallel GPUs that were asked for: other layouts have as many.
+    std::optional<std::int64_t> kept_cp() const { return cp.number; }
+
+    /// Whether all degrees are tried.
+    bool is_any_layout() const { return layout_as == automatic; }
+
+    /// The same options with the job's layout and global batch in them: they ask for that layout alone. Pre: `job` is
+    /// what they asked for.
+    WorkloadOptions with_chosen(const Job& job) const;
+
+    /// The same options asking for the user's own layout, and the batch that was drawn for it; none: none was given
+    /// beside --layout auto, it does not fit, or it is the job's. Pre: `job` is what they asked for.
+    std::optional<WorkloadOptions> with_own(const Job& job) const;
+
+    /// What is drawn of the data set for one replica of the job: its part of the global batch, or `microbatches`.
+    std::int64_t microbatches_of_replica(const Job& job) const;
+
+    /// So many microbatches of the data set.
+    workloads::DrawnBatch drawn(const workloads::Model& of, std::uint64_t seed, std::int64_t count) const;
 
     /// What of a layout is fixed, and the batch to judge others by: the one given, or one that is drawn. Pre: `setup`
     /// and this outlive the answer.
@@ -74,8 +104,14 @@ struct WorkloadOptions {
                                  std::uint64_t seed) const;
 
 private:
+    void add_layout(OptionTable& options);
+    void add_global_batch(OptionTable& options);
     emulator::Layout layout(const emulator::Setup& setup) const;
+    std::optional<LayoutAndZero> own(const emulator::Setup& setup) const;
+    std::optional<GlobalBatch> global(const emulator::Setup& setup) const;
+    workloads::DrawnBatch drawn(const workloads::Model& of, std::uint64_t seed, const GlobalBatch& all) const;
     bool choose(const emulator::Setup& setup) const;
+    void choose_layout(emulator::Setup& setup, Job& job, const Batch* given, const Executor& execute) const;
     Job job(std::uint64_t seed, const Executor& execute, Batch* given) const;
     Batch read(const workloads::Model& of) const;
     void check() const;

@@ -99,10 +99,10 @@ void require_fit(const Sample& sample, const Model& model);
 /// tokens: assignment.json carries the weights.
 enum class Packing : std::uint8_t {
     given,                 ///< in their order: a microbatch is closed when the next sample does not fit
-    first_fit_decreasing,  ///< the fewest microbatches: the longest first, each into the first that can take it
-    balanced,              ///< as many as in given order, with every module's FLOPs as even as they get
-    padded  ///< tokens and items even, in as many microbatches as cost least where every one is padded to
-            ///< the largest
+    first_fit_decreasing,  ///< few microbatches: the longest first, each into the first that can take it
+    balanced,  ///< a tenth more, with every module's FLOPs as even as they get, and the smallest at both ends
+    padded     ///< tokens and items even, in as many microbatches as cost least where every one is padded to
+               ///< the largest
 };
 
 [[nodiscard]] std::string_view name_of(Packing packing);
@@ -110,12 +110,20 @@ enum class Packing : std::uint8_t {
 /// All, in order.
 [[nodiscard]] const std::vector<Packing>& packings();
 
+/// Where microbatches run. Balanced ones are a multiple of `replicas`, and of `replicas * ranks` where that is at most
+/// half as many again as first-fit decreasing takes; there are never more than samples.
+struct Pipelines {
+    std::int64_t replicas = 1, ranks = 1;
+};
+
 /// Packs samples into microbatches of at most model.microbatch_tokens tokens, model.most_items items and
-/// model.most_video_seconds seconds of clips; the samples of each microbatch are in their order. Where that does not
-/// go `balanced` or `padded` they are packed in given order. Time
-/// O(samples * log microbatches). Throws Error{input} naming a sample that does not fit a microbatch alone.
+/// model.most_video_seconds seconds of clips. In given order and padded the samples of each microbatch are in their
+/// order, and where padding does not pay, they are packed in given order. `first_fit_decreasing` and `balanced` are
+/// functions of the samples, in whatever order they stand: which are together, the order of microbatches and that of
+/// the samples in each. Time O(samples * log samples). Throws Error{input} naming a sample that does not fit a
+/// microbatch alone. Pre: pipelines have replicas and ranks.
 [[nodiscard]] std::vector<Microbatch> pack(const std::vector<Sample>& samples, const Model& model,
-                                           Packing packing = Packing::given);
+                                           Packing packing = Packing::given, const Pipelines& pipelines = {});
 
 /// A batch without what is left for a later step.
 struct Deferral {
@@ -127,14 +135,19 @@ struct Deferral {
 /// `most_steps` times; one that cannot be left again takes along whatever has as few items. Pre: most_steps >= 1.
 [[nodiscard]] Deferral defer(std::vector<Sample> samples, const Model& model, std::int64_t most_steps);
 
-/// Draws samples from the data set until exactly `microbatches` microbatches are full in given order, and packs them;
-/// the sample that would open one more is not taken, and those of which the model takes nothing are skipped. Pre:
-/// microbatches >= 1.
+/// Draws samples from the data set until exactly `microbatches` microbatches are full in given order, and packs them,
+/// balanced into as many; the sample that would open one more is not taken, and those of which the model takes nothing
+/// are skipped. Pre: microbatches >= 1.
 struct DrawnBatch {
     std::vector<Sample> samples;
     std::vector<Microbatch> microbatches;
 };
 [[nodiscard]] DrawnBatch draw_batch(std::string_view dataset, const Model& model, std::uint64_t seed,
                                     std::int64_t microbatches, Packing packing = Packing::given);
+
+/// Draws exactly `samples` samples in the same order, those of which the model takes nothing left out, and packs them.
+/// Pre: samples >= 1.
+[[nodiscard]] DrawnBatch draw_samples(std::string_view dataset, const Model& model, std::uint64_t seed,
+                                      std::int64_t samples, Packing packing = Packing::given);
 
 }  // namespace pipeweaver::workloads

@@ -1,0 +1,92 @@
+// The report's second section: what is to be done for the ladder's best rung, and where that is said.
+#include "emit/plan/ladder_text.hpp"
+#include "emit/plan/parts.hpp"
+#include "emit/report/report_parts.hpp"
+#include "pipeweaver/base/text.hpp"
+#include "pipeweaver/emit/targets.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace pipeweaver::emit::report_parts {
+
+using namespace planner;
+
+namespace {
+
+// A click selects all of it.
+std::string command(std::string_view text) { return fmt::format("<pre class=\"command\">{}</pre>\n", escape(text)); }
+
+std::string named(const Ladder& ladder, const Rung& rung) {
+    return fmt::format("{}: step {}, {}", rung.name, human(rung.step),
+                       &rung == &ladder.now() ? std::string("what runs now")
+                                              : times(ratio(ladder.now().step, rung.step)) + " as fast as now");
+}
+
+std::string best_rung(const Ladder& ladder) {
+    const Rung& best = ladder.best();
+    return fmt::format("<p class=\"do\"><strong>{}</strong><br>{}.</p>\n", escape(named(ladder, best)),
+                       escape(what_to_do(best)));
+}
+
+std::string command_of_rung(const Ladder& ladder, const Rung& rung) {
+    return fmt::format("<p class=\"prints\">{}</p>\n", escape(named(ladder, rung))) + command(rung.command);
+}
+
+// Of each rung that has one; the best's is open.
+std::string emulate_commands(const Ladder& ladder) {
+    std::string others;
+    std::size_t count = 0;
+    for (const auto* rungs : {&ladder.rungs, &ladder.beyond})
+        for (const Rung& rung : *rungs) {
+            if (rung.command.empty() || !rung.why_nothing.empty() || &rung == &ladder.best()) continue;
+            others += command_of_rung(ladder, rung);
+            ++count;
+        }
+    std::string html;
+    if (!ladder.best().command.empty()) html = command_of_rung(ladder, ladder.best());
+    if (count > 0) html += folded(fmt::format("{} of the other rungs", plural(count, "command")), others, html.empty());
+    return html;
+}
+
+// The pictured schedule, from the plan's own files.
+std::string replay_command(const Plan& plan) {
+    const ReplicaPlan& replica = plan.replicas[plan.slowest];
+    const auto folder = fmt::format("replica-{:03}", replica.number);
+    return fmt::format("<p class=\"prints\">the plan's schedule{}: makespan {}, in this folder</p>\n",
+                       plan.replicas.size() == 1 ? "" : fmt::format(" of replica {}", replica.number),
+                       escape(human(replica.found.replay.makespan))) +
+           command(fmt::format("pipeweaver replay {0}/problem.json.gz {0}/solution.json", folder));
+}
+
+// How targets load what was made for them.
+std::string loading(const Plan& plan) {
+    std::string html;
+    for (const TargetPlan& own : plan.targets) {
+        if (!own.found.schedule) continue;
+        const planner::Target& target = planner::target(own.target);
+        for (const emit::Target& row : emit::targets()) {
+            if (row.of != own.target || row.how_to_run == nullptr) continue;
+            const auto lines =
+                row.how_to_run({target.folder, own.microbatches.size(), target.fixed_shapes, plan.replicas.size() > 1});
+            html += folded(fmt::format("{} loads its schedule", target.title),
+                           fmt::format("<pre># {}</pre>\n", escape(fmt::format("{}", fmt::join(lines, "\n")))), false);
+        }
+    }
+    return html;
+}
+
+}  // namespace
+
+std::string how_to_run(const Job& job, const Plan& plan) {
+    std::string html;
+    if (!plan.ladder.rungs.empty()) html += best_rung(plan.ladder);
+    html += heading("Stages") + stage_section(job, plan);
+    html += heading("Commands that print these steps");
+    if (!plan.ladder.rungs.empty()) html += emulate_commands(plan.ladder);
+    html += replay_command(plan) + loading(plan);
+    return html + heading("Files") + folder_section(job, plan);
+}
+
+}  // namespace pipeweaver::emit::report_parts

@@ -1,0 +1,206 @@
+// How the model is cut: the layers of each rank's chunks, and what their passes recompute.
+#include "emit/report/report_parts.hpp"
+#include "pipeweaver/base/text.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace pipeweaver::emit::report_parts {
+
+using namespace schedule;
+using namespace emulator;
+using namespace planner;
+
+namespace {
+
+constexpr std::size_t most_stages_open = 16;  // more are folded by rank
+
+// How many backwards run with which mode, in the modes' order.
+using Counts = std::vector<std::size_t>;
+
+struct ChunkRow {
+    std::size_t stage = 0;
+    std::string layers;               // "vit 0-15, llm 0-3"
+    std::vector<LayerRange> parts{};  // the same
+    Counts backwards{};               // of a plan by pass
+    std::string recompute{};
+};
+
+using RankRows = std::vector<std::vector<ChunkRow>>;
+
+std::string layers_of(const StageLayers& stage, const workloads::Model& model) {
+    std::vector<std::string> parts;
+    for (const LayerRange& part : stage.parts)
+        if (part.count > 0)
+            parts.push_back(part.count == 1 ? fmt::format("{} {}", model.modules[part.module].name, part.first)
+                                            : fmt::format("{} {}-{}", model.modules[part.module].name, part.first,
+                                                          part.first + part.count - 1));
+    return parts.empty() ? "no blocks" : fmt::format("{}", fmt::join(parts, ", "));
+}
+
+// "3 layers of vit, 12 of llm".
+std::string layers_by_module(const std::vector<ChunkRow>& chunks, const workloads::Model& model) {
+    std::vector<std::int64_t> sums(model.modules.size());
+    for (const ChunkRow& chunk : chunks)
+        for (const LayerRange& part : chunk.parts) sums[part.module] += part.count;
+    std::vector<std::string> parts;
+    for (std::size_t m = 0; m < sums.size(); ++m)
+        if (sums[m] > 0)
+            parts.push_back(fmt::format(
+                "{} of {}",
+                parts.empty() ? plural(static_cast<std::size_t>(sums[m]), "layer") : std::to_string(sums[m]),
+                model.modules[m].name));
+    return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+// Chunks of every rank, in the order of their stages' numbers.
+RankRows rows_of(const partition::Partition& partition, const workloads::Model& model, std::size_t ranks) {
+    RankRows rows(ranks);
+    std::size_t number = 0;
+    for (const Chain& chain : partition.chains)
+        for (const StageLayers& stage : chain.stages)
+            rows[index(stage.rank)].push_back({number++, layers_of(stage, model), stage.parts, {}, {}});
+    return rows;
+}
+
+// Per stage.
+std::map<std::size_t, Counts> backwards_of_stages(const Cut& cut, const Schedule& schedule) {
+    std::map<std::size_t, Counts> counts;
+    for (std::size_t k = 0; k < cut.step.problem.pairs.size(); ++k) {
+        const auto& stage = cut.step.problem.tasks[index(cut.step.problem.pairs[k].backward)].stage;
+        if (!stage) continue;
+        Counts& of_stage = counts[static_cast<std::size_t>(*stage)];
+        of_stage.resize(cut.partition.modes.size());
+        ++of_stage[schedule.mode[k]];
+    }
+    return counts;
+}
+
+// "none 12, full 4" by pass, else the mode alone.
+std::string recompute_text(const Counts& backwards, const std::vector<Recompute>& modes, bool by_pass) {
+    if (backwards.empty()) return "no backward";
+    std::vector<std::string> parts;
+    for (std::size_t m = 0; m < modes.size(); ++m)
+        if (backwards[m] > 0)
+            parts.push_back(by_pass ? fmt::format("{} {}", name_of(modes[m]), backwards[m]) : name_of(modes[m]));
+    return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+Counts sum_of(const std::vector<ChunkRow>& chunks) {
+    Counts sum;
+    for (const ChunkRow& chunk : chunks) {
+        sum.resize(std::max(sum.size(), chunk.backwards.size()));
+        for (std::size_t m = 0; m < chunk.backwards.size(); ++m) sum[m] += chunk.backwards[m];
+    }
+    return sum;
+}
+
+std::string rows_html(std::size_t rank, const std::vector<ChunkRow>& chunks) {
+    std::string html;
+    for (std::size_t c = 0; c < chunks.size(); ++c) {
+        std::int64_t count = 0;
+        for (const LayerRange& part : chunks[c].parts) count += part.count;
+        html += fmt::format(
+            "<tr><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td>{}</td>"
+            "<td class=\"n\">{}</td><td>{}</td></tr>\n",
+            rank, c, chunks[c].stage, escape(chunks[c].layers), count, escape(chunks[c].recompute));
+    }
+    return html;
+}
+
+std::string table_of(std::string_view rows) {
+    return wide_table(
+        "<table class=\"stages\"><thead><tr><th class=\"n\">rank</th><th class=\"n\">chunk</th>"
+        "<th class=\"n\">stage</th><th>layers</th><th class=\"n\">count</th><th>recompute</th>"
+        "</tr></thead><tbody>\n",
+        rows);
+}
+
+// `of_ranks`: what each rank recomputes in all.
+std::string stages_html(const RankRows& ranks, const std::vector<std::string>& of_ranks,
+                        const workloads::Model& model) {
+    std::size_t stages = 0;
+    for (const auto& chunks : ranks) stages += chunks.size();
+    std::string html;
+    for (std::size_t r = 0; r < ranks.size(); ++r)
+        html += stages <= most_stages_open
+                    ? rows_html(r, ranks[r])
+                    : folded(fmt::format("rank {}: {}, {}; recompute {}", r, plural(ranks[r].size(), "stage"),
+                                         layers_by_module(ranks[r], model), of_ranks[r]),
+                             table_of(rows_html(r, ranks[r])), false);
+    return stages <= most_stages_open ? table_of(html) : html;
+}
+
+std::string dealt_html(const partition::Partition& partition, const workloads::Model& model) {
+    std::string html;
+    for (const DealtModule& dealt : partition.dealt)
+        html += fmt::format(
+            "<p>{}, {}: whole on each GPU of a replica, items dealt over them by cost, before the first stage and "
+            "after it.</p>\n",
+            escape(model.modules[dealt.module].name), plural(static_cast<std::size_t>(dealt.layers), "layer"));
+    return html;
+}
+
+// Else its passes have the setting of their rank.
+bool is_by_pass(const Plan& plan) { return !plan.is_opponents && plan.partition().modes.size() > 1; }
+
+std::string about_plan(const Plan& plan) {
+    std::string text = plan.is_opponents ? "Of the plan, a known schedule" : "Of the searched plan";
+    if (is_by_pass(plan)) text += "; recomputation is chosen for each pass: so many of a stage's backwards have it";
+    if (plan.replicas.size() > 1) {
+        text += "; all replicas have these stages";
+        if (is_by_pass(plan))
+            text += fmt::format(", the counts are of replica {}, the slowest", plan.replicas[plan.slowest].number);
+    }
+    return text + ".";
+}
+
+std::string about_stages(const std::string& whose, const Plan& plan) {
+    std::string text = whose + " Layers are counted from 0.";
+    if (!plan.ladder.rungs.empty() && plan.ladder.best().name != "schedule")
+        text += fmt::format(" The marked rung is not this schedule: how \"{}\" is cut is said above.",
+                            plan.ladder.best().name);
+    return fmt::format("<p class=\"about\">{}</p>\n", escape(text));
+}
+
+std::string of_plan(const workloads::Model& model, const Plan& plan) {
+    const ReplicaPlan& replica = plan.replicas[plan.slowest];
+    const auto& modes = replica.cut.partition.modes;
+    RankRows rows = rows_of(replica.cut.partition, model, replica.cut.step.problem.ranks.size());
+    auto backwards = backwards_of_stages(replica.cut, *replica.found.schedule);
+    std::vector<std::string> of_ranks;
+    for (auto& chunks : rows) {
+        for (ChunkRow& chunk : chunks) {
+            chunk.backwards = std::move(backwards[chunk.stage]);
+            chunk.recompute = recompute_text(chunk.backwards, modes, is_by_pass(plan));
+        }
+        of_ranks.push_back(recompute_text(sum_of(chunks), modes, is_by_pass(plan)));
+    }
+    return about_stages(about_plan(plan), plan) + stages_html(rows, of_ranks, model) +
+           dealt_html(replica.cut.partition, model);
+}
+
+// Of a target that has a schedule of its own and is told what to recompute, whole or rank by rank.
+std::string of_target(const workloads::Model& model, const Plan& plan, const TargetPlan& own) {
+    RankRows rows = rows_of(own.cut.partition, model, own.cut.step.problem.ranks.size());
+    std::vector<std::string> of_ranks;
+    for (std::size_t r = 0; r < rows.size(); ++r) {
+        of_ranks.push_back(own.by_rank.empty() ? own.recompute : name_of(own.by_rank[r]));
+        for (ChunkRow& chunk : rows[r]) chunk.recompute = of_ranks.back();
+    }
+    return about_stages(fmt::format("Of the schedule for {}.", target(own.target).title), plan) +
+           stages_html(rows, of_ranks, model);
+}
+
+}  // namespace
+
+std::string stage_section(const Job& job, const Plan& plan) {
+    for (const TargetPlan& own : plan.targets)
+        if (own.target == job.target && own.found.schedule) return of_target(job.setup->model, plan, own);
+    return of_plan(job.setup->model, plan);
+}
+
+}  // namespace pipeweaver::emit::report_parts

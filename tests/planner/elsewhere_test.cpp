@@ -1,0 +1,169 @@
+// What is launched in other layouts, and the ladder from a layout of the user's own to one that was chosen.
+#include "planner/ladder/elsewhere.hpp"
+
+#include "pipeweaver/partition/said_layers.hpp"
+#include "pipeweaver/planner/ladder.hpp"
+#include "pipeweaver/planner/plan.hpp"
+#include "pipeweaver/planner/plan_options.hpp"
+#include "planner/opponents/tuned_cut.hpp"
+#include "tests/support/small_request.hpp"
+#include "tests/support/times.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+using namespace pipeweaver;
+using namespace pipeweaver::planner;
+
+namespace {
+
+PlanOptions small_options() {
+    PlanOptions asked;
+    asked.workload.model = "dip-vlm-s";
+    asked.workload.cluster = "h100-sxm:16";
+    asked.workload.dataset = "vlm-mix";
+    asked.workload.microbatches = 2;
+    return asked;
+}
+
+void check_command(const Rung& rung, const emulator::Layout& layout) {
+    CHECK(rung.command.find("--tp " + std::to_string(layout.tp)) != std::string::npos);
+    CHECK(rung.command.find("--pp " + std::to_string(layout.pp)) != std::string::npos);
+}
+
+}  // namespace
+
+TEST_CASE("the best other layouts run the same samples on the same GPUs as the target launches them") {
+    const Request request = testing::small_request(2);
+    const Job& job = request.job;
+    const auto found = launched_elsewhere(job, request.batch, {}, in_order, {});
+    CHECK(found.is_whole);
+    REQUIRE(!found.ways.empty());
+    CHECK(found.ways.size() <= 3);
+    CHECK(found.layouts > found.ways.size());
+    for (const OpponentWay& way : found.ways) {
+        const emulator::Setup& setup = *way.setup;
+        CHECK(setup.layout.gpus() == job.setup->layout.gpus());
+        CHECK((name_of(setup.layout) != name_of(job.setup->layout) || setup.recipe.zero != job.setup->recipe.zero));
+        CHECK(launches(target(job.target), way));
+        CHECK(way.cut_on_batch);
+    }
+    const auto rows = run_opponents({found.ways, {}}, job, request.batch, in_order);
+    CHECK(rows.all.size() == found.ways.size());
+    for (const Baseline& row : rows.all) CHECK(!row.on_own_ranks);
+}
+
+TEST_CASE("other layouts have the context parallel GPUs that are kept") {
+    const Request request = testing::small_request(2);
+    const auto found = launched_elsewhere(request.job, request.batch, 1, in_order, {});
+    REQUIRE(!found.ways.empty());
+    for (const OpponentWay& way : found.ways) CHECK(way.setup->layout.cp == 1);
+}
+
+TEST_CASE("the best cuts that are launched are tuned, and said in words that make them again") {
+    const Request request = testing::small_request(1);
+    Opponents opponents = choose_opponents(request.job, request.batch, in_order);
+    const auto before = run_opponents(launched_here(opponents, request.job), request.job, request.batch, in_order);
+    const std::size_t known = opponents.ways.size();
+    CHECK(!add_tuned(opponents, request.job, request.batch, in_order, testing::after_questions(0)));
+    CHECK(opponents.ways.size() == known);
+    CHECK(add_tuned(opponents, request.job, request.batch, in_order, {}));
+    REQUIRE(opponents.ways.size() > known);
+    const emulator::Setup& setup = *request.job.setup;
+    for (std::size_t w = known; w < opponents.ways.size(); ++w) {
+        const OpponentWay& way = opponents.ways[w];
+        CHECK(way.name.ends_with(" tuned"));
+        CHECK(launches(target(request.job.target), way));
+        const auto again = partition::cut_by_layers(setup, partition::parse_layers(way.layers));
+        CHECK(partition::text_of(partition::said_layers(setup.model, again)) == way.layers);
+        CHECK(again.chunks_per_rank == way.partition.chunks_per_rank);
+    }
+    // The sample is the batch: what was tuned is faster on it.
+    const auto after = run_opponents(opponents, request.job, request.batch, in_order);
+    CHECK(after.fastest_opponent()->step < before.fastest_opponent()->step);
+}
+
+TEST_CASE("without time no other layout is tried, which the answer says") {
+    const Request request = testing::small_request(2);
+    const auto found = launched_elsewhere(request.job, request.batch, {}, in_order, testing::after_questions(0));
+    CHECK(found.ways.empty());
+    CHECK(!found.is_whole);
+    const auto some = launched_elsewhere(request.job, request.batch, {}, in_order, testing::after_questions(1));
+    CHECK(!some.is_whole);
+}
+
+TEST_CASE("a batch of samples is packed for each layout, one that was drawn is the same in all") {
+    Request request = testing::small_request(1);
+    request.job.packing = workloads::Packing::balanced;
+    for (int i = 0; i < 30; ++i) {
+        workloads::Sample sample = request.batch.samples.front();
+        sample.id = "more" + std::to_string(i);
+        request.batch.samples.push_back(sample);
+    }
+    request.batch = request.job.batch("own", request.batch.samples);
+    emulator::Layout other = request.job.setup->layout;
+    other.dp = 5;
+    other.pp = 1;
+    const Batch packed = request.job.in_layout(request.batch, other);
+    CHECK(packed.microbatches.size() % 5 == 0);
+    CHECK(packed.microbatches.size() != request.batch.microbatches.size());
+    request.batch.drawn = true;
+    CHECK(request.job.in_layout(request.batch, other).microbatches.size() == request.batch.microbatches.size());
+}
+
+TEST_CASE("beside a layout that is chosen the ladder begins in the user's own") {
+    PlanOptions asked = small_options();
+    CHECK(asked.own_packings(asked.packings({}, in_order).front().job, {}, in_order).empty());
+    asked.workload.layout_as = "auto";
+    asked.workload.tp = {8, false};
+    asked.workload.pp = {2, false};
+    SearchLimits limits;
+    limits.max_rounds = 1;
+    const auto chosen = asked.packings(limits, in_order);
+    const auto own = asked.own_packings(chosen.front().job, limits, in_order);
+    REQUIRE(own.size() == chosen.size());
+    const Job& own_job = own.front().job;
+    CHECK(own_job.setup->layout.tp == 8);
+    CHECK(own_job.setup->layout.pp == 2);
+    CHECK(own.front().batch.samples == chosen.front().batch.samples);
+
+    const auto start = begin_ladder(chosen, own, {}, in_order, {});
+    REQUIRE(start.flags);
+    CHECK(start.request.job.setup == chosen.front().job.setup);
+    Wanted wanted;
+    wanted.robustness = wanted.targets = false;
+    wanted.known_opponents = &start.opponents;
+    const Plan plan = make_plan(start.request.job, start.request.batch, in_order, {}, wanted);
+    const Ladder ladder = ladder_of(start, plan, in_order);
+    REQUIRE(ladder.rungs.size() == 5);
+    check_command(ladder.rungs[0], own_job.setup->layout);
+    check_command(ladder.rungs[2], own_job.setup->layout);
+    CHECK(ladder.rungs[3].step < ladder.rungs[2].step);
+    CHECK(ladder.rungs[3].command.find("--global-batch 2mb") != std::string::npos);
+    for (const Baseline& row : plan.baselines.all)
+        if (row.launched) CHECK(ladder.rungs[3].step <= row.step);
+}
+
+TEST_CASE("a job whose layout is given is told of a faster one") {
+    PlanOptions asked = small_options();
+    asked.workload.tp = {8, false};
+    asked.workload.pp = {2, false};
+    SearchLimits limits;
+    limits.max_rounds = 1;
+    const auto start = begin_ladder(asked.packings(limits, in_order), {}, {}, in_order, {});
+    CHECK(!start.flags);
+    CHECK(start.left_out.empty());
+    Wanted wanted;
+    wanted.robustness = wanted.targets = false;
+    wanted.known_opponents = &start.opponents;
+    const Plan plan = make_plan(start.request.job, start.request.batch, in_order, {}, wanted);
+    const Ladder ladder = ladder_of(start, plan, in_order);
+    const Rung& layout = ladder.rungs[3];
+    REQUIRE(layout.why_nothing.empty());
+    CHECK(layout.needs.find("launched with tp ") == 0);
+    CHECK(layout.needs.find("--layout auto searches there") != std::string::npos);
+    CHECK(layout.command.find("--tp 8 --pp 2") == std::string::npos);
+    CHECK(layout.command.find("--sample") == std::string::npos);
+    CHECK(ladder.rungs[4].step <= layout.step);
+}

@@ -1,0 +1,124 @@
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/planner/workload_options.hpp"
+#include "tests/support/effort.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <initializer_list>
+#include <string>
+#include <utility>
+
+using namespace pipeweaver;
+using namespace pipeweaver::planner;
+
+namespace {
+
+using Given = std::vector<std::pair<std::string, std::string>>;
+
+WorkloadOptions options_of(const Given& given) {
+    WorkloadOptions options;
+    OptionTable table;
+    options.add_to(table);
+    for (const auto& [name, text] : given) {
+        const auto found = std::find_if(table.entries().begin(), table.entries().end(),
+                                        [&name = name](const OptionTable::Entry& one) { return one.name == name; });
+        REQUIRE(found != table.entries().end());
+        found->set(text);
+    }
+    return options;
+}
+
+Given small(const Given& more) {
+    Given all{{"model", "dip-vlm-s"}, {"cluster", "h100-sxm:8"}, {"dataset", "vlm-mix"}};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+}
+
+Request request_of(const Given& given) { return options_of(given).request(1, in_order); }
+
+std::string error_of(const Given& given) {
+    try {
+        static_cast<void>(request_of(given));
+    } catch (const Error& error) {
+        return error.what();
+    }
+    return "none";
+}
+
+std::vector<std::string> ids(const Batch& batch) {
+    std::vector<std::string> all;
+    for (const auto& sample : batch.samples) all.push_back(sample.id);
+    return all;
+}
+
+}  // namespace
+
+TEST_CASE("a global batch is the same in every layout, in samples or in microbatches") {
+    const auto of = [](const std::string& all, const std::string& tp, const std::string& pp) {
+        return request_of(small({{"global-batch", all}, {"tp", tp}, {"pp", pp}})).batch;
+    };
+    const Batch one = of("12mb", "8", "1"), four = of("12mb", "2", "1"), samples = of("40", "8", "1");
+    CHECK(one.microbatches.size() == 12);
+    CHECK(ids(one) == ids(four));
+    CHECK(one.drawn_microbatches == 0);  // of each replica: it does not follow
+    CHECK(samples.samples.size() == 40);
+    CHECK(ids(samples) == ids(of("40", "2", "2")));
+    // The same as so many of each replica.
+    CHECK(ids(one) == ids(request_of(small({{"microbatches", "3"}, {"tp", "2"}, {"pp", "1"}})).batch));
+}
+
+TEST_CASE("what a global batch does not go with is one line") {
+    CHECK(error_of(small({{"global-batch", "8mb"}, {"microbatches", "4"}, {"tp", "8"}, {"pp", "1"}})) ==
+          "--global-batch, --microbatches: allowed is one of the two, what all replicas train in a step or what each "
+          "does");
+    CHECK(error_of({{"model", "dip-vlm-s"}, {"cluster", "h100-sxm:8"}, {"batch", "b.jsonl"}, {"global-batch", "8"}}) ==
+          "--global-batch: goes with --dataset; a batch file is the global batch as it is");
+    for (const char* text : {"", "mb", "0", "8 mb", "-4mb", "8MB", "1.5"})
+        CHECK_THROWS_WITH_AS(options_of({{"global-batch", text}}),
+                             doctest::Contains("allowed are whole numbers of samples from 1 to 10000000, and of "
+                                               "microbatches, like 64mb"),
+                             Error);
+    CHECK(error_of(small({{"layout", "auto"}, {"pp", "3"}, {"tp", "2"}})) ==
+          "--tp 2 * --pp 3 = 6 GPUs do not divide the cluster's 8");
+}
+
+TEST_CASE("--layout auto frees all degrees, and what is given beside it is the user's own, with its batch") {
+    const auto options = options_of(small({{"layout", "auto"}, {"tp", "4"}, {"pp", "1"}, {"microbatches", "3"}}));
+    const auto setup = request_of(small({{"tp", "4"}, {"pp", "1"}, {"microbatches", "3"}})).job.setup;
+    const auto asked = options.layout_request(*setup, {}, 1);
+    CHECK(!asked.tp);
+    CHECK(!asked.pp);
+    CHECK(!asked.cp);
+    CHECK(asked.any_ep);
+    CHECK(asked.any_zero);
+    REQUIRE(asked.own);
+    CHECK(asked.own->layout.tp == 4);
+    CHECK(asked.own->layout.dp == 2);
+    CHECK(asked.microbatches.size() == 6);
+    CHECK(!asked.for_each_replica);
+
+    const auto fixed = options_of(small({{"tp", "4"}, {"cp", "auto"}, {"zero", "auto"}})).layout_request(*setup, {}, 1);
+    CHECK(fixed.tp == 4);
+    CHECK(!fixed.cp);
+    CHECK(fixed.any_zero);
+    CHECK(!fixed.any_ep);
+    CHECK(!fixed.own);
+    CHECK(fixed.for_each_replica);
+}
+
+TEST_CASE("a job's words repeat the layout that was chosen, and its batch") {
+    const auto chosen = request_of(small({{"layout", "auto"}, {"global-batch", "8mb"}}));
+    REQUIRE(chosen.job.layout_choice);
+    REQUIRE(chosen.job.words);
+    Given words;
+    for (const auto& one : chosen.job.words->all())
+        if (one.name != "seed") words.emplace_back(one.name, one.text);
+    CHECK(chosen.job.words->find("seed")->text == "1");
+    const auto again = request_of(words);
+    CHECK(!again.job.layout_choice);
+    CHECK(name_of(again.job.setup->layout) == name_of(chosen.job.setup->layout));
+    CHECK(again.job.setup->recipe == chosen.job.setup->recipe);
+    CHECK(ids(again.batch) == ids(chosen.batch));
+    CHECK(again.batch.microbatches.size() == 8);
+}
