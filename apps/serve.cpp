@@ -38,7 +38,7 @@ struct Serve {
                        [this](const std::string& text) { serve.session_budget = parse_duration(text); });
         options.integer("keep-plans", keep_plans, 1, 1'000'000,
                         "served plans of a session that are kept (default 1000)");
-        options.parsed("keep-bytes", "SIZE", "of all served plans that are kept (default 4GiB)",
+        options.parsed("keep-bytes", "SIZE", "of all sessions and served plans that are kept (default 4GiB)",
                        [this](const std::string& text) { serve.keep_bytes = parse_bytes(text).count; });
     }
 

@@ -35,8 +35,12 @@ public:
           authority_(options.authority),
           token_(options.token_file.empty() ? std::string() : service::read_token(options.token_file)) {}
 
+    service::Reply reply(const std::string& method, const std::string& path, const std::string& body = {}) const {
+        return service::ask({url_, token_, authority_}, method, path, body, to_answer);
+    }
+
     std::string ask(const std::string& method, const std::string& path, const std::string& body = {}) const {
-        const auto reply = service::ask({url_, token_, authority_}, method, path, body, to_answer);
+        const auto reply = this->reply(method, path, body);
         if (reply.status >= 400)
             fail(kind_of(reply.status), "{}: {}: {} (status {})", url_, path, message_of(reply), reply.status);
         return reply.body;
@@ -44,6 +48,29 @@ public:
 
 private:
     std::string url_, authority_, token_;
+};
+
+// A session that is open while this lives, and longer only if it was open before: servers have places for a few.
+class OpenSession {
+public:
+    OpenSession(const Server& server, std::string path, const std::string& asked)
+        : server_(server), path_(std::move(path)), was_open_(server_.reply("GET", path_).status == 200) {
+        static_cast<void>(server_.ask("PUT", path_, asked));
+    }
+    OpenSession(const OpenSession&) = delete;
+    OpenSession& operator=(const OpenSession&) = delete;
+    ~OpenSession() {
+        if (was_open_) return;
+        try {
+            static_cast<void>(server_.reply("DELETE", path_));
+        } catch (const Error&) {  // a server that is gone has its sessions no longer
+        }
+    }
+
+private:
+    const Server& server_;
+    std::string path_;
+    bool was_open_;
 };
 
 // Files that options name, as documents: a server reads none.
@@ -94,7 +121,7 @@ ServerPlan plan_on_server(const ServerOptions& options, const ordered_json& give
     const ordered_json samples = samples_of(batch);
     const std::string session = ordered_json{{"config", without_files(given)}, {"sample", samples}}.dump();
     const std::string path = "/v1/sessions/plan-" + sha256(session).substr(0, 32), of_step = path + "/steps/0";
-    static_cast<void>(server.ask("PUT", path, session));
+    const OpenSession open(server, path, session);
     const auto time = std::chrono::duration_cast<std::chrono::milliseconds>(within.value_or(usual_time));
     const ordered_json step{{"samples", samples}, {"deadline_ms", std::max<std::int64_t>(1, time.count())}};
     static_cast<void>(server.ask("PUT", of_step, step.dump()));

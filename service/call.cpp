@@ -52,6 +52,12 @@ Answer answer_of(const Refusal& refusal) {
 
 void refuse(int status, const std::string& message) { throw Refusal{status, message}; }
 
+void require_open(const Planning& planning, const std::string& session) {
+    const auto view = planning.session(session);
+    if (!view) throw unknown_session(session);
+    if (!view->ready) throw not_ready(session, view->error);
+}
+
 std::vector<std::string_view> parts_of_path(std::string_view path) {
     std::vector<std::string_view> parts;
     if (path.starts_with('/')) path.remove_prefix(1);

@@ -23,6 +23,9 @@ inline constexpr std::size_t steps_shown = 8;  ///< of a session: the latest
 /// Throws a Refusal: what an operation cannot do ends there.
 [[noreturn]] void refuse(int status, const std::string& message);
 
+/// Throws a Refusal where the session does not plan: 404, 500 where it cannot be opened again, 503 until it is opened.
+void require_open(const Planning& planning, const std::string& session);
+
 /// "a/b" apart at its slashes; one at the end leaves an empty part.
 [[nodiscard]] std::vector<std::string_view> parts_of_path(std::string_view path);
 

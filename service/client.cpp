@@ -4,6 +4,7 @@
 #include "pipeweaver/base/files.hpp"
 #include "service/beast.hpp"
 
+#include <algorithm>
 #include <string_view>
 
 namespace pipeweaver::service {
@@ -19,7 +20,8 @@ namespace {
 
 struct Url {
     bool secure = false;
-    std::string host, port;
+    std::string authority;   // host and port as they were given
+    std::string host, port;  // the host without brackets
 };
 
 Url url_of(const std::string& text) {
@@ -31,10 +33,16 @@ Url url_of(const std::string& text) {
         fail(ErrorKind::input, "'{}' is no address of a server, like http://127.0.0.1:8080", text);
     rest.remove_prefix(url.secure ? 8 : 7);
     if (rest.ends_with('/')) rest.remove_suffix(1);
-    const std::size_t colon = rest.rfind(':');
-    url.host = rest.substr(0, colon);
-    url.port = colon == std::string_view::npos ? (url.secure ? "443" : "80") : std::string(rest.substr(colon + 1));
-    if (url.host.empty() || url.port.empty() || rest.find('/') != std::string_view::npos)
+    const bool in_brackets = rest.starts_with('[');  // an address of IPv6, which has colons
+    const std::size_t end = std::min(rest.find(in_brackets ? ']' : ':'), rest.size());
+    const bool is_open = in_brackets && end == rest.size();
+    url.authority = rest;
+    url.host = in_brackets ? rest.substr(1, end - 1) : rest.substr(0, end);
+    rest.remove_prefix(std::min(rest.size(), in_brackets ? end + 1 : end));
+    if (rest.empty()) rest = url.secure ? ":443" : ":80";
+    url.port = rest.substr(1);
+    if (is_open || url.host.empty() || url.port.empty() || rest.front() != ':' ||
+        url.authority.find('/') != std::string::npos || url.port.find_first_not_of("0123456789") != std::string::npos)
         fail(ErrorKind::input, "'{}' is no address of a server, like http://127.0.0.1:8080", text);
     return url;
 }
@@ -61,7 +69,7 @@ Reply exchange(asio::io_context& io, Stream& stream, const http::request<http::s
 http::request<http::string_body> request_of(const Url& url, const ServerAddress& server, const std::string& method,
                                             const std::string& path, const std::string& body) {
     http::request<http::string_body> request(http::string_to_verb(method), path, 11);
-    request.set(http::field::host, url.host + ":" + url.port);
+    request.set(http::field::host, url.authority);
     if (!server.token.empty()) request.set(http::field::authorization, "Bearer " + server.token);
     if (!body.empty()) request.set(http::field::content_type, "application/json");
     request.body() = body;

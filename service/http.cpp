@@ -4,6 +4,7 @@
 #include "pipeweaver/base/text.hpp"
 #include "service/beast.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <utility>
 
@@ -12,6 +13,7 @@ namespace pipeweaver::service {
 namespace {
 
 constexpr std::uint32_t most_header_bytes = 16 * 1024;
+constexpr std::size_t most_drained = std::size_t{256} << 20;
 
 std::string text_of(boost::beast::string_view view) { return {view.data(), view.size()}; }
 
@@ -127,6 +129,7 @@ private:
                          });
     }
 
+    // Nothing is known of how much follows of what is refused.
     void refuse(beast::error_code error) {
         Answer answer;
         if (error == http::error::body_limit)
@@ -140,8 +143,19 @@ private:
             return;  // the other side is gone, or was too slow
         answer.body = fmt::format("{{\"error\":{{\"message\":\"{}\"}}}}\n",
                                   answer.status == 400 ? "is no HTTP request" : "is too large");
-        keep_ = false;
+        keep_ = head_ = false;
+        unread_ = most_drained;
+        drained_.resize(std::size_t{64} << 10);
         write(std::move(answer));
+    }
+
+    // Reads what the other side still sends: with bytes unread the socket's end would take the answer back.
+    void drain() {
+        beast::get_lowest_layer(stream_).async_read_some(
+            asio::buffer(drained_), [self = this->shared_from_this()](beast::error_code error, std::size_t read) {
+                self->unread_ -= std::min(read, self->unread_);
+                if (!error && self->unread_ > 0) self->drain();
+            });
     }
 
     void hand_over() {
@@ -173,6 +187,7 @@ private:
             if (error) return;
             if (self->keep_) return self->read();
             beast::get_lowest_layer(self->stream_).socket().shutdown(tcp::socket::shutdown_send, error);
+            if (self->unread_ > 0) self->drain();
         });
     }
 
@@ -182,6 +197,8 @@ private:
     std::optional<http::request_parser<http::string_body>> parser_;
     std::optional<http::response<http::string_body>> response_;
     bool keep_ = false, head_ = false;
+    std::size_t unread_ = 0;  // at most, of a request that is refused
+    std::string drained_;
     unsigned version_ = 11;
 };
 
@@ -200,10 +217,10 @@ asio::ssl::context context_of(const Tls& tls) {
 }  // namespace
 
 struct HttpServer::Inner {
-    asio::io_context io{1};
-    Shared shared;
+    Shared shared;  // before io, which holds connections that use both
     std::size_t most_connections;
     std::optional<asio::ssl::context> tls;
+    asio::io_context io{1};
     tcp::acceptor acceptor{io};
     asio::steady_timer again{io};
     asio::signal_set signals{io};
@@ -256,7 +273,9 @@ struct HttpServer::Inner {
 
     static void turn_away(tcp::socket socket) {
         static constexpr std::string_view full =
-            "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+            "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nConnection: close\r\n"
+            "Content-Type: application/json\r\nContent-Length: 53\r\n\r\n"
+            "{\"error\":{\"message\":\"too many connections are open\"}}";
         beast::error_code ignored;
         socket.non_blocking(true, ignored);
         socket.write_some(asio::buffer(full), ignored);
@@ -271,8 +290,12 @@ struct HttpServer::Inner {
     }
 };
 
-HttpServer::HttpServer(const Listen& listen, Handler handler)
-    : inner_(std::make_unique<Inner>(listen, std::move(handler))) {}
+HttpServer::HttpServer(const Listen& listen, Handler handler, std::function<void()> at_signal)
+    : inner_(std::make_unique<Inner>(listen, std::move(handler))) {
+    inner_->signals.add(SIGTERM);
+    inner_->signals.add(SIGINT);
+    inner_->wait_for_signal(std::move(at_signal));
+}
 
 HttpServer::~HttpServer() = default;
 
@@ -295,12 +318,6 @@ void HttpServer::after(Duration time, std::function<void()> then) {
     timer->async_wait([timer, then = std::move(then)](beast::error_code error) {
         if (!error) then();
     });
-}
-
-void HttpServer::on_signal(std::function<void()> then) {
-    inner_->signals.add(SIGTERM);
-    inner_->signals.add(SIGINT);
-    inner_->wait_for_signal(std::move(then));
 }
 
 }  // namespace pipeweaver::service

@@ -36,8 +36,9 @@ using Handler = std::function<void(Question, Respond)>;
 
 class HttpServer {
 public:
-    /// Listens. Throws Error{io} for an address that cannot be had, or a certificate that cannot be read.
-    HttpServer(const Listen& listen, Handler handler);
+    /// Listens. From now on SIGTERM and SIGINT do nothing but call `at_signal`, each time, on the thread of run().
+    /// Throws Error{io} for an address that cannot be had, or a certificate that cannot be read.
+    HttpServer(const Listen& listen, Handler handler, std::function<void()> at_signal);
     HttpServer(const HttpServer&) = delete;
     HttpServer& operator=(const HttpServer&) = delete;
     ~HttpServer();
@@ -51,9 +52,6 @@ public:
 
     /// Calls `then` on the thread of run().
     void after(Duration time, std::function<void()> then);
-
-    /// Calls `then` at SIGTERM or SIGINT, each time.
-    void on_signal(std::function<void()> then);
 
 private:
     struct Inner;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <prometheus/text_serializer.h>
 
 namespace pipeweaver::service {
@@ -36,6 +38,12 @@ Metrics::Distribution distribution(const Histogram& histogram, const std::vector
     return result;
 }
 
+// A caller may send whatever text as a method, and each label is kept for good.
+std::string_view known_method(std::string_view method) {
+    constexpr std::array<std::string_view, 7> known{"GET", "PUT", "DELETE", "POST", "PATCH", "HEAD", "OPTIONS"};
+    return std::find(known.begin(), known.end(), method) == known.end() ? "other" : method;
+}
+
 }  // namespace
 
 Metrics::Metrics()
@@ -59,7 +67,10 @@ Metrics::Metrics()
                 .Add({}, gap_limits)) {}
 
 void Metrics::answered(std::string_view method, std::string_view route, int status) {
-    requests_.Add({{"method", std::string(method)}, {"route", std::string(route)}, {"status", std::to_string(status)}})
+    requests_
+        .Add({{"method", std::string(known_method(method))},
+              {"route", std::string(route)},
+              {"status", std::to_string(status)}})
         .Increment();
 }
 

@@ -20,7 +20,7 @@ namespace {
 // Keys of a plan's options that say where files are, how many threads there are, or what a service does not make.
 constexpr std::array<std::string_view, 9> not_of_a_session{"out",     "batch",  "deferred", "costs",  "actions",
                                                            "threads", "target", "robust",   "replica"};
-constexpr std::array<std::string_view, 5> may_be_documents{"model", "cluster", "recipe", "partition", "sample"};
+constexpr std::array<std::string_view, 4> may_be_documents{"model", "cluster", "recipe", "partition"};
 
 // A cluster's file may be followed by a number of GPUs.
 bool names_a_file(const std::string& value) {
@@ -30,11 +30,17 @@ bool names_a_file(const std::string& value) {
            value.find(".jsonl") != std::string::npos;
 }
 
+// Whatever else it is would be read as names of files.
+bool is_seeds_or_batch(const Json& sample) {
+    const std::string text = sample.is_string() ? sample.text() : sample.raw().dump();
+    return text == "batch" || text.find_first_not_of("0123456789-,") == std::string::npos;
+}
+
 void require_no_file(const Json& configuration) {
     for (const auto& [key, value] : configuration.members()) {
         if (std::find(not_of_a_session.begin(), not_of_a_session.end(), key) != not_of_a_session.end())
             value.fail("is not for sessions of a service");
-        if (value.is_string() && names_a_file(value.text()))
+        if ((value.is_string() && names_a_file(value.text())) || (key == "sample" && !is_seeds_or_batch(value)))
             value.fail("names a file; a service reads none: allowed are names, and the file's content as an object");
     }
 }

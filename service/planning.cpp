@@ -10,7 +10,6 @@ namespace pipeweaver::service {
 
 namespace {
 
-constexpr Duration least_margin = std::chrono::milliseconds(5);
 constexpr std::size_t most_remembered = 64;  // steps of a session that failed, were cancelled or could not be stored
 
 StoredPlan summary(const planner::Plan& plan, const planner::How& how) {
@@ -25,22 +24,42 @@ StoredPlan summary(const planner::Plan& plan, const planner::How& how) {
     return stored;
 }
 
-Refusal not_ready(const std::string& session, const std::string& error) {
-    if (!error.empty()) return {500, error};
-    return {503, fmt::format("session '{}': is being opened", session), 1};
-}
-
 Refusal other_contents(std::int64_t step) {
     return {409, fmt::format("step {}: was submitted with other samples", step)};
 }
 
+// What a submission of a step that was served is told.
+std::optional<Refusal> known_as(const StoredPlan& served, const std::string& sha256) {
+    if (served.samples_sha256 != sha256) return other_contents(served.step);
+    return std::nullopt;
+}
+
 }  // namespace
 
-std::optional<Refusal> Planning::submit(const std::string& name, std::int64_t number, std::string samples,
-                                        Duration within, bool& fresh) {
+std::optional<Refusal> Planning::refused_for_load(Session& session, const Step& step) {
+    const auto& together = limits_.together;
+    const auto refuse = [&](const char* why, std::string message) {
+        metrics_.refused(why);
+        return Refusal{429, std::move(message), 1};
+    };
+    if (unfinished_ >= together.steps || samples_ + step.batch.samples.size() > together.samples ||
+        bytes_ + step.samples.size() > together.bytes)
+        return refuse("server",
+                      fmt::format("all sessions together have {} unfinished steps of {} samples ({} bytes), "
+                                  "allowed are {} of {} ({})",
+                                  unfinished_, samples_, bytes_, together.steps, together.samples, together.bytes));
+    const bool is_full = session.unfinished >= limits_.queue;
+    if (!is_full && session.bucket.take(limits_.rate)) return std::nullopt;
+    return refuse(is_full ? "queue" : "rate",
+                  fmt::format("session '{}': has {} unfinished steps, or more submissions a second than {}",
+                              session.name, session.unfinished, limits_.rate));
+}
+
+std::optional<Refusal> Planning::submit(const std::string& name, std::int64_t number, Submission submission,
+                                        bool& fresh) {
     fresh = false;
     const auto submitted = SteadyClock::now();
-    const std::string sha = sha256(samples);
+    const std::string sha = sha256(submission.samples);
     std::unique_lock lock(mutex_);
     const SessionPtr session = find(name);
     if (!session) return unknown_session(name);
@@ -52,35 +71,40 @@ std::optional<Refusal> Planning::submit(const std::string& name, std::int64_t nu
     if (draining_) return Refusal{503, "the server is ending", 1};
     const auto job = session->job;
     if (!job) return not_ready(name, session->error);
+    std::size_t planned = session->planned;
     lock.unlock();
-    if (const auto served = store_.plan(name, number)) {
-        if (served->samples_sha256 != sha) return other_contents(number);
-        return std::nullopt;
-    }
+    if (const auto served = store_.plan(name, number)) return known_as(*served, sha);
     auto step = std::make_shared<Step>();
     step->number = number;
     step->sha256 = sha;
     step->submitted = submitted;
-    step->deadline = submitted + within;
-    step->batch = job->batch(number, samples);
-    step->samples = std::move(samples);
+    step->moved = submitted;
+    step->deadline = submitted + submission.within;
+    step->priority = submission.priority;
+    step->request = std::move(submission.request);
+    step->batch = job->batch(number, submission.samples);
+    step->samples = std::move(submission.samples);
     if (step->batch.samples.size() > limits_.samples)
         return Refusal{413, fmt::format("step {}: has {} samples, allowed are {}", number, step->batch.samples.size(),
                                         limits_.samples)};
     lock.lock();
-    if (session->unfinished >= limits_.queue || !session->bucket.take(limits_.rate)) {
-        metrics_.refused(session->unfinished >= limits_.queue ? "queue" : "rate");
-        return Refusal{429,
-                       fmt::format("session '{}': has {} unfinished steps, or more submissions a second than {}", name,
-                                   session->unfinished, limits_.rate),
-                       1};
+    // Meanwhile a plan of the step may have been stored, submitted by another call.
+    while (std::exchange(planned, session->planned) != session->planned) {
+        lock.unlock();
+        if (const auto served = store_.plan(name, number)) return known_as(*served, sha);
+        lock.lock();
     }
+    if (find(name) != session) return unknown_session(name);
+    if (draining_) return Refusal{503, "the server is ending", 1};
+    if (auto refusal = refused_for_load(*session, *step)) return refusal;
     if (const auto [place, is_new] = session->steps.try_emplace(number, step); !is_new) {
         if (place->second->state == StepState::waiting)
             return place->second->sha256 == sha ? std::nullopt : std::optional(other_contents(number));
         place->second = step;
     }
     ++session->unfinished;
+    samples_ += step->batch.samples.size();
+    bytes_ += step->samples.size();
     metrics_.unfinished(++unfinished_);
     lock.unlock();
     fresh = true;
@@ -96,19 +120,21 @@ void Planning::by_policy(const SessionPtr& session, const StepPtr& step) {
     lock.unlock();
     try {
         step->draft = job->session.by_policy(step->batch, in_order);
+        metrics_.drafted(std::chrono::duration<double>(SteadyClock::now() - step->submitted).count());
     } catch (const std::exception& error) {
-        return failed(session, step, error);
+        // Where no policy applies a search may find a plan.
+        if (refusal_of(error).status != 422) return failed(session, step, error);
     }
-    metrics_.drafted(std::chrono::duration<double>(SteadyClock::now() - step->submitted).count());
-    step->drafted = true;
+    step->queued = true;
     enqueue(session, step);
 }
 
 void Planning::enqueue(const SessionPtr& session, const StepPtr& step) {
     std::unique_lock lock(mutex_);
-    const TimePoint due = step->deadline.load() - session->reserve;
+    const TimePoint due = step->deadline.load() - session->reserve.of(step->deadline.load() - step->submitted);
     lock.unlock();
-    workers_.by(due, [this, session, step] { search(session, step); });
+    workers_.by(
+        due, [this, session, step] { search(session, step); }, step->priority);
 }
 
 void Planning::hurry(const std::string& name, std::int64_t number, Duration within) {
@@ -121,8 +147,9 @@ void Planning::hurry(const std::string& name, std::int64_t number, Duration with
     const StepPtr step = found->second;
     if (step->deadline.load() <= wanted) return;
     step->deadline = wanted;
+    step->moved = SteadyClock::now();
     lock.unlock();
-    if (step->drafted && !step->searched) enqueue(session, step);
+    if (step->queued && !step->searched) enqueue(session, step);
 }
 
 planner::Time Planning::until(const StepPtr& step, Duration reserve) const {
@@ -137,72 +164,95 @@ planner::Time Planning::until(const StepPtr& step, Duration reserve) const {
 void Planning::search(const SessionPtr& session, const StepPtr& step) {
     if (step->searched.exchange(true) || step->unwanted) return;
     std::unique_lock lock(mutex_);
-    const auto job = session->job;
-    const Duration reserve = session->reserve;
-    const TimePoint due = step->deadline.load() - reserve;
+    const Duration reserve = session->reserve.of(step->deadline.load() - step->submitted);
     lock.unlock();
-    const TimePoint begun = SteadyClock::now();
+    if (!step->draft || SteadyClock::now() < step->deadline.load() - reserve) {
+        try {
+            return search_until(session, step, reserve);
+        } catch (const std::exception& error) {
+            if (!step->draft) return failed(session, step, error);
+            log_("not searched",
+                 log_fields({{"session", session->name}, {"step", step->number}, {"why", error.what()}}));
+        }
+    }
     try {
-        if (begun >= due) return finish(session, step, *step->draft, std::nullopt);
-        planner::Endings endings;
-        const auto plan = job->session.plan(step->batch, workers_.executor(), until(step, reserve), {}, &endings);
-        const bool searched =
-            std::any_of(endings.begin(), endings.end(), [](const auto& one) { return one.has_value(); });
-        finish(session, step, plan, searched ? planner::How(std::move(endings)) : planner::How());
+        finish(session, step, *step->draft, std::nullopt, reserve);
     } catch (const std::exception& error) {
         failed(session, step, error);
     }
 }
 
-void Planning::finish(const SessionPtr& session, const StepPtr& step, const planner::Plan& plan,
-                      const planner::How& how) {
-    if (step->unwanted) return;
-    std::unique_lock asking(mutex_);
+void Planning::search_until(const SessionPtr& session, const StepPtr& step, Duration reserve) {
+    std::unique_lock lock(mutex_);
     const auto job = session->job;
-    asking.unlock();
-    auto parts = parts_of(job->session.job(), step->batch, plan);
+    lock.unlock();
+    planner::Endings endings;
+    const auto plan = job->session.plan(step->batch, workers_.executor(), until(step, reserve), {}, &endings);
+    // Where there is no plan by policy nothing but the endings says how this one was found.
+    const bool searched =
+        !step->draft || std::any_of(endings.begin(), endings.end(), [](const auto& one) { return one.has_value(); });
+    finish(session, step, plan, searched ? planner::How(std::move(endings)) : planner::How(), reserve);
+}
+
+bool Planning::settle(const SessionPtr& session, const StepPtr& step, StoredPlan stored, std::vector<Part> parts) {
+    const std::lock_guard storing(session->storing);
+    if (session->closed || step->unwanted) return false;
+    try {
+        store_.add(session->name, stored, parts);
+    } catch (const Error& error) {
+        metrics_.not_stored();
+        log_("plan not stored",
+             log_fields({{"session", session->name}, {"step", step->number}, {"why", error.what()}}));
+        const std::lock_guard lock(mutex_);
+        step->plan = std::move(stored);
+        step->parts = std::move(parts);
+    }
+    step->settled = true;
+    return true;
+}
+
+void Planning::finish(const SessionPtr& session, const StepPtr& step, const planner::Plan& plan,
+                      const planner::How& how, Duration reserve) {
+    if (step->unwanted) return;
+    std::unique_lock lock(mutex_);
+    const auto job = session->job;
+    lock.unlock();
     StoredPlan stored = summary(plan, how);
     stored.step = step->number;
     stored.samples_sha256 = step->sha256;
     stored.samples = step->samples;
-    std::string why_not;
-    try {
-        const std::lock_guard storing(session->storing);
-        if (session->closed || step->unwanted) return;
-        store_.add(session->name, stored, parts);
-    } catch (const Error& error) {
-        why_not = error.what();
-        metrics_.not_stored();
-        log_("plan not stored", log_fields({{"session", session->name}, {"step", step->number}, {"why", why_not}}));
-    }
+    const std::uint64_t rounds = stored.rounds;
+    if (!settle(session, step, std::move(stored), parts_of(job->session.job(), step->batch, plan))) return;
     const TimePoint now = SteadyClock::now();
     const double gap = schedule::relative_gap(plan.makespan, plan.lower_bound);
     const double seconds = std::chrono::duration<double>(now - step->submitted).count();
-    metrics_.planned(how ? "search" : "policy", seconds, gap, now > step->deadline.load());
+    const double late_seconds = std::chrono::duration<double>(now - step->deadline.load()).count();
+    metrics_.planned(how ? "search" : "policy", seconds, gap, late_seconds > 0);
     log_("planned", log_fields({{"session", session->name},
                                 {"step", step->number},
+                                {"request", step->request},
                                 {"seconds", seconds},
+                                {"late_seconds", late_seconds},
                                 {"gap", gap},
                                 {"how", how ? "search" : "policy"},
-                                {"rounds", stored.rounds}}));
-    {
-        const std::lock_guard lock(mutex_);
-        // So long before its deadline the next search ends: what this one took from there on, and half as much again.
-        // What seldom takes so long is remembered for some hundred steps.
-        const Duration used = now - (step->deadline.load() - session->reserve);
-        if (how && used > Duration{})
-            session->reserve = std::max(used * 3 / 2 + least_margin, session->reserve * 499 / 500);
-        if (!why_not.empty()) {
-            step->plan = std::move(stored);
-            step->parts = std::move(parts);
-        }
-    }
+                                {"rounds", rounds}}));
+    lock.lock();
+    // The search was told to end when its reserve began, or when its deadline came nearer.
+    const Duration used = now - std::max(step->deadline.load() - reserve, step->moved.load());
+    session->reserve.learn(how && used > Duration{} ? std::optional(used) : std::nullopt);
+    lock.unlock();
     done(session, step, StepState::planned);
 }
 
 void Planning::failed(const SessionPtr& session, const StepPtr& step, const std::exception& error) {
     metrics_.failed();
-    log_("not planned", log_fields({{"session", session->name}, {"step", step->number}, {"why", error.what()}}));
+    log_(
+        "not planned",
+        log_fields({{"session", session->name},
+                    {"step", step->number},
+                    {"request", step->request},
+                    {"late_seconds", std::chrono::duration<double>(SteadyClock::now() - step->deadline.load()).count()},
+                    {"why", error.what()}}));
     {
         const std::lock_guard lock(mutex_);
         step->error = error.what();
@@ -220,6 +270,8 @@ void Planning::done(const SessionPtr& session, const StepPtr& step, StepState st
         if (state == StepState::cancelled) step->unwanted = true;
         waiters.swap(step->waiters);
         --session->unfinished;
+        samples_ -= step->batch.samples.size();
+        bytes_ -= step->samples.size();
         metrics_.unfinished(--unfinished_);
         if (state == StepState::planned) {
             ++session->planned;

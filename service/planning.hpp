@@ -35,11 +35,25 @@ struct Limits {
     std::size_t queue = 32;         ///< unfinished steps of a session
     double rate = 200;              ///< submissions of a session a second, over a burst of as many
     std::size_t samples = 100'000;  ///< of a batch
+
+    /// Of all sessions' unfinished steps together.
+    struct Together {
+        std::size_t steps = 1024, samples = 2'000'000, bytes = std::size_t{256} << 20;
+    };
+    Together together{};
     Duration most_deadline = std::chrono::minutes(10);
     OpenLimits open;
 };
 
 enum class StepState : std::uint8_t { unknown, waiting, planned, failed, cancelled };
+
+/// A step's batch as it is handed over.
+struct Submission {
+    std::string samples;       ///< as in a batch file
+    Duration within{};         ///< that it is wanted in
+    int priority = 0;          ///< of those that wait the highest has its turn first
+    std::string request = {};  ///< its id, for the log
+};
 
 /// A refusal: a status of HTTP, a message, and after how many seconds it is worth trying again.
 struct Refusal {
@@ -50,6 +64,10 @@ struct Refusal {
 
 /// What a request is told that failed so: 400 for input, 422 for what cannot be planned, else 500.
 [[nodiscard]] Refusal refusal_of(const std::exception& error);
+
+/// What is told of a session that there is not, and of one that does not plan yet, or cannot be opened again.
+[[nodiscard]] Refusal unknown_session(const std::string& session);
+[[nodiscard]] Refusal not_ready(const std::string& session, const std::string& error);
 
 struct SessionView {
     std::string name;
@@ -87,10 +105,9 @@ public:
     [[nodiscard]] std::vector<SessionView> sessions() const;
     [[nodiscard]] std::optional<SessionView> session(const std::string& name) const;
 
-    /// Takes a step's samples, `samples` as in a batch file, to be planned within that time. Submitted again with equal
-    /// contents nothing happens. `fresh` says whether the step is new.
-    [[nodiscard]] std::optional<Refusal> submit(const std::string& session, std::int64_t step, std::string samples,
-                                                Duration within, bool& fresh);
+    /// Takes a step to be planned. Submitted again with equal samples nothing happens. `fresh` says whether it is new.
+    [[nodiscard]] std::optional<Refusal> submit(const std::string& session, std::int64_t step, Submission submission,
+                                                bool& fresh);
 
     /// Says that the step's plan is wanted in that time: a later deadline becomes that one. Does nothing where the step
     /// does not wait.
@@ -141,13 +158,20 @@ private:
     using SessionPtr = std::shared_ptr<Session>;
 
     SessionPtr find(const std::string& name) const;
+    std::optional<Refusal> refused_for_load(Session& session, const Step& step);  // under the lock
     void open_now(const SessionPtr& session, const std::string& asked);
     void open_again(const SessionPtr& session, const std::string& kept);
-    void ready(const SessionPtr& session, std::shared_ptr<const planner::KeptSession> job, std::string kept);
+    void ready(const SessionPtr& session, std::shared_ptr<const planner::KeptSession> job, std::string kept,
+               Duration reserve);
     void opened(const SessionPtr& session, const std::optional<Refusal>& refusal);
     void by_policy(const SessionPtr& session, const StepPtr& step);
     void search(const SessionPtr& session, const StepPtr& step);
-    void finish(const SessionPtr& session, const StepPtr& step, const planner::Plan& plan, const planner::How& how);
+    void search_until(const SessionPtr& session, const StepPtr& step, Duration reserve);
+    void finish(const SessionPtr& session, const StepPtr& step, const planner::Plan& plan, const planner::How& how,
+                Duration reserve);
+
+    /// Stores the step's plan or, where it cannot be stored, keeps it: from then on it stays. False: nobody wants it.
+    bool settle(const SessionPtr& session, const StepPtr& step, StoredPlan stored, std::vector<Part> parts);
     void failed(const SessionPtr& session, const StepPtr& step, const std::exception& error);
     void done(const SessionPtr& session, const StepPtr& step, StepState state);
     void enqueue(const SessionPtr& session, const StepPtr& step);
@@ -163,6 +187,7 @@ private:
     mutable std::mutex mutex_;
     std::map<std::string, SessionPtr> sessions_;
     std::size_t opening_ = 0, unfinished_ = 0;
+    std::size_t samples_ = 0, bytes_ = 0;  // of unfinished steps
     std::uint64_t next_waiter_ = 1;
     bool draining_ = false;
     std::atomic<bool> ending_ = false;

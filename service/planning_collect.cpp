@@ -18,6 +18,11 @@ std::optional<Refusal> Planning::cancel(const std::string& name, std::int64_t nu
     }
     const StepPtr waiting = found->second;
     lock.unlock();
+    {
+        const std::lock_guard storing(session->storing);
+        if (waiting->settled) return std::nullopt;
+        waiting->unwanted = true;
+    }
     done(session, waiting, StepState::cancelled);
     return std::nullopt;
 }

@@ -19,6 +19,11 @@ Refusal unknown_session(const std::string& session) {
     return {404, fmt::format("session '{}': there is none of that name", session)};
 }
 
+Refusal not_ready(const std::string& session, const std::string& error) {
+    if (!error.empty()) return {500, error};
+    return {503, fmt::format("session '{}': is being opened", session), 1};
+}
+
 Planning::Planning(Store& store, Metrics& metrics, std::size_t threads, Limits limits, Log log)
     : store_(store), metrics_(metrics), limits_(std::move(limits)), log_(std::move(log)), workers_(threads) {
     for (StoredSession& stored : store_.sessions()) {
@@ -70,6 +75,29 @@ void Planning::open(const std::string& name, const std::string& asked, Opened do
     workers_.by(TimePoint::max(), [this, session, asked] { open_now(session, asked); });
 }
 
+namespace {
+
+// What it takes to put a plan of the session's size together, and to zip it as the store does.
+Duration time_to_finish(const planner::KeptSession& job) {
+    const auto batch = job.batch(0, job.sample);
+    const auto plan = job.session.by_policy(batch, in_order);
+    const Stopwatch watch;
+    for (const Part& part : parts_of(job.session.job(), batch, plan)) static_cast<void>(gzip(part.content));
+    return watch.elapsed();
+}
+
+// What a session's first steps reserve.
+Duration reserve_of(const planner::KeptSession& job) {
+    try {
+        return first_reserve + time_to_finish(job) * 5 / 4;
+    } catch (const Error& error) {
+        if (error.kind() != ErrorKind::limit) throw;
+        return first_reserve;  // no policy applies to the sample: steps teach how long it takes
+    }
+}
+
+}  // namespace
+
 void Planning::open_now(const SessionPtr& session, const std::string& asked) {
     const Stopwatch watch;
     try {
@@ -80,12 +108,13 @@ void Planning::open_now(const SessionPtr& session, const std::string& asked) {
         std::string kept = open_session(asked, limits_.open, execute, until_the_end);
         if (ending_) return;  // it was cut short, and nobody was told of it
         auto job = std::make_shared<const planner::KeptSession>(planner::read_session(session->name, kept, execute));
+        const Duration reserve = reserve_of(*job);  // before it is stored: what is refused does not come back
         {
             const std::lock_guard storing(session->storing);
             if (session->closed) return opened(session, Refusal{409, "the session was closed while it was opened"});
             store_.add({session->name, session->asked_sha256, kept});
         }
-        ready(session, std::move(job), std::move(kept));
+        ready(session, std::move(job), std::move(kept), reserve);
     } catch (const std::exception& error) {
         {
             const std::lock_guard lock(mutex_);
@@ -104,7 +133,8 @@ void Planning::open_again(const SessionPtr& session, const std::string& kept) {
     try {
         auto job = std::make_shared<const planner::KeptSession>(
             planner::read_session(session->name, kept, workers_.executor()));
-        ready(session, std::move(job), kept);
+        const Duration reserve = reserve_of(*job);
+        ready(session, std::move(job), kept, reserve);
     } catch (const std::exception& error) {
         refusal = refusal_of(error);
         const std::lock_guard lock(mutex_);
@@ -118,23 +148,10 @@ void Planning::open_again(const SessionPtr& session, const std::string& kept) {
     opened(session, refusal);
 }
 
-namespace {
-
-// What it takes to put a plan of the session's size together, and to zip it as the store does.
-Duration time_to_finish(const planner::KeptSession& job) {
-    const auto batch = job.batch(0, job.sample);
-    const auto plan = job.session.by_policy(batch, in_order);
-    const Stopwatch watch;
-    for (const Part& part : parts_of(job.session.job(), batch, plan)) static_cast<void>(gzip(part.content));
-    return watch.elapsed();
-}
-
-}  // namespace
-
-void Planning::ready(const SessionPtr& session, std::shared_ptr<const planner::KeptSession> job, std::string kept) {
-    const Duration reserve = first_reserve + time_to_finish(*job) * 5 / 4;
+void Planning::ready(const SessionPtr& session, std::shared_ptr<const planner::KeptSession> job, std::string kept,
+                     Duration reserve) {
     const std::lock_guard lock(mutex_);
-    session->reserve = reserve;
+    session->reserve = Reserve(reserve);
     session->kept = std::move(kept);
     session->job = std::move(job);
 }

@@ -4,6 +4,7 @@
 #include "pipeweaver/planner/record.hpp"
 #include "service/log.hpp"
 #include "service/planning.hpp"
+#include "service/reserve.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -15,8 +16,6 @@ namespace pipeweaver::service {
 using SteadyClock = std::chrono::steady_clock;
 
 inline constexpr Duration first_reserve = std::chrono::milliseconds(30);
-
-[[nodiscard]] Refusal unknown_session(const std::string& session);
 
 // So many a second on average, and as many at once.
 class Bucket {
@@ -38,13 +37,16 @@ private:
 struct Planning::Step {
     std::int64_t number = 0;
     std::string samples, sha256;
+    std::string request;  // that submitted it
+    int priority = 0;
     TimePoint submitted;
-    std::atomic<TimePoint> deadline;
+    std::atomic<TimePoint> deadline, moved;  // moved: when the deadline became what it is
     planner::Batch batch;
-    std::optional<planner::Plan> draft;
+    std::optional<planner::Plan> draft;  // none: no policy applies, but a search may find a plan
     std::atomic<bool> unwanted = false;  // cancelled, or its session was closed
     std::atomic<bool> searched = false;  // its search has begun: it may have been queued twice
-    std::atomic<bool> drafted = false;
+    std::atomic<bool> queued = false;    // for its search
+    bool settled = false;                // its plan is stored, or kept here: it stays. Under the session's `storing`
 
     // Under Planning's lock.
     StepState state = StepState::waiting;
@@ -65,7 +67,7 @@ struct Planning::Session {
     std::vector<Opened> openers;
     std::map<std::int64_t, StepPtr> steps;  // that wait, and the last of those that no store has
     std::size_t unfinished = 0, planned = 0;
-    Duration reserve = first_reserve;
+    Reserve reserve{first_reserve};
     Bucket bucket;
 
     std::mutex storing;  // while something of it is stored or removed

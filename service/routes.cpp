@@ -221,18 +221,21 @@ void Routes::open(const Call& call) {
     call.require_json();
     planning_.open(name, call.question.body,
                    [this, name, respond = call.respond](const std::optional<Refusal>& refusal) {
-                       if (refusal) return respond(answer_of(*refusal));
-                       const auto view = planning_.session(name);
-                       if (!view) return respond(error_of(404, "the session was closed"));
-                       ordered_json body = session_json(*view);
-                       body["partition"] = ordered_json::parse(view->partition);
-                       respond(answer_of(200, body));
+                       answering(respond, [&] { respond(refusal ? answer_of(*refusal) : opened(name)); });
                    });
+}
+
+Answer Routes::opened(const std::string& name) const {
+    const auto view = planning_.session(name);
+    if (!view || !view->ready) return error_of(409, "the session was closed while it was opened");
+    ordered_json body = session_json(*view);
+    body["partition"] = ordered_json::parse(view->partition);
+    return answer_of(200, body);
 }
 
 void Routes::session(const Call& call) {
     const auto view = planning_.session(call.session());
-    if (!view) refuse(404, fmt::format("session '{}': there is none of that name", call.session()));
+    if (!view) throw unknown_session(call.session());
     ordered_json body = session_json(*view);
     if (view->ready) body["partition"] = ordered_json::parse(view->partition);
     body["latest_steps"] = planning_.planned_steps(view->name, steps_shown);
@@ -240,12 +243,11 @@ void Routes::session(const Call& call) {
 }
 
 void Routes::kept(const Call& call) {
-    auto text = planning_.kept(call.session());
-    if (!text) refuse(404, fmt::format("session '{}': there is none of that name", call.session()));
-    if (text->empty()) refuse(503, fmt::format("session '{}': is being opened", call.session()));
-    Answer answer;
-    answer.body = std::move(*text);
-    call.respond(std::move(answer));
+    require_open(planning_, call.session());
+    give(call.respond, call.question.accepts_gzip, [this, session = call.session()] {
+        auto text = planning_.kept(session);
+        return text ? Answer{200, std::move(*text)} : answer_of(unknown_session(session));
+    });
 }
 
 void Routes::close(const Call& call) {

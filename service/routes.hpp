@@ -59,7 +59,14 @@ private:
     void whole(const Call& call);
 
     void when_planned(const Call& call, std::function<void()> then);
-    Answer submitted(const std::string& session, std::int64_t step, const std::string& body);
+
+    /// The parts of a step's plan below `prefix` together; 404 with `none` where there are none.
+    void below(const Call& call, const std::string& prefix, const std::string& none);
+
+    /// What takes long to put together and to zip is made on a thread that plans: meanwhile others are answered.
+    void give(const Respond& respond, bool zip, std::function<Answer()> make);
+    Answer opened(const std::string& name) const;
+    Answer submitted(const std::string& session, std::int64_t step, const std::string& body, const std::string& id);
     Answer step_answer(const std::string& session, std::int64_t step) const;
 
     Planning& planning_;

@@ -95,8 +95,10 @@ class Server {
 public:
     Server(const ServeOptions& options, Log& log)
         : log_(log),
-          http_(listen_of(options),
-                [this](Question question, const Respond& respond) { take(std::move(question), respond); }),
+          http_(
+              listen_of(options),
+              [this](Question question, const Respond& respond) { take(std::move(question), respond); },
+              [this] { end(); }),
           store_(options.state, {options.keep_plans, options.keep_bytes}, moved_),
           planning_(store_, metrics_, options.threads, limits_of(options),
                     [this](const std::string& event, const std::string& fields) { log_.info(event, fields); }),
@@ -110,7 +112,6 @@ public:
     }
 
     void run() {
-        http_.on_signal([this] { end(); });
         http_.run();
         log_.always("ended", {{"unfinished", std::to_string(planning_.unfinished())}});
     }

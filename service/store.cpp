@@ -3,8 +3,11 @@
 #include "pipeweaver/base/files.hpp"
 
 #include <array>
+#include <fcntl.h>
 #include <filesystem>
+#include <sys/stat.h>
 #include <sys/statfs.h>
+#include <unistd.h>
 
 namespace pipeweaver::service {
 
@@ -48,9 +51,7 @@ bool is_sound(const Sqlite& database) {
     return check.step() && check.text(0) == "ok";
 }
 
-// Throws Error{input} where it is damaged, Error{io} where another server has it.
-Sqlite open_file(const std::string& path) {
-    auto database = Sqlite::in_file(path, {"cannot be used", ErrorKind::input});
+void require_sound(const Sqlite& database, const std::string& path) {
     const int busy = sqlite3_exec(database.raw(), "PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; COMMIT", nullptr,
                                   nullptr, nullptr);
     if (busy == SQLITE_BUSY || busy == SQLITE_LOCKED)
@@ -63,7 +64,29 @@ Sqlite open_file(const std::string& path) {
              schema_version);
     if (!ours && pragma(database, "schema_version") != 0) fail(ErrorKind::input, "{}: is no state of a server", path);
     if (!is_sound(database)) fail(ErrorKind::input, "{}: is damaged", path);
+}
+
+// Throws Error{input} where it is damaged, Error{io} where another server has it, or it cannot be read now.
+Sqlite open_file(const std::string& path) {
+    auto database = Sqlite::in_file(path, {"cannot be used"});
+    try {
+        require_sound(database, path);
+    } catch (const Error& error) {
+        const int why = sqlite3_errcode(database.raw()) & 0xff;
+        if (why == SQLITE_CORRUPT || why == SQLITE_NOTADB) fail(ErrorKind::input, "{}", error.what());
+        throw;
+    }
     return database;
+}
+
+// A folder and a file that are made here are for their owner alone: samples are in them.
+void make_private(const std::string& folder, const std::string& file) {
+    std::error_code error;
+    const bool is_new = fs::create_directories(folder, error);
+    if (is_new && !error) fs::permissions(folder, fs::perms::owner_all, error);
+    if (error) fail(ErrorKind::io, "{}: cannot be made: {}", folder, error.message());
+    const int made = ::open(file.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, S_IRUSR | S_IWUSR);
+    if (made >= 0) ::close(made);
 }
 
 std::string free_name(const std::string& path) {
@@ -86,16 +109,15 @@ std::string move_aside(const std::string& path) {
 
 Sqlite open_in(const std::string& folder, std::optional<std::string>& moved) {
     if (folder.empty()) return {"the server's state", {"cannot be used"}};
-    std::error_code error;
-    fs::create_directories(folder, error);
-    if (error) fail(ErrorKind::io, "{}: cannot be made: {}", folder, error.message());
     const std::string path = (fs::path(folder) / "state.sqlite").string();
+    make_private(folder, path);
     try {
         return open_file(path);
     } catch (const Error& damaged) {
         if (damaged.kind() != ErrorKind::input) throw;
         moved = fmt::format("{}; moved to {}, and begun anew", damaged.what(), move_aside(path));
     }
+    make_private(folder, path);
     return open_file(path);
 }
 
@@ -123,12 +145,18 @@ std::int64_t integer_of(const Sqlite& database, const std::string& sql) {
     return statement.step() ? statement.integer(0) : 0;
 }
 
+std::int64_t stored_bytes(const Sqlite& database) {
+    return integer_of(database,
+                      "SELECT (SELECT coalesce(sum(bytes), 0) FROM plan) + "
+                      "(SELECT coalesce(sum(length(kept)), 0) FROM session)");
+}
+
 }  // namespace
 
 Store::Store(const std::string& folder, Retention retention, std::optional<std::string>& moved)
     : database_(open_in(folder, moved)), retention_(retention) {
     prepare(folder);
-    bytes_ = integer_of(database_, "SELECT coalesce(sum(bytes), 0) FROM plan");
+    bytes_ = stored_bytes(database_);
 }
 
 void Store::prepare(const std::string& folder) {
@@ -160,6 +188,7 @@ void Store::add(const StoredSession& session) {
     statement.bind(2, session.asked_sha256);
     statement.bind_blob(3, kept);
     statement.step();
+    bytes_ = stored_bytes(database_);
 }
 
 void Store::remove_session(const std::string& name) {
@@ -172,17 +201,17 @@ void Store::remove_session(const std::string& name) {
         statement.step();
     }
     transaction.commit();
-    bytes_ = integer_of(database_, "SELECT coalesce(sum(bytes), 0) FROM plan");
+    bytes_ = stored_bytes(database_);
 }
 
 void Store::add(const std::string& session, const StoredPlan& plan, const std::vector<Part>& parts) {
+    const std::string samples = gzip(plan.samples);
     std::vector<std::string> zipped;
-    std::int64_t bytes = 0;
+    auto bytes = static_cast<std::int64_t>(samples.size());
     for (const Part& part : parts) {
         zipped.push_back(gzip(part.content));
         bytes += static_cast<std::int64_t>(zipped.back().size());
     }
-    const std::string samples = gzip(plan.samples);
     const std::lock_guard lock(mutex_);
     Transaction transaction(database_);
     Statement into(database_, "INSERT INTO plan VALUES(NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
@@ -231,7 +260,9 @@ std::int64_t Store::forget_old(const std::string& session, std::int64_t bytes) {
         bytes -= size;
     }
     while (bytes > retention_.bytes) {
-        Statement oldest(database_, "SELECT id, bytes FROM plan ORDER BY id LIMIT 1");
+        // The newest was not served yet.
+        Statement oldest(database_,
+                         "SELECT id, bytes FROM plan WHERE id < (SELECT max(id) FROM plan) ORDER BY id LIMIT 1");
         if (!oldest.step()) break;
         bytes -= oldest.integer(1);
         forget(oldest.integer(0));

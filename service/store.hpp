@@ -39,13 +39,13 @@ struct StoredPlan {
 /// How much is kept; the oldest goes first.
 struct Retention {
     std::size_t plans_of_session = 1000;
-    std::int64_t bytes = std::int64_t{4} << 30;  ///< of all plans, zipped
+    std::int64_t bytes = std::int64_t{4} << 30;  ///< of all sessions and plans, zipped; the newest plan stays
 };
 
 class Store {
 public:
-    /// Opens the database; without a folder it is in memory. A damaged database is moved aside and said in `moved`.
-    /// Throws Error{io}, also where another server has it.
+    /// Opens the database; without a folder it is in memory. What is made is for its owner alone. A damaged database is
+    /// moved aside and said in `moved`. Throws Error{io}, also where another server has it or it cannot be read now.
     Store(const std::string& folder, Retention retention, std::optional<std::string>& moved);
 
     [[nodiscard]] std::vector<StoredSession> sessions() const;

@@ -2,6 +2,7 @@
 
 #include "pipeweaver/base/assert.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace pipeweaver::service {
@@ -25,10 +26,10 @@ void Workers::soon(Task task) {
     wake_.notify_one();
 }
 
-void Workers::by(TimePoint due, Task task) {
+void Workers::by(TimePoint due, Task task, int priority) {
     {
         const std::lock_guard lock(mutex_);
-        due_.emplace(due, std::move(task));
+        due_.emplace(due, Waiting{std::move(task), priority});
     }
     wake_.notify_one();
 }
@@ -44,7 +45,7 @@ bool Workers::must_yield(TimePoint begun) const {
     const auto used = std::chrono::steady_clock::now() - begun;
     const auto threads = static_cast<std::int64_t>(threads_.size());
     std::int64_t before = 0;
-    for (const auto& [due, task] : due_) {
+    for (const auto& [due, waiting] : due_) {
         if (due == TimePoint::max()) break;
         ++before;
         if (used * (threads + before) > (due - begun) * threads) return true;
@@ -62,10 +63,16 @@ Workers::Task Workers::next_due(bool at_any_time) {
         soon_.pop_front();
         return task;
     }
-    const auto first = due_.begin();
-    if (first == due_.end() || (!at_any_time && first->first > std::chrono::steady_clock::now())) return {};
-    Task task = std::move(first->second);
-    due_.erase(first);
+    // What is late goes first, whatever its priority: it takes its plan by policy, which is soon done.
+    const auto now = std::chrono::steady_clock::now();
+    auto end = due_.upper_bound(now);
+    if (end == due_.begin() && at_any_time) end = due_.end();
+    // The first of equal ones: that which is due first.
+    const auto next = std::max_element(
+        due_.begin(), end, [](const auto& a, const auto& b) { return a.second.priority < b.second.priority; });
+    if (next == end) return {};
+    Task task = std::move(next->second.task);
+    due_.erase(next);
     return task;
 }
 

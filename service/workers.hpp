@@ -1,7 +1,8 @@
 // The threads of the service that plan, and what they do next.
 //
 // Order        What must be there soon (plans by policy) goes before all else: also between two rounds of a search that
-//              runs. Then what is due first. A thread with nothing of its own to do helps with the rounds of others.
+//              runs. Then what has the highest priority, of that what is due first. A thread with nothing of its own to
+//              do helps with the rounds of others.
 // Threads      any number may call; tasks run on the threads made here and on no other.
 #pragma once
 
@@ -36,8 +37,9 @@ public:
     /// Runs the task before all else. It runs no rounds on executor().
     void soon(Task task);
 
-    /// Runs the task after what is due before; where the time has passed, as soon() does.
-    void by(TimePoint due, Task task);
+    /// Runs the task after what has a higher priority, and what is due before; where the time has passed, as soon()
+    /// does.
+    void by(TimePoint due, Task task, int priority = 0);
 
     /// Says whether a task that began then has had its share of the threads' time, seen what waits and when that is
     /// due: so many tasks wait that they could not all be done in time otherwise.
@@ -50,6 +52,10 @@ public:
     [[nodiscard]] std::size_t waiting() const;
 
 private:
+    struct Waiting {
+        Task task;
+        int priority = 0;
+    };
     struct Round {
         const std::function<void(std::size_t)>* job = nullptr;
         std::size_t count = 0;
@@ -73,7 +79,7 @@ private:
     std::condition_variable_any wake_;
     std::condition_variable helped_;
     std::deque<Task> soon_;
-    std::multimap<TimePoint, Task> due_;
+    std::multimap<TimePoint, Waiting> due_;
     std::list<Round> rounds_;
     std::atomic<std::size_t> idle_ = 0;
     std::vector<std::jthread> threads_;  // last: they end before what they use

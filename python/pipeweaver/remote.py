@@ -18,7 +18,7 @@ import ssl
 import threading
 import time
 import urllib.parse
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from functools import cached_property
@@ -45,7 +45,7 @@ class _Connections(threading.local):
     """Of this thread, in this process."""
 
     process: int = 0
-    open: dict[str, http.client.HTTPConnection]
+    open: dict[tuple[str, str | None], http.client.HTTPConnection]  # by URL and by who vouches for it
 
 
 _connections = _Connections()
@@ -75,6 +75,12 @@ class Server:
     def ask(self, method: str, path: str, body: str | None = None, *, within: float) -> bytes:
         """The body of its answer. Tries again while it cannot be reached, or says that it takes nothing now. Raises
         what the answer says, FileError where there is none in `within` seconds."""
+        status, answer = self._ask(method, path, body, range(200, 300), within)
+        return b"" if status == 202 and method == "GET" else answer
+
+    def _ask(
+        self, method: str, path: str, body: str | None, good: Container[int], within: float
+    ) -> tuple[int, bytes]:
         end = time.monotonic() + within
         while True:
             left = end - time.monotonic()
@@ -88,9 +94,13 @@ class Server:
                 pause = max(later, _between_tries) if status == 429 else _between_tries
                 time.sleep(min(pause, max(0.0, end - time.monotonic() - _between_tries)))
                 continue
-            if 200 <= status < 300:
-                return b"" if status == 202 and method == "GET" else answer
+            if status in good:
+                return status, answer
             raise _error(f"{self.url}{path}", status, answer)
+
+    def status(self, path: str, known: tuple[int, ...], *, within: float) -> int:
+        """The status of the answer to GET, if it is one of these; else as ask()."""
+        return self._ask("GET", path, None, known, within)[0]
 
     def _try(self, method: str, path: str, body: str | None, within: float) -> tuple[int, bytes, float]:
         connection = self._connection(within)
@@ -110,14 +120,14 @@ class Server:
         if _connections.process != os.getpid():
             _connections.process = os.getpid()
             _connections.open = {}
-        known = _connections.open.get(self.url)
+        known = _connections.open.get((self.url, self._authority))
         if known is None:
             if self._secure:
                 trusted = ssl.create_default_context(cafile=self._authority)
                 known = http.client.HTTPSConnection(self._host, self._port, timeout=within, context=trusted)
             else:
                 known = http.client.HTTPConnection(self._host, self._port, timeout=within)
-            _connections.open[self.url] = known
+            _connections.open[self.url, self._authority] = known
         known.timeout = within
         if known.sock is not None:
             known.sock.settimeout(within)
@@ -125,7 +135,7 @@ class Server:
 
     def _drop(self) -> None:
         if _connections.process == os.getpid():
-            connection = _connections.open.pop(self.url, None)
+            connection = _connections.open.pop((self.url, self._authority), None)
             if connection is not None:
                 connection.close()
 
@@ -277,15 +287,18 @@ class RemoteFuture:
         self.step = step
 
     def done(self) -> bool:
-        """Whether the best plan is there."""
-        return bool(self._server.ask("GET", self._path + "?wait_ms=0", within=_to_open))
+        """Whether the best plan is there, or planning has failed or was cancelled."""
+        return self._status() != 202
 
     def cancel(self) -> bool:
-        """False where the plan was there already."""
-        if self.done():
-            return False
-        self._server.ask("DELETE", self._path, within=_to_open)
-        return True
+        """False where the plan was there already, or planning had failed."""
+        if not self.done():
+            self._server.ask("DELETE", self._path, within=_to_open)
+        return self._status() == 410
+
+    def _status(self) -> int:
+        """Of the step, now: 202 waiting, 200 planned, 410 cancelled, 400, 422, 500 failed. Raises whatever else."""
+        return self._server.status(self._path + "?wait_ms=0", (200, 202, 400, 410, 422, 500), within=_to_open)
 
     def submit(self, within: float) -> None:
         """Hands the batch over, to be planned in so many seconds. With a fallback a server that does not answer soon is

@@ -1,6 +1,8 @@
 """Planner(url=...): the calls of Planner, answered by a server, from forked children, across kills."""
 
+import http.server
 import os
+import subprocess
 import threading
 import time
 from concurrent.futures import CancelledError
@@ -10,6 +12,7 @@ from absent import needed
 from served import CONFIG, Server, free_port, samples
 
 remote = needed("pipeweaver")
+TheServer, RemoteFuture = needed("pipeweaver.remote").Server, needed("pipeweaver.remote").RemoteFuture
 
 BUDGET = {**CONFIG, "budget": 0.5}
 QUICK = {**CONFIG, "budget": 30, "max_rounds": 20}
@@ -63,9 +66,62 @@ def test_a_deadline_and_a_cancellation_are_kept(server):
     assert time.monotonic() - began < 3  # of 30
     other = planner.submit(samples(2), deadline=30)
     assert other.cancel()
+    assert other.done()
     with pytest.raises(CancelledError):
         other.result()
     assert not future.cancel()
+
+
+def test_a_plan_that_came_before_its_cancellation_is_not_cancelled(server):
+    planner = remote.Planner(QUICK, samples(), url=server.url)
+    future = planner.submit(samples(1))
+    future.result()
+    future.done = lambda: False  # as it was a moment before
+    assert not future.cancel()
+    assert planner.of_step(future.step).result().gap >= 0
+
+
+class Refusing(http.server.BaseHTTPRequestHandler):
+    """A server whose steps all failed."""
+
+    def do_GET(self):
+        body = b'{"error":{"message":"it does not fit"}}'
+        self.send_response(422)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_DELETE = do_GET
+
+    def log_message(self, *_):
+        pass
+
+
+def test_a_step_that_failed_is_done():
+    with http.server.HTTPServer(("127.0.0.1", 0), Refusing) as refusing:
+        thread = threading.Thread(target=refusing.serve_forever)
+        thread.start()
+        try:
+            url = f"http://127.0.0.1:{refusing.server_port}"
+            future = RemoteFuture(TheServer(url), "/v1/sessions/job", 1, 1.0)
+            assert future.done() and not future.cancel()
+            with pytest.raises(remote.LimitError, match="it does not fit"):
+                future.result()
+        finally:
+            TheServer(url)._drop()
+            refusing.shutdown()
+            thread.join()
+
+
+def test_a_connection_is_for_those_who_trust_the_same(tmp_path):
+    url = "https://127.0.0.1:1"
+    certificate = tmp_path / "cert.pem"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", tmp_path / "key.pem", "-out",
+                    certificate, "-days", "2", "-subj", "/CN=127.0.0.1"], check=True, capture_output=True)
+    trusting, other = TheServer(url, authority=certificate), TheServer(url)
+    first = trusting._connection(1.0)
+    assert trusting._connection(1.0) is first
+    assert other._connection(1.0) is not first
 
 
 def test_children_that_were_forked_at_any_time_collect_and_submit(server):

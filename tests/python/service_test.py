@@ -5,7 +5,9 @@ import json
 import os
 import pathlib
 import re
+import signal
 import socket
+import sqlite3
 import ssl
 import subprocess
 import time
@@ -13,6 +15,7 @@ import urllib.error
 import urllib.request
 
 import pytest
+from absent import left_out
 from served import Server, free_port, samples
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -80,12 +83,27 @@ def test_plan_server_writes_what_the_server_has(begin, pipeweaver, tmp_path):
     assert pathlib.Path("replica-000/actions.json") in files and pathlib.Path("record.json") in files
     for file in files:
         assert (tmp_path / "first" / file).read_bytes() == (tmp_path / "second" / file).read_bytes()
-    assert len(server.ask("GET", "/v1/sessions")[1]["sessions"]) == 1
+    assert server.ask("GET", "/v1/sessions")[1]["sessions"] == []  # of a command that is over nothing stays
     pipeweaver("replay", tmp_path / "first/replica-000/problem.json.gz", tmp_path / "first/replica-000/solution.json")
     server.end()
     status, line = pipeweaver.fails(*asked, "--out", tmp_path / "third")
     assert status == 3 and "gives no answer" in line
     assert not (tmp_path / "third").exists()
+
+
+def test_a_server_on_an_address_of_ipv6_is_reached_by_it(begin, pipeweaver, tmp_path):
+    try:
+        with socket.socket(socket.AF_INET6) as there:
+            there.bind(("::1", 0))
+    except OSError:
+        left_out("there is no IPv6 on this machine")
+    server = begin(http="[::1]:0")
+    asked = ["plan", "--model", "dip-vlm-s", "--cluster", "h100-sxm:16", "--dataset", "vlm-mix", "--microbatches", "2",
+             "--max-rounds", "1", "--budget", "1s"]
+    pipeweaver(*asked, "--server", f"http://[::1]:{server.port}", "--out", tmp_path / "plan")
+    for wrong in ("http://[::1", "http://[::1]x", "http://::1:80", "http://a:80:90", "http://a:b", "http://[]:80"):
+        status, line = pipeweaver.fails(*asked, "--server", wrong, "--out", tmp_path / "none")
+        assert status == 2 and "is no address of a server" in line
 
 
 def test_what_was_acknowledged_outlives_kills(begin, tmp_path):
@@ -116,6 +134,26 @@ def test_sigterm_plans_what_was_taken_and_then_ends(begin, tmp_path):
     assert server.end() == 0
     again = begin("--state", state)
     assert again.ask("GET", "/v1/sessions/job/steps/1")[1]["found"]["by"] == "search"
+
+
+def test_sigterm_while_the_state_is_opened_ends_the_server_in_order(begin, pipeweaver, tmp_path):
+    state = tmp_path / "state"
+    begin("--state", state).end()
+    with sqlite3.connect(state / "state.sqlite") as database:  # some 100 MB, which take long to check
+        database.executemany("INSERT INTO part VALUES(?, 'plan', randomblob(1000))", [(k,) for k in range(80_000)])
+    database.close()
+    port = free_port()
+    process = subprocess.Popen([pipeweaver.path, "serve", "--http", f"127.0.0.1:{port}", "--state", state],
+                               stderr=subprocess.PIPE, text=True)
+    while process.poll() is None:
+        try:
+            socket.create_connection(("127.0.0.1", port)).close()
+            break
+        except ConnectionRefusedError:
+            time.sleep(0.001)
+    process.send_signal(signal.SIGTERM)
+    _, log = process.communicate(timeout=60)
+    assert process.returncode == 0 and json.loads(log.splitlines()[-1])["event"] == "ended"
 
 
 def test_never_more_threads_than_told(begin):
@@ -155,6 +193,18 @@ def test_what_is_no_http_or_too_large_is_refused(begin):
     assert raw(server, b"HEAD /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").startswith(b"HTTP/1.1 200")
     assert raw(server, b"GET /v1/sessions HTTP/1.1\r\nHost: evil.example\r\n\r\n").startswith(b"HTTP/1.1 421")
     assert server.ask("GET", "/healthz")[0] == 200
+
+
+def test_what_is_refused_for_its_size_is_told_so_after_it_was_sent(begin):
+    server = begin()
+    assert server.ask("PUT", "/v1/sessions/a", b"x" * (17 << 20))[0] == 413
+    with socket.create_connection(("127.0.0.1", server.port)) as connection:
+        connection.settimeout(20)
+        connection.sendall(b"HEAD /healthz HTTP/1.1\r\nHost: localhost\r\n\r\nnonsense\r\n\r\n")
+        got = b""
+        while more := connection.recv(65536):
+            got += more
+    assert b"HTTP/1.1 400" in got and b"is no HTTP request" in got  # not without its body, as what came before
 
 
 def test_idle_slow_and_dead_clients_cost_a_connection_and_nothing_else(begin):

@@ -6,8 +6,14 @@
 #include "tests/support/temporary.hpp"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <future>
+#include <map>
+#include <set>
+#include <stdexcept>
+#include <thread>
 
 using namespace pipeweaver;
 using namespace pipeweaver::service;
@@ -21,11 +27,14 @@ struct Server {
     std::optional<std::string> moved;
     Metrics metrics;
     Store store;
+    std::function<void(const std::string&, const std::string&)> at_event;  // is told what is logged
     Planning planning;
 
     explicit Server(const std::string& folder = {}, Limits limits = {}, Retention retention = {})
         : store(folder, retention, moved),
-          planning(store, metrics, 2, std::move(limits), [](const auto&, const auto&) {}) {}
+          planning(store, metrics, 2, std::move(limits), [this](const std::string& event, const std::string& fields) {
+              if (at_event) at_event(event, fields);
+          }) {}
 
     std::optional<Refusal> open(const std::string& name, const std::string& asked = small_session()) {
         std::promise<std::optional<Refusal>> done;
@@ -36,7 +45,7 @@ struct Server {
     // The rounds that the session allows end a search, not its deadline: however slow the machine is.
     std::optional<Refusal> submit(std::int64_t step, int seed = 0, Duration within = 1h) {
         bool fresh = false;
-        return planning.submit("job", step, small_lines(seed), within, fresh);
+        return planning.submit("job", step, {small_lines(seed), within}, fresh);
     }
 
     StepView wait(std::int64_t step) {
@@ -53,6 +62,22 @@ struct Server {
 };
 
 int status_of(const std::optional<Refusal>& refusal) { return refusal ? refusal->status : 0; }
+
+// What is searched until its deadline.
+std::string long_session() {
+    return R"({"config":{"model":"dip-vlm-m","cluster":"h100-sxm:32","tp":8,"pp":4,"budget":"200ms"},"sample":[)" +
+           testing::small_samples() + "]}";
+}
+
+// A batch that takes some hundred milliseconds to read.
+std::string many_lines() {
+    std::string images;
+    for (int n = 0; n < 20; ++n) images += fmt::format("{}{}", n == 0 ? "" : ",", R"({"width":448,"height":448})");
+    std::string lines;
+    for (int i = 0; i < 50'000; ++i)
+        lines += fmt::format("{{\"id\":\"s{}\",\"text_tokens\":100,\"images\":[{}]}}\n", i, images);
+    return lines;
+}
 
 }  // namespace
 
@@ -88,8 +113,8 @@ TEST_CASE("steps with equal contents are planned once, with others refused") {
     Server server;
     REQUIRE(!server.open("job"));
     bool first = false, second = true;
-    CHECK(!server.planning.submit("job", 1, small_lines(), 1h, first));
-    CHECK(!server.planning.submit("job", 1, small_lines(), 1h, second));
+    CHECK(!server.planning.submit("job", 1, {small_lines(), 1h}, first));
+    CHECK(!server.planning.submit("job", 1, {small_lines(), 1h}, second));
     CHECK(first);
     CHECK_FALSE(second);
     CHECK(status_of(server.submit(1, 4)) == 409);
@@ -145,12 +170,91 @@ TEST_CASE("a search ends before its deadline, and earlier where the plan is want
     CHECK(server.planning.left("job", 1) == Duration{});
 }
 
+TEST_CASE("steps that were wanted at once leave later ones their search") {
+    Server server;
+    REQUIRE(!server.open("job", long_session()));
+    for (std::int64_t step = 0; step < 10; ++step) {
+        REQUIRE(!server.submit(step, 0, 1h));
+        std::this_thread::sleep_for(100ms);  // it is searched
+        server.planning.hurry("job", step, 0ms);
+        REQUIRE(server.wait(step).state == StepState::planned);
+    }
+    REQUIRE(!server.submit(10, 1, 2s));
+    const auto view = server.wait(10);
+    REQUIRE(view.state == StepState::planned);
+    CHECK(view.plan->searched());
+}
+
+TEST_CASE("a step whose session is closed while it is read is not taken") {
+    Server server;
+    REQUIRE(!server.open("job"));
+    auto submitted = std::async(std::launch::async, [&, lines = many_lines()] {
+        bool fresh = false;
+        return server.planning.submit("job", 1, {lines, 1h}, fresh);
+    });
+    std::this_thread::sleep_for(30ms);
+    CHECK(!server.planning.close("job"));
+    CHECK(status_of(submitted.get()) == 404);
+    CHECK(server.planning.drain());
+}
+
+TEST_CASE("a step that is planned while it is submitted again with other samples is planned once") {
+    Server server;
+    REQUIRE(!server.open("job"));
+    auto slow = std::async(std::launch::async, [&, lines = many_lines()] {
+        bool fresh = false;
+        return server.planning.submit("job", 1, {lines, 1ms}, fresh);
+    });
+    std::this_thread::sleep_for(30ms);
+    const int quick = status_of(server.submit(1, 0, 1ms));
+    server.wait(1);
+    const int other = status_of(slow.get());
+    server.wait(1);
+    CHECK(std::set{quick, other} == std::set{0, 409});
+    CHECK(server.planning.session("job")->planned == 1);
+}
+
+TEST_CASE("a plan that is stored is not cancelled any more") {
+    const testing::TemporaryFolder folder("planning");
+    {
+        Server server(folder.path().string());
+        REQUIRE(!server.open("job"));
+        server.at_event = [&](const std::string& event, const auto&) {
+            if (event == "planned") CHECK(!server.planning.cancel("job", 1));
+        };
+        REQUIRE(!server.submit(1));
+        CHECK(server.wait(1).state == StepState::planned);
+    }
+    const Server again(folder.path().string());
+    CHECK(again.planning.step("job", 1).state == StepState::planned);
+}
+
+TEST_CASE("what goes wrong with a search leaves the plan by policy") {
+    const testing::TemporaryFolder folder("planning");
+    { const Server first(folder.path().string()); }
+    Sqlite::in_file((folder.path() / "state.sqlite").string(), {"cannot be changed"})
+        .run("CREATE TRIGGER full BEFORE INSERT ON plan BEGIN SELECT RAISE(ABORT, 'no room'); END");
+    Server server(folder.path().string());
+    REQUIRE(!server.open("job"));
+    std::vector<std::string> events;
+    server.at_event = [&](const std::string& event, const auto&) {
+        events.push_back(event);
+        if (events.size() == 1) throw std::runtime_error("the log is full");
+    };
+    REQUIRE(!server.submit(1));
+    const auto view = server.wait(1);
+    REQUIRE(view.state == StepState::planned);
+    CHECK_FALSE(view.plan->searched());
+    CHECK(events == std::vector<std::string>{"plan not stored", "not searched", "plan not stored", "planned"});
+    CHECK(server.part(1, "replicas/0/solution").find("pipeweaver-solution/1") != std::string::npos);
+}
+
 TEST_CASE("what is cancelled is not planned, and may be submitted anew") {
     Server server;
     REQUIRE(!server.open("job", small_session(R"(,"seed":3)")));
     CHECK(status_of(server.planning.cancel("job", 1)) == 404);
     bool fresh = false;
-    REQUIRE(!server.planning.submit("job", 1, small_lines(), 1h, fresh));
+    REQUIRE(!server.planning.submit("job", 1, {small_lines(), 1h}, fresh));
     const bool was_waiting = server.planning.step("job", 1).state == StepState::waiting;
     CHECK(!server.planning.cancel("job", 1));
     const auto state = server.wait(1).state;
@@ -195,17 +299,58 @@ TEST_CASE("a session's queue has an end, and so have sessions and submissions a 
     CHECK(status_of(one.submit(1)) == 429);
 }
 
+TEST_CASE("all sessions together have so many unfinished steps, samples and bytes") {
+    const auto refused = [](const Limits::Together& together) {
+        Limits limits;
+        limits.together = together;
+        Server server("", limits);
+        for (const char* name : {"job", "other"}) REQUIRE(!server.open(name, long_session()));
+        bool fresh = false;
+        REQUIRE(!server.planning.submit("other", 1, {small_lines(), 1h}, fresh));
+        const auto refusal = server.submit(1, 0, 1h);
+        server.planning.hurry("other", 1, 0ms);
+        server.planning.hurry("job", 1, 0ms);
+        if (refusal) CHECK(refusal->retry_after);
+        std::promise<void> done;
+        server.planning.when_done("other", 1, [&] { done.set_value(); });
+        done.get_future().wait();
+        CHECK(!server.submit(2, 0, 1ms));  // there is room again
+        server.wait(2);
+        return status_of(refusal);
+    };
+    CHECK(refused({.steps = 2}) == 0);
+    CHECK(refused({.steps = 1}) == 429);
+    CHECK(refused({.samples = 15}) == 429);
+    CHECK(refused({.samples = 16}) == 0);
+    CHECK(refused({.bytes = 2 * small_lines().size()}) == 0);
+    CHECK(refused({.bytes = 2 * small_lines().size() - 1}) == 429);
+}
+
+TEST_CASE("the log says which request a plan is of, and how late it was") {
+    Server server;
+    REQUIRE(!server.open("job"));
+    std::map<std::string, std::string> said;
+    server.at_event = [&](const std::string& event, const std::string& fields) { said[event] = fields; };
+    bool fresh = false;
+    REQUIRE(!server.planning.submit("job", 1, {small_lines(), 1h, 0, "r17"}, fresh));
+    server.wait(1);
+    const auto planned = nlohmann::json::parse(said.at("planned"));
+    CHECK(planned["request"] == "r17");
+    CHECK(planned["late_seconds"] < -3000);
+    CHECK(planned["late_seconds"] > -3600);
+}
+
 TEST_CASE("what is wrong with a batch is said at once, and nothing is left of it") {
     Server server;
     REQUIRE(!server.open("job"));
     bool fresh = false;
     for (const char* samples : {"", "{}\n", "x\n", R"({"id":"a","text_tokens":-1})", R"({"id":"a"}{"id":"b"})"}) {
         CAPTURE(samples);
-        CHECK_THROWS_AS(static_cast<void>(server.planning.submit("job", 1, samples, 1s, fresh)), Error);
+        CHECK_THROWS_AS(static_cast<void>(server.planning.submit("job", 1, {samples, 1s}, fresh)), Error);
     }
     CHECK(server.planning.step("job", 1).state == StepState::unknown);
     CHECK(server.planning.unfinished() == 0);
-    CHECK(status_of(server.planning.submit("none", 1, small_lines(), 1s, fresh)) == 404);
+    CHECK(status_of(server.planning.submit("none", 1, {small_lines(), 1s}, fresh)) == 404);
 }
 
 TEST_CASE("a server that ends takes nothing more, and plans what it took") {

@@ -86,7 +86,8 @@ TEST_CASE("a session may name no file, and nothing that a service has not") {
         CHECK_THROWS_WITH_AS(static_cast<void>(newly_opened(more)), doctest::Contains(why), Error);
     };
     for (const char* more : {R"(,"partition":"/etc/passwd")", R"(,"recipe":"r.yaml")", R"(,"sample":"a.jsonl")",
-                             R"(,"partition":"p.json")"})
+                             R"(,"partition":"p.json")", R"(,"sample":"notes")", R"(,"sample":"101,notes")",
+                             R"(,"sample":1.5)", R"(,"sample":{"a":1})"})
         refused(more, "names a file");
     for (const char* key : {"out", "costs", "batch", "deferred", "actions", "target", "threads"})
         refused(fmt::format(R"(,"{}":"x")", key), "is not for sessions of a service");

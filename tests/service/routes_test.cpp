@@ -3,12 +3,14 @@
 #include "pipeweaver/base/files.hpp"
 #include "service/embedded.hpp"
 #include "tests/support/small_session.hpp"
+#include "tests/support/temporary.hpp"
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
 #include <future>
 #include <set>
+#include <thread>
 
 using namespace pipeweaver;
 using namespace pipeweaver::service;
@@ -21,12 +23,18 @@ namespace {
 struct Server {
     std::optional<std::string> moved;
     Metrics metrics;
-    Store store{"", {}, moved};
-    Planning planning{store, metrics, 2, {}, [](const auto&, const auto&) {}};
+    Store store;
+    std::function<void(const std::string&)> at_event;  // is told the log's events
+    Planning planning{store, metrics, 2, {}, [this](const std::string& event, const auto&) {
+                          if (at_event) at_event(event);
+                      }};
+    std::vector<std::function<void()>> timers;  // that run
     Routes routes;
 
-    explicit Server(const std::string& token = {})
-        : routes(planning, metrics, token, [](Duration, const std::function<void()>&) {}) {}
+    explicit Server(const std::string& token = {}, const std::string& folder = {})
+        : store(folder, {}, moved),
+          routes(planning, metrics, token,
+                 [this](Duration, const std::function<void()>& then) { timers.push_back(then); }) {}
 
     Answer ask(const Question& question) {
         std::promise<Answer> done;
@@ -44,6 +52,11 @@ struct Server {
         return ask(question);
     }
 };
+
+// Runs SQL on the state that a server left in the folder.
+void change(const testing::TemporaryFolder& folder, const std::string& sql) {
+    Sqlite::in_file((folder.path() / "state.sqlite").string(), {"cannot be changed"}).run(sql);
+}
 
 // The rounds that the session allows end a search, not its deadline: however slow the machine is.
 std::string step(int seed = 0, const std::string& deadline = "600000") {
@@ -88,6 +101,8 @@ std::vector<WrongRequest> wrong_requests() {
             {"PUT", job + "/steps/2", step(0, "-5"), 400},
             {"PUT", job + "/steps/2", step(0, "1e9"), 400},
             {"PUT", job + "/steps/2", R"({"deadline_ms":1})", 400},
+            {"PUT", job + "/steps/2", step(0, R"(1,"priority":101)"), 400},
+            {"PUT", job + "/steps/2", step(0, R"(1,"priority":-1)"), 400},
             {"PUT", job + "/steps/2", R"({"samples":[{"id":"a","x":1}],"deadline_ms":1})", 400},
             {"PUT", job + "/steps/1", step(5), 409},
             {"PUT", "/v1/sessions/none/steps/1", step(), 404},
@@ -115,13 +130,32 @@ TEST_CASE("the OpenAPI document has the addresses that are served, and no others
     CHECK(described == served);
 }
 
+TEST_CASE("what a server may answer to any request is documented for all") {
+    const auto document = json::parse(openapi_text());
+    for (const auto& methods : document["paths"])
+        for (const auto& operation : methods) {
+            CHECK(operation["responses"].contains("431"));
+            CHECK(operation["responses"].contains("503"));
+            CHECK(operation["responses"].contains("500") == operation["responses"].contains("401"));
+        }
+}
+
+TEST_CASE("a session that is closed while it is opened is said to be, with a status that is documented") {
+    Server server;
+    server.at_event = [&](const std::string& event) {
+        if (event == "session opened") CHECK(!server.planning.close("job"));
+    };
+    CHECK(server.ask("PUT", job, small_session()).status == 409);
+    CHECK(server.ask("GET", job).status == 404);
+}
+
 TEST_CASE("a session is opened, a step submitted and collected by its addresses") {
     Server server;
     const auto opened = server.ask("PUT", "/v1/sessions/job", small_session());
     REQUIRE(opened.status == 200);
     CHECK(json::parse(opened.body)["partition"]["format"] == "pipeweaver-partition/1");
     CHECK(json::parse(server.ask("GET", "/v1/sessions").body)["sessions"].size() == 1);
-    CHECK(server.ask("PUT", "/v1/sessions/job/steps/3", step()).status == 202);
+    CHECK(server.ask("PUT", "/v1/sessions/job/steps/3", step(0, R"(600000,"priority":100)")).status == 202);
     const auto found = server.ask("GET", "/v1/sessions/job/steps/3");
     REQUIRE(found.status == 200);
     CHECK(json::parse(found.body)["found"]["by"] == "search");
@@ -148,6 +182,18 @@ TEST_CASE("a session is opened, a step submitted and collected by its addresses"
     CHECK(server.ask("GET", "/v1/status").body.find("\"latest\"") != std::string::npos);
     CHECK(server.ask("DELETE", "/v1/sessions/job").status == 204);
     CHECK(server.ask("GET", below + "plan").status == 404);
+}
+
+TEST_CASE("a step that is taken is said to wait, however soon it is planned") {
+    Server server;
+    plan_first(server);
+    for (int i = 2; i < 30; ++i) {
+        const auto answer = server.ask("PUT", fmt::format("{}/steps/{}", job, i),
+                                       R"({"samples":[{"id":"a","text_tokens":9,"images":[{"width":28,"height":28}]}],)"
+                                       R"("deadline_ms":1})");
+        CHECK(answer.status == 202);
+        CHECK(json::parse(answer.body)["state"] == "waiting");
+    }
 }
 
 TEST_CASE("every wrong request gets its status and a line that says why") {
@@ -230,6 +276,101 @@ TEST_CASE("without a token only this machine's names are served, whatever a brow
         CAPTURE(host);
         CHECK(ask(host) == 421);
     }
+}
+
+TEST_CASE("what goes wrong after a wait is an answer, too") {
+    const testing::TemporaryFolder folder("routes");
+    {
+        Server first({}, folder.path().string());
+        REQUIRE(first.ask("PUT", job, small_session()).status == 200);
+    }
+    // What is stored from now on cannot be read.
+    change(folder, "CREATE TRIGGER damage AFTER INSERT ON part BEGIN UPDATE part SET content = x'00'; END");
+    Server server({}, folder.path().string());
+    REQUIRE(server.ask("PUT", job, small_session()).status == 200);
+    REQUIRE(server.ask("PUT", job + "/steps/1", step()).status == 202);
+    for (const char* part : {"/plan", "/whole", "/replicas/0"})
+        CHECK(server.ask("GET", job + "/steps/1" + part).status == 500);
+    CHECK(server.ask("GET", job + "/steps/1").status == 200);
+}
+
+TEST_CASE("what is missing of a plan is not found, and its summary is no substitute") {
+    const testing::TemporaryFolder folder("routes");
+    {
+        Server first({}, folder.path().string());
+        plan_first(first);
+    }
+    change(folder, "DELETE FROM part");
+    Server server({}, folder.path().string());
+    CHECK(server.ask("GET", job + "/steps/1").status == 200);
+    CHECK(server.ask("GET", job + "/steps/1/whole").status == 404);
+}
+
+TEST_CASE("what needs a session that is not opened again says so") {
+    const testing::TemporaryFolder folder("routes");
+    {
+        Server first({}, folder.path().string());
+        plan_first(first);
+    }
+    // The empty object, zipped.
+    change(folder, "UPDATE session SET kept = x'1f8b0800000000000203abae050043bfa6a302000000'");
+    Server server({}, folder.path().string());
+    while (!server.planning.ready()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    CHECK(server.ask("GET", job + "/steps/1").status == 200);
+    for (const char* part : {"/steps/1/record", "/kept"}) {
+        const auto answer = server.ask("GET", job + part);
+        CHECK(answer.status == 500);
+        CHECK(answer.body.find("cannot be opened again") != std::string::npos);
+    }
+}
+
+TEST_CASE("who was answered is let go, however long a wait was asked for") {
+    Server server;
+    REQUIRE(server.ask("PUT", job, small_session()).status == 200);
+    REQUIRE(server.ask("PUT", job + "/steps/1", step()).status == 202);
+    auto connection = std::make_shared<std::promise<int>>();
+    const std::weak_ptr<std::promise<int>> held = connection;
+    auto status = connection->get_future();
+    Question question;
+    question.method = "GET";
+    question.path = job + "/steps/1";
+    question.query["wait_ms"] = "600000";
+    server.routes.answer(question, [connection](const Answer& answer) { connection->set_value(answer.status); });
+    connection.reset();
+    CHECK(status.get() == 200);
+    REQUIRE(server.timers.size() == 1);
+    for (int look = 0; !held.expired() && look < 5000; ++look)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    CHECK(held.expired());
+    server.timers.front()();
+}
+
+TEST_CASE("what is long is zipped for who takes it so") {
+    Server server;
+    plan_first(server);
+    for (const std::string path : {"/steps/1/whole", "/steps/1/replicas/0", "/steps/1/record", "/kept"}) {
+        CAPTURE(path);
+        Question question;
+        question.method = "GET";
+        question.path = job + path;
+        const auto plain = server.ask(question);
+        question.accepts_gzip = true;
+        const auto zipped = server.ask(question);
+        CHECK_FALSE(plain.zipped);
+        REQUIRE(zipped.zipped);
+        CHECK(zipped.body.size() < plain.body.size() / 2);
+        CHECK(gunzip(zipped.body) == plain.body);
+    }
+}
+
+TEST_CASE("a method that nobody knows is one label, whatever its text") {
+    Metrics metrics;
+    for (int i = 0; i < 100; ++i) metrics.answered(fmt::format("BREW{}", i), "none", 405);
+    metrics.answered("GET", "/", 200);
+    const std::string text = metrics.text();
+    CHECK(text.find("BREW") == std::string::npos);
+    CHECK(text.find("method=\"other\"") != std::string::npos);
+    CHECK(text.find("method=\"GET\"") != std::string::npos);
 }
 
 TEST_CASE("metrics count what was asked and planned") {

@@ -35,6 +35,14 @@ std::vector<Part> parts_of(std::int64_t step) {
     return {{"plan", "plan " + std::to_string(step)}, {"replicas/0/solution", std::string(1000, 'x')}};
 }
 
+// What cannot be zipped.
+std::string noise(std::size_t bytes) {
+    std::string all;
+    for (std::uint64_t x = 1; all.size() < bytes; x = x * 6364136223846793005U + 1442695040888963407U)
+        all += static_cast<char>(x >> 56);
+    return all;
+}
+
 std::string part(const Store& store, std::int64_t step, const std::string& name) {
     const auto zipped = store.zipped_part("job", step, name);
     return zipped ? gunzip(*zipped) : "none";
@@ -105,6 +113,40 @@ TEST_CASE("of a session so many plans are kept, and of all so many bytes, the ol
     CHECK(left.size() < 20);
 }
 
+TEST_CASE("samples and sessions count, and the newest plan is kept whatever its size") {
+    Opened small("", {.bytes = 1});
+    for (std::int64_t step = 0; step < 3; ++step) small.store.add("job", plan_of(step), parts_of(step));
+    CHECK(small.store.steps("job", 10) == std::vector<std::int64_t>{2});
+
+    const auto noisy = [](std::int64_t step) {
+        StoredPlan plan = plan_of(step);
+        plan.samples = noise(3000);
+        return plan;
+    };
+    Opened by_samples("", {.bytes = 10'000});
+    for (std::int64_t step = 0; step < 6; ++step) by_samples.store.add("job", noisy(step), parts_of(step));
+    CHECK(by_samples.store.steps("job", 10) == std::vector<std::int64_t>{5, 4, 3});
+    by_samples.store.add({"job", "sha", noise(3000)});
+    by_samples.store.add("job", noisy(6), parts_of(6));
+    CHECK(by_samples.store.steps("job", 10) == std::vector<std::int64_t>{6, 5});
+}
+
+TEST_CASE("what is made is for its owner alone, what is there stays as it is") {
+    const testing::TemporaryFolder outer("store");
+    const auto rights = [](const fs::path& path) { return fs::status(path).permissions(); };
+    const fs::path folder = outer.path() / "state";
+    {
+        const Opened one(folder.string());
+        CHECK(rights(folder) == fs::perms::owner_all);
+        for (const auto& file : fs::directory_iterator(folder))
+            CHECK(rights(file) == (fs::perms::owner_read | fs::perms::owner_write));
+    }
+    const fs::perms shared = fs::perms::owner_all | fs::perms::group_read | fs::perms::group_exec;
+    fs::permissions(folder, shared);
+    const Opened again(folder.string());
+    CHECK(rights(folder) == shared);
+}
+
 TEST_CASE("a plan whose step is there is refused whole") {
     Opened one("");
     one.store.add("job", plan_of(1), parts_of(1));
@@ -138,6 +180,21 @@ TEST_CASE("a damaged state is moved aside with a message, never emptied") {
     CHECK(again.moved->find("damaged-1") != std::string::npos);
     CHECK(again.store.sessions().empty());
     CHECK(fs::file_size(file.string() + ".damaged-1") == size);
+}
+
+TEST_CASE("a state that cannot be read now stays where it is") {
+    const testing::TemporaryFolder folder("store");
+    const fs::path file = folder.path() / "state.sqlite";
+    {
+        Opened one(folder.path().string());
+        one.store.add("job", plan_of(1), parts_of(1));
+    }
+    fs::create_directory(file.string() + "-wal");  // where its log would be
+    CHECK_THROWS_AS(Opened(folder.path().string()), Error);
+    CHECK(!fs::exists(file.string() + ".damaged-1"));
+    fs::remove(file.string() + "-wal");
+    const Opened again(folder.path().string());
+    CHECK(part(again.store, 1, "plan") == "plan 1");
 }
 
 TEST_CASE("one folder is for one server") {
@@ -175,15 +232,13 @@ TEST_CASE("where there is no room a plan is not stored, and what was stored stay
     const testing::TemporaryFolder folder("store");
     Opened one(folder.path().string());
     one.store.add("job", plan_of(1), parts_of(1));
-    std::string noise;
-    for (std::uint64_t i = 1, x = 1; i < 400'000; ++i, x = x * 6364136223846793005U + 1442695040888963407U)
-        noise += static_cast<char>(x >> 56);
+    const std::string much = noise(400'000);
     {
         const FullDisk full(200'000);
-        CHECK_THROWS_AS(one.store.add("job", plan_of(2), {{"plan", noise}}), Error);
+        CHECK_THROWS_AS(one.store.add("job", plan_of(2), {{"plan", much}}), Error);
     }
     CHECK(!one.store.plan("job", 2));
     CHECK(part(one.store, 1, "plan") == "plan 1");
-    one.store.add("job", plan_of(2), {{"plan", noise}});
-    CHECK(part(one.store, 2, "plan") == noise);
+    one.store.add("job", plan_of(2), {{"plan", much}});
+    CHECK(part(one.store, 2, "plan") == much);
 }

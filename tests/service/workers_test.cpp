@@ -53,6 +53,29 @@ TEST_CASE("what is due first runs first, and what must be there soon before it")
     CHECK(order == "soon sooner later any");
 }
 
+TEST_CASE("of what waits the highest priority runs first, of what is late that, too, and before all that is not") {
+    Workers workers(1);
+    Gate gate;
+    workers.soon(gate.task());
+    gate.begun.get_future().wait();
+    std::string order;
+    std::promise<void> done;
+    const TimePoint now = Clock::now();
+    const auto by = [&](TimePoint due, const std::string& name, int priority) {
+        workers.by(
+            due, [&order, name] { order += name + " "; }, priority);
+    };
+    by(now + std::chrono::hours(1), "b1", 0);
+    by(now + std::chrono::hours(3), "a3", 7);
+    by(now + std::chrono::hours(2), "a2", 7);
+    by(now - std::chrono::seconds(2), "late", 0);
+    by(now - std::chrono::seconds(1), "late7", 7);
+    workers.by(TimePoint::max(), [&] { done.set_value(); });
+    gate.open.set_value();
+    done.get_future().wait();
+    CHECK(order == "late7 late a2 a3 b1 ");
+}
+
 TEST_CASE("what must be there soon runs between two rounds of what runs") {
     Workers workers(1);
     std::promise<std::string> done;
