@@ -3,7 +3,7 @@
 #
 #   run-tests.sh                    everything that a change must pass; some 20 minutes from nothing on two slow cores
 #   run-tests.sh --core             without the tests that need PyTorch, a browser, Ray or Slurm
-#   run-tests.sh --all[=PART,...]   the full forms, too; these parts alone: dev asan tidy python studies
+#   run-tests.sh --all[=PART,...]   the full forms, too; these parts alone: dev asan tidy python studies fuzz tsan
 #   run-tests.sh --only PART,...    these parts: format structure build tidy alone cpp sanitized types python
 #
 # Counted are: each C++ test case, once at full strength on the release build's libraries and once on those with address
@@ -21,7 +21,7 @@ usage() {
 }
 
 usual_parts=(format structure build tidy alone cpp sanitized types python)
-full_parts=(dev asan tidy python studies)
+full_parts=(dev asan tidy python studies fuzz tsan)
 core=no
 parts=("${usual_parts[@]}")
 while [ $# -gt 0 ]; do
@@ -88,6 +88,14 @@ part_all_tidy() {
     check "clang-tidy, each source" python3 scripts/tidy.py --each build/dev
 }
 part_all_python() { PIPEWEAVER_FULL=1 part_python; }
+# What clients may send to a server, for three minutes.
+part_all_fuzz() {
+  must "Debian packages of the fuzzers" install_packages "${fuzz_packages[@]}" &&
+    must "build of preset fuzz" compiled fuzz fuzz_request &&
+    check "fuzzer of requests" python3 tools/fuzz.py --minutes 3 request
+}
+# The server under the load of many clients, for a minute.
+part_all_tsan() { check "server under the thread sanitizer" python3 tools/tsan_service.py --seconds 60; }
 part_all_studies() {
   await_python_packages || return
   must "build of the studies" cmake --preset check -DPIPEWEAVER_BUILD_STUDIES=ON || return

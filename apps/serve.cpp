@@ -34,6 +34,9 @@ struct Serve {
         options.group("Limits");
         options.integer("sessions", sessions, 1, 10'000, "open at once (default 64)");
         options.integer("queue", queue, 1, 10'000, "unfinished steps of a session (default 32)");
+        options.parsed(
+            "memory", "SIZE", "of the server, beyond which a step is taken only when none is unfinished (default: any)",
+            [this](const std::string& text) { serve.memory = static_cast<std::size_t>(parse_bytes(text).count); });
         options.parsed("session-budget", "TIME", "most that a session's first plan may take (default 60s)",
                        [this](const std::string& text) { serve.session_budget = parse_duration(text); });
         options.integer("keep-plans", keep_plans, 1, 1'000'000,

@@ -5,9 +5,9 @@
 #include "pipeweaver/base/json.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/service/client.hpp"
+#include "pipeweaver/workloads/cluster.hpp"
 
-#include <array>
-#include <set>
+#include <random>
 
 namespace pipeweaver::apps {
 
@@ -50,17 +50,16 @@ private:
     std::string url_, authority_, token_;
 };
 
-// A session that is open while this lives, and longer only if it was open before: servers have places for a few.
+// A session that is open while this lives: servers have places for a few.
 class OpenSession {
 public:
     OpenSession(const Server& server, std::string path, const std::string& asked)
-        : server_(server), path_(std::move(path)), was_open_(server_.reply("GET", path_).status == 200) {
+        : server_(server), path_(std::move(path)) {
         static_cast<void>(server_.ask("PUT", path_, asked));
     }
     OpenSession(const OpenSession&) = delete;
     OpenSession& operator=(const OpenSession&) = delete;
     ~OpenSession() {
-        if (was_open_) return;
         try {
             static_cast<void>(server_.reply("DELETE", path_));
         } catch (const Error&) {  // a server that is gone has its sessions no longer
@@ -70,8 +69,13 @@ public:
 private:
     const Server& server_;
     std::string path_;
-    bool was_open_;
 };
+
+// A name that no other call has: a session of two would be closed under the one by the other.
+std::string name_of_its_own() {
+    std::random_device draw;
+    return fmt::format("plan-{:08x}{:08x}{:08x}{:08x}", draw(), draw(), draw(), draw());
+}
 
 // Files that options name, as documents: a server reads none.
 ordered_json without_files(ordered_json config) {
@@ -84,7 +88,11 @@ ordered_json without_files(ordered_json config) {
         const std::string value = *found;
         if (value.starts_with("hf:"))
             fail(ErrorKind::input, "--model: with --server write the model as a file: pipeweaver show {}", value);
-        if (names_a_document(value) && !is_a_document(value))
+        if (is_a_document(value)) continue;
+        // A cluster's file may be followed by a number of GPUs.
+        if (found.key() == "cluster" && names_a_document(std::string_view(value).substr(0, value.rfind(':'))))
+            *found = ordered_json::parse(workloads::to_json(workloads::find_cluster(value)));
+        else if (names_a_document(value))
             *found = ordered_json::parse(JsonDocument::read(value).root().raw().dump());
     }
     return config;
@@ -120,7 +128,7 @@ ServerPlan plan_on_server(const ServerOptions& options, const ordered_json& give
     const Server server(options);
     const ordered_json samples = samples_of(batch);
     const std::string session = ordered_json{{"config", without_files(given)}, {"sample", samples}}.dump();
-    const std::string path = "/v1/sessions/plan-" + sha256(session).substr(0, 32), of_step = path + "/steps/0";
+    const std::string path = "/v1/sessions/" + name_of_its_own(), of_step = path + "/steps/0";
     const OpenSession open(server, path, session);
     const auto time = std::chrono::duration_cast<std::chrono::milliseconds>(within.value_or(usual_time));
     const ordered_json step{{"samples", samples}, {"deadline_ms", std::max<std::int64_t>(1, time.count())}};
@@ -133,7 +141,9 @@ ServerPlan plan_on_server(const ServerOptions& options, const ordered_json& give
     for (const std::string part : plan.answer.at("parts"))
         if (part.find("/ranks/") == std::string::npos)
             files.push_back({out / file_of(part), server.ask("GET", fmt::format("{}/{}", of_step, part))});
-    files.push_back({out / "record.json", server.ask("GET", of_step + "/record")});
+    const std::string record = server.ask("GET", of_step + "/record");
+    files.push_back({out / "record.json", record});
+    files.push_back({out / "partition.json", ordered_json::parse(record).at("session").at("config").at("partition")});
     plan.files = write_files(files);
     return plan;
 }

@@ -22,9 +22,8 @@ struct ServerPlan {
 };
 
 /// Opens a session on the batch with the `given` options of `plan`, lets it plan the batch for `within` (none: three
-/// seconds), and writes what the server has of the plan to `out`. A session that was not open before is closed again;
-/// asked for the same while it is open, it is the same session and step, and the same bytes. Throws Error of the kind
-/// that the server's answer says.
+/// seconds), and writes what the server has of the plan to `out`, with its record and its partition. The session is of
+/// this call alone, and closed again. Throws Error of the kind that the server's answer says.
 [[nodiscard]] ServerPlan plan_on_server(const ServerOptions& server, const nlohmann::ordered_json& given,
                                         const planner::Batch& batch, std::optional<Duration> within,
                                         const std::filesystem::path& out);

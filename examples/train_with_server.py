@@ -5,8 +5,8 @@
     torchrun --nproc-per-node 4 examples/train_with_server.py --server http://127.0.0.1:8080 [--steps 10]
 
 Workers of rank 0's data loader hand batches over some steps ahead; each rank collects its own list when it needs it.
-Where the server gives none in time, because it is killed or began anew, all ranks run the plan by policy, which each
-makes in its own process.
+Where the server gives none in time, because it is killed, began anew or is not there yet, all ranks run the plan by
+policy, which each makes in its own process.
 """
 
 import argparse
@@ -51,6 +51,10 @@ def main():
     replicas = [dist.new_group([0, 2]), dist.new_group([1, 3])]
 
     planner = pipeweaver.Planner(CONFIG, vlm.draw_batch(0), url=options.server, fallback=True)
+    names = [None] * dist.get_world_size()
+    dist.all_gather_object(names, planner.name)
+    if len(set(names)) > 1:  # the server came while ranks opened the session: some have another partition
+        raise SystemExit("ranks have different sessions; begin again")
     first = actions_of(planner.of_step(0, vlm.draw_batch(0)).by_policy(replica, rank).actions)
     chunks = {number: vlm.Chunk(stage) for number, stage in first.on_rank(rank).items()}
     optimizer = torch.optim.AdamW([weight for chunk in chunks.values() for weight in chunk.parameters()], 3e-3)

@@ -17,14 +17,16 @@ public:
     Counted(Time time, Stops& stops, std::optional<std::size_t> part)
         : time_(std::move(time)), stops_(stops), part_(part) {}
 
+    // What was over once stays so, as it will when it is played back.
     std::optional<StopReason> stop(const search::Progress& progress) override {
-        const auto reason = time_.stop(progress);
         const std::scoped_lock lock(mutex_);
-        if (!reason)
+        if (over_) return over_;
+        over_ = time_.stop(progress);
+        if (!over_)
             ++asked_;
-        else if (part_ && !stops_[*part_])
+        else if (part_)
             stops_[*part_] = asked_;
-        return reason;
+        return over_;
     }
 
     Time fraction(double part, Duration reserve) override {
@@ -37,6 +39,7 @@ private:
     Stops& stops_;
     std::optional<std::size_t> part_;  // its place in `stops_`; none: it is the whole, whose end no search asks for
     std::uint64_t asked_ = 0;
+    std::optional<StopReason> over_;
     std::mutex mutex_;
 };
 

@@ -27,10 +27,14 @@ public:
     Prepared(const Job& job, const Assignment& assignment, std::vector<std::size_t> replicas)
         : job_(job), partition_(job.fixed->partition), shared_(assignment), numbers_(std::move(replicas)) {}
 
-    // With the quick policies, or with all where none of those applies to all replicas.
+    // The quick policies or, where none of those applies to all replicas, others until one does.
     void apply_policies(const Executor& execute) {
-        build(quick_policies, search::BoundEffort::quick, execute);
-        if (!applies()) build({}, {}, execute);
+        build(execute);
+        if (applies()) return;
+        const Time over = Time::until([] { return Duration{}; });
+        for_each(execute, [&](Step& step, std::size_t, const Executor& on) {
+            planner::apply_policies(step, {.split = job_.split != Split::never, .bound = {}, .time = over}, on);
+        });
     }
 
     bool applies() const {
@@ -82,17 +86,19 @@ public:
     std::vector<Step> steps;  // of each
 
 private:
-    // Without policies all are meant, without a bound's effort that of the replica.
-    void build(const std::vector<std::string>& policies, std::optional<search::BoundEffort> bounds,
-               const Executor& execute) {
-        steps.resize(numbers_.size());
+    void for_each(const Executor& execute, const std::function<void(Step&, std::size_t, const Executor&)>& work) {
         const bool alone = steps.size() == 1;
-        run_jobs(alone ? in_order : execute, steps.size(), [&](std::size_t k) {
-            const std::size_t r = numbers_[k];
-            PoliciesWanted wanted{.split = job_.split != Split::never, .bound = bounds.value_or(shared_.bounds(r))};
-            if (!policies.empty()) wanted.policies = policies;
-            steps[k] = evaluate(*job_.setup, partition_, shared_.microbatches[r],
-                                replica_wanted(*job_.setup, partition_, r), wanted, alone ? execute : in_order);
+        run_jobs(alone ? in_order : execute, steps.size(),
+                 [&](std::size_t k) { work(steps[k], numbers_[k], alone ? execute : in_order); });
+    }
+
+    void build(const Executor& execute) {
+        steps.resize(numbers_.size());
+        const PoliciesWanted wanted{
+            .split = job_.split != Split::never, .bound = search::BoundEffort::quick, .policies = quick_policies};
+        for_each(execute, [&](Step& step, std::size_t r, const Executor& on) {
+            step = evaluate(*job_.setup, partition_, shared_.microbatches[r],
+                            replica_wanted(*job_.setup, partition_, r), wanted, on);
         });
     }
 
@@ -117,13 +123,6 @@ Split split_like(const Plan& plan) {
     return Split::never;
 }
 
-Prepared prepare(const Job& job, const Assignment& assignment, const std::vector<std::size_t>& replicas,
-                 const Executor& execute) {
-    Prepared prepared(job, assignment, replicas);
-    prepared.apply_policies(execute);
-    return prepared;
-}
-
 // Searched for a few rounds on the sample's first batch.
 Split split_on_sample(const Job& job, const Executor& execute, const Time& time) {
     ScheduleWanted wanted = short_search(job, quick_policies);
@@ -144,8 +143,23 @@ std::vector<std::size_t> all_replicas(const Job& job) {
 
 }  // namespace
 
+struct Begun::Parts {
+    Parts(const Job& job, Assignment shared, const std::vector<std::size_t>& replicas)
+        : assignment(std::move(shared)), prepared(job, assignment, replicas) {}
+
+    Assignment assignment;
+    Prepared prepared;
+};
+
+Begun::Begun(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+Begun::Begun(Begun&& other) noexcept = default;
+Begun& Begun::operator=(Begun&& other) noexcept = default;
+Begun::~Begun() = default;
+
+bool Begun::has_policy() const { return parts_->prepared.applies(); }
+
 Session::Session(Job job, const Executor& execute, const Time& time)
-    : job_(std::move(job)), replicas_(all_replicas(job_)) {
+    : job_(std::move(job)), replicas_(all_replicas(job_)), patience_(planner::patience) {
     if (!job_.fixed) {
         auto choice = choose_partition(job_, {}, quick_choice, execute, time);
         job_.fixed = partition::PartitionFile{std::move(choice.partition), std::move(choice.chosen_on)};
@@ -158,14 +172,16 @@ Session::Session(Job job, const Executor& execute, const Time& time)
     if (job_.split == Split::automatic) job_.split = found;
 }
 
-Session::Session(Job job, const Plan& first) : job_(std::move(job)), order_(StaticOrder::of_plan(first)) {
+Session::Session(Job job, const Plan& first)
+    : job_(std::move(job)), order_(StaticOrder::of_plan(first)), patience_(planner::patience) {
     for (const ReplicaPlan& replica : first.replicas) replicas_.push_back(replica.number);
     job_.fixed = partition::PartitionFile{first.partition(), first.partition_choice.chosen_on};
     if (job_.split == Split::automatic) job_.split = split_like(first);
 }
 
-Session::Session(Job job, std::vector<std::size_t> replicas, std::optional<StaticOrder> order)
-    : job_(std::move(job)), replicas_(std::move(replicas)), order_(std::move(order)) {
+Session::Session(Job job, std::vector<std::size_t> replicas, std::optional<StaticOrder> order,
+                 std::optional<search::Patience> own_patience)
+    : job_(std::move(job)), replicas_(std::move(replicas)), order_(std::move(order)), patience_(own_patience) {
     PIPEWEAVER_ASSERT(job_.fixed && job_.split != Split::automatic);
 }
 
@@ -173,22 +189,35 @@ std::vector<Cut> Session::steps(const Batch& batch, const Executor& execute) con
     return steps_of(job_, batch, partition(), replicas_, execute);
 }
 
-Plan Session::by_policy(const Batch& batch, const Executor& execute) const {
-    const Assignment assignment = assign(job_, batch, execute);
-    const Prepared prepared = prepare(job_, assignment, replicas_, execute);
+Begun Session::begin(const Batch& batch, const Executor& execute) const {
+    auto parts = std::make_unique<Begun::Parts>(job_, assign(job_, batch, execute), replicas_);
+    parts->prepared.apply_policies(execute);
+    return Begun(std::move(parts));
+}
+
+Plan Session::by_policy(const Begun& begun) const {
+    const Prepared& prepared = begun.parts_->prepared;
     if (!prepared.applies()) does_not_apply(prepared);
     return prepared.plan(prepared.by_policy(), prepared.baselines());
 }
 
+Plan Session::by_policy(const Batch& batch, const Executor& execute) const { return by_policy(begin(batch, execute)); }
+
+Plan Session::plan(Begun begun, const Executor& execute, const Time& time, Endings* endings) const {
+    const auto same = [](std::size_t, const Time& own) { return own; };
+    return plan(std::move(begun), execute, time, same, endings);
+}
+
 Plan Session::plan(const Batch& batch, const Executor& execute, const Time& time, const OnDraft& draft,
                    Endings* endings) const {
-    const auto same = [](std::size_t, const Time& own) { return own; };
-    return plan(batch, execute, time, draft, same, endings);
+    Begun begun = begin(batch, execute);
+    if (draft && begun.has_policy()) draft(by_policy(begun));
+    return plan(std::move(begun), execute, time, endings);
 }
 
 Plan Session::plan_again(const Batch& batch, const Executor& execute, const Endings& endings) const {
     const auto as_then = [&](std::size_t k, const Time&) { return planner::again(endings[k]); };
-    return plan(batch, execute, {}, {}, as_then, nullptr);
+    return plan(begin(batch, execute), execute, {}, as_then, nullptr);
 }
 
 ScheduleWanted Session::wanted(const Assignment& assignment, std::size_t replica, std::size_t tasks) const {
@@ -199,16 +228,16 @@ ScheduleWanted Session::wanted(const Assignment& assignment, std::size_t replica
     // A search of whole backwards finds its bounds itself.
     wanted.policy_bounds = job_.split == Split::never ? search::BoundEffort::quick : wanted.bounds;
     wanted.problems = static_cast<std::size_t>(job_.setup->layout.dp);
+    wanted.patience = patience_;
     if (order_) wanted.more = [this](const StepProblem& step) { return order_->carried(step); };
     return wanted;
 }
 
-Plan Session::plan(const Batch& batch, const Executor& execute, const Time& time, const OnDraft& draft,
+Plan Session::plan(Begun begun, const Executor& execute, const Time& time,
                    const std::function<Time(std::size_t, const Time&)>& of_replica, Endings* endings) const {
-    const Assignment assignment = assign(job_, batch, execute);
-    Prepared prepared = prepare(job_, assignment, replicas_, execute);
+    const Assignment& assignment = begun.parts_->assignment;
+    Prepared& prepared = begun.parts_->prepared;
     const Baselines quick = prepared.baselines();
-    if (draft && prepared.applies()) draft(prepared.plan(prepared.by_policy(), quick));
     const auto order = prepared.longest_first();
     std::vector<ScheduledStep> chosen(replicas_.size());
     Endings ended(replicas_.size());
@@ -221,7 +250,8 @@ Plan Session::plan(const Batch& batch, const Executor& execute, const Time& time
         chosen[k].require_schedule();
         step.policies = chosen[k].step.policies;
         step.bound = chosen[k].step.bound;
-        if (!drafted || !step.lacks_policies()) ended[k] = std::move(stops);
+        const bool had_a_turn = std::any_of(stops.begin(), stops.end(), [](const auto& stop) { return stop != 0; });
+        if (!drafted || had_a_turn) ended[k] = std::move(stops);
     };
     for_replicas(order, schedule, execute, time, 1);
     if (endings != nullptr) *endings = std::move(ended);

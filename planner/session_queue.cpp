@@ -81,16 +81,18 @@ SessionQueue::~SessionQueue() {
     if (thread_.joinable()) thread_.join();
 }
 
-std::shared_ptr<Planned> SessionQueue::submit(MakeBatch batch, std::optional<Duration> budget) {
+std::shared_ptr<Planned> SessionQueue::submit(MakeBatch batch, std::optional<Duration> budget, int priority) {
     auto planned = std::make_shared<Planned>(clock_);
     const std::lock_guard lock(mutex_);
-    waiting_.push_back({planned, std::move(batch), budget});
+    const auto after =
+        std::find_if(waiting_.begin(), waiting_.end(), [&](const Item& one) { return one.priority < priority; });
+    const auto place = waiting_.insert(after, {planned, std::move(batch), budget, priority});
     if (working_) return planned;
     if (thread_.joinable()) thread_.join();  // it has nothing to do any more but to return
     try {
         thread_ = std::thread([this] { work(); });
     } catch (...) {
-        waiting_.pop_back();
+        waiting_.erase(place);
         throw;
     }
     working_ = true;

@@ -247,7 +247,7 @@ public:
     Queue(const Queue&) = delete;
     Queue& operator=(const Queue&) = delete;
 
-    std::shared_ptr<Planned> submit(std::string name, std::optional<std::string> samples) {
+    std::shared_ptr<Planned> submit(std::string name, std::optional<std::string> samples, int priority) {
         auto batch = [session = session_, name = std::move(name), samples = std::move(samples)] {
             const auto& model = session->job().setup->model;
             return session->job().batch(
@@ -255,7 +255,7 @@ public:
         };
         if (!queue_) fail(ErrorKind::limit, "the program is ending: nothing is planned any more");
         const std::shared_ptr<const planner::Job> job(session_, &session_->job());
-        return std::make_shared<Planned>(job, queue_->submit(std::move(batch), limits_.time()), limits_);
+        return std::make_shared<Planned>(job, queue_->submit(std::move(batch), limits_.time(), priority), limits_);
     }
 
     void close() {
@@ -300,10 +300,32 @@ public:
     }
 
     const std::string& sample() const { return session_.sample; }
+    const std::string& partition() const { return session_.partition; }
 
 private:
     planner::KeptSession session_;
 };
+
+/// What a server would keep of a session of that configuration (JSON) and sample (a batch file), opened here by policy:
+/// no clock decides, so it is the same in every process.
+std::string keep_by_policy(const std::string& configuration, const std::optional<std::string>& sample) {
+    const JsonDocument document("config", configuration);
+    const planner::SessionOptions options(document.root(), sample);
+    const auto execute = on_own_threads(options.asked.limits.thread_count());
+    const auto request = options.request(execute);
+    const auto plan =
+        planner::plan_without_search(request.job, request.batch, execute, options.asked.plan.wanted(request.job));
+    return planner::keep(configuration, sample, request.job, plan);
+}
+
+/// Writes all of these files, or none; those that end in ".gz" are zipped.
+void write_all(const std::vector<std::pair<std::string, nb::bytes>>& files) {
+    std::vector<FileToWrite> all;
+    all.reserve(files.size());
+    for (const auto& [path, content] : files) all.push_back({path, std::string(content.c_str(), content.size())});
+    const nb::gil_scoped_release unlocked;
+    static_cast<void>(write_files(all));
+}
 
 }  // namespace
 
@@ -355,12 +377,16 @@ void bind_plan(nb::module_& module) {
         .def("result", &Planned::result, nb::arg("deadline").none());
     nb::class_<Queue>(module, "Queue", nb::is_weak_referenceable())
         .def(nb::init<const Job&>(), nb::arg("job"))
-        .def("submit", &Queue::submit, nb::keep_alive<0, 1>(), nb::arg("name"), nb::arg("samples").none())
+        .def("submit", &Queue::submit, nb::keep_alive<0, 1>(), nb::arg("name"), nb::arg("samples").none(),
+             nb::arg("priority"))
         .def("close", &Queue::close);
     module.def("end_queues", &end_queues, nb::arg("queues"));
+    module.def("keep_by_policy", &keep_by_policy, unlocked(), nb::arg("configuration"), nb::arg("sample").none());
+    module.def("write_files", &write_all, nb::arg("files"));
     nb::class_<KeptSession>(module, "KeptSession")
         .def(nb::init<const std::string&, const std::string&>(), unlocked(), nb::arg("name"), nb::arg("kept"))
         .def_prop_ro("sample", &KeptSession::sample)
+        .def_prop_ro("partition", &KeptSession::partition)
         .def("by_policy", &KeptSession::by_policy, unlocked(), nb::arg("step"), nb::arg("samples"));
 }
 

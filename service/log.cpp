@@ -40,6 +40,8 @@ void Log::info(const std::string& event, const std::string& fields) {
     if (!quiet_) logger_->info("{}", members(event, fields));
 }
 
+void Log::warn(const std::string& event, const std::string& fields) { logger_->warn("{}", members(event, fields)); }
+
 void Log::request(const Request& request) {
     if (quiet_) return;
     const nlohmann::json fields{{"id", request.id},

@@ -29,6 +29,7 @@ public:
 
     /// `fields` is a JSON object.
     void info(const std::string& event, const std::string& fields);
+    void warn(const std::string& event, const std::string& fields);
 
     struct Request {
         std::string id, method, path;

@@ -5,6 +5,7 @@
 #include "pipeweaver/base/files.hpp"
 #include "pipeweaver/base/json.hpp"
 #include "pipeweaver/planner/record.hpp"
+#include "pipeweaver/workloads/catalogue.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -25,7 +26,7 @@ constexpr std::array<std::string_view, 4> may_be_documents{"model", "cluster", "
 // A cluster's file may be followed by a number of GPUs.
 bool names_a_file(const std::string& value) {
     if (is_a_document(value)) return false;
-    return names_a_document(value) || value.starts_with("hf:") ||
+    return names_a_document(value) || value.find('/') != std::string::npos || value.starts_with("hf:") ||
            names_a_document(std::string_view(value).substr(0, value.rfind(':'))) ||
            value.find(".jsonl") != std::string::npos;
 }
@@ -53,7 +54,9 @@ json with_documents_as_texts(json configuration) {
     return configuration;
 }
 
-std::string lines_of(const Json& samples) {
+std::string lines_of(const Json& samples, const OpenLimits& limits) {
+    if (samples.elements().size() > limits.most_samples)
+        fail(ErrorKind::limit, "sample: has {}, allowed are {}", samples.elements().size(), limits.most_samples);
     std::string lines;
     for (const Json& one : samples.elements()) lines += one.raw().dump() + "\n";
     return lines;
@@ -65,6 +68,19 @@ std::vector<std::size_t> owned(const std::vector<std::size_t>& asked, const std:
     std::set_intersection(asked.begin(), asked.end(), server.begin(), server.end(), std::back_inserter(both));
     if (both.empty()) fail(ErrorKind::input, "replicas: this server plans none of them");
     return both;
+}
+
+// Before anything is made of it: what is too large takes time and memory to be found so.
+void require_in_limits(const planner::WorkloadOptions& workload, const OpenLimits& limits) {
+    if (workload.cluster.empty()) return;
+    const std::int64_t gpus = workloads::find_cluster(workload.cluster).gpus;
+    if (gpus > limits.most_gpus)
+        fail(ErrorKind::limit, "config: cluster: has {} GPUs, allowed are {}", gpus, limits.most_gpus);
+    const std::int64_t drawn =
+        std::max(workload.microbatches.value_or(0), workload.global_batch ? workload.global_batch->number : 0);
+    if (drawn > static_cast<std::int64_t>(limits.most_samples))
+        fail(ErrorKind::limit, "config: {}: is {}, allowed are {}",
+             workload.global_batch ? "global-batch" : "microbatches", drawn, limits.most_samples);
 }
 
 planner::Wanted wanted_of(const planner::SessionOptions& options, const planner::Job& job, const OpenLimits& limits) {
@@ -87,10 +103,11 @@ std::string open_session(std::string_view asked, const OpenLimits& limits, const
     root.only_keys({"config", "sample"});
     require_no_file(root.at("config"));
     const auto sample = root.find("sample");
-    const auto lines = sample ? std::optional(lines_of(*sample)) : std::nullopt;
+    const auto lines = sample ? std::optional(lines_of(*sample, limits)) : std::nullopt;
     json configuration = with_documents_as_texts(root.at("config").raw());
     const JsonDocument as_texts("config", configuration.dump());
     const planner::SessionOptions options(as_texts.root(), lines);
+    require_in_limits(options.asked.plan.workload, limits);
     const auto budget = options.asked.limits.time();
     if (budget.value_or(limits.most_budget) > limits.most_budget)
         fail(ErrorKind::input, "config: budget: is {} s, allowed are times up to {} s",

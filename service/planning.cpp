@@ -1,7 +1,7 @@
 // Planning's steps: submitted, planned by policy, searched in time, stored.
 #include "pipeweaver/base/files.hpp"
-#include "pipeweaver/schedule/gap.hpp"
 #include "service/planning_state.hpp"
+#include "service/resident.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -48,6 +48,9 @@ std::optional<Refusal> Planning::refused_for_load(Session& session, const Step& 
                       fmt::format("all sessions together have {} unfinished steps of {} samples ({} bytes), "
                                   "allowed are {} of {} ({})",
                                   unfinished_, samples_, bytes_, together.steps, together.samples, together.bytes));
+    if (const std::size_t memory = together.memory; memory > 0 && unfinished_ > 0 && resident_bytes() > memory)
+        return refuse("memory", fmt::format("the server has {} unfinished steps and takes more memory than {} bytes",
+                                            unfinished_, memory));
     const bool is_full = session.unfinished >= limits_.queue;
     if (!is_full && session.bucket.take(limits_.rate)) return std::nullopt;
     return refuse(is_full ? "queue" : "rate",
@@ -73,7 +76,7 @@ std::optional<Refusal> Planning::submit(const std::string& name, std::int64_t nu
     if (!job) return not_ready(name, session->error);
     std::size_t planned = session->planned;
     lock.unlock();
-    if (const auto served = store_.plan(name, number)) return known_as(*served, sha);
+    if (const auto known = served(name, number)) return known_as(*known, sha);
     auto step = std::make_shared<Step>();
     step->number = number;
     step->sha256 = sha;
@@ -91,7 +94,7 @@ std::optional<Refusal> Planning::submit(const std::string& name, std::int64_t nu
     // Meanwhile a plan of the step may have been stored, submitted by another call.
     while (std::exchange(planned, session->planned) != session->planned) {
         lock.unlock();
-        if (const auto served = store_.plan(name, number)) return known_as(*served, sha);
+        if (const auto known = served(name, number)) return known_as(*known, sha);
         lock.lock();
     }
     if (find(name) != session) return unknown_session(name);
@@ -115,26 +118,33 @@ std::optional<Refusal> Planning::submit(const std::string& name, std::int64_t nu
 
 void Planning::by_policy(const SessionPtr& session, const StepPtr& step) {
     if (step->unwanted) return;
-    std::unique_lock lock(mutex_);
-    const auto job = session->job;
-    lock.unlock();
+    step->course.policy = SteadyClock::now();
     try {
-        step->draft = job->session.by_policy(step->batch, in_order);
-        metrics_.drafted(std::chrono::duration<double>(SteadyClock::now() - step->submitted).count());
+        step->begun = job_of(session)->session.begin(step->batch, workers_.quick_executor());
     } catch (const std::exception& error) {
-        // Where no policy applies a search may find a plan.
-        if (refusal_of(error).status != 422) return failed(session, step, error);
+        return failed(session, step, error);
     }
-    step->queued = true;
-    enqueue(session, step);
+    step->course.drafted = SteadyClock::now();
+    step->course.before = turns_;  // until its turn: those of all
+    // Where no policy applies a search may find a plan.
+    step->course.has_draft = step->begun->has_policy();
+    if (step->course.has_draft)
+        metrics_.drafted(std::chrono::duration<double>(step->course.drafted - step->submitted).count());
+    const std::lock_guard lock(mutex_);
+    if (step->state != StepState::waiting) return step->begun.reset();
+    step->waits_for = WaitsFor::turn;
+    step->queued = workers_.by(
+        due(*session, *step), [this, session, step] { search(session, step); }, step->priority);
 }
 
-void Planning::enqueue(const SessionPtr& session, const StepPtr& step) {
-    std::unique_lock lock(mutex_);
-    const TimePoint due = step->deadline.load() - session->reserve.of(step->deadline.load() - step->submitted);
-    lock.unlock();
-    workers_.by(
-        due, [this, session, step] { search(session, step); }, step->priority);
+std::shared_ptr<const planner::KeptSession> Planning::job_of(const SessionPtr& session) const {
+    const std::lock_guard lock(mutex_);
+    return session->job;
+}
+
+TimePoint Planning::due(const Session& session, const Step& step) {
+    const TimePoint deadline = step.deadline.load();
+    return deadline - session.reserve.of(deadline - step.submitted);
 }
 
 void Planning::hurry(const std::string& name, std::int64_t number, Duration within) {
@@ -148,8 +158,7 @@ void Planning::hurry(const std::string& name, std::int64_t number, Duration with
     if (step->deadline.load() <= wanted) return;
     step->deadline = wanted;
     step->moved = SteadyClock::now();
-    lock.unlock();
-    if (step->queued && !step->searched) enqueue(session, step);
+    if (step->queued) workers_.move(*step->queued, due(*session, *step));
 }
 
 planner::Time Planning::until(const StepPtr& step, Duration reserve) const {
@@ -162,35 +171,43 @@ planner::Time Planning::until(const StepPtr& step, Duration reserve) const {
 }
 
 void Planning::search(const SessionPtr& session, const StepPtr& step) {
-    if (step->searched.exchange(true) || step->unwanted) return;
     std::unique_lock lock(mutex_);
     const Duration reserve = session->reserve.of(step->deadline.load() - step->submitted);
+    const auto job = session->job;
+    step->queued.reset();
+    step->waits_for = WaitsFor::search;
     lock.unlock();
-    if (!step->draft || SteadyClock::now() < step->deadline.load() - reserve) {
+    planner::Begun begun = std::move(*step->begun);
+    step->begun.reset();
+    step->course.turn = SteadyClock::now();
+    step->course.before = turns_++ - step->course.before;
+    step->course.reserve = reserve;
+    if (step->unwanted) return;
+    const bool drafted = begun.has_policy();
+    try {
+        if (drafted && SteadyClock::now() >= step->deadline.load() - reserve)
+            return finish(session, step, job->session.by_policy(begun), std::nullopt, reserve);
         try {
-            return search_until(session, step, reserve);
+            return search_until(session, step, std::move(begun), reserve);
         } catch (const std::exception& error) {
-            if (!step->draft) return failed(session, step, error);
+            if (!drafted) throw;
             log_("not searched",
                  log_fields({{"session", session->name}, {"step", step->number}, {"why", error.what()}}));
         }
-    }
-    try {
-        finish(session, step, *step->draft, std::nullopt, reserve);
+        finish(session, step, job->session.by_policy(step->batch, in_order), std::nullopt, reserve);
     } catch (const std::exception& error) {
         failed(session, step, error);
     }
 }
 
-void Planning::search_until(const SessionPtr& session, const StepPtr& step, Duration reserve) {
-    std::unique_lock lock(mutex_);
-    const auto job = session->job;
-    lock.unlock();
+void Planning::search_until(const SessionPtr& session, const StepPtr& step, planner::Begun begun, Duration reserve) {
+    const bool drafted = begun.has_policy();
     planner::Endings endings;
-    const auto plan = job->session.plan(step->batch, workers_.executor(), until(step, reserve), {}, &endings);
+    const auto plan =
+        job_of(session)->session.plan(std::move(begun), workers_.executor(), until(step, reserve), &endings);
     // Where there is no plan by policy nothing but the endings says how this one was found.
     const bool searched =
-        !step->draft || std::any_of(endings.begin(), endings.end(), [](const auto& one) { return one.has_value(); });
+        !drafted || std::any_of(endings.begin(), endings.end(), [](const auto& one) { return one.has_value(); });
     finish(session, step, plan, searched ? planner::How(std::move(endings)) : planner::How(), reserve);
 }
 
@@ -206,6 +223,7 @@ bool Planning::settle(const SessionPtr& session, const StepPtr& step, StoredPlan
         const std::lock_guard lock(mutex_);
         step->plan = std::move(stored);
         step->parts = std::move(parts);
+        step->course.stored = false;
     }
     step->settled = true;
     return true;
@@ -214,45 +232,30 @@ bool Planning::settle(const SessionPtr& session, const StepPtr& step, StoredPlan
 void Planning::finish(const SessionPtr& session, const StepPtr& step, const planner::Plan& plan,
                       const planner::How& how, Duration reserve) {
     if (step->unwanted) return;
-    std::unique_lock lock(mutex_);
-    const auto job = session->job;
-    lock.unlock();
+    Course& course = step->course;
+    course.searched = how.has_value();
+    course.found = SteadyClock::now();
     StoredPlan stored = summary(plan, how);
     stored.step = step->number;
     stored.samples_sha256 = step->sha256;
     stored.samples = step->samples;
-    const std::uint64_t rounds = stored.rounds;
-    if (!settle(session, step, std::move(stored), parts_of(job->session.job(), step->batch, plan))) return;
-    const TimePoint now = SteadyClock::now();
-    const double gap = schedule::relative_gap(plan.makespan, plan.lower_bound);
-    const double seconds = std::chrono::duration<double>(now - step->submitted).count();
-    const double late_seconds = std::chrono::duration<double>(now - step->deadline.load()).count();
-    metrics_.planned(how ? "search" : "policy", seconds, gap, late_seconds > 0);
-    log_("planned", log_fields({{"session", session->name},
-                                {"step", step->number},
-                                {"request", step->request},
-                                {"seconds", seconds},
-                                {"late_seconds", late_seconds},
-                                {"gap", gap},
-                                {"how", how ? "search" : "policy"},
-                                {"rounds", rounds}}));
-    lock.lock();
-    // The search was told to end when its reserve began, or when its deadline came nearer.
-    const Duration used = now - std::max(step->deadline.load() - reserve, step->moved.load());
-    session->reserve.learn(how && used > Duration{} ? std::optional(used) : std::nullopt);
-    lock.unlock();
+    stored.planning_ns = Duration(course.found - step->submitted).count();
+    auto parts = parts_of(job_of(session)->session.job(), step->batch, plan);
+    course.made = SteadyClock::now();
+    if (!settle(session, step, std::move(stored), std::move(parts))) return;
+    course.settled = SteadyClock::now();
+    tell_planned(*session, *step, plan);
+    {
+        const std::lock_guard lock(mutex_);
+        // The search was told to end when its reserve began, or when its deadline came nearer.
+        const Duration used = course.settled - std::max(step->deadline.load() - reserve, step->moved.load());
+        session->reserve.learn(how && used > Duration{} ? std::optional(used) : std::nullopt);
+    }
     done(session, step, StepState::planned);
 }
 
 void Planning::failed(const SessionPtr& session, const StepPtr& step, const std::exception& error) {
-    metrics_.failed();
-    log_(
-        "not planned",
-        log_fields({{"session", session->name},
-                    {"step", step->number},
-                    {"request", step->request},
-                    {"late_seconds", std::chrono::duration<double>(SteadyClock::now() - step->deadline.load()).count()},
-                    {"why", error.what()}}));
+    tell_failed(*session, *step, error.what());
     {
         const std::lock_guard lock(mutex_);
         step->error = error.what();
@@ -268,6 +271,8 @@ void Planning::done(const SessionPtr& session, const StepPtr& step, StepState st
         if (step->state != StepState::waiting) return;
         step->state = state;
         if (state == StepState::cancelled) step->unwanted = true;
+        if (step->queued && workers_.drop(*step->queued)) step->begun.reset();
+        step->queued.reset();
         waiters.swap(step->waiters);
         --session->unfinished;
         samples_ -= step->batch.samples.size();

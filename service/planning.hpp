@@ -10,7 +10,9 @@
 #include "pipeweaver/planner/session.hpp"
 #include "service/metrics.hpp"
 #include "service/open_session.hpp"
+#include "service/reserve.hpp"
 #include "service/store.hpp"
+#include "service/watch/history.hpp"
 #include "service/workers.hpp"
 
 #include <atomic>
@@ -39,6 +41,7 @@ struct Limits {
     /// Of all sessions' unfinished steps together.
     struct Together {
         std::size_t steps = 1024, samples = 2'000'000, bytes = std::size_t{256} << 20;
+        std::size_t memory = 0;  ///< of the server, beyond which a step is taken only when none is unfinished; 0: any
     };
     Together together{};
     Duration most_deadline = std::chrono::minutes(10);
@@ -77,7 +80,8 @@ struct SessionView {
     std::vector<std::size_t> replicas;
     std::size_t ranks = 0, all_replicas = 0;
     std::size_t unfinished = 0, planned = 0;
-    std::string error;  ///< why it could not be opened again after a restart
+    std::size_t late = 0, failed = 0;  ///< steps since the server began: planned late, and not planned
+    std::string error;                 ///< why it could not be opened again after a restart
 };
 
 struct StepView {
@@ -85,6 +89,18 @@ struct StepView {
     std::optional<StoredPlan> plan;  ///< of a planned one
     std::string error;               ///< of a failed one
     int status = 0;                  ///< of it
+};
+
+/// What a step waits for that has no plan yet; `search`: nothing, it is searched or put together.
+enum class WaitsFor : std::uint8_t { policy, turn, search };
+
+struct QueuedStep {
+    std::string session;
+    std::int64_t step = 0;
+    int priority = 0;
+    std::size_t samples = 0;
+    TimePoint deadline;
+    WaitsFor waits_for = WaitsFor::policy;
 };
 
 class Planning {
@@ -101,7 +117,12 @@ public:
     using Opened = std::function<void(std::optional<Refusal>)>;
     void open(const std::string& name, const std::string& asked, Opened done);
 
+    /// Closes a session for all who use it. What is asked for under its name meanwhile is opened when it is closed.
+    /// Throws Error{io} where it cannot be taken out of the store: then it is open as before.
     [[nodiscard]] std::optional<Refusal> close(const std::string& name);
+
+    /// Says that a session that is being opened is wanted in that time: the search of its first plan ends by then.
+    void hurry(const std::string& session, Duration within);
     [[nodiscard]] std::vector<SessionView> sessions() const;
     [[nodiscard]] std::optional<SessionView> session(const std::string& name) const;
 
@@ -149,6 +170,13 @@ public:
     bool drain();
 
     [[nodiscard]] std::size_t unfinished() const;
+    [[nodiscard]] bool draining() const;
+
+    /// So many of the steps that wait, those due first.
+    [[nodiscard]] std::vector<QueuedStep> queue(std::size_t most) const;
+
+    /// The steps that were done last, with why they were late.
+    [[nodiscard]] const History& history() const { return history_; }
     [[nodiscard]] const Limits& limits() const { return limits_; }
 
 private:
@@ -162,11 +190,15 @@ private:
     void open_now(const SessionPtr& session, const std::string& asked);
     void open_again(const SessionPtr& session, const std::string& kept);
     void ready(const SessionPtr& session, std::shared_ptr<const planner::KeptSession> job, std::string kept,
-               Duration reserve);
+               const Reserve& reserve);
     void opened(const SessionPtr& session, const std::optional<Refusal>& refusal);
+    void closed(const SessionPtr& session);
+
+    /// What the store has of a step. Nothing where it cannot be read: what comes is planned all the same.
+    std::optional<StoredPlan> served(const std::string& session, std::int64_t step) const;
     void by_policy(const SessionPtr& session, const StepPtr& step);
     void search(const SessionPtr& session, const StepPtr& step);
-    void search_until(const SessionPtr& session, const StepPtr& step, Duration reserve);
+    void search_until(const SessionPtr& session, const StepPtr& step, planner::Begun begun, Duration reserve);
     void finish(const SessionPtr& session, const StepPtr& step, const planner::Plan& plan, const planner::How& how,
                 Duration reserve);
 
@@ -174,7 +206,14 @@ private:
     bool settle(const SessionPtr& session, const StepPtr& step, StoredPlan stored, std::vector<Part> parts);
     void failed(const SessionPtr& session, const StepPtr& step, const std::exception& error);
     void done(const SessionPtr& session, const StepPtr& step, StepState state);
-    void enqueue(const SessionPtr& session, const StepPtr& step);
+    std::shared_ptr<const planner::KeptSession> job_of(const SessionPtr& session) const;
+
+    /// When the step's search is to begin at last. Under the lock.
+    static TimePoint due(const Session& session, const Step& step);
+
+    // To metrics, log and history.
+    void tell_planned(Session& session, const Step& step, const planner::Plan& plan);
+    void tell_failed(Session& session, const Step& step, const std::string& why);
 
     /// Gives the time that the step's search may take: it lasts until `reserve` before the step's deadline, which may
     /// change, unless another step must go first.
@@ -190,6 +229,8 @@ private:
     std::size_t samples_ = 0, bytes_ = 0;  // of unfinished steps
     std::uint64_t next_waiter_ = 1;
     bool draining_ = false;
+    History history_;
+    std::atomic<std::size_t> turns_ = 0;  // that steps had
     std::atomic<bool> ending_ = false;
     Workers workers_;  // last: its threads end before what they use
 };

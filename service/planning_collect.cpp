@@ -1,4 +1,5 @@
 // What is asked of Planning's steps: cancelled, looked at, waited for, collected.
+#include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
 #include "service/planning_state.hpp"
 
@@ -82,24 +83,38 @@ std::optional<std::string> Planning::zipped_part(const std::string& name, std::i
         if (!session) return std::nullopt;
         if (const auto found = session->steps.find(number); found != session->steps.end())
             for (const Part& one : found->second->parts)
-                if (one.name == part) return gzip(one.content);
+                if (one.name == part) return gzip(one.content, Zip::soon);
     }
     return store_.zipped_part(name, number, part);
 }
 
 std::vector<std::string> Planning::part_names(const std::string& name, std::int64_t number) const {
-    auto names = store_.part_names(name, number);
-    if (!names.empty()) return names;
-    const std::lock_guard lock(mutex_);
-    const SessionPtr session = find(name);
-    if (!session) return names;
-    if (const auto found = session->steps.find(number); found != session->steps.end())
-        for (const Part& one : found->second->parts) names.push_back(one.name);
-    return names;
+    std::vector<std::string> names;
+    {
+        const std::lock_guard lock(mutex_);
+        const SessionPtr session = find(name);
+        if (!session) return names;
+        if (const auto found = session->steps.find(number); found != session->steps.end())
+            for (const Part& one : found->second->parts) names.push_back(one.name);
+    }
+    return names.empty() ? store_.part_names(name, number) : names;
 }
 
 std::vector<std::int64_t> Planning::planned_steps(const std::string& session, std::size_t most) const {
-    return store_.steps(session, most);
+    try {
+        return store_.steps(session, most);
+    } catch (const Error&) {  // a list to look at: what is asked of a step itself says what is wrong
+        return {};
+    }
+}
+
+std::optional<StoredPlan> Planning::served(const std::string& name, std::int64_t number) const {
+    try {
+        return store_.plan(name, number);
+    } catch (const Error& error) {
+        log_("state not read", log_fields({{"session", name}, {"step", number}, {"why", error.what()}}));
+        return std::nullopt;
+    }
 }
 
 std::optional<std::string> Planning::kept(const std::string& name) const {

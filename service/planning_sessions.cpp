@@ -54,6 +54,7 @@ void Planning::open(const std::string& name, const std::string& asked, Opened do
     };
     if (draining_) return refuse({503, "the server is ending", 1});
     if (const SessionPtr known = find(name)) {
+        if (known->closing) return known->after_close.push_back({asked, std::move(done)});
         if (known->asked_sha256 != sha)
             return refuse({409, fmt::format("session '{}': is open with other contents", name)});
         if (!known->error.empty()) return refuse({500, known->error});
@@ -77,22 +78,34 @@ void Planning::open(const std::string& name, const std::string& asked, Opened do
 
 namespace {
 
-// What it takes to put a plan of the session's size together, and to zip it as the store does.
-Duration time_to_finish(const planner::KeptSession& job) {
-    const auto batch = job.batch(0, job.sample);
-    const auto plan = job.session.by_policy(batch, in_order);
-    const Stopwatch watch;
-    for (const Part& part : parts_of(job.session.job(), batch, plan)) static_cast<void>(gzip(part.content));
+// What it takes to put the plan together and to zip it with its samples, as the store does.
+Duration time_to_finish(const planner::KeptSession& job, const planner::Batch& batch, const planner::Plan& plan) {
+    const ThreadStopwatch watch;
+    for (const Part& part : parts_of(job.session.job(), batch, plan)) static_cast<void>(gzip(part.content, Zip::soon));
+    static_cast<void>(gzip(job.sample, Zip::soon));
     return watch.elapsed();
 }
 
-// What a session's first steps reserve.
-Duration reserve_of(const planner::KeptSession& job) {
+// By how much a search of the batch that has as long as the quick policies take ends too late.
+Duration time_to_stop(const planner::KeptSession& job, const planner::Batch& batch) {
+    const ThreadStopwatch watch;
+    auto begun = job.session.begin(batch, in_order);
+    const Duration whole = watch.elapsed() * 2;
+    const auto time = planner::Time::until([&] { return whole - watch.elapsed(); });
+    static_cast<void>(job.session.plan(std::move(begun), in_order, time));
+    return std::max(Duration{}, watch.elapsed() - whole);
+}
+
+// What a session's first steps reserve. Tried on its sample.
+Reserve reserve_of(const planner::KeptSession& job) {
     try {
-        return first_reserve + time_to_finish(job) * 5 / 4;
+        const auto batch = job.batch(0, job.sample);
+        const Duration finish =
+            first_reserve + time_to_finish(job, batch, job.session.by_policy(batch, in_order)) * 5 / 4;
+        return Reserve(finish, finish + time_to_stop(job, batch) * 5 / 4);
     } catch (const Error& error) {
         if (error.kind() != ErrorKind::limit) throw;
-        return first_reserve;  // no policy applies to the sample: steps teach how long it takes
+        return Reserve(first_reserve);  // no policy applies to the sample: steps teach how long it takes
     }
 }
 
@@ -101,14 +114,15 @@ Duration reserve_of(const planner::KeptSession& job) {
 void Planning::open_now(const SessionPtr& session, const std::string& asked) {
     const Stopwatch watch;
     try {
-        const auto execute = workers_.executor();
-        const auto until_the_end = [this](const search::Progress&) {
-            return ending_ ? std::optional(schedule::StopReason::stopped) : std::nullopt;
+        const auto execute = workers_.patient_executor();
+        const auto while_wanted = [this, &session](const search::Progress&) {
+            const bool ends = ending_ || SteadyClock::now() >= session->wanted.load();
+            return ends ? std::optional(schedule::StopReason::stopped) : std::nullopt;
         };
-        std::string kept = open_session(asked, limits_.open, execute, until_the_end);
+        std::string kept = open_session(asked, limits_.open, execute, while_wanted);
         if (ending_) return;  // it was cut short, and nobody was told of it
         auto job = std::make_shared<const planner::KeptSession>(planner::read_session(session->name, kept, execute));
-        const Duration reserve = reserve_of(*job);  // before it is stored: what is refused does not come back
+        const Reserve reserve = reserve_of(*job);  // before it is stored: what is refused does not come back
         {
             const std::lock_guard storing(session->storing);
             if (session->closed) return opened(session, Refusal{409, "the session was closed while it was opened"});
@@ -118,7 +132,8 @@ void Planning::open_now(const SessionPtr& session, const std::string& asked) {
     } catch (const std::exception& error) {
         {
             const std::lock_guard lock(mutex_);
-            if (find(session->name) == session) sessions_.erase(session->name);
+            session->refused = true;  // who closes it takes it out
+            if (!session->closing && find(session->name) == session) sessions_.erase(session->name);
             metrics_.sessions(sessions_.size());
         }
         log_("session refused", log_fields({{"session", session->name}, {"why", error.what()}}));
@@ -131,9 +146,10 @@ void Planning::open_now(const SessionPtr& session, const std::string& asked) {
 void Planning::open_again(const SessionPtr& session, const std::string& kept) {
     std::optional<Refusal> refusal;
     try {
+        if (kept.empty()) fail(ErrorKind::io, "what is stored of it is damaged");
         auto job = std::make_shared<const planner::KeptSession>(
-            planner::read_session(session->name, kept, workers_.executor()));
-        const Duration reserve = reserve_of(*job);
+            planner::read_session(session->name, kept, workers_.patient_executor()));
+        const Reserve reserve = reserve_of(*job);
         ready(session, std::move(job), kept, reserve);
     } catch (const std::exception& error) {
         refusal = refusal_of(error);
@@ -149,9 +165,9 @@ void Planning::open_again(const SessionPtr& session, const std::string& kept) {
 }
 
 void Planning::ready(const SessionPtr& session, std::shared_ptr<const planner::KeptSession> job, std::string kept,
-                     Duration reserve) {
+                     const Reserve& reserve) {
     const std::lock_guard lock(mutex_);
-    session->reserve = Reserve(reserve);
+    session->reserve = reserve;
     session->kept = std::move(kept);
     session->job = std::move(job);
 }
@@ -165,26 +181,53 @@ void Planning::opened(const SessionPtr& session, const std::optional<Refusal>& r
     for (const Opened& done : openers) done(refusal);
 }
 
+void Planning::hurry(const std::string& name, Duration within) {
+    const TimePoint wanted = SteadyClock::now() + within;
+    const std::lock_guard lock(mutex_);
+    const SessionPtr session = find(name);
+    if (session) session->wanted = std::min(session->wanted.load(), wanted);
+}
+
+// First out of the store, then out of the map: what is opened under the name afterwards is stored after that.
 std::optional<Refusal> Planning::close(const std::string& name) {
-    std::vector<StepPtr> unfinished;
     SessionPtr session;
     {
         const std::lock_guard lock(mutex_);
         session = find(name);
-        if (!session) return unknown_session(name);
-        sessions_.erase(name);
-        metrics_.sessions(sessions_.size());
-        for (const auto& [number, step] : session->steps)
-            if (step->state == StepState::waiting) unfinished.push_back(step);
+        if (!session || session->closing) return unknown_session(name);
+        session->closing = true;
+        session->wanted = TimePoint::min();
     }
-    for (const StepPtr& step : unfinished) done(session, step, StepState::cancelled);
-    {
+    try {
         const std::lock_guard storing(session->storing);
-        session->closed = true;
         store_.remove_session(name);
+        session->closed = true;
+    } catch (const Error&) {
+        closed(session);
+        throw;
     }
+    closed(session);
     log_("session closed", log_fields({{"session", name}}));
     return std::nullopt;
+}
+
+// Or it could not be closed, and is open as before.
+void Planning::closed(const SessionPtr& session) {
+    std::vector<StepPtr> unfinished;
+    std::vector<Session::Again> again;
+    {
+        const std::lock_guard lock(mutex_);
+        session->closing = false;
+        again.swap(session->after_close);
+        if (session->closed || session->refused) {
+            sessions_.erase(session->name);
+            metrics_.sessions(sessions_.size());
+            for (const auto& [number, step] : session->steps)
+                if (step->state == StepState::waiting) unfinished.push_back(step);
+        }
+    }
+    for (const StepPtr& step : unfinished) done(session, step, StepState::cancelled);
+    for (Session::Again& one : again) open(session->name, one.asked, std::move(one.done));
 }
 
 namespace {
@@ -221,6 +264,8 @@ std::optional<SessionView> Planning::session(const std::string& name) const {
     view.name = name;
     view.unfinished = found->unfinished;
     view.planned = found->planned;
+    view.late = found->late;
+    view.failed = found->failed;
     view.error = found->error;
     if (found->job) describe(view, *found->job);
     return view;

@@ -5,6 +5,7 @@
 #include "service/log.hpp"
 #include "service/planning.hpp"
 #include "service/reserve.hpp"
+#include "service/watch/lateness.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -42,16 +43,17 @@ struct Planning::Step {
     TimePoint submitted;
     std::atomic<TimePoint> deadline, moved;  // moved: when the deadline became what it is
     planner::Batch batch;
-    std::optional<planner::Plan> draft;  // none: no policy applies, but a search may find a plan
-    std::atomic<bool> unwanted = false;  // cancelled, or its session was closed
-    std::atomic<bool> searched = false;  // its search has begun: it may have been queued twice
-    std::atomic<bool> queued = false;    // for its search
-    bool settled = false;                // its plan is stored, or kept here: it stays. Under the session's `storing`
+    std::optional<planner::Begun> begun;  // its steps with quick policies, while it is queued for its search
+    std::atomic<bool> unwanted = false;   // cancelled, or its session was closed
+    bool settled = false;                 // its plan is stored, or kept here: it stays. Under the session's `storing`
+    Course course;                        // its marks, each by the thread that has the step then
 
     // Under Planning's lock.
     StepState state = StepState::waiting;
+    WaitsFor waits_for = WaitsFor::policy;
     std::string error;
     int status = 0;
+    std::optional<Workers::Ticket> queued;  // for its search
     std::map<std::uint64_t, std::function<void()>> waiters;
     std::optional<StoredPlan> plan;  // of one that could not be stored, with its parts
     std::vector<Part> parts;
@@ -65,10 +67,18 @@ struct Planning::Session {
         job;  // none: it is being opened. Shared: with the tasks that plan with it
     std::string kept, error;
     std::vector<Opened> openers;
+    struct Again {
+        std::string asked;
+        Opened done;
+    };
+    bool closing = false, refused = false;  // refused: it could not be opened
+    std::vector<Again> after_close;         // asked for while it is closed
     std::map<std::int64_t, StepPtr> steps;  // that wait, and the last of those that no store has
-    std::size_t unfinished = 0, planned = 0;
+    std::size_t unfinished = 0, planned = 0, late = 0, failed = 0;
     Reserve reserve{first_reserve};
     Bucket bucket;
+
+    std::atomic<TimePoint> wanted = TimePoint::max();  // the search of its first plan ends by then
 
     std::mutex storing;  // while something of it is stored or removed
     bool closed = false;

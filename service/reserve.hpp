@@ -12,8 +12,11 @@ namespace pipeweaver::service {
 
 class Reserve {
 public:
-    /// `measured`: what a plan of the session's size takes.
-    explicit Reserve(Duration measured) : measured_(measured), now_(measured) {}
+    /// `measured`: what a plan of the session's size takes once its search has ended.
+    explicit Reserve(Duration measured) : Reserve(measured, measured) {}
+
+    /// `first`: the same from when its search is told to end.
+    Reserve(Duration measured, Duration first) : measured_(measured), now_(first) {}
 
     /// Gives that of a step which has so long from its submission to its deadline. What was learned takes no more than
     /// half of that time: else a session that was late once would not search any more, and never learn better.

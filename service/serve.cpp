@@ -4,16 +4,18 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/options.hpp"
 #include "pipeweaver/service/client.hpp"
-#include "service/http.hpp"
+#include "service/http/http.hpp"
+#include "service/http/routes.hpp"
 #include "service/log.hpp"
 #include "service/metrics.hpp"
 #include "service/planning.hpp"
-#include "service/routes.hpp"
 #include "service/store.hpp"
 
 #include <fmt/format.h>
 
-#include <atomic>
+#include <algorithm>
+#include <array>
+#include <string_view>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -86,9 +88,16 @@ Limits limits_of(const ServeOptions& options) {
     Limits limits;
     limits.sessions = options.sessions;
     limits.queue = options.queue;
+    limits.together.memory = options.memory;
     limits.open.replicas = options.replicas;
     limits.open.most_budget = options.session_budget;
     return limits;
+}
+
+// What went wrong with what is stored: said also where the log is quiet.
+bool is_of_the_state(std::string_view event) {
+    constexpr std::array<std::string_view, 3> all{"plan not stored", "state not read", "session not opened again"};
+    return std::find(all.begin(), all.end(), event) != all.end();
 }
 
 class Server {
@@ -101,7 +110,7 @@ public:
               [this] { end(); }),
           store_(options.state, {options.keep_plans, options.keep_bytes}, moved_),
           planning_(store_, metrics_, options.threads, limits_of(options),
-                    [this](const std::string& event, const std::string& fields) { log_.info(event, fields); }),
+                    [this](const std::string& event, const std::string& fields) { say(event, fields); }),
           routes_(planning_, metrics_, token_of(options.token_file),
                   [this](Duration time, std::function<void()> then) { http_.after(time, std::move(then)); }) {
         if (moved_) log_.warning("state moved aside", {{"why", *moved_}});
@@ -129,6 +138,13 @@ private:
                            answer.headers.emplace_back("X-Request-Id", id);
                            respond(std::move(answer));
                        });
+    }
+
+    void say(const std::string& event, const std::string& fields) {
+        if (is_of_the_state(event))
+            log_.warn(event, fields);
+        else
+            log_.info(event, fields);
     }
 
     void end() {

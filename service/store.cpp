@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::int64_t application_id = 0x50575356;  // "PWSV"
-constexpr std::int64_t schema_version = 1;
+constexpr std::int64_t schema_version = 2;
 
 const std::string schema = R"(
 CREATE TABLE session(
@@ -25,10 +25,12 @@ CREATE TABLE plan(
   id INTEGER PRIMARY KEY, session TEXT NOT NULL, step INTEGER NOT NULL, samples_sha256 TEXT NOT NULL,
   samples BLOB NOT NULL, how TEXT NOT NULL, strategy TEXT NOT NULL, makespan_ns INTEGER NOT NULL,
   lower_bound_ns INTEGER NOT NULL, step_ns INTEGER NOT NULL, rounds INTEGER NOT NULL, bytes INTEGER NOT NULL,
-  UNIQUE(session, step)) STRICT;
+  planning_ns INTEGER NOT NULL DEFAULT 0, UNIQUE(session, step)) STRICT;
 CREATE TABLE part(
   plan INTEGER NOT NULL, name TEXT NOT NULL, content BLOB NOT NULL, PRIMARY KEY(plan, name)) STRICT;
 )";
+
+const std::string since_version_1 = "ALTER TABLE plan ADD COLUMN planning_ns INTEGER NOT NULL DEFAULT 0";
 
 // File systems of other hosts' disks, where SQLite's write-ahead log cannot be shared: NFS, SMB, CIFS, SMB2, Lustre,
 // FUSE.
@@ -51,11 +53,13 @@ bool is_sound(const Sqlite& database) {
     return check.step() && check.text(0) == "ok";
 }
 
-void require_sound(const Sqlite& database, const std::string& path) {
+void require_sound(const Sqlite& database, const std::string& path, Duration patience) {
+    const auto most = std::chrono::duration_cast<std::chrono::milliseconds>(patience).count();
+    database.check(sqlite3_busy_timeout(database.raw(), static_cast<int>(most)));
     const int busy = sqlite3_exec(database.raw(), "PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; COMMIT", nullptr,
                                   nullptr, nullptr);
     if (busy == SQLITE_BUSY || busy == SQLITE_LOCKED)
-        fail(ErrorKind::io, "{}: another server has it; one folder is for one server", path);
+        fail(ErrorKind::io, "{}: another server has it, or somebody has locked it; one folder is for one server", path);
     database.check(busy);
     const std::int64_t version = pragma(database, "user_version");
     const bool ours = pragma(database, "application_id") == application_id;
@@ -67,10 +71,10 @@ void require_sound(const Sqlite& database, const std::string& path) {
 }
 
 // Throws Error{input} where it is damaged, Error{io} where another server has it, or it cannot be read now.
-Sqlite open_file(const std::string& path) {
+Sqlite open_file(const std::string& path, Duration patience) {
     auto database = Sqlite::in_file(path, {"cannot be used"});
     try {
-        require_sound(database, path);
+        require_sound(database, path, patience);
     } catch (const Error& error) {
         const int why = sqlite3_errcode(database.raw()) & 0xff;
         if (why == SQLITE_CORRUPT || why == SQLITE_NOTADB) fail(ErrorKind::input, "{}", error.what());
@@ -107,18 +111,18 @@ std::string move_aside(const std::string& path) {
     return aside;
 }
 
-Sqlite open_in(const std::string& folder, std::optional<std::string>& moved) {
+Sqlite open_in(const std::string& folder, std::optional<std::string>& moved, Duration patience) {
     if (folder.empty()) return {"the server's state", {"cannot be used"}};
     const std::string path = (fs::path(folder) / "state.sqlite").string();
     make_private(folder, path);
     try {
-        return open_file(path);
+        return open_file(path, patience);
     } catch (const Error& damaged) {
         if (damaged.kind() != ErrorKind::input) throw;
         moved = fmt::format("{}; moved to {}, and begun anew", damaged.what(), move_aside(path));
     }
     make_private(folder, path);
-    return open_file(path);
+    return open_file(path, patience);
 }
 
 // A transaction that is taken back unless it is committed.
@@ -153,30 +157,51 @@ std::int64_t stored_bytes(const Sqlite& database) {
 
 }  // namespace
 
-Store::Store(const std::string& folder, Retention retention, std::optional<std::string>& moved)
-    : database_(open_in(folder, moved)), retention_(retention) {
+Store::Store(const std::string& folder, Retention retention, std::optional<std::string>& moved, Duration patience)
+    : database_(open_in(folder, moved, patience)), retention_(retention) {
     prepare(folder);
     bytes_ = stored_bytes(database_);
 }
 
 void Store::prepare(const std::string& folder) {
-    const bool is_new = pragma(database_, "user_version") == 0;
+    const std::int64_t version = pragma(database_, "user_version");
     if (!folder.empty())
         database_.run(is_of_a_network(folder) ? "PRAGMA journal_mode = DELETE" : "PRAGMA journal_mode = WAL");
     database_.run("PRAGMA synchronous = NORMAL; PRAGMA cache_size = -4096; PRAGMA journal_size_limit = 67108864");
-    if (!is_new) return;
+    if (version == schema_version) return;
     Transaction transaction(database_);
-    database_.run(schema);
+    database_.run(version == 0 ? schema : since_version_1);
     database_.run(fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}", application_id, schema_version));
     transaction.commit();
 }
+
+namespace {
+
+// What was stored, which was gzip: where it is that no longer, the disk has lost it.
+std::string read_back(const std::string& blob) {
+    try {
+        return gunzip(blob);
+    } catch (const Error& error) {
+        fail(ErrorKind::io, "the server's state is damaged: {}", error.what());
+    }
+}
+
+StoredSession session_of(const Statement& row) {
+    StoredSession session{std::string(row.text(0)), std::string(row.text(1)), {}};
+    try {
+        session.kept = read_back(row.blob(2));
+    } catch (const Error&) {  // of others more is left
+    }
+    return session;
+}
+
+}  // namespace
 
 std::vector<StoredSession> Store::sessions() const {
     const std::lock_guard lock(mutex_);
     std::vector<StoredSession> all;
     Statement statement(database_, "SELECT name, asked_sha256, kept FROM session ORDER BY name");
-    while (statement.step())
-        all.push_back({std::string(statement.text(0)), std::string(statement.text(1)), gunzip(statement.blob(2))});
+    while (statement.step()) all.push_back(session_of(statement));
     return all;
 }
 
@@ -205,16 +230,16 @@ void Store::remove_session(const std::string& name) {
 }
 
 void Store::add(const std::string& session, const StoredPlan& plan, const std::vector<Part>& parts) {
-    const std::string samples = gzip(plan.samples);
+    const std::string samples = gzip(plan.samples, Zip::soon);
     std::vector<std::string> zipped;
     auto bytes = static_cast<std::int64_t>(samples.size());
     for (const Part& part : parts) {
-        zipped.push_back(gzip(part.content));
+        zipped.push_back(gzip(part.content, Zip::soon));
         bytes += static_cast<std::int64_t>(zipped.back().size());
     }
     const std::lock_guard lock(mutex_);
     Transaction transaction(database_);
-    Statement into(database_, "INSERT INTO plan VALUES(NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+    Statement into(database_, "INSERT INTO plan VALUES(NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
     into.bind(1, session);
     into.bind(2, plan.step);
     into.bind(3, plan.samples_sha256);
@@ -226,6 +251,7 @@ void Store::add(const std::string& session, const StoredPlan& plan, const std::v
     into.bind(9, plan.step_ns);
     into.bind(10, static_cast<std::int64_t>(plan.rounds));
     into.bind(11, bytes);
+    into.bind(12, plan.planning_ns);
     into.step();
     const std::int64_t id = sqlite3_last_insert_rowid(database_.raw());
     Statement part(database_, "INSERT INTO part VALUES(?, ?, ?)");
@@ -276,7 +302,7 @@ std::optional<StoredPlan> read_plan(const Sqlite& database, const std::string& c
                                     std::int64_t step) {
     Statement statement(database,
                         "SELECT step, samples_sha256, how, strategy, makespan_ns, lower_bound_ns, step_ns, "
-                        "rounds" +
+                        "rounds, planning_ns" +
                             columns + " FROM plan WHERE session = ? AND step = ?");
     statement.bind(1, session);
     statement.bind(2, step);
@@ -290,7 +316,8 @@ std::optional<StoredPlan> read_plan(const Sqlite& database, const std::string& c
     plan.lower_bound_ns = statement.integer(5);
     plan.step_ns = statement.integer(6);
     plan.rounds = static_cast<std::uint64_t>(statement.integer(7));
-    if (!columns.empty()) plan.samples = gunzip(statement.blob(8));
+    plan.planning_ns = statement.integer(8);
+    if (!columns.empty()) plan.samples = read_back(statement.blob(9));
     return plan;
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "pipeweaver/base/sqlite.hpp"
+#include "pipeweaver/base/units.hpp"
 #include "service/parts.hpp"
 
 #include <cstdint>
@@ -20,7 +21,7 @@ namespace pipeweaver::service {
 struct StoredSession {
     std::string name;
     std::string asked_sha256;
-    std::string kept;
+    std::string kept;  ///< empty: what is stored of it is damaged
 };
 
 /// What is known of a served plan beside its parts.
@@ -32,6 +33,7 @@ struct StoredPlan {
     std::string strategy;
     std::int64_t makespan_ns = 0, lower_bound_ns = 0, step_ns = 0;
     std::uint64_t rounds = 0;
+    std::int64_t planning_ns = 0;  ///< from its submission
 
     bool searched() const { return how != "null"; }  ///< else it is the plan by policy
 };
@@ -45,8 +47,10 @@ struct Retention {
 class Store {
 public:
     /// Opens the database; without a folder it is in memory. What is made is for its owner alone. A damaged database is
-    /// moved aside and said in `moved`. Throws Error{io}, also where another server has it or it cannot be read now.
-    Store(const std::string& folder, Retention retention, std::optional<std::string>& moved);
+    /// moved aside and said in `moved`; one that somebody has locked is waited for. Throws Error{io}, also where
+    /// another server has it or it cannot be read now.
+    Store(const std::string& folder, Retention retention, std::optional<std::string>& moved,
+          Duration patience = std::chrono::seconds(3));
 
     [[nodiscard]] std::vector<StoredSession> sessions() const;
     void add(const StoredSession& session);

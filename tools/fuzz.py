@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the fuzzers of the readers (tests/fuzz/reader_fuzzer.cpp) and keeps what they learn.
 
-    cmake --preset fuzz && cmake --build --preset fuzz     (Debian: clang, libclang-rt-14-dev)
+    cmake --preset fuzz && cmake --build --preset fuzz     (Debian: clang-14, libclang-rt-14-dev)
     tools/fuzz.py [--minutes 20] [--jobs 2] [TARGET...]
 
 Each target begins with tests/fuzz/corpus/TARGET; with --keep what covers more is merged into it at the end, of each the
@@ -22,6 +22,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 CORPUS = ROOT / "tests/fuzz/corpus"
 FOUND = ROOT / "build/fuzz/found"
 MOST = 150  # inputs of a corpus
+LONGEST = {"request": 60}  # seconds of an input, else 10: one may open a session, on a machine that has other work
 
 
 def keep_smallest(learnt, corpus):
@@ -37,8 +38,8 @@ def keep_smallest(learnt, corpus):
 def fuzz(target, binary, minutes, keep):
     """Runs one fuzzer; returns what it did."""
     with tempfile.TemporaryDirectory() as fresh:
-        command = [binary, fresh, CORPUS / target, f"-max_total_time={round(60 * minutes)}", "-timeout=10",
-                   "-rss_limit_mb=2048",
+        command = [binary, fresh, CORPUS / target, f"-max_total_time={round(60 * minutes)}",
+                   f"-timeout={LONGEST.get(target, 10)}", "-rss_limit_mb=2048",
                    "-max_len=16384", "-print_final_stats=1", "-seed=1", f"-artifact_prefix={FOUND}/{target}-"]
         done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
         if keep and done.returncode == 0:

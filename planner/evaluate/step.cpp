@@ -6,6 +6,7 @@
 #include "pipeweaver/search/policies.hpp"
 
 #include <algorithm>
+#include <mutex>
 #include <utility>
 
 namespace pipeweaver::planner {
@@ -226,8 +227,14 @@ void apply_policies(Step& step, const PoliciesWanted& wanted, const Executor& ex
     const Applying apply(step, wanted.mode_by_rank);
     if (wanted.one_anyhow && step.fastest() == nullptr && wanted.time.keep_going())
         apply_until_one_applies(left, apply);
-    const auto apply_in_time = [&](PolicyRun& run) {
+    // Asked in their order, whichever thread asks: which are left out follows from how often the time was not over.
+    std::mutex asking;
+    auto next = left.begin();
+    const auto apply_next = [&] {
+        std::unique_lock lock(asking);
+        PolicyRun& run = **next++;
         run.left_out = wanted.time.is_over();
+        lock.unlock();
         if (run.left_out)
             run.result.why_not = no_time_left;
         else
@@ -239,7 +246,7 @@ void apply_policies(Step& step, const PoliciesWanted& wanted, const Executor& ex
         if (i < bounds)
             step.bound = bound_of(step, wanted.split, *wanted.bound);
         else
-            apply_in_time(*left[i - bounds]);
+            apply_next();
     });
 }
 

@@ -51,6 +51,16 @@ json order_json(const Plan& plan) {
             {"solution", json::parse(to_json(search::solution(found, order->problem(), sha256)))}};
 }
 
+// When searches of the session's batches end; a session without the key was kept when they ended by themselves.
+constexpr std::string_view at_the_deadline = "at the deadline";
+
+std::optional<search::Patience> patience_of(const Json& kept) {
+    const auto ends = kept.find("ends");
+    if (!ends) return patience;
+    if (ends->text() != at_the_deadline) ends->fail(fmt::format("is none of: {}", at_the_deadline));
+    return std::nullopt;
+}
+
 std::optional<StaticOrder> order_of(const std::string& name, const Json& kept, const partition::Partition& partition) {
     if (kept.is_null()) return std::nullopt;
     auto problem = schedule::parse_problem(name, kept.at("problem").raw().dump());
@@ -78,6 +88,7 @@ std::string keep(std::string_view configuration, const std::optional<std::string
                     {"sample", sample ? json(*sample) : json(nullptr)},
                     {"replicas", session.replicas()},
                     {"order", order_json(plan)},
+                    {"ends", std::string(at_the_deadline)},
                     {"first_makespan_ns", plan.makespan.count()}};
     return kept.dump();
 }
@@ -86,7 +97,7 @@ KeptSession read_session(const std::string& name, std::string_view kept, const E
     const JsonDocument document(name, kept);
     document.require_format("pipeweaver-session", 1);
     const Json root = document.root();
-    root.only_keys({"format", "config", "sample", "replicas", "order", "first_makespan_ns"});
+    root.only_keys({"format", "config", "sample", "replicas", "order", "ends", "first_makespan_ns"});
     const Json sample = root.at("sample");
     const SessionOptions options(root.at("config"), sample.is_null() ? std::nullopt : std::optional(sample.text()));
     const auto request = options.request(execute);
@@ -97,8 +108,9 @@ KeptSession read_session(const std::string& name, std::string_view kept, const E
         replicas.push_back(static_cast<std::size_t>(one.integer(0, request.job.setup->layout.dp - 1)));
     if (replicas.empty()) root.at("replicas").fail("has none");
     auto order = order_of(name, root.at("order"), request.job.fixed->partition);
-    return {Session(request.job, std::move(replicas), std::move(order)), options.asked.plan.job.partition,
-            workloads::to_jsonl(request.batch.samples), Duration{root.at("first_makespan_ns").integer(0)}};
+    return {Session(request.job, std::move(replicas), std::move(order), patience_of(root)),
+            options.asked.plan.job.partition, workloads::to_jsonl(request.batch.samples),
+            Duration{root.at("first_makespan_ns").integer(0)}};
 }
 
 Batch KeptSession::batch(std::int64_t step, std::string_view samples) const {

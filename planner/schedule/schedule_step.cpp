@@ -32,16 +32,10 @@ public:
     ScheduledStep run() {
         if (all_.step.shortage || all_.step.inexpressible) return std::move(all_);
         const Time search = time_.fraction(wanted_.choose ? fractions.search : 1);
-        const PolicyRun* before = all_.step.fastest();
-        const std::string fallback = before == nullptr ? std::string() : before->policy;
         apply_policies();
-        if (!fallback.empty() && all_.step.lacks_policies()) {
-            take(all_, *all_.step.run(fallback));
-        } else {
-            take_or_search(search);
-            share_bound();
-            if (wanted_.choose && all_.found.schedule) choose();
-        }
+        take_or_search(search);
+        share_bound();
+        if (wanted_.choose && all_.found.schedule) choose();
         if (all_.found.schedule) keep_below_policies();
         if (wanted_.full_bounds_last && all_.found.schedule && !time_.is_over()) {
             const search::Bound full = bound_of(all_.step, wanted_.split != Split::never);
@@ -66,6 +60,7 @@ private:
         if (!wanted_.search && fastest == nullptr) return say_why_none_applies();
         if (fastest == nullptr || !ended) return search_both(search);
         take(all_, *fastest);
+        if (all_.step.lacks_policies()) return;  // as the same plan by policy, which no time ended
         if (wanted_.search && all_.found.stop_reason != schedule::StopReason::optimal) all_.found.stop_reason = *ended;
     }
 
@@ -97,7 +92,7 @@ private:
         search::Options options;
         options.seed = wanted_.seed;
         options.max_rounds = wanted_.max_rounds;
-        options.patience = patience;
+        options.patience = wanted_.patience;
         options.rules = wanted_.rules;
         options.bounds = wanted_.bounds;
         options.alternatives = wanted_.rule.near(all_.step.cut.step.problem.tasks.size(), wanted_.problems);

@@ -7,6 +7,7 @@
 
 #include "pipeweaver/planner/job.hpp"
 #include "pipeweaver/planner/robust_choice.hpp"
+#include "pipeweaver/planner/tuning.hpp"
 #include "planner/evaluate/step.hpp"
 
 #include <functional>
@@ -29,7 +30,8 @@ struct ScheduleWanted {
     Split split = Split::automatic;
     std::uint64_t seed = 1;
     std::optional<std::uint64_t> max_rounds{};  ///< of each search
-    search::Rules rules{};                      ///< that searches keep
+    std::optional<search::Patience> patience = planner::patience;
+    search::Rules rules{};  ///< that searches keep
     MoreStarts more{};
     ChoiceRule rule = no_choice;  ///< by which near schedules are handed over
     std::size_t problems = 1;     ///< between which the work of comparing them is shared out
@@ -53,10 +55,9 @@ struct ScheduledStep {
     void require_schedule() const;
 };
 
-/// Schedules the step. Policies that were applied to it before are not applied again. Where time ends before all are,
-/// and one of those that were applied before runs, the fastest of these is taken: which others were tried depends on
-/// the threads. Where no time is left for a search, the fastest of all. `found` has no schedule where the step does not
-/// fit, or nothing was found.
+/// Schedules the step. Policies that were applied to it before are not applied again. Where their time ends before all
+/// are, the search begins with those that are; where no time is left for a search, the fastest of them is taken.
+/// `found` has no schedule where the step does not fit, or nothing was found.
 [[nodiscard]] ScheduledStep schedule_step(Step step, const ScheduleWanted& wanted, const Executor& execute,
                                           const Time& time = {});
 

@@ -51,6 +51,13 @@ def as_path(path: Path) -> str:
     return text
 
 
+def as_priority(priority: int) -> int:
+    """The priority of a batch. Raises InputError for what is none."""
+    if not 0 <= priority <= 100:
+        raise InputError(f"priority: is {priority}, allowed are 0 to 100")
+    return priority
+
+
 def as_options(name: str, options: Mapping[str, Any]) -> str:
     """The options as a configuration file's content; what is None is left out."""
     given: dict[str, Any] = {}

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import atexit
 import os
+import time
 import weakref
 from concurrent.futures import CancelledError
 from typing import Any
 
 from . import _core
-from ._options import Batch, Config, Stop, as_asked, as_batch
+from ._options import Batch, Config, Stop, as_asked, as_batch, as_priority
 from .errors import PipeweaverError
 from ._plan import Plan
 
@@ -21,9 +22,11 @@ from ._plan import Plan
 class PlanFuture:
     """A plan that is being made."""
 
-    def __init__(self, planned: _core.Planned) -> None:
+    def __init__(self, planned: _core.Planned, step: int, within: float | None) -> None:
         self._planned = planned
         self._process = os.getpid()
+        self._due = None if within is None else time.monotonic() + within
+        self.step = step
 
     def done(self) -> bool:
         """Whether the best plan is there, or planning has failed or was cancelled."""
@@ -38,10 +41,13 @@ class PlanFuture:
         return self._planned.cancel()
 
     def result(self, deadline: float | None = None) -> Plan:
-        """The best plan found in `deadline` seconds from now; without a deadline, in the budget. The search is told to
-        end a little earlier; what it has not ended with by then is the plan of the best known policy, which is there
-        a few hundredths of a second after planning began. Only before that does a deadline pass."""
+        """The best plan found in `deadline` seconds from now; without one by the deadline of its submission, without
+        that in the budget. The search is told to end a little earlier; what it has not ended with by then is the plan
+        of the best known policy, which is there a few hundredths of a second after planning began. Only before that
+        does a deadline pass."""
         self._require_same_process()
+        if deadline is None and self._due is not None:
+            deadline = max(0.0, self._due - time.monotonic())
         made = self._planned.result(deadline)
         if made is None:
             raise CancelledError("planning was cancelled")
@@ -74,6 +80,7 @@ class Planner:
         every plan. `stop` is for the first plan alone. Raises as plan()."""
         self._job = _core.Job(as_asked(config, sample, replica), stop)
         self.first = Plan(self._job.first)
+        self._next = 0
         self._begin()
         _planners.add(self)
 
@@ -83,11 +90,18 @@ class Planner:
         partition: dict[str, Any] = self.first.summary["partition"]
         return partition
 
-    def submit(self, batch: Batch) -> PlanFuture:
-        """Plans the batch in the background, after those that were submitted before."""
+    def submit(
+        self, batch: Batch, *, step: int | None = None, deadline: float | None = None, priority: int = 0
+    ) -> PlanFuture:
+        """Plans the batch in the background: of what waits the highest `priority`, 0 to 100, first, of equal ones what
+        was submitted first. Without `step` it is the next; `deadline` is what result() waits for, in seconds from now.
+        """
         name, samples = as_batch(batch)
         assert name is not None
-        return PlanFuture(self._queue.submit(name, samples))
+        number = self._next if step is None else step
+        planned = self._queue.submit(name, samples, as_priority(priority))
+        self._next = number + 1
+        return PlanFuture(planned, number, deadline)
 
     def close(self) -> None:
         """Cancels what is not done."""

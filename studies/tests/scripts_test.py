@@ -29,8 +29,7 @@ def test_a_script_says_how_it_is_used(script, name):
     assert name in script(name, "--help")
 
 
-@pytest.mark.parametrize("name, needed", [("bench_executor.py", "torch"), ("bench_online.py", "pipeweaver"),
-                                          ("bench_service.py", "pipeweaver")])
+@pytest.mark.parametrize("name, needed", [("bench_executor.py", "torch"), ("bench_online.py", "pipeweaver")])
 def test_a_script_that_needs_a_package_says_how_it_is_used(script, name, needed):
     pytest.importorskip(needed)
     assert name in script(name, "--help")

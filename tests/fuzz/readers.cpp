@@ -8,11 +8,8 @@
 #include "pipeweaver/schedule/solution.hpp"
 #include "pipeweaver/workloads/batch.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
-#include "service/routes.hpp"
+#include "tests/fuzz/ask.hpp"
 
-#include <functional>
-#include <optional>
-#include <stdexcept>
 #include <string>
 
 namespace pipeweaver::fuzz {
@@ -34,35 +31,6 @@ const schedule::ProblemFile& problem() {
 "name":"p","source":"s","ranks":[{"capacity_bytes":null,"base_bytes":0}],"tasks":[{"id":0,"rank":0,"kind":"F",
 "duration_ns":1,"acquire_bytes":0,"release_bytes":0,"label":"a"}],"edges":[]})");
     return one;
-}
-
-// A server with a session that is never opened: what is asked is read and refused, not planned.
-void ask(std::string_view bytes) {
-    static std::optional<std::string> moved;
-    static service::Metrics metrics;
-    static service::Store store("", {}, moved);
-    static service::Planning planning(store, metrics, 1, service::Limits{.sessions = 0, .open = {}},
-                                      [](const auto&, const auto&) {});
-    static service::Routes routes(planning, metrics, "", [](Duration, const std::function<void()>&) {});
-    service::Question question;
-    const auto line = [&bytes] {
-        const std::size_t end = bytes.find('\n');
-        std::string text(bytes.substr(0, end));
-        bytes.remove_prefix(end == std::string_view::npos ? bytes.size() : end + 1);
-        return text;
-    };
-    question.method = line();
-    question.path = line();
-    question.host = line();
-    question.content_type = "application/json";
-    question.query["wait_ms"] = line();
-    question.body = bytes;
-    bool answered = false;
-    routes.answer(question, [&](const service::Answer& answer) {
-        answered = true;
-        if (answer.status < 200 || answer.status >= 500) throw std::logic_error(answer.body);
-    });
-    if (!answered) throw std::logic_error("no answer");
 }
 
 }  // namespace

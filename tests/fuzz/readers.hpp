@@ -9,8 +9,7 @@ namespace pipeweaver::fuzz {
 /// Takes the bytes or throws Error; anything else is a fault.
 using Reader = void (*)(std::string_view);
 
-/// By names: batch, problem, solution, partition, recipe, model, cluster, configuration, how; request is what a client
-/// may send to a server, answered without a status of 500 and above.
+/// By names: batch, problem, solution, partition, recipe, model, cluster, configuration, how; request is ask().
 [[nodiscard]] const std::map<std::string_view, Reader>& readers();
 
 }  // namespace pipeweaver::fuzz

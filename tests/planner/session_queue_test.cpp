@@ -131,3 +131,27 @@ TEST_CASE("what is called meanwhile ends a wait by what it throws, and the plan 
     CHECK_THROWS_WITH(static_cast<void>(planned->result({}, interrupted)), "interrupted");
     CHECK(planned->result(0ms) != nullptr);
 }
+
+TEST_CASE("of what waits the highest priority is planned first, and of equal ones what was submitted first") {
+    std::promise<void> begin;  // outlives the queue, whose thread waits for it
+    std::vector<int> order;    // of the queue's thread, until all is done
+    SessionQueue queue = a_queue();
+    const auto first = queue.submit([&] {
+        begin.get_future().wait();
+        return batch_of();
+    });
+    const auto numbered = [&](int number) {
+        return [&order, number] {
+            order.push_back(number);
+            return batch_of();
+        };
+    };
+    std::vector<std::shared_ptr<Planned>> all;
+    const std::vector<int> priorities{0, 5, 0, 100, 5};
+    all.reserve(priorities.size());
+    for (int i = 0; i < 5; ++i) all.push_back(queue.submit(numbered(i), 1ms, priorities[static_cast<std::size_t>(i)]));
+    begin.set_value();
+    static_cast<void>(first->result(0ms));
+    for (const auto& one : all) CHECK(one->result());
+    CHECK(order == std::vector<int>{3, 1, 4, 0, 2});
+}

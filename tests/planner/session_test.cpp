@@ -3,6 +3,7 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
+#include "pipeweaver/planner/tuning.hpp"
 #include "pipeweaver/search/policies.hpp"
 #include "tests/support/effort.hpp"
 #include "tests/support/small_request.hpp"
@@ -292,12 +293,44 @@ TEST_CASE("a plan that a clock ended comes out again from where its searches end
         for (std::size_t r = 0; r < 2; ++r) {
             CHECK(now.replicas[r].found.schedule == then.replicas[r].found.schedule);
             CHECK(now.replicas[r].found.rounds == then.replicas[r].found.rounds);
-            CHECK(endings[r].has_value() == (questions >= search::policies().size()));
+            CHECK(endings[r].has_value() == (questions > 0));
         }
         makespans.push_back(then.makespan);
     }
     CHECK(makespans.back() < makespans.front());  // or the searches would have had nothing to do
     CHECK(session.by_policy(batch, in_order).makespan == makespans.front());
+}
+
+TEST_CASE("a session without patience searches on until it is told to end") {
+    auto request = small_request(2, {9, 1, 0, 4, 7, 2, 12, 3});
+    const Plan first = first_plan(request);
+    request.job.max_rounds.reset();
+    request.job.split = Split::never;
+    request.job.fixed = partition::PartitionFile{first.partition(), {}};
+    const Session patient(request.job, {0}, std::nullopt, patience),
+        other(request.job, {0}, std::nullopt, std::nullopt);
+    const Batch batch = next_batch(patient, {5, 0, 2, 9, 1, 4, 0, 7});
+    constexpr std::uint64_t questions = 400;
+    const auto found = [&](const Session& session) {
+        return session.plan(batch, in_order, testing::after_questions(questions)).replicas.front().found;
+    };
+    const auto by_itself = found(patient), at_the_end = found(other);
+    CHECK(by_itself.stop_reason == schedule::StopReason::no_gain);
+    CHECK(at_the_end.stop_reason == schedule::StopReason::budget);
+    CHECK(at_the_end.rounds > by_itself.rounds);
+    CHECK(at_the_end.replay.makespan <= by_itself.replay.makespan);
+}
+
+TEST_CASE("a batch that was begun has a plan by policy, and is planned on as the batch itself") {
+    const auto first = small_request();
+    const Session session(first.job, first_plan(first));
+    const Batch batch = next_batch(session, {5, 0, 2, 9, 1, 4, 0, 7});
+    Begun begun = session.begin(batch, on_threads(2));
+    REQUIRE(begun.has_policy());
+    const auto text = [&](const Plan& plan) { return emit::plan_json(session.job(), batch, plan).dump(); };
+    CHECK(text(session.by_policy(begun)) == text(session.by_policy(batch, in_order)));
+    const Plan direct = session.plan(batch, in_order, until_rounds);
+    CHECK(text(session.plan(std::move(begun), in_order, until_rounds)) == text(direct));
 }
 
 TEST_CASE("a session that was kept as files plans as the one that it was") {
@@ -315,7 +348,7 @@ TEST_CASE("a session that was kept as files plans as the one that it was") {
     const bool split =
         std::any_of(pairs.begin(), pairs.end(), [](const auto& pair) { return pair.weight.has_value(); });
     kept.job.split = split ? Split::always : Split::never;
-    const Session again(kept.job, {0}, StaticOrder(first.partition(), problem.problem, order->schedule()));
+    const Session again(kept.job, {0}, StaticOrder(first.partition(), problem.problem, order->schedule()), patience);
 
     const Batch batch = next_batch(session, {5, 0, 2, 9, 1, 4, 0, 7});
     CHECK(again.plan(batch, in_order, until_rounds).replicas.front().found.schedule ==

@@ -8,24 +8,28 @@ import pytest
 from absent import left_out
 from cli_shared import BATCH, PLAN
 from getting_started import follow
+from served import Server
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 # Seconds of the files that take long, here and one after the other: they begin first, so that no worker is left with
 # one of them at the end. What is not listed takes a second or two.
 SECONDS = {
+    "remote_test.py": 50, "service_faults_test.py": 45, "service_units_test.py": 10,
+    "served_by_nobody_torch_test.py": 20,
     "executor_torch_test.py": 35, "cp_sat_test.py": 33, "manual_test.py": 25, "emulate_test.py": 24,
     "replicas_test.py": 20, "package_test.py": 20, "executor_faults_torch_test.py": 17, "getting_started_test.py": 15,
     "getting_started_torch_test.py": 15, "plan_test.py": 12, "service_openapi_test.py": 12, "torch_csv_test.py": 11,
     "cli_torch_test.py": 10, "check_commands_test.py": 10, "service_test.py": 10, "hugging_face_test.py": 10,
-    "bench_plan_test.py": 9, "interrupt_test.py": 15,
-    "browser_service_test.py": 9, "executor_example_torch_test.py": 8, "remote_test.py": 8, "profile_torch_test.py": 8,
+    "bench_plan_test.py": 9, "bench_service_test.py": 25, "interrupt_test.py": 15,
+    "browser_service_test.py": 40, "executor_example_torch_test.py": 8, "profile_torch_test.py": 8,
     "partition_test.py": 7, "browser_report_test.py": 6, "layout_test.py": 6, "costdb_calibrate_test.py": 5,
 }
 # Files of one group run on one worker and share what their fixtures make; a file is a group of its own unless it is
 # here. Tests of the names below it share nothing dear: each goes to whichever worker is free.
 TOGETHER = {"getting_started_test.py": "docs", "getting_started_torch_test.py": "docs"}
-APART = ("cp_sat_test.py", "service_openapi_test.py", "manual_test.py::test_the_examples_of_a_page_run")
+APART = ("browser_service_test.py", "cp_sat_test.py", "service_openapi_test.py",
+         "manual_test.py::test_the_examples_of_a_page_run")
 
 
 def group_of(nodeid):
@@ -95,6 +99,20 @@ def shared():
 def pipeweaver():
     """The binary named by PIPEWEAVER_BIN, else that of preset "check"."""
     return Pipeweaver(pathlib.Path(os.environ.get("PIPEWEAVER_BIN", ROOT / "build/check/bin/pipeweaver")))
+
+
+@pytest.fixture
+def begin(pipeweaver):
+    """Begins servers that are gone when the test ends."""
+    servers = []
+
+    def begin(*options, **more):
+        servers.append(Server(pipeweaver.path, *options, **more))
+        return servers[-1]
+
+    yield begin
+    for server in servers:
+        server.kill()
 
 
 @pytest.fixture(scope="session")

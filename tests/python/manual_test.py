@@ -15,7 +15,7 @@ COMMANDS = ["", "plan", "partition", "solve", "replay", "emit", "emulate", "laye
             "costdb", "costdb query", "costdb import", "costdb needs", "costdb stats", "costdb evaluate",
             "costdb calibrate", "costdb export", "serve",
             "bench", "bench plan", "bench replay", "bench search", "bench dip", "bench draft", "bench costdb",
-            "bench emulator", "list", "show", "completion"]
+            "bench emulator", "bench service", "list", "show", "completion"]
 
 
 def sections(page):

@@ -1,6 +1,8 @@
 """Planner(url=...): the calls of Planner, answered by a server, from forked children, across kills."""
 
 import http.server
+import inspect
+import json
 import os
 import subprocess
 import threading
@@ -12,7 +14,8 @@ from absent import needed
 from served import CONFIG, Server, free_port, samples
 
 remote = needed("pipeweaver")
-TheServer, RemoteFuture = needed("pipeweaver.remote").Server, needed("pipeweaver.remote").RemoteFuture
+there = needed("pipeweaver.remote")
+TheServer, RemoteFuture = there.Server, there.RemoteFuture
 
 BUDGET = {**CONFIG, "budget": 0.5}
 QUICK = {**CONFIG, "budget": 30, "max_rounds": 20}
@@ -28,7 +31,7 @@ def server(pipeweaver, tmp_path):
 
 def test_a_plan_has_what_one_in_process_has(server):
     with remote.Planner(DRAWN, url=server.url) as planner:
-        assert planner.partition["format"] == "pipeweaver-partition/1"
+        assert planner.about["partition"]["format"] == "pipeweaver-partition/1"
         plan = planner.submit(samples()).result()
         assert plan.lower_bound_ns <= plan.makespan_ns <= plan.step_ns
         assert plan.summary["makespan_ns"] == plan.makespan_ns
@@ -42,6 +45,175 @@ def test_a_plan_has_what_one_in_process_has(server):
         assert sorted(ids) == sorted(one["id"] for one in samples())
         assert plan.record["format"] == "pipeweaver-record/1"
         assert plan.deferred == []
+
+
+# What the planner of a server has beside the calls of the one in process, and why.
+BESIDE = {
+    "Planner": {
+        "name": "of the session, which others may join",
+        "server": "where it is", "about": "what the server says of the session",
+        "of_step": "steps are submitted and collected by other processes",
+        "end": "a session outlives its planners until somebody ends it",
+    },
+    "PlanFuture": {
+        "collect": "a rank fetches its own list alone",
+        "by_policy": "the plan of who has no server", "submit": "again, to a server that has forgotten it",
+    },
+    "Plan": {
+        "step": "several are at the server at a time", "found": "how the server found it",
+        "record": "what the server plans it from again",
+    },
+    "Replica": {},
+}
+ARGUMENTS_BESIDE = {
+    "Planner": {"url", "token", "authority", "session", "fallback"},  # where the session is, and what if it is not
+}
+
+
+def public(thing):
+    return {name for name in dir(thing) if not name.startswith("_")}
+
+
+def arguments(function):
+    """Names, kinds and defaults."""
+    return {name: (one.kind, one.default) for name, one in inspect.signature(function).parameters.items()}
+
+
+def test_the_calls_are_those_of_the_planner_in_process(server):
+    here = remote.Planner(QUICK, samples())
+    with remote.Planner(QUICK, samples(), url=server.url) as planner:
+        futures = here.submit(samples(1)), planner.submit(samples(1))
+        plans = [future.result() for future in futures]
+        replicas = [plan.replicas[0] for plan in plans]
+        for name, (mine, other) in {"Planner": (here, planner), "PlanFuture": futures, "Plan": plans,
+                                    "Replica": replicas}.items():
+            assert type(mine) is getattr(remote, name) and type(mine) is not type(other)
+            assert public(other) - public(mine) == set(BESIDE[name]), name
+            assert public(mine) <= public(other), name
+            if name != "Planner":
+                assert public(mine) == {one for one in public(mine) if not callable(getattr(mine, one))
+                                        or arguments(getattr(mine, one)) == arguments(getattr(other, one))}, name
+        for call in public(here):
+            if callable(getattr(here, call)):
+                assert arguments(getattr(here, call)) == arguments(getattr(planner, call)), call
+        made, opened = (arguments(one.__init__) for one in (remote.Planner, there.RemotePlanner))
+        assert {name: opened.get(name) for name in made} == made
+        assert opened.keys() - made.keys() == ARGUMENTS_BESIDE["Planner"]
+    here.close()
+
+
+def test_what_is_planned_there_is_what_is_planned_here(server, pipeweaver, tmp_path):
+    here = remote.Planner(QUICK, samples())
+    planner = remote.Planner(QUICK, samples(), url=server.url)
+    mine, other = here.submit(samples(1), step=7), planner.submit(samples(1), step=7)
+    assert (mine.step, other.step) == (7, 7)
+    mine, other = mine.result(), other.result()
+    assert other.makespan_ns == mine.makespan_ns and other.lower_bound_ns == mine.lower_bound_ns
+    assert 0 < other.seconds < 60 and repr(other) == repr(mine)
+    assert planner.of_step(7).result().seconds == other.seconds
+    assert planner.first.makespan_ns <= here.first.makespan_ns  # its search begins with the order of that
+    tried = {"alternatives", "notes"}
+    assert {key: value for key, value in planner.partition.items() if key not in tried} == {
+        key: value for key, value in here.partition.items() if key not in tried}
+    assert planner.partition["chains"] == remote.Planner(QUICK, samples(), url=server.url,
+                                                         fallback=True).partition["chains"]
+    mine.write(tmp_path / "here")
+    other.write(tmp_path / "there")
+    (tmp_path / "record.json").write_bytes((tmp_path / "there/record.json").read_bytes())
+    pipeweaver("plan", "--served", tmp_path / "record.json", "--out", tmp_path / "again")
+    files = {str(path.relative_to(tmp_path / "there")) for path in (tmp_path / "there").rglob("*") if path.is_file()}
+    assert files == {"plan.json", "assignment.json", "partition.json", "record.json", "replica-000/problem.json.gz",
+                     "replica-000/solution.json", "replica-000/actions.json"}
+    for name in files - {"record.json"}:
+        assert (tmp_path / "there" / name).read_bytes() == (tmp_path / "again" / name).read_bytes(), name
+        assert (tmp_path / "here" / name).is_file()
+    for name in ("partition.json", "replica-000/solution.json", "replica-000/actions.json"):
+        made = (tmp_path / "here" / name).read_text()
+        if name == "partition.json":
+            assert made == (tmp_path / "there" / name).read_text()
+        else:
+            assert len(made) == len((tmp_path / "there" / name).read_text())
+    with pytest.raises(remote.FileError):
+        other.write("/dev/null/below")
+    here.close()
+
+
+def test_one_replica_alone_is_planned_as_in_the_plan_of_all(server):
+    config = {**QUICK, "cluster": "h100-sxm:32", "dp": 2, "microbatches": 8, "dataset": "vlm-mix"}
+    whole = remote.Planner(config, url=server.url)
+    one = remote.Planner(config, url=server.url, replica=1)
+    assert one.name == remote.Planner({**config, "replica": 1}, url=server.url).name != whole.name
+    batch = remote.batch_of(config)
+    plan = one.submit(batch).result()
+    assert [replica.number for replica in plan.replicas] == [1]
+    both = whole.submit(batch).result()
+    assert [replica.number for replica in both.replicas] == [0, 1]
+    assert plan.assignment["replicas"] == both.assignment["replicas"][1:]
+    here = remote.Planner(config, replica=1)
+    mine = here.submit(batch).result()
+    assert [replica.number for replica in mine.replicas] == [1]
+    assert mine.assignment["replicas"] == plan.assignment["replicas"]
+    assert one.first.replicas[0].number == here.first.replicas[0].number == 1
+    here.close()
+    with pytest.raises(remote.InputError, match="allowed"):
+        remote.Planner(config, url=server.url, replica=2)
+
+
+@pytest.mark.alone
+def test_stop_ends_the_first_plan_and_what_it_raises_is_raised(server):
+    began = time.monotonic()
+    config = {**CONFIG, "model": "dip-vlm-m", "cluster": "h100-sxm:32", "tp": 8, "budget": 60}
+    planner = remote.Planner(config, samples(), url=server.url, stop=lambda: time.monotonic() - began > 0.3)
+    assert time.monotonic() - began < 20  # of 60
+    assert planner.submit(samples(1), deadline=0.5).result().gap >= 0
+
+    def fails():
+        raise KeyError("stopped")
+
+    with pytest.raises(KeyError, match="stopped"):
+        remote.Planner({**config, "seed": 2}, samples(), url=server.url, stop=fails)
+    planner.server.ask("GET", "/healthz", within=10.0)  # on a connection without an answer that nobody read
+
+
+@pytest.mark.alone
+def test_over_tls_with_a_token_the_calls_are_the_same(pipeweaver, tmp_path):
+    token, certificate, key = tmp_path / "token", tmp_path / "cert.pem", tmp_path / "key.pem"
+    token.write_text("0123456789abcdef")
+    token.chmod(0o600)
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", certificate,
+                    "-days", "2", "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"],
+                   check=True, capture_output=True)
+    server = Server(pipeweaver.path, "--token-file", token, "--tls-certificate", certificate, "--tls-key", key,
+                    http="127.0.0.1:0")
+    try:
+        trusted = {"url": server.url, "authority": certificate}
+        with pytest.raises(remote.InputError, match="Authorization"):
+            remote.Planner(QUICK, samples(), **trusted)
+        asked = []
+        config = {**CONFIG, "model": "dip-vlm-m", "cluster": "h100-sxm:32", "tp": 8, "budget": 60}
+        planner = remote.Planner(config, samples(), **trusted, token=token.read_text(),
+                                 stop=lambda: asked.append(time.monotonic()) or len(asked) > 2)
+        assert len(asked) == 3 and asked[-1] - asked[0] > 0.05 and time.monotonic() - asked[-1] < 20
+        plan = planner.submit(samples(1), deadline=0.5).result()
+        plan.write(tmp_path / "plan")
+        assert plan.gap >= 0 and (tmp_path / "plan/record.json").is_file()
+    finally:
+        server.kill()
+
+
+def test_priorities_are_the_same_here_and_there(server):
+    for planner in (remote.Planner(BUDGET, samples()), remote.Planner(BUDGET, samples(), url=server.url)):
+        for priority in (-1, 101):
+            with pytest.raises(remote.InputError, match="allowed are 0 to 100"):
+                planner.submit(samples(1), priority=priority)
+        assert planner.submit(samples(1), deadline=0.5, priority=100).result().gap >= 0
+
+
+def test_a_deadline_of_a_submission_is_what_its_result_waits_for():
+    planner = remote.Planner({**CONFIG, "budget": 30, "max_rounds": 20}, samples())
+    future = planner.submit(samples(3), deadline=0.0)
+    assert future.result().gap >= 0 and future.step == 0 and planner.submit(samples(4)).step == 1
+    planner.close()
 
 
 def test_the_same_arguments_are_the_same_session_and_the_next_batch_the_next_step(server):
@@ -167,6 +339,88 @@ def test_a_server_that_is_killed_and_begun_again_is_waited_for(server, pipeweave
             one.kill()
 
 
+def test_steps_without_a_number_of_forked_children_do_not_collide(server):
+    planner = remote.Planner(QUICK, samples(), url=server.url)
+    assert planner.submit(samples(1)).step == 0
+    children = []
+    for child in range(3):
+        if (process := os.fork()) == 0:
+            status = 1
+            try:
+                mine = [planner.submit(samples(10 * child + k)) for k in range(2)]
+                assert mine[1].step == mine[0].step + 1 > 1
+                assert all(future.result().gap >= 0 for future in mine)
+                status = 0
+            finally:
+                os._exit(status)
+        children.append(process)
+    assert [os.waitpid(child, 0)[1] for child in children] == [0] * 3
+    assert planner.submit(samples(2)).step == 1
+
+
+def test_a_job_that_is_begun_again_goes_on_with_steps_of_its_own(server):
+    first = remote.Planner(QUICK, samples(), url=server.url)
+    first.submit(samples(1)).result()
+    again = remote.Planner(QUICK, samples(), url=server.url)
+    assert again.submit(samples(1)).step == 0  # the same
+    third = remote.Planner(QUICK, samples(), url=server.url)
+    other = third.submit(samples(2))
+    assert other.step > 2**20 and third.submit(samples(3)).step == other.step + 1
+    assert other.result().gap >= 0
+
+
+class Shaky(http.server.BaseHTTPRequestHandler):
+    """A server that takes each step, and does not say so the first time."""
+
+    protocol_version = "HTTP/1.1"
+    taken: list = []
+
+    def do_PUT(self):
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        Shaky.taken.append((self.path, body))
+        if len(Shaky.taken) == 1:
+            self.connection.close()
+            self.close_connection = True
+            return
+        self.send_response(202)
+        self.send_header("Content-Length", "2")
+        self.end_headers()
+        self.wfile.write(b"{}")
+
+    def log_message(self, *_):
+        pass
+
+
+def test_a_submission_without_an_answer_is_sent_again_as_the_same_step_with_what_is_left_of_its_time():
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Shaky) as shaky:
+        thread = threading.Thread(target=shaky.serve_forever)
+        thread.start()
+        try:
+            server = TheServer(f"http://127.0.0.1:{shaky.server_port}")
+            RemoteFuture(server, "/v1/sessions/job", 5, 1.0, samples(), priority=7).submit(30.0)
+            (path, first), (same, second) = Shaky.taken
+            assert path == same == "/v1/sessions/job/steps/5"
+            assert first["samples"] == second["samples"] == samples()
+            assert first["priority"] == second["priority"] == 7
+            assert 0 < second["deadline_ms"] < first["deadline_ms"] <= 30_000
+        finally:
+            server._drop()
+            shaky.shutdown()
+            thread.join()
+
+
+def test_a_configuration_in_files_is_read_here(server, tmp_path, pipeweaver):
+    (tmp_path / "cluster.json").write_text(pipeweaver("show", "h100-sxm"))
+    (tmp_path / "model.json").write_text(pipeweaver("show", "dip-vlm-s"))
+    (tmp_path / "job.yaml").write_text(f"model: {tmp_path}/model.json\ncluster: {tmp_path}/cluster.json:16\ntp: 4\n"
+                                       "pp: 4\nmax-rounds: 20\nbudget: 30s\n")
+    planner = remote.Planner(tmp_path / "job.yaml", samples(), url=server.url)
+    assert planner.submit(samples(1)).result().gap >= 0
+    for wrong in ("soon", "5 parsecs", ""):
+        with pytest.raises(remote.InputError, match="budget"):
+            remote.Planner({**CONFIG, "budget": wrong}, samples(), url=server.url)
+
+
 @pytest.mark.alone
 def test_without_a_server_the_error_comes_at_the_deadline(server):
     planner = remote.Planner(BUDGET, samples(), url=server.url)
@@ -180,8 +434,10 @@ def test_without_a_server_the_error_comes_at_the_deadline(server):
 def test_what_is_wrong_is_said_as_in_process(server):
     with pytest.raises(remote.InputError, match="did you mean 'dip-vlm-s'"):
         remote.Planner({**DRAWN, "model": "dip-vlm-z"}, url=server.url)
-    with pytest.raises(remote.InputError, match="names a file"):
+    with pytest.raises(remote.InputError, match="is not JSON"):
         remote.Planner({**DRAWN, "model": "/etc/passwd"}, url=server.url)
+    with pytest.raises(remote.InputError, match="names a file"):
+        remote.Planner({**DRAWN, "dataset": "/etc/passwd.jsonl"}, url=server.url)
     with pytest.raises(remote.LimitError):
         remote.Planner({"model": "dip-vlm-xl-8k", "cluster": "h100-sxm:1", "tp": 1, "pp": 1}, samples(), url=server.url)
     with pytest.raises(remote.InputError, match="allowed is the address of a server"):
@@ -232,6 +488,56 @@ def test_a_server_that_has_forgotten_everything_is_done_without(server, pipeweav
         assert future.result(deadline=0.3).gap >= 0
     finally:
         other.kill()
+
+
+def test_a_planner_that_is_made_without_a_server_plans_by_policy_until_there_is_one(pipeweaver, tmp_path):
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    with pytest.raises(remote.FileError):
+        TheServer(url).ask("GET", "/healthz", within=0.1)
+    first, second = (remote.Planner(BUDGET, samples(), url=url, fallback=True) for _ in range(2))
+    assert first.name == second.name and first.partition == second.partition
+    assert first.about["partition"]["format"] == "pipeweaver-partition/1" and first.partition["chains"]
+    future = first.submit(samples(1), step=1, deadline=0.5)
+    assert future.collect(0, 2, deadline=0.3) is None
+    mine, other = future.by_policy(0, 2), second.of_step(1, samples(1)).by_policy(0, 2)
+    assert mine == other and future.result(deadline=0.3).gap >= 0
+    one = Server(pipeweaver.path, "--state", tmp_path / "state", http=f"127.0.0.1:{port}")
+    try:
+        work = None
+        for step in range(2, 200):  # the server is asked to open the session that was opened here
+            future = first.submit(samples(step), step=step, deadline=0.5)
+            if (work := future.collect(0, 2, deadline=0.5)) is not None:
+                break
+        assert work is not None and one.ask("GET", f"/v1/sessions/{first.name}")[0] == 200
+        assert second.of_step(step, samples(step)).by_policy(0, 2).assignment == work.assignment
+        plan = second.of_step(step).result(deadline=10.0)
+        assert plan.summary["partition"]["chains"] == first.partition["chains"]
+    finally:
+        one.kill()
+
+
+def test_what_was_kept_of_a_session_is_remembered_for_when_there_is_no_server(server, tmp_path):
+    memory = tmp_path / "memory"
+    first = remote.Planner(BUDGET, samples(), url=server.url, fallback=memory)
+    served = first.submit(samples(1), step=1).collect(0, 2, deadline=10.0)
+    assert (memory / f"{first.name}.json").is_file()
+    server.kill()
+    again = remote.Planner(BUDGET, samples(), url=server.url, fallback=memory)
+    assert again.name == first.name and again.partition == first.partition
+    assert again.of_step(1, samples(1)).by_policy(0, 2) == first.of_step(1, samples(1)).by_policy(0, 2)
+    assert again.of_step(1, samples(1)).by_policy(0, 2).assignment == served.assignment
+
+
+def test_a_step_that_a_killed_server_has_forgotten_waits_or_is_given_up(server, pipeweaver, tmp_path):
+    planner = remote.Planner(QUICK, samples(), url=server.url)
+    future, known = planner.of_step(3), planner.of_step(3, samples(3))
+    with pytest.raises(remote.InputError, match="was not submitted"):
+        future.done()
+    assert not known.done() and not known.cancelled()
+    assert known.cancel() and known.cancelled() and known.done()
+    with pytest.raises(CancelledError):
+        known.result()
 
 
 def test_what_is_kept_of_a_session_is_given_out(server):

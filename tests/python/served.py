@@ -33,11 +33,12 @@ def free_port():
 
 
 class Server:
-    """`pipeweaver serve` with further options; ended when the test does."""
+    """`pipeweaver serve` with further options; ended when the test does. `before` is called in the child."""
 
-    def __init__(self, binary, *options, http="127.0.0.1:0"):
+    def __init__(self, binary, *options, http="127.0.0.1:0", before=None, environment=None):
         command = [str(binary), "serve", "--http", http, "--threads", "2", *map(str, options)]
-        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=before, env=environment,
+                                        restore_signals=before is None)
         self.log = []
         for line in self.process.stderr:
             self.log.append(json.loads(line))

@@ -16,23 +16,9 @@ import urllib.request
 
 import pytest
 from absent import left_out
-from served import Server, free_port, samples
+from served import free_port, samples
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture
-def begin(pipeweaver):
-    """Begins servers that are gone when the test ends."""
-    servers = []
-
-    def begin(*options, **more):
-        servers.append(Server(pipeweaver.path, *options, **more))
-        return servers[-1]
-
-    yield begin
-    for server in servers:
-        server.kill()
 
 
 @pytest.mark.alone
@@ -85,10 +71,19 @@ def test_plan_server_writes_what_the_server_has(begin, pipeweaver, tmp_path):
         assert (tmp_path / "first" / file).read_bytes() == (tmp_path / "second" / file).read_bytes()
     assert server.ask("GET", "/v1/sessions")[1]["sessions"] == []  # of a command that is over nothing stays
     pipeweaver("replay", tmp_path / "first/replica-000/problem.json.gz", tmp_path / "first/replica-000/solution.json")
+    pipeweaver("plan", "--served", tmp_path / "first/record.json", "--out", tmp_path / "again", "--quiet")
+    for file in files:
+        if file.name != "record.json":
+            assert (tmp_path / "first" / file).read_bytes() == (tmp_path / "again" / file).read_bytes(), file
+    cluster = tmp_path / "cluster.json"
+    cluster.write_text(pipeweaver("show", "h100-sxm"))
+    in_file = [f"{cluster}:16" if one == "h100-sxm:16" else one for one in asked]
+    pipeweaver(*in_file, "--out", tmp_path / "third")
+    assert (tmp_path / "third/partition.json").read_bytes() == (tmp_path / "first/partition.json").read_bytes()
     server.end()
-    status, line = pipeweaver.fails(*asked, "--out", tmp_path / "third")
+    status, line = pipeweaver.fails(*asked, "--out", tmp_path / "none")
     assert status == 3 and "gives no answer" in line
-    assert not (tmp_path / "third").exists()
+    assert not (tmp_path / "none").exists()
 
 
 def test_a_server_on_an_address_of_ipv6_is_reached_by_it(begin, pipeweaver, tmp_path):
@@ -270,6 +265,11 @@ def test_others_are_served_with_a_token_and_tls_alone(begin, pipeweaver, tmp_pat
     assert ask("/v1/sessions") == 401
     assert ask("/v1/sessions", Authorization="Bearer 0123456789abcdeg") == 401
     assert ask("/v1/sessions", Authorization="Bearer 0123456789abcdef") == 200
+    assert ask("/v1/events?for_ms=300") == 401
+    request = urllib.request.Request(f"https://127.0.0.1:{server.port}/v1/events?for_ms=300",
+                                     headers={"Authorization": "Bearer 0123456789abcdef"})
+    with urllib.request.urlopen(request, context=trusted) as answer:
+        assert b"event: state" in answer.read()
     asked = ["plan", "--server", f"https://127.0.0.1:{server.port}", "--server-token", token, "--model", "dip-vlm-s",
              "--cluster", "h100-sxm:16", "--dataset", "vlm-mix", "--microbatches", "2", "--max-rounds", "1"]
     pipeweaver(*asked, "--server-authority", certificate, "--budget", "1s", "--out", tmp_path / "plan")
@@ -308,3 +308,103 @@ def test_the_commands_of_the_documentation_run_as_they_stand(begin, pipeweaver, 
     log = [json.loads(line) for line in (tmp_path / "server.log").read_text().splitlines()]
     assert log[-1]["event"] == "ended"
     assert "no plan" not in done.stdout
+
+
+def stream(server, query="", **options):
+    """A connection that reads /v1/events, or will."""
+    connection = socket.create_connection(("127.0.0.1", server.port), timeout=20)
+    for name, value in options.items():
+        connection.setsockopt(socket.SOL_SOCKET, getattr(socket, name), value)
+    connection.sendall(f"GET /v1/events{query} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+    return connection
+
+
+def read_until(connection, text):
+    """What comes until the text is there, or all there is."""
+    got = b""
+    while text.encode() not in got and (more := connection.recv(65536)):
+        got += more
+    return got.decode()
+
+
+def events_of(text):
+    """(name, data) of each whole event."""
+    return [(name, json.loads(data)) for name, data in re.findall(r"event: (\w+)\ndata: (.*)\n\n", text)]
+
+
+def test_events_tell_of_a_step_that_is_submitted_and_planned(begin):
+    server = begin()
+    server.open()
+    with stream(server) as connection:
+        head, _, first = read_until(connection, "event: state").partition("\r\n\r\n")
+        assert head.startswith("HTTP/1.1 200") and "Content-Type: text/event-stream" in head
+        assert events_of(first)[:1] == [("history", [])]
+        assert server.submit(7, deadline_ms=1)[0] == 202
+        later = read_until(connection, '"planned":1')  # in a state
+    done, = next(data for name, data in events_of(later + "\n\n") if name == "done")
+    assert (done["session"], done["step"], done["how"]) == ("job", 7, "policy")
+    assert done["late_seconds"] > 0 and done["why"]
+    line, = (one for one in server.log if one["event"] == "planned")
+    assert line["why_late"] == done["why"] and line["late_seconds"] == done["late_seconds"]
+
+
+def test_events_end_when_their_time_is_over(begin):
+    server = begin()
+    began = time.monotonic()
+    with stream(server, "?for_ms=300") as connection:
+        assert "event: state" in read_until(connection, "none of this is sent")
+    assert 0.2 < time.monotonic() - began < 10
+
+
+def test_readers_of_events_that_do_not_read_hold_nothing_up(begin):
+    server = begin()
+    server.open()
+    silent = [stream(server, SO_RCVBUF=2048) for _ in range(16)]
+    gone = [stream(server) for _ in range(8)]
+    for connection in gone:
+        read_until(connection, "event: state")
+        connection.close()
+    for step in range(40):
+        assert server.submit(step, seed=step, deadline_ms=1)[0] == 202
+        began = time.monotonic()
+        assert server.ask("GET", f"/v1/sessions/job/steps/{step}")[0] == 200
+        assert time.monotonic() - began < 5
+    # Who left has made room; with those that do not read these are as many as may.
+    more = [stream(server) for _ in range(16)]
+    assert all("HTTP/1.1 200" in read_until(connection, "\r\n\r\n") for connection in more)
+    with stream(server) as refused:
+        answer = read_until(refused, "as many as may")
+    assert answer.startswith("HTTP/1.1 503") and "Retry-After: 5" in answer
+    for connection in silent + more:
+        connection.close()
+
+
+def test_open_streams_of_events_do_not_hold_up_the_end(begin):
+    server = begin()
+    server.open()
+    readers = [stream(server) for _ in range(8)]
+    for connection in readers[:4]:
+        read_until(connection, "event: state")
+    began = time.monotonic()
+    assert server.end() == 0
+    assert time.monotonic() - began < 2
+    for connection in readers[:4]:
+        assert "event: done" not in read_until(connection, "none of this is sent")
+    for connection in readers:
+        connection.close()
+
+
+def test_streams_of_events_end_at_once_while_a_server_still_plans(begin):
+    server = begin()
+    server.open(**{"max-rounds": 100_000, "budget": "300ms"})
+    assert server.submit(1, deadline_ms=4000)[0] == 202
+    with stream(server) as connection:
+        read_until(connection, "event: state")
+        server.process.send_signal(signal.SIGTERM)
+        began = time.monotonic()
+        read_until(connection, "none of this is sent")
+        assert time.monotonic() - began < 2
+    assert server.process.poll() is None  # it plans what it took
+    with stream(server) as connection:
+        assert read_until(connection, "the server is ending").startswith("HTTP/1.1 503")
+    assert server.end() == 0

@@ -1,5 +1,6 @@
 #include "service/planning.hpp"
 
+#include "pipeweaver/base/deadline.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
 #include "tests/support/small_session.hpp"
@@ -9,6 +10,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <functional>
 #include <future>
 #include <map>
 #include <set>
@@ -142,6 +144,103 @@ TEST_CASE("a session is opened once, with other contents refused, and closed wit
     CHECK(server.planning.step("job", 1).state == StepState::unknown);
 }
 
+TEST_CASE("a session that is opened again by who hears that it is closed is stored") {
+    const testing::TemporaryFolder folder("planning");
+    {
+        Server server(folder.path().string());
+        REQUIRE(!server.open("job", long_session()));
+        REQUIRE(!server.submit(1));
+        std::optional<Refusal> again;
+        server.planning.when_done("job", 1, [&] { again = server.open("job"); });
+        CHECK(!server.planning.close("job"));
+        CHECK(!again);
+        CHECK(server.planning.session("job"));
+    }
+    Server next(folder.path().string());
+    CHECK(next.planning.session("job"));
+    CHECK(!next.open("job"));
+}
+
+TEST_CASE("what is opened while its name is closed is opened afterwards, and stored") {
+    const testing::TemporaryFolder folder("planning");
+    { const Server first(folder.path().string()); }
+    // Some hundred milliseconds for each session that is taken out.
+    Sqlite::in_file((folder.path() / "state.sqlite").string(), {"cannot be changed"})
+        .run(
+            "CREATE TRIGGER slow BEFORE DELETE ON session BEGIN SELECT (WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL "
+            "SELECT i + 1 FROM n WHERE i < 2000000) SELECT max(i) FROM n); END");
+    Server server(folder.path().string());
+    const std::string asked = small_session(R"(,"partition":"dip")");
+    REQUIRE(!server.open("job", asked));
+    REQUIRE(!server.submit(1));
+    REQUIRE(server.wait(1).state == StepState::planned);
+    std::promise<void> began;
+    auto closed = std::async(std::launch::async, [&] {
+        began.set_value();
+        return server.planning.close("job");
+    });
+    began.get_future().wait();
+    std::this_thread::sleep_for(50ms);
+    CHECK(!server.open("job", small_session(R"(,"partition":"dip","seed":2)")));  // other contents
+    CHECK(!closed.get());
+    CHECK(server.planning.session("job"));
+    CHECK(server.store.sessions().size() == 1);
+    CHECK(server.planning.step("job", 1).state == StepState::unknown);
+    REQUIRE(!server.submit(1, 2));
+    CHECK(server.wait(1).state == StepState::planned);
+}
+
+TEST_CASE("a session that cannot be taken out of the store stays open") {
+    const testing::TemporaryFolder folder("planning");
+    { const Server first(folder.path().string()); }
+    Sqlite::in_file((folder.path() / "state.sqlite").string(), {"cannot be changed"})
+        .run("CREATE TRIGGER full BEFORE DELETE ON session BEGIN SELECT RAISE(ABORT, 'no room'); END");
+    Server server(folder.path().string());
+    REQUIRE(!server.open("job"));
+    CHECK_THROWS_WITH_AS(static_cast<void>(server.planning.close("job")), doctest::Contains("no room"), Error);
+    CHECK(server.store.sessions().size() == 1);
+    CHECK(!server.open("job"));
+    REQUIRE(!server.submit(1));
+    CHECK(server.wait(1).state == StepState::planned);
+}
+
+TEST_CASE("a session that is wanted sooner is opened sooner") {
+    Server server;
+    const std::string minutes =
+        R"({"config":{"model":"dip-vlm-m","cluster":"h100-sxm:32","tp":8,"pp":4,"budget":"60s"},"sample":[)" +
+        testing::small_samples() + "]}";
+    const Stopwatch watch;
+    auto opened = std::async(std::launch::async, [&] { return server.open("job", minutes); });
+    while (!server.planning.session("job")) std::this_thread::sleep_for(1ms);
+    std::this_thread::sleep_for(50ms);
+    server.planning.hurry("job", 0ms);
+    CHECK(!opened.get());
+    CHECK(watch.elapsed() < 30s);  // of 60
+    server.planning.hurry("none", 0ms);
+    REQUIRE(!server.submit(1, 0, 1ms));
+    CHECK(server.wait(1).state == StepState::planned);
+}
+
+TEST_CASE("a session whose stored content is damaged is said to be, and others are opened again") {
+    const testing::TemporaryFolder folder("planning");
+    {
+        Server first(folder.path().string());
+        REQUIRE(!first.open("job"));
+        REQUIRE(!first.open("other"));
+    }
+    Sqlite::in_file((folder.path() / "state.sqlite").string(), {"cannot be changed"})
+        .run("UPDATE session SET kept = x'1f8b0800' WHERE name = 'other'");
+    Server server(folder.path().string());
+    CHECK(!server.open("job"));
+    const auto refusal = server.open("other");
+    REQUIRE(refusal);
+    CHECK(refusal->status == 500);
+    CHECK(refusal->message.find("is damaged") != std::string::npos);
+    CHECK(server.store.sessions().size() == 2);  // nothing is thrown away
+    CHECK(!server.planning.close("other"));
+    CHECK(!server.open("other"));
+}
+
 TEST_CASE("a deadline that leaves no time gets the plan by policy") {
     Server server;
     REQUIRE(!server.open("job"));
@@ -185,17 +284,22 @@ TEST_CASE("steps that were wanted at once leave later ones their search") {
     CHECK(view.plan->searched());
 }
 
-TEST_CASE("a step whose session is closed while it is read is not taken") {
-    Server server;
-    REQUIRE(!server.open("job"));
-    auto submitted = std::async(std::launch::async, [&, lines = many_lines()] {
-        bool fresh = false;
-        return server.planning.submit("job", 1, {lines, 1h}, fresh);
-    });
-    std::this_thread::sleep_for(30ms);
-    CHECK(!server.planning.close("job"));
-    CHECK(status_of(submitted.get()) == 404);
-    CHECK(server.planning.drain());
+TEST_CASE("a step that is read while its session is closed, or the server ends, is not taken") {
+    const auto submitted_while = [](const std::function<void(Planning&)>& work) {
+        Server server;
+        REQUIRE(!server.open("job"));
+        auto submitted = std::async(std::launch::async, [&, lines = many_lines()] {
+            bool fresh = false;
+            return server.planning.submit("job", 1, {lines, 1h}, fresh);
+        });
+        std::this_thread::sleep_for(30ms);
+        work(server.planning);
+        const int status = status_of(submitted.get());
+        CHECK(server.planning.drain());
+        return status;
+    };
+    CHECK(submitted_while([](Planning& planning) { CHECK(!planning.close("job")); }) == 404);
+    CHECK(submitted_while([](Planning& planning) { CHECK(planning.drain()); }) == 503);
 }
 
 TEST_CASE("a step that is planned while it is submitted again with other samples is planned once") {
@@ -320,6 +424,8 @@ TEST_CASE("all sessions together have so many unfinished steps, samples and byte
     };
     CHECK(refused({.steps = 2}) == 0);
     CHECK(refused({.steps = 1}) == 429);
+    CHECK(refused({.memory = 1}) == 429);
+    CHECK(refused({.memory = std::size_t{1} << 50}) == 0);
     CHECK(refused({.samples = 15}) == 429);
     CHECK(refused({.samples = 16}) == 0);
     CHECK(refused({.bytes = 2 * small_lines().size()}) == 0);

@@ -87,7 +87,7 @@ TEST_CASE("a session may name no file, and nothing that a service has not") {
     };
     for (const char* more : {R"(,"partition":"/etc/passwd")", R"(,"recipe":"r.yaml")", R"(,"sample":"a.jsonl")",
                              R"(,"partition":"p.json")", R"(,"sample":"notes")", R"(,"sample":"101,notes")",
-                             R"(,"sample":1.5)", R"(,"sample":{"a":1})"})
+                             R"(,"sample":1.5)", R"(,"sample":{"a":1})", R"(,"recipe":"tmp/x")"})
         refused(more, "names a file");
     for (const char* key : {"out", "costs", "batch", "deferred", "actions", "target", "threads"})
         refused(fmt::format(R"(,"{}":"x")", key), "is not for sessions of a service");
@@ -103,6 +103,27 @@ TEST_CASE("a session may name no file, and nothing that a service has not") {
     CHECK_THROWS_AS(asked("[]"), Error);
     CHECK_THROWS_AS(asked("{"), Error);
     CHECK_THROWS_AS(asked((std::string(100'000, '[')).c_str()), Error);
+}
+
+TEST_CASE("what is too large for a server is refused before anything is made of it") {
+    const OpenLimits limits{.most_gpus = 8, .most_samples = 3};
+    const auto refused = [&](const std::string& config, const std::string& sample, const char* why) {
+        const std::string asked = fmt::format(R"({{"config":{{"model":"dip-vlm-s",{}}}{}}})", config, sample);
+        CAPTURE(asked);
+        try {
+            static_cast<void>(open_session(asked, limits, in_order));
+            FAIL("it is not refused");
+        } catch (const Error& error) {
+            CHECK(error.kind() == ErrorKind::limit);
+            CHECK(std::string(error.what()) == why);
+        }
+    };
+    refused(R"("cluster":"h100-sxm:1000000")", "", "config: cluster: has 1000000 GPUs, allowed are 8");
+    refused(R"("cluster":"h100-sxm:8")", R"(,"sample":[{},{},{},{}])", "sample: has 4, allowed are 3");
+    refused(R"("cluster":"h100-sxm:8","dataset":"vlm-mix","microbatches":4)", "",
+            "config: microbatches: is 4, allowed are 3");
+    refused(R"("cluster":"h100-sxm:8","dataset":"vlm-mix","global-batch":9)", "",
+            "config: global-batch: is 9, allowed are 3");
 }
 
 TEST_CASE("a model, a cluster and a partition may be given as documents") {

@@ -18,6 +18,14 @@ TEST_CASE("a search that took longer leaves the next ones more time, and it is f
     CHECK(reserve.of(1h) == 20ms);
 }
 
+TEST_CASE("the first steps reserve what a search was seen to end too late, later ones what they teach") {
+    Reserve reserve(40ms, 90ms);
+    CHECK(reserve.of(1h) == 90ms);
+    CHECK(reserve.of(100ms) == 50ms);
+    for (int step = 0; step < 2000; ++step) reserve.learn(10ms);
+    CHECK(reserve.of(1h) == 20ms);
+}
+
 TEST_CASE("steps that were not searched let what was learned sink, not what was measured") {
     Reserve reserve(40ms);
     reserve.learn(1s);

@@ -1,7 +1,7 @@
-#include "service/routes.hpp"
+#include "service/http/routes.hpp"
 
 #include "pipeweaver/base/files.hpp"
-#include "service/embedded.hpp"
+#include "service/http/embedded.hpp"
 #include "tests/support/small_session.hpp"
 #include "tests/support/temporary.hpp"
 
@@ -248,7 +248,7 @@ TEST_CASE("with a token every address asks for it but the page, its document and
         return server.ask(question);
     };
     for (const char* path : {"/", "/openapi.json", "/healthz", "/readyz"}) CHECK(ask(path, "").status == 200);
-    for (const char* path : {"/metrics", "/v1/sessions", "/v1/status"}) {
+    for (const char* path : {"/metrics", "/v1/sessions", "/v1/status", "/v1/events"}) {
         CHECK(ask(path, "").status == 401);
         CHECK(ask(path, "Bearer a secret of some lengti").status == 401);
         CHECK(ask(path, "Bearer ").status == 401);

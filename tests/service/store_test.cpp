@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <sys/resource.h>
+#include <thread>
 
 using namespace pipeweaver;
 using namespace pipeweaver::service;
@@ -28,6 +29,7 @@ StoredPlan plan_of(std::int64_t step) {
     plan.lower_bound_ns = 100;
     plan.step_ns = 120 + step;
     plan.rounds = 7;
+    plan.planning_ns = 5'000'000 + step;
     return plan;
 }
 
@@ -200,7 +202,46 @@ TEST_CASE("a state that cannot be read now stays where it is") {
 TEST_CASE("one folder is for one server") {
     const testing::TemporaryFolder folder("store");
     const Opened one(folder.path().string());
-    CHECK_THROWS_WITH_AS(Opened(folder.path().string()), doctest::Contains("another server has it"), Error);
+    std::optional<std::string> moved;
+    CHECK_THROWS_WITH_AS(Store(folder.path().string(), {}, moved, std::chrono::milliseconds(10)),
+                         doctest::Contains("another server has it"), Error);
+}
+
+TEST_CASE("a state that somebody has locked is waited for") {
+    const testing::TemporaryFolder folder("store");
+    {
+        Opened first(folder.path().string());
+        first.store.add("job", plan_of(1), parts_of(1));
+    }
+    std::optional other = Sqlite::in_file((folder.path() / "state.sqlite").string(), {"cannot be locked"});
+    other->run("BEGIN IMMEDIATE");
+    std::optional<std::string> moved;
+    CHECK_THROWS_AS(Store(folder.path().string(), {}, moved, std::chrono::milliseconds(50)), Error);
+    std::jthread unlock([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(200));
+        other.reset();
+    });
+    const Store there(folder.path().string(), {}, moved, std::chrono::minutes(1));
+    CHECK(part(there, 1, "plan") == "plan 1");
+    CHECK(!moved);
+}
+
+TEST_CASE("a state of the first format is read and goes on") {
+    const testing::TemporaryFolder folder("store");
+    {
+        Opened first(folder.path().string());
+        first.store.add("job", plan_of(1), parts_of(1));
+    }
+    Sqlite::in_file((folder.path() / "state.sqlite").string(), {"cannot be changed"})
+        .run("ALTER TABLE plan DROP COLUMN planning_ns; PRAGMA user_version = 1");
+    for (int life = 0; life < 2; ++life) {
+        Opened again(folder.path().string());
+        CHECK(!again.moved);
+        CHECK(again.store.plan("job", 1)->planning_ns == 0);
+        CHECK(again.store.plan("job", 1)->makespan_ns == 111);
+        if (life == 0) again.store.add("job", plan_of(2), parts_of(2));
+        CHECK(again.store.plan("job", 2)->planning_ns == 5'000'002);
+    }
 }
 
 namespace {

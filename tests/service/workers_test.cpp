@@ -94,6 +94,77 @@ TEST_CASE("what must be there soon runs between two rounds of what runs") {
     while (!last) std::this_thread::yield();  // it runs when the thread is free
 }
 
+TEST_CASE("what waits can be moved and dropped, until it runs") {
+    Workers workers(1);
+    Gate gate;
+    workers.soon(gate.task());
+    gate.begun.get_future().wait();
+    std::string order;
+    std::promise<void> done;
+    const TimePoint now = Clock::now();
+    const auto first = workers.by(now + std::chrono::hours(1), [&] { order += "first "; });
+    const auto second = workers.by(now + std::chrono::hours(2), [&] { order += "second "; });
+    const auto third = workers.by(now + std::chrono::hours(2), [&] { order += "third "; });
+    const auto last = workers.by(TimePoint::max(), [&] { done.set_value(); });
+    workers.move(first, now + std::chrono::hours(3));
+    CHECK(workers.drop(third));
+    CHECK_FALSE(workers.drop(third));
+    workers.move(third, now);
+    CHECK(workers.waiting() == 3);
+    gate.open.set_value();
+    done.get_future().wait();
+    CHECK(order == "second first ");
+    for (const auto ticket : {first, second, last}) CHECK_FALSE(workers.drop(ticket));
+}
+
+TEST_CASE("what is never due has its turn, too, however much is due") {
+    for (const std::size_t threads : {1U, 3U}) {
+        Workers workers(threads, std::chrono::milliseconds(1));
+        std::atomic<bool> ran = false;
+        // Each begins the next.
+        std::function<void()> due = [&] {
+            if (!ran) workers.by(Clock::now() + std::chrono::hours(1), due);
+        };
+        for (std::size_t i = 0; i < 2 * threads; ++i) workers.by(Clock::now() + std::chrono::hours(1), due);
+        std::promise<void> done;
+        workers.by(TimePoint::max(), [&] {
+            ran = true;
+            done.set_value();
+        });
+        done.get_future().wait();
+        while (workers.waiting() > 0) std::this_thread::yield();
+    }
+}
+
+TEST_CASE("beside a task that is never due another thread goes on with what is") {
+    Workers workers(2);
+    std::promise<void> due;
+    std::string order;
+    std::promise<std::string> done;
+    workers.by(TimePoint::max(), [&] {
+        workers.by(Clock::now() + std::chrono::hours(1), [&] { due.set_value(); });
+        due.get_future().wait();
+        workers.patient_executor()(1, [&](std::size_t) { order += "."; });
+        done.set_value(order);
+    });
+    CHECK(done.get_future().get() == ".");
+}
+
+TEST_CASE("a task that is never due lets one that is go first before each of its rounds") {
+    Workers workers(1);
+    std::string order;
+    std::promise<std::string> done;
+    workers.by(TimePoint::max(), [&] {
+        const auto execute = workers.patient_executor();
+        for (const char* const name : {"a", "b"})
+            workers.by(Clock::now() + std::chrono::hours(1), [&order, name] { order += name; });
+        workers.by(TimePoint::max(), [&] { order += "never"; });
+        for (int round = 0; round < 3; ++round) execute(1, [&](std::size_t) { order += "."; });
+        done.set_value(order);
+    });
+    CHECK(done.get_future().get() == "a.b..");
+}
+
 TEST_CASE("threads without work help with rounds, and every job runs once") {
     Workers workers(4);
     std::promise<std::set<std::thread::id>> done;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 #include <functional>
 #include <optional>
 
@@ -21,6 +22,21 @@ private:
     using Clock = std::chrono::steady_clock;
 
     Clock::time_point begun_ = Clock::now();
+};
+
+/// A clock that tells what its thread has computed since it was made: what others run at the same time does not count.
+class ThreadStopwatch {
+public:
+    std::chrono::nanoseconds elapsed() const { return now() - begun_; }
+
+private:
+    static std::chrono::nanoseconds now() {
+        timespec time{};
+        ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+        return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+    }
+
+    std::chrono::nanoseconds begun_ = now();
 };
 
 /// What is left of a time that began with the watch; null for a time without an end.

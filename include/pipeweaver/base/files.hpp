@@ -56,8 +56,11 @@ private:
     std::size_t number_ = 0;
 };
 
+/// How bytes are zipped: to be small, or in a third of the time and a quarter larger.
+enum class Zip : std::uint8_t { small, soon };
+
 /// gzip of `bytes` without name and time stamp: equal input, equal output.
-[[nodiscard]] std::string gzip(std::string_view bytes);
+[[nodiscard]] std::string gzip(std::string_view bytes, Zip zip = Zip::small);
 
 /// The inverse of gzip(). Throws Error{input} if the data is damaged, cut short or larger than `limit` when unzipped.
 [[nodiscard]] std::string gunzip(std::string_view bytes, std::size_t limit = std::size_t{4} << 30);

@@ -6,9 +6,11 @@
 #pragma once
 
 #include "pipeweaver/planner/static_order.hpp"
+#include "pipeweaver/search/options.hpp"
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -34,6 +36,25 @@ using Endings = std::vector<Ending>;
 /// How a plan was found: by its searches' endings; none: it is the plan by policy.
 using How = std::optional<Endings>;
 
+/// A batch of a session of which a plan by policy is known: its steps are built, and quick policies applied. Pre: its
+/// session stays where it is.
+class Begun {
+public:
+    Begun(Begun&& other) noexcept;
+    Begun& operator=(Begun&& other) noexcept;
+    ~Begun();
+
+    /// Whether a policy applies to each replica.
+    [[nodiscard]] bool has_policy() const;
+
+private:
+    friend class Session;
+    struct Parts;
+    explicit Begun(std::unique_ptr<Parts> parts);
+
+    std::unique_ptr<Parts> parts_;
+};
+
 class Session {
 public:
     /// Opens the session of a job that has no batch yet: its partition is chosen on its sample, unless it is fixed, and
@@ -48,8 +69,10 @@ public:
     Session(Job job, const Plan& first);
 
     /// Goes on from what is kept of a job: the replicas that it plans, sorted, and the order that searches begin with,
-    /// if there is one. Pre: job.fixed, and job.split is not automatic.
-    Session(Job job, std::vector<std::size_t> replicas, std::optional<StaticOrder> order);
+    /// if there is one. Without `own_patience` searches go on until their time is over, or a plan is proven optimal.
+    /// Pre: job.fixed, and job.split is not automatic.
+    Session(Job job, std::vector<std::size_t> replicas, std::optional<StaticOrder> order,
+            std::optional<search::Patience> own_patience);
 
     /// The job, with its partition fixed, and a choice whether backwards are split.
     const Job& job() const { return job_; }
@@ -60,14 +83,21 @@ public:
     /// as plan().
     [[nodiscard]] std::vector<Cut> steps(const Batch& batch, const Executor& execute) const;
 
-    /// The fastest of a few quick policies' schedules, without a search. Throws Error{limit} where no policy applies or
-    /// the batch does not fit.
+    /// Applies a few quick policies or, where none of them applies, all until one does. Throws as make_plan(). Pre:
+    /// job().batch() made `batch`.
+    [[nodiscard]] Begun begin(const Batch& batch, const Executor& execute) const;
+
+    /// The fastest of those policies' schedules, without a search. Throws Error{limit} where no policy applies or the
+    /// batch does not fit.
+    [[nodiscard]] Plan by_policy(const Begun& begun) const;
     [[nodiscard]] Plan by_policy(const Batch& batch, const Executor& execute) const;
 
-    /// Gives the same to `draft`; then applies all policies and searches, the replica that takes longest first, for
-    /// what `time` leaves each. Where a search is told to stop at once the fastest policy's schedule stays. No
-    /// schedules for other targets and no replays under perturbed costs. What is asked of `time` is put into `endings`.
-    /// Throws as make_plan(). Pre: job().batch() made `batch`.
+    /// Goes on with all policies and a search, the replica that takes longest first, for what `time` leaves each. Where
+    /// a search is told to stop at once the fastest policy's schedule stays. No schedules for other targets and no
+    /// replays under perturbed costs. What is asked of `time` is put into `endings`.
+    [[nodiscard]] Plan plan(Begun begun, const Executor& execute, const Time& time, Endings* endings = nullptr) const;
+
+    /// Begins with the batch, and hands its plan by policy to `draft`, if there is one.
     [[nodiscard]] Plan plan(const Batch& batch, const Executor& execute, const Time& time, const OnDraft& draft = {},
                             Endings* endings = nullptr) const;
 
@@ -76,13 +106,14 @@ public:
     [[nodiscard]] Plan plan_again(const Batch& batch, const Executor& execute, const Endings& endings) const;
 
 private:
-    Plan plan(const Batch& batch, const Executor& execute, const Time& time, const OnDraft& draft,
+    Plan plan(Begun begun, const Executor& execute, const Time& time,
               const std::function<Time(std::size_t, const Time&)>& of_replica, Endings* endings) const;
     struct ScheduleWanted wanted(const struct Assignment& assignment, std::size_t replica, std::size_t tasks) const;
 
     Job job_;
     std::vector<std::size_t> replicas_;
     std::optional<StaticOrder> order_;  ///< of the first plan
+    std::optional<search::Patience> patience_;
 };
 
 }  // namespace pipeweaver::planner

@@ -20,9 +20,9 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <exception>
 #include <functional>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -94,9 +94,10 @@ public:
     SessionQueue(const SessionQueue&) = delete;
     SessionQueue& operator=(const SessionQueue&) = delete;
 
-    /// Plans the batch after those that were submitted before. Its budget begins with its planning; none: until the
-    /// session's rounds are through. Pre: the session's job made what `batch` returns.
-    std::shared_ptr<Planned> submit(MakeBatch batch, std::optional<Duration> budget = {});
+    /// Plans the batch after those that were submitted before and wait with its priority or a higher one. Its budget
+    /// begins with its planning; none: until the session's rounds are through. Pre: the session's job made what `batch`
+    /// returns.
+    std::shared_ptr<Planned> submit(MakeBatch batch, std::optional<Duration> budget = {}, int priority = 0);
 
     /// Cancels what is not done. More may be submitted.
     void close();
@@ -106,6 +107,7 @@ private:
         std::shared_ptr<Planned> planned;
         MakeBatch batch;
         std::optional<Duration> budget;
+        int priority = 0;
     };
 
     void work();
@@ -116,7 +118,7 @@ private:
     std::function<Executor()> threads_;
     Clock clock_;
     std::mutex mutex_;
-    std::deque<Item> waiting_;
+    std::list<Item> waiting_;           // in the order that they are planned in
     std::shared_ptr<Planned> running_;  // null: none
     bool working_ = false;              // else the thread ends, or there is none
     std::thread thread_;

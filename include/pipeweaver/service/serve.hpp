@@ -20,6 +20,7 @@ struct ServeOptions {
     std::string token_file, certificate, key;
     std::vector<std::size_t> replicas;  ///< that this server plans of every session; none: all
     std::size_t sessions = 64, queue = 32;
+    std::size_t memory = 0;         ///< bytes beyond which a step is taken only when none is unfinished; 0: any
     std::size_t keep_plans = 1000;  ///< of a session
     std::int64_t keep_bytes = std::int64_t{4} << 30;
     Duration session_budget = std::chrono::seconds(60);  ///< that a session's first plan may ask for
