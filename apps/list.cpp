@@ -68,6 +68,19 @@ Rows named(const std::vector<T>& all) {
     return rows;
 }
 
+// With the measured runs that each rests on.
+Rows recipes() {
+    Rows rows;
+    for (const auto& recipe : emulator::recipes()) {
+        std::vector<std::string> runs;
+        runs.reserve(recipe.runs.size());
+        for (const auto& [device, number] : recipe.runs) runs.push_back(fmt::format("{} of {}", number, device));
+        const auto rests = runs.empty() ? std::string("no run") : fmt::format("runs: {}", fmt::join(runs, ", "));
+        rows.push_back({recipe.name, fmt::format("{} ({})", recipe.about, rests)});
+    }
+    return rows;
+}
+
 struct Kind {
     std::string name;
     Rows (*rows)();
@@ -77,7 +90,7 @@ const std::vector<Kind>& kinds() {
     static const std::vector<Kind> all{
         {"models", models},
         {"clusters", clusters},
-        {"recipes", [] { return named(emulator::recipes()); }},
+        {"recipes", recipes},
         {"devices", devices},
         {"datasets", datasets},
         {"strategies", [] { return named(search::strategies()); }},

@@ -22,7 +22,8 @@ using validation::PredictedRows;
 using validation::Prediction;
 using validation::SourceErrors;
 
-std::vector<Prediction> predict_all(const std::vector<validation::PublishedRun>& runs) {
+std::vector<Prediction> predict_all(const std::vector<validation::PublishedRun>& runs,
+                                    const std::vector<emulator::Recipe>& own) {
     std::map<std::string, std::shared_ptr<const costdb::CostDatabase>> known;
     const auto costs = [&](const std::string& device) {
         auto& database = known[device];
@@ -31,14 +32,14 @@ std::vector<Prediction> predict_all(const std::vector<validation::PublishedRun>&
     };
     std::vector<Prediction> predictions;
     predictions.reserve(runs.size());
-    for (const auto& run : runs) predictions.push_back(validation::predict(run, costs));
+    for (const auto& run : runs) predictions.push_back(validation::predict(run, costs, own));
     return predictions;
 }
 
 std::string predictions_csv(const CsvTable& table, const std::vector<Prediction>& predictions) {
     std::string csv;
     for (const auto& column : table.columns()) csv += csv_cell(column) + ',';
-    csv += "predicted_step_time_s,predicted_memory_gib,status,reason,command\n";
+    csv += "predicted_step_time_s,predicted_memory_gib,status,reason,recipe,command\n";
     const auto number = [](const std::optional<double>& value, int digits) {
         return value ? fmt::format("{:.{}f}", *value, digits) : std::string();
     };
@@ -46,8 +47,9 @@ std::string predictions_csv(const CsvTable& table, const std::vector<Prediction>
         for (std::size_t column = 0; column < table.columns().size(); ++column)
             csv += csv_cell(table.text(row, column)) + ',';
         const Prediction& one = predictions[row];
-        csv += fmt::format("{},{},{},{},{}\n", number(one.step_time_s, 9), number(one.memory_gib, 3),
-                           one.refused() ? "refused" : "predicted", csv_cell(one.reason), csv_cell(one.command));
+        csv += fmt::format("{},{},{},{},{},{}\n", number(one.step_time_s, 9), number(one.memory_gib, 3),
+                           one.refused() ? "refused" : "predicted", csv_cell(one.reason), csv_cell(one.recipe),
+                           csv_cell(one.command));
     }
     return csv;
 }
@@ -145,6 +147,9 @@ nlohmann::ordered_json to_json(const std::vector<SourceErrors>& sources, const s
 struct Validate {
     explicit Validate(CLI::App& app) : options(app) {
         add_required_operand(app, "runs", runs_file, "RUNS.csv", "runs, one a row; docs/formats.md has the columns");
+        options.group("Input");
+        options.text("recipes", recipes, "FILE,...",
+                     "recipes in place of shipped ones of their names, as for fitting them");
         options.group("Output");
         options.text("out", out, "FILE", "the runs with predicted_step_time_s,predicted_memory_gib,status,reason");
         console.add_to(app);
@@ -154,7 +159,7 @@ struct Validate {
         options.apply();
         const auto table = CsvTable::read(runs_file);
         const auto runs = validation::read_published_runs(table);
-        const auto predictions = predict_all(runs);
+        const auto predictions = predict_all(runs, own_recipes());
         if (!out.empty()) {
             write_files({{out, predictions_csv(table, predictions)}});
             console.say(fmt::format("{}: {} rows", out, runs.size()));
@@ -169,8 +174,15 @@ struct Validate {
         print_refused(sources);
     }
 
+    std::vector<emulator::Recipe> own_recipes() const {
+        std::vector<emulator::Recipe> own;
+        for (const auto& file : parts_of(recipes))
+            if (!file.empty()) own.push_back(emulator::find_recipe(file));
+        return own;
+    }
+
     Options options;
-    std::string runs_file, out;
+    std::string runs_file, recipes, out;
     Console console;
 };
 

@@ -1,6 +1,5 @@
 #include "validation/emulated_run.hpp"
 
-#include "pipeweaver/emulator/recipe.hpp"
 #include "pipeweaver/workloads/cluster.hpp"
 #include "pipeweaver/workloads/model.hpp"
 
@@ -39,22 +38,13 @@ std::string cluster_of(const TrainingRun& run) {
         workloads::Cluster cluster = shipped;
         cluster.gpus = run.layout.gpus();
         cluster.source = "";
-        if (run.device == "a100_sxm") cluster.network = Bandwidth{100'000'000'000};
+        if (run.how.recipe.name == "megatron-2022") cluster.network = Bandwidth{100'000'000'000};
+        if (run.how.network.bytes_per_second > 0) cluster.network = run.how.network;
+        if (run.how.node_link.bytes_per_second > 0) cluster.node_link = run.how.node_link;
+        if (run.how.gpus_per_node > 0) cluster.gpus_per_node = run.how.gpus_per_node;
         return on_one_line(to_json(cluster));
     }
     return run.device;
-}
-
-emulator::Recipe recipe_of(const TrainingRun& run) {
-    emulator::Recipe recipe = emulator::find_recipe(run.device == "a100_sxm"   ? "megatron-2022"
-                                                    : run.device == "h100_sxm" ? "megatron-core-overlap"
-                                                                               : "megatron-core");
-    recipe.about = recipe.source = "";
-    recipe.execution.sequence_parallel = run.sequence_parallel;
-    recipe.execution.products = run.dtype;
-    // SimuMax measured with nothing overlapped.
-    if (run.device == "b200") recipe.execution.tensor_overlap = emulator::TensorOverlap::none;
-    return recipe;
 }
 
 }  // namespace
@@ -65,19 +55,20 @@ planner::EmulateOptions emulated_run(const TrainingRun& run) {
     const auto& networks = run.multimodal;
     workload.model = networks ? on_one_line(to_json(networks->model)) : model_of(run);
     workload.cluster = cluster_of(run);
-    workload.recipe = on_one_line(to_json(networks ? networks->recipe : recipe_of(run)));
+    workload.recipe = on_one_line(to_json(networks ? networks->recipe : run.how.recipe));
     workload.tp.number = run.layout.tp;
     workload.pp.number = run.layout.pp;
     workload.dp.number = run.layout.dp;
     if (run.layout.cp > 1) workload.cp.number = run.layout.cp;
     if (run.network.moe) workload.ep.number = run.layout.ep;
-    if (run.layout.cp > 1 && run.device == "h100_sxm") workload.context = "ring";
+    if (run.layout.cp > 1 && run.how.ring) workload.context = "ring";
     workload.dataset = networks ? networks->dataset : fmt::format("constant-{}", run.seq);
     workload.microbatches = run.microbatches();
-    options.job.partition = networks ? "megatron" : "uniform";
+    options.job.partition = networks ? "megatron" : run.how.partition;
     options.chunks = run.virtual_stages;
     options.policy = run.virtual_stages > 1 ? "interleaved" : "1f1b";
     options.recompute = run.recomputation == Recomputation::full        ? "full"
+                        : run.recomputation == Recomputation::half      ? "half"
                         : run.recomputation == Recomputation::selective ? "selective"
                                                                         : "none";
     options.any_memory = true;

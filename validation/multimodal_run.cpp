@@ -108,12 +108,17 @@ struct Known {
     std::string_view in_name;
     MultimodalRow (*run)(const PublishedRun&);
 };
-constexpr std::array<Known, 3> known_runs{{{"flux.1", flux}, {"llava-1.5-7b", llava}, {"wan 2.1 14b", wan}}};
+constexpr std::array<Known, 4> known_runs{
+    {{"flux.1", flux}, {"llava-1.5-7b", llava}, {"wan 2.1 14b", wan}, {"wan2.1-14b", wan}}};
+
+// Also where no word of the row says that it is no language model.
+bool is_a_generator(std::string_view model) { return contains(in_lower_case(model), "wan2.1"); }
 
 }  // namespace
 
 bool is_multimodal(const PublishedRun& row) {
-    return contains(in_lower_case(row.source + ' ' + row.model + ' ' + row.note), "multimodal");
+    return is_a_generator(row.model) ||
+           contains(in_lower_case(row.source + ' ' + row.model + ' ' + row.note), "multimodal");
 }
 
 MultimodalRow multimodal_run(const PublishedRun& row) {

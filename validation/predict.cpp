@@ -19,9 +19,9 @@ Bytes peak_of(const planner::Emulation& emulation) {
 
 }  // namespace
 
-Prediction predict(const PublishedRun& row, const CostsOf& costs) {
+Prediction predict(const PublishedRun& row, const CostsOf& costs, std::span<const emulator::Recipe> own) {
     Prediction prediction;
-    auto resolved = resolve(row);
+    auto resolved = resolve(row, own);
     prediction.device = resolved.device;
     prediction.experts = resolved.experts;
     prediction.multimodal = resolved.multimodal;
@@ -30,6 +30,7 @@ Prediction predict(const PublishedRun& row, const CostsOf& costs) {
         return prediction;
     }
     auto& run = *resolved.run;
+    prediction.recipe = run.multimodal ? run.multimodal->recipe.name : run.how.recipe.name;
     auto options = emulated_run(run);
     prediction.command = command_of(options);
     options.workload.known_costs = costs(run.device);

@@ -136,7 +136,7 @@ void read_text(const CsvTable& table, const TextColumn& wanted, std::vector<Publ
 }  // namespace
 
 std::vector<PublishedRun> read_published_runs(const CsvTable& table) {
-    for (const auto* added : {"predicted_step_time_s", "predicted_memory_gib", "status", "reason", "command"})
+    for (const auto* added : {"predicted_step_time_s", "predicted_memory_gib", "status", "reason", "recipe", "command"})
         if (table.find(added))
             fail(ErrorKind::input, "{}:1: column '{}' is one that predictions add, allowed is a table without it",
                  table.name(), added);

@@ -1,5 +1,6 @@
 #include "validation/run_network.hpp"
 
+#include "pipeweaver/base/text.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
 
 #include <fmt/format.h>
@@ -8,6 +9,8 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <charconv>
+#include <utility>
 
 namespace pipeweaver::validation {
 
@@ -39,10 +42,11 @@ Architecture plain_gpt() {
 // A network cut to fewer layers keeps one dense layer in front of those with experts (SimuMax's cut models).
 void cut(Architecture& network, std::int64_t layers, std::vector<std::string>& assumed) {
     if (network.moe && layers != network.layers) {
-        network.moe->first_layer = 1;
+        const std::int64_t dense = std::min<std::int64_t>(1, network.moe->first_layer);
+        network.moe->first_layer = dense;
         network.moe->every = 1;
-        network.moe->moe_layers = layers - 1;
-        assumed.push_back(fmt::format("one dense layer and {} with experts", layers - 1));
+        network.moe->moe_layers = layers - dense;
+        if (dense == 1) assumed.push_back(fmt::format("one dense layer and {} with experts", layers - 1));
     }
     network.layers = layers;
 }
@@ -71,6 +75,111 @@ void apply_columns(const PublishedRun& row, Architecture& network, std::vector<s
         network.head_dim = network.hidden / network.heads;
 }
 
+// Families whose feed-forwards all have a gate, also where they are four times as wide as the model.
+bool is_gated_by_name(std::string_view model) {
+    const auto plain = letters_and_digits(model);
+    constexpr std::array<std::string_view, 6> families{"llama", "qwen", "mistral", "internlm", "grok", "moonlight"};
+    return std::any_of(families.begin(), families.end(), [&](auto family) { return plain.starts_with(family); });
+}
+
+// Heads that are not hidden / heads wide, by the model's family.
+struct HeadSize {
+    std::string_view family;
+    std::int64_t size;
+};
+constexpr std::array<HeadSize, 2> head_sizes{{{"qwen3", 128}, {"gptoss", 64}}};
+
+std::int64_t head_size_by_name(std::string_view model) {
+    const auto plain = letters_and_digits(model);
+    for (const auto& [family, size] : head_sizes)
+        if (plain.starts_with(family)) return size;
+    return 0;
+}
+
+// Mixtures that rows name without their numbers, and no catalogue has (their configurations at Hugging Face).
+struct KnownExperts {
+    std::string_view model;
+    std::int64_t experts, top_k, expert_ffn;
+};
+constexpr std::array<KnownExperts, 4> known_experts{
+    {{"qwen330ba3b", 128, 8, 768}, {"gptoss20b", 32, 4, 2880}, {"gptoss120b", 128, 4, 2880}, {"grok1", 8, 2, 32768}}};
+
+void apply_known_experts(std::string_view model, Architecture& network) {
+    const auto plain = letters_and_digits(model);
+    for (const auto& [name, experts, top_k, width] : known_experts) {
+        if (network.moe || !plain.starts_with(name)) continue;
+        network.moe = workloads::MixtureOfExperts{
+            .moe_layers = network.layers, .experts = experts, .top_k = top_k, .expert_ffn = width};
+    }
+}
+
+// The number right behind `words` in the note, from `from` on.
+std::optional<std::int64_t> number_behind(std::string_view note, std::string_view words, std::size_t from = 0) {
+    const auto place = note.find(words, from);
+    if (place == std::string_view::npos) return std::nullopt;
+    std::int64_t value = 0;
+    const auto rest = note.substr(place + words.size());
+    const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), value);
+    return error == std::errc{} && value > 0 ? std::optional(value) : std::nullopt;
+}
+
+// "... 64 experts top-6": the number in front of the word, and where the word begins.
+std::optional<std::pair<std::int64_t, std::size_t>> experts_in(std::string_view note) {
+    for (auto place = note.find(" experts top-"); place != std::string_view::npos;
+         place = note.find(" experts top-", place + 1)) {
+        const auto front = note.substr(0, place);
+        const auto begin = front.find_last_not_of("0123456789") + 1;  // npos + 1 = 0
+        if (begin == front.size()) continue;
+        std::int64_t value = 0;
+        std::from_chars(front.data() + begin, front.data() + front.size(), value);
+        return std::pair{value, place};
+    }
+    return std::nullopt;
+}
+
+// Of a note such as "27 layers (first dense), 64 experts top-6 moe ffn 1408 + 2 shared": what no column holds.
+void apply_note(const PublishedRun& row, Architecture& network, std::vector<std::string>& assumed) {
+    const auto note = in_lower_case(row.note);
+    const auto experts = experts_in(note);
+    if (!experts || network.moe) return;
+    const auto [number, place] = *experts;
+    workloads::MixtureOfExperts moe;
+    moe.experts = number;
+    moe.top_k = number_behind(note, " experts top-", place).value_or(1);
+    const auto width = number_behind(note, "moe ffn ", place);
+    const auto in_brackets = number_behind(note, fmt::format("top-{} (", moe.top_k), place);
+    moe.expert_ffn = width ? *width : in_brackets.value_or(network.ffn);
+    if (const auto shared = number_behind(note, "+ shared ", place))
+        moe.shared_ffn = *shared;
+    else if (const auto copies = number_behind(note, "+ ", place);
+             copies && note.find(fmt::format("+ {} shared", *copies), place) != std::string::npos)
+        moe.shared_ffn = *copies * moe.expert_ffn;
+    const bool one = contains(note, "first dense") || contains(note, "first layer dense");
+    moe.first_layer = one ? 1 : number_behind(note, "first ").value_or(0);
+    moe.every = contains(note, "moe on every second layer") ? 2 : 1;
+    if (moe.every == 2) moe.first_layer = 1;
+    moe.moe_layers = (network.layers - moe.first_layer + moe.every - 1) / moe.every;
+    network.moe = moe;
+    assumed.push_back(
+        fmt::format("{} experts of width {}, {} chosen, as the note says", number, moe.expert_ffn, moe.top_k));
+}
+
+// "MLA kv_lora 512 without q_lora, qk 128+64, v 128".
+void apply_latent_note(const PublishedRun& row, Architecture& network) {
+    const auto note = in_lower_case(row.note);
+    const auto rank = number_behind(note, "kv_lora ");
+    if (!rank || network.attention.kind == workloads::AttentionKind::latent) return;
+    auto& attention = network.attention;
+    attention.kind = workloads::AttentionKind::latent;
+    attention.kv_lora_rank = *rank;
+    attention.q_lora_rank = number_behind(note, "q_lora ");
+    if (contains(note, "without q_lora")) attention.q_lora_rank.reset();
+    attention.qk_nope_head_dim = number_behind(note, "qk ").value_or(128);
+    attention.qk_rope_head_dim = number_behind(note, fmt::format("qk {}+", attention.qk_nope_head_dim)).value_or(64);
+    attention.v_head_dim = number_behind(note, ", v ").value_or(128);
+    network.head_dim = attention.qk_nope_head_dim;
+}
+
 std::string missing(const Architecture& network) {
     std::vector<std::string_view> names;
     for (const Column& column : network_columns)
@@ -78,14 +187,27 @@ std::string missing(const Architecture& network) {
     return names.empty() ? "" : fmt::format("unknown: {}", fmt::join(names, ", "));
 }
 
+// "400b" of "llama4-maverick-400b", whose name others leave it out of.
+bool is_a_size(std::string_view text) {
+    return text.size() > 1 && text.back() == 'b' && text.find_first_not_of("0123456789") == text.size() - 1;
+}
+
 }  // namespace
 
 std::optional<Architecture> network_named(std::string_view model) {
-    const auto wanted = letters_and_digits(model.substr(0, std::min(model.find(" ("), model.find(" truncated"))));
+    std::size_t end = model.size();
+    for (const std::string_view suffix : {" (", " truncated", " SFT", " LoRA"}) end = std::min(end, model.find(suffix));
+    const auto wanted = letters_and_digits(model.substr(0, end));
     if (wanted.empty()) return std::nullopt;
     for (const Architecture& network : workloads::architectures()) {
         const auto name = letters_and_digits(network.name);
         if (network.kind == ModuleKind::language_model && (name == wanted || name == "megatron" + wanted))
+            return network;
+    }
+    for (const Architecture& network : workloads::architectures()) {
+        const auto name = letters_and_digits(network.name);
+        if (network.kind == ModuleKind::language_model && name.starts_with(wanted) &&
+            is_a_size(std::string_view(name).substr(wanted.size())))
             return network;
     }
     return std::nullopt;
@@ -98,16 +220,25 @@ RunNetwork network_of(const PublishedRun& row) {
     network.name = row.model;
     apply_columns(row, network, found.assumed);
     if (!named && is_gpt(row.model) && network.kv_heads == 0) network.kv_heads = network.heads;
+    if (const auto size = head_size_by_name(row.model); size > 0 && !named) network.head_dim = size;
     found.refusal = missing(network);
     if (!found.refusal.empty()) return found;
-    if (!named && row.ep.value_or(1) > 1)
+    apply_note(row, network, found.assumed);
+    apply_known_experts(row.model, network);
+    apply_latent_note(row, network);
+    if (!network.moe && row.ep.value_or(1) > 1)
         found.refusal = fmt::format("ep is {}, but nothing is known of the experts of '{}'", *row.ep, row.model);
     if (!named && !is_gpt(row.model)) {
-        network.gated = network.ffn != 4 * network.hidden;
+        network.gated = is_gated_by_name(row.model) || network.ffn != 4 * network.hidden;
+        if (contains(in_lower_case(row.note), "non-gated moe")) network.gated = false;
         found.assumed.push_back(network.gated ? "a gated feed-forward" : "a feed-forward without a gate");
     }
     // GPTs share the table of their embedding with the head.
     if (!named) network.tied_embeddings = !network.gated;
+    if (contains(row.note, "untied embeddings"))
+        network.tied_embeddings = false;
+    else if (contains(row.note, "tied embeddings"))
+        network.tied_embeddings = true;
     if (found.refusal.empty()) found.network = std::move(network);
     return found;
 }

@@ -4,6 +4,7 @@
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emulator/in_situ.hpp"
 #include "pipeweaver/workloads/cluster.hpp"
+#include "validation/parts.hpp"
 #include "validation/run_network.hpp"
 
 #include <fmt/ranges.h>
@@ -19,20 +20,55 @@ namespace {
 
 using Refusal = std::optional<std::string>;  // why; nothing: go on
 
+// "LoRA", but not the ranks of latent attention, "q_lora" and "kv_lora".
+bool names_adapters(std::string_view text) {
+    constexpr std::string_view word = "lora";
+    for (auto place = text.find(word); place != std::string_view::npos; place = text.find(word, place + 1))
+        if (place == 0 || text[place - 1] != '_') return true;
+    return false;
+}
+
 Refusal kind_of_work(const PublishedRun& row, TrainingRun&) {
     const auto text = in_lower_case(row.source + ' ' + row.model + ' ' + row.note);
-    if (contains(text, "lora")) return "adapters (LoRA) train other matrices than the columns tell";
+    if (names_adapters(text)) return "adapters (LoRA) train other matrices than the columns tell";
     return {};
+}
+
+// A chip of a known device in another package.
+void take_part(const Part& part, TrainingRun& run) {
+    run.device = part.device;
+    run.part = part.name;
+    run.assumed.emplace_back(part.about);
+}
+
+void slow_down(emulator::KernelFactors& kernels, const emulator::KernelFactors& slower) {
+    kernels.products *= slower.products;
+    kernels.attention *= slower.attention;
+    kernels.memory_bound *= slower.memory_bound;
+    kernels.experts *= slower.experts;
+    kernels.traffic *= slower.traffic;
 }
 
 Refusal device_of(const PublishedRun& row, TrainingRun& run) {
     if (row.gpu.empty()) return "unknown: gpu";
+    const bool known_kinds = stack_of(row).known_kinds;
+    const auto part = known_kinds ? std::nullopt : part_named(row.gpu, row.note);
     try {
-        run.device = workloads::device(row.gpu).name;
+        if (part)
+            take_part(*part, run);
+        else
+            run.part = run.device = workloads::device(row.gpu).name;
     } catch (const Error&) {
         return fmt::format("nothing is known of the device '{}'", row.gpu);
     }
-    if (!fitted_constants(run.device)) return fmt::format("no published run was fitted on {}", run.device);
+    run.how = recipe_of(row, run.device, run.own);
+    if (part) {
+        slow_down(run.how.recipe.kernels, part->slower);
+        run.how.node_link = part->node_link;
+    }
+    const bool fitted = fitted_constants(run.device) || fitted_constants(run.device, Precision::eight_bit);
+    if (workloads::family_of(run.device) == workloads::Family::other || (known_kinds && !fitted))
+        return fmt::format("no published run was fitted on {}", run.device);
     return {};
 }
 
@@ -42,10 +78,9 @@ Refusal dtype_of(const PublishedRun& row, TrainingRun& run) {
     const bool eight_bit = name.starts_with("fp8") || name.starts_with("float8");
     if (!eight_bit && name != "bf16" && name != "fp16")
         return fmt::format("dtype '{}': allowed are bf16, fp16 and fp8", row.dtype);
-    if (eight_bit && run.device != "h100_sxm") return fmt::format("no fp8 products are measured on {}", run.device);
+    if (eight_bit && run.part != "h100_sxm") return fmt::format("no fp8 products are measured on {}", run.part);
     run.dtype = eight_bit ? costdb::Dtype::fp8 : costdb::Dtype::bf16;
-    if (!eight_bit && run.device == "h100_sxm")
-        run.assumed.emplace_back("factors of fp8 runs: no 16-bit run was fitted");
+    run.how.recipe.execution.products = run.dtype;
     return {};
 }
 
@@ -89,11 +124,13 @@ Refusal degrees(const PublishedRun& row, TrainingRun& run) {
 Refusal batch_of(const PublishedRun& row, TrainingRun& run) {
     std::vector<std::string_view> unknown;
     if (!row.seq) unknown.emplace_back("seq");
-    if (!row.micro_batch) unknown.emplace_back("micro_batch");
+    const std::int64_t micro_batch = row.micro_batch.value_or(stack_of(row).micro_batch);
+    if (micro_batch == 0) unknown.emplace_back("micro_batch");
     if (!row.global_batch) unknown.emplace_back("global_batch");
     if (!unknown.empty()) return fmt::format("unknown: {}", fmt::join(unknown, ", "));
     run.seq = *row.seq;
-    run.micro_batch = *row.micro_batch;
+    run.micro_batch = micro_batch;
+    if (!row.micro_batch) run.assumed.push_back(fmt::format("micro_batch {}", micro_batch));
     run.global_batch = *row.global_batch;
     constexpr std::int64_t most_tokens = std::int64_t{1} << 26;
     if (run.micro_batch > most_tokens / run.seq) return fmt::format("a microbatch of more than {} tokens", most_tokens);
@@ -105,27 +142,32 @@ Refusal batch_of(const PublishedRun& row, TrainingRun& run) {
 
 Refusal recomputation_of(const PublishedRun& row, TrainingRun& run) {
     const auto text = in_lower_case(row.recompute);
-    run.sequence_parallel = run.device != "a100_sxm" || contains(text, "seq-parallel");
+    const bool known_kinds = stack_of(row).known_kinds;
+    run.sequence_parallel = run.device != "a100_sxm" || !known_kinds || contains(text, "seq-parallel");
     if (text == "full")
         run.recomputation = Recomputation::full;
     else if (text.starts_with("selective"))
         run.recomputation = Recomputation::selective;
+    else if (text.starts_with("partial") && !known_kinds)
+        run.recomputation = Recomputation::half;
     else if (text.starts_with("none"))
         run.recomputation = Recomputation::none;
     else if (!text.empty())
         return fmt::format("recompute '{}': allowed are full, selective, selective+seq-parallel and none",
                            row.recompute);
-    else if (run.device != "h100_sxm")
+    else if (run.device != "h100_sxm" && known_kinds)
         return "unknown: recompute";
     else
         run.assumed.emplace_back("no recomputation");
-    if (run.device != "a100_sxm" && run.recomputation != Recomputation::none)
+    if (known_kinds && run.device != "a100_sxm" && run.recomputation != Recomputation::none)
         return fmt::format("recompute '{}': no run of {} that recomputes was fitted", row.recompute, run.device);
+    run.how.recipe.execution.sequence_parallel = run.how.recipe.execution.sequence_parallel && run.sequence_parallel;
+    if (known_kinds && run.device == "a100_sxm") run.how.recipe.execution.sequence_parallel = run.sequence_parallel;
     return {};
 }
 
 // What the sizes do not allow.
-Refusal divisible(const PublishedRun&, TrainingRun& run) {
+Refusal divisible(const PublishedRun& row, TrainingRun& run) {
     const auto& network = run.network;
     const std::int64_t tp = run.layout.tp, pp = run.layout.pp;
     if (network.head_dim == network.hidden / network.heads && network.hidden % network.heads != 0)
@@ -138,7 +180,14 @@ Refusal divisible(const PublishedRun&, TrainingRun& run) {
         return fmt::format("seq {} is not divisible among tp {} and cp {}", run.seq, tp, run.layout.cp);
     const bool even = network.layers % (pp * run.virtual_stages) == 0;
     // Megatron of 2021-23 cuts into equal stages alone.
-    if (!even && (run.device == "a100_sxm" || cut_layers(network.layers, pp, run.virtual_stages).empty()))
+    const bool known_kinds = stack_of(row).known_kinds;
+    const bool equal_alone = run.device == "a100_sxm" && known_kinds;
+    const bool as_layers = !cut_layers(network.layers, pp, run.virtual_stages).empty();
+    if (!even && !as_layers && !known_kinds && network.layers >= pp * run.virtual_stages) {
+        run.assumed.emplace_back("stages as equal as the layers can be cut");
+        return {};
+    }
+    if (!even && (equal_alone || cut_layers(network.layers, pp, run.virtual_stages).empty()))
         return fmt::format("{} layers cannot be cut into pp {} * vpp {} equal stages", network.layers, pp,
                            run.virtual_stages);
     if (!even) run.assumed.emplace_back("embedding and head count as layers of the pipeline");
@@ -155,23 +204,35 @@ Refusal ampere_domain(const TrainingRun& run) {
     return {};
 }
 
+bool has_experts(const workloads::Architecture& network) {
+    return network.moe || network.attention.kind == workloads::AttentionKind::latent;
+}
+
+Refusal expert_degrees(const PublishedRun& row, TrainingRun& run) {
+    if (!run.network.moe) return {};
+    if (!row.ep) return "unknown: ep";
+    run.layout.ep = *row.ep;
+    const std::int64_t gpus = run.layout.tp * run.layout.cp * run.layout.dp;
+    if (gpus % run.layout.ep != 0 || run.network.moe->experts % run.layout.ep != 0)
+        return fmt::format("tp * cp * dp {} and the {} experts must be divisible by ep {}", gpus,
+                           run.network.moe->experts, run.layout.ep);
+    return {};
+}
+
 Refusal experts_domain(const PublishedRun& row, TrainingRun& run) {
     const auto& network = run.network;
-    if (!network.moe && network.attention.kind == workloads::AttentionKind::dense) return {};
+    if (!has_experts(network)) return {};
     const bool latent = network.attention.kind == workloads::AttentionKind::latent;
     if (run.device != "b200" || !network.moe || !latent)
         return fmt::format(
             "'{}' has experts or latent attention: fitted runs of such are of DeepSeek-V2 and V3 on b200", row.model);
-    if (!row.ep) return "unknown: ep";
-    run.layout.ep = *row.ep;
     if (run.layout.tp > 1 || run.layout.cp > 1) return "experts with tp or cp above 1: no such run was fitted";
-    if (run.layout.dp % run.layout.ep != 0 || network.moe->experts % run.layout.ep != 0)
-        return fmt::format("dp {} and the {} experts must be divisible by ep {}", run.layout.dp, network.moe->experts,
-                           run.layout.ep);
     return {};
 }
 
 Refusal domain(const PublishedRun& row, TrainingRun& run) {
+    if (auto why = expert_degrees(row, run)) return why;
+    if (!stack_of(row).known_kinds) return {};
     if (auto why = experts_domain(row, run)) return why;
     if (run.device == "a100_sxm") return ampere_domain(run);
     if (run.layout.tp > 8) return "tensor parallelism over nodes: no such run was fitted";
@@ -234,7 +295,7 @@ Resolved resolve_multimodal(const PublishedRun& row) {
     resolved.multimodal = true;
     for (const auto step : {&devices_known, &networks_of_run}) {
         if (auto why = step(row, run)) resolved.refusal = std::move(*why);
-        resolved.device = run.device;
+        resolved.device = run.part;
         if (!resolved.refusal.empty()) return resolved;
     }
     auto why = degrees_of_networks(row, run);
@@ -248,14 +309,15 @@ Resolved resolve_multimodal(const PublishedRun& row) {
 
 }  // namespace
 
-Resolved resolve(const PublishedRun& row) {
+Resolved resolve(const PublishedRun& row, std::span<const Recipe> own) {
     if (is_multimodal(row)) return resolve_multimodal(row);
     TrainingRun run;
+    run.own = own;
     Resolved resolved;
     for (const auto step :
          {device_of, kind_of_work, network_of_run, dtype_of, degrees, batch_of, recomputation_of, divisible, domain}) {
         auto why = step(row, run);
-        resolved.device = run.device;
+        resolved.device = run.part;
         resolved.experts = run.network.moe.has_value();
         if (why) {
             resolved.refusal = std::move(*why);

@@ -5,20 +5,25 @@
 #include "pipeweaver/validation/published_run.hpp"
 #include "pipeweaver/workloads/model.hpp"
 #include "validation/multimodal_run.hpp"
+#include "validation/stacks.hpp"
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 namespace pipeweaver::validation {
 
 /// What a backward computes again. Selective recomputation (Korthikanti et al., arXiv 2205.05198, section 5) repeats
-/// scores, softmax and their use alone.
-enum class Recomputation : std::uint8_t { none, selective, full };
+/// scores, softmax and their use alone; half: every second layer, or about as much of each.
+enum class Recomputation : std::uint8_t { none, selective, half, full };
 
 struct TrainingRun {
     std::string device;  ///< canonical name
+    std::string part;    ///< what it is called in tables of errors: the device, or a part of its own (parts.hpp)
+    std::span<const emulator::Recipe> own{};  ///< recipes in place of shipped ones of their names
+    RunRecipe how;
     costdb::Dtype dtype = costdb::Dtype::bf16;
     workloads::Architecture network;  ///< vocabulary padded to whole tiles of 128 columns on every GPU
     std::int64_t seq = 0;
@@ -33,14 +38,14 @@ struct TrainingRun {
     std::int64_t microbatches() const { return global_batch / (layout.dp * micro_batch); }
 };
 
-/// The run, or why it is refused.
+/// The run, or why it is refused. `own`: recipes in place of shipped ones of their names.
 struct Resolved {
     std::optional<TrainingRun> run;
     std::string device;  ///< as far as known
     bool experts = false, multimodal = false;
     std::string refusal;  ///< empty where there is a run
 };
-[[nodiscard]] Resolved resolve(const PublishedRun& row);
+[[nodiscard]] Resolved resolve(const PublishedRun& row, std::span<const emulator::Recipe> own = {});
 
 /// The layers of each rank of a pipeline of `ranks` with `virtual_stages`: equal; or, where embedding and head count as
 /// a layer each (Megatron's account-for-embedding-in-pipeline-split), one fewer on the first and the last. Empty: they

@@ -36,7 +36,8 @@ void calibrate_steps(const std::string& steps, const std::string& device, const 
     const auto known = emulator::in_situ_factors(costs, costs.device());
     std::vector<double> before;
     before.reserve(measured.size());
-    for (const auto& step : measured) before.push_back(costdb::error_percent(step, {known.compute, known.collectives}));
+    for (const auto& step : measured)
+        before.push_back(costdb::error_percent(step, {known.factors.products, known.factors.traffic}));
     const auto factors = costdb::fit_factors(measured);
     auto points = costs.measurements();
     points.in_situ = costdb::InSitu{ppm(factors.compute), ppm(factors.tp_exposed),
@@ -45,7 +46,7 @@ void calibrate_steps(const std::string& steps, const std::string& device, const 
     fmt::print(
         "{}: kernels in a step over kernels alone {:.3f} (was {:.3f}), tensor-parallel communication not hidden "
         "{:.3f} (was {:.3f})\n",
-        costs.device(), factors.compute, known.compute, factors.tp_exposed, known.collectives);
+        costs.device(), factors.compute, known.factors.products, factors.tp_exposed, known.factors.traffic);
     print_errors("before", before);
     print_errors("after, each step left out", costdb::left_out_errors(measured));
     fmt::print("-> {}\n", out);

@@ -262,10 +262,13 @@ Writer plan_json(const Job& job, const Batch& batch, const Plan& plan) {
     json["partition"]["alternatives"] = alternatives_json(plan.partition_choice);
     json["share_of_time"] = shares_json(plan.shares);
     json["costs"] = costs_json(job.costs);
-    json["in_situ"] = {{"compute", plan.in_situ.compute},
-                       {"collectives", plan.in_situ.collectives},
+    json["in_situ"] = {{"products", plan.in_situ.factors.products},
+                       {"attention", plan.in_situ.factors.attention},
+                       {"memory_bound", plan.in_situ.factors.memory_bound},
+                       {"traffic", plan.in_situ.factors.traffic},
                        {"inside_gemms", plan.in_situ.inside_gemms},
-                       {"source", plan.in_situ.source}};
+                       {"source", plan.in_situ.source},
+                       {"footing", name_of(footing(plan.in_situ, job.setup->recipe, job.setup->cluster.device))}};
     json["opponent"] = opponent_json(plan);
     json["baselines"] = Writer::array();
     json["not_applicable"] = Writer::array();

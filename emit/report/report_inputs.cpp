@@ -141,9 +141,13 @@ std::string cluster_table(const Job& job, const emulator::InSituFactors& factors
                                     kept_free(job.setup->headroom))),
          fact("bf16 peak", fmt::format("{:.0f} TFLOP/s", device.bf16_flops * 1e-12)),
          fact("source of the device", device.source), fact("operator costs", costs_text(job.costs)),
-         fact("kernels in a step over kernels alone", fmt::format("{:.3f}", factors.compute)),
-         fact("traffic in a step over traffic alone", fmt::format("{:.3f}", factors.collectives)),
-         fact("source of the two", factors.source), fact("recipe", recipe_text(job.setup->recipe))});
+         fact("products in a step over products alone", fmt::format("{:.3f}", factors.factors.products)),
+         fact("attention", fmt::format("{:.3f}", factors.factors.attention)),
+         fact("memory-bound work", fmt::format("{:.3f}", factors.factors.memory_bound)),
+         fact("traffic", fmt::format("{:.3f}", factors.factors.traffic)),
+         fact("source of the four",
+              fmt::format("{}: {}", name_of(footing(factors, job.setup->recipe, cluster.device)), factors.source)),
+         fact("recipe", recipe_text(job.setup->recipe))});
 }
 
 std::string search_table(const Job& job, const Plan& plan) {

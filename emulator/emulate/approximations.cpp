@@ -6,13 +6,30 @@
 
 namespace pipeweaver::emulator {
 
+namespace {
+
+// "compute takes 1.075 and traffic 1.00", or by class where these differ.
+std::string times_in_step(const InSituFactors& in_situ, const Recipe& recipe) {
+    const double products = in_situ.factors.products * recipe.kernels.products;
+    const double attention = in_situ.factors.attention * recipe.kernels.attention *
+                             (in_situ.after_ampere ? recipe.kernels.attention_after_ampere : 1);
+    const double memory_bound = in_situ.factors.memory_bound * recipe.kernels.memory_bound;
+    const double traffic = in_situ.factors.traffic * recipe.kernels.traffic;
+    if (products == attention && products == memory_bound)
+        return fmt::format("compute takes {:.3f} and traffic {:.2f}", products, traffic);
+    return fmt::format("a product takes {:.3f}, attention {:.3f}, memory-bound work {:.3f} and traffic {:.2f}",
+                       products, attention, memory_bound, traffic);
+}
+
+}  // namespace
+
 std::vector<std::string> approximations(const Setup& setup) {
     const Recipe& recipe = setup.recipe;
     const Layout& layout = setup.layout;
     std::vector<std::string> all;
-    const auto in_situ = in_situ_factors(*setup.costs, setup.cluster.device);
-    all.push_back(fmt::format("in a step, compute takes {:.3f} and traffic {:.2f} of its time alone ({})",
-                              in_situ.compute, in_situ.collectives, in_situ.source));
+    const auto in_situ = in_situ_factors(*setup.costs, setup.cluster.device, precision_of(recipe.execution.products));
+    all.push_back(fmt::format("in a step, {} of its time alone ({}: {})", times_in_step(in_situ, recipe),
+                              name_of(footing(in_situ, recipe, setup.cluster.device)), in_situ.source));
     if (layout.tp > 1 && recipe.execution.tensor_overlap == TensorOverlap::inside_gemms)
         all.push_back(
             fmt::format("of tensor-parallel traffic {:.2f} is exposed, the rest runs inside products: as fitted "

@@ -1,58 +1,114 @@
 #include "pipeweaver/emulator/in_situ.hpp"
 
 #include "pipeweaver/costdb/database.hpp"
+#include "pipeweaver/emulator/recipe.hpp"
 #include "pipeweaver/workloads/cluster.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
 
 namespace pipeweaver::emulator {
 
 using workloads::Family;
 
-std::optional<FittedConstants> fitted_constants(std::string_view device) {
+namespace {
+
+constexpr ClassFactors of_compute(double compute, double traffic = 1) { return {compute, compute, compute, traffic}; }
+
+constexpr std::array fitted_rows{
     // One; the host's time for a layer is the recipe megatron-2022's. The fit is flat: 1.00 to 1.03 change the mean
     // error by 0.1 %.
-    if (device == "a100_sxm")
-        return FittedConstants{.compute = 1.02, .rows = "49 runs of 64-512 GPUs of vTrain: mean error 7.7 %"};
+    FittedConstants{.device = "a100_sxm",
+                    .factors = of_compute(1.02),
+                    .rows = "49 runs of 64-512 GPUs of vTrain: mean error 7.7 %"},
     // Two. The runs hardly tell them apart: compute 1.06 with 0.35 is 0.3 % worse.
-    if (device == "h100_sxm")
-        return FittedConstants{.compute = 1.075,
-                               .inside_gemms = 0.30,
-                               .rows =
-                                   "13 runs of MLPerf Training 4.1/5.0 and Megatron-Bridge, 8-2432 GPUs: mean error "
-                                   "2.1 %"};
+    FittedConstants{.device = "h100_sxm",
+                    .precision = Precision::eight_bit,
+                    .factors = of_compute(1.075),
+                    .inside_gemms = 0.30,
+                    .rows = "13 runs of MLPerf Training 4.1/5.0 and Megatron-Bridge, 8-2432 GPUs: mean error 2.1 %"},
     // Four: two of them for mixtures of experts alone.
-    if (device == "b200")
-        return FittedConstants{.compute = 1.09,
-                               .collectives = 1.2,
-                               .grouped_gemm_share = 0.35,
-                               .expert_layer_us = 1500,
-                               .rows =
-                                   "15 dense runs (compute, collectives) and 6 with experts of SimuMax, 8 GPUs: mean "
-                                   "error 2.6 %, and 3.0 %"};
+    FittedConstants{.device = "b200",
+                    .factors = of_compute(1.09, 1.2),
+                    .grouped_gemm_share = 0.35,
+                    .expert_layer_us = 1500,
+                    .rows = "15 dense runs (compute, collectives) and 6 with experts of SimuMax, 8 GPUs: mean error "
+                            "2.6 %, and 3.0 %"},
+};
+
+// Whose runs stand for those of a device that has none.
+struct Like {
+    Family family;
+    std::string_view device, called;
+};
+constexpr std::array<Like, 3> likes{{{Family::ampere, "a100_sxm", "A100-SXM"},
+                                     {Family::hopper, "h100_sxm", "H100"},
+                                     {Family::blackwell, "b200", "B200"}}};
+
+bool is_after_ampere(std::string_view device) {
+    const Family family = workloads::family_of(device);
+    return family == Family::hopper || family == Family::blackwell;
+}
+
+Precision other_than(Precision precision) {
+    return precision == Precision::eight_bit ? Precision::sixteen_bit : Precision::eight_bit;
+}
+
+std::optional<FittedConstants> in_either(std::string_view device, Precision precision) {
+    const auto own = fitted_constants(device, precision);
+    return own ? own : fitted_constants(device, other_than(precision));
+}
+
+// Runs with products in pieces are of H100 alone.
+double exposed_of(const FittedConstants& fitted) {
+    return fitted.inside_gemms < 1 ? fitted.inside_gemms
+                                   : fitted_constants("h100_sxm", Precision::eight_bit)->inside_gemms;
+}
+
+}  // namespace
+
+Precision precision_of(costdb::Dtype products) {
+    return products == costdb::Dtype::fp8 ? Precision::eight_bit : Precision::sixteen_bit;
+}
+
+std::string_view name_of(Footing footing) {
+    constexpr std::array<std::string_view, 3> names{"fitted", "borrowed", "assumed"};
+    return names[static_cast<std::size_t>(footing)];
+}
+
+std::optional<FittedConstants> fitted_constants(std::string_view device, Precision precision) {
+    for (const FittedConstants& row : fitted_rows)
+        if (row.device == device && row.precision == precision) return row;
     return std::nullopt;
 }
 
-InSituFactors in_situ_factors(std::string_view device) {
-    const auto factors_of = [](const FittedConstants& fitted, std::string_view source) {
-        // Runs with products in pieces are of H100 alone.
-        const double exposed =
-            fitted.inside_gemms < 1 ? fitted.inside_gemms : fitted_constants("h100_sxm")->inside_gemms;
-        return InSituFactors{fitted.compute, fitted.collectives, exposed, std::string(source)};
-    };
-    if (const auto fitted = fitted_constants(device)) return factors_of(*fitted, fitted->rows);
-    if (workloads::family_of(device) == Family::ampere)
-        return factors_of(*fitted_constants("a100_sxm"), "assumed as on A100-SXM: no runs of this device were at hand");
-    if (workloads::family_of(device) == Family::hopper)
-        return factors_of(*fitted_constants("h100_sxm"), "assumed as on H100: no runs of this device were at hand");
-    if (workloads::family_of(device) == Family::blackwell)
-        return factors_of(*fitted_constants("b200"), "assumed as on B200: no runs of this device were at hand");
-    return factors_of({}, "none fitted");
+Footing footing(const InSituFactors& in_situ, const Recipe& recipe, std::string_view device) {
+    const bool own = recipe.runs.contains(std::string(device));
+    return in_situ.footing == Footing::fitted && !own ? Footing::borrowed : in_situ.footing;
 }
 
-InSituFactors in_situ_factors(const costdb::CostDatabase& costs, std::string_view device) {
-    InSituFactors factors = in_situ_factors(device);
+InSituFactors in_situ_factors(std::string_view device, Precision precision) {
+    if (const auto fitted = in_either(device, precision)) {
+        const bool own = fitted->precision == precision;
+        return {fitted->factors, exposed_of(*fitted), is_after_ampere(device),
+                own ? Footing::fitted : Footing::borrowed, std::string(fitted->rows)};
+    }
+    for (const Like& like : likes) {
+        if (workloads::family_of(device) != like.family) continue;
+        const auto theirs = in_either(like.device, precision);
+        return {theirs->factors, exposed_of(*theirs), is_after_ampere(device), Footing::borrowed,
+                fmt::format("assumed as on {}: no runs of this device were at hand", like.called)};
+    }
+    return {{}, exposed_of({}), false, Footing::assumed, "none fitted"};
+}
+
+InSituFactors in_situ_factors(const costdb::CostDatabase& costs, std::string_view device, Precision precision) {
+    InSituFactors factors = in_situ_factors(device, precision);
     if (const auto& own = costs.measurements().in_situ) {
-        factors.compute = static_cast<double>(own->compute_ppm) / 1e6;
-        factors.collectives = static_cast<double>(own->tp_exposed_ppm) / 1e6;
+        factors.factors =
+            of_compute(static_cast<double>(own->compute_ppm) / 1e6, static_cast<double>(own->tp_exposed_ppm) / 1e6);
+        factors.footing = Footing::fitted;
         factors.source = own->note;
     }
     return factors;

@@ -34,7 +34,8 @@ LayerCosts::LayerCosts(const Setup& setup, const Recipe& recipe, const WhatIf* w
       cluster_(setup.cluster),
       layout_(setup.layout.on(setup.cluster)),
       costs_(*setup.costs),
-      factors_(in_situ_factors(costs_, cluster_.device)),
+      factors_{in_situ_factors(costs_, cluster_.device, Precision::sixteen_bit),
+               in_situ_factors(costs_, cluster_.device, Precision::eight_bit)},
       recipe_(recipe),
       what_if_(what_if),
       replica_(replica),
@@ -44,9 +45,11 @@ PricedOperators LayerCosts::priced(std::vector<Operator> operators, const Place&
     const bool in_every_pass = recipe_.zero >= 3 || (recipe_.zero == 2 && place.pass != PassKind::forward);
     const bool slow = (in_every_pass || place.beside_data) && layout_.weight_copies() > 1;
     const double slowed = slow ? recipe_.overlap_slowdown : 1.0;
-    if (what_if_ == nullptr && slowed == 1.0) return price(std::move(operators), costs_, factors_, recipe_);
+    const auto precision = precision_of(recipe_.execution_of(model_.modules[place.module]).products);
+    const InSituFactors& factors = factors_[static_cast<std::size_t>(precision)];
+    if (what_if_ == nullptr && slowed == 1.0) return price(std::move(operators), costs_, factors, recipe_);
     const double factor = device(place.rank);
-    return price(std::move(operators), costs_, factors_, recipe_, [&](const Operator& op) {
+    return price(std::move(operators), costs_, factors, recipe_, [&](const Operator& op) {
         const double changed = what_if_ == nullptr ? 1.0 : factor_of(*what_if_, op, model_.modules[place.module].name);
         return op.stream == Stream::compute ? factor * changed * slowed : factor * changed;
     });
@@ -76,8 +79,10 @@ PricedOperators LayerCosts::priced_layer(std::int64_t layer, const PassShape& sh
         add_data_traffic(operators, own, place.pass, module.trainable, recipe_, cluster_);
     }
     double routing = 0;
-    if (workloads::is_moe_layer(module.architecture, layer))
+    if (workloads::is_moe_layer(module.architecture, layer)) {
         if (const auto fitted = fitted_constants(cluster_.device)) routing = fitted->expert_layer_us;
+        routing += 1e-3 * static_cast<double>(recipe_.expert_layer.count());
+    }
     return with_host(priced(std::move(operators), place), passes_of_host(module.architecture, shape, place), routing,
                      place);
 }
@@ -88,7 +93,11 @@ double LayerCosts::passes_of_host(const workloads::Architecture& network, const 
                                   const Place& place) const {
     const auto squares = static_cast<std::int64_t>(shape.lengths.size()) * network.heads / layout_.tp;
     const bool fallback = !recipe_.execution.fused_attention && squares % 4 != 0;
-    return layers_of_host(place.pass) + (fallback ? 0.5 : 0);
+    // A ring launches its steps one by one: an attention and its sends each.
+    constexpr double of_a_step = 0.2;
+    const bool ring = layout_.context == ContextParallel::ring;
+    const double steps = ring ? of_a_step * static_cast<double>(layout_.cp - 1) : 0;
+    return layers_of_host(place.pass) * (1 + steps) + (fallback ? 0.5 : 0);
 }
 
 // `passes`: launches, as so many forwards of a layer have; `routing_us`: of experts, forward and backward.
@@ -291,7 +300,8 @@ std::vector<PassPiece> LayerCosts::pieces(const StageLayers& stage, const std::v
 PassPiece LayerCosts::action_of(const StageLayers& stage) const {
     Operator action{"action", HostWait{recipe_.action}};
     action.stream = Stream::host;
-    return {{price({std::move(action)}, costs_, factors_, recipe_)}, stage.parts.front().module, 0, 1, false, 0};
+    return {
+        {price({std::move(action)}, costs_, factors_.front(), recipe_)}, stage.parts.front().module, 0, 1, false, 0};
 }
 
 PassCost LayerCosts::task(const StageLayers& stage, const std::vector<PassShape>& shapes, PassKind pass,

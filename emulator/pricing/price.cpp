@@ -19,15 +19,36 @@ costdb::Cost ask(const costdb::CostDatabase& costs, const Operator& op) {
         op.query);
 }
 
-double in_situ_factor(const Operator& op, const InSituFactors& factors, TensorOverlap overlap) {
+namespace {
+
+double of_kernel(const Operator& op, const InSituFactors& in_situ, const KernelFactors& recipe) {
+    const ClassFactors& device = in_situ.factors;
+    switch (op.kind()) {
+        case OperatorClass::gemm:
+            return device.products * recipe.products;
+        case OperatorClass::experts:
+            return device.products * recipe.experts;
+        case OperatorClass::attention:
+            return device.attention * recipe.attention * (in_situ.after_ampere ? recipe.attention_after_ampere : 1);
+        case OperatorClass::elementwise:
+            return device.memory_bound * recipe.memory_bound;
+        default:
+            return 1;
+    }
+}
+
+}  // namespace
+
+double in_situ_factor(const Operator& op, const InSituFactors& factors, const Recipe& recipe) {
+    const bool in_pieces = recipe.execution.tensor_overlap == TensorOverlap::inside_gemms;
     switch (op.stream) {
         case Stream::compute:
-            return factors.compute;
+            return of_kernel(op, factors, recipe.kernels);
         case Stream::tensor:
-            return factors.collectives * (overlap == TensorOverlap::inside_gemms ? factors.inside_gemms : 1);
+            return factors.factors.traffic * recipe.kernels.traffic * (in_pieces ? factors.inside_gemms : 1);
         case Stream::context:
         case Stream::data:
-            return factors.collectives;
+            return factors.factors.traffic * recipe.kernels.traffic;
         default:
             return 1;
     }
@@ -52,8 +73,7 @@ PricedOperators price(std::vector<Operator> operators, const costdb::CostDatabas
     for (const Operator& op : operators) {
         const bool copied = op.stream == Stream::copy;
         const costdb::Cost cost = copied ? over_host_link(op, recipe) : ask(costs, op);
-        const double factor =
-            in_situ_factor(op, factors, recipe.execution.tensor_overlap) * (what_if ? what_if(op) : 1.0);
+        const double factor = in_situ_factor(op, factors, recipe) * (what_if ? what_if(op) : 1.0);
         const Duration time{std::llround(static_cast<double>(cost.duration.count()) * factor)};
         auto& share = sum.shares[static_cast<std::size_t>(op.kind())][static_cast<std::size_t>(cost.basis)];
         share.time += time;

@@ -15,7 +15,7 @@ namespace pipeweaver::emulator {
 [[nodiscard]] costdb::Cost ask(const costdb::CostDatabase& costs, const Operator& op);
 
 /// What a step makes of the time alone.
-[[nodiscard]] double in_situ_factor(const Operator& op, const InSituFactors& factors, TensorOverlap overlap);
+[[nodiscard]] double in_situ_factor(const Operator& op, const InSituFactors& factors, const Recipe& recipe);
 
 /// A factor on an operator's time beside the in-situ ones.
 using TimeFactor = std::function<double(const Operator&)>;

@@ -22,6 +22,7 @@ constexpr std::array<std::pair<std::string_view, TensorOverlap>, 3> overlaps{
 constexpr std::int64_t most_bytes_each = 256;       // of a parameter's state or update
 constexpr std::int64_t longest_ns = 1'000'000'000;  // of the host, for anything
 constexpr std::int64_t slowest_link = 1'000'000;    // bytes per second
+constexpr std::int64_t most_runs = 1'000'000;
 constexpr std::int64_t largest_bucket = std::int64_t{1} << 50;
 
 void read_integer(const Json& object, std::string_view key, std::int64_t low, std::int64_t high, auto& value) {
@@ -105,11 +106,31 @@ void read_update(const Json& json, UpdateTraffic& update) {
     read_integer(json, "held", 0, most_bytes_each, update.held);
 }
 
+void read_factor(const Json& object, std::string_view key, double& value) {
+    constexpr double largest = 100;
+    if (const auto member = object.find(key)) value = member->number(0, largest);
+}
+
+void read_kernels(const Json& json, KernelFactors& kernels) {
+    json.only_keys({"products", "attention", "attention_after_ampere", "memory_bound", "experts", "traffic"});
+    read_factor(json, "products", kernels.products);
+    read_factor(json, "attention", kernels.attention);
+    read_factor(json, "attention_after_ampere", kernels.attention_after_ampere);
+    read_factor(json, "memory_bound", kernels.memory_bound);
+    read_factor(json, "experts", kernels.experts);
+    read_factor(json, "traffic", kernels.traffic);
+}
+
+void read_runs(const Json& json, Recipe& recipe) {
+    for (const auto& [device, runs] : json.members()) recipe.runs[device] = runs.integer(1, most_runs);
+}
+
 void read_host(const Json& json, Recipe& recipe) {
-    json.only_keys({"launch_ns", "action_ns", "layer_ns", "link_bytes_per_s"});
+    json.only_keys({"launch_ns", "action_ns", "layer_ns", "expert_layer_ns", "link_bytes_per_s"});
     read_duration(json, "launch_ns", recipe.launch);
     read_duration(json, "action_ns", recipe.action);
     read_duration(json, "layer_ns", recipe.layer);
+    read_duration(json, "expert_layer_ns", recipe.expert_layer);
     read_integer(json, "link_bytes_per_s", slowest_link, Json::largest, recipe.host_link.bytes_per_second);
 }
 
@@ -136,20 +157,23 @@ Recipe judging(const Recipe& recipe) {
     return plain;
 }
 
-Recipe parse_recipe(const JsonDocument& document) {
+Recipe parse_recipe(const JsonDocument& document, const RecipeNamed& named) {
     document.require_format("pipeweaver-recipe", 1);
     const Json root = document.root();
     root.only_keys({"format", "name", "about", "source", "extends", "attention", "tensor_parallel", "data_parallel",
-                    "split_backward", "precision", "gradient_accumulation", "state_bytes", "update_traffic", "host"});
+                    "split_backward", "precision", "gradient_accumulation", "state_bytes", "update_traffic", "kernels",
+                    "runs", "host"});
     Recipe recipe;
     if (const auto extended = root.find("extends")) {
         try {
-            recipe = find_recipe(extended->text());
+            recipe = named(extended->text());
         } catch (const Error& error) {
             extended->fail(error.what());
         }
     }
     recipe.name = root.at("name").text();
+    recipe.runs.clear();  // what changes numbers of another's runs rests on none
+    if (const auto runs = root.find("runs")) read_runs(*runs, recipe);
     read_text(root, "about", recipe.about);
     read_text(root, "source", recipe.source);
     if (const auto attention = root.find("attention"))
@@ -162,6 +186,7 @@ Recipe parse_recipe(const JsonDocument& document) {
         recipe.fused_accumulation = accumulation->one_of({"fused", "separate"}) == "fused";
     if (const auto state = root.find("state_bytes")) read_state(*state, recipe.state);
     if (const auto update = root.find("update_traffic")) read_update(*update, recipe.update);
+    if (const auto kernels = root.find("kernels")) read_kernels(*kernels, recipe.kernels);
     if (const auto host = root.find("host")) read_host(*host, recipe);
     return recipe;
 }
@@ -198,9 +223,18 @@ std::string to_json(const Recipe& recipe) {
     json["state_bytes"] = {
         {"weight", recipe.state.weight}, {"gradient", recipe.state.gradient}, {"optimizer", recipe.state.optimizer}};
     json["update_traffic"] = {{"updated", recipe.update.updated}, {"held", recipe.update.held}};
+    json["kernels"] = {{"products", recipe.kernels.products},
+                       {"attention", recipe.kernels.attention},
+                       {"attention_after_ampere", recipe.kernels.attention_after_ampere},
+                       {"memory_bound", recipe.kernels.memory_bound},
+                       {"experts", recipe.kernels.experts},
+                       {"traffic", recipe.kernels.traffic}};
+    json["runs"] = Writer::object();
+    for (const auto& [device, runs] : recipe.runs) json["runs"][device] = runs;
     json["host"] = {{"launch_ns", recipe.launch.count()},
                     {"action_ns", recipe.action.count()},
                     {"layer_ns", recipe.layer.count()},
+                    {"expert_layer_ns", recipe.expert_layer.count()},
                     {"link_bytes_per_s", recipe.host_link.bytes_per_second}};
     return json.dump(2) + "\n";
 }

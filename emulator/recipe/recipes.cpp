@@ -15,12 +15,14 @@ constexpr std::array shipped{
     R"({"format": "pipeweaver-recipe/1", "name": "megatron-core",
         "about": "Megatron-Core: bf16, distributed optimizer; tensor-parallel traffic hidden by launch order alone",
         "source":
-          "Megatron-LM core/tensor_parallel/layers.py, core/distributed; optimizer traffic: SimuMax's system files"})",
+          "Megatron-LM core/tensor_parallel/layers.py, core/distributed; optimizer traffic: SimuMax's system files",
+        "runs": {"b200": 21}})",
     R"({"format": "pipeweaver-recipe/1", "name": "megatron-core-overlap",
         "about": "constant lengths, as MLPerf runs: traffic inside GEMMs, gradients in buckets, weights gathered ahead",
         "source": "NVIDIA's MLPerf Training 4.1 and 5.0 submissions, Transformer Engine's user buffers",
         "tensor_parallel": {"overlap": "inside-gemms"},
-        "data_parallel": {"bucket_bytes": 160000000, "gathers_ahead": true}})",
+        "data_parallel": {"bucket_bytes": 160000000, "gathers_ahead": true},
+        "runs": {"h100_sxm": 13}})",
     R"({"format": "pipeweaver-recipe/1", "name": "megatron-2022",
         "about":
           "Megatron-LM and Megatron-DeepSpeed of 2021-23 on A100: unfused attention, whole optimizer, Python host",
@@ -29,13 +31,73 @@ constexpr std::array shipped{
         "tensor_parallel": {"overlap": "none", "sequence_parallel": false},
         "data_parallel": {"zero": 0},
         "update_traffic": {"updated": 32, "held": 0},
+        "runs": {"a100_sxm": 767},
         "host": {"layer_ns": 975000}})",
     R"({"format": "pipeweaver-recipe/1", "name": "torch-fsdp2",
         "about":
           "PyTorch FSDP2: weights, gradients and optimizer's state shared out; weights gathered ahead layer by layer",
         "source": "torch.distributed.fsdp.fully_shard; torchtitan",
         "tensor_parallel": {"overlap": "none"},
-        "data_parallel": {"zero": 3}})"};
+        "data_parallel": {"zero": 3}})",
+    R"({"format": "pipeweaver-recipe/1", "name": "torch-fsdp2-eager",
+        "about": "PyTorch FSDP2 without torch.compile: every norm and activation in kernels of its own",
+        "source": "torch.distributed.fsdp.fully_shard; torchtitan's logs, KempnerForge",
+        "extends": "torch-fsdp2",
+        "kernels": {"products": 0.9, "attention_after_ampere": 2.2, "memory_bound": 2.9, "traffic": 1},
+        "runs": {"a100_sxm": 3, "b200": 9, "h200_sxm": 3},
+        "host": {"layer_ns": 600000}})",
+    R"({"format": "pipeweaver-recipe/1", "name": "nemo-automodel",
+        "about": "FSDP2 with Transformer Engine's kernels and torch.compile, as NeMo Automodel trains",
+        "source": "NVIDIA-NeMo/Automodel docs/performance-summary.mdx",
+        "extends": "torch-fsdp2",
+        "kernels": {"products": 0.92, "attention_after_ampere": 1, "experts": 0.4, "traffic": 0.45},
+        "runs": {"h100_sxm": 3}})",
+    R"({"format": "pipeweaver-recipe/1", "name": "torch-fsdp1",
+        "about": "PyTorch FSDP of 2.1 in eager mode, FlashAttention 2, as llm-foundry trains",
+        "source": "mosaicml/llm-foundry scripts/train/benchmarking",
+        "extends": "torch-fsdp2",
+        "kernels": {"products": 0.96, "attention": 1.8,
+                    "attention_after_ampere": 1.45, "memory_bound": 1.0, "traffic": 0.41},
+        "runs": {"h100_sxm": 31, "a100_sxm": 23},
+        "host": {"layer_ns": 600000}})",
+    R"({"format": "pipeweaver-recipe/1", "name": "megatron-core-plain",
+        "about": "Megatron-Core without tuning: no overlap, gradients in fp32 in one piece, a host that launches",
+        "source": "vuiseng9/megatron-tutorials, Megatron-Bridge's functional cards",
+        "tensor_parallel": {"overlap": "launch-order"},
+        "kernels": {"products": 0.95, "attention": 1.1, "memory_bound": 0.8, "traffic": 0.75},
+        "runs": {"h100_sxm": 43, "b200": 13, "a100_sxm": 3},
+        "host": {"layer_ns": 1880000, "expert_layer_ns": 6000000}})",
+    R"({"format": "pipeweaver-recipe/1", "name": "nanotron",
+        "about": "nanotron: eager PyTorch, FlashAttention 2, gradients added in fp32 by kernels of their own",
+        "source": "Hugging Face, The Ultra-Scale Playbook: benchmarks",
+        "tensor_parallel": {"overlap": "none"},
+        "gradient_accumulation": "separate",
+        "kernels": {"products": 1.0, "attention_after_ampere": 2.5, "memory_bound": 0.64, "traffic": 0.52},
+        "runs": {"h100_sxm": 78},
+        "host": {"layer_ns": 1080000}})",
+    R"({"format": "pipeweaver-recipe/1", "name": "internevo",
+        "about": "InternEvo: eager PyTorch on A100, FlashAttention, optimizer shared out",
+        "source": "InternLM/InternEvo doc/en/train_performance.md",
+        "tensor_parallel": {"overlap": "none"},
+        "kernels": {"products": 1.05, "attention": 1.06, "memory_bound": 2.15, "traffic": 0.54},
+        "runs": {"a100_sxm": 34},
+        "host": {"layer_ns": 600000}})",
+    R"({"format": "pipeweaver-recipe/1", "name": "maxtext",
+        "about": "MaxText: XLA's FSDP with pipelined collectives, cuDNN attention",
+        "source": "NVIDIA/dgxc-benchmarking maxtext",
+        "extends": "torch-fsdp2",
+        "kernels": {"products": 0.81, "attention_after_ampere": 1, "memory_bound": 0.75, "traffic": 0.33},
+        "runs": {"h100_sxm": 6}})"};
+
+Recipe recipe_among(const std::string& name, const std::vector<Recipe>& known) {
+    std::vector<std::string> names;
+    names.reserve(known.size());
+    for (const Recipe& recipe : known) {
+        if (recipe.name == name) return recipe;
+        names.push_back(recipe.name);
+    }
+    fail(ErrorKind::input, "{}", unknown("recipe", name, names));
+}
 
 }  // namespace
 
@@ -43,7 +105,9 @@ const std::vector<Recipe>& recipes() {
     static const std::vector<Recipe> all = [] {
         std::vector<Recipe> read;
         read.reserve(shipped.size());
-        for (const char* text : shipped) read.push_back(parse_recipe(JsonDocument("shipped recipe", text)));
+        // Those in front may be extended.
+        const auto known = [&read](const std::string& name) { return recipe_among(name, read); };
+        for (const char* text : shipped) read.push_back(parse_recipe(JsonDocument("shipped recipe", text), known));
         return read;
     }();
     return all;
@@ -52,12 +116,7 @@ const std::vector<Recipe>& recipes() {
 Recipe find_recipe(const std::string& name_or_path) {
     if (is_a_document(name_or_path) || names_a_document(name_or_path))
         return parse_recipe(JsonDocument::given("--recipe", name_or_path));
-    std::vector<std::string> names;
-    for (const Recipe& recipe : recipes()) {
-        if (recipe.name == name_or_path) return recipe;
-        names.push_back(recipe.name);
-    }
-    fail(ErrorKind::input, "{}", unknown("recipe", name_or_path, names));
+    return recipe_among(name_or_path, recipes());
 }
 
 }  // namespace pipeweaver::emulator

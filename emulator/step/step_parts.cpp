@@ -145,8 +145,9 @@ Duration time_of(const StepInput& input, const Operator& op, RankId rank) {
     double factor = 1;
     // The update streams through memory whatever the clock: no fitted factor was needed for it.
     if (op.stream != Stream::compute)
-        factor = in_situ_factor(op, in_situ_factors(*setup.costs, setup.cluster.device),
-                                setup.recipe.execution.tensor_overlap);
+        factor = in_situ_factor(
+            op, in_situ_factors(*setup.costs, setup.cluster.device, precision_of(setup.recipe.execution.products)),
+            setup.recipe);
     if (!setup.what_if.empty())
         factor *= factor_of(setup.what_if, op, {}) * device_factor(setup.what_if, input.replica, rank);
     const Duration alone = ask(*setup.costs, op).duration;

@@ -81,10 +81,10 @@ TEST_CASE("the emulator takes the factors that a database holds") {
     const auto costs = CostDatabase::read(folder / "own.sqlite", "h200_sxm");
 
     const auto own = emulator::in_situ_factors(costs, "h200_sxm");
-    CHECK(own.compute == 1.25);
-    CHECK(own.collectives == 0.5);
+    CHECK(own.factors.products == 1.25);
+    CHECK(own.factors.traffic == 0.5);
     CHECK(own.source == "fitted to 4 measured steps");
-    CHECK(emulator::in_situ_factors(h200(), "h200_sxm").compute == emulator::in_situ_factors("h200_sxm").compute);
+    CHECK(emulator::in_situ_factors(h200(), "h200_sxm").factors == emulator::in_situ_factors("h200_sxm").factors);
     // The rest of the database is as it was, with the links that H200 has from H100.
     const Gemm gemm{.m = 4096, .n = 4096, .k = 4096};
     const PointToPoint transfer{.gpus_per_node = 1, .message = Bytes{1 << 20}};

@@ -357,8 +357,10 @@ TEST_CASE("exchanges of experts are not hidden, and are slowed down where collec
     const Operator& dispatch = named(all, "dispatch");
     const auto alone = static_cast<double>(ask(costs, dispatch).duration.count());
     const auto in_step = [&](double collectives, double inside_gemms) {
-        return static_cast<double>(
-            price(std::span(&dispatch, 1), costs, {1.1, collectives, inside_gemms, ""}).total().count());
+        InSituFactors factors;
+        factors.factors = {.products = 1.1, .traffic = collectives};
+        factors.inside_gemms = inside_gemms;
+        return static_cast<double>(price(std::span(&dispatch, 1), costs, factors).total().count());
     };
     CHECK(in_step(1, 0.35) == doctest::Approx(alone));
     CHECK(in_step(1.2, 1) == doctest::Approx(1.2 * alone));

@@ -73,7 +73,7 @@ Traffic traffic_of(const Case& one, Link halved) {
     visit_operators(input, step, [&](const Operator& op, std::int64_t times) {
         const bool transfer = op.name == "transfer";
         if (transfer != (one.stream == Stream::host) || (!transfer && op.stream != one.stream)) return;
-        const double factor = transfer ? 1 : in_situ_factor(op, factors, TensorOverlap::none);
+        const double factor = transfer ? 1 : in_situ_factor(op, factors, setup.recipe);
         const auto alone = static_cast<double>(ask(*setup.costs, op).duration.count());
         all.asked += times * Duration{std::llround(alone * factor)};
     });

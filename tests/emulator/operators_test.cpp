@@ -104,7 +104,8 @@ TEST_CASE("a price is the sum of its operators, split by class and basis") {
                           costdb::Collective{.kind = costdb::CollectiveKind::all_gather, .gpus = 8, .message = 16_MiB},
                           {},
                           Stream::tensor};
-    const InSituFactors factors{1.5, 0.5, 1, ""};
+    InSituFactors factors;
+    factors.factors = {.products = 1.5, .traffic = 0.5};
     const auto alone = costs.cost(std::get<costdb::Gemm>(gemm.query));
     const auto message = costs.cost(std::get<costdb::Collective>(gather.query));
 

@@ -49,10 +49,11 @@ constexpr Execution in_launch_order{}, unhidden{.tensor_overlap = TensorOverlap:
 }  // namespace
 
 TEST_CASE("shipped recipes are found by name, and written as they are read") {
-    REQUIRE(recipes().size() == 4);
+    REQUIRE(recipes().size() > 4);
     CHECK(find_recipe("megatron-core") == recipes().front());
     Recipe standard = recipes().front();
     standard.about = standard.source = "";
+    standard.runs.clear();
     CHECK(standard == Recipe{});
     for (const Recipe& recipe : recipes()) {
         CHECK(!recipe.about.empty());
@@ -181,4 +182,50 @@ TEST_CASE("layer times are those of a layer alone, the mean over microbatches") 
     CHECK(layers.front().exposed_traffic > Duration{0});
     CHECK(layers.front().exposed_traffic < layers.front().forward + layers.front().backward);
     CHECK(layers.front().kept > Bytes{});
+}
+
+TEST_CASE("a recipe's kernels take so much longer than the device's, by class") {
+    const auto costs = testing::small_costs();
+    const auto time = [&](const Recipe& recipe, std::string_view device, OperatorClass kind, Stream stream) {
+        Duration sum{};
+        const auto priced = price(layer(PassKind::forward, unhidden), *costs, in_situ_factors(device), recipe);
+        for (std::size_t i = 0; i < priced.operators.size(); ++i)
+            if (priced.operators[i].kind() == kind && priced.operators[i].stream == stream) sum += priced.duration[i];
+        return static_cast<double>(sum.count());
+    };
+    const Recipe plain;
+    const auto slow =
+        parsed(R"(,"kernels":{"products":2,"attention":3,"attention_after_ampere":2,"memory_bound":4,"traffic":5})");
+    const auto ratio = [&](std::string_view device, OperatorClass kind, Stream stream = Stream::compute) {
+        return time(slow, device, kind, stream) / time(plain, device, kind, stream);
+    };
+    CHECK(ratio("h100_sxm", OperatorClass::gemm) == doctest::Approx(2).epsilon(1e-4));
+    CHECK(ratio("h100_sxm", OperatorClass::attention) == doctest::Approx(6).epsilon(1e-4));
+    CHECK(ratio("a100_sxm", OperatorClass::attention) == doctest::Approx(3).epsilon(1e-4));
+    CHECK(ratio("h100_sxm", OperatorClass::elementwise) == doctest::Approx(4).epsilon(1e-4));
+    CHECK(ratio("h100_sxm", OperatorClass::collective, Stream::tensor) == doctest::Approx(5).epsilon(1e-4));
+    CHECK_THROWS_WITH_AS(static_cast<void>(parsed(R"(,"kernels":{"gemm":2})")),
+                         doctest::Contains("kernels: unknown key 'gemm'"), Error);
+}
+
+TEST_CASE("what extends a recipe rests on no runs but its own") {
+    CHECK(find_recipe("megatron-2022").runs.at("a100_sxm") > 700);
+    CHECK(parsed(R"(,"extends":"megatron-2022")").runs.empty());
+    CHECK(parsed(R"(,"runs":{"h100_sxm":3})").runs.at("h100_sxm") == 3);
+}
+
+TEST_CASE("a step's time is fitted where both its device in its precision and its recipe were") {
+    const auto footing_on = [](std::string_view device, Precision precision, const Recipe& recipe) {
+        return footing(in_situ_factors(device, precision), recipe, device);
+    };
+    const auto tuned = find_recipe("megatron-core-overlap");
+    CHECK(footing_on("h100_sxm", Precision::eight_bit, tuned) == Footing::fitted);
+    CHECK(footing_on("h100_sxm", Precision::eight_bit, parsed("")) == Footing::borrowed);
+    CHECK(footing_on("gb200", Precision::sixteen_bit, tuned) == Footing::borrowed);
+    CHECK(footing_on("cpu", Precision::sixteen_bit, tuned) == Footing::assumed);
+    CHECK(name_of(Footing::borrowed) == "borrowed");
+}
+
+TEST_CASE("a layer with experts takes its recipe's time for routing") {
+    CHECK(parsed(R"(,"host":{"expert_layer_ns":1500000})").expert_layer == Duration{1'500'000});
 }

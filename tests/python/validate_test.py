@@ -34,11 +34,12 @@ def predicted(pipeweaver, tmp_path):
     return run
 
 
-def test_every_row_comes_back_in_order_with_five_columns_more(predicted):
+def test_every_row_comes_back_in_order_with_six_columns_more(predicted):
     given = rows(RUNS)
     answers = predicted(given)
     assert [{name: answer[name] for name in given[0]} for answer in answers] == given
-    assert list(answers[0])[-5:] == ["predicted_step_time_s", "predicted_memory_gib", "status", "reason", "command"]
+    assert list(answers[0])[-6:] == ["predicted_step_time_s", "predicted_memory_gib", "status", "reason", "recipe",
+                                     "command"]
     assert [answer["status"] for answer in answers] == ["predicted"] * 3 + ["refused"]
     assert answers[3]["predicted_step_time_s"] == answers[3]["predicted_memory_gib"] == ""
     assert answers[3]["reason"] == "unknown: micro_batch"

@@ -158,7 +158,7 @@ public:
         asked.message = Bytes{bytes};
         asked.network = {setup_.cluster.network.bytes_per_second * per_node / 8};
         asked.node_link = setup_.cluster.node_link;
-        const double factor = emulator::in_situ_factors(*setup_.costs, setup_.cluster.device).collectives;
+        const double factor = emulator::in_situ_factors(*setup_.costs, setup_.cluster.device).factors.traffic;
         return std::llround(static_cast<double>(setup_.costs->cost(asked).duration.count()) * factor);
     }
 

@@ -1,10 +1,16 @@
 // How kernels in a training step compare to kernels alone: the numbers that were fitted to published training runs, all
-// there are, in one table.
+// there are, in one table by device and precision.
 //
 // In situ      Kernels in a step run slower than alone (clocks, caches, neighbours). What hides traffic is the recipe's
-//              to say (recipe.hpp); where it is products in pieces, how much stays exposed is fitted, too.
+//              to say (recipe.hpp); where it is products in pieces, how much stays exposed is fitted, too. What a
+//              framework's kernels take beside those of the tuned one that a row was fitted on is its recipe's
+//              (Recipe::kernels).
+// Precision    Products in fp8 draw other power and have other neighbours than those in 16 bits: two rows a device.
 #pragma once
 
+#include "pipeweaver/costdb/operators.hpp"
+
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,29 +21,60 @@ class CostDatabase;
 
 namespace pipeweaver::emulator {
 
-/// What was fitted for one device. A factor of 1 and a time of 0 are not fitted.
+struct Recipe;
+
+/// What a step's products are in.
+enum class Precision : std::uint8_t { sixteen_bit, eight_bit };
+[[nodiscard]] Precision precision_of(costdb::Dtype products);
+
+/// What numbers rest on.
+enum class Footing : std::uint8_t {
+    fitted,    ///< on runs of this device in this precision
+    borrowed,  ///< fitted on runs of another precision, or of a device of the same generation
+    assumed    ///< no run was at hand
+};
+[[nodiscard]] std::string_view name_of(Footing footing);
+
+/// Time in a step / time alone, by class of kernel. 1: not fitted.
+struct ClassFactors {
+    double products = 1;      ///< GEMMs, those of experts too
+    double attention = 1;     ///< fused or not
+    double memory_bound = 1;  ///< norms, activations, losses; not the optimizer, which streams whatever the clock
+    double traffic = 1;       ///< collectives of tensor and context parallelism, experts and replicas
+
+    friend bool operator==(const ClassFactors&, const ClassFactors&) = default;
+};
+
+/// What was fitted for one device and precision. A factor of 1 and a time of 0 are not fitted.
 struct FittedConstants {
-    double compute = 1;             ///< time in a step / time alone, of GEMMs, attention, memory-bound kernels
-    double collectives = 1;         ///< time in a step / time alone, of collectives
+    std::string_view device;
+    Precision precision = Precision::sixteen_bit;
+    ClassFactors factors{};
     double inside_gemms = 1;        ///< of tensor-parallel traffic that is hidden inside GEMMs, what stays exposed
     double grouped_gemm_share = 1;  ///< of the peak that the experts' GEMMs reach
     double expert_layer_us = 0;     ///< of routing, for a layer with experts, a microbatch, forward and backward
-    std::string_view rows;          ///< that they were fitted on, and the mean error before and after
+    std::string_view rows{};        ///< that they were fitted on, and the mean error
 };
 
-/// What was fitted for `device`; none: no run of it was at hand.
-[[nodiscard]] std::optional<FittedConstants> fitted_constants(std::string_view device);
+/// What was fitted for `device` in that precision; none: no run of it was at hand.
+[[nodiscard]] std::optional<FittedConstants> fitted_constants(std::string_view device,
+                                                              Precision precision = Precision::sixteen_bit);
 
 /// What times of operators alone are multiplied with on a device.
 struct InSituFactors {
-    double compute = 1;       ///< GEMM, attention and memory-bound kernels
-    double collectives = 1;   ///< what GPUs exchange
-    double inside_gemms = 1;  ///< tensor-parallel traffic, under TensorOverlap::inside_gemms, besides
+    ClassFactors factors{};
+    double inside_gemms = 1;    ///< tensor-parallel traffic, under TensorOverlap::inside_gemms, besides
+    bool after_ampere = false;  ///< KernelFactors::attention_after_ampere counts
+    Footing footing = Footing::assumed;
     std::string source;
 };
-[[nodiscard]] InSituFactors in_situ_factors(std::string_view device);
+[[nodiscard]] InSituFactors in_situ_factors(std::string_view device, Precision precision = Precision::sixteen_bit);
+
+/// What a step's time on that device rests on: fitted where both its row and the recipe were.
+[[nodiscard]] Footing footing(const InSituFactors& in_situ, const Recipe& recipe, std::string_view device);
 
 /// The factors that the cost database holds (`costdb calibrate --steps`), else those of the device.
-[[nodiscard]] InSituFactors in_situ_factors(const costdb::CostDatabase& costs, std::string_view device);
+[[nodiscard]] InSituFactors in_situ_factors(const costdb::CostDatabase& costs, std::string_view device,
+                                            Precision precision = Precision::sixteen_bit);
 
 }  // namespace pipeweaver::emulator

@@ -10,6 +10,7 @@
 #include "pipeweaver/workloads/cluster.hpp"
 #include "pipeweaver/workloads/model.hpp"
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -94,7 +95,7 @@ private:
     const workloads::Cluster& cluster_;
     Layout layout_;
     const costdb::CostDatabase& costs_;
-    InSituFactors factors_;
+    std::array<InSituFactors, 2> factors_;  // by Precision
     Recipe recipe_;
     const WhatIf* what_if_;
     std::int64_t replica_;

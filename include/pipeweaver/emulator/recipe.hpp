@@ -13,6 +13,7 @@
 #include "pipeweaver/workloads/model.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -63,6 +64,18 @@ struct UpdateTraffic {
     friend bool operator==(const UpdateTraffic&, const UpdateTraffic&) = default;
 };
 
+/// Times of a framework's kernels over those of the device's row in the table of in_situ.hpp: what is fused less, or by
+/// older kernels, takes longer; traffic that other traffic or a slower fabric delays, too.
+struct KernelFactors {
+    double products = 1, attention = 1, memory_bound = 1;
+    /// On Hopper and Blackwell besides: kernels written for Ampere (FlashAttention 2) take longer there.
+    double attention_after_ampere = 1;
+    double experts = 1;  ///< grouped products
+    double traffic = 1;  ///< collectives
+
+    friend bool operator==(const KernelFactors&, const KernelFactors&) = default;
+};
+
 /// The defaults are the recipe "megatron-core".
 struct Recipe {
     std::string name = "megatron-core";
@@ -96,6 +109,11 @@ struct Recipe {
     /// in every backward.
     bool fused_accumulation = true;
 
+    KernelFactors kernels{};
+
+    /// Measured runs that its numbers were fitted on, by device.
+    std::map<std::string, std::int64_t> runs{};
+
     /// The host's time for each kernel that it launches. 0: launches are never waited for.
     Duration launch{};
 
@@ -104,6 +122,10 @@ struct Recipe {
 
     /// The host's time for a layer's forward; for its backward it takes 1.3 times that. 0: no layer waits for it.
     Duration layer{};
+
+    /// Time of a layer with experts for routing, permutations that wait for the host among it, forward and backward,
+    /// a microbatch; beside what the device's row has.
+    Duration expert_layer{};
 
     /// The link between a GPU and its host's memory, for offloaded activations: PCIe 5.0 x16 at 80 %, assumed.
     Bandwidth host_link{50'000'000'000};
@@ -126,7 +148,10 @@ struct Recipe {
 /// A shipped recipe, a file (JSON or YAML), or JSON itself. Throws Error{input} naming the nearest, for what is not as
 /// the format says or contradicts itself; Error{io}.
 [[nodiscard]] Recipe find_recipe(const std::string& name_or_path);
-[[nodiscard]] Recipe parse_recipe(const JsonDocument& document);
+
+/// Finds what a recipe extends.
+using RecipeNamed = std::function<Recipe(const std::string& name)>;
+[[nodiscard]] Recipe parse_recipe(const JsonDocument& document, const RecipeNamed& named = find_recipe);
 
 /// Throws Error{input} for modules that the model lacks, and for a precision that the device has not.
 void check(const Recipe& recipe, const workloads::Model& model, const workloads::Device& device);

@@ -19,11 +19,13 @@
 
 #include "pipeweaver/base/csv.hpp"
 #include "pipeweaver/costdb/database.hpp"
+#include "pipeweaver/emulator/recipe.hpp"
 
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -53,6 +55,7 @@ struct Prediction {
     bool experts = false;               ///< a mixture of experts
     bool multimodal = false;            ///< of several networks, or of a generator
     double model_flops = 0;             ///< of a step on all GPUs, nothing counted twice for recomputation
+    std::string recipe{};               ///< its name; empty: refused before it was known
     std::string command{};              ///< of `pipeweaver emulate` that prints the same step; empty: refused
     std::string reason;                 ///< refused: why; else what was taken for granted, if anything
 
@@ -62,7 +65,9 @@ struct Prediction {
 /// The costs of a device, by canonical name.
 using CostsOf = std::function<std::shared_ptr<const costdb::CostDatabase>(const std::string& device)>;
 
-/// Predicts one run from its columns alone; measured values are not looked at. Throws what `costs` throws.
-[[nodiscard]] Prediction predict(const PublishedRun& run, const CostsOf& costs);
+/// Predicts one run from its columns and what its note says of how it was trained; measured values are not looked at.
+/// `own`: recipes that take the place of shipped ones of their names. Throws what `costs` throws.
+[[nodiscard]] Prediction predict(const PublishedRun& run, const CostsOf& costs,
+                                 std::span<const emulator::Recipe> own = {});
 
 }  // namespace pipeweaver::validation

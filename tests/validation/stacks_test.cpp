@@ -1,0 +1,226 @@
+// What a row's source and note say of how it was trained.
+#include "validation/stacks.hpp"
+
+#include "tests/validation/published_rows.hpp"
+#include "validation/parts.hpp"
+#include "validation/run_network.hpp"
+#include "validation/training_run.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+using namespace pipeweaver;
+using namespace pipeweaver::validation;
+using namespace pipeweaver::validation::testing;
+
+namespace {
+
+PublishedRun of(std::string source, std::string note = "") {
+    PublishedRun row = llama_70b_cut();
+    row.gpu = "H100";
+    row.source = std::move(source);
+    row.note = std::move(note);
+    return row;
+}
+
+RunRecipe recipe_on_h100(const PublishedRun& row) { return recipe_of(row, "h100_sxm", {}); }
+
+std::string name_of_recipe(const std::string& source, const std::string& note = "") {
+    return recipe_on_h100(of(source, note)).recipe.name;
+}
+
+}  // namespace
+
+TEST_CASE("a row's source says its recipe") {
+    CHECK(name_of_recipe("NVIDIA/dgxc-benchmarking llama3.1/README_8b.md v25.01") == "megatron-core-overlap");
+    CHECK(name_of_recipe("NVIDIA/dgxc-benchmarking maxtext/README_70b.md v25.01") == "maxtext");
+    CHECK(name_of_recipe("HF nanotron ultrascale playbook") == "nanotron");
+    CHECK(name_of_recipe("mosaicml/llm-foundry scripts/train") == "torch-fsdp1");
+    CHECK(name_of_recipe("pytorch/torchtitan branches", "eager, SDPA") == "torch-fsdp2-eager");
+    CHECK(name_of_recipe("pytorch/torchtitan branches", "torch.compile per block") == "torch-fsdp2");
+    CHECK(name_of_recipe("NVIDIA-NeMo/Megatron-Bridge examples/cards", "SP on, no overlap") == "megatron-core-plain");
+}
+
+TEST_CASE("a source that no entry names has the recipe that its device's runs were fitted with") {
+    CHECK(name_of_recipe("mine") == "megatron-core-overlap");
+    CHECK(stack_of(of("mine")).known_kinds);
+    CHECK(recipe_of(of("mine"), "a100_sxm", {}).recipe.name == "megatron-2022");
+    const auto b200 = recipe_of(of("mine"), "b200", {});
+    CHECK(b200.recipe.execution.tensor_overlap == emulator::TensorOverlap::none);
+    CHECK_FALSE(b200.ring);
+}
+
+TEST_CASE("a recipe that is given takes the place of the shipped one of its name") {
+    auto own = emulator::find_recipe("nanotron");
+    own.kernels.products = 2;
+    const auto row = of("HF nanotron ultrascale playbook");
+    CHECK(recipe_of(row, "h100_sxm", std::span(&own, 1)).recipe.kernels.products == 2);
+    CHECK(recipe_on_h100(row).recipe.kernels.products != 2);
+}
+
+TEST_CASE("a note says what the run did otherwise") {
+    const std::string llm_foundry = "mosaicml/llm-foundry scripts/train";
+    CHECK(recipe_on_h100(of(llm_foundry, "FSDP1 SHARD_GRAD_OP (ZeRO-2), amp")).recipe.zero == 2);
+    CHECK(recipe_on_h100(of(llm_foundry, "FULL_SHARD (ZeRO-3), bf16 PURE")).recipe.state.weight == 2);
+    CHECK(recipe_on_h100(of("NVIDIA/dgxc-benchmarking nemotron", "SP on, TP comm overlap OFF"))
+              .recipe.execution.tensor_overlap == emulator::TensorOverlap::launch_order);
+    CHECK_FALSE(recipe_on_h100(of("vuiseng9/megatron-tutorials", "TP without sequence parallelism"))
+                    .recipe.execution.sequence_parallel);
+    CHECK_FALSE(recipe_on_h100(of("InternLM/InternEvo doc", "CP a2a")).ring);
+}
+
+TEST_CASE("a note's rates are those of a node's links together") {
+    const auto network = [](const std::string& note) {
+        return recipe_on_h100(of("InternLM/InternEvo doc", note)).network.bytes_per_second;
+    };
+    CHECK(network("4 x 100 Gbit/s RoCE per node") == 50'000'000'000);
+    CHECK(network("IB 8x400 Gbit/s") == 400'000'000'000);
+    CHECK(network("RoCE 1600 Gbit/s per node") == 200'000'000'000);
+    CHECK(network("EFA 3.2 Tbit/s") == 400'000'000'000);
+    CHECK(network("InfiniBand") == 0);
+}
+
+TEST_CASE("the nanotron runs' fabric is slower the more nodes meet") {
+    auto row = of("HF nanotron ultrascale playbook");
+    const auto at = [&](std::int64_t gpus) {
+        row.gpus = gpus;
+        return recipe_on_h100(row).network.bytes_per_second;
+    };
+    CHECK(at(8) == 400'000'000'000);
+    CHECK(at(64) < at(32));
+    CHECK(at(512) < at(64) / 2);
+}
+
+TEST_CASE("a chip in another package is its device with what differs, and is told apart in tables") {
+    REQUIRE(part_named("A800-80GB-SXM"));
+    CHECK(part_named("A800-80GB-SXM")->device == "a100_sxm");
+    CHECK_FALSE(part_named("H100"));
+    auto row = of("modelscope/ms-swift docs");
+    row.gpu = "H800-80GB-SXM";
+    const auto prediction = predicted(row);
+    REQUIRE(prediction.step_time_s);
+    CHECK(prediction.device == "h800_sxm");
+    CHECK(prediction.reason.find("as H100 with NVLink of 400 GB/s") != std::string::npos);
+    row.gpu = "H100";
+    CHECK(*predicted(row).step_time_s < *prediction.step_time_s);
+    // Sources that were fitted by device know no such parts.
+    row.source = "mine";
+    row.gpu = "B300";
+    CHECK(predicted(row).reason == "nothing is known of the device 'B300'");
+}
+
+TEST_CASE("a note's experts and latent attention are what no column holds") {
+    auto row = of("mine",
+                  "27 layers (first dense, ffn 11264), 64 experts top-6 moe ffn 1408 + 2 shared, MLA kv_lora 512 "
+                  "without q_lora, qk 128+64, v 128");
+    row.model = "moonlight-16b-a3b";
+    row.layers = 27;
+    const auto found = network_of(row);
+    REQUIRE(found.network);
+    REQUIRE(found.network->moe);
+    const auto& moe = *found.network->moe;
+    CHECK((moe.experts == 64 && moe.top_k == 6 && moe.expert_ffn == 1408 && moe.shared_ffn == 2816));
+    CHECK((moe.first_layer == 1 && moe.moe_layers == 26));
+    const auto& attention = found.network->attention;
+    CHECK(attention.kind == workloads::AttentionKind::latent);
+    CHECK_FALSE(attention.q_lora_rank);
+    CHECK((attention.kv_lora_rank == 512 && attention.qk_rope_head_dim == 64 && attention.v_head_dim == 128));
+
+    row.note = "MoE on every second layer: 128 experts top-1 (8192) + shared 8192";
+    const auto second = network_of(row).network->moe;
+    CHECK((second->every == 2 && second->expert_ffn == 8192 && second->shared_ffn == 8192));
+    row.note = "first 3 layers dense; 256 experts top-8 moe ffn 2048 + 1 shared";
+    CHECK(network_of(row).network->moe->first_layer == 3);
+    row.note = "128 experts";
+    CHECK_FALSE(network_of(row).network->moe);
+}
+
+TEST_CASE("llamas have a gate however wide they are, and a note says whether embeddings are tied") {
+    auto row = of("mine", "tied embeddings");
+    row.model = "llama-1B";
+    row.hidden = 2048;
+    row.ffn = 8192;
+    CHECK(network_of(row).network->gated);
+    CHECK(network_of(row).network->tied_embeddings);
+    row.model = "other-1B";
+    row.note = "untied embeddings";
+    CHECK_FALSE(network_of(row).network->gated);
+    CHECK_FALSE(network_of(row).network->tied_embeddings);
+}
+
+TEST_CASE("a stack's rows are answered in kinds that the default is not asked for") {
+    auto row = of("pytorch/torchtitan benchmarks", "torch.compile");
+    row.recompute = "full";
+    const auto full = predicted(row);
+    REQUIRE(full.step_time_s);
+    CHECK(full.recipe == "torch-fsdp2");
+    row.recompute = "none";
+    CHECK(*predicted(row).step_time_s < *full.step_time_s);
+    row.source = "mine";
+    row.recompute = "full";
+    CHECK(predicted(row).reason == "recompute 'full': no run of h100_sxm that recomputes was fitted");
+}
+
+TEST_CASE("ranks of latent attention are no adapters") {
+    auto row = of("NVIDIA-NeMo/Megatron-Bridge examples/cards", "MLA q_lora 1536 kv_lora 512, no overlap");
+    CHECK(predicted(row).reason.find("adapters") == std::string::npos);
+    row.note += ", LoRA r16";
+    CHECK(predicted(row).reason == "adapters (LoRA) train other matrices than the columns tell");
+}
+
+TEST_CASE("a stack's layers are cut as equally as they go, and it is said") {
+    auto row = of("vuiseng9/megatron-tutorials");
+    row.layers = 13;
+    const auto uneven = predicted(row);
+    REQUIRE(uneven.step_time_s);
+    CHECK(uneven.reason.find("stages as equal as the layers can be cut") != std::string::npos);
+    row.source = "mine";
+    CHECK(predicted(row).refused());
+}
+
+TEST_CASE("experts that rows name without their numbers are known by the model's name") {
+    auto row = of("mine");
+    row.model = "qwen3-30b-a3b SFT";
+    row.ep = 8;
+    const auto moe = network_of(row).network->moe;
+    REQUIRE(moe);
+    CHECK((moe->experts == 128 && moe->top_k == 8 && moe->expert_ffn == 768 && moe->moe_layers == row.layers));
+    CHECK(network_of(row).network->head_dim == 128);
+}
+
+TEST_CASE("nanotron cuts its stages by what blocks and head take") {
+    CHECK(recipe_on_h100(of("HF nanotron ultrascale playbook")).partition == "balanced");
+    CHECK(recipe_on_h100(of("pytorch/torchtitan")).partition == "uniform");
+    auto row = of("HF nanotron ultrascale playbook");
+    row.vocab = 400'000;
+    const auto balanced = predicted(row);
+    CHECK(balanced.command.find("--partition balanced") != std::string::npos);
+}
+
+TEST_CASE("a generator is told by its name") {
+    auto row = of("NVIDIA-NeMo/DFM docs");
+    CHECK_FALSE(is_multimodal(row));
+    row.model = "wan2.1-14b";
+    CHECK(is_multimodal(row));
+}
+
+TEST_CASE("a note may say which part a GPU is") {
+    CHECK(part_named("H100-80GB-SXM", "Meta 96 GB/500 W parts are likely")->name == "h100_sxm_500w");
+    CHECK_FALSE(part_named("H100-80GB-SXM", "700 W"));
+}
+
+TEST_CASE("a ring of many GPUs is launched step by step") {
+    auto row = of("vuiseng9/megatron-tutorials", "CP p2p");
+    row.pp = row.dp = 1;
+    row.tp = 1;
+    row.cp = row.gpus = 8;
+    row.seq = 8192;
+    row.micro_batch = row.global_batch = 1;
+    const auto ring = predicted(row);
+    row.note = "CP a2a";
+    const auto exchange = predicted(row);
+    REQUIRE(ring.step_time_s);
+    REQUIRE(exchange.step_time_s);
+    CHECK(*ring.step_time_s > *exchange.step_time_s);
+}
