@@ -23,6 +23,8 @@ void add_bench_dip(CLI::App& bench);
 void add_bench_draft(CLI::App& bench);
 void add_bench_emulator(CLI::App& bench);
 void add_bench_service(CLI::App& bench);
+void add_bench_accuracy(CLI::App& bench);
+void add_analyze(CLI::App& program);
 void add_layers(CLI::App& program);
 void add_list(CLI::App& program);
 void add_partition(CLI::App& program);

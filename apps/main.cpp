@@ -19,8 +19,8 @@ apps::Program program() {
                        .files = {},
                        .see_also = {"README.md", "docs/formats.md", "docs/limits.md"}},
             .commands = {apps::add_plan, apps::add_partition, apps::add_solve, apps::add_replay, apps::add_emit,
-                         apps::add_emulate, apps::add_layers, apps::add_validate, apps::add_costdb, apps::add_serve,
-                         apps::add_bench, apps::add_list, apps::add_show, apps::add_completion}};
+                         apps::add_emulate, apps::add_layers, apps::add_analyze, apps::add_validate, apps::add_costdb,
+                         apps::add_serve, apps::add_bench, apps::add_list, apps::add_show, apps::add_completion}};
 }
 
 }  // namespace

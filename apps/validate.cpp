@@ -9,7 +9,6 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include <map>
 #include <string>
 #include <vector>
 
@@ -18,28 +17,16 @@ namespace pipeweaver::apps {
 namespace {
 
 using validation::Errors;
+using validation::MemoryKind;
 using validation::PredictedRows;
 using validation::Prediction;
 using validation::SourceErrors;
-
-std::vector<Prediction> predict_all(const std::vector<validation::PublishedRun>& runs,
-                                    const std::vector<emulator::Recipe>& own) {
-    std::map<std::string, std::shared_ptr<const costdb::CostDatabase>> known;
-    const auto costs = [&](const std::string& device) {
-        auto& database = known[device];
-        if (!database) database = std::make_shared<const costdb::CostDatabase>(costdb::CostDatabase::embedded(device));
-        return database;
-    };
-    std::vector<Prediction> predictions;
-    predictions.reserve(runs.size());
-    for (const auto& run : runs) predictions.push_back(validation::predict(run, costs, own));
-    return predictions;
-}
+using validation::StepRatio;
 
 std::string predictions_csv(const CsvTable& table, const std::vector<Prediction>& predictions) {
     std::string csv;
     for (const auto& column : table.columns()) csv += csv_cell(column) + ',';
-    csv += "predicted_step_time_s,predicted_memory_gib,status,reason,recipe,command\n";
+    csv += "predicted_step_time_s,predicted_memory_gib,memory_kind,compared_memory_gib,status,reason,recipe,command\n";
     const auto number = [](const std::optional<double>& value, int digits) {
         return value ? fmt::format("{:.{}f}", *value, digits) : std::string();
     };
@@ -47,7 +34,8 @@ std::string predictions_csv(const CsvTable& table, const std::vector<Prediction>
         for (std::size_t column = 0; column < table.columns().size(); ++column)
             csv += csv_cell(table.text(row, column)) + ',';
         const Prediction& one = predictions[row];
-        csv += fmt::format("{},{},{},{},{},{}\n", number(one.step_time_s, 9), number(one.memory_gib, 3),
+        csv += fmt::format("{},{},{},{},{},{},{},{}\n", number(one.step_time_s, 9), number(one.memory_gib, 3),
+                           one.memory_gib ? name_of(one.memory_kind) : "", number(one.compared_gib, 3),
                            one.refused() ? "refused" : "predicted", csv_cell(one.reason), csv_cell(one.recipe),
                            csv_cell(one.command));
     }
@@ -69,12 +57,15 @@ std::string figures(const Errors& errors) {
 }
 
 void print_kind(const PredictedRows& kind, std::string_view source) {
-    fmt::print("{:<20} time   {}  {}\n", kind_of(kind), figures(kind.step_time), source);
-    if (kind.memory.rows > 0) fmt::print("{:<20} memory {}  {}\n", kind_of(kind), figures(kind.memory), source);
+    fmt::print("{:<20} {:<9} {}  {}\n", kind_of(kind), "time", figures(kind.step_time), source);
+    for (std::size_t i = 0; i < kind.memory_of.size(); ++i)
+        if (kind.memory_of[i].rows > 0)
+            fmt::print("{:<20} {:<9} {}  {}\n", kind_of(kind), name_of(static_cast<MemoryKind>(i)),
+                       figures(kind.memory_of[i]), source);
 }
 
 void print_errors(const std::vector<SourceErrors>& sources, const std::vector<PredictedRows>& together) {
-    fmt::print("{:<20} {:<6} {:>5} {:>7} {:>7} {:>7} {:>7} {:>7}  {}\n", "|error| in percent", "", "n", "MAPE",
+    fmt::print("{:<20} {:<9} {:>5} {:>7} {:>7} {:>7} {:>7} {:>7}  {}\n", "|error| in percent", "", "n", "MAPE",
                "median", "p90", "max", "bias", "source");
     for (const SourceErrors& source : sources)
         for (const PredictedRows& kind : source.predicted) print_kind(kind, name_of(source));
@@ -96,6 +87,38 @@ void print_refused(const std::vector<SourceErrors>& sources) {
     }
 }
 
+double percent(double ratio) { return 100 * (ratio - 1); }
+
+void print_ratios(const std::vector<StepRatio>& ratios) {
+    if (ratios.empty()) return;
+    std::vector<double> relative;
+    relative.reserve(ratios.size());
+    std::size_t same = 0;
+    fmt::print("\n{:<44} {:>9} {:>9}\n", "step over another row's, less 1", "measured", "predicted");
+    for (const StepRatio& one : ratios) {
+        const auto predicted = one.predicted ? fmt::format("{:+.1f} %", percent(*one.predicted)) : "refused";
+        fmt::print("{:<44} {:>9} {:>9}{}\n", one.id + " / " + one.against,
+                   fmt::format("{:+.1f} %", percent(one.measured)), predicted,
+                   !one.predicted || one.same_sign() ? "" : "  other sign");
+        if (!one.predicted) continue;
+        same += one.same_sign() ? 1 : 0;
+        relative.push_back(*one.predicted / one.measured - 1);
+    }
+    const std::size_t asked = relative.size();
+    fmt::print("{} of {} have the measured sign; the ratios are {:.1f} % off on average\n", same, asked,
+               validation::errors_of(std::move(relative)).mean_percent);
+}
+
+nlohmann::ordered_json to_json(const std::vector<StepRatio>& ratios) {
+    auto list = nlohmann::ordered_json::array();
+    for (const StepRatio& one : ratios) {
+        nlohmann::ordered_json json{{"id", one.id}, {"against", one.against}, {"measured", one.measured}};
+        json["predicted"] = one.predicted ? nlohmann::ordered_json(*one.predicted) : nlohmann::ordered_json();
+        list.push_back(std::move(json));
+    }
+    return list;
+}
+
 nlohmann::ordered_json to_json(const Errors& errors) {
     nlohmann::ordered_json json{{"n", errors.rows}};
     if (errors.rows == 0) return json;
@@ -115,7 +138,10 @@ nlohmann::ordered_json to_json(const std::vector<PredictedRows>& kinds) {
                         {"multimodal", kind.multimodal},
                         {"rows", kind.rows},
                         {"step_time", to_json(kind.step_time)},
-                        {"memory", to_json(kind.memory)}});
+                        {"memory", to_json(kind.memory)},
+                        {"allocated", to_json(kind.memory_of[0])},
+                        {"reserved", to_json(kind.memory_of[1])},
+                        {"on_device", to_json(kind.memory_of[2])}});
     return list;
 }
 
@@ -128,7 +154,8 @@ nlohmann::ordered_json to_json(const SourceErrors& source) {
             {"refused", refused}};
 }
 
-nlohmann::ordered_json to_json(const std::vector<SourceErrors>& sources, const std::vector<PredictedRows>& together) {
+nlohmann::ordered_json to_json(const std::vector<SourceErrors>& sources, const std::vector<PredictedRows>& together,
+                               const std::vector<StepRatio>& ratios) {
     std::size_t rows = 0, refused = 0;
     auto list = nlohmann::ordered_json::array();
     for (const SourceErrors& source : sources) {
@@ -141,7 +168,8 @@ nlohmann::ordered_json to_json(const std::vector<SourceErrors>& sources, const s
             {"predicted", rows - refused},
             {"refused", refused},
             {"sources", list},
-            {"all", to_json(together)}};
+            {"all", to_json(together)},
+            {"ratios", to_json(ratios)}};
 }
 
 struct Validate {
@@ -151,7 +179,8 @@ struct Validate {
         options.text("recipes", recipes, "FILE,...",
                      "recipes in place of shipped ones of their names, as for fitting them");
         options.group("Output");
-        options.text("out", out, "FILE", "the runs with predicted_step_time_s,predicted_memory_gib,status,reason");
+        options.text("out", out, "FILE",
+                     "the runs with predicted_step_time_s,predicted_memory_gib,memory_kind,...,status,reason");
         console.add_to(app);
     }
 
@@ -159,19 +188,21 @@ struct Validate {
         options.apply();
         const auto table = CsvTable::read(runs_file);
         const auto runs = validation::read_published_runs(table);
-        const auto predictions = predict_all(runs, own_recipes());
+        const auto predictions = validation::predict_all(runs, own_recipes());
         if (!out.empty()) {
             write_files({{out, predictions_csv(table, predictions)}});
             console.say(fmt::format("{}: {} rows", out, runs.size()));
         }
         const auto sources = validation::errors_by_source(runs, predictions);
         const auto together = validation::errors_of_all(runs, predictions);
+        const auto ratios = validation::ratios_of(runs, predictions);
         if (console.json) {
-            fmt::print("{}\n", to_json(sources, together).dump());
+            fmt::print("{}\n", to_json(sources, together, ratios).dump());
             return;
         }
         print_errors(sources, together);
         print_refused(sources);
+        print_ratios(ratios);
     }
 
     std::vector<emulator::Recipe> own_recipes() const {
@@ -197,6 +228,7 @@ void add_validate(CLI::App& program) {
                         "An empty cell is unknown. A row that cannot be predicted is refused with the reason; nothing "
                         "is guessed, and what is taken for granted is said beside the prediction.",
          .examples = {{"Four runs", "pipeweaver validate examples/runs.csv --out predictions.csv"},
+                      {"Multimodal runs", "pipeweaver validate examples/multimodal-runs.csv --out multimodal.csv"},
                       {"The errors, for a program to read", "pipeweaver validate examples/runs.csv --json"}},
          .files = {},
          .see_also = {"docs/accuracy.md", "docs/formats.md", "pipeweaver costdb query"}});

@@ -209,7 +209,7 @@ std::vector<Recompute> read_modes(const Json& json) {
     std::vector<Recompute> modes;
     for (const Json& mode : json.elements()) {
         const auto known = recompute_named(mode.text());
-        if (!known || *known == Recompute::offload)
+        if (!known || !is_for_plans(*known))
             mode.fail(fmt::format("is '{}', allowed are none, selective, half, full and blocks:N with N of 1 or more",
                                   mode.text()));
         if (std::find(modes.begin(), modes.end(), *known) != modes.end())

@@ -11,6 +11,8 @@
 #include "pipeweaver/search/bounds.hpp"
 #include "python/binding.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>

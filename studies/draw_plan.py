@@ -104,7 +104,7 @@ def bound(path, plan):
     rows = [row for row in rows if row[2] is not None or row in opponents[:OPPONENTS]]
     rows.insert(0, (f"{plan['partition']['name']}, plan, {plan['partition']['chunks_per_rank']}", plan["makespan_ns"],
                     plan["lower_bound_ns"]))
-    left, high = 200, 18
+    left, high = 20 + 7 * max(len(row[0]) for row in rows), 18
     scale = (WIDTH - left - 150) / max(row[1] for row in rows)
     parts = []
     for number, (name, time, least) in enumerate(rows):
@@ -118,7 +118,7 @@ def bound(path, plan):
             words += f", gap {100 * (time - least) / least:.1f} %"
         parts.append(text(left + time * scale + 6, y + 13, words))
     foot = 4 + len(rows) * (high + 4) + 8
-    parts += legend(left, foot, [(COLORS["llm", "B"], "plan"), (COLORS["vit", "F"], "policy on its partition"),
+    parts += legend(20, foot, [(COLORS["llm", "B"], "plan"), (COLORS["vit", "F"], "policy on its partition"),
                                  (COLORS["llm", "F"], "opponent"), (TEXT, "lower bound of this partition and packing")])
     write(path, foot + 20, parts)
 
@@ -126,7 +126,7 @@ def bound(path, plan):
 def schedules(path, report):
     """The report's two schedules, the plan's below."""
     modules = dict(re.findall(r'<rect class="m(\d+) F"[^>]*/></svg>(.*?) forward', report))
-    pictures = re.findall(r'<svg class="time bars".*?</svg>', report, re.DOTALL)[:2]
+    pictures = re.findall(r'<svg class="time bars[^"]*".*?</svg>', report, re.DOTALL)[:2]
     captions = re.findall(r'<figure class="schedule".*?<figcaption>(.*?)</figcaption>', report)[:2]
     titles = [html.unescape(re.sub("<[^>]*>", "", one.replace(" <span>", ": "))) for one in captions]
     scale, parts, top = (WIDTH - LEFT) / 1e6, [], 24

@@ -4,7 +4,8 @@ Every evaluation is one `pipeweaver validate RUNS.csv --recipes FILES` with chan
 common, so that one evaluation moves a number of each. Errors are logarithms of predicted over measured. A model of a
 source on a device counts as one, whatever its rows; each number is drawn to where it starts from with the given
 strength, since classes of kernels are collinear within a stack (docs/accuracy.md). Models are split in two halves by
-their names: numbers are fitted on the first and judged on both; --all fits on both.
+their names: numbers are fitted on the one and judged on both. --all fits on both; --crossed fits on each half in
+turn, and says of all rows how far off they are by numbers that never saw their model.
 """
 
 import argparse
@@ -20,11 +21,11 @@ import numpy
 # Number: where it stands in a recipe, and how far from where it starts it is drawn back from, in logarithms.
 NUMBERS = {
     "products": ("kernels", 0.08),
-    "attention": ("kernels", 0.25),
+    "attention": ("kernels", 0.15),
     "attention_after_ampere": ("kernels", 0.35),
-    "memory_bound": ("kernels", 0.4),
-    "traffic": ("kernels", 0.4),
-    "experts": ("kernels", 0.4),
+    "memory_bound": ("kernels", 0.25),
+    "traffic": ("kernels", 0.25),
+    "experts": ("kernels", 0.25),
     "layer_ns": ("host", 0.5),
     "expert_layer_ns": ("host", 0.7),
 }
@@ -85,8 +86,8 @@ def changed(recipe, name, value):
     return recipe
 
 
-def fit(runs, start, free, everything, rounds):
-    """Moves the free numbers of each recipe; what comes out, and the rows."""
+def fit(runs, start, free, halves, rounds):
+    """Moves the free numbers of each recipe to what these halves of the models say; what comes out, and the rows."""
     recipes = dict(start)
     rows = runs.predict(recipes)
     most = max(len(names) for names in free.values())
@@ -102,7 +103,7 @@ def fit(runs, start, free, everything, rounds):
                     slopes[name].append(column)
         for name in recipes:
             of_it = numpy.array([row["recipe"] == name for row in rows]) & ~numpy.isnan(base)
-            chosen = of_it & (everything | numpy.array([half_of(row) == 0 for row in rows]))
+            chosen = of_it & numpy.array([half_of(row) in halves for row in rows])
             if not chosen.any():
                 continue
             recipes[name] = step(recipes[name], start[name], free[name], base, slopes[name], chosen,
@@ -127,20 +128,21 @@ def step(recipe, start, names, base, slopes, chosen, weight):
     return recipe
 
 
-def table(rows, recipes):
-    """Lines: rows, mean error and bias of each recipe, device and half."""
-    base = errors(rows)
+def table(judged, recipes):
+    """Lines: rows, mean error and bias of each recipe and device, of fitted and of held-back rows. `judged`: rows with
+    the halves that their numbers were fitted on."""
     groups = {}
-    for row, error in zip(rows, base):
-        if row["recipe"] in recipes and not numpy.isnan(error):
-            key = (row["recipe"], row["gpu"], "experts" if row["ep"] else "dense")
-            groups.setdefault(key, []).append((half_of(row), numpy.exp(error) - 1))
+    for rows, halves in judged:
+        for row, error in zip(rows, errors(rows)):
+            if row["recipe"] in recipes and not numpy.isnan(error):
+                key = (row["recipe"], row["gpu"], "experts" if row["ep"] else "dense")
+                groups.setdefault(key, []).append((half_of(row) in halves, numpy.exp(error) - 1))
     for key, values in sorted(groups.items()):
-        halves = []
-        for half in (0, 1):
-            own = 100 * numpy.array([error for h, error in values if h == half])
-            halves.append(f"{len(own):4d} {abs(own).mean():6.1f} {own.mean():+6.1f}" if len(own) else " " * 18)
-        yield f"{key[0]:<22} {key[1]:<26} {key[2]:<8} fitted {halves[0]}   held back {halves[1]}"
+        sides = []
+        for fitted in (True, False):
+            own = 100 * numpy.array([error for side, error in values if side == fitted])
+            sides.append(f"{len(own):4d} {abs(own).mean():6.1f} {own.mean():+6.1f}" if len(own) else " " * 18)
+        yield f"{key[0]:<22} {key[1]:<26} {key[2]:<8} fitted {sides[0]}   held back {sides[1]}"
 
 
 def main():
@@ -152,6 +154,7 @@ def main():
     parser.add_argument("--out", default="", help="folder for what comes out")
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--all", action="store_true")
+    parser.add_argument("--crossed", action="store_true")
     given = parser.parse_args()
     free, start = {}, {}
     for entry in given.recipes.split(","):
@@ -167,14 +170,23 @@ def main():
         for number in free[name]:
             place = start[name][NUMBERS[number][0]]
             place[number] = place[number] or 100_000
-    recipes, rows = fit(Runs(given.program, given.runs), start, free, given.all, given.rounds)
-    for line in table(rows, recipes):
+    runs = Runs(given.program, given.runs)
+    judged = []
+    for halves in [{0}, {1}] if given.crossed else [{0, 1} if given.all else {0}]:
+        recipes, rows = fit(runs, start, free, halves, given.rounds)
+        judged.append((rows, halves))
+        report(recipes, free, given.out)
+    for line in table(judged, start):
         print(line)
+
+
+def report(recipes, free, folder):
+    """Prints the free numbers, and writes the recipes to a folder if there is one."""
     for name, recipe in recipes.items():
         print(name, {number: recipe[NUMBERS[number][0]][number] for number in free[name]})
-        if given.out:
-            os.makedirs(given.out, exist_ok=True)
-            with open(os.path.join(given.out, name + ".json"), "w", encoding="utf-8") as file:
+        if folder:
+            os.makedirs(folder, exist_ok=True)
+            with open(os.path.join(folder, name + ".json"), "w", encoding="utf-8") as file:
                 json.dump(recipe, file, indent=1)
 
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -25,6 +26,8 @@ std::string model_of(const TrainingRun& run) {
     module.architecture = run.network;
     module.architecture.name = model.name;
     module.modalities = {workloads::Modality::text};
+    module.adapters = run.adapters;
+    module.trainable = !run.adapters;
     model.modules.push_back(std::move(module));
     model.microbatch_tokens = run.micro_batch * run.seq;
     return on_one_line(workloads::to_json(model));
@@ -47,6 +50,31 @@ std::string cluster_of(const TrainingRun& run) {
     return run.device;
 }
 
+bool has_experts(const MultimodalRun& run) {
+    return run.model.modules[run.model.backbone()].architecture.moe.has_value();
+}
+
+std::string_view recompute_of(Recomputation recomputation) {
+    switch (recomputation) {
+        case Recomputation::full:
+            return "full";
+        case Recomputation::half:
+            return "half";
+        case Recomputation::selective:
+            return "selective";
+        case Recomputation::core_attention:
+            return "core-attention";
+        default:
+            return "none";
+    }
+}
+
+// Every sample is a document: as many as a sequence has, of equal length, no longer than they fill it.
+std::int64_t sample_of(const TrainingRun& run) {
+    if (run.document == 0) return run.seq;
+    return run.seq / std::max<std::int64_t>(1, (run.seq + run.document / 2) / run.document);
+}
+
 }  // namespace
 
 planner::EmulateOptions emulated_run(const TrainingRun& run) {
@@ -55,22 +83,25 @@ planner::EmulateOptions emulated_run(const TrainingRun& run) {
     const auto& networks = run.multimodal;
     workload.model = networks ? on_one_line(to_json(networks->model)) : model_of(run);
     workload.cluster = cluster_of(run);
-    workload.recipe = on_one_line(to_json(networks ? networks->recipe : run.how.recipe));
+    workload.recipe = on_one_line(to_json(run.how.recipe));
     workload.tp.number = run.layout.tp;
     workload.pp.number = run.layout.pp;
     workload.dp.number = run.layout.dp;
     if (run.layout.cp > 1) workload.cp.number = run.layout.cp;
-    if (run.network.moe) workload.ep.number = run.layout.ep;
+    if (networks ? has_experts(*networks) : run.network.moe.has_value()) workload.ep.number = run.layout.ep;
     if (run.layout.cp > 1 && run.how.ring) workload.context = "ring";
-    workload.dataset = networks ? networks->dataset : fmt::format("constant-{}", run.seq);
+    workload.dataset = networks ? networks->dataset : fmt::format("constant-{}", sample_of(run));
     workload.microbatches = run.microbatches();
-    options.job.partition = networks ? "megatron" : run.how.partition;
+    if (networks) workload.packing = networks->packing;
+    if (!networks)
+        options.job.partition = run.how.partition;
+    else if (networks->layers.empty())
+        options.job.partition = "megatron";
+    else
+        options.layers = networks->layers;
     options.chunks = run.virtual_stages;
     options.policy = run.virtual_stages > 1 ? "interleaved" : "1f1b";
-    options.recompute = run.recomputation == Recomputation::full        ? "full"
-                        : run.recomputation == Recomputation::half      ? "half"
-                        : run.recomputation == Recomputation::selective ? "selective"
-                                                                        : "none";
+    options.recompute = networks ? networks->recompute : std::string(recompute_of(run.recomputation));
     options.any_memory = true;
     return options;
 }

@@ -1,131 +1,191 @@
 #include "validation/multimodal_run.hpp"
 
 #include "pipeweaver/base/text.hpp"
+#include "pipeweaver/emulator/stages.hpp"
+#include "pipeweaver/workloads/batch.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
+#include "validation/multimodal_kinds.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
+#include <charconv>
+#include <numeric>
+#include <utility>
 
 namespace pipeweaver::validation {
 
 namespace {
 
-// Of a row without tensor parallelism and global batch there is none.
-std::optional<std::int64_t> samples_of_microbatch(const PublishedRun& row) {
-    if (row.micro_batch) return row.micro_batch;
+// Microbatches as large as any row has.
+constexpr std::int64_t room_for_any = std::int64_t{1} << 26;
+
+// Of a row without tensor parallelism there is none.
+std::int64_t share_of_a_replica(const PublishedRun& row) {
     const auto replicas = row.gpus ? *row.gpus / (row.tp.value_or(1) * row.pp.value_or(1) * row.cp.value_or(1)) : 0;
-    if (replicas == 0 || !row.global_batch || *row.global_batch % replicas != 0) return std::nullopt;
-    return *row.global_batch / replicas;
+    return replicas == 0 || !row.global_batch || *row.global_batch % replicas != 0 ? 0 : *row.global_batch / replicas;
 }
 
-// MLPerf Training 5.1's flux1: images of 256 x 256 pixels are 256 positions, the text is 256 (custom_flux.py); mxfp8
-// from 4 images a GPU on (config_DGXB200_*.sh), gradients added by kernels of their own (conf/model/schnell.yaml).
-MultimodalRow flux(const PublishedRun& row) {
-    const auto samples = samples_of_microbatch(row);
-    if (!samples) return {std::nullopt, "unknown: micro_batch"};
-    MultimodalRun run;
-    run.model = workloads::find_model("flux.1-dev");
-    auto& network = run.model.modules.front().architecture;
-    network.text_tokens = 256;
-    run.model.microbatch_tokens = 256 * *samples;
-    run.dataset = "constant-0+1x256px";
-    run.recipe = emulator::find_recipe("megatron-core-overlap");
-    run.recipe.execution.products = costdb::Dtype::fp8;
-    run.recipe.fused_accumulation = false;
-    run.samples = *samples;
-    run.assumed = {"text of 256 tokens and products in fp8, as the submission's files say"};
-    if (!row.micro_batch)
-        run.assumed.push_back(fmt::format("no tensor parallelism, {} images a GPU at once", *samples));
-    return {std::move(run), ""};
-}
-
-// Megatron-LM's examples/mimo: the projector alone is trained; up to four samples of an image (576 tokens) and a
-// caption are packed. Without --bf16 (tests/functional_tests/.../mimo_vlm_pretrain_convergence_tp1_pp1_cp1_*) weights
-// and activations are in fp32.
-MultimodalRow llava(const PublishedRun& row) {
-    constexpr std::int64_t packed = 4, caption = 40;
-    MultimodalRun run;
-    workloads::Model& model = run.model;
-    model.name = "llava-1.5-7b";
-    workloads::Module vit{"vit",
-                          workloads::architecture("clip-vit-l-14-336"),
-                          workloads::PassUnit::items,
-                          {workloads::Modality::image},
-                          false};
-    workloads::Module llm{"llm",
-                          workloads::architecture("llama2-7b"),
-                          workloads::PassUnit::microbatch,
-                          {workloads::Modality::text},
-                          false};
-    llm.architecture.vocab = 32256;
-    llm.architecture.tied_embeddings = true;
-    model.edges = {{.from = 0,
-                    .to = 1,
-                    .projector_in = vit.architecture.hidden,
-                    .projector_out = llm.architecture.hidden,
-                    .projector_hidden = llm.architecture.hidden,
-                    .projector_trainable = true}};
-    model.modules = {std::move(vit), std::move(llm)};
-    model.image = {.patch = 14, .merge = 1, .fixed_pixels = 336};
-    model.microbatch_tokens = row.seq.value_or(4096);
-    model.most_items = packed;
-    run.dataset = fmt::format("constant-{}+1x336px", caption);
-    run.recipe = emulator::find_recipe("megatron-core");
-    if (contains(row.source, "tp1_pp1_cp1")) {
-        run.recipe.execution.products = costdb::Dtype::fp32;
-        run.recipe.state = {.weight = 4, .gradient = 4, .optimizer = 8};
-        run.assumed = {"fp32 weights and activations: the test's configuration has no --bf16"};
+// The samples of a microbatch, and what was assumed of them; 0: not known.
+std::int64_t samples_of(const PublishedRun& row, const MultimodalKind& kind, std::vector<std::string>& assumed) {
+    if (kind.samples > 0) return kind.samples;
+    if (row.micro_batch) return *row.micro_batch;
+    if (kind.micro_batch > 0) {
+        assumed.push_back(fmt::format("micro_batch {}", kind.micro_batch));
+        return kind.micro_batch;
     }
-    run.samples = packed;
-    run.lines = packed;
-    run.assumed.push_back(fmt::format("{} samples of an image and {} tokens of text packed into one", packed, caption));
-    return {std::move(run), ""};
+    const std::int64_t share = share_of_a_replica(row);
+    if (share > 0) assumed.push_back(fmt::format("no tensor parallelism, {} samples a GPU at once", share));
+    return share;
 }
 
-// Megatron-Bridge's examples/models/wan: clips of 832 x 480 pixels, 1560 positions a latent frame.
-MultimodalRow wan(const PublishedRun& row) {
-    constexpr std::int64_t positions_of_frame = 1560;
-    if (!row.seq || *row.seq % positions_of_frame != 0) return {std::nullopt, "unknown: seq"};
-    const std::int64_t latent = *row.seq / positions_of_frame;
-    const std::int64_t samples = row.micro_batch.value_or(1);
+// Clips of `positions`; nothing: no whole number of latent frames has as many.
+std::optional<std::string> clips_of(const workloads::VideoRule& rule, std::int64_t positions,
+                                    std::vector<std::string>& assumed) {
+    const std::int64_t of_frame = (rule.width / rule.spatial) * (rule.height / rule.spatial);
+    if (positions % of_frame != 0) return std::nullopt;
+    const std::int64_t frames = 1 + (positions / of_frame - 1) * rule.frames_in;
+    assumed.push_back(fmt::format("clips of {} frames of {} x {} pixels", frames, rule.width, rule.height));
+    return fmt::format("constant-0+{}s", static_cast<double>(frames) / rule.fps);
+}
+
+// Images of the data that the row names, and text up to the row's sequence; nothing: it names none, or too large ones.
+std::optional<std::string> padded(const PublishedRun& row, workloads::Model model, std::vector<std::string>& assumed) {
+    const NamedImages* images = images_of(row);
+    if (images == nullptr || !row.seq) return std::nullopt;
+    model.microbatch_tokens = room_for_any;
+    const std::int64_t tokens = workloads::draw(fmt::format("constant-0+{}", images->image), model, 1, 0).tokens();
+    if (tokens >= *row.seq) return std::nullopt;
+    assumed.emplace_back(images->assumed);
+    return fmt::format("constant-{}+{}", *row.seq - tokens, images->image);
+}
+
+// The data set as --dataset takes it; nothing: the row lacks what it is made of.
+std::optional<std::string> dataset_of(const PublishedRun& row, const MultimodalKind& kind,
+                                      const workloads::Model& model, std::vector<std::string>& assumed) {
+    if (kind.dataset == clips_of_the_row) return row.seq ? clips_of(model.video, *row.seq, assumed) : std::nullopt;
+    if (kind.dataset == padded_to_the_row) return padded(row, model, assumed);
+    const bool alike = kind.dataset.starts_with("constant-");
+    return alike || row.seq ? std::optional<std::string>(kind.dataset) : std::nullopt;
+}
+
+// A microbatch holds so many samples: as large as they are where all are alike, else as long as the row's sequences.
+void hold_samples(const PublishedRun& row, MultimodalRun& run) {
+    workloads::Model& model = run.model;
+    model.microbatch_tokens = room_for_any;
+    const auto sample = workloads::draw(run.dataset, model, 1, 0);
+    model.microbatch_tokens = run.samples * (run.dataset.starts_with("constant-") ? sample.tokens() : *row.seq);
+    if (run.lines > 1) model.microbatch_tokens = std::max(model.microbatch_tokens, row.seq.value_or(0));
+    if (!sample.items.empty()) model.most_items = run.samples * static_cast<std::int64_t>(sample.items.size());
+}
+
+// What a note says of gradient checkpointing in language model and encoder (ms-swift's scripts).
+constexpr std::array<std::pair<std::string_view, std::string_view>, 4> checkpointing{
+    {{"gc true, vgc true", "full"},
+     {"gc true, vgc false", "backbone"},
+     {"gc false, vgc true", "encoders"},
+     {"gc false, vgc false", "none"}}};
+
+// The words of the row, or else its kind's; nothing: no setting has them.
+std::optional<std::string> recompute_of(const PublishedRun& row, const MultimodalKind& kind,
+                                        std::vector<std::string>& assumed) {
+    const auto note = in_lower_case(row.note);
+    for (const auto& [words, setting] : checkpointing)
+        if (contains(note, words)) return std::string(setting);
+    if (row.recompute.empty()) {
+        if (kind.recompute.empty()) assumed.emplace_back("no recomputation");
+        return std::string(kind.recompute.empty() ? "none" : kind.recompute);
+    }
+    const auto text = in_lower_case(row.recompute);
+    if (text.starts_with("partial")) return "half";
+    return emulator::recompute_named(text) ? std::optional(text) : std::nullopt;
+}
+
+// The backbone's layers in each stage, encoders on the first or on a stage of their own.
+std::string layers_of(const PublishedRun& row, const workloads::Model& model, std::vector<std::string>& assumed) {
+    const std::int64_t own = contains(row.note, "encoder on a GPU of its own") ? 1 : 0,
+                       stages = row.pp.value_or(1) - own;
+    const auto& backbone = model.modules[model.backbone()];
+    const std::int64_t layers = backbone.architecture.layers;
+    if (stages < 1) return {};
+    auto split = split_in(row.note, stages, layers);
+    if (split.empty() && stages == 1) split = {layers};
+    if (split.empty()) {
+        if (layers % stages != 0) return {};
+        split.assign(static_cast<std::size_t>(stages), layers / stages);
+        assumed.emplace_back("stages of as many layers of the language model each");
+    }
+    if (own == 0) return fmt::format("{}", fmt::join(split, ","));
+    std::string text;
+    for (std::size_t i = 0; i < model.modules.size(); ++i) {
+        if (i == model.backbone()) continue;
+        text += fmt::format("{}:{}", model.modules[i].name, model.modules[i].architecture.layers);
+        for (std::int64_t stage = 0; stage < stages; ++stage) text += ",0";
+        text += '/';
+    }
+    return fmt::format("{}{}:0,{}", text, backbone.name, fmt::join(split, ","));
+}
+
+MultimodalRow run_of(const PublishedRun& row, const MultimodalKind& kind) {
     MultimodalRun run;
-    run.model = workloads::find_model("wan2.1-t2v-14b");
-    run.model.video.width = 832;
-    run.model.video.height = 480;
-    run.model.microbatch_tokens = *row.seq * samples;
-    const std::int64_t frames = 1 + (latent - 1) * run.model.video.frames_in;
-    run.dataset = fmt::format("constant-0+{}s", static_cast<double>(frames) / run.model.video.fps);
-    run.recipe = emulator::find_recipe("megatron-core-overlap");
-    run.samples = samples;
-    run.assumed = {fmt::format("clips of {} frames of 832 x 480 pixels", frames)};
-    if (!row.micro_batch) run.assumed.emplace_back("micro_batch 1");
-    if (row.dtype.empty()) run.assumed.emplace_back("bf16");
+    run.model = workloads::find_model(std::string(kind.model));
+    if (!kind.assumed.empty()) run.assumed.emplace_back(kind.assumed);
+    auto dataset = dataset_of(row, kind, run.model, run.assumed);
+    if (!dataset) return {std::nullopt, "unknown: seq, or the data"};
+    run.dataset = std::move(*dataset);
+    if (!kind.recipe.empty()) run.recipe = emulator::find_recipe(std::string(kind.recipe));
+    run.samples = samples_of(row, kind, run.assumed);
+    if (run.samples == 0) return {std::nullopt, "unknown: micro_batch"};
+    run.lines = kind.lines;
+    run.packing = kind.packing;
+    hold_samples(row, run);
+    auto recompute = recompute_of(row, kind, run.assumed);
+    if (!recompute)
+        return {std::nullopt, fmt::format("recompute '{}': allowed are {}", row.recompute,
+                                          fmt::join(emulator::recompute_names(), ", "))};
+    run.recompute = std::move(*recompute);
+    if (row.pp.value_or(1) > 1) {
+        run.layers = layers_of(row, run.model, run.assumed);
+        if (run.layers.empty()) return {std::nullopt, "a pipeline of several networks: its cut is not stated"};
+    }
     return {std::move(run), ""};
 }
-
-struct Known {
-    std::string_view in_name;
-    MultimodalRow (*run)(const PublishedRun&);
-};
-constexpr std::array<Known, 4> known_runs{
-    {{"flux.1", flux}, {"llava-1.5-7b", llava}, {"wan 2.1 14b", wan}, {"wan2.1-14b", wan}}};
-
-// Also where no word of the row says that it is no language model.
-bool is_a_generator(std::string_view model) { return contains(in_lower_case(model), "wan2.1"); }
 
 }  // namespace
 
+std::vector<std::int64_t> split_in(std::string_view note, std::int64_t stages, std::int64_t layers) {
+    constexpr std::string_view digits = "0123456789";
+    for (std::size_t begin = 0; begin < note.size();) {
+        std::vector<std::int64_t> split;
+        std::size_t end = begin;
+        while (true) {
+            std::int64_t number = 0;
+            const auto [stop, error] = std::from_chars(note.data() + end, note.data() + note.size(), number);
+            if (error != std::errc{}) break;
+            split.push_back(number);
+            end = static_cast<std::size_t>(stop - note.data());
+            if (end + 1 >= note.size() || (note[end] != '/' && note[end] != '|')) break;
+            ++end;
+        }
+        if (static_cast<std::int64_t>(split.size()) == stages &&
+            std::accumulate(split.begin(), split.end(), std::int64_t{0}) == layers)
+            return split;
+        begin = std::max(end, begin + 1);
+        while (begin < note.size() && digits.find(note[begin]) == std::string_view::npos) ++begin;
+    }
+    return {};
+}
+
 bool is_multimodal(const PublishedRun& row) {
-    return is_a_generator(row.model) ||
+    return kind_of(row) != nullptr ||
            contains(in_lower_case(row.source + ' ' + row.model + ' ' + row.note), "multimodal");
 }
 
 MultimodalRow multimodal_run(const PublishedRun& row) {
-    const auto name = in_lower_case(row.model);
-    for (const Known& one : known_runs)
-        if (contains(name, one.in_name)) return one.run(row);
-    if (contains(name, "unet")) return {std::nullopt, "a U-Net, which is no stack of equal blocks"};
+    if (const auto* kind = kind_of(row)) return run_of(row, *kind);
+    if (contains(in_lower_case(row.model), "unet")) return {std::nullopt, "a U-Net, which is no stack of equal blocks"};
     return {std::nullopt, "a multimodal run: the columns hold one of its networks"};
 }
 

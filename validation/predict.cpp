@@ -1,23 +1,51 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/parallel.hpp"
+#include "pipeweaver/emulator/reserve.hpp"
 #include "pipeweaver/validation/published_run.hpp"
 #include "validation/emulated_run.hpp"
 
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
+#include <map>
 
 namespace pipeweaver::validation {
 
 namespace {
 
-Bytes peak_of(const planner::Emulation& emulation) {
-    Bytes peak;
-    for (const auto& rank : emulation.replicas[emulation.slowest].memory) peak = std::max(peak, rank.peak);
-    return peak;
+double gib(Bytes bytes) { return static_cast<double>(bytes.count) / static_cast<double>((1_GiB).count); }
+
+// Why nothing is said of a run's memory, if so.
+std::string_view unknown_memory(const TrainingRun& run) {
+    if (run.multimodal) return {};
+    if (run.dtype != costdb::Dtype::bf16) return "no memory: copies in 8 bits are not counted";
+    if (!run.how.recipe.execution.fused_attention) return "no memory: scores of unfused attention are not counted";
+    return {};
+}
+
+Bytes of_kind(MemoryKind kind, const emulator::RankMemory& rank, std::int64_t gpus) {
+    if (kind == MemoryKind::reserved) return emulator::reserved(rank);
+    return kind == MemoryKind::on_device ? emulator::on_device(rank, gpus) : rank.peak;
+}
+
+// Of the fullest GPU.
+void predict_memory(const planner::Emulation& emulation, std::int64_t gpus, Prediction& prediction) {
+    Bytes peak, compared;
+    for (const emulator::RankMemory& rank : emulation.replicas[emulation.slowest].memory) {
+        peak = std::max(peak, rank.peak);
+        compared = std::max(compared, of_kind(prediction.memory_kind, rank, gpus));
+    }
+    prediction.memory_gib = gib(peak);
+    prediction.compared_gib = gib(compared);
 }
 
 }  // namespace
+
+std::string_view name_of(MemoryKind kind) {
+    constexpr std::array<std::string_view, 3> names{"allocated", "reserved", "on device"};
+    return names.at(static_cast<std::size_t>(kind));
+}
 
 Prediction predict(const PublishedRun& row, const CostsOf& costs, std::span<const emulator::Recipe> own) {
     Prediction prediction;
@@ -25,12 +53,14 @@ Prediction predict(const PublishedRun& row, const CostsOf& costs, std::span<cons
     prediction.device = resolved.device;
     prediction.experts = resolved.experts;
     prediction.multimodal = resolved.multimodal;
+    prediction.memory_kind = stack_of(row).memory;
     if (!resolved.run) {
         prediction.reason = std::move(resolved.refusal);
         return prediction;
     }
     auto& run = *resolved.run;
-    prediction.recipe = run.multimodal ? run.multimodal->recipe.name : run.how.recipe.name;
+    prediction.recipe = run.how.recipe.name;
+    prediction.products = name_of(run.how.recipe.execution.products);
     auto options = emulated_run(run);
     prediction.command = command_of(options);
     options.workload.known_costs = costs(run.device);
@@ -39,16 +69,30 @@ Prediction predict(const PublishedRun& row, const CostsOf& costs, std::span<cons
         const auto emulation = planner::emulate(options.request(seed, in_order), in_order);
         prediction.model_flops = emulation.model_flops;
         prediction.step_time_s = 1e-9 * static_cast<double>(emulation.step.count());
-        if (run.device == "b200" || run.multimodal)
-            prediction.memory_gib = static_cast<double>(peak_of(emulation).count) / static_cast<double>((1_GiB).count);
+        const auto unknown = unknown_memory(run);
+        if (unknown.empty())
+            predict_memory(emulation, run.layout.gpus(), prediction);
         else
-            run.assumed.emplace_back("no memory: known for 16-bit runs of b200 alone");
+            run.assumed.emplace_back(unknown);
     } catch (const Error& error) {  // an operator larger than the cost database answers for
         prediction.reason = error.what();
         return prediction;
     }
     prediction.reason = fmt::format("{}", fmt::join(run.assumed, "; "));
     return prediction;
+}
+
+std::vector<Prediction> predict_all(std::span<const PublishedRun> runs, std::span<const emulator::Recipe> own) {
+    std::map<std::string, std::shared_ptr<const costdb::CostDatabase>> known;
+    const auto costs = [&](const std::string& device) {
+        auto& database = known[device];
+        if (!database) database = std::make_shared<const costdb::CostDatabase>(costdb::CostDatabase::embedded(device));
+        return database;
+    };
+    std::vector<Prediction> predictions;
+    predictions.reserve(runs.size());
+    for (const PublishedRun& run : runs) predictions.push_back(predict(run, costs, own));
+    return predictions;
 }
 
 }  // namespace pipeweaver::validation

@@ -17,12 +17,14 @@ struct TextColumn {
     std::string PublishedRun::*cell;
     bool required;
 };
-constexpr std::array<TextColumn, 6> texts{{{"source", &PublishedRun::source, false},
+constexpr std::array<TextColumn, 8> texts{{{"source", &PublishedRun::source, false},
                                            {"model", &PublishedRun::model, false},
                                            {"gpu", &PublishedRun::gpu, true},
                                            {"recompute", &PublishedRun::recompute, true},
                                            {"dtype", &PublishedRun::dtype, true},
-                                           {"note", &PublishedRun::note, false}}};
+                                           {"note", &PublishedRun::note, false},
+                                           {"id", &PublishedRun::id, false},
+                                           {"against", &PublishedRun::against, false}}};
 
 // With these limits no size of a step exceeds what 64 bits hold.
 struct CountColumn {
@@ -52,9 +54,10 @@ struct MeasuredColumn {
     std::optional<double> PublishedRun::*cell;
     double scale;  // of the cell, to the member's unit
 };
-constexpr std::array<MeasuredColumn, 3> measured_columns{{{"step_time_s", &PublishedRun::step_time_s, 1},
+constexpr std::array<MeasuredColumn, 4> measured_columns{{{"step_time_s", &PublishedRun::step_time_s, 1},
                                                           {"memory_gib", &PublishedRun::memory_gib, 1},
-                                                          {"tflops_per_gpu", &PublishedRun::tflops_per_gpu, 1}}};
+                                                          {"tflops_per_gpu", &PublishedRun::tflops_per_gpu, 1},
+                                                          {"step_ratio", &PublishedRun::step_ratio, 1}}};
 
 // vTrain's table of single-node runs.
 constexpr std::array<CountColumn, 10> single_node_counts{{{"# GPUs", &PublishedRun::gpus, 1e7},
@@ -136,7 +139,8 @@ void read_text(const CsvTable& table, const TextColumn& wanted, std::vector<Publ
 }  // namespace
 
 std::vector<PublishedRun> read_published_runs(const CsvTable& table) {
-    for (const auto* added : {"predicted_step_time_s", "predicted_memory_gib", "status", "reason", "recipe", "command"})
+    for (const auto* added : {"predicted_step_time_s", "predicted_memory_gib", "memory_kind", "compared_memory_gib",
+                              "status", "reason", "recipe", "command"})
         if (table.find(added))
             fail(ErrorKind::input, "{}:1: column '{}' is one that predictions add, allowed is a table without it",
                  table.name(), added);

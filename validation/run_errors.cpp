@@ -1,6 +1,7 @@
 #include "pipeweaver/validation/run_errors.hpp"
 
 #include "pipeweaver/base/assert.hpp"
+#include "pipeweaver/base/error.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -24,20 +25,19 @@ void add_error(const std::optional<double>& predicted, const std::optional<doubl
     if (predicted && measured) errors.push_back(*predicted / *measured - 1);
 }
 
-// Where TFLOP/s alone were measured, those of the model's FLOPs.
-std::optional<double> measured_step(const PublishedRun& run, const Prediction& prediction) {
-    if (run.step_time_s || !prediction.multimodal || !run.tflops_per_gpu || !run.gpus) return run.step_time_s;
-    return prediction.model_flops / (1e12 * *run.tflops_per_gpu * static_cast<double>(*run.gpus));
-}
-
 // Errors of one kind of rows, while they are collected.
 struct Kind {
     std::string device;
     bool experts = false, multimodal = false;
     std::size_t rows = 0;
     std::vector<double> step_time{}, memory{};
+    std::array<std::vector<double>, 3> memory_of{};
 
-    PredictedRows done() const { return {device, experts, multimodal, rows, errors_of(step_time), errors_of(memory)}; }
+    PredictedRows done() const {
+        PredictedRows all{device, experts, multimodal, rows, errors_of(step_time), errors_of(memory)};
+        for (std::size_t kind = 0; kind < memory_of.size(); ++kind) all.memory_of[kind] = errors_of(memory_of[kind]);
+        return all;
+    }
 };
 
 }  // namespace
@@ -46,6 +46,11 @@ std::size_t SourceErrors::refused_rows() const {
     std::size_t sum = 0;
     for (const RefusedRows& one : refused) sum += one.rows;
     return sum;
+}
+
+std::optional<double> measured_step(const PublishedRun& run, const Prediction& prediction) {
+    if (run.step_time_s || !prediction.multimodal || !run.tflops_per_gpu || !run.gpus) return run.step_time_s;
+    return prediction.model_flops / (1e12 * *run.tflops_per_gpu * static_cast<double>(*run.gpus));
 }
 
 Errors errors_of(std::vector<double> relative) {
@@ -88,7 +93,8 @@ std::vector<SourceErrors> errors_by_source(std::span<const PublishedRun> runs,
             });
         ++kind.rows;
         add_error(one.step_time_s, measured_step(runs[i], one), kind.step_time);
-        add_error(one.memory_gib, runs[i].memory_gib, kind.memory);
+        add_error(one.compared_gib, runs[i].memory_gib, kind.memory);
+        add_error(one.compared_gib, runs[i].memory_gib, kind.memory_of[static_cast<std::size_t>(one.memory_kind)]);
     }
     for (std::size_t s = 0; s < sources.size(); ++s) {
         for (const Kind& kind : kinds[s]) sources[s].predicted.push_back(kind.done());
@@ -103,6 +109,30 @@ std::vector<PredictedRows> errors_of_all(std::span<const PublishedRun> runs, std
     for (PublishedRun& run : nameless) run.source.clear();
     const auto sources = errors_by_source(nameless, predictions);
     return sources.empty() ? std::vector<PredictedRows>{} : sources.front().predicted;
+}
+
+bool StepRatio::same_sign() const { return predicted && (measured < 1) == (*predicted < 1); }
+
+std::vector<StepRatio> ratios_of(std::span<const PublishedRun> runs, std::span<const Prediction> predictions) {
+    PIPEWEAVER_ASSERT(runs.size() == predictions.size());
+    std::vector<StepRatio> ratios;
+    ratios.reserve(runs.size());
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+        if (runs[i].against.empty()) continue;
+        const auto other =
+            std::find_if(runs.begin(), runs.end(), [&](const PublishedRun& run) { return run.id == runs[i].against; });
+        if (other == runs.end())
+            fail(ErrorKind::input, "against: no row has the id '{}', which '{}' names", runs[i].against, runs[i].id);
+        const auto j = static_cast<std::size_t>(other - runs.begin());
+        StepRatio ratio{runs[i].id, runs[i].against};
+        const auto own = measured_step(runs[i], predictions[i]), theirs = measured_step(*other, predictions[j]);
+        if (!runs[i].step_ratio && !(own && theirs)) continue;
+        ratio.measured = runs[i].step_ratio ? *runs[i].step_ratio : *own / *theirs;
+        if (predictions[i].step_time_s && predictions[j].step_time_s)
+            ratio.predicted = *predictions[i].step_time_s / *predictions[j].step_time_s;
+        ratios.push_back(std::move(ratio));
+    }
+    return ratios;
 }
 
 }  // namespace pipeweaver::validation

@@ -19,14 +19,6 @@ using workloads::ModuleKind;
 
 namespace {
 
-std::string letters_and_digits(std::string_view text) {
-    std::string plain;
-    for (const char c : text)
-        if (std::isalnum(static_cast<unsigned char>(c)))
-            plain += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    return plain;
-}
-
 // GPT-2, GPT-3 and the Megatron models: multi-head attention, a plain feed-forward of four times the width.
 bool is_gpt(std::string_view model) {
     const auto plain = letters_and_digits(model);
@@ -94,23 +86,6 @@ std::int64_t head_size_by_name(std::string_view model) {
     for (const auto& [family, size] : head_sizes)
         if (plain.starts_with(family)) return size;
     return 0;
-}
-
-// Mixtures that rows name without their numbers, and no catalogue has (their configurations at Hugging Face).
-struct KnownExperts {
-    std::string_view model;
-    std::int64_t experts, top_k, expert_ffn;
-};
-constexpr std::array<KnownExperts, 4> known_experts{
-    {{"qwen330ba3b", 128, 8, 768}, {"gptoss20b", 32, 4, 2880}, {"gptoss120b", 128, 4, 2880}, {"grok1", 8, 2, 32768}}};
-
-void apply_known_experts(std::string_view model, Architecture& network) {
-    const auto plain = letters_and_digits(model);
-    for (const auto& [name, experts, top_k, width] : known_experts) {
-        if (network.moe || !plain.starts_with(name)) continue;
-        network.moe = workloads::MixtureOfExperts{
-            .moe_layers = network.layers, .experts = experts, .top_k = top_k, .expert_ffn = width};
-    }
 }
 
 // The number right behind `words` in the note, from `from` on.
@@ -194,15 +169,24 @@ bool is_a_size(std::string_view text) {
 
 }  // namespace
 
+std::string letters_and_digits(std::string_view text) {
+    std::string plain;
+    for (const char c : text)
+        if (std::isalnum(static_cast<unsigned char>(c)))
+            plain += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    return plain;
+}
+
 std::optional<Architecture> network_named(std::string_view model) {
     std::size_t end = model.size();
-    for (const std::string_view suffix : {" (", " truncated", " SFT", " LoRA"}) end = std::min(end, model.find(suffix));
+    for (const std::string_view suffix : {" (", " truncated", " SFT", " LoRA", "-proxy"})
+        end = std::min(end, model.find(suffix));
     const auto wanted = letters_and_digits(model.substr(0, end));
     if (wanted.empty()) return std::nullopt;
     for (const Architecture& network : workloads::architectures()) {
         const auto name = letters_and_digits(network.name);
-        if (network.kind == ModuleKind::language_model && (name == wanted || name == "megatron" + wanted))
-            return network;
+        const bool same = name == wanted || name == "megatron" + wanted || name == wanted + "llm";
+        if (network.kind == ModuleKind::language_model && same) return network;
     }
     for (const Architecture& network : workloads::architectures()) {
         const auto name = letters_and_digits(network.name);
@@ -224,7 +208,6 @@ RunNetwork network_of(const PublishedRun& row) {
     found.refusal = missing(network);
     if (!found.refusal.empty()) return found;
     apply_note(row, network, found.assumed);
-    apply_known_experts(row.model, network);
     apply_latent_note(row, network);
     if (!network.moe && row.ep.value_or(1) > 1)
         found.refusal = fmt::format("ep is {}, but nothing is known of the experts of '{}'", *row.ep, row.model);

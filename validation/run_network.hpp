@@ -11,6 +11,9 @@
 
 namespace pipeweaver::validation {
 
+/// The text's letters and digits alone, in lower case.
+[[nodiscard]] std::string letters_and_digits(std::string_view text);
+
 /// The catalogue's language model that the text names ("llama3-70b truncated to 12 layers", "deepseekv2", "GPT-3.6B"):
 /// compared by letters and digits alone, up to the first " (" or " truncated". Nothing: none.
 [[nodiscard]] std::optional<workloads::Architecture> network_named(std::string_view model);

@@ -14,6 +14,9 @@ using emulator::TensorOverlap;
 
 namespace {
 
+// Megatron-Bridge's recipes of DeepSeek, Moonlight and Kimi: gradients and the optimizer's moments in bf16.
+constexpr emulator::StateBytes sixteen_bit_moments{.weight = 2, .gradient = 2, .optimizer = 8};
+
 // More special sources come first.
 constexpr std::array stacks{
     // Runs that the numbers of docs/accuracy.md were fitted on before 16-bit runs of Hopper were at hand.
@@ -22,36 +25,59 @@ constexpr std::array stacks{
     Stack{.source = "megatron-lm tests/functional_tests", .also = "gpt3_15b_8", .recipe = {}, .known_kinds = true},
     // NVIDIA's own tuned runs.
     Stack{.source = "dgxc-benchmarking maxtext", .also = {}, .recipe = "maxtext"},
-    Stack{.source = "dgxc-benchmarking", .also = {}, .recipe = "megatron-core-overlap"},
+    Stack{.source = "dgxc-benchmarking", .also = {}, .recipe = "megatron-core-overlap", .memory = MemoryKind::reserved},
     Stack{.source = "nvidia/megatron-lm readme", .also = {}, .recipe = "megatron-core-overlap", .micro_batch = 1},
     Stack{.source = "megatron/megatron-bridge", .also = {}, .recipe = "megatron-core-plain"},
     Stack{.source = "megatron-bridge examples", .also = "no overlap", .recipe = "megatron-core-plain"},
+    Stack{.source = "megatron-bridge examples", .also = " sft", .recipe = "megatron-core-plain"},
+    Stack{.source = "megatron-bridge skills",
+          .also = "mla",
+          .recipe = "megatron-core-plain",
+          .state = sixteen_bit_moments},
     Stack{.source = "megatron-bridge skills", .also = "launch-bound", .recipe = "megatron-core-plain"},
     Stack{.source = "megatron-bridge", .also = {}, .recipe = "megatron-core-overlap", .micro_batch = 1},
-    Stack{.source = "nemo-perf", .also = {}, .recipe = "megatron-core-overlap"},
+    Stack{.source = "nemo-perf",
+          .also = {},
+          .recipe = "megatron-core-overlap",
+          .state = emulator::StateBytes{.gradient = 2}},
     Stack{.source = "gpu-recipes", .also = {}, .recipe = "megatron-core-overlap"},
     Stack{.source = "megatron-moe-modelzoo", .also = {}, .recipe = "megatron-core-overlap"},
-    Stack{.source = "nemo/qwen3-8b-pretraining", .also = {}, .recipe = "megatron-core-overlap", .micro_batch = 2},
+    Stack{.source = "nemo/qwen3-8b-pretraining",
+          .also = {},
+          .recipe = "megatron-core-overlap",
+          .micro_batch = 2,
+          .memory = MemoryKind::on_device},
     Stack{.source = "core/transformer/moe/readme", .also = {}, .recipe = "megatron-core-overlap"},
     // Megatron-Core as others run it.
-    Stack{.source = "megatron-tutorials", .also = {}, .recipe = "megatron-core-plain"},
+    Stack{.source = "megatron-tutorials",
+          .also = {},
+          .recipe = "megatron-core-plain",
+          .zero = 0,
+          .memory = MemoryKind::on_device},
     Stack{.source = "pai-megatron", .also = {}, .recipe = "megatron-core-plain"},
     Stack{.source = "xtuner docs/en/benchmark/megatron", .also = {}, .recipe = "megatron-core-plain"},
-    Stack{.source = "ms-swift", .also = {}, .recipe = "megatron-core-plain"},
+    Stack{.source = "ms-swift", .also = {}, .recipe = "megatron-core-plain", .memory = MemoryKind::on_device},
     Stack{.source = "nvidia/megatron-lm tests", .also = {}, .recipe = "megatron-core-plain"},
     // PyTorch's own.
-    Stack{.source = "nanotron", .also = {}, .recipe = "nanotron", .partition = "balanced"},
+    Stack{.source = "nanotron",
+          .also = {},
+          .recipe = "nanotron",
+          .partition = "balanced",
+          .memory = MemoryKind::reserved},
     Stack{.source = "llm-foundry", .also = {}, .recipe = "torch-fsdp1"},
     Stack{.source = "internevo", .also = {}, .recipe = "internevo"},
     Stack{.source = "kempnerforge", .also = "no compile", .recipe = "torch-fsdp2-eager"},
     Stack{.source = "kempnerforge", .also = {}, .recipe = "torch-fsdp2"},
-    Stack{.source = "torchtitan", .also = "eager", .recipe = "torch-fsdp2-eager"},
-    Stack{.source = "torchtitan docs/performance", .also = {}, .recipe = "torch-fsdp2-eager"},
-    Stack{.source = "torchtitan", .also = {}, .recipe = "torch-fsdp2"},
+    Stack{.source = "torchtitan", .also = "eager", .recipe = "torch-fsdp2-eager", .memory = MemoryKind::reserved},
+    Stack{.source = "torchtitan docs/performance",
+          .also = {},
+          .recipe = "torch-fsdp2-eager",
+          .memory = MemoryKind::reserved},
+    Stack{.source = "torchtitan", .also = {}, .recipe = "torch-fsdp2", .memory = MemoryKind::reserved},
     Stack{.source = "automodel", .also = {}, .recipe = "nemo-automodel"},
-    Stack{.source = "pytorch/ao", .also = {}, .recipe = "torch-fsdp2"},
+    Stack{.source = "pytorch/ao", .also = {}, .recipe = "torch-fsdp2", .memory = MemoryKind::reserved},
     Stack{.source = "fms-fsdp", .also = {}, .recipe = "torch-fsdp2"},
-    Stack{.source = "pith-train", .also = {}, .recipe = "torch-fsdp2"},
+    Stack{.source = "pith-train", .also = {}, .recipe = "torch-fsdp2", .memory = MemoryKind::reserved},
     // Any other.
     Stack{.source = {}, .also = {}, .recipe = {}, .known_kinds = true},
 };
@@ -81,20 +107,43 @@ void two_generations_behind(RunRecipe& run) {
     run.recipe.kernels.attention *= run.recipe.kernels.attention_after_ampere;
 }
 
-// DeepEP and HybridEP send a token once to a node, however many of its experts are there, beside other work.
-void without_copies_between_nodes(RunRecipe& run) { run.recipe.kernels.traffic *= 0.4; }
+// DeepEP and HybridEP send a token once to a node, however many of its experts are there.
+void sent_once(RunRecipe& run) { run.recipe.execution.experts.dispatcher = emulator::Dispatcher::once_a_node; }
 
-template <int stage>
-void zero_of(RunRecipe& run) {
-    run.recipe.zero = stage;
-    if (stage >= 2) run.recipe.bucket = {};
+void sent_to_each_expert(RunRecipe& run) { run.recipe.execution.experts.dispatcher = emulator::Dispatcher::all_to_all; }
+
+// Exchanges of one microbatch run beside the other pass of another.
+void beside_another_microbatch(RunRecipe& run) { run.recipe.execution.experts.exposed = 0.2; }
+
+// The stage that the note names first: others are of runs that it compares with.
+void take_zero(std::string_view note, RunRecipe& run) {
+    constexpr std::string_view word = "zero-";
+    const auto place = note.find(word);
+    if (place == std::string_view::npos || place + word.size() >= note.size()) return;
+    const char stage = note[place + word.size()];
+    if (stage < '0' || stage > '3') return;
+    run.recipe.zero = stage - '0';
+    if (run.recipe.zero >= 2) run.recipe.bucket = {};
 }
 
-constexpr std::array<Said, 19> sayings{{
-    {"zero-0", zero_of<0>},
-    {"zero-1", zero_of<1>},
-    {"zero-2", zero_of<2>},
-    {"zero-3", zero_of<3>},
+void shares_out_optimizer(RunRecipe& run) { run.recipe.zero = std::max(run.recipe.zero, 1); }
+
+void sixteen_bit_gradients(RunRecipe& run) { run.recipe.state.gradient = 2; }
+
+void sixteen_bit_states(RunRecipe& run) {
+    run.recipe.state.weight = run.recipe.state.gradient = 2;
+    run.recipe.state.optimizer = 4;
+}
+
+// Of several microbatches gradients are added up whole, and reduced after the last; every GPU has all logits.
+void reduced_at_the_end(RunRecipe& run) {
+    run.recipe.state = {.weight = 2, .gradient = 4, .optimizer = 4, .whole = 4};
+    run.recipe.kept.split_logits = false;
+    run.recipe.kept.logit = 8;
+}
+
+constexpr auto sayings = std::to_array<Said>({
+    {"distributed optimizer", shares_out_optimizer},
     {"hsdp", hybrid_shards},
     {"tp comm overlap off", without_tensor_overlap},
     {"no tp overlap", without_tensor_overlap},
@@ -107,14 +156,29 @@ constexpr std::array<Said, 19> sayings{{
     {"ulysses", [](RunRecipe& run) { run.ring = false; }},
     {"dropout 0.1", with_dropout},
     {"driver 580, pytorch 2.13", two_generations_behind},
-    {"deepep", without_copies_between_nodes},
-    {"hybridep 32 sms", without_copies_between_nodes},
-    {"hybridep, te", without_copies_between_nodes},
-    {"bf16 pure", [](RunRecipe& run) { run.recipe.state = {.weight = 2, .gradient = 2, .optimizer = 4}; }},
+    {"deepep", sent_once},
+    {"hybridep", sent_once},
+    {"alltoall", sent_to_each_expert},
+    {"ep overlap on", beside_another_microbatch},
+    {"ep overlap + ", beside_another_microbatch},
+    {"bf16 pure", sixteen_bit_states},
+    {"everything bf16", sixteen_bit_states},
+    {"grad sync bf16", sixteen_bit_gradients},
+    {"grad reduce bf16", sixteen_bit_gradients},
+    {"bf16 params + fp32 reduce", reduced_at_the_end},
+    {"dropout 0.1", [](RunRecipe& run) { run.recipe.kept.masks = 1; }},
     {"with cuda graph", [](RunRecipe& run) { run.recipe.layer = {}; }},
     {"cuda graph + ", [](RunRecipe& run) { run.recipe.layer = {}; }},
     {"4 gpus per node", [](RunRecipe& run) { run.gpus_per_node = 4; }},
-}};
+});
+
+// "expert TP 4", "expert TP = TP 4", "ETP1"; 0 without.
+std::int64_t gpus_of_expert(std::string_view note) {
+    std::int64_t gpus = 0;
+    for (const std::string_view words : {"expert tp ", "expert tp = tp ", "etp ", "etp"})
+        gpus = std::max(gpus, number_after(note, words));
+    return gpus;
+}
 
 std::optional<double> number_that_ends(std::string_view text) {
     std::size_t begin = text.size();
@@ -155,10 +219,9 @@ struct Reached {
 };
 constexpr std::array<Reached, 6> playbook_fabric{{{2, 362}, {4, 160}, {8, 100}, {16, 85}, {32, 65}, {64, 33}}};
 
-// The nominal speed that reaches as much: collectives across nodes reach 0.76 x 0.8 of it
-// (costdb/tables/link_table.cpp).
+// The nominal speed that reaches as much: collectives across nodes reach 0.9 of it (costdb/tables/link_table.cpp).
 Bandwidth fabric_of(std::int64_t gpus) {
-    constexpr double reached_of_nominal = 0.76 * 0.8, nominal = 400;
+    constexpr double reached_of_nominal = 0.9, nominal = 400;
     double gigabytes = nominal;
     for (const auto& [nodes, reached] : playbook_fabric)
         if (gpus >= 8 * nodes) gigabytes = std::min(nominal, reached / reached_of_nominal);
@@ -171,6 +234,15 @@ Recipe recipe_named(std::string_view name, std::span<const Recipe> own) {
 }
 
 }  // namespace
+
+std::int64_t number_after(std::string_view text, std::string_view words) {
+    const auto place = text.find(words);
+    if (place == std::string_view::npos) return 0;
+    std::int64_t value = 0;
+    const auto rest = text.substr(place + words.size());
+    static_cast<void>(std::from_chars(rest.data(), rest.data() + rest.size(), value));
+    return value;
+}
 
 const Stack& stack_of(const PublishedRun& row) {
     const auto source = in_lower_case(row.source), rest = in_lower_case(row.model + ' ' + row.note);
@@ -196,9 +268,15 @@ RunRecipe recipe_of(const PublishedRun& row, std::string_view device, std::span<
     }
     run.partition = stack.partition;
     const auto note = in_lower_case(row.note);
+    if (stack.zero) recipe.zero = *stack.zero;
+    if (stack.state) recipe.state = *stack.state;
+    take_zero(note, run);
     for (const Said& said : sayings)
         if (contains(note, said.words)) said.of(run);
     run.network = network_in(note);
+    if (const std::int64_t gpus = gpus_of_expert(note); gpus > 0) recipe.execution.experts.tensor_parallel = gpus;
+    // A token's experts are on four nodes at most (arXiv 2412.19437, section 2.1.2).
+    if (contains(in_lower_case(row.model), "deepseek-v3")) recipe.execution.experts.most_nodes = 4;
     if (recipe.name == "nanotron" && row.gpus) run.network = fabric_of(*row.gpus);
     return run;
 }

@@ -7,6 +7,7 @@
 #include "pipeweaver/validation/published_run.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,9 +22,15 @@ struct Stack {
     std::string_view recipe;       ///< a shipped one; empty: that of the device (default_recipe)
     bool known_kinds = false;      ///< what the recipe was fitted on is all that it is asked for; else every kind
     std::int64_t micro_batch = 0;  ///< of rows that do not say; 0: refused
-    std::string_view partition = "uniform";  ///< how it cuts layers into stages
+    std::string_view partition = "uniform";       ///< how it cuts layers into stages
+    std::optional<emulator::StateBytes> state{};  ///< nothing: the recipe's
+    std::optional<int> zero{};                    ///< ZeRO's stage where notes name none; nothing: the recipe's
+    MemoryKind memory = MemoryKind::allocated;    ///< what it prints as a GPU's peak
 };
 [[nodiscard]] const Stack& stack_of(const PublishedRun& row);
+
+/// The number behind the words, 0 without.
+[[nodiscard]] std::int64_t number_after(std::string_view text, std::string_view words);
 
 /// Of rows whose source no entry names.
 [[nodiscard]] std::string_view default_recipe(std::string_view device);

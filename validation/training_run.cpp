@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 
 namespace pipeweaver::validation {
 
@@ -28,9 +29,39 @@ bool names_adapters(std::string_view text) {
     return false;
 }
 
-Refusal kind_of_work(const PublishedRun& row, TrainingRun&) {
+// "LoRA r16 on all *_proj". Where nothing is said: NVIDIA's finetuning benchmarks adapt queries, keys and values alone
+// (NeMo, finetune_performance_optimizations: rank 16, linear_qkv), others all projections (Megatron-Bridge: rank 32).
+void adapters_of(const std::string& text, TrainingRun& run) {
+    if (!names_adapters(text)) return;
+    const bool nemo = contains(text, "dgxc") || contains(text, "nemo-perf");
+    const std::int64_t said = std::max(number_after(text, "lora r"), number_after(text, "lora rank "));
+    workloads::Adapters adapters{.rank = said > 0 ? said : nemo ? 16 : 32};
+    if (nemo && !contains(text, "_proj")) adapters.output = adapters.up = adapters.down = false;
+    run.assumed.push_back(fmt::format("adapters of rank {} on {}", adapters.rank,
+                                      adapters.up ? "all projections" : "queries, keys and values"));
+    run.adapters = adapters;
+}
+
+// "... about 380 tokens per document", "documents of a few hundred tokens", packed SQuAD: few hundred are 380, which is
+// what the rows that say a number have.
+void documents_of(const std::string& text, TrainingRun& run) {
+    if (!contains(text, "pack") || contains(text, "not stated")) return;
+    constexpr std::int64_t few_hundred = 380;
+    constexpr std::string_view words = " tokens per document";
+    const auto place = text.find(words);
+    if (place != std::string::npos) {
+        const auto begin = text.find_last_not_of("0123456789", place - 1) + 1;
+        static_cast<void>(std::from_chars(text.data() + begin, text.data() + place, run.document));
+    } else if (contains(text, "documents of a few hundred tokens") || contains(text, "squad")) {
+        run.document = few_hundred;
+    }
+    if (run.document > 0) run.assumed.push_back(fmt::format("packs of documents of {} tokens", run.document));
+}
+
+Refusal kind_of_work(const PublishedRun& row, TrainingRun& run) {
     const auto text = in_lower_case(row.source + ' ' + row.model + ' ' + row.note);
-    if (names_adapters(text)) return "adapters (LoRA) train other matrices than the columns tell";
+    adapters_of(text, run);
+    documents_of(text, run);
     return {};
 }
 
@@ -140,6 +171,13 @@ Refusal batch_of(const PublishedRun& row, TrainingRun& run) {
     return {};
 }
 
+// Megatron's modules but the attention are norms, activation functions and products of latent attention.
+bool repeats_attention_alone(const PublishedRun& row, const TrainingRun& run) {
+    const auto note = in_lower_case(row.note);
+    const bool named = contains(note, "recompute modules: ") && !contains(note, "recompute modules: core_attn");
+    return run.how.recipe.name.starts_with("megatron-core") && !named;
+}
+
 Refusal recomputation_of(const PublishedRun& row, TrainingRun& run) {
     const auto text = in_lower_case(row.recompute);
     const bool known_kinds = stack_of(row).known_kinds;
@@ -147,7 +185,8 @@ Refusal recomputation_of(const PublishedRun& row, TrainingRun& run) {
     if (text == "full")
         run.recomputation = Recomputation::full;
     else if (text.starts_with("selective"))
-        run.recomputation = Recomputation::selective;
+        run.recomputation =
+            repeats_attention_alone(row, run) ? Recomputation::core_attention : Recomputation::selective;
     else if (text.starts_with("partial") && !known_kinds)
         run.recomputation = Recomputation::half;
     else if (text.starts_with("none"))
@@ -216,6 +255,10 @@ Refusal expert_degrees(const PublishedRun& row, TrainingRun& run) {
     if (gpus % run.layout.ep != 0 || run.network.moe->experts % run.layout.ep != 0)
         return fmt::format("tp * cp * dp {} and the {} experts must be divisible by ep {}", gpus,
                            run.network.moe->experts, run.layout.ep);
+    const std::int64_t split = run.how.recipe.execution.experts.tensor_parallel;
+    if (gpus % (run.layout.ep * split) != 0 || run.network.moe->expert_ffn % split != 0)
+        return fmt::format("tp * cp * dp {} must be divisible by ep {} * expert tp {}, the experts' {} columns by that",
+                           gpus, run.layout.ep, split, run.network.moe->expert_ffn);
     return {};
 }
 
@@ -232,7 +275,10 @@ Refusal experts_domain(const PublishedRun& row, TrainingRun& run) {
 
 Refusal domain(const PublishedRun& row, TrainingRun& run) {
     if (auto why = expert_degrees(row, run)) return why;
+    if (run.adapters && run.network.attention.kind == workloads::AttentionKind::latent)
+        return "adapters (LoRA) of latent attention are not modelled";
     if (!stack_of(row).known_kinds) return {};
+    if (run.adapters) return "adapters (LoRA): no such run was fitted";
     if (auto why = experts_domain(row, run)) return why;
     if (run.device == "a100_sxm") return ampere_domain(run);
     if (run.layout.tp > 8) return "tensor parallelism over nodes: no such run was fitted";
@@ -264,17 +310,34 @@ Refusal devices_known(const PublishedRun& row, TrainingRun& run) {
     return run.device.empty() ? why : Refusal{};
 }
 
+// The backbone alone has adapters, and nothing else is trained.
+void adapt(workloads::Model& model, const workloads::Adapters& adapters) {
+    for (workloads::Module& module : model.modules) module.trainable = false;
+    model.modules[model.backbone()].adapters = adapters;
+}
+
 Refusal networks_of_run(const PublishedRun& row, TrainingRun& run) {
     auto found = multimodal_run(row);
     if (!found.run) return std::move(found.refusal);
     run.multimodal = std::move(found.run);
-    run.assumed = run.multimodal->assumed;
+    const auto& assumed = run.multimodal->assumed;
+    run.assumed.insert(run.assumed.end(), assumed.begin(), assumed.end());
+    if (run.adapters) adapt(run.multimodal->model, *run.adapters);
+    if (run.multimodal->recipe) run.how.recipe = *run.multimodal->recipe;
+    const auto& moe = run.multimodal->model.modules[run.multimodal->model.backbone()].architecture.moe;
+    if (moe && !row.ep) return "unknown: ep";
+    run.layout.ep = moe ? *row.ep : 1;
     return {};
 }
 
 Refusal degrees_of_networks(PublishedRun row, TrainingRun& run) {
     if (!row.tp) row.tp = 1;
-    return degrees(row, run);
+    if (*row.tp > 1 && contains(row.note, "PCIe or NVLink not stated"))
+        return "tensor parallelism over links that are not stated";
+    const std::int64_t ep = run.layout.ep;
+    auto why = degrees(row, run);
+    run.layout.ep = ep;
+    return why;
 }
 
 Refusal batch_of_networks(const PublishedRun& row, TrainingRun& run) {
@@ -285,15 +348,15 @@ Refusal batch_of_networks(const PublishedRun& row, TrainingRun& run) {
     if (run.global_batch % (run.layout.dp * run.micro_batch) != 0)
         return fmt::format("global_batch {} is no whole number of microbatches: dp {} * micro_batch {}",
                            run.global_batch, run.layout.dp, run.micro_batch);
-    if (run.layout.pp > 1) return "a pipeline of several networks: its cut is not stated";
     return {};
 }
 
-Resolved resolve_multimodal(const PublishedRun& row) {
+Resolved resolve_multimodal(const PublishedRun& row, std::span<const Recipe> own) {
     TrainingRun run;
+    run.own = own;
     Resolved resolved;
     resolved.multimodal = true;
-    for (const auto step : {&devices_known, &networks_of_run}) {
+    for (const auto step : {&kind_of_work, &devices_known, &networks_of_run}) {
         if (auto why = step(row, run)) resolved.refusal = std::move(*why);
         resolved.device = run.part;
         if (!resolved.refusal.empty()) return resolved;
@@ -310,7 +373,7 @@ Resolved resolve_multimodal(const PublishedRun& row) {
 }  // namespace
 
 Resolved resolve(const PublishedRun& row, std::span<const Recipe> own) {
-    if (is_multimodal(row)) return resolve_multimodal(row);
+    if (is_multimodal(row)) return resolve_multimodal(row, own);
     TrainingRun run;
     run.own = own;
     Resolved resolved;

@@ -15,9 +15,10 @@
 
 namespace pipeweaver::validation {
 
-/// What a backward computes again. Selective recomputation (Korthikanti et al., arXiv 2205.05198, section 5) repeats
-/// scores, softmax and their use alone; half: every second layer, or about as much of each.
-enum class Recomputation : std::uint8_t { none, selective, half, full };
+/// What a backward computes again. Selective recomputation of Megatron (Korthikanti et al., arXiv 2205.05198, section
+/// 5) repeats attention alone; of others, and where modules are named, norms and activation functions; half: every
+/// second layer, or about as much of each.
+enum class Recomputation : std::uint8_t { none, selective, core_attention, half, full };
 
 struct TrainingRun {
     std::string device;  ///< canonical name
@@ -25,8 +26,10 @@ struct TrainingRun {
     std::span<const emulator::Recipe> own{};  ///< recipes in place of shipped ones of their names
     RunRecipe how;
     costdb::Dtype dtype = costdb::Dtype::bf16;
-    workloads::Architecture network;  ///< vocabulary padded to whole tiles of 128 columns on every GPU
+    workloads::Architecture network;              ///< vocabulary padded to whole tiles of 128 columns on every GPU
+    std::optional<workloads::Adapters> adapters;  ///< that alone are trained
     std::int64_t seq = 0;
+    std::int64_t document = 0;  ///< tokens of one of the documents that are packed into a sequence; 0: one is all of it
     emulator::Layout layout;
     std::int64_t virtual_stages = 1;
     std::int64_t micro_batch = 0, global_batch = 0;  ///< sequences

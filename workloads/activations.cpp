@@ -17,7 +17,15 @@ struct Widths {
 
 std::int64_t head_size(const Attention& latent) { return latent.qk_nope_head_dim + latent.qk_rope_head_dim; }
 
-Widths attention_widths(const Architecture& a) {
+std::int64_t linear_width(const LinearAttention& linear) {
+    if (linear.kind == LinearKind::mamba2) return 2 * linear.columns() + 4 * linear.values();
+    return 4 * linear.convolved() + 4 * linear.value_heads * linear.key_dim + 6 * linear.values() +
+           2 * (linear.chunk + 6) * linear.value_heads;
+}
+
+Widths attention_widths(const Architecture& a, const BlockParts& parts) {
+    if (parts.linear) return {linear_width(*a.linear)};
+    if (!parts.attention) return {};
     const std::int64_t queries = a.heads * a.head_dim, keys = a.kv_heads * a.head_dim;
     const Attention& t = a.attention;
     if (t.kind == AttentionKind::latent) {
@@ -25,12 +33,13 @@ Widths attention_widths(const Architecture& a) {
         return {2 * ranks + 2 * a.heads * (2 * head_size(t) + t.qk_nope_head_dim + 2 * t.v_head_dim)};
     }
     if (t.kind == AttentionKind::factored) return {4 * t.share_q_dim + 4 * queries, 4 * keys};
-    return {2 * (queries + 2 * keys) + 2 * queries + (t.qk_norm ? 2 * (queries + keys) : 0)};
+    return {2 * (queries + 2 * keys) + (t.output_gate ? 6 : 2) * queries + (t.qk_norm ? 2 * (queries + keys) : 0)};
 }
 
 std::int64_t feed_forward_width(const Architecture& a, std::int64_t layer) {
     const std::int64_t of_column = a.gated ? 6 : 4;
-    if (!is_moe_layer(a, layer)) return of_column * a.ffn;
+    const BlockParts parts = block_parts(a, layer);
+    if (!parts.experts) return parts.dense ? of_column * a.ffn : 0;
     const auto& moe = *a.moe;
     return of_column * moe.shared_ffn + 2 * moe.top_k * (a.hidden + of_column / 2 * moe.expert_ffn) + 8 * moe.experts;
 }
@@ -49,8 +58,9 @@ Bytes layer_activations(const Architecture& network, std::int64_t layer, std::in
     const std::int64_t modulated = 2 * modulated_norms(network, layer) * network.hidden;
     if (network.kind == ModuleKind::head) return {positions * (14 * network.hidden + modulated + 4 * network.ffn) / tp};
     const std::int64_t queries = network.heads * network.head_dim, keys = network.kv_heads * network.head_dim;
-    auto [widths, whole] = attention_widths(network);
-    widths += 8 * network.hidden + modulated + feed_forward_width(network, layer);
+    const BlockParts parts = block_parts(network, layer);
+    auto [widths, whole] = attention_widths(network, parts);
+    widths += 4 * parts.norms() * network.hidden + modulated + feed_forward_width(network, layer);
     if (network.kind == ModuleKind::diffusion_transformer) widths += 4 * network.hidden;
     if (block_kind(network, layer) == BlockKind::single_stream) widths -= 6 * network.hidden;
     const bool qk_norm = network.attention.qk_norm;
@@ -67,7 +77,10 @@ Bytes layer_activations(const Architecture& network, std::int64_t layer, std::in
     return {(positions * widths + context * of_context) / tp + positions * whole};
 }
 
-Bytes attention_outputs(const Architecture& network, std::int64_t positions, std::int64_t tp) {
+Bytes attention_outputs(const Architecture& network, std::int64_t layer, std::int64_t positions, std::int64_t tp) {
+    const BlockParts parts = block_parts(network, layer);
+    if (parts.linear) return {2 * positions * network.linear->values() / tp};
+    if (!parts.attention) return {};
     const std::int64_t attentions = has_cross_beside_self(network) ? 2 : 1;
     const bool latent = network.attention.kind == AttentionKind::latent;
     const std::int64_t columns = network.heads * (latent ? network.attention.v_head_dim : network.head_dim);
@@ -82,8 +95,10 @@ struct Needs {
     std::int64_t inputs = 0, gradients = 0, gathered = 0;
 };
 
-Needs attention_needs(const Architecture& a) {
+Needs attention_needs(const Architecture& a, const BlockParts& parts) {
     const std::int64_t queries = a.heads * a.head_dim, keys = a.kv_heads * a.head_dim, hidden = 2 * a.hidden;
+    if (parts.linear) return {hidden + 2 * a.linear->values(), 2 * a.linear->columns(), hidden};
+    if (!parts.attention) return {};
     const Attention& t = a.attention;
     if (t.kind == AttentionKind::latent) {
         const std::int64_t rank = t.q_lora_rank.value_or(0);
@@ -94,12 +109,14 @@ Needs attention_needs(const Architecture& a) {
     }
     if (t.kind == AttentionKind::factored)
         return {hidden + 2 * t.share_q_dim + 2 * queries, 2 * t.share_q_dim + 4 * keys + 2 * queries, hidden};
-    return {hidden + 2 * queries, 2 * (queries + 2 * keys), hidden};
+    return {hidden + 2 * queries, 2 * ((t.output_gate ? 2 : 1) * queries + 2 * keys), hidden};
 }
 
 Needs feed_forward_needs(const Architecture& a, std::int64_t layer) {
     const std::int64_t hidden = 2 * a.hidden, up = a.gated ? 4 : 2;
-    if (!is_moe_layer(a, layer)) return {hidden + 2 * a.ffn, up * a.ffn, hidden};
+    const BlockParts parts = block_parts(a, layer);
+    if (!parts.dense && !parts.experts) return {};
+    if (!parts.experts) return {hidden + 2 * a.ffn, up * a.ffn, hidden};
     const auto& moe = *a.moe;
     return {hidden + 2 * moe.shared_ffn + moe.top_k * (hidden + 2 * moe.expert_ffn),
             up * moe.shared_ffn + moe.top_k * (hidden + up * moe.expert_ffn) + 4 * moe.experts,
@@ -115,7 +132,8 @@ WeightGradientNeeds weight_gradient_needs(const Architecture& network, std::int6
         return {{positions * (4 * h + columns) / tp}, {positions * (6 * h + columns) / tp + positions * 2 * h}};
     }
     const std::int64_t queries = network.heads * network.head_dim, keys = network.kv_heads * network.head_dim;
-    const Needs attention = attention_needs(network), feed_forward = feed_forward_needs(network, layer);
+    const Needs attention = attention_needs(network, block_parts(network, layer)),
+                feed_forward = feed_forward_needs(network, layer);
     std::int64_t inputs = attention.inputs + feed_forward.inputs;
     std::int64_t gradients = attention.gradients + feed_forward.gradients;
     std::int64_t gathered = attention.gathered + feed_forward.gathered, of_context = 0;
@@ -139,11 +157,13 @@ WeightGradientNeeds weight_gradient_needs(const Architecture& network, std::int6
 Bytes recomputable_activations(const Architecture& network, std::int64_t layer, std::int64_t positions,
                                std::int64_t tp) {
     const bool one_norm = network.kind == ModuleKind::head || block_kind(network, layer) == BlockKind::single_stream;
+    const BlockParts parts = block_parts(network, layer);
     const std::int64_t norms =
-        (one_norm ? 1 : 2) + (has_cross_beside_self(network) ? 1 : 0) + modulated_norms(network, layer);
-    const std::int64_t activated = is_moe_layer(network, layer)
+        (one_norm ? 1 : parts.norms()) + (has_cross_beside_self(network) ? 1 : 0) + modulated_norms(network, layer);
+    const std::int64_t activated = parts.experts
                                        ? network.moe->shared_ffn + network.moe->top_k * network.moe->expert_ffn
-                                       : network.ffn;
+                                   : parts.dense ? network.ffn
+                                                 : 0;
     return {positions * (2 * norms * network.hidden + 2 * activated) / tp};
 }
 
@@ -162,7 +182,9 @@ Bytes layer_input(const Architecture& network, std::int64_t positions, std::int6
 
 Bytes layer_backward_workspace(const Architecture& network, std::int64_t layer, std::int64_t positions,
                                std::int64_t tp) {
-    const bool experts = is_moe_layer(network, layer);
+    const BlockParts parts = block_parts(network, layer);
+    const bool experts = parts.experts;
+    if (!experts && !parts.dense) return {parts.linear ? 2 * positions * network.linear->columns() / tp : 0};
     return {4 * positions * (experts ? network.moe->top_k * network.moe->expert_ffn : network.ffn) / tp};
 }
 

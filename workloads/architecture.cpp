@@ -71,12 +71,13 @@ Attention parse_attention(const Json& json, const Architecture& of) {
     attention.kind = parse_attention_kind(json);
     attention.causal = boolean_or(json, "causal", of.kind == ModuleKind::language_model);
     attention.qk_norm = boolean_or(json, "qk_norm", false);
+    attention.output_gate = boolean_or(json, "output_gate", false);
     switch (attention.kind) {
         case AttentionKind::dense:
-            json.only_keys({"kind", "causal", "qk_norm"});
+            json.only_keys({"kind", "causal", "qk_norm", "output_gate"});
             break;
         case AttentionKind::windowed:
-            json.only_keys({"kind", "causal", "qk_norm", "window", "full_layers"});
+            json.only_keys({"kind", "causal", "qk_norm", "output_gate", "window", "full_layers"});
             parse_windows(json, of.layers, attention);
             break;
         case AttentionKind::latent:
@@ -90,6 +91,50 @@ Attention parse_attention(const Json& json, const Architecture& of) {
             break;
     }
     return attention;
+}
+
+LinearAttention parse_linear(const Json& json) {
+    json.only_keys({"kind", "key_heads", "value_heads", "key_dim", "value_dim", "convolution", "chunk"});
+    const bool mamba = json.at("kind").one_of({"gated_delta", "mamba2"}) == "mamba2";
+    LinearAttention linear;
+    linear.kind = mamba ? LinearKind::mamba2 : LinearKind::gated_delta;
+    linear.value_heads = json.at("value_heads").integer(1, most_heads);
+    linear.key_heads = json.at("key_heads").integer(1, linear.value_heads);
+    if (linear.value_heads % linear.key_heads != 0)
+        json.at("key_heads")
+            .fail(fmt::format("is {}, allowed are divisors of value_heads ({})", linear.key_heads, linear.value_heads));
+    linear.key_dim = json.at("key_dim").integer(1, 10'000);
+    linear.value_dim = json.at("value_dim").integer(1, 10'000);
+    linear.convolution = integer_or(json, "convolution", 4, 1, 1'000);
+    linear.chunk = integer_or(json, "chunk", mamba ? 128 : 64, 1, 100'000);
+    return linear;
+}
+
+// What the letters of the pattern need.
+void check_pattern(const Json& json, const Architecture& a) {
+    const Json member = json.at("layer_pattern");
+    const auto& pattern = a.layer_pattern;
+    if (const auto other = pattern.find_first_not_of("LFM*-E"); other != std::string::npos)
+        member.fail(fmt::format("has a '{}': allowed are L, F, M, *, - and E", pattern[other]));
+    const auto size = static_cast<std::int64_t>(pattern.size());
+    if (size == 0 || a.layers % size != 0)
+        member.fail(fmt::format("has {} letters: {} layers are no multiple of them", size, a.layers));
+    const auto has = [&](std::string_view letters) { return pattern.find_first_of(letters) != std::string::npos; };
+    if (has("LM") != a.linear.has_value())
+        member.fail(a.linear ? "has no L and no M, which 'linear' is for" : "has an L or M, which needs 'linear'");
+    const std::int64_t alone = std::count(pattern.begin(), pattern.end(), 'E') * (a.layers / size);
+    if (alone > 0 && !a.moe) member.fail("has an E, which needs 'moe'");
+    if (a.moe && !has("LF") && a.moe->moe_layers != alone)
+        member.fail(fmt::format("has {} layers of experts, 'moe' has {}", alone, a.moe->moe_layers));
+    if (alone > 0 && has("LF")) member.fail("has an E beside L or F, whose experts 'moe' says");
+    if (json.find("cross_attention_layers")) json.at("cross_attention_layers").fail("goes with no layer_pattern");
+}
+
+void parse_hybrid(const Json& json, Architecture& a) {
+    const auto linear = json.find("linear");
+    if (linear) a.linear = parse_linear(*linear);
+    if (const auto pattern = json.find("layer_pattern")) a.layer_pattern = pattern->text();
+    if (linear || json.find("layer_pattern")) check_pattern(json, a);
 }
 
 MixtureOfExperts parse_experts(const Json& json, std::int64_t layers) {
@@ -148,6 +193,10 @@ void parse_sizes(const Json& json, Architecture& a) {
     a.attention.causal = a.kind == ModuleKind::language_model;
     if (const auto attention = json.find("attention")) a.attention = parse_attention(*attention, a);
     if (const auto moe = json.find("moe")) a.moe = parse_experts(*moe, a.layers);
+    if (a.kind == ModuleKind::language_model)
+        parse_hybrid(json, a);
+    else
+        refuse(json, {"linear", "layer_pattern"}, a);
 }
 
 void parse_conditioning(const Json& json, Architecture& a) {
@@ -200,6 +249,7 @@ nlohmann::ordered_json attention_json(const Attention& t) {
     const std::int64_t none = 0;
     nlohmann::ordered_json json{{"kind", name_of(t.kind)}, {"causal", t.causal}};
     put(json, "qk_norm", t.qk_norm, false);
+    put(json, "output_gate", t.output_gate, false);
     put(json, "window", t.window, none);
     put(json, "full_layers", t.full_layers, {});
     put(json, "q_lora_rank", t.q_lora_rank);
@@ -209,6 +259,16 @@ nlohmann::ordered_json attention_json(const Attention& t) {
     put(json, "v_head_dim", t.v_head_dim, none);
     put(json, "share_q_dim", t.share_q_dim, none);
     return json;
+}
+
+nlohmann::ordered_json linear_json(const LinearAttention& linear) {
+    return {{"kind", linear.kind == LinearKind::mamba2 ? "mamba2" : "gated_delta"},
+            {"key_heads", linear.key_heads},
+            {"value_heads", linear.value_heads},
+            {"key_dim", linear.key_dim},
+            {"value_dim", linear.value_dim},
+            {"convolution", linear.convolution},
+            {"chunk", linear.chunk}};
 }
 
 nlohmann::ordered_json experts_json(const MixtureOfExperts& moe) {
@@ -267,6 +327,8 @@ Architecture parse_architecture(const Json& json) {
                     "tied_embeddings",
                     "attention",
                     "moe",
+                    "linear",
+                    "layer_pattern",
                     "cross_attention_dim",
                     "cross_attention_layers",
                     "patch_size",
@@ -309,6 +371,8 @@ nlohmann::ordered_json architecture_json(const Architecture& a) {
     put(json, "tied_embeddings", a.tied_embeddings, false);
     if (a.kind != ModuleKind::head) json["attention"] = attention_json(a.attention);
     if (a.moe) json["moe"] = experts_json(*a.moe);
+    if (a.linear) json["linear"] = linear_json(*a.linear);
+    put(json, "layer_pattern", a.layer_pattern, {});
     put(json, "cross_attention_dim", a.cross_attention_dim, none);
     put(json, "cross_attention_layers", a.cross_attention_layers, none);
     put(json, "patch_size", a.patch_size, none);

@@ -34,7 +34,7 @@ std::string unknown_name(std::string_view what, std::string_view name, const std
 
 Device parse_device(const Json& json) {
     json.only_keys({"name", "aliases", "bf16_flops", "fp8_flops", "memory_bytes_per_s", "memory_bytes",
-                    "multiprocessors", "source"});
+                    "multiprocessors", "power_watts", "source"});
     Device device;
     device.name = json.at("name").text();
     for (const Json& alias : json.at("aliases").elements()) device.aliases.push_back(alias.text());
@@ -43,6 +43,7 @@ Device parse_device(const Json& json) {
     device.memory_bandwidth.bytes_per_second = json.at("memory_bytes_per_s").integer(1, most_speed);
     device.memory.count = json.at("memory_bytes").integer(1, std::int64_t{1} << 50);
     device.multiprocessors = json.at("multiprocessors").integer(1, 100'000);
+    device.power_watts = number_or(json, "power_watts", 0, 1, 1e5);
     device.source = json.at("source").text();
     return device;
 }
@@ -149,7 +150,7 @@ const Device& device(std::string_view name) {
 }
 
 Family family_of(std::string_view device) {
-    if (device.starts_with("a100")) return Family::ampere;
+    if (device.starts_with("a100") || device.starts_with("a800")) return Family::ampere;
     if (device.starts_with("h")) return Family::hopper;
     if (device.starts_with("b") || device.starts_with("gb")) return Family::blackwell;
     return Family::other;

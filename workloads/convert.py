@@ -21,6 +21,13 @@ QWEN_VIT = "configuration of Qwen2.5-VL-72B-Instruct (tests/data/hf/qwen2.5-vl-7
 INTERN_VIT = ("configuration of InternVL2.5-38B (tests/data/hf/internvl2.5-38b.json); heads: NVIDIA/Megatron-LM "
               "examples/multimodal/config.py")
 LLAMA_VIT = "pytorch/torchtune llama3_2_vision: 32 layers and 8 global ones, four tiles of 560 pixels"
+QWEN_35 = "huggingface/transformers@008e5743 src/transformers/models/"
+QWEN_36 = (QWEN_35 + "qwen3_5_moe/configuration_qwen3_5_moe.py (defaults of Qwen3.5-35B-A3B); the model card of "
+           "Qwen3.6-35B-A3B has the same sizes")
+QWEN_27 = (QWEN_35 + "qwen3_5/configuration_qwen3_5.py; sizes of the 27B: THUDM/slime scripts/models/qwen3.5-27B.sh, "
+           "its linear heads: the model card")
+NEMOTRON = ("NVIDIA-NeMo/Megatron-Bridge@89e822c9 docs/models/llm/nemotronh.md; groups, convolution, chunk: "
+            "transformers@13923c63 nemotron_h/configuration_nemotron_h.py")
 INTERNVL_3 = "arXiv 2504.10479, table of the models (memory): InternViT-6B-448px-V2.5 and Qwen2.5"
 
 
@@ -36,6 +43,51 @@ def joint(name, vit, llm, confidence, source):
     return {"name": name, "kind": "lmm", "modules": modules, "confidence": confidence, "source": source}
 
 
+def gated_delta(value_heads):
+    return {"kind": "gated_delta", "key_heads": 16, "value_heads": value_heads, "key_dim": 128, "value_dim": 128,
+            "convolution": 4, "chunk": 64}
+
+
+def mamba2(heads, size):
+    return {"kind": "mamba2", "key_heads": 8, "value_heads": heads, "key_dim": 128, "value_dim": size,
+            "convolution": 4, "chunk": 128}
+
+
+def hybrid(name, layers, hidden, ffn, heads, kv_heads, head_dim, vocab, linear, pattern, params_computed, published,
+           source, gated=True, **more):
+    # Qwen3-Next and its successors gate the attention's output and norm queries and keys.
+    attention = {"type": "gqa", "causal": True, **({"qk_norm": True, "output_gate": True} if gated else {})}
+    return {"name": name, "kind": "llm", "layers": layers, "hidden": hidden, "ffn": ffn, "heads": heads,
+            "kv_heads": kv_heads, "head_dim": head_dim, "vocab": vocab, "gated": gated, "attention": attention,
+            "linear": linear, "layer_pattern": pattern, "params_computed": params_computed,
+            "params_published": published, "confidence": "verified-file", "source": source, **more}
+
+
+def mixed(layers, experts, top_k, expert_ffn, shared_ffn):
+    return {"moe_layers": layers, "experts": experts, "top_k": top_k, "expert_ffn": expert_ffn,
+            "shared_ffn": shared_ffn}
+
+
+def experts(name, layers, hidden, ffn, heads, kv_heads, head_dim, vocab, moe, counts, published, source, **more):
+    total, active = counts
+    return {"name": name, "kind": "llm", "layers": layers, "hidden": hidden, "ffn": ffn, "heads": heads,
+            "kv_heads": kv_heads, "head_dim": head_dim, "vocab": vocab, "gated": True,
+            "attention": {"type": "gqa", "causal": True}, "moe": moe, "params_computed": total,
+            "active_params_computed_incl_lm_head": active, "params_published": published,
+            "confidence": "cross-checked", "source": source, **more}
+
+
+# DeepSeek's latent attention without a rank of the queries, as its small models have it.
+SMALL_LATENT = {"type": "mla", "causal": True, "q_lora_rank": None, "kv_lora_rank": 512, "qk_nope_head_dim": 128,
+                "qk_rope_head_dim": 64, "v_head_dim": 128}
+RECOMPUTED = "configuration (memory); the recomputed parameters match the published ones"
+
+
+def qwen_36(name):
+    return hybrid(name, 40, 2048, 512, 16, 2, 256, 248320, gated_delta(32), "LLLF", 34659368960, 35e9, QWEN_36,
+                  moe=mixed(40, 256, 8, 512, 512), active_params_computed_incl_lm_head=2945187840)
+
+
 ADDED = (
     encoder("qwen2.5-vl-vit-3456", 32, 1280, 3456, 16, 80, 635893760, "verified-file", QWEN_VIT, gated=True,
             temporal_patch=2,
@@ -45,6 +97,38 @@ ADDED = (
     encoder("llama-3.2-vision-vit-40", 40, 1280, 5120, 16, 80, 787184640, "verified-file", LLAMA_VIT, image_size=560,
             note="32 layers and 8 global ones; the gates of the global ones and the embeddings of tiles are not "
                  "counted"),
+    hybrid("qwen3-next-80b-a3b", 48, 2048, 512, 16, 2, 256, 151936, gated_delta(32), "LLLF", 79672901632, 80e9,
+           "huggingface/transformers qwen3_next/configuration_qwen3_next.py (its defaults)",
+           moe=mixed(48, 512, 10, 512, 512), active_params_computed_incl_lm_head=3562274816),
+    qwen_36("qwen3.5-35b-a3b-llm"),
+    qwen_36("qwen3.6-35b-a3b-llm"),
+    hybrid("qwen3.5-27b-llm", 64, 5120, 17408, 24, 4, 256, 248320, gated_delta(48), "LLLF", 26893352960, 27e9, QWEN_27),
+    hybrid("nemotron-h-8b", 52, 4096, 21504, 32, 8, 128, 131072, mamba2(128, 64),
+           "M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M-", 8099201024, 8100852736, NEMOTRON, gated=False),
+    hybrid("nemotron-nano-9b-v2", 56, 4480, 15680, 40, 8, 128, 131072, mamba2(128, 80),
+           "M-M-M-MM-M-M-M*-M-M-M*-M-M-M-M*-M-M-M-M*-M-MM-M-M-M-M-M-", 8886026240, 8.89e9, NEMOTRON, gated=False),
+    hybrid("nemotron-3-nano-30b-a3b", 52, 2688, 1856, 32, 2, 128, 131072, mamba2(64, 64),
+           "MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEME", 31576989696, 31.6e9,
+           "configuration of NVIDIA-Nemotron-3-Nano-30B-A3B as test fixtures quote it; experts: its technical report",
+           gated=False, moe=mixed(23, 128, 6, 1856, 3712), active_params_computed_incl_lm_head=3226804224),
+    experts("qwen3-30b-a3b", 48, 2048, 6144, 32, 4, 128, 151936, mixed(48, 128, 8, 768, 0),
+            (30531911680, 3041656832), 30.5e9, RECOMPUTED),
+    experts("gpt-oss-20b", 24, 2880, 2880, 64, 8, 64, 201088, mixed(24, 32, 4, 2880, 0), (20907786240, 3607142400),
+            20.9e9, RECOMPUTED, note="every second layer attends to a window of 128 tokens: all are taken as full"),
+    experts("gpt-oss-120b", 36, 2880, 2880, 64, 8, 64, 201088, mixed(36, 128, 4, 2880, 0), (116788838400, 5131100160),
+            116.8e9, RECOMPUTED, note="every second layer attends to a window of 128 tokens: all are taken as full"),
+    experts("grok-1-314b", 64, 6144, 32768, 48, 8, 128, 131072, mixed(64, 8, 2, 32768, 0), (315683241984, 83755008000),
+            314e9, RECOMPUTED, tied_embeddings=True),
+    experts("moonlight-16b-a3b", 27, 2048, 11264, 16, 16, 128, 163840, mixed(26, 64, 6, 1408, 2816),
+            (15959982080, 2579103744), 16e9, RECOMPUTED, attention=SMALL_LATENT),
+    experts("deepseek-v2-lite", 27, 2048, 10944, 16, 16, 128, 102400, mixed(26, 64, 6, 1408, 2816),
+            (15706357760, 2451308544), 15.7e9, RECOMPUTED, attention=SMALL_LATENT),
+    experts("glm-4.5-air", 46, 4096, 10944, 96, 8, 128, 151552, mixed(45, 128, 8, 1408, 1408),
+            (106851205120, 12802326528), 106e9, RECOMPUTED),
+    encoder("qwen3.5-vl-vit", 27, 1152, 4304, 16, 72, 412839936, "verified-file", QWEN_35 + "qwen3_5 (vision_config)",
+            patch_size=16, temporal_patch=2),
+    joint("qwen3.6-35b-a3b", "qwen3.5-vl-vit", "qwen3.6-35b-a3b-llm", "verified-file", QWEN_36),
+    joint("qwen3.5-27b", "qwen3.5-vl-vit", "qwen3.5-27b-llm", "verified-file", QWEN_27),
     joint("qwen2.5-vl-32b", "qwen2.5-vl-vit-3456", "qwen2.5-32b", "cross-checked",
           "NVIDIA-NeMo/Megatron-Bridge qwen25_vl.py; the encoder of the 72B's configuration"),
     joint("internvl3-38b", "internvit-6b-v2.5-32-heads", "qwen2.5-32b", "paper-memory", INTERNVL_3),
@@ -105,6 +189,8 @@ def attention(e):
     out = {"kind": kind, "causal": a.get("causal", False)}
     if a.get("qk_norm") or e["name"].startswith(QK_NORMED):
         out["qk_norm"] = True
+    if a.get("output_gate"):
+        out["output_gate"] = True
     if kind == "windowed":
         out["window"] = (a["window_px"] // e["patch_size"]) ** 2
         out["full_layers"] = a["full_layers"]
@@ -146,6 +232,9 @@ def architecture(e):
         out["attention"] = attention(e)
     if "moe" in e:
         out["moe"] = mixture(e)
+    for k in ("linear", "layer_pattern"):
+        if k in e:
+            out[k] = e[k]
     if kind == "dit" and e["block"] == "self+cross":
         out["cross_attention_dim"] = e["hidden"]  # the context is projected to the hidden width first
     if e.get("cross_attention_layers_added"):
@@ -297,6 +386,12 @@ def joined(e, network):
         llm, vit = network(roles["backbone"]), network("qwen2.5-vl-vit" + ("" if name.endswith("7b") else "-3456"))
         return vision_language(e, vit, llm, QWEN_25_IMAGE, projector(5120, llm["hidden"], 5120),
                                ["videos are not read"])
+    if name in ("qwen3.6-35b-a3b", "qwen3.5-27b"):
+        llm = network(roles["backbone"])
+        return vision_language(e, network(roles["encoder"]), llm, {**QWEN_25_IMAGE, "patch": 16},
+                               projector(4608, llm["hidden"], 4608),
+                               ["videos are not read", "images take 256 to 1280 tokens",
+                                "the layer that predicts a second token is not trained"])
     if name.startswith("internvl"):
         llm = network(roles["backbone"])
         return vision_language(e, network(roles["encoder"]), llm, {"patch": 14, "merge": 2, "fixed_pixels": 448},

@@ -3,15 +3,17 @@
 #include "pipeweaver/base/assert.hpp"
 
 #include <algorithm>
+#include <vector>
 
 namespace pipeweaver::workloads {
 
 namespace {
 
-bool has_matrix_biases(const Architecture& a) { return !a.gated; }
+// Hybrids of linear attention have none, gated or not.
+bool has_matrix_biases(const Architecture& a) { return !a.gated && !a.linear; }
 
 // A norm without centring has a scale, else a scale and a shift.
-std::int64_t norm_size(const Architecture& a) { return a.gated ? a.hidden : 2 * a.hidden; }
+std::int64_t norm_size(const Architecture& a) { return has_matrix_biases(a) ? 2 * a.hidden : a.hidden; }
 
 bool is_single_stream(const Architecture& a, std::int64_t layer) {
     return a.mmdit && layer >= a.layers - a.single_layers;
@@ -28,7 +30,19 @@ std::int64_t self_attention(const Architecture& a) {
     }
     if (t.kind == AttentionKind::factored)
         return t.share_q_dim * (a.hidden + query) + 2 * a.hidden * key + query * a.hidden;
-    return 2 * a.hidden * query + 2 * a.hidden * key;
+    return (t.output_gate ? 3 : 2) * a.hidden * query + 2 * a.hidden * key;
+}
+
+// Input and output of a linear attention.
+std::int64_t linear_matrices(const LinearAttention& linear, std::int64_t hidden) {
+    return hidden * (linear.columns() + linear.values());
+}
+
+// What else it has: the convolution, of Mamba-2 with biases, what heads decay by, and the norm in front of its gate.
+std::int64_t linear_vectors(const LinearAttention& linear) {
+    const bool mamba = linear.kind == LinearKind::mamba2;
+    const std::int64_t convolution = (linear.convolution + (mamba ? 1 : 0)) * linear.convolved();
+    return convolution + (mamba ? 3 : 2) * linear.value_heads + (mamba ? linear.values() : linear.value_dim);
 }
 
 // Of the self attention, what tensor parallelism copies.
@@ -52,7 +66,7 @@ std::int64_t experts(const Architecture& a, std::int64_t count) {
 
 std::int64_t attention_biases(const Architecture& a, std::int64_t layer) {
     const std::int64_t qkv = (a.heads + 2 * a.kv_heads) * a.head_dim;
-    if (!has_matrix_biases(a)) return a.qkv_bias ? qkv : 0;
+    if (!has_matrix_biases(a)) return a.qkv_bias && block_parts(a, layer).attention ? qkv : 0;
     const std::int64_t one = a.kind == ModuleKind::head ? 0 : qkv + a.hidden;
     const std::int64_t streams = a.mmdit && !is_single_stream(a, layer) ? 2 : 1;
     return one * (streams + (has_cross_beside_self(a) ? 1 : 0));
@@ -64,10 +78,13 @@ std::int64_t feed_forward_biases(const Architecture& a, std::int64_t layer) {
     return streams * (a.ffn + a.hidden) + modulation_parameters(a, layer) / a.hidden;
 }
 
-std::int64_t layer_norms(const Architecture& a) {
+std::int64_t layer_norms(const Architecture& a, std::int64_t layer) {
+    const BlockParts parts = block_parts(a, layer);
     std::int64_t size = 0;
     // A diffusion transformer's norms have no parameters of their own: the modulation takes their place.
-    if (a.kind != ModuleKind::diffusion_transformer) size += 2 * norm_size(a);
+    if (a.kind != ModuleKind::diffusion_transformer) size += parts.norms() * norm_size(a);
+    if (parts.linear) size += linear_vectors(*a.linear);
+    if (!parts.attention) return size;
     if (a.attention.qk_norm) size += 2 * a.head_dim;
     if (a.attention.kind == AttentionKind::latent)
         size += a.attention.q_lora_rank.value_or(0) + a.attention.kv_lora_rank;
@@ -90,6 +107,12 @@ std::int64_t position_embeddings(const Architecture& a) {
     return (side * side + 1) * a.hidden;
 }
 
+// Of the layer pattern.
+char letter(const Architecture& a, std::int64_t layer) {
+    if (a.layer_pattern.empty()) return 'F';
+    return a.layer_pattern[static_cast<std::size_t>(layer) % a.layer_pattern.size()];
+}
+
 bool is_windowed_layer(const Architecture& a, std::int64_t layer) {
     const auto& full = a.attention.full_layers;
     return a.attention.kind == AttentionKind::windowed && a.attention.window > 0 &&
@@ -107,6 +130,8 @@ std::int64_t modulation_parameters(const Architecture& a, std::int64_t layer) {
 bool has_cross_beside_self(const Architecture& a) { return a.cross_attention_dim > 0 && a.cross_attention_layers == 0; }
 
 bool is_moe_layer(const Architecture& a, std::int64_t layer) {
+    const char part = letter(a, layer);
+    if (a.moe && part != 'F' && part != 'L') return part == 'E';
     if (!a.moe || layer < a.moe->first_layer) return false;
     const std::int64_t past = layer - a.moe->first_layer;
     return past % a.moe->every == 0 && past / a.moe->every < a.moe->moe_layers;
@@ -118,7 +143,27 @@ bool is_cross_layer(const Architecture& a, std::int64_t layer) {
     return (layer + 2) % period == 0 && (layer + 2) / period <= a.cross_attention_layers;
 }
 
+BlockParts block_parts(const Architecture& a, std::int64_t layer) {
+    const char part = letter(a, layer);
+    const bool experts = is_moe_layer(a, layer), both = part == 'F' || part == 'L';
+    return {part == 'F' || part == '*', part == 'L' || part == 'M', (both && !experts) || part == '-', experts};
+}
+
 BlockKind block_kind(const Architecture& a, std::int64_t layer) {
+    switch (letter(a, layer)) {
+        case 'L':
+            return is_moe_layer(a, layer) ? BlockKind::linear_experts : BlockKind::linear;
+        case 'M':
+            return BlockKind::linear_alone;
+        case '*':
+            return BlockKind::attention_alone;
+        case '-':
+            return BlockKind::dense_alone;
+        case 'E':
+            return BlockKind::experts_alone;
+        default:
+            break;
+    }
     if (a.mmdit) return is_single_stream(a, layer) ? BlockKind::single_stream : BlockKind::double_stream;
     if (is_cross_layer(a, layer)) return BlockKind::cross;
     if (is_moe_layer(a, layer)) return BlockKind::experts;
@@ -132,14 +177,18 @@ std::int64_t layer_parameters(const Architecture& a, std::int64_t layer) {
         const std::int64_t streams = is_single_stream(a, layer) ? 1 : 2;
         return streams * (self_attention(a) + feed_forward(a, a.ffn)) + modulation_parameters(a, layer);
     }
-    std::int64_t sum = is_cross_layer(a, layer) ? cross_query(a) + cross_keys(a) : self_attention(a);
+    const BlockParts parts = block_parts(a, layer);
+    std::int64_t sum = 0;
+    if (parts.attention) sum += is_cross_layer(a, layer) ? cross_query(a) + cross_keys(a) : self_attention(a);
+    if (parts.linear) sum += linear_matrices(*a.linear, a.hidden);
     if (has_cross_beside_self(a)) sum += cross_query(a) + cross_keys(a);
-    return sum + (is_moe_layer(a, layer) ? experts(a, a.moe->experts) : feed_forward(a, a.ffn));
+    if (parts.experts) sum += experts(a, a.moe->experts);
+    return sum + (parts.dense ? feed_forward(a, a.ffn) : 0);
 }
 
 LayerParameterParts layer_parameter_parts(const Architecture& a, std::int64_t layer) {
     LayerParameterParts parts;
-    if (!is_cross_layer(a, layer)) parts.copied = copied_attention(a);
+    if (block_parts(a, layer).attention && !is_cross_layer(a, layer)) parts.copied = copied_attention(a);
     if (is_moe_layer(a, layer)) {
         parts.copied += a.hidden * a.moe->experts;
         parts.experts = a.moe->experts * feed_forward(a, a.moe->expert_ffn);
@@ -148,10 +197,55 @@ LayerParameterParts layer_parameter_parts(const Architecture& a, std::int64_t la
     return parts;
 }
 
+namespace {
+
+// A matrix of a block that may have adapters.
+struct Adapted {
+    std::int64_t in, out;
+    bool by_columns;  // split by its columns, else by its rows
+};
+
+std::vector<Adapted> adapted(const Architecture& a, std::int64_t layer, const Adapters& adapters) {
+    const BlockParts parts = block_parts(a, layer);
+    const std::int64_t queries = a.heads * a.head_dim, keys = is_cross_layer(a, layer) ? 0 : a.kv_heads * a.head_dim;
+    const std::int64_t gates = a.attention.output_gate ? queries : 0;
+    const std::int64_t attention_in = parts.linear ? a.linear->columns() : queries + gates + 2 * keys;
+    const std::int64_t attention_out = parts.linear ? a.linear->values() : queries;
+    const std::int64_t ffn = parts.experts ? a.moe->shared_ffn : parts.dense ? a.ffn : 0;
+    std::vector<Adapted> all;
+    if (parts.attention || parts.linear) {
+        if (adapters.qkv) all.push_back({a.hidden, attention_in, true});
+        if (adapters.output) all.push_back({attention_out, a.hidden, false});
+    }
+    if (has_cross_beside_self(a)) {
+        if (adapters.qkv) all.push_back({a.hidden, queries, true});
+        if (adapters.output) all.push_back({queries, a.hidden, false});
+    }
+    if (ffn > 0 && adapters.up) all.push_back({a.hidden, (a.gated ? 2 : 1) * ffn, true});
+    if (ffn > 0 && adapters.down) all.push_back({ffn, a.hidden, false});
+    return all;
+}
+
+}  // namespace
+
+LayerParameterParts adapter_parameters(const Architecture& a, std::int64_t layer, const Adapters& adapters) {
+    LayerParameterParts parts;
+    for (const Adapted& matrix : adapted(a, layer, adapters)) {
+        parts.split += adapters.rank * (matrix.by_columns ? matrix.out : matrix.in);
+        parts.copied += adapters.rank * (matrix.by_columns ? matrix.in : matrix.out);
+    }
+    return parts;
+}
+
+std::int64_t adapted_matrices(const Architecture& a, std::int64_t layer, const Adapters& adapters) {
+    return static_cast<std::int64_t>(adapted(a, layer, adapters).size());
+}
+
 LayerParameterParts weight_shapes(const Architecture& a, bool dense, bool experts) {
     LayerParameterParts parts;
     parts.copied = copied_attention(a);
     parts.split = self_attention(a) - parts.copied;
+    if (a.linear) parts.split += linear_matrices(*a.linear, a.hidden);
     if (dense) parts.split += feed_forward(a, a.ffn);
     if (!experts) return parts;
     parts.split += feed_forward(a, a.moe->shared_ffn);
@@ -184,7 +278,7 @@ std::int64_t matrix_parameters(const Architecture& a) {
 std::int64_t all_parameters(const Architecture& a) {
     std::int64_t sum = matrix_parameters(a) + position_embeddings(a);
     for (std::int64_t layer = 0; layer < a.layers; ++layer)
-        sum += layer_norms(a) + attention_biases(a, layer) + feed_forward_biases(a, layer);
+        sum += layer_norms(a, layer) + attention_biases(a, layer) + feed_forward_biases(a, layer);
     const bool has_final_norm = a.kind != ModuleKind::diffusion_transformer && a.kind != ModuleKind::head;
     return sum + (has_final_norm ? norm_size(a) : 0);
 }
@@ -203,10 +297,19 @@ double attention_pairs(const Architecture& a, std::int64_t layer, std::span<cons
     return a.attention.causal ? pairs / 2 : pairs;
 }
 
+double linear_rule_flops(const LinearAttention& linear, double tokens) {
+    const std::int64_t with_state = linear.kind == LinearKind::gated_delta ? 8 : 7;
+    const std::int64_t rule = with_state * linear.values() * linear.key_dim;
+    return tokens * static_cast<double>(rule + 2 * linear.convolution * linear.convolved());
+}
+
 double layer_flops(const Architecture& a, std::int64_t layer, double tokens, double pairs, const Context& context) {
+    const BlockParts parts = block_parts(a, layer);
     double flops = 2 * tokens * static_cast<double>(active_layer_parameters(a, layer));
     const double heads = static_cast<double>(a.heads), head_dim = static_cast<double>(a.head_dim);
     const bool cross = is_cross_layer(a, layer);
+    if (parts.linear) flops += linear_rule_flops(*a.linear, tokens);
+    if (!parts.attention) return flops;
     if (a.attention.kind == AttentionKind::latent) {
         const Attention& t = a.attention;
         flops += 2 * heads * static_cast<double>(t.qk_nope_head_dim + t.qk_rope_head_dim + t.v_head_dim) * pairs;

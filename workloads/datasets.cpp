@@ -162,11 +162,23 @@ std::uint64_t hash(std::string_view text) {
     return value;
 }
 
-constexpr std::string_view constant = "constant-";
+constexpr std::string_view constant = "constant-", uniform = "uniform-";
 
-// What "constant-4096", "constant-40+1x336px", "constant-0+5.8s" say: tokens of text, images and their side, a clip.
-struct ConstantSizes {
-    std::int64_t text = 0, images = 0, side = 0;
+// A whole number, or any from the first to the last.
+struct Range {
+    std::int64_t first = 0, last = 0;
+
+    std::int64_t drawn(Random& random) const {
+        if (first == last) return first;  // takes no random number
+        return first + static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(last - first + 1)));
+    }
+};
+
+// What "constant-4096", "constant-40+1x336px", "constant-0+5.8s" say: tokens of text, images and their side, a clip;
+// and "uniform-100..400+1x448..1000px" with ranges.
+struct SaidSizes {
+    Range text, side;
+    std::int64_t images = 0;
     double seconds = 0;
 };
 
@@ -184,16 +196,24 @@ bool take(std::string_view& text, std::string_view word) {
     return true;
 }
 
-std::optional<ConstantSizes> sizes_in(std::string_view text) {
+bool take_range(std::string_view& text, Range& range, bool ranges) {
+    if (!take_number(text, range.first)) return false;
+    range.last = range.first;
+    return !ranges || !take(text, "..") || take_number(text, range.last);
+}
+
+std::optional<SaidSizes> sizes_in(std::string_view text, bool ranges) {
     constexpr std::int64_t most_images = 100'000, most_side = 100'000;
-    ConstantSizes sizes;
-    if (!take_number(text, sizes.text) || sizes.text < 0) return std::nullopt;
+    SaidSizes sizes;
+    if (!take_range(text, sizes.text, ranges) || sizes.text.first < 0 || sizes.text.last < sizes.text.first)
+        return std::nullopt;
     const auto in = [](auto value, auto low, auto high) { return value >= low && value <= high; };
     bool possible = true;
     if (std::string_view rest = text; take(rest, "+") && take_number(rest, sizes.images) && take(rest, "x") &&
-                                      take_number(rest, sizes.side) && take(rest, "px")) {
+                                      take_range(rest, sizes.side, ranges) && take(rest, "px")) {
         text = rest;
-        possible = in(sizes.images, 1, most_images) && in(sizes.side, 1, most_side);
+        possible = in(sizes.images, 1, most_images) && in(sizes.side.first, 1, most_side) &&
+                   in(sizes.side.last, sizes.side.first, most_side);
     } else {
         sizes.images = 0;
     }
@@ -203,18 +223,25 @@ std::optional<ConstantSizes> sizes_in(std::string_view text) {
     } else {
         sizes.seconds = 0;
     }
-    const bool something = sizes.text > 0 || sizes.images > 0 || sizes.seconds > 0;
+    const bool something = sizes.text.first > 0 || sizes.images > 0 || sizes.seconds > 0;
     return text.empty() && something && possible ? std::optional(sizes) : std::nullopt;
 }
 
-std::optional<Sample> constant_sample(std::string_view name, const Model& model) {
-    if (!name.starts_with(constant)) return std::nullopt;
-    const auto sizes = sizes_in(name.substr(constant.size()));
+SaidSizes said_sizes(std::string_view name) {
+    const bool ranges = name.starts_with(uniform);
+    const auto sizes = sizes_in(name.substr(ranges ? uniform.size() : constant.size()), ranges);
     if (!sizes)
         fail(ErrorKind::input,
              "data set '{}': allowed are constant-4096 (tokens of text), constant-40+1x336px (and images of so many "
-             "pixels a side), constant-0+5.8s (and a clip of so many seconds)",
+             "pixels a side), constant-0+5.8s (and a clip of so many seconds), uniform-100..400+1x448..1000px (any "
+             "number from the first to the last)",
              name);
+    return *sizes;
+}
+
+std::optional<Sample> said_sample(std::string_view name, const Model& model, std::uint64_t seed, std::uint64_t number) {
+    if (!name.starts_with(constant) && !name.starts_with(uniform)) return std::nullopt;
+    const SaidSizes sizes = said_sizes(name);
     const ItemRules rules(model);
     const auto check_taken = [&](Modality modality) {
         if (!rules.takes(modality, false) && !rules.takes(modality, true))
@@ -223,17 +250,19 @@ std::optional<Sample> constant_sample(std::string_view name, const Model& model)
         return as_target(rules, modality);
     };
     Sample sample;
-    sample.text_tokens = sample.loss_tokens = sizes->text;
-    if (sizes->images > 0)
-        sample.items.assign(static_cast<std::size_t>(sizes->images),
-                            rules.image(sizes->side, sizes->side, check_taken(Modality::image)));
-    if (sizes->seconds > 0) sample.items.push_back(rules.video(sizes->seconds, check_taken(Modality::video)));
+    Random random(seed ^ hash(name), number);
+    sample.text_tokens = sample.loss_tokens = sizes.text.drawn(random);
+    sample.items.reserve(static_cast<std::size_t>(sizes.images) + 1);
+    for (std::int64_t i = 0; i < sizes.images; ++i) {
+        const std::int64_t side = sizes.side.drawn(random);
+        sample.items.push_back(rules.image(side, side, check_taken(Modality::image)));
+    }
+    if (sizes.seconds > 0) sample.items.push_back(rules.video(sizes.seconds, check_taken(Modality::video)));
     std::int64_t tokens = sample.text_tokens;
     for (const Item& item : sample.items) tokens += item.tokens;
     if (tokens > model.microbatch_tokens)
-        fail(ErrorKind::input,
-             "data set '{}': every sample has {} tokens, allowed are at most {}: a microbatch of '{}'", name, tokens,
-             model.microbatch_tokens, model.name);
+        fail(ErrorKind::input, "data set '{}': a sample has {} tokens, allowed are at most {}: a microbatch of '{}'",
+             name, tokens, model.microbatch_tokens, model.name);
     return sample;
 }
 
@@ -246,11 +275,15 @@ std::vector<DatasetInfo> datasets() {
         {"constant-SIZES",
          "every sample alike: constant-4096 tokens of text, constant-40+1x336px with an image, constant-0+5.8s a clip",
          false});
+    all.push_back({"uniform-RANGES",
+                   "sizes drawn evenly: uniform-100..400+1x448..1000px has 100 to 400 tokens of text and an image of "
+                   "448 to 1000 pixels a side",
+                   false});
     return all;
 }
 
 Sample draw(std::string_view name, const Model& model, std::uint64_t seed, std::uint64_t number) {
-    if (auto sample = constant_sample(name, model)) {
+    if (auto sample = said_sample(name, model, seed, number)) {
         sample->id = fmt::format("{}-{}", name, number);
         return *sample;
     }

@@ -23,8 +23,38 @@ Modality parse_modality(const Json& json) {
     return Modality::text;
 }
 
+// Adapters are of plain projections: latent and factored attention, streams and heads have others.
+void check_adapted(const Json& json, const Architecture& network) {
+    const auto kind = network.attention.kind;
+    const bool compressed = kind == AttentionKind::latent || kind == AttentionKind::factored;
+    if (network.kind == ModuleKind::head || network.mmdit || compressed)
+        json.fail(
+            "a network of this kind cannot have adapters: allowed are those with dense, windowed or linear "
+            "attention");
+}
+
+Adapters parse_adapters(const Json& json, const Architecture& network) {
+    json.only_keys({"rank", "on"});
+    check_adapted(json, network);
+    Adapters adapters;
+    adapters.rank = json.at("rank").integer(1, 100'000);
+    const auto on = json.find("on");
+    if (!on) return adapters;
+    adapters.qkv = adapters.output = adapters.up = adapters.down = false;
+    for (const Json& place : on->elements()) {
+        const std::string name = place.one_of({"qkv", "output", "up", "down"});
+        bool& adapted = name == "qkv"      ? adapters.qkv
+                        : name == "output" ? adapters.output
+                        : name == "up"     ? adapters.up
+                                           : adapters.down;
+        adapted = true;
+    }
+    if (on->size() == 0) on->fail("is empty");
+    return adapters;
+}
+
 Module parse_module(const Json& json) {
-    json.only_keys({"name", "architecture", "unit", "modalities", "trainable"});
+    json.only_keys({"name", "architecture", "unit", "modalities", "trainable", "adapters"});
     Module module;
     module.name = json.at("name").text();
     if (module.name.empty()) json.at("name").fail("is empty");
@@ -42,7 +72,11 @@ Module parse_module(const Json& json) {
             modality.fail("is given twice");
     }
     if (module.modalities.empty()) json.at("modalities").fail("is empty");
-    module.trainable = boolean_or(json, "trainable", true);
+    const auto adapters = json.find("adapters");
+    module.trainable = boolean_or(json, "trainable", !adapters);
+    if (!adapters) return module;
+    if (module.trainable) json.at("trainable").fail("is true: adapters go with frozen weights");
+    module.adapters = parse_adapters(*adapters, module.architecture);
     return module;
 }
 

@@ -15,11 +15,20 @@ using Object = nlohmann::ordered_json;
 Object module_json(const Module& module) {
     Object modalities = Object::array();
     for (const auto modality : module.modalities) modalities.push_back(name_of(modality));
-    return {{"name", module.name},
-            {"architecture", architecture_json(module.architecture)},
-            {"unit", module.unit == PassUnit::items ? "items" : "microbatch"},
-            {"modalities", modalities},
-            {"trainable", module.trainable}};
+    Object json{{"name", module.name},
+                {"architecture", architecture_json(module.architecture)},
+                {"unit", module.unit == PassUnit::items ? "items" : "microbatch"},
+                {"modalities", modalities},
+                {"trainable", module.trainable}};
+    if (!module.adapters) return json;
+    const Adapters& adapters = *module.adapters;
+    Object on = Object::array();
+    if (adapters.qkv) on.push_back("qkv");
+    if (adapters.output) on.push_back("output");
+    if (adapters.up) on.push_back("up");
+    if (adapters.down) on.push_back("down");
+    json["adapters"] = {{"rank", adapters.rank}, {"on", on}};
+    return json;
 }
 
 Object edge_json(const Model& model, const ModelEdge& edge) {

@@ -6,7 +6,7 @@ namespace pipeweaver::workloads {
 
 std::vector<bool> gradient_reaches(const Model& model) {
     std::vector<bool> reached;
-    for (const auto& module : model.modules) reached.push_back(module.trainable);
+    for (const auto& module : model.modules) reached.push_back(module.trains());
     for (std::size_t m = 0; m < model.modules.size(); ++m)  // modules are in topological order
         for (const auto& edge : model.edges)
             if (edge.from == m && (reached[m] || trains_projector(model, edge))) reached[edge.to] = true;

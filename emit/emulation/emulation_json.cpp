@@ -71,7 +71,7 @@ Writer asked_json(const EmulationRequest& request) {
     return json;
 }
 
-void add_figures(Writer& json, const Emulation& emulation) {
+void add_figures(Writer& json, const EmulationRequest& request, const Emulation& emulation) {
     json["step_ns"] = emulation.step.count();
     json["makespan_ns"] = emulation.makespan.count();
     const Duration after = emulation.step - emulation.makespan;
@@ -80,6 +80,13 @@ void add_figures(Writer& json, const Emulation& emulation) {
     json["model_flops"] = emulation.model_flops;
     json["tokens"] = emulation.tokens;
     json["tokens_per_second"] = emulation.tokens_per_second;
+    const double seconds = static_cast<double>(emulation.step.count()) * 1e-9;
+    const auto gpus = static_cast<double>(request.job.setup->layout.gpus());
+    json["tokens_per_second_per_gpu"] = emulation.tokens_per_second / gpus;
+    json["samples_per_second"] = static_cast<double>(request.batch.samples.size()) / seconds;
+    json["tflops_per_gpu"] = emulation.model_flops / seconds / gpus * 1e-12;
+    if (request.job.training_tokens > 0 && emulation.tokens > 0)
+        json["training"] = training_json(request.job, emulation.step, emulation.tokens);
 }
 
 Writer time_json(const RankTime& time) {
@@ -145,12 +152,12 @@ Writer replica_json(const Emulation& emulation, std::size_t number, Bytes capaci
 
 Writer emulation_json(const EmulationRequest& request, const Emulation& emulation, const Emulation* base) {
     Writer json{{"format", "pipeweaver-emulation/1"}, {"asked", asked_json(request)}};
-    add_figures(json, emulation);
+    add_figures(json, request, emulation);
     json["kernels"] = emulation.kernels;
     json["base"] = nullptr;
     if (base != nullptr) {
         Writer figures = Writer::object();
-        add_figures(figures, *base);
+        add_figures(figures, request, *base);
         json["base"] = std::move(figures);
     }
     json["policy"] = emulation.policy;

@@ -3,6 +3,8 @@
 #include "emit/report/report_parts.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emit/emulation_files.hpp"
+#include "pipeweaver/emulator/reserve.hpp"
+#include "pipeweaver/planner/training_cost.hpp"
 
 #include <fmt/format.h>
 
@@ -48,20 +50,32 @@ std::string emulation_heading(const EmulationRequest& request, const Emulation& 
                        request.schedule.empty() ? emulation.policy : request.schedule, recipe_text(request, emulation));
 }
 
+std::string training_text(const planner::Job& job, const Emulation& emulation) {
+    if (job.training_tokens == 0 || emulation.tokens == 0) return {};
+    const workloads::Cluster& cluster = job.setup->cluster;
+    const auto cost = planner::training_cost(job.training_tokens, emulation.step, emulation.tokens, cluster);
+    return fmt::format("{} tokens in {} steps: {}\n", planner::tokens_text(cost.tokens), cost.steps,
+                       planner::training_text(cost, cluster));
+}
+
 std::string figures(const EmulationRequest& request, const Emulation& emulation) {
     const planner::Job& job = request.job;
     const double peak = workloads::device(job.setup->cluster.device).bf16_flops;
     const std::string waits = waits_text(emulation.replicas[emulation.slowest].waits);
+    const double seconds = static_cast<double>(emulation.step.count()) * 1e-9;
+    const auto gpus = static_cast<double>(job.setup->layout.gpus());
     return fmt::format(
         "step {} = makespan {} + optimizer {}\n"
         "MFU {}: {:.4g} model FLOPs (forward and backward, recomputation not counted) over {} GPUs x {:.4g} TFLOP/s "
         "(dense bf16) x step\n"
-        "{:.0f} tokens/s: {} tokens of '{}' a step; {} kernels\n{}",
+        "{:.0f} tokens/s, {:.0f} a GPU: {} tokens of '{}' a step; {:.2f} samples/s; {:.1f} TFLOP/s a GPU; {} "
+        "kernels\n{}{}",
         exact_seconds(emulation.step), exact_seconds(emulation.makespan),
         exact_seconds(emulation.step - emulation.makespan), percent(emulation.mfu), emulation.model_flops,
-        job.setup->layout.gpus(), peak * 1e-12, emulation.tokens_per_second, emulation.tokens,
-        job.setup->model.modules[job.setup->model.backbone()].name, emulation.kernels,
-        waits.empty() ? waits : waits + "\n");
+        job.setup->layout.gpus(), peak * 1e-12, emulation.tokens_per_second, emulation.tokens_per_second / gpus,
+        emulation.tokens, job.setup->model.modules[job.setup->model.backbone()].name,
+        static_cast<double>(request.batch.samples.size()) / seconds, emulation.model_flops / seconds / gpus * 1e-12,
+        emulation.kernels, training_text(job, emulation), waits.empty() ? waits : waits + "\n");
 }
 
 std::string factors_text(const WhatIf& what_if) {
@@ -206,7 +220,7 @@ std::string memory_table(const EmulationRequest& request, const Emulation& emula
                             human(memory.transient), recompute(r),
                             several ? fmt::format(" {:>16}", fullest_replica(emulation, r)) : "");
     }
-    return text;
+    return text + not_counted() + "\n";
 }
 
 std::string critical_path(const Emulation& emulation) {

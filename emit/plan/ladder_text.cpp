@@ -4,6 +4,7 @@
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/planner/targets.hpp"
+#include "pipeweaver/planner/training_cost.hpp"
 #include "pipeweaver/schedule/gap.hpp"
 
 #include <fmt/ranges.h>
@@ -75,12 +76,27 @@ std::string what_to_do(const Rung& rung) {
     return rung.files.empty() ? rung.needs : fmt::format("{} ({})", rung.needs, fmt::join(rung.files, ", "));
 }
 
-std::string trust_text(const Plan& plan) {
+std::vector<std::string> training_lines(const Job& job, const Ladder& ladder) {
+    std::vector<std::string> lines;
+    if (job.training_tokens == 0) return lines;
+    const auto add = [&](const Rung& rung) {
+        const auto cost = training_cost(job.training_tokens, rung.step, rung.tokens, job.setup->cluster);
+        lines.push_back(fmt::format("{} tokens, {}: {}", tokens_text(cost.tokens), rung.name,
+                                    training_text(cost, job.setup->cluster)));
+    };
+    add(ladder.now());
+    if (&ladder.best() != &ladder.now()) add(ladder.best());
+    return lines;
+}
+
+std::string trust_text(const Job& job, const Plan& plan) {
     std::string text;
     for (const costdb::Basis basis :
          {costdb::Basis::exact, costdb::Basis::interpolated, costdb::Basis::extrapolated, costdb::Basis::modelled})
         text +=
             fmt::format("{}{} {}", text.empty() ? "" : ", ", percent(plan.shares.of(basis)), costdb::name_of(basis));
+    text += fmt::format("; in-situ factors {}",
+                        name_of(footing(plan.in_situ, job.setup->recipe, job.setup->cluster.device)));
     if (!plan.robustness || plan.is_opponents) return text;
     const Gain& gain = plan.robustness->against.front();
     return text + fmt::format("; wins {} of {} draws of wrong costs", gain.wins, plan.robustness->replays);
@@ -124,6 +140,12 @@ std::string wrapped(std::string_view name, const std::string& text) {
     return all;
 }
 
+std::string training_of(const Job& job, const Ladder& ladder) {
+    std::string text;
+    for (const std::string& line : training_lines(job, ladder)) text += wrapped(text.empty() ? "training" : "", line);
+    return text;
+}
+
 std::string ladder_text(const Job& job, const Batch& batch, const Plan& plan) {
     const Ladder& ladder = plan.ladder;
     const std::int64_t gpus = job.setup->cluster.gpus;
@@ -137,8 +159,9 @@ std::string ladder_text(const Job& job, const Batch& batch, const Plan& plan) {
     for (const Rung& rung : ladder.beyond) text += row(ladder, "beyond", rung, gpus);
     const Rung& best = ladder.best();
     if (best.name != "now") text += wrapped("do", fmt::format("{}: {}", best.name, what_to_do(best)));
+    text += training_of(job, ladder);
     const bool is_plans = best.name == "schedule";
-    text += wrapped("trust", (is_plans ? "" : "of the searched plan: ") + trust_text(plan));
+    text += wrapped("trust", (is_plans ? "" : "of the searched plan: ") + trust_text(job, plan));
     const auto missing = left_out(plan);
     const auto left = missing.empty()
                           ? std::string("nothing")

@@ -23,7 +23,11 @@ namespace pipeweaver::emit {
 /// What has to be done for the rung: what is changed, and the files that say it.
 [[nodiscard]] std::string what_to_do(const planner::Rung& rung);
 
-/// What the plan's costs rest on, and how often it is the faster one if they are wrong: a phrase.
-[[nodiscard]] std::string trust_text(const planner::Plan& plan);
+/// What all tokens of the job take as things are, and on the best rung: a phrase each; none: it was not asked.
+[[nodiscard]] std::vector<std::string> training_lines(const planner::Job& job, const planner::Ladder& ladder);
+
+/// What the plan's costs and its in-situ factors rest on, and how often it is the faster one if they are wrong: a
+/// phrase.
+[[nodiscard]] std::string trust_text(const planner::Job& job, const planner::Plan& plan);
 
 }  // namespace pipeweaver::emit

@@ -2,6 +2,7 @@
 
 #include "emit/report/report_parts.hpp"
 #include "pipeweaver/base/text.hpp"
+#include "pipeweaver/planner/training_cost.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -118,6 +119,13 @@ std::string told_apart(const Robustness& robustness, const Gain& gain) {
                std::tie(gain.partition, gain.policy, gain.chunks_per_rank);
     });
     return alike < 2 || gain.recompute.empty() ? std::string() : ", recompute " + gain.recompute;
+}
+
+nlohmann::ordered_json training_json(const planner::Job& job, Duration step, std::int64_t tokens_of_step) {
+    const auto cost = planner::training_cost(job.training_tokens, step, tokens_of_step, job.setup->cluster);
+    const auto known = [](const std::optional<double>& value) { return value ? Writer(*value) : Writer(nullptr); };
+    return {{"tokens", cost.tokens},       {"steps", cost.steps},    {"days", cost.days},
+            {"gpu_hours", cost.gpu_hours}, {"usd", known(cost.usd)}, {"kwh", known(cost.kwh)}};
 }
 
 std::string waits_text(const PortWaits& waits) {

@@ -41,6 +41,9 @@ namespace pipeweaver::emit {
 /// The `share_of_time` of plan.json and emulation.json.
 [[nodiscard]] nlohmann::ordered_json shares_json(const emulator::TimeShares& shares);
 
+/// The `training` of plan.json and emulation.json: what all tokens of the job take at that pace.
+[[nodiscard]] nlohmann::ordered_json training_json(const planner::Job& job, Duration step, std::int64_t tokens_of_step);
+
 /// What transfers wait for ports, half a sentence; empty where none waits.
 [[nodiscard]] std::string waits_text(const emulator::PortWaits& waits);
 

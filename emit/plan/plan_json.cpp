@@ -199,7 +199,8 @@ Writer opponent_json(const Plan& plan) {
             {"command", opponent->command.empty() ? Writer(nullptr) : Writer(opponent->command)}};
 }
 
-Writer rung_json(const Ladder& ladder, const Rung& rung, std::int64_t gpus) {
+Writer rung_json(const Job& job, const Ladder& ladder, const Rung& rung) {
+    const std::int64_t gpus = job.setup->cluster.gpus;
     Writer json{{"rung", rung.name},
                 {"target", rung.target.empty() ? Writer(nullptr) : Writer(rung.target)},
                 {"way", rung.way},
@@ -213,6 +214,7 @@ Writer rung_json(const Ladder& ladder, const Rung& rung, std::int64_t gpus) {
                 {"files", rung.files},
                 {"command", rung.command.empty() ? Writer(nullptr) : Writer(rung.command)}};
     if (!rung.why_nothing.empty()) json["why_nothing"] = rung.why_nothing;
+    if (job.training_tokens > 0) json["training"] = training_json(job, rung.step, rung.tokens);
     return json;
 }
 
@@ -221,8 +223,8 @@ void add_ladder(Writer& json, const Job& job, const Ladder& ladder) {
     json["ladder"] = Writer::array();
     json["beyond"] = Writer::array();
     if (ladder.rungs.empty()) return;
-    for (const Rung& rung : ladder.rungs) json["ladder"].push_back(rung_json(ladder, rung, job.setup->cluster.gpus));
-    for (const Rung& rung : ladder.beyond) json["beyond"].push_back(rung_json(ladder, rung, job.setup->cluster.gpus));
+    for (const Rung& rung : ladder.rungs) json["ladder"].push_back(rung_json(job, ladder, rung));
+    for (const Rung& rung : ladder.beyond) json["beyond"].push_back(rung_json(job, ladder, rung));
     json["headline"] = {{"rung", ladder.best().name},
                         {"target", ladder.best().target},
                         {"step_ns", ladder.best().step.count()},

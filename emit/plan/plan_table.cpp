@@ -6,6 +6,7 @@
 #include "pipeweaver/emit/actions.hpp"
 #include "pipeweaver/emit/picture.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
+#include "pipeweaver/emulator/reserve.hpp"
 #include "pipeweaver/schedule/gap.hpp"
 
 #include <fmt/format.h>
@@ -197,7 +198,9 @@ std::string expert_bytes(const Job& job, std::int64_t each, int from_stage) {
     const auto& modules = job.setup->model.modules;
     if (std::none_of(modules.begin(), modules.end(), [](const auto& m) { return m.architecture.moe.has_value(); }))
         return {};
-    const std::int64_t copies = job.setup->recipe.zero >= from_stage ? job.setup->layout.expert_copies() : 1;
+    const emulator::Recipe& recipe = job.setup->recipe;
+    const std::int64_t copies =
+        recipe.zero >= from_stage ? job.setup->layout.expert_copies(recipe.execution.experts.tensor_parallel) : 1;
     return fmt::format(", of experts {:.3g} B ({} B / {} copies)",
                        static_cast<double>(each) / static_cast<double>(copies), each, copies);
 }
@@ -210,6 +213,7 @@ std::string parameter_bytes(const Job& job) {
     if (recipe.zero >= 3) text += expert_bytes(job, each.weight, 3);
     text += ", " + state_bytes(job, each.gradient, " gradient", 2);
     if (recipe.zero >= 2) text += expert_bytes(job, each.gradient, 2);
+    if (each.whole > 0) text += fmt::format(" and {} B whole", each.whole);
     text += ", " + state_bytes(job, each.optimizer, " optimizer", 1) + expert_bytes(job, each.optimizer, 1);
     return text + "; a frozen one: " + state_bytes(job, each.weight, "", 3);
 }
@@ -228,7 +232,7 @@ std::string memory(const Job& job, const Plan& plan) {
                             human(*replica.cut.step.problem.ranks[rank].capacity), human(fixed.total()),
                             human(peak - fixed.total()), several ? fmt::format(" {:>16}", replica.number) : "");
     }
-    return text;
+    return text + emulator::not_counted() + "\n";
 }
 
 std::string robustness_text(const Plan& plan) {

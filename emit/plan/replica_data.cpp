@@ -40,7 +40,7 @@ std::vector<StageRole> roles(const std::vector<Chain>& chains, const workloads::
             StageRole role{chain.name, false, false, first, {}, {}};
             if (first) role.inputs = inputs_of(chain, chains, model);
             for (const LayerRange& part : stage.parts) {
-                role.parts_trained.push_back(model.modules[part.module].trainable);
+                role.parts_trained.push_back(model.modules[part.module].trains());
                 role.trained |= trains(model, part);
                 role.gradient |= reached[part.module] || trains(model, part);
                 role.reads_batch |= part.first == 0;

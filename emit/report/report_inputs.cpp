@@ -2,6 +2,7 @@
 #include "emit/plan/parts.hpp"
 #include "emit/report/report_parts.hpp"
 #include "pipeweaver/base/text.hpp"
+#include "pipeweaver/emulator/reserve.hpp"
 #include "pipeweaver/schedule/gap.hpp"
 
 #include <fmt/format.h>
@@ -92,7 +93,8 @@ std::string modules_table(const workloads::Model& model) {
         html += fmt::format("<tr><th scope=\"row\">{}</th><td>{}</td>", escape(module.name), escape(network.name));
         for (const auto size : {network.layers, network.hidden, network.ffn, network.heads, network.kv_heads})
             html += fmt::format("<td class=\"n\">{}</td>", size);
-        html += fmt::format("<td>{}</td></tr>\n", module.trainable ? "trained" : "frozen");
+        const auto adapters = module.adapters ? fmt::format("frozen, adapters of rank {}", module.adapters->rank) : "";
+        html += fmt::format("<td>{}</td></tr>\n", module.trainable ? "trained" : module.adapters ? adapters : "frozen");
     }
     return html + "</tbody></table>\n";
 }
@@ -139,6 +141,7 @@ std::string cluster_table(const Job& job, const emulator::InSituFactors& factors
          fact("between nodes", per_second(cluster.network) + " a node"), fact("source of the cluster", cluster.source),
          fact("memory", fmt::format("{}, of which tensors may take {}{}", human(device.memory), percent(usable_memory),
                                     kept_free(job.setup->headroom))),
+         fact("memory besides", emulator::not_counted()),
          fact("bf16 peak", fmt::format("{:.0f} TFLOP/s", device.bf16_flops * 1e-12)),
          fact("source of the device", device.source), fact("operator costs", costs_text(job.costs)),
          fact("products in a step over products alone", fmt::format("{:.3f}", factors.factors.products)),

@@ -44,11 +44,13 @@ std::string ladder(const Job& job, const Plan& plan) {
         "<th>way</th><th>what to do</th></tr></thead><tbody>\n",
         rows);
     const auto missing = left_out(plan);
-    return table + fmt::format("<p>Trust: {}. {}{}.</p>\n", escape(trust_text(plan)),
-                               missing.empty()
-                                   ? std::string()
-                                   : fmt::format("Left out for lack of time: {}. ", fmt::join(missing, ", ")),
-                               escape(search_text(plan)));
+    std::string training;
+    for (const std::string& line : training_lines(job, of)) training += fmt::format("<p>{}.</p>\n", escape(line));
+    return table + training +
+           fmt::format("<p>Trust: {}. {}{}.</p>\n", escape(trust_text(job, plan)),
+                       missing.empty() ? std::string()
+                                       : fmt::format("Left out for lack of time: {}. ", fmt::join(missing, ", ")),
+                       escape(search_text(plan)));
 }
 
 }  // namespace pipeweaver::emit::report_parts

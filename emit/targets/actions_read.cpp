@@ -87,7 +87,7 @@ Compute read_compute(const Json& json, char op) {
     if (const auto module = json.find("module")) action.module = module->text();
     if (const auto recompute = json.find("recompute")) {
         const auto mode = emulator::recompute_named(recompute->text());
-        if (!mode || *mode == emulator::Recompute::offload)
+        if (!mode || !emulator::is_for_plans(*mode))
             recompute->fail(
                 fmt::format("is '{}', allowed are none, selective, half, full and blocks:N", recompute->text()));
         action.recompute = *mode;

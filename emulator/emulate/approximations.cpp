@@ -40,7 +40,8 @@ std::vector<std::string> approximations(const Setup& setup) {
         all.emplace_back("gradients are reduced in one piece behind a rank's last backward, beside nothing");
     if (layout.weight_copies() > 1 && recipe.zero >= 2)
         all.emplace_back("what replicas exchange in a pass ends with the pass");
-    if (layout.dp > 1 && (recipe.zero >= 2 || layout.ep > layout.tp * layout.cp))
+    if (layout.dp > 1 &&
+        (recipe.zero >= 2 || layout.ep * recipe.execution.experts.tensor_parallel > layout.gpus_of_rank()))
         all.emplace_back("replicas reach what they exchange inside the step at the same time: each is emulated alone");
     for (const auto& module : setup.model.modules)
         if (module.architecture.moe)

@@ -79,19 +79,30 @@ private:
         const Bytes base = step_.step().problem.ranks[r].base;
         memory.timeline.push_back({Duration{0}, base});
         Bytes before = base;
-        bool found = false;
+        std::int64_t in_flight = 0;
+        bool found = false, freed = false, refilled = false;
         for (const TaskId id : step_.schedule().order[r]) {
             const std::size_t task = index(id);
             const Bytes during = before + step_.costs()[task].acquire, after = times_.holding[task];
             if (during > before) memory.timeline.push_back({Duration{times_.start[task]}, during});
             if (after != during) memory.timeline.push_back({Duration{times_.end[task]}, after});
+            if (after > before) {
+                ++in_flight;
+                refilled = refilled || freed;
+            }
             if (!found && during == memory.peak) {
                 found = true;
+                memory.in_flight = in_flight;
                 memory.activations = std::max(before, after) - base;
                 memory.transient = during - std::max(before, after);
             }
+            if (after < before) {
+                --in_flight;
+                freed = true;
+            }
             before = after;
         }
+        if (!refilled) memory.in_flight = 1;
         return memory;
     }
 

@@ -30,11 +30,38 @@ double forwards_of(costdb::Pass pass) {
 
 }  // namespace
 
+// A product for each expert and matrix, and the activation function between them.
+costdb::Cost Experts::as_products(const costdb::CostDatabase& costs) const {
+    const std::int64_t rows =
+        std::max<std::int64_t>(1, (layer.tokens * layer.top_k + layer.experts - 1) / layer.experts);
+    const std::int64_t wide = (gated ? 2 : 1) * layer.ffn, own = std::max<std::int64_t>(1, layer.experts / gpus);
+    const auto product = [&](std::int64_t n, std::int64_t k) {
+        return costs.cost(costdb::Gemm{.dtype = layer.dtype, .m = rows, .n = n, .k = k, .pass = pass});
+    };
+    const costdb::Cost up = product(wide, layer.hidden), down = product(layer.hidden, layer.ffn);
+    costdb::Cost answer{own * (up.duration + down.duration), std::max(up.basis, down.basis),
+                        std::max(up.error_percent, down.error_percent)};
+    if (pass == costdb::Pass::backward_weight) return answer;
+    const bool forward = pass == costdb::Pass::forward;
+    constexpr std::int64_t width = 2;  // of a value
+    const Bytes traffic{width * rows * own * (wide + layer.ffn) * (forward ? 2 : 3) / 2};
+    const auto between = forward ? costdb::Pass::forward : costdb::Pass::backward;
+    answer.duration +=
+        costs.cost(costdb::Elementwise{traffic, costdb::ElementwiseKind::norm_activation, between}).duration;
+    return answer;
+}
+
 costdb::Cost Experts::cost(const costdb::CostDatabase& costs) const {
     costdb::Cost answer = costs.cost(layer);
-    // Nothing like it was measured: products at the share of the peak that was fitted to steps, if there were any.
-    if (const auto fitted = fitted_constants(costs.device());
-        fitted && fitted->grouped_gemm_share < 1 && answer.basis == costdb::Basis::modelled) {
+    const auto fitted = constants_like(costs.device());
+    const bool by_share = fitted && fitted->grouped_gemm_share < 1;
+    if (!by_share && answer.basis > costdb::Basis::interpolated) {
+        answer = as_products(costs);
+        answer.basis = std::max(answer.basis, costdb::Basis::extrapolated);
+        return answer;
+    }
+    // Nothing like it was measured: products at the share of the peak that was fitted to steps.
+    if (by_share && answer.basis == costdb::Basis::modelled) {
         const double flops_per_ns = 1e-9 * fitted->grouped_gemm_share * workloads::device(costs.device()).bf16_flops;
         const double three = 6. * static_cast<double>(layer.tokens * layer.top_k) * static_cast<double>(layer.hidden) *
                              static_cast<double>(layer.ffn);

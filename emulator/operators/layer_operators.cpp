@@ -2,6 +2,7 @@
 #include "emulator/operators/expert_operators.hpp"
 #include "emulator/operators/head_network.hpp"
 #include "emulator/operators/latent_attention.hpp"
+#include "emulator/operators/linear_attention.hpp"
 #include "emulator/operators/operator_builder.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/workloads/counts.hpp"
@@ -34,14 +35,15 @@ std::int64_t attended_columns(const Architecture& network, const Layout& layout)
     return (network.heads + std::max(network.kv_heads, layout.tp)) * network.head_dim;
 }
 
-// With a feed-forward of width `ffn`. Megatron-LM's kernels beside unfused attention (vTrain's runs) keep dropout masks
-// and biases apart.
+// With a feed-forward of width `ffn` and, if `attends`, queries and keys. Megatron-LM's kernels beside unfused
+// attention (vTrain's runs) keep dropout masks and biases apart.
 std::int64_t norm_and_activation_traffic(const Architecture& network, const Layout& layout, std::int64_t m,
-                                         std::int64_t norms, std::int64_t ffn, const Execution& execution) {
+                                         std::int64_t norms, std::int64_t ffn, const Execution& execution,
+                                         bool attends = true) {
     const std::int64_t up = network.gated ? 2 * ffn : ffn;
     const std::int64_t of_norms = (execution.fused_attention ? 10 : 11) * norms * m * network.hidden;
     const std::int64_t of_heads = ((execution.fused_attention ? 4 : 6) + (network.attention.qk_norm ? 4 : 0)) * m *
-                                  attended_columns(network, layout);
+                                  (attends ? attended_columns(network, layout) : 0);
     return of_norms / (execution.sequence_parallel ? layout.tp : 1) + (of_heads + 2 * m * (up + ffn)) / layout.tp;
 }
 
@@ -49,12 +51,12 @@ std::int64_t norm_and_activation_traffic(const Architecture& network, const Layo
 double memory_bound_backward(const Execution& execution) { return execution.fused_attention ? 1.6 : 1.5; }
 
 KernelShape norms_and_activation(const Architecture& network, const Layout& layout, std::int64_t m, std::int64_t norms,
-                                 std::int64_t ffn) {
+                                 std::int64_t ffn, bool attends = true) {
     const std::int64_t down = m * ffn / layout.tp;
     return {.rows = std::max<std::int64_t>(1, m / layout.tp),
             .columns = network.hidden,
             .norms = norms,
-            .rotated = m * attended_columns(network, layout) / layout.tp,
+            .rotated = attends ? m * attended_columns(network, layout) / layout.tp : 0,
             .up = network.gated ? 2 * down : down,
             .down = down};
 }
@@ -132,6 +134,16 @@ void join_streams(OperatorBuilder& layer, const Widths& w, const std::vector<std
     layer.elementwise("join streams", costdb::ElementwiseKind::other, 4 * m * (w.queries + 2 * w.keys), 1, {});
 }
 
+// Queries, of a gated attention their gates, keys and values.
+std::int64_t qkv_columns(const Architecture& network, const Widths& w) {
+    return (network.attention.output_gate ? 2 : 1) * w.queries + 2 * w.keys;
+}
+
+void output_gate(OperatorBuilder& layer, const Architecture& network, const Widths& w, std::int64_t m) {
+    if (!network.attention.output_gate) return;
+    layer.elementwise("output gate", costdb::ElementwiseKind::other, 6 * m * w.queries, 5. / 3, {});
+}
+
 // A block over one stream of positions, or (MMDiT) over two that attend jointly. Of kind `experts` its
 // feed-forward is a mixture of them.
 void block(OperatorBuilder& layer, const Architecture& network, const Layout& layout, const PassShape& shape,
@@ -152,7 +164,7 @@ void block(OperatorBuilder& layer, const Architecture& network, const Layout& la
             compressed_attention(layer, network, layout, m, attended);
             continue;
         }
-        layer.column_parallel("qkv", w.queries + 2 * w.keys, w.hidden);
+        layer.column_parallel("qkv", qkv_columns(network, w), w.hidden);
     }
     if (!compressed) {
         join_streams(layer, w, streams);
@@ -162,6 +174,7 @@ void block(OperatorBuilder& layer, const Architecture& network, const Layout& la
             layer.attention(network, attended);
         for (const std::int64_t m : streams) {
             layer.over(m);
+            output_gate(layer, network, w, m);
             layer.row_parallel("attention output", w.hidden, w.queries);
         }
     }
@@ -172,6 +185,34 @@ void block(OperatorBuilder& layer, const Architecture& network, const Layout& la
         layer.column_parallel("up", w.up, w.hidden);
         layer.row_parallel("down", w.hidden, w.down);
     }
+}
+
+// A block with linear attention, or of one part alone.
+void hybrid_block(OperatorBuilder& layer, const Architecture& network, const Layout& layout, const PassShape& shape,
+                  const workloads::BlockParts& parts) {
+    const Widths w(network, layout);
+    const std::int64_t m = padded(layout.part(shape.positions()));
+    const std::int64_t ffn = parts.experts ? network.moe->shared_ffn : parts.dense ? network.ffn : 0;
+    layer.over(m);
+    layer.elementwise(
+        "norms and activations", costdb::ElementwiseKind::norm_activation,
+        norm_and_activation_traffic(network, layout, m, parts.norms(), ffn, layer.execution(), parts.attention),
+        memory_bound_backward(layer.execution()),
+        norms_and_activation(network, layout, m, parts.norms(), ffn, parts.attention));
+    if (parts.linear) linear_attention(layer, network, layout, m, shape.lengths);
+    if (parts.attention && has_compressed_attention(network)) {
+        compressed_attention(layer, network, layout, m, shape.lengths);
+    } else if (parts.attention) {
+        layer.column_parallel("qkv", qkv_columns(network, w), w.hidden);
+        layer.attention(network, shape.lengths);
+        output_gate(layer, network, w, m);
+        layer.row_parallel("attention output", w.hidden, w.queries);
+    }
+    if (parts.experts) expert_feed_forward(layer, network, layout, m);
+    if (!parts.dense) return;
+    layer.over(m);
+    layer.column_parallel("up", w.up, w.hidden);
+    layer.row_parallel("down", w.hidden, w.down);
 }
 
 // A block that attends to another module's positions instead of its own.
@@ -235,6 +276,14 @@ std::vector<Operator> layer_operators(const Architecture& network, const PassSha
             break;
         case BlockKind::experts:
             block(operators, network, layout, shape, {m}, shape.lengths, BlockKind::experts);
+            break;
+        case BlockKind::linear:
+        case BlockKind::linear_experts:
+        case BlockKind::linear_alone:
+        case BlockKind::attention_alone:
+        case BlockKind::dense_alone:
+        case BlockKind::experts_alone:
+            hybrid_block(operators, network, layout, shape, workloads::block_parts(network, layer));
             break;
         default:
             block(operators, network, layout, shape, {m}, shape.lengths);

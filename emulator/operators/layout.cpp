@@ -14,7 +14,9 @@ namespace {
 
 bool divides_all(std::int64_t tp, const Model& model) {
     return std::all_of(model.modules.begin(), model.modules.end(), [&](const Module& module) {
-        return module.architecture.heads % tp == 0 && module.architecture.ffn % tp == 0;
+        const auto& linear = module.architecture.linear;
+        return module.architecture.heads % tp == 0 && module.architecture.ffn % tp == 0 &&
+               (!linear || linear->key_heads % tp == 0);
     });
 }
 
@@ -28,6 +30,44 @@ std::optional<LayoutConflict> undivided(const Module& module, Indivisible what, 
                           "every module is {}",
                           tp, size, what == Indivisible::heads ? "attention heads" : "feed-forward columns",
                           module.name, fits)};
+}
+
+// Tensor parallelism shares out key heads (Mamba-2: groups) with their value heads, as Megatron-LM does.
+std::optional<LayoutConflict> undivided_keys(const Module& module, std::int64_t tp, const Model& model) {
+    const auto& linear = module.architecture.linear;
+    if (!linear || linear->key_heads % tp == 0) return std::nullopt;
+    std::int64_t fits = std::min(tp, linear->key_heads);
+    while (!divides_all(fits, model)) --fits;
+    return LayoutConflict{
+        Indivisible::heads,
+        fmt::format("--tp: {} does not divide the {} key heads (Mamba-2: groups) of the linear attention of module "
+                    "'{}'; the next smaller that divides the heads of every module is {}",
+                    tp, linear->key_heads, module.name, fits)};
+}
+
+// Whole sequences of part of the heads: every GPU of a rank needs value heads of its own, and its keys either a whole
+// number of heads or one copied head (Megatron-LM, MambaContextParallel).
+bool exchanges_linear(const Module& module, std::int64_t tp, std::int64_t cp) {
+    const auto& linear = module.architecture.linear;
+    if (!linear || cp == 1) return true;
+    const std::int64_t keys = linear->key_heads / tp;
+    return linear->value_heads % (tp * cp) == 0 && (keys % cp == 0 || cp % keys == 0);
+}
+
+std::optional<LayoutConflict> unexchanged_linear(const Module& module, const Layout& layout, const Model& model) {
+    if (exchanges_linear(module, layout.tp, layout.cp)) return std::nullopt;
+    const auto fit = [&](std::int64_t cp) {
+        return std::all_of(model.modules.begin(), model.modules.end(),
+                           [&](const Module& other) { return exchanges_linear(other, layout.tp, cp); });
+    };
+    std::int64_t fits = layout.cp - 1;
+    while (fits > 1 && !fit(fits)) --fits;
+    return LayoutConflict{
+        Indivisible::context,
+        fmt::format("--cp: linear attention is exchanged by heads whatever --context is: tp {} * cp {} does not share "
+                    "out the {} value heads and {} key heads of module '{}'; the next smaller that does is --cp {}",
+                    layout.tp, layout.cp, module.architecture.linear->value_heads,
+                    module.architecture.linear->key_heads, module.name, fits)};
 }
 
 // All-to-alls give every GPU of a rank its own heads.
@@ -55,19 +95,41 @@ std::int64_t common_experts(const Model& model) {
     return common;
 }
 
-std::optional<LayoutConflict> unshared(const Layout& layout, const Model& model) {
+// The GPUs that an expert is split over.
+std::optional<LayoutConflict> unsplit(const Layout& layout, const Model& model, std::int64_t gpus_of_expert) {
+    const auto no = [&](const std::string& what) {
+        return LayoutConflict{Indivisible::experts, fmt::format("the recipe's experts.tensor_parallel: {} does not "
+                                                                "divide {}",
+                                                                gpus_of_expert, what)};
+    };
+    const std::int64_t gpus = layout.gpus_of_rank() * layout.dp;
+    if (gpus % gpus_of_expert != 0)
+        return no(fmt::format("the tp {} * cp {} * dp {} = {} GPUs of a pipeline rank", layout.tp, layout.cp, layout.dp,
+                              gpus));
+    for (const Module& module : model.modules)
+        if (const auto& moe = module.architecture.moe; moe && moe->expert_ffn % gpus_of_expert != 0)
+            return no(fmt::format("the {} columns of an expert of module '{}'", moe->expert_ffn, module.name));
+    return std::nullopt;
+}
+
+std::optional<LayoutConflict> unshared(const Layout& layout, const Model& model, std::int64_t gpus_of_expert) {
+    const std::int64_t common = common_experts(model);
+    if (common > 0)
+        if (auto found = unsplit(layout, model, gpus_of_expert)) return found;
     if (layout.ep == 1) return std::nullopt;
     const auto no = [](std::string message) { return LayoutConflict{Indivisible::experts, std::move(message)}; };
-    const std::int64_t common = common_experts(model), gpus = layout.gpus_of_rank() * layout.dp;
     if (common == 0)
         return no(fmt::format("--ep: {} GPUs have nothing to share out: the model '{}' has no experts; allowed is 1",
                               layout.ep, model.name));
+    // Of so many GPUs each, where an expert is split.
+    const std::int64_t gpus = layout.gpus_of_rank() * layout.dp, groups = gpus / gpus_of_expert;
     std::int64_t fits = std::min(layout.ep, common);
-    while (common % fits != 0 || gpus % fits != 0) --fits;
+    while (common % fits != 0 || groups % fits != 0) --fits;
     const auto next = fmt::format("the next smaller that divides them and the experts of every module is {}", fits);
-    if (gpus % layout.ep != 0)
-        return no(fmt::format("--ep: {} does not divide the tp {} * cp {} * dp {} = {} GPUs of a pipeline rank; {}",
-                              layout.ep, layout.tp, layout.cp, layout.dp, gpus, next));
+    const auto split = gpus_of_expert > 1 ? fmt::format(" times the {} GPUs of an expert", gpus_of_expert) : "";
+    if (groups % layout.ep != 0)
+        return no(fmt::format("--ep: {}{} does not divide the tp {} * cp {} * dp {} = {} GPUs of a pipeline rank; {}",
+                              layout.ep, split, layout.tp, layout.cp, layout.dp, gpus, next));
     for (const Module& module : model.modules)
         if (const auto& moe = module.architecture.moe; moe && moe->experts % layout.ep != 0)
             return no(
@@ -79,9 +141,10 @@ std::optional<LayoutConflict> unshared(const Layout& layout, const Model& model)
 
 }  // namespace
 
-std::int64_t default_ep(const Layout& layout, const Model& model) {
+std::int64_t default_ep(const Layout& layout, const Model& model, std::int64_t gpus_of_expert) {
     const std::int64_t common = common_experts(model);
-    return common == 0 ? 1 : std::gcd(common, layout.gpus_of_rank());
+    if (common == 0 || layout.gpus_of_rank() % gpus_of_expert != 0) return 1;
+    return std::gcd(common, layout.gpus_of_rank() / gpus_of_expert);
 }
 
 std::string name_of(const Layout& layout) {
@@ -97,24 +160,26 @@ std::string product_of(const Layout& layout) {
     return fmt::format("--tp {}{} * --pp {} * --dp {} = {}", layout.tp, cp, layout.pp, layout.dp, layout.gpus());
 }
 
-std::optional<LayoutConflict> conflict(const Layout& layout, const Model& model) {
+std::optional<LayoutConflict> conflict(const Layout& layout, const Model& model, std::int64_t gpus_of_expert) {
     for (const auto& module : model.modules) {
         const auto& network = module.architecture;
         if (auto found = undivided(module, Indivisible::heads, network.heads, layout.tp, model)) return found;
         if (auto found = undivided(module, Indivisible::columns, network.ffn, layout.tp, model)) return found;
+        if (auto found = undivided_keys(module, layout.tp, model)) return found;
         if (auto found = unexchanged(module, layout, model)) return found;
+        if (auto found = unexchanged_linear(module, layout, model)) return found;
         if (network.layers < layout.pp)
             return LayoutConflict{Indivisible::layers,
                                   fmt::format("--pp: {} ranks are more than the {} layers of module '{}'", layout.pp,
                                               network.layers, module.name)};
     }
-    return unshared(layout, model);
+    return unshared(layout, model, gpus_of_expert);
 }
 
-void check(const Layout& layout, const workloads::Cluster& cluster, const Model& model) {
+void check(const Layout& layout, const workloads::Cluster& cluster, const Model& model, std::int64_t gpus_of_expert) {
     if (layout.gpus() != cluster.gpus)
         fail(ErrorKind::input, "{} GPUs, the cluster '{}' has {}", product_of(layout), cluster.name, cluster.gpus);
-    if (const auto found = conflict(layout, model)) throw Error(ErrorKind::input, found->message);
+    if (const auto found = conflict(layout, model, gpus_of_expert)) throw Error(ErrorKind::input, found->message);
 }
 
 }  // namespace pipeweaver::emulator

@@ -32,6 +32,11 @@ inline bool has_input_gradient(PassKind pass) { return pass == PassKind::backwar
 /// Positions rounded up to whole tiles, as training frameworks pad them.
 inline std::int64_t padded(std::int64_t positions) { return (positions + 127) / 128 * 128; }
 
+/// Groups of GPUs of an expert that a node has, one for each GPU where experts are whole.
+inline std::int64_t groups_per_node(const Layout& layout, const ExpertParallel& how) {
+    return std::max<std::int64_t>(1, layout.gpus_per_node / how.tensor_parallel);
+}
+
 /// Of a whole network. What travels between GPUs has `dim` values a query and key and `value_dim` a value and output.
 struct AttentionHeads {
     std::int64_t queries = 0, keys = 0;
@@ -58,6 +63,10 @@ public:
         const bool fp32 = execution_.products == costdb::Dtype::fp32;
         product(name, n, k, fp32 ? costdb::Dtype::fp32 : costdb::Dtype::bf16, gemm_pass(pass_));
     }
+
+    // Beside a matrix of k rows and n columns on this GPU that is frozen: down to the rank and up again, and their
+    // output added. A backward adds the input's gradient likewise. Pre: execution().adapters.
+    void adapter(std::int64_t n, std::int64_t k);
 
     // Weights split by columns: the inputs, of k columns, are gathered in front of the product. A backward gathers the
     // inputs once more for the weight gradient and scatters the input gradient.
@@ -131,10 +140,27 @@ public:
     // Between GPUs that share out a layer's experts, each sending `message`; a backward sends the gradients back.
     void exchange_tokens(std::string_view name, Bytes message) {
         if (layout_.ep == 1 || pass_ == PassKind::weight_gradient) return;
-        // Consecutive GPUs: they fill nodes first.
+        // Consecutive GPUs, or groups of GPUs of an expert, whose exchanges share a node's network: they fill nodes
+        // first.
+        const std::int64_t per_node = groups_per_node(layout_, execution_.experts);
+        const std::int64_t network = layout_.network.bytes_per_second * per_node / layout_.gpus_per_node;
         add(name, costdb::Collective{.kind = costdb::CollectiveKind::all_to_all,
                                      .dtype = costdb::Dtype::bf16,
                                      .gpus = layout_.ep,
+                                     .gpus_per_node = per_node,
+                                     .message = message,
+                                     .network = {network},
+                                     .node_link = layout_.node_link});
+        operators.back().stream = Stream::context;
+    }
+
+    // Between GPUs that an expert is split over; `message` is what all of them hold. A backward exchanges gradients.
+    void share_tokens(std::string_view name, costdb::CollectiveKind kind, Bytes message) {
+        const std::int64_t gpus = execution_.experts.tensor_parallel;
+        if (gpus == 1 || pass_ == PassKind::weight_gradient) return;
+        add(name, costdb::Collective{.kind = kind,
+                                     .dtype = costdb::Dtype::bf16,
+                                     .gpus = gpus,
                                      .gpus_per_node = layout_.gpus_per_node,
                                      .message = message,
                                      .network = layout_.network,
@@ -142,13 +168,33 @@ public:
         operators.back().stream = Stream::context;
     }
 
+    // Around what works on whole sequences and part of the heads: `split` columns of parts of the sequence are
+    // exchanged in front of it and `joined` ones behind it, by a backward the gradients, the other way round.
+    void exchange_heads(std::int64_t split, std::int64_t joined) {
+        if (layout_.cp == 1 || pass_ == PassKind::weight_gradient) return;
+        const bool forward = pass_ == PassKind::forward;
+        exchange(forward ? "exchange columns" : "exchange output gradients",
+                 value_bytes() * m_ * (forward ? split : joined));
+    }
+    void exchange_back(std::int64_t split, std::int64_t joined) {
+        if (layout_.cp == 1 || pass_ == PassKind::weight_gradient) return;
+        const bool forward = pass_ == PassKind::forward;
+        exchange(forward ? "exchange outputs" : "exchange column gradients",
+                 value_bytes() * m_ * (forward ? joined : split));
+    }
+
     const Execution& execution() const { return execution_; }
     std::int64_t value_bytes() const { return execution_.value_bytes(); }
 
     PassKind pass_kind() const { return pass_; }
 
-    // A gemm's pass, for operators that have the same passes.
-    costdb::Pass pass() const { return gemm_pass(pass_); }
+    // A gemm's pass, for operators that have the same passes. Frozen weights have no gradient of their own.
+    costdb::Pass pass() const {
+        return execution_.adapters && pass_ == PassKind::backward ? costdb::Pass::backward_input : gemm_pass(pass_);
+    }
+
+    // A pass in which frozen weights do nothing.
+    bool is_of_adapters_alone() const { return execution_.adapters && pass_ == PassKind::weight_gradient; }
 
     // The context of a cross attention is kept in parts: gathered for its keys, its gradient scattered.
     void gather_context(std::int64_t width_of_context) {
@@ -200,8 +246,11 @@ private:
     void send(std::string_view name, std::int64_t bytes, std::vector<std::uint32_t> after);
 
     void product(std::string_view name, std::int64_t n, std::int64_t k, costdb::Dtype dtype, costdb::Pass pass) {
+        if (is_of_adapters_alone()) return;
+        if (execution_.adapters && pass == costdb::Pass::backward) pass = costdb::Pass::backward_input;
         add(name, costdb::Gemm{.dtype = dtype, .m = m_, .n = n, .k = k, .pass = pass});
     }
+    bool has_adapter(std::string_view name) const;
     void gather_for_weights(std::int64_t k);
     void norms_again(const KernelShape& shape);
     void column_backward_in_launch_order(std::string_view name, std::int64_t n, std::int64_t k);

@@ -14,7 +14,9 @@ using workloads::Architecture;
 
 namespace {
 
-Execution without_fp8(Execution execution) {
+// Outside the blocks: nothing in fp8, no adapters.
+Execution outside_blocks(Execution execution) {
+    execution.adapters.reset();
     if (execution.products == costdb::Dtype::fp8) execution.products = costdb::Dtype::bf16;
     return execution;
 }
@@ -63,7 +65,7 @@ std::vector<Operator> embedding_operators(const Architecture& network, const Pas
 std::vector<Operator> head_operators(const Architecture& network, const PassShape& shape, const Layout& layout,
                                      PassKind pass, const Execution& execution) {
     const std::int64_t columns = (network.vocab + layout.tp - 1) / layout.tp, m = layout.part(shape.positions());
-    OperatorBuilder head(m, layout, pass, without_fp8(execution));
+    OperatorBuilder head(m, layout, pass, outside_blocks(execution));
     const auto loss = [&] {
         // Beside unfused attention it is unfused, too, and works on fp32 logits: 32 bytes each in both passes.
         const bool fused = execution.fused_attention;
@@ -90,7 +92,7 @@ Operator optimizer_update(std::int64_t parameters, std::int64_t copies, const Up
 
 std::vector<Operator> projector_operators(const workloads::ModelEdge& edge, std::int64_t positions,
                                           const Layout& layout, PassKind pass, const Execution& execution) {
-    OperatorBuilder projector(layout.part(positions), layout, pass, without_fp8(execution));
+    OperatorBuilder projector(layout.part(positions), layout, pass, outside_blocks(execution));
     const auto part = [&](std::int64_t columns) { return std::max<std::int64_t>(1, columns / layout.tp); };
     if (edge.projector_hidden == 0) {
         projector.gemm("projector", part(edge.projector_out), edge.projector_in);

@@ -13,7 +13,7 @@ void OperatorBuilder::reduce(std::string_view name, std::int64_t columns) {
 
 // Inputs and gradients of norms, a backward of their own for their weights' gradients.
 void OperatorBuilder::norms_again(const KernelShape& shape) {
-    if (!execution_.norms_again || shape.norms == 0) return;
+    if (!execution_.norms_again || shape.norms == 0 || execution_.adapters) return;
     const std::int64_t copies = execution_.sequence_parallel ? 1 : layout_.tp;
     add("norms again", costdb::Elementwise{Bytes{2 * value_bytes() * shape.norms * shape.rows * copies * shape.columns},
                                            costdb::ElementwiseKind::norm_activation, costdb::Pass::backward});
@@ -26,14 +26,39 @@ void OperatorBuilder::casts() {
     elementwise("casts", costdb::ElementwiseKind::other, 3 * cast_values_, backward_ratio, {});
 }
 
+// By the names of the products that blocks have.
+bool OperatorBuilder::has_adapter(std::string_view name) const {
+    if (!execution_.adapters) return false;
+    if (name == "qkv" || name == "linear in" || name == "cross query") return execution_.adapters->qkv;
+    if (name == "attention output" || name == "linear out" || name == "cross output")
+        return execution_.adapters->output;
+    return name.ends_with("up") ? execution_.adapters->up : execution_.adapters->down;
+}
+
+void OperatorBuilder::adapter(std::int64_t n, std::int64_t k) {
+    const std::int64_t rank = execution_.adapters->rank;
+    const auto thin = [&](std::string_view name, std::int64_t columns, std::int64_t rows) {
+        add(name,
+            costdb::Gemm{.dtype = costdb::Dtype::bf16, .m = m_, .n = columns, .k = rows, .pass = gemm_pass(pass_)});
+    };
+    thin("adapter down", rank, k);
+    thin("adapter up", n, rank);
+    elementwise("adapter sum", costdb::ElementwiseKind::other, 6 * m_ * n,
+                static_cast<double>(k) / static_cast<double>(n), {});
+}
+
 void OperatorBuilder::column_parallel(std::string_view name, std::int64_t n, std::int64_t k) {
     cast_values_ += m_ * k / (execution_.sequence_parallel ? layout_.tp : 1);
-    const bool gathers = execution_.sequence_parallel;
-    if (pass_ == PassKind::backward && layout_.tp > 1 && execution_.tensor_overlap == TensorOverlap::launch_order)
+    const bool gathers = execution_.sequence_parallel, adapted = has_adapter(name);
+    const bool frozen = execution_.adapters && !adapted;
+    if (pass_ == PassKind::backward && layout_.tp > 1 && !execution_.adapters &&
+        execution_.tensor_overlap == TensorOverlap::launch_order)
         return column_backward_in_launch_order(name, n, k);
     if (pass_ == PassKind::forward && gathers) collective("gather", CollectiveKind::all_gather, k);
-    if (pass_ != PassKind::forward && pass_ != PassKind::input_gradient && gathers) gather_for_weights(k);
+    const bool weights = pass_ == PassKind::backward || pass_ == PassKind::weight_gradient;
+    if (weights && gathers && !frozen) gather_for_weights(k);
     product(name, n, k, execution_.products, gemm_pass(pass_));
+    if (adapted) adapter(n, k);
     if (has_input_gradient(pass_)) reduce("scatter", k);
 }
 
@@ -71,6 +96,7 @@ void OperatorBuilder::row_parallel(std::string_view name, std::int64_t n, std::i
     cast_values_ += m_ * k;
     if (has_input_gradient(pass_) && execution_.sequence_parallel) collective("gather", CollectiveKind::all_gather, n);
     product(name, n, k, execution_.products, gemm_pass(pass_));
+    if (has_adapter(name)) adapter(n, k);
     if (pass_ == PassKind::forward) reduce("scatter", n);
 }
 

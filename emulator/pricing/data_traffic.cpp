@@ -28,9 +28,14 @@ OwnParameters layer_weights(const workloads::Architecture& network, std::int64_t
     return {workloads::layer_parameter_parts(network, layer).common(layout.tp), layout.weight_copies(), layout.tp};
 }
 
-OwnParameters layer_experts(const workloads::Architecture& network, std::int64_t layer, const Layout& layout) {
-    const std::int64_t own = workloads::layer_parameter_parts(network, layer).experts / layout.ep;
-    return {own, layout.expert_copies(), layout.ep, true};
+OwnParameters own_experts(std::int64_t parameters, const Layout& layout, const ExpertParallel& how) {
+    return {parameters, layout.expert_copies(how.tensor_parallel), layout.ep * how.tensor_parallel, true};
+}
+
+OwnParameters layer_experts(const workloads::Architecture& network, std::int64_t layer, const Layout& layout,
+                            const ExpertParallel& how) {
+    const std::int64_t all = workloads::layer_parameter_parts(network, layer).experts;
+    return own_experts(all / (layout.ep * how.tensor_parallel), layout, how);
 }
 
 void put_first(std::vector<Operator>& operators, Operator op) {

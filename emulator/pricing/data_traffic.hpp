@@ -25,11 +25,12 @@ struct OwnParameters {
     std::string_view gathering() const { return experts ? "gather experts" : "gather weights"; }
 };
 
-/// Weights of block `layer` outside experts, and its experts on a GPU.
+/// Weights of block `layer` outside experts, its experts on a GPU, and so many parameters of experts on a GPU.
 [[nodiscard]] OwnParameters layer_weights(const workloads::Architecture& network, std::int64_t layer,
                                           const Layout& layout);
 [[nodiscard]] OwnParameters layer_experts(const workloads::Architecture& network, std::int64_t layer,
-                                          const Layout& layout);
+                                          const Layout& layout, const ExpertParallel& how);
+[[nodiscard]] OwnParameters own_experts(std::int64_t parameters, const Layout& layout, const ExpertParallel& how);
 
 /// Puts an operator in front of a list, to be fetched ahead; what the list waited for in its own places moves on.
 void put_first(std::vector<Operator>& operators, Operator op);

@@ -73,18 +73,25 @@ PricedOperators LayerCosts::priced_layer(std::int64_t layer, const PassShape& sh
     const auto& module = model_.modules[place.module];
     auto operators =
         layer_operators(module.architecture, shape, layout_, place.pass, layer, recipe_.execution_of(module));
-    for (const OwnParameters& own :
-         {layer_weights(module.architecture, layer, layout_), layer_experts(module.architecture, layer, layout_)}) {
+    for (const OwnParameters& own : {layer_weights(module.architecture, layer, layout_),
+                                     layer_experts(module.architecture, layer, layout_, recipe_.execution.experts)}) {
         add_accumulation(operators, own.parameters, place.pass, module.trainable, recipe_);
         add_data_traffic(operators, own, place.pass, module.trainable, recipe_, cluster_);
     }
-    double routing = 0;
-    if (workloads::is_moe_layer(module.architecture, layer)) {
-        if (const auto fitted = fitted_constants(cluster_.device)) routing = fitted->expert_layer_us;
-        routing += 1e-3 * static_cast<double>(recipe_.expert_layer.count());
+    if (module.adapters) {
+        const OwnParameters thin{adapter_parameters(module.architecture, layer, *module.adapters).common(layout_.tp),
+                                 layout_.weight_copies(), layout_.tp};
+        add_accumulation(operators, thin.parameters, place.pass, true, recipe_);
+        add_data_traffic(operators, thin, place.pass, true, recipe_, cluster_);
     }
-    return with_host(priced(std::move(operators), place), passes_of_host(module.architecture, shape, place), routing,
-                     place);
+    // A layer of one part launches half as much.
+    const bool half = workloads::block_parts(module.architecture, layer).norms() == 1;
+    HostWork host{.passes = passes_of_host(module.architecture, shape, place) / (half ? 2 : 1)};
+    if (workloads::is_moe_layer(module.architecture, layer)) {
+        if (const auto fitted = fitted_constants(cluster_.device)) host.routing_us = fitted->expert_layer_us;
+        host.waits = recipe_.expert_layer;
+    }
+    return with_host(priced(std::move(operators), place), host, place);
 }
 
 // Half a pass more where Megatron-LM's fused softmax does not take the shape: it needs a multiple of four sequences
@@ -100,14 +107,16 @@ double LayerCosts::passes_of_host(const workloads::Architecture& network, const 
     return layers_of_host(place.pass) * (1 + steps) + (fallback ? 0.5 : 0);
 }
 
-// `passes`: launches, as so many forwards of a layer have; `routing_us`: of experts, forward and backward.
-PricedOperators LayerCosts::with_host(PricedOperators list, double passes, double routing_us,
-                                      const Place& place) const {
-    if ((recipe_.layer == Duration{0} && routing_us == 0) || list.operators.empty()) return list;
-    const auto own = static_cast<double>(list.cost.time.count());
-    const double launches = longer_of(own, passes * static_cast<double>(recipe_.layer.count())) - own;
-    const double routing = 1e3 * routing_us * layers_of_host(place.pass) / (1 + layers_of_host(PassKind::backward));
-    Operator wait{"host", HostWait{Duration{std::llround(launches + routing)}}};
+PricedOperators LayerCosts::with_host(PricedOperators list, const HostWork& host, const Place& place) const {
+    const Duration layer = recipe_.host_of(model_.modules[place.module]);
+    const bool none = layer == Duration{0} && host.waits == Duration{0} && host.routing_us == 0;
+    if (none || list.operators.empty()) return list;
+    const double of_pass = layers_of_host(place.pass) / (1 + layers_of_host(PassKind::backward));
+    const double own = static_cast<double>(list.cost.time.count()) + 1e3 * host.routing_us * of_pass;
+    const double launches = host.passes * static_cast<double>(layer.count());
+    const double waits = of_pass * static_cast<double>(host.waits.count());
+    const double time = waits > 0 ? std::hypot(own, launches + waits) : longer_of(own, launches);
+    Operator wait{"host", HostWait{Duration{std::llround(time)} - list.cost.time}};
     wait.stream = Stream::host;
     for (std::uint32_t i = 0; i < list.operators.size(); ++i) wait.after.push_back(i);
     auto operators = std::move(list.operators);
@@ -117,10 +126,10 @@ PricedOperators LayerCosts::with_host(PricedOperators list, double passes, doubl
 
 namespace {
 
-// Under selective recomputation: norms and activation functions; where scores go through memory, they and their use
-// (Korthikanti et al., arXiv 2205.05198, section 5).
-bool runs_again(const Operator& op, bool fused_attention) {
-    if (!fused_attention) return op.kind() == OperatorClass::attention;
+// Under selective recomputation: norms and activation functions; where scores go through memory, core attention, that
+// is, scores and their use (Korthikanti et al., arXiv 2205.05198, section 5).
+bool runs_again(const Operator& op, bool core_attention) {
+    if (core_attention) return op.kind() == OperatorClass::attention;
     const auto* memory_bound = std::get_if<costdb::Elementwise>(&op.query);
     return memory_bound != nullptr && memory_bound->kind == costdb::ElementwiseKind::norm_activation;
 }
@@ -130,12 +139,12 @@ bool runs_again(const Operator& op, bool fused_attention) {
 PricedOperators LayerCosts::priced_again(std::int64_t layer, const PassShape& shape, Place place,
                                          Recompute recompute) const {
     place.pass = PassKind::forward;
-    if (recompute != Recompute::selective) return priced_layer(layer, shape, place);
+    if (!recompute.repeats_parts()) return priced_layer(layer, shape, place);
     const auto& module = model_.modules[place.module];
     auto operators =
         layer_operators(module.architecture, shape, layout_, place.pass, layer, recipe_.execution_of(module));
-    const bool fused = recipe_.execution.fused_attention;
-    std::erase_if(operators, [fused](const Operator& op) { return !runs_again(op, fused); });
+    const bool core = recompute == Recompute::core_attention || !recipe_.execution.fused_attention;
+    std::erase_if(operators, [core](const Operator& op) { return !runs_again(op, core); });
     for (Operator& op : operators) op.after.clear();
     return priced(std::move(operators), place);
 }
@@ -147,7 +156,7 @@ PricedOperators LayerCosts::priced_around(AroundBlocks around, RankId rank, bool
     const Place place{around.module, rank, around.pass, beside_data};
     auto list = priced(std::move(around.operators), place);
     // As many kernels as two layers.
-    return around.loss ? with_host(std::move(list), 2 * layers_of_host(place.pass), 0, place) : list;
+    return around.loss ? with_host(std::move(list), {.passes = 2 * layers_of_host(place.pass)}, place) : list;
 }
 
 double LayerCosts::device(RankId rank) const {
@@ -221,9 +230,9 @@ PassCost LayerCosts::blocks_forward(const StageLayers& stage, const std::vector<
     const auto gradient = workloads::gradient_reaches(model_);
     for (const LayerRange& part : stage.parts) {
         const PassShape& shape = shapes[part.module];
-        const LayerRange again{part.module, part.first, recomputed_layers(part.count, recompute)};
+        const LayerRange again{part.module, part.first, recomputed_layers(model_, part, recompute)};
         if (shape.lengths.empty() || again.count == 0 || !gradient[part.module]) continue;
-        if (recompute != Recompute::selective) {
+        if (!recompute.repeats_parts()) {
             sum += layers(again, shape, PassKind::forward, stage.rank);
             continue;
         }
@@ -238,7 +247,7 @@ PassCost LayerCosts::blocks_forward(const StageLayers& stage, const std::vector<
 void LayerCosts::add_blocks(const LayerRange& part, const PassShape& shape, const Place& place, Recompute recompute,
                             std::vector<PassPiece>& pieces) const {
     const auto& network = model_.modules[place.module].architecture;
-    const std::int64_t again = runs_backwards(place.pass) ? recomputed_layers(part.count, recompute) : 0;
+    const std::int64_t again = runs_backwards(place.pass) ? recomputed_layers(model_, part, recompute) : 0;
     const auto add = [&](std::int64_t first, std::int64_t count, bool twice) {
         if (count == 0) return;
         PassPiece piece{{}, part.module, first, count, true, 0};
@@ -261,7 +270,7 @@ void LayerCosts::add_blocks(const LayerRange& part, const PassShape& shape, cons
 PricedOperators LayerCosts::with_copy(PricedOperators list, std::int64_t layer, const PassShape& shape,
                                       const Place& place) const {
     const bool forward = place.pass == PassKind::forward;
-    const Bytes held = block_activations(model_.modules[place.module].architecture, layer, shape, layout_);
+    const Bytes held = block_activations(model_.modules[place.module].architecture, layer, shape, layout_, recipe_);
     if ((!forward && !runs_backwards(place.pass)) || held == Bytes{}) return list;
     Operator copy{forward ? "offload" : "fetch", costdb::PointToPoint{2, held}};
     copy.stream = Stream::copy;

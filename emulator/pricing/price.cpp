@@ -1,5 +1,6 @@
 #include "emulator/pricing/price.hpp"
 
+#include "emulator/operators/expert_operators.hpp"
 #include "emulator/pricing/pass_graph.hpp"
 #include "pipeweaver/costdb/database.hpp"
 
@@ -30,6 +31,8 @@ double of_kernel(const Operator& op, const InSituFactors& in_situ, const KernelF
             return device.products * recipe.experts;
         case OperatorClass::attention:
             return device.attention * recipe.attention * (in_situ.after_ampere ? recipe.attention_after_ampere : 1);
+        case OperatorClass::linear:
+            return device.attention * recipe.attention;
         case OperatorClass::elementwise:
             return device.memory_bound * recipe.memory_bound;
         default:
@@ -46,7 +49,11 @@ double in_situ_factor(const Operator& op, const InSituFactors& factors, const Re
             return of_kernel(op, factors, recipe.kernels);
         case Stream::tensor:
             return factors.factors.traffic * recipe.kernels.traffic * (in_pieces ? factors.inside_gemms : 1);
-        case Stream::context:
+        case Stream::context: {
+            const bool of_experts = moves_tokens(op.name);
+            return factors.factors.traffic * recipe.kernels.traffic *
+                   (of_experts ? recipe.execution.experts.exposed : 1);
+        }
         case Stream::data:
             return factors.factors.traffic * recipe.kernels.traffic;
         default:

@@ -1,5 +1,6 @@
 #include "emulator/pricing/stage_memory.hpp"
 
+#include "emulator/pricing/kept_memory.hpp"
 #include "emulator/pricing/whole_modules.hpp"
 #include "pipeweaver/workloads/activations.hpp"
 #include "pipeweaver/workloads/counts.hpp"
@@ -47,10 +48,20 @@ WeightGradientNeeds needs_around(const StepInput& input, const LayerRange& part,
     return needs;
 }
 
-// All-to-alls leave the attention's output in parts of the heads and in parts of the sequence; both are kept.
-Bytes kept_for_exchange(const Layout& layout, const Architecture& network, std::int64_t m) {
-    if (layout.cp == 1 || layout.context == ContextParallel::ring) return {};
-    return attention_outputs(network, m, layout.tp);
+// All-to-alls leave the attention's output in parts of the heads and in parts of the sequence; both are kept. Linear
+// attention takes them beside a ring, too.
+Bytes kept_for_exchange(const Layout& layout, const Architecture& network, std::int64_t layer, std::int64_t m) {
+    const bool ring = layout.context == ContextParallel::ring && !block_parts(network, layer).linear;
+    if (layout.cp == 1 || ring) return {};
+    return attention_outputs(network, layer, m, layout.tp);
+}
+
+// Of the tokens that the GPUs of an expert gathered each keeps the others', too: inputs of experts. As large are the
+// gradients of what the experts gave.
+Bytes kept_of_others(const Layout& layout, const ExpertParallel& experts, const Architecture& network,
+                     std::int64_t layer, std::int64_t m) {
+    if (experts.tensor_parallel == 1 || !block_parts(network, layer).experts) return {};
+    return {(experts.tensor_parallel - 1) * 2 * m * network.moe->top_k * network.hidden / layout.tp};
 }
 
 // Most that I adds to what the forward left, as it goes from the last block to the first.
@@ -66,10 +77,13 @@ Bytes most_above(const std::vector<Held>& blocks) {
 
 }  // namespace
 
-Bytes block_activations(const Architecture& network, std::int64_t layer, const PassShape& shape, const Layout& layout) {
+Bytes block_activations(const Architecture& network, std::int64_t layer, const PassShape& shape, const Layout& layout,
+                        const Recipe& recipe) {
     const std::int64_t m = layout.part(block_positions(network, shape));
     const std::int64_t context = layout.part(shape.context_positions());
-    return layer_activations(network, layer, m, context, layout.tp) + kept_for_exchange(layout, network, m);
+    return layer_activations(network, layer, m, context, layout.tp) + kept_for_exchange(layout, network, layer, m) +
+           kept_besides(network, layer, m, layout.tp, recipe) +
+           kept_of_others(layout, recipe.execution.experts, network, layer, m);
 }
 
 namespace {
@@ -105,7 +119,7 @@ public:
         }
         // What a block did not keep is there while its own forward and backward run; what is copied, a block longer.
         Bytes absent = recompute_ == Recompute::offload ? 2 * absent_ : absent_;
-        if (again_somewhere_ && recompute_ != Recompute::selective) absent = largest_block_;
+        if (again_somewhere_) absent = largest_block_;
         memory_.forward_transient = std::max(absent, passing_);
         memory_.transient = workspace_ + absent;
         memory_.input_transient = std::max(memory_.transient, workspace_ + most_above(blocks_));
@@ -124,6 +138,9 @@ private:
                 setup_.layout.part(shape.context_positions())};
     }
 
+    // Tensor-parallel GPUs among which positions are divided.
+    std::int64_t split_among(std::int64_t tp) const { return setup_.recipe.execution.sequence_parallel ? tp : 1; }
+
     const Module& module_of(const LayerRange& part) const { return setup_.model.modules[part.module]; }
 
     // One block after the other: only the one at work holds anything. A trained projector keeps its inputs.
@@ -131,7 +148,7 @@ private:
         const PassShape& shape = shapes_[part.module];
         const std::int64_t width = wide(setup_, module_of(part));
         for (std::int64_t i = part.first; i < part.first + part.count; ++i) {
-            const Bytes block = block_activations(module_of(part).architecture, i, shape, setup_.layout);
+            const Bytes block = block_activations(module_of(part).architecture, i, shape, setup_.layout, setup_.recipe);
             passing_ = std::max(passing_, width * block);
         }
         memory_.held_by_block.resize(memory_.held_by_block.size() + static_cast<std::size_t>(part.count));
@@ -144,7 +161,7 @@ private:
         const Architecture& network = module.architecture;
         const auto [m, context] = rows_of(part);
         const std::int64_t tp = setup_.layout.tp, width = wide(setup_, module);
-        const std::int64_t again = recomputed_layers(part.count, recompute_);
+        const std::int64_t again = recompute_.repeats_parts() ? 0 : recomputed_layers(setup_.model, part, recompute_);
         again_somewhere_ = again_somewhere_ || again > 0;
         Bytes block, recomputable;
         WeightGradientNeeds needs;
@@ -154,18 +171,24 @@ private:
             const std::pair kind(block_kind(network, layer), is_moe_layer(network, layer));
             if (known != kind) {
                 known = kind;
-                block = width * block_activations(network, layer, shapes_[part.module], setup_.layout);
+                block = width * block_activations(network, layer, shapes_[part.module], setup_.layout, setup_.recipe);
                 needs = weight_gradient_needs(network, layer, m, context, tp);
-                needs = {width * needs.inputs, width * needs.gradients};
+                const Bytes others = kept_of_others(setup_.layout, experts_, network, layer, m);
+                needs = {width * (needs.inputs + others), width * (needs.gradients + others)};
                 workspace_ = std::max(workspace_, width * layer_backward_workspace(network, layer, m, tp));
-                recomputable = width * recomputable_activations(network, layer, m, tp);
+                recomputable = width * (recomputable_activations(network, layer, m, tp) +
+                                        kept_gate(network, layer, m, tp, setup_.recipe));
                 // Of frozen weights no gradients need what norms and activation functions gave.
-                if (!module.trainable) block -= std::exchange(recomputable, Bytes{});
+                if (!module.trains()) block -= std::exchange(recomputable, Bytes{});
+                // What is between the two of each pair.
+                if (module.adapters)
+                    block += Bytes{width * 2 * m * module.adapters->rank *
+                                   adapted_matrices(network, layer, *module.adapters)};
             }
-            Held held{i < again ? width * layer_input(network, m, tp) : block, block, {}};
+            Held held{i < again ? width * layer_input(network, m, split_among(tp)) : block, block, {}};
             if (recompute_ == Recompute::selective) held.before = block - recomputable;
             if (recompute_ == Recompute::offload) held.before = {};
-            held.after = after(module, held, needs);
+            held.after = after(module.trains(), held, needs);
             blocks_.push_back(held);
             absent_ = std::max(absent_, held.at - held.before);
             memory_.held_by_block.push_back(held.before);
@@ -180,26 +203,28 @@ private:
         const auto [m, context] = rows_of(part);
         const std::int64_t tp = setup_.layout.tp, width = wide(setup_, module);
         const Bytes context_bytes = width * context_input(network, context, tp);
-        Held around{width * layer_input(network, m, tp) + context_bytes, {}, {}};
+        Held around{width * layer_input(network, m, split_among(tp)) + context_bytes, {}, {}};
         if (part.first == 0) around.before += width * head_input(network, m, tp);
         if (part.first + part.count == network.layers && has_head(setup_.model, part.module)) {
-            around.before += width * head_activations(network, m, tp);
+            around.before += width * kept_logits(network, m, tp, setup_.recipe);
             workspace_ = std::max(workspace_, width * head_backward_workspace(network, m));
         }
         around.at = around.before;
         const auto beside = needs_around(input_, part, shapes_[part.module]);
-        around.after = after(module, around, {width * beside.inputs + context_bytes, width * beside.gradients});
+        around.after =
+            after(module.trainable, around, {width * beside.inputs + context_bytes, width * beside.gradients});
         blocks_.push_back(around);
     }
 
     // What W still needs once I has passed. PyTorch's I frees nothing.
-    Bytes after(const Module& module, const Held& held, const WeightGradientNeeds& needs) const {
-        if (!module.trainable) return {};
+    Bytes after(bool trained, const Held& held, const WeightGradientNeeds& needs) const {
+        if (!trained) return {};
         return needs.gradients + (input_.input_gradient_frees ? needs.inputs : held.before);
     }
 
     const StepInput& input_;
     const Setup& setup_;
+    const ExpertParallel& experts_ = setup_.recipe.execution.experts;
     const std::vector<PassShape>& shapes_;
     const Recompute recompute_;
     const std::vector<bool> reached_;  // by gradients, per module
@@ -229,8 +254,9 @@ struct Seen {
 };
 
 // One of each shape of weight that the part adds to those of its module that were seen before.
-std::int64_t new_weight_shapes(const Architecture& network, const LayerRange& part, std::int64_t tp, Seen& seen,
+std::int64_t new_weight_shapes(const Architecture& network, const LayerRange& part, const Setup& setup, Seen& seen,
                                bool first_part) {
+    const std::int64_t tp = setup.layout.tp;
     if (!network.moe) {
         std::int64_t largest = 0;
         for (std::int64_t i = part.first; i < part.first + part.count && first_part; ++i)
@@ -239,7 +265,7 @@ std::int64_t new_weight_shapes(const Architecture& network, const LayerRange& pa
     }
     const auto count = [&] {
         const auto shapes = weight_shapes(network, seen.dense, seen.experts);
-        return shapes.common(tp) + shapes.experts;
+        return shapes.common(tp) + shapes.experts / setup.recipe.execution.experts.tensor_parallel;
     };
     const std::int64_t before = first_part ? 0 : count();
     for (std::int64_t i = part.first; i < part.first + part.count; ++i)
@@ -251,13 +277,15 @@ void add_part(const StepInput& input, const LayerRange& part, RankParameters& ra
     const Module& module = input.setup->model.modules[part.module];
     const Architecture& network = module.architecture;
     const std::int64_t tp = input.setup->layout.tp;
-    std::int64_t own = 0, experts = 0, largest = 0;
+    const std::int64_t gpus_of_experts = input.setup->layout.ep * input.setup->recipe.execution.experts.tensor_parallel;
+    std::int64_t own = 0, experts = 0, largest = 0, adapters = 0;
     for (std::int64_t i = part.first; i < part.first + part.count; ++i) {
         const auto parts = layer_parameter_parts(network, i);
-        const std::int64_t common = parts.common(tp), of_experts = parts.experts / input.setup->layout.ep;
+        const std::int64_t common = parts.common(tp), of_experts = parts.experts / gpus_of_experts;
         own += common;
         experts += of_experts;
         largest = std::max(largest, common + of_experts);
+        if (module.adapters) adapters += adapter_parameters(network, i, *module.adapters).common(tp);
     }
     const bool first = part.first == 0, last = part.first + part.count == network.layers;
     const bool tied = network.tied_embeddings && has_head(input.setup->model, part.module);
@@ -275,13 +303,14 @@ void add_part(const StepInput& input, const LayerRange& part, RankParameters& ra
                     projector_parameters(edge) / tp;
     if (!module.trainable) {
         rank.frozen += own + experts;
+        rank.trained += adapters;
         return;
     }
     rank.trained += own;
     rank.experts += experts;
     const auto [place, first_part] = seen.try_emplace(part.module);
     Seen& blocks = place->second;
-    rank.largest_layers += new_weight_shapes(network, part, tp, blocks, first_part);
+    rank.largest_layers += new_weight_shapes(network, part, *input.setup, blocks, first_part);
     if (first_part || network.moe) {
         rank.whole_layers += std::max<std::int64_t>(0, largest - blocks.largest);
         blocks.largest = std::max(blocks.largest, largest);
@@ -312,19 +341,24 @@ std::vector<StaticMemory> static_memory(const StepInput& input) {
             const std::int64_t parts = input.setup->recipe.zero >= from_stage ? copies : 1;
             return Bytes{(bytes + parts - 1) / parts};
         };
-        const std::int64_t copies = input.setup->layout.weight_copies(),
-                           of_experts = input.setup->layout.expert_copies();
+        const std::int64_t copies = input.setup->layout.weight_copies();
+        const std::int64_t of_experts =
+            input.setup->layout.expert_copies(input.setup->recipe.execution.experts.tensor_parallel);
         memory.weights = part(each.weight * (rank.trained + rank.frozen), copies, 3) +
                          part(each.weight * rank.experts, of_experts, 3);
         memory.gradients =
             part(each.gradient * rank.trained, copies, 2) + part(each.gradient * rank.experts, of_experts, 2);
+        const Bytes whole{each.whole * (rank.trained + rank.experts)};
+        const bool summed_whole = whole > Bytes{} && input.setup->recipe.zero >= 2;  // shares come of what is freed
+        memory.gradients = summed_whole ? whole : memory.gradients + whole;
         memory.optimizer =
             part(each.optimizer * rank.trained, copies, 1) + part(each.optimizer * rank.experts, of_experts, 1);
         memory.workspace = Bytes{2 * rank.largest_layers};
         // The weights of the layer that runs and of the one that is gathered ahead, and gradients before they are
         // reduced.
         if (input.setup->recipe.zero >= 3) memory.workspace += Bytes{2 * each.weight * rank.whole_layers};
-        if (input.setup->recipe.zero >= 2) memory.workspace += Bytes{each.gradient * rank.whole_layers};
+        if (input.setup->recipe.zero >= 2 && !summed_whole)
+            memory.workspace += Bytes{each.gradient * rank.whole_layers};
         all.push_back(memory);
     }
     if (input.dealt.empty()) return all;

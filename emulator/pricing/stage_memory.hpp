@@ -21,7 +21,7 @@ struct PassMemory {
 
 /// What one block keeps of a pass between forward and backward if nothing is left out.
 [[nodiscard]] Bytes block_activations(const workloads::Architecture& network, std::int64_t layer,
-                                      const PassShape& shape, const Layout& layout);
+                                      const PassShape& shape, const Layout& layout, const Recipe& recipe);
 
 /// Memory of a pass over `shapes` with some blocks recomputed. `gradient` false: nothing is kept for a backward.
 [[nodiscard]] PassMemory pass_memory(const StepInput& input, const StageLayers& stage,

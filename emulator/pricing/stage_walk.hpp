@@ -25,12 +25,17 @@ void walk_layers(const workloads::Model& model, const LayerRange& range, const A
     }
 }
 
-/// What a pass does in a module that may be frozen; none: nothing at all.
-inline std::optional<PassKind> pass_in(const workloads::Module& module, bool gradient, PassKind pass) {
+/// What a pass does with weights that may be frozen; none: nothing at all.
+inline std::optional<PassKind> pass_with(bool trained, bool gradient, PassKind pass) {
     if (pass == PassKind::forward) return pass;
-    if (!gradient || (pass == PassKind::weight_gradient && !module.trainable)) return std::nullopt;
-    if (pass == PassKind::backward && !module.trainable) return PassKind::input_gradient;
+    if (!gradient || (pass == PassKind::weight_gradient && !trained)) return std::nullopt;
+    if (pass == PassKind::backward && !trained) return PassKind::input_gradient;
     return pass;
+}
+
+/// What a pass does in the blocks of a module; where adapters alone are trained, the pass is theirs.
+inline std::optional<PassKind> pass_in(const workloads::Module& module, bool gradient, PassKind pass) {
+    return pass_with(module.trains(), gradient, pass);
 }
 
 /// The same of a projector, which may be trained after a frozen module and the other way round.
@@ -91,20 +96,25 @@ void walk_stage(const workloads::Model& model, const Layout& layout, const Recip
             projectors();
             continue;
         }
+        layers(part, *here);
+        const auto outside = pass_with(module.trainable, gradient[part.module], pass);  // adapters are in blocks alone
+        if (!outside) {
+            projectors();
+            continue;
+        }
         const auto around = [&](std::size_t number, std::vector<Operator> operators, std::int64_t parameters,
                                 bool in_front = false) {
-            add(number, std::move(operators), parameters, *here, module.trainable, in_front);
+            add(number, std::move(operators), parameters, *outside, module.trainable, in_front);
         };
-        layers(part, *here);
         if (part.first == 0 && network.vocab > 0)
-            around(embedding, embedding_operators(network, shape, layout, *here, execution),
+            around(embedding, embedding_operators(network, shape, layout, *outside, execution),
                    embedding_parameters(network), true);
         const bool head = network.kind == workloads::ModuleKind::head;
-        if (head && part.first == 0) around(inputs, head_inputs(network, shape, layout, *here), 0, true);
+        if (head && part.first == 0) around(inputs, head_inputs(network, shape, layout, *outside), 0, true);
         if (!last) continue;
-        if (head) around(outputs, head_outputs(network, shape, layout, *here), 0);
+        if (head) around(outputs, head_outputs(network, shape, layout, *outside), 0);
         if (has_head(model, part.module))
-            around(loss, head_operators(network, shape, layout, *here, execution), head_parameters(network));
+            around(loss, head_operators(network, shape, layout, *outside, execution), head_parameters(network));
         projectors();
     }
 }

@@ -5,6 +5,7 @@ namespace pipeweaver::emulator {
 WholeModules::WholeModules(const StepInput& input)
     : setup_(with_layout(*input.setup, {.tp = 1, .pp = 1, .dp = input.setup->layout.gpus()})) {
     setup_.store.reset();
+    setup_.recipe.execution.experts.tensor_parallel = 1;
     input_.setup = &setup_;
     input_.replica = input.replica;
     StageLayers all;

@@ -19,6 +19,9 @@ constexpr std::array<std::pair<std::string_view, TensorOverlap>, 3> overlaps{
      {"launch-order", TensorOverlap::launch_order},
      {"inside-gemms", TensorOverlap::inside_gemms}}};
 
+constexpr std::array<std::pair<std::string_view, Dispatcher>, 2> dispatchers{
+    {{"alltoall", Dispatcher::all_to_all}, {"once-a-node", Dispatcher::once_a_node}}};
+
 constexpr std::int64_t most_bytes_each = 256;       // of a parameter's state or update
 constexpr std::int64_t longest_ns = 1'000'000'000;  // of the host, for anything
 constexpr std::int64_t slowest_link = 1'000'000;    // bytes per second
@@ -69,6 +72,21 @@ void read_split_backward(const Json& json, Execution& execution) {
     read_flag(json, "norms_again", execution.norms_again);
 }
 
+void read_experts(const Json& json, ExpertParallel& experts) {
+    constexpr double most_imbalance = 100;
+    constexpr std::int64_t largest_limit = 1'000'000;
+    json.only_keys({"dispatcher", "exposed", "imbalance", "most_nodes", "tensor_parallel"});
+    read_integer(json, "most_nodes", 0, largest_limit, experts.most_nodes);
+    read_integer(json, "tensor_parallel", 1, largest_limit, experts.tensor_parallel);
+    if (const auto dispatcher = json.find("dispatcher")) {
+        const auto text = dispatcher->one_of({"alltoall", "once-a-node"});
+        for (const auto& [name, value] : dispatchers)
+            if (name == text) experts.dispatcher = value;
+    }
+    if (const auto exposed = json.find("exposed")) experts.exposed = exposed->number(0, 1);
+    if (const auto imbalance = json.find("imbalance")) experts.imbalance = imbalance->number(1, most_imbalance);
+}
+
 void read_data_parallel(const Json& json, Recipe& recipe) {
     json.only_keys({"zero", "bucket_bytes", "gathers_ahead", "overlap_slowdown"});
     read_integer(json, "zero", 0, 3, recipe.zero);
@@ -94,10 +112,25 @@ void read_precision(const Json& json, Recipe& recipe) {
 }
 
 void read_state(const Json& json, StateBytes& state) {
-    json.only_keys({"weight", "gradient", "optimizer"});
+    json.only_keys({"weight", "gradient", "optimizer", "whole"});
     read_integer(json, "weight", 1, most_bytes_each, state.weight);
     read_integer(json, "gradient", 1, most_bytes_each, state.gradient);
     read_integer(json, "optimizer", 0, most_bytes_each, state.optimizer);
+    read_integer(json, "whole", 0, most_bytes_each, state.whole);
+}
+
+// Of two words, whether it is the first.
+void read_word(const Json& object, std::string_view key, std::string_view yes, std::string_view no, bool& value) {
+    if (const auto member = object.find(key)) value = member->one_of({yes, no}) == yes;
+}
+
+void read_kept(const Json& json, KeptBytes& kept) {
+    json.only_keys({"gate", "column_inputs", "logits", "logit_bytes", "mask_bytes"});
+    read_word(json, "gate", "fused", "separate", kept.fused_gate);
+    read_word(json, "column_inputs", "gathered-again", "gathered", kept.gathers_again);
+    read_word(json, "logits", "split", "whole", kept.split_logits);
+    read_integer(json, "logit_bytes", 0, most_bytes_each, kept.logit);
+    read_integer(json, "mask_bytes", 0, most_bytes_each, kept.masks);
 }
 
 void read_update(const Json& json, UpdateTraffic& update) {
@@ -126,11 +159,14 @@ void read_runs(const Json& json, Recipe& recipe) {
 }
 
 void read_host(const Json& json, Recipe& recipe) {
-    json.only_keys({"launch_ns", "action_ns", "layer_ns", "expert_layer_ns", "link_bytes_per_s"});
+    json.only_keys({"launch_ns", "action_ns", "layer_ns", "layer_ns_of", "expert_layer_ns", "link_bytes_per_s"});
     read_duration(json, "launch_ns", recipe.launch);
     read_duration(json, "action_ns", recipe.action);
     read_duration(json, "layer_ns", recipe.layer);
     read_duration(json, "expert_layer_ns", recipe.expert_layer);
+    if (const auto by_module = json.find("layer_ns_of"))
+        for (const auto& [module, value] : by_module->members())
+            read_duration(*by_module, module, recipe.layer_of[module]);
     read_integer(json, "link_bytes_per_s", slowest_link, Json::largest, recipe.host_link.bytes_per_second);
 }
 
@@ -142,9 +178,15 @@ bool has_module(const workloads::Model& model, const std::string& name) {
 
 }  // namespace
 
+Duration Recipe::host_of(const workloads::Module& module) const {
+    const auto own = layer_of.find(module.name);
+    return own == layer_of.end() ? layer : own->second;
+}
+
 Execution Recipe::execution_of(const workloads::Module& module) const {
     Execution own = execution;
     if (const auto found = precision.find(module.name); found != precision.end()) own.products = found->second;
+    own.adapters = module.adapters;
     return own;
 }
 
@@ -161,8 +203,8 @@ Recipe parse_recipe(const JsonDocument& document, const RecipeNamed& named) {
     document.require_format("pipeweaver-recipe", 1);
     const Json root = document.root();
     root.only_keys({"format", "name", "about", "source", "extends", "attention", "tensor_parallel", "data_parallel",
-                    "split_backward", "precision", "gradient_accumulation", "state_bytes", "update_traffic", "kernels",
-                    "runs", "host"});
+                    "experts", "split_backward", "precision", "gradient_accumulation", "state_bytes", "kept",
+                    "update_traffic", "kernels", "runs", "host"});
     Recipe recipe;
     if (const auto extended = root.find("extends")) {
         try {
@@ -180,11 +222,13 @@ Recipe parse_recipe(const JsonDocument& document, const RecipeNamed& named) {
         recipe.execution.fused_attention = attention->one_of({"fused", "unfused"}) == "fused";
     if (const auto tensor = root.find("tensor_parallel")) read_tensor_parallel(*tensor, recipe.execution);
     if (const auto data = root.find("data_parallel")) read_data_parallel(*data, recipe);
+    if (const auto experts = root.find("experts")) read_experts(*experts, recipe.execution.experts);
     if (const auto split = root.find("split_backward")) read_split_backward(*split, recipe.execution);
     if (const auto precision = root.find("precision")) read_precision(*precision, recipe);
     if (const auto accumulation = root.find("gradient_accumulation"))
         recipe.fused_accumulation = accumulation->one_of({"fused", "separate"}) == "fused";
     if (const auto state = root.find("state_bytes")) read_state(*state, recipe.state);
+    if (const auto kept = root.find("kept")) read_kept(*kept, recipe.kept);
     if (const auto update = root.find("update_traffic")) read_update(*update, recipe.update);
     if (const auto kernels = root.find("kernels")) read_kernels(*kernels, recipe.kernels);
     if (const auto host = root.find("host")) read_host(*host, recipe);
@@ -197,6 +241,10 @@ void check(const Recipe& recipe, const workloads::Model& model, const workloads:
     for (const auto& [name, dtype] : recipe.precision)
         if (!has_module(model, name))
             fail(ErrorKind::input, "recipe {}: precision.{}: {}", recipe.name, name, unknown("module", name, modules));
+    for (const auto& [name, time] : recipe.layer_of)
+        if (!has_module(model, name))
+            fail(ErrorKind::input, "recipe {}: host.layer_ns_of.{}: {}", recipe.name, name,
+                 unknown("module", name, modules));
     for (const auto& module : model.modules)
         if (recipe.execution_of(module).products == Dtype::fp8 && device.fp8_flops == 0)
             fail(ErrorKind::input,
@@ -216,12 +264,25 @@ std::string to_json(const Recipe& recipe) {
                              {"bucket_bytes", recipe.bucket.count},
                              {"gathers_ahead", recipe.gathers_ahead},
                              {"overlap_slowdown", recipe.overlap_slowdown}};
+    const ExpertParallel& experts = recipe.execution.experts;
+    json["experts"] = {{"dispatcher", name_of(experts.dispatcher)},
+                       {"exposed", experts.exposed},
+                       {"imbalance", experts.imbalance},
+                       {"most_nodes", experts.most_nodes},
+                       {"tensor_parallel", experts.tensor_parallel}};
     json["split_backward"] = {{"norms_again", recipe.execution.norms_again}};
     json["precision"] = {{"default", costdb::name_of(recipe.execution.products)}};
     for (const auto& [module, dtype] : recipe.precision) json["precision"][module] = costdb::name_of(dtype);
     json["gradient_accumulation"] = recipe.fused_accumulation ? "fused" : "separate";
-    json["state_bytes"] = {
-        {"weight", recipe.state.weight}, {"gradient", recipe.state.gradient}, {"optimizer", recipe.state.optimizer}};
+    json["state_bytes"] = {{"weight", recipe.state.weight},
+                           {"gradient", recipe.state.gradient},
+                           {"optimizer", recipe.state.optimizer},
+                           {"whole", recipe.state.whole}};
+    json["kept"] = {{"gate", recipe.kept.fused_gate ? "fused" : "separate"},
+                    {"column_inputs", recipe.kept.gathers_again ? "gathered-again" : "gathered"},
+                    {"logits", recipe.kept.split_logits ? "split" : "whole"},
+                    {"logit_bytes", recipe.kept.logit},
+                    {"mask_bytes", recipe.kept.masks}};
     json["update_traffic"] = {{"updated", recipe.update.updated}, {"held", recipe.update.held}};
     json["kernels"] = {{"products", recipe.kernels.products},
                        {"attention", recipe.kernels.attention},
@@ -236,12 +297,19 @@ std::string to_json(const Recipe& recipe) {
                     {"layer_ns", recipe.layer.count()},
                     {"expert_layer_ns", recipe.expert_layer.count()},
                     {"link_bytes_per_s", recipe.host_link.bytes_per_second}};
+    for (const auto& [module, time] : recipe.layer_of) json["host"]["layer_ns_of"][module] = time.count();
     return json.dump(2) + "\n";
 }
 
 std::string_view name_of(TensorOverlap overlap) {
     for (const auto& [name, value] : overlaps)
         if (value == overlap) return name;
+    return "";
+}
+
+std::string_view name_of(Dispatcher dispatcher) {
+    for (const auto& [name, value] : dispatchers)
+        if (value == dispatcher) return name;
     return "";
 }
 

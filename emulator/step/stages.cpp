@@ -14,18 +14,21 @@ namespace pipeweaver::emulator {
 bool trains(const workloads::Model& model, const LayerRange& part) {
     const auto& module = model.modules[part.module];
     const bool last = part.first + part.count == module.architecture.layers;
-    return module.trainable || (last && workloads::trains_projector(model, part.module));
+    return module.trains() || (last && workloads::trains_projector(model, part.module));
 }
 
 namespace {
 
 using Kind = Recompute::Kind;
 
-constexpr std::array<std::pair<std::string_view, Recompute>, 5> named{{{"none", Recompute::none},
+constexpr std::array<std::pair<std::string_view, Recompute>, 8> named{{{"none", Recompute::none},
                                                                        {"selective", Recompute::selective},
+                                                                       {"core-attention", Recompute::core_attention},
                                                                        {"half", Recompute::half},
                                                                        {"full", Recompute::full},
-                                                                       {"offload", Recompute::offload}}};
+                                                                       {"offload", Recompute::offload},
+                                                                       {"encoders", Recompute::encoders},
+                                                                       {"backbone", Recompute::backbone}}};
 constexpr std::string_view before_number = "blocks:";
 
 }  // namespace
@@ -55,18 +58,32 @@ std::vector<std::string> recompute_names() {
     return names;
 }
 
-std::int64_t recomputed_layers(std::int64_t count, Recompute recompute) {
+bool is_for_plans(Recompute recompute) {
+    constexpr std::array<Kind, 4> emulated{Kind::offload, Kind::core_attention, Kind::encoders, Kind::backbone};
+    return std::find(emulated.begin(), emulated.end(), recompute.kind) == emulated.end();
+}
+
+std::int64_t recomputed_layers(std::int64_t count, Recompute recompute, bool of_backbone) {
     switch (recompute.kind) {
         case Kind::half:
             return (count + 1) / 2;
         case Kind::full:
         case Kind::selective:
+        case Kind::core_attention:
             return count;
         case Kind::blocks:
             return std::min(count, recompute.layers);
+        case Kind::encoders:
+            return of_backbone ? 0 : count;
+        case Kind::backbone:
+            return of_backbone ? count : 0;
         default:
             return 0;
     }
+}
+
+std::int64_t recomputed_layers(const workloads::Model& model, const LayerRange& part, Recompute recompute) {
+    return recomputed_layers(part.count, recompute, part.module == model.backbone());
 }
 
 }  // namespace pipeweaver::emulator

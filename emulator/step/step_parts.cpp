@@ -37,6 +37,15 @@ double forward_flops(const StepInput& input, std::size_t module, const PassShape
     return sum;
 }
 
+double adapter_flops(const StepInput& input, std::size_t module, const PassShape& shape) {
+    const auto& of = input.setup->model.modules[module];
+    if (!of.adapters) return 0;
+    std::int64_t parameters = 0;
+    for (std::int64_t i = 0; i < of.architecture.layers; ++i)
+        parameters += adapter_parameters(of.architecture, i, *of.adapters).common(1);
+    return 2 * static_cast<double>(shape.positions()) * static_cast<double>(parameters);
+}
+
 Duration sum_of(const StepInput& input, const std::vector<Operator>& operators, std::size_t rank) {
     Duration sum{};
     for (const Operator& op : operators) sum += time_of(input, op, RankId{static_cast<std::uint32_t>(rank)});
@@ -51,14 +60,14 @@ std::vector<Operator> sure_tail(std::vector<Operator> tail, Bytes bucket) {
 }
 
 std::vector<Operator> updates_of(const StepInput& input, const RankParameters& rank) {
+    const OwnParameters experts = own_experts(rank.experts, input.setup->layout, input.setup->recipe.execution.experts);
     const auto copies = [&](std::int64_t of_weights) { return input.setup->recipe.zero >= 1 ? of_weights : 1; };
     std::vector<Operator> updates;
     if (rank.trained > 0)
         updates.push_back(
             optimizer_update(rank.trained, copies(input.setup->layout.weight_copies()), input.setup->recipe.update));
     if (rank.experts > 0)
-        updates.push_back(
-            optimizer_update(rank.experts, copies(input.setup->layout.expert_copies()), input.setup->recipe.update));
+        updates.push_back(optimizer_update(rank.experts, copies(experts.copies), input.setup->recipe.update));
     return updates;
 }
 
@@ -81,7 +90,7 @@ std::vector<Operator> exchanges_of(const StepInput& input, const RankParameters&
             add(own.gathering(), CollectiveKind::all_gather, recipe.state.weight * own.parameters);
     };
     synchronise({rank.trained, layout.weight_copies(), layout.tp});
-    synchronise({rank.experts, layout.expert_copies(), layout.ep, true});
+    synchronise(own_experts(rank.experts, layout, input.setup->recipe.execution.experts));
     // The first rank of the pipeline and the last: in one node where all ranks are.
     const std::int64_t node = input.setup->cluster.gpus_per_node;
     const std::int64_t apart = layout.gpus() <= node ? 1 : node;
@@ -172,19 +181,22 @@ double model_flops(const StepInput& input) {
     const auto passes_of = [&](std::size_t m) {
         return input.setup->model.modules[m].trainable ? 3 : gradient[m] ? 2 : 1;
     };
+    const auto flops_of = [&](std::size_t m, const PassShape& shape) {
+        return passes_of(m) * forward_flops(input, m, shape) + 3 * adapter_flops(input, m, shape);
+    };
     double sum = 0;
     for (const auto& microbatch : input.units)
         for (std::size_t c = 0; c < input.chains.size(); ++c)
             for (const Unit& unit : microbatch[c])
                 for (std::size_t m = 0; m < input.setup->model.modules.size(); ++m) {
                     if (unit.shapes[m].lengths.empty() || !has_module(input.chains[c], m)) continue;
-                    sum += passes_of(m) * forward_flops(input, m, unit.shapes[m]);
+                    sum += flops_of(m, unit.shapes[m]);
                 }
     for (const auto& microbatch : input.units)
         for (std::size_t d = 0; d < input.dealt.size(); ++d)
             for (const Unit& unit : microbatch[input.chains.size() + d]) {
                 const std::size_t m = input.dealt[d].module;
-                sum += passes_of(m) * forward_flops(input, m, unit.shapes[m]);
+                sum += flops_of(m, unit.shapes[m]);
             }
     return sum;
 }

@@ -334,6 +334,16 @@ private:
         return fmt::format("none of {} layouts that fit is faster as flags launch it", start_.layouts);
     }
 
+    // "--tp 4 --cp 2 --pp 4 --dp 1 --zero 2".
+    static std::string degrees_of(const Setup& setup) {
+        const auto above_one = [](std::string_view option, std::int64_t degree) {
+            return degree > 1 ? fmt::format(" --{} {}", option, degree) : std::string();
+        };
+        const Layout& layout = setup.layout;
+        return fmt::format("--tp {}{} --pp {} --dp {}{} --zero {}", layout.tp, above_one("cp", layout.cp), layout.pp,
+                           layout.dp, above_one("ep", layout.ep), setup.recipe.zero);
+    }
+
     // Of a way on other ranks.
     std::string needs_of_layout(const OpponentWay& way, const std::string& recompute) const {
         const Setup& setup = *way.setup;
@@ -341,7 +351,7 @@ private:
         const std::string_view checkpoint = "a checkpoint in that layout";
         if (!way.has_pipeline) return fmt::format("{}; {}", launch, checkpoint);
         return fmt::format("{}, {}; {}{}", launch, needs_of_flags(job_, way, recompute), checkpoint,
-                           way.setup == job_.setup ? "" : "; --layout auto searches there");
+                           way.setup == job_.setup ? "" : fmt::format("; a search there: {}", degrees_of(setup)));
     }
 
     // The plan's own schedule, or the target's.

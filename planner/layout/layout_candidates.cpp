@@ -64,6 +64,16 @@ bool are_equal(const LayoutAndZero& a, const LayoutAndZero& b) {
     return degrees(a) == degrees(b);
 }
 
+namespace {
+
+// The GPUs that an expert is split over.
+std::string split_experts(const LayoutRequest& request) {
+    const std::int64_t gpus = request.setup->recipe.execution.experts.tensor_parallel;
+    return gpus > 1 ? fmt::format(" (times the {} GPUs of an expert)", gpus) : "";
+}
+
+}  // namespace
+
 std::string reason_text(LayoutReason reason, const LayoutRequest& request) {
     switch (reason) {
         case LayoutReason::other_nodes:
@@ -79,7 +89,8 @@ std::string reason_text(LayoutReason reason, const LayoutRequest& request) {
                 "tp * cp{} does not divide a module's attention heads, which --context ring does not need",
                 request.cp ? fmt::format(" {}", *request.cp) : "");
         case LayoutReason::experts:
-            return fmt::format("ep {} does not divide tp * cp * dp or a module's experts", request.ep.value_or(1));
+            return fmt::format("ep {}{} does not divide tp * cp * dp or a module's experts", request.ep.value_or(1),
+                               split_experts(request));
         case LayoutReason::few_microbatches:
             return "more replicas than microbatches";
         case LayoutReason::too_many_tasks:
@@ -138,12 +149,13 @@ void LayoutCandidates::enumerate() {
 std::vector<std::int64_t> LayoutCandidates::experts_of(const Layout& layout) const {
     if (request_.ep) return {*request_.ep};
     const auto& model = request_.setup->model;
-    if (!request_.any_ep) return {default_ep(layout, model)};
+    const std::int64_t of_expert = request_.setup->recipe.execution.experts.tensor_parallel;
+    if (!request_.any_ep) return {default_ep(layout, model, of_expert)};
     std::vector<std::int64_t> all;
     for (const std::int64_t ep : divisors(layout.tp * layout.cp * layout.dp)) {
         Layout with = layout;
         with.ep = ep;
-        const auto found = conflict(with, model);
+        const auto found = conflict(with, model, of_expert);
         if (!found || found->what != Indivisible::experts) all.push_back(ep);
     }
     return all;
@@ -182,7 +194,8 @@ void LayoutCandidates::add_own() {
 
 std::optional<LayoutReason> LayoutCandidates::refusal(const Layout& layout) const {
     if (request_.setup->cluster.gpus_per_node % layout.tp != 0) return LayoutReason::other_nodes;
-    if (const auto found = conflict(layout, request_.setup->model)) {
+    if (const auto found =
+            conflict(layout, request_.setup->model, request_.setup->recipe.execution.experts.tensor_parallel)) {
         constexpr std::array by_kind{LayoutReason::heads, LayoutReason::columns, LayoutReason::layers,
                                      LayoutReason::context, LayoutReason::experts};
         return by_kind[static_cast<std::size_t>(found->what)];

@@ -37,7 +37,8 @@ std::string command_of(const OpponentWay& way, const std::string& recompute, con
     values.set("pp", std::to_string(layout.pp));
     values.set("dp", std::to_string(layout.dp));
     if (layout.cp > 1) values.set("cp", std::to_string(layout.cp));
-    if (layout.ep != default_ep(layout, setup.model)) values.set("ep", std::to_string(layout.ep));
+    if (layout.ep != default_ep(layout, setup.model, setup.recipe.execution.experts.tensor_parallel))
+        values.set("ep", std::to_string(layout.ep));
     if (batch.drawn_microbatches > 0) {
         const std::int64_t all = batch.drawn_microbatches * job.setup->layout.dp;
         values.erase("microbatches");

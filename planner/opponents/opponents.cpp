@@ -111,8 +111,9 @@ private:
                 const std::int64_t gpus_of_one = layout.tp * layout.pp;
                 if (gpus_of_one % tp != 0 && (tp % gpus_of_one != 0 || layout.dp % (tp / gpus_of_one) != 0)) continue;
                 flat.dp = gpus / tp;
-                flat.ep = default_ep(flat, setup_.model);
-                if (conflict(flat, setup_.model)) continue;
+                const std::int64_t of_expert = setup_.recipe.execution.experts.tensor_parallel;
+                flat.ep = default_ep(flat, setup_.model, of_expert);
+                if (conflict(flat, setup_.model, of_expert)) continue;
                 Recipe recipe = setup_.recipe;
                 recipe.zero = zero;
                 if (zero >= 2) recipe.bucket = {};

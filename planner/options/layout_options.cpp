@@ -105,7 +105,8 @@ emulator::Layout WorkloadOptions::layout(const emulator::Setup& setup) const {
         fail(ErrorKind::input, "--tp {}{} * --pp {} = {} GPUs do not divide the cluster's {}", layout.tp,
              layout.cp > 1 ? fmt::format(" * --cp {}", layout.cp) : "", layout.pp, replica, gpus);
     layout.dp = dp.number.value_or(gpus / replica);
-    layout.ep = ep.number.value_or(emulator::default_ep(layout, setup.model));
+    layout.ep =
+        ep.number.value_or(emulator::default_ep(layout, setup.model, setup.recipe.execution.experts.tensor_parallel));
     return layout;
 }
 
@@ -115,7 +116,7 @@ std::optional<LayoutAndZero> WorkloadOptions::own(const emulator::Setup& setup) 
     if (!number_of(tp, setup.model.tp) || !number_of(pp, setup.model.pp))
         fail(ErrorKind::input, "--layout auto: a layout of your own beside it needs --tp and --pp");
     const LayoutAndZero given{layout(setup), setup.recipe.zero};
-    emulator::check(given.layout, setup.cluster, setup.model);
+    emulator::check(given.layout, setup.cluster, setup.model, setup.recipe.execution.experts.tensor_parallel);
     return given;
 }
 
@@ -224,7 +225,8 @@ WorkloadOptions WorkloadOptions::with_chosen(const Job& job) const {
     fixed.pp = {chosen.pp, false};
     fixed.dp = {chosen.dp, false};
     fixed.cp = unless(1, chosen.cp);
-    fixed.ep = unless(emulator::default_ep(chosen, setup.model), chosen.ep);
+    fixed.ep =
+        unless(emulator::default_ep(chosen, setup.model, setup.recipe.execution.experts.tensor_parallel), chosen.ep);
     if (!is_any_layout() && !overrides.any_zero) return fixed;
     fixed.overrides.any_zero = false;
     fixed.overrides.zero = setup.recipe.zero;

@@ -3,6 +3,7 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
 #include "pipeweaver/base/text.hpp"
+#include "pipeweaver/planner/training_cost.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
 
 #include <charconv>
@@ -47,6 +48,16 @@ emulator::Headroom headroom_of(const std::string& text) {
     if (error != std::errc{} || !has_unit || !(percent >= 0 && percent <= most_percent))
         fail(ErrorKind::input, "is '{}', allowed are 0 and percentages up to {}%, like 3%", text, most_percent);
     return {std::llround(percent * 10'000)};
+}
+
+double price_of(const std::string& text) {
+    constexpr double most_usd = 10'000;
+    double price = 0;
+    const char* const end = text.data() + text.size();
+    const auto [after, error] = std::from_chars(text.data(), end, price, std::chars_format::fixed);
+    if (error != std::errc{} || after != end || !(price > 0 && price <= most_usd))
+        fail(ErrorKind::input, "is '{}', allowed are numbers above 0 up to {} USD, like 2.5", text, most_usd);
+    return price;
 }
 
 // Of many kernels or tasks the sum must still be a time.
@@ -167,6 +178,10 @@ void WorkloadOptions::add_to(OptionTable& options) {
             return text_of(static_cast<double>(headroom.parts_per_million) / 10'000) + "%";
         });
     add_costs(options, costs);
+    options.parsed("tokens", "TOKENS", "of the whole training run, like 300B: the days, GPU-hours and USD it takes",
+                   [this](const std::string& text) { training_tokens = parse_tokens(text); });
+    options.parsed("price", "USD", "of a GPU-hour, like 2.5 (default: the cluster's, where it has one)",
+                   [this](const std::string& text) { price_per_gpu_hour = price_of(text); });
     options.group("How the framework trains");
     options.text("recipe", recipe, "RECIPE",
                  "a recipe of `pipeweaver list recipes`, or a file (JSON or YAML) (default: megatron-core)");
@@ -215,7 +230,9 @@ Job WorkloadOptions::job(std::uint64_t seed, const Executor& execute, Batch* giv
     Job job;
     job.seed = seed;
     job.packing = how_packed();
+    job.training_tokens = training_tokens;
     emulator::Setup setup{workloads::find_model(model), workloads::find_cluster(cluster), {}, nullptr};
+    if (price_per_gpu_hour) setup.cluster.price_per_gpu_hour = *price_per_gpu_hour;
     setup.store = std::make_shared<emulator::LayerStore>(store_bytes);
     if (!recipe.empty()) setup.recipe = emulator::find_recipe(recipe);
     setup.recipe = overrides.over(std::move(setup.recipe));
@@ -229,7 +246,7 @@ Job WorkloadOptions::job(std::uint64_t seed, const Executor& execute, Batch* giv
         choose_layout(setup, job, given, execute);
     } else {
         setup.layout = layout(setup);
-        emulator::check(setup.layout, setup.cluster, setup.model);
+        emulator::check(setup.layout, setup.cluster, setup.model, setup.recipe.execution.experts.tensor_parallel);
     }
     if (given != nullptr)
         given->microbatches = workloads::pack(given->samples, setup.model, how_packed(), pipelines_of(setup.layout));

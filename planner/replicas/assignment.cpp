@@ -11,7 +11,7 @@ using namespace emulator;
 
 void require_sensible(const Job& job, const Batch& batch, std::size_t most) {
     const Setup& setup = *job.setup;
-    check(setup.layout, setup.cluster, setup.model);
+    check(setup.layout, setup.cluster, setup.model, setup.recipe.execution.experts.tensor_parallel);
     const auto replicas = static_cast<std::size_t>(setup.layout.dp);
     if (batch.microbatches.size() < replicas)
         fail(ErrorKind::input, "--dp: {} replicas are more than the batch's {} microbatches, and each needs one",

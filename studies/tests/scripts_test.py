@@ -48,6 +48,15 @@ def test_a_plan_is_drawn(pipeweaver, script, tmp_path):
         assert is_picture(tmp_path / f"{name}.svg"), name
 
 
+def test_a_plan_of_many_tasks_is_drawn(pipeweaver, script, tmp_path):
+    plan = tmp_path / "plan"
+    pipeweaver("plan", "--model", "dip-vlm-m", "--cluster", "h100-sxm:32", "--dataset", "vlm-mix", "--partition",
+               "modules", "--max-rounds", "1", "--out", plan)
+    assert 'class="time bars dense"' in (plan / "report.html").read_text()
+    script("draw_plan.py", tmp_path, plan)
+    assert (tmp_path / "plan.svg").read_text().count("rank 3") == 2
+
+
 def test_emulation_and_replicas_are_drawn(pipeweaver, script, tmp_path):
     out = script("draw_scaling.py", tmp_path / "scaling.svg",
                  f"{pipeweaver.path} emulate --model dip-vlm-s --tp 4 --pp 4 "
@@ -76,3 +85,15 @@ def test_tables_of_pages_come_from_the_program(pipeweaver):
     assert draw_families.row(result, draw_families.backbone(pipeweaver.path, setting[0]))[0] == setting[0]
     assert any(draw_families.assumptions([result]))
     assert draw_costs.find([], {"device": "a", "op": "b", "kind": "c", "left_out": "d"}, size="all") is None
+
+
+def test_quantiles_of_steps_are_those_of_the_seeds(script, tmp_path):
+    command = ("pipeweaver emulate --model qwen2.5-vl-7b --cluster h100-sxm:8 --tp 1 --pp 2 --dp 4 --microbatches 1 "
+               "--dataset uniform-100..900+1x448..900px --any-memory")
+    (tmp_path / "rows.csv").write_text(f'id,command\none,"{command}"\n')
+    lines = script("step_quantiles.py", tmp_path / "rows.csv", "one", "--steps", "5").splitlines()
+    assert lines[0].split() == ["id", "mean", "p50", "p90", "p99", "max"]
+    name, mean, p50, p90, p99, most = lines[1].split()
+    assert name == "one"
+    assert float(p50) <= float(p90) <= float(p99) == float(most)
+    assert 0 < float(mean) < float(most)

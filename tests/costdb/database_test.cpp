@@ -328,6 +328,20 @@ TEST_CASE("collectives say where their times come from") {
     CHECK(ask(64, 8, 1 << 26).duration > ask(8, 8, 1 << 26).duration);
 }
 
+TEST_CASE("across nodes pieces cross the network while others move inside the nodes, but on Ampere") {
+    const auto ms = [](const CostDatabase& costs, CollectiveKind kind, std::int64_t gpus) {
+        const Collective query{.kind = kind, .gpus = gpus, .message = 4_GiB, .network = Bandwidth{200'000'000'000}};
+        return 1e-6 * static_cast<double>(costs.cost(query).duration.count());
+    };
+    const double crossing = 1e3 * 7 / 8 * 4 * 1.073741824 / 200;  // of eight nodes, at nominal speed
+    CHECK(ms(h100(), CollectiveKind::all_gather, 64) == doctest::Approx(crossing / 0.9).epsilon(0.02));
+    CHECK(ms(h100(), CollectiveKind::reduce_scatter, 64) == doctest::Approx(crossing / 0.9).epsilon(0.02));
+    // Each of a node's eight GPUs has a message of its own.
+    CHECK(ms(h100(), CollectiveKind::all_to_all, 64) == doctest::Approx(8 * crossing / 0.72).epsilon(0.02));
+    const double inside = ms(a100(), CollectiveKind::all_gather, 8);
+    CHECK(ms(a100(), CollectiveKind::all_gather, 64) == doctest::Approx(inside + crossing / 0.76).epsilon(0.02));
+}
+
 TEST_CASE("a faster network between nodes makes what crosses it faster, and nothing else") {
     const auto ask = [](std::int64_t gpus, std::int64_t bytes_per_s) {
         return h100().cost(Collective{.gpus = gpus, .message = 1_GiB, .network = Bandwidth{bytes_per_s}}).duration;

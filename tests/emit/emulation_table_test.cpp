@@ -1,4 +1,5 @@
 #include "pipeweaver/emit/emulation_files.hpp"
+#include "pipeweaver/emulator/reserve.hpp"
 #include "tests/support/small_emulation.hpp"
 
 #include <doctest/doctest.h>
@@ -44,7 +45,9 @@ TEST_CASE("the table of an emulation says what a step takes and by which convent
         "partition megatron, 1 chunk a rank, schedule 1f1b, recompute none, recipe megatron-core, ZeRO 1\n"));
     CHECK(has(text, "step 0.001000 s = makespan 0.000960 s + optimizer 0.000040 s\n"));
     CHECK(has(text, "MFU 50.0 %: 4e+12 model FLOPs (forward and backward, recomputation not counted) over 8 GPUs x "));
-    CHECK(has(text, "9984000 tokens/s: 9984 tokens of 'llm' a step; 1000 kernels\n"));
+    CHECK(has(text,
+              "9984000 tokens/s, 1248000 a GPU: 9984 tokens of 'llm' a step; 8000.00 samples/s; 500.0 TFLOP/s a GPU; "
+              "1000 kernels\n"));
     CHECK(has(text, "assumed: the host launches kernels ahead: it is never waited for\n"));
     CHECK(!has(text, "what if"));
     CHECK(!has(text, "replica 0"));
@@ -72,7 +75,8 @@ TEST_CASE("the table of an emulation shows each rank's memory in its fullest rep
 
     CHECK(has(text, "in replica 1, the slowest of 2"));
     const auto lines = lines_after(text, "memory of a GPU");
-    REQUIRE(lines.size() == 5);
+    REQUIRE(lines.size() == 6);
+    CHECK(lines[5] == emulator::not_counted());
     CHECK(without_spaces(lines[1]) == "050.00GiB4.00GiB8.00GiB24.00GiB2.00GiB10.00GiB2.00GiB0");
     CHECK(without_spaces(lines[4]) == "351.00GiB4.00GiB8.00GiB24.00GiB2.00GiB11.00GiB2.00GiB1");
 }
@@ -88,7 +92,7 @@ TEST_CASE("the table of an emulation has a column for what each rank recomputes,
 
     CHECK(has(text, "schedule 1f1b, recompute by-rank, recipe"));
     const auto lines = lines_after(text, "memory of a GPU");
-    REQUIRE(lines.size() == 5);
+    REQUIRE(lines.size() == 6);
     CHECK(without_spaces(lines[0]).ends_with("transientrecomputefullestreplica"));
     CHECK(without_spaces(lines[2]).ends_with("2.00GiBblocks:30"));
     CHECK(without_spaces(lines[4]).ends_with("2.00GiBblocks:11"));

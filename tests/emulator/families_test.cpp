@@ -327,6 +327,47 @@ TEST_CASE("gradients of experts are reduced over their own copies") {
     CHECK(updates[1].traffic == Bytes{34 * ((rank.experts + 3) / 4) + 8 * rank.experts});
 }
 
+TEST_CASE("of split experts a rank holds parts, whose copies lie as many GPUs apart") {
+    OneChain run(with_experts(), {.tp = 2, .pp = 1, .dp = 8, .ep = 4});  // two nodes
+    const auto whole = rank_parameters(run.input).front();
+    run.setup.recipe.execution.experts.tensor_parallel = 2;
+    const auto rank = rank_parameters(run.input).front();
+    CHECK(rank.trained == whole.trained);
+    CHECK(rank.experts == whole.experts / 2);
+    CHECK(whole.largest_layers - rank.largest_layers == 3 * 1024 * 512 / 2);
+    // Two copies of each, one in either node: as much optimizer state as four copies of whole ones.
+    CHECK(static_memory(run.input).front().optimizer == Bytes{12 * rank.trained / 8 + 12 * rank.experts / 2});
+    const auto all = queries<costdb::Collective>(ends_of_ranks(run.input));
+    REQUIRE(all.size() == 4);
+    CHECK((all[2].gpus == 2 && all[2].gpus_per_node == 1));
+    CHECK(all[2].message == Bytes{4 * rank.experts});
+    CHECK(all[3].message == Bytes{2 * rank.experts});
+    const auto updates = queries<costdb::Elementwise>(ends_of_ranks(run.input));
+    REQUIRE(updates.size() == 2);
+    CHECK(updates[1].traffic == Bytes{34 * ((rank.experts + 1) / 2) + 8 * rank.experts});
+}
+
+TEST_CASE("GPUs of a split expert keep what they gathered of each other") {
+    const auto network = with_experts();
+    const Layout layout{.tp = 4, .dp = 2, .ep = 2};
+    const auto kept = [&](std::int64_t layer, std::int64_t gpus) {
+        Recipe recipe;
+        recipe.execution.experts.tensor_parallel = gpus;
+        return block_activations(network, layer, shape, layout, recipe).count;
+    };
+    // 32 own positions, 2 copies each, of three more GPUs.
+    CHECK(kept(1, 4) - kept(1, 1) == 3 * 2 * 2 * 32 * 1024);
+    CHECK(kept(0, 4) == kept(0, 1));
+    OneChain run(network, {.tp = 2, .pp = 1, .dp = 8, .ep = 4});
+    const auto memory = [&](std::int64_t gpus) {
+        run.setup.recipe.execution.experts.tensor_parallel = gpus;
+        return pass_memory(run.input, run.input.chains.front().stages.front(), {PassShape{{4096}}}, {}, true);
+    };
+    const auto whole = memory(1), split = memory(2);
+    CHECK((split.held - whole.held).count == 2 * 2 * 2048 * 1024);
+    CHECK((split.kept - whole.kept).count == 2 * 2 * 2 * 2048 * 1024);  // inputs and gradients of outputs
+}
+
 TEST_CASE("published networks with experts build steps of plausible length") {
     struct Case {
         const char* network;

@@ -62,6 +62,26 @@ TEST_CASE("experts are shared out whole, among the GPUs of a pipeline rank") {
           "--ep: 2 GPUs have nothing to share out: the model 'small' has no experts; allowed is 1");
 }
 
+TEST_CASE("groups of GPUs that an expert is split over share out experts") {
+    const auto model = with_experts(12);
+    const auto found = [&](const Layout& layout, std::int64_t gpus_of_expert) {
+        const auto conflicting = conflict(layout, model, gpus_of_expert);
+        return conflicting ? conflicting->message : std::string();
+    };
+    CHECK(found({.tp = 2, .dp = 4, .ep = 4}, 2).empty());
+    CHECK(found({.tp = 2, .dp = 2, .ep = 4}, 2) ==
+          "--ep: 4 times the 2 GPUs of an expert does not divide the tp 2 * cp 1 * dp 2 = 4 GPUs of a pipeline rank; "
+          "the next smaller that divides them and the experts of every module is 2");
+    CHECK(found({.tp = 2, .dp = 2}, 3)
+              .find("experts.tensor_parallel: 3 does not divide the tp 2 * cp 1 * dp 2 = 4 "
+                    "GPUs") != std::string::npos);
+    CHECK(found({.dp = 2048}, 2048).find("divide the 1024 columns of an expert of module 'llm'") != std::string::npos);
+    CHECK_FALSE(conflict({.tp = 2, .dp = 2}, testing::small_model(), 3));
+    CHECK(default_ep({.tp = 8}, model, 2) == 4);
+    CHECK(default_ep({.tp = 8}, model, 8) == 1);
+    CHECK(default_ep({.tp = 2}, model, 4) == 1);
+}
+
 TEST_CASE("by default as many GPUs of a rank share out experts as divide them") {
     CHECK(default_ep({.tp = 8}, testing::small_model()) == 1);
     CHECK(default_ep({.tp = 8}, with_experts(12)) == 4);

@@ -57,11 +57,15 @@ TEST_CASE("the operators of every block of the catalogue have the FLOPs that the
                 const std::int64_t again = network.mmdit ? layout.cp - 1 : 0;
                 const double copies = 2. * static_cast<double>(again) * static_cast<double>(shape.lengths.size()) *
                                       static_cast<double>(workloads::modulation_parameters(network, layer));
+                // The rule of a linear attention is counted as a recurrence and works in chunks.
+                const double rule = workloads::block_parts(network, layer).linear
+                                        ? linear_rule_flops(*network.linear, static_cast<double>(shape.positions()))
+                                        : 0;
                 CHECK(static_cast<double>(layout.gpus_of_rank()) * testing::flops_of(operators) ==
-                      doctest::Approx(copies + layer_flops(network, layer, shape)).epsilon(1e-12));
+                      doctest::Approx(copies + layer_flops(network, layer, shape) - rule).epsilon(1e-12));
                 ++blocks;
             }
         }
     }
-    CHECK(blocks > 250);
+    CHECK(blocks > 300);
 }

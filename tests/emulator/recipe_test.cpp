@@ -226,6 +226,23 @@ TEST_CASE("a step's time is fitted where both its device in its precision and it
     CHECK(name_of(Footing::borrowed) == "borrowed");
 }
 
+TEST_CASE("a recipe says how experts' tokens are sent") {
+    const auto recipe = parsed(
+        R"(,"experts":{"dispatcher":"once-a-node","exposed":0.25,"imbalance":1.5,"most_nodes":4,"tensor_parallel":2})");
+    const ExpertParallel asked{Dispatcher::once_a_node, 0.25, 1.5, 4, 2};
+    CHECK(recipe.execution.experts == asked);
+    CHECK(parse_recipe(JsonDocument("r.json", to_json(recipe))).execution.experts == asked);
+    CHECK(parsed("").execution.experts == ExpertParallel{});
+    CHECK_THROWS_AS(static_cast<void>(parsed(R"(,"experts":{"dispatcher":"twice"})")), Error);
+    CHECK_THROWS_AS(static_cast<void>(parsed(R"(,"experts":{"imbalance":0.9})")), Error);
+    CHECK_THROWS_AS(static_cast<void>(parsed(R"(,"experts":{"exposed":1.1})")), Error);
+    CHECK_THROWS_AS(static_cast<void>(parsed(R"(,"experts":{"tensor_parallel":0})")), Error);
+}
+
 TEST_CASE("a layer with experts takes its recipe's time for routing") {
     CHECK(parsed(R"(,"host":{"expert_layer_ns":1500000})").expert_layer == Duration{1'500'000});
+    const auto vit_alone = parsed(R"(,"host":{"layer_ns":5,"layer_ns_of":{"vit":7}})");
+    CHECK(vit_alone.host_of(workloads::Module{"vit", {}, {}, {}, true}) == Duration{7});
+    CHECK(vit_alone.host_of(workloads::Module{"llm", {}, {}, {}, true}) == Duration{5});
+    CHECK(parse_recipe(JsonDocument("own", to_json(vit_alone))) == vit_alone);
 }

@@ -77,14 +77,32 @@ void check_same(const StepProblem& one, const StepProblem& other) {
 }  // namespace
 
 TEST_CASE("a recompute setting is read back by its name") {
-    for (const Recompute setting : {Recompute::none, Recompute::selective, Recompute::half, Recompute::full,
-                                    Recompute::offload, Recompute::blocks(1), Recompute::blocks(1234)})
+    for (const Recompute setting :
+         {Recompute::none, Recompute::selective, Recompute::half, Recompute::full, Recompute::core_attention,
+          Recompute::offload, Recompute::encoders, Recompute::backbone, Recompute::blocks(1), Recompute::blocks(1234)})
         CHECK(recompute_named(name_of(setting)) == setting);
     CHECK(name_of(Recompute::blocks(3)) == "blocks:3");
     for (const std::string name : {"", "blocks", "blocks:", "blocks:0", "blocks:-1", "blocks:x", "blocks:1x",
                                    "blocks: 1", "blocks:1.5", "blocks:99999999999999999999", "Full", "by-rank"})
         CHECK_MESSAGE(!recompute_named(name), name);
-    CHECK(recompute_names() == std::vector<std::string>{"none", "selective", "half", "full", "offload", "blocks:N"});
+    CHECK(recompute_names() == std::vector<std::string>{"none", "selective", "core-attention", "half", "full",
+                                                        "offload", "encoders", "backbone", "blocks:N"});
+}
+
+TEST_CASE("fused attention that runs again saves nothing, and makes no backward shorter") {
+    bool longer = false;
+    for (std::uint64_t number = 0; number < 8; ++number) {
+        CAPTURE(number);
+        const auto step = Drawn(number).step({Recompute::none, Recompute::core_attention});
+        for (const Pair& pair : step.problem.pairs) {
+            const Mode &none = pair.modes.at(0), &again = pair.modes.at(1);
+            CHECK(again.held == none.held);
+            CHECK(again.forward == none.forward);
+            CHECK(again.backward >= none.backward);
+            longer = longer || again.backward > none.backward;
+        }
+    }
+    CHECK(longer);
 }
 
 TEST_CASE("no blocks are none, and as many as a part has, or more, are full: bit for bit") {
@@ -110,6 +128,35 @@ TEST_CASE("half of a part's blocks is as many blocks") {
             for (const LayerRange& part : stage.parts)
                 CHECK(recomputed_layers(part.count, Recompute::half) ==
                       recomputed_layers(part.count, Recompute::blocks((part.count + 1) / 2)));
+}
+
+TEST_CASE("encoders and the backbone run again alone, and together they are full") {
+    const Drawn drawn(1);
+    const std::size_t backbone = drawn.model.backbone();
+    for (const Chain& chain : drawn.partition.chains)
+        for (const StageLayers& stage : chain.stages)
+            for (const LayerRange& part : stage.parts) {
+                const bool own = part.module == backbone;
+                CHECK(recomputed_layers(drawn.model, part, Recompute::backbone) == (own ? part.count : 0));
+                CHECK(recomputed_layers(drawn.model, part, Recompute::encoders) == (own ? 0 : part.count));
+            }
+    for (std::uint64_t number = 0; number < 24; ++number) {
+        CAPTURE(number);
+        const Drawn one(number);
+        const auto step = one.step({Recompute::none, Recompute::encoders, Recompute::backbone, Recompute::full});
+        Duration none{}, encoders{}, of_backbone{}, full{};
+        for (const Pair& pair : step.problem.pairs) {
+            none += pair.modes[0].backward;
+            encoders += pair.modes[1].backward;
+            of_backbone += pair.modes[2].backward;
+            full += pair.modes[3].backward;
+            CHECK(pair.modes[1].held <= pair.modes[0].held);
+            CHECK(pair.modes[3].held <= pair.modes[2].held);
+        }
+        CHECK(of_backbone > none);
+        CHECK(encoders >= none);
+        if (one.recipe.is_serial()) CHECK(encoders - none + of_backbone - none == full - none);
+    }
 }
 
 TEST_CASE("with more blocks a backward takes no less time, and a pass holds no more") {

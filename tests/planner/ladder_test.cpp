@@ -170,7 +170,8 @@ TEST_CASE("the terminal has the ladder in few lines of a hundred columns, and sa
     std::size_t count = 0;
     for (std::string line; std::getline(lines, line); ++count) CHECK(line.size() <= 100);
     CHECK(count <= 20);
-    for (const char* part : {"now ", "data ", "flags ", "layout ", "schedule ", "trust ", "left out"})
+    for (const char* part :
+         {"now ", "data ", "flags ", "layout ", "schedule ", "trust ", "in-situ factors borrowed", "left out"})
         CHECK(text.find(part) != std::string::npos);
     CHECK(text.find("replays under wrong costs") != std::string::npos);  // they were not wanted
     const auto json = emit::plan_json(start.request.job, start.request.batch, plan);

@@ -71,6 +71,8 @@ PLAN_FAULTS = [
      "--tp auto --pp auto --dp auto on 8 GPUs: no layout fits the memory; tp 8 x pp 1 x dp 1 comes closest: "
      "rank 0 is "),
     (["--headroom", "3"], 2, "--headroom: is '3', allowed are 0 and percentages up to 50%, like 3%"),
+    (["--tokens", "300 B"], 2, "--tokens: is '300 B', allowed are numbers of tokens up to 10000T, like 300B"),
+    (["--price", "0"], 2, "--price: is '0', allowed are numbers above 0 up to 10000 USD, like 2.5"),
     (["--headroom", "51%"], 2, "--headroom: is '51%', allowed are 0 and percentages up to 50%, like 3%"),
     (["--headroom", "-1%"], 2, "--headroom: is '-1%', allowed are 0 and percentages up to 50%, like 3%"),
     (["--assignment", "in turn"], 2, "--assignment: is 'in turn', allowed are balanced, in-turn"),

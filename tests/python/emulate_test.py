@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import math
 import re
 import resource
 import signal
@@ -76,8 +77,23 @@ def test_memory_adds_up_to_a_peak_that_fits(answer):
 def test_mfu_and_throughput_follow_from_the_step(answer):
     seconds = answer["step_ns"] * 1e-9
     assert answer["tokens_per_second"] == pytest.approx(answer["tokens"] / seconds)
+    gpus = answer["tokens_per_second"] / answer["tokens_per_second_per_gpu"]
+    assert answer["tflops_per_gpu"] == pytest.approx(answer["model_flops"] / seconds / gpus * 1e-12)
+    assert answer["mfu"] == pytest.approx(answer["tflops_per_gpu"] / 989)
+    assert "training" not in answer
     assert answer["mfu"] == pytest.approx(answer["model_flops"] / (32 * 989.4e12 * seconds), rel=1e-3)
     assert sum(answer["share_of_time"]["by_basis"].values()) == pytest.approx(1)
+
+
+def test_a_training_run_takes_its_steps_on_all_gpus(pipeweaver, answer):
+    training = json.loads(pipeweaver(*STEP, "--tokens", "300B", "--price", "2", "--json"))["training"]
+    assert training["steps"] == math.ceil(300e9 / answer["tokens"])
+    hours = training["steps"] * answer["step_ns"] * 1e-9 / 3600
+    assert training["days"] == pytest.approx(hours / 24)
+    assert training["gpu_hours"] == pytest.approx(32 * hours)
+    assert training["usd"] == pytest.approx(64 * hours) and training["kwh"] == pytest.approx(32 * 0.7 * hours)
+    assert f"300 B tokens in {training['steps']} steps: {training['days']:.1f} days, " in pipeweaver(
+        *STEP, "--tokens", "300B")
 
 
 @pytest.mark.parametrize("how", [["--no-reuse"], ["--threads", "2"], ["--threads", "16"], ["--repeat", "2"]])
@@ -249,7 +265,9 @@ FAULTS = [
     (["--partition", "best"], 2, "--partition: is 'best', allowed are dip, modules, megatron, balanced"),
     (["--recompute", "some"], 2, "--recompute: is 'some', allowed are none, "),
     (["--recompute", "blocks:0"], 2,
-     "--recompute: is 'blocks:0', allowed are none, selective, half, full, offload, blocks:N, by-rank; N is 1 or more"),
+     "--recompute: is 'blocks:0', allowed are none, selective, core-attention, half, full, offload, encoders, "
+     "backbone, blocks:N, "
+     "by-rank; N is 1 or more"),
     (["--recompute", "blocks:x"], 2, "--recompute: is 'blocks:x', allowed are none, "),
     (["--recompute", "blocks"], 2, "--recompute: is 'blocks', allowed are none, "),
     (["--recompute", "by-rank", "--policy", "dual-queue"], 2,

@@ -41,7 +41,8 @@ def test_all_degrees_are_chosen_at_one_global_batch_and_a_command_repeats_it(pip
     assert taken["step_ns"] <= own["step_ns"]
     layout = [word for key in ("tp", "pp", "dp", "cp", "zero") if key in taken
               for word in (f"--{key}", str(taken[key]))]
-    again = json.loads(pipeweaver(*rest, *layout, "--global-batch", "16mb", "--out", tmp_path / "again"))
+    again = json.loads(pipeweaver(*rest, *layout, "--global-batch", "16mb", "--packing", plan["asked"]["packing"],
+                                  "--out", tmp_path / "again"))
     assert again["layout_choice"] is None and again["step_ns"] == plan["step_ns"]
 
 

@@ -11,11 +11,11 @@ from absent import left_out
 from cli_shared import full
 from conftest import ROOT
 
-COMMANDS = ["", "plan", "partition", "solve", "replay", "emit", "emulate", "layers", "validate",
+COMMANDS = ["", "plan", "partition", "solve", "replay", "emit", "emulate", "layers", "analyze", "validate",
             "costdb", "costdb query", "costdb import", "costdb needs", "costdb stats", "costdb evaluate",
             "costdb calibrate", "costdb export", "serve",
             "bench", "bench plan", "bench replay", "bench search", "bench dip", "bench draft", "bench costdb",
-            "bench emulator", "bench service", "list", "show", "completion"]
+            "bench emulator", "bench service", "bench accuracy", "list", "show", "completion"]
 
 
 def sections(page):

@@ -38,7 +38,15 @@ def test_the_command_of_a_row_prints_the_same_step(pipeweaver, tmp_path):
         check(pipeweaver, row)
 
 
-@pytest.mark.parametrize("table, every", [("published_runs.csv", 7), ("vtrain_single_node_a100.csv", 31)])
+def test_the_commands_of_multimodal_rows_print_the_same_steps(pipeweaver, tmp_path):
+    rows = predictions(pipeweaver, ROOT / "examples" / "multimodal-runs.csv", tmp_path / "out.csv")
+    assert len(rows) == 48
+    for row in rows[::1 if os.environ.get("PIPEWEAVER_ALL_ROWS") or full() else 5]:
+        check(pipeweaver, row)
+
+
+@pytest.mark.parametrize("table, every", [("published_runs.csv", 7), ("vtrain_single_node_a100.csv", 31),
+                                          ("measured_2026.csv", 13)])
 def test_commands_of_the_collected_rows_print_the_same_steps(pipeweaver, shared, tmp_path, table, every):
     runs = shared / "data" / "runs" / table
     if not runs.is_file():

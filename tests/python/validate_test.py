@@ -34,18 +34,31 @@ def predicted(pipeweaver, tmp_path):
     return run
 
 
-def test_every_row_comes_back_in_order_with_six_columns_more(predicted):
+def test_every_row_comes_back_in_order_with_eight_columns_more(predicted):
     given = rows(RUNS)
     answers = predicted(given)
     assert [{name: answer[name] for name in given[0]} for answer in answers] == given
-    assert list(answers[0])[-6:] == ["predicted_step_time_s", "predicted_memory_gib", "status", "reason", "recipe",
-                                     "command"]
+    assert list(answers[0])[-8:] == ["predicted_step_time_s", "predicted_memory_gib", "memory_kind",
+                                     "compared_memory_gib", "status", "reason", "recipe", "command"]
     assert [answer["status"] for answer in answers] == ["predicted"] * 3 + ["refused"]
     assert answers[3]["predicted_step_time_s"] == answers[3]["predicted_memory_gib"] == ""
     assert answers[3]["reason"] == "unknown: micro_batch"
     for answer in answers[:3]:
         assert float(answer["predicted_step_time_s"]) == pytest.approx(float(answer["step_time_s"]), rel=0.1)
     assert float(answers[2]["predicted_memory_gib"]) == pytest.approx(39.07, rel=0.005)
+    assert answers[2]["memory_kind"] == "allocated"
+    assert answers[2]["compared_memory_gib"] == answers[2]["predicted_memory_gib"]
+
+
+def test_what_a_source_prints_as_its_peak_is_compared_with_what_is_allowed_for_it(predicted):
+    row = dict(rows(RUNS)[2], gpu="H100", dtype="bf16", recompute="none")
+    sources = ("NVIDIA/dgxc-benchmarking llama3.1/README.md", "vuiseng9/megatron-tutorials 02-tp-sp.md", "mine")
+    by_kind = [(one["memory_kind"], float(one["compared_memory_gib"]) - float(one["predicted_memory_gib"]))
+               for one in predicted([dict(row, source=source) for source in sources])]
+    assert [kind for kind, _ in by_kind] == ["reserved", "on device", "allocated"]
+    assert by_kind[0][1] > 1
+    assert by_kind[1][1] > 3.5
+    assert by_kind[2][1] == 0
 
 
 def test_what_was_measured_changes_no_prediction_and_may_be_missing(predicted):
@@ -132,3 +145,23 @@ def test_the_shared_tables_keep_their_bars(pipeweaver, shared, tmp_path):
             for (name, experts), bar in bars.items():
                 if source["source"].startswith(name) and kind["experts"] == experts:
                     assert kind["step_time"]["mape_percent"] <= bar
+
+
+def test_multimodal_rows_are_as_close_as_the_guide_says_and_keep_every_sign(pipeweaver):
+    answer = json.loads(pipeweaver("validate", ROOT / "examples" / "multimodal-runs.csv", "--json"))
+    ratios = answer["ratios"]
+    assert len(ratios) == 19
+    for one in ratios:
+        assert (one["measured"] < 1) == (one["predicted"] < 1), one
+    kinds = [kind["step_time"] for kind in answer["all"]]
+    rows = sum(kind["n"] for kind in kinds)
+    assert sum(kind["n"] * kind.get("mape_percent", 0) for kind in kinds) / rows < 15
+    text = pipeweaver("validate", ROOT / "examples" / "multimodal-runs.csv")
+    assert "swift-none / swift-both" in text and "19 of 19 have the measured sign" in text
+
+
+def test_a_ratio_to_a_row_that_is_not_there_is_refused(pipeweaver, tmp_path):
+    table = [dict(row, id=str(n), against="") for n, row in enumerate(rows(RUNS))]
+    table[1]["against"] = "9"
+    _, error = pipeweaver.fails("validate", write(tmp_path / "in.csv", table))
+    assert "no row has the id '9'" in error

@@ -26,7 +26,7 @@ inline double flops_of(const emulator::PackedAttention& attention) {
     return 2 * static_cast<double>(attention.shape.q_heads * (attention.shape.head_dim + values)) * pairs;
 }
 
-/// Of all GEMMs, attentions and experts.
+/// Of all GEMMs, attentions and experts; the rules of linear attentions are left out.
 inline double flops_of(const std::vector<emulator::Operator>& operators) {
     double sum = 0;
     for (const auto& op : operators) {

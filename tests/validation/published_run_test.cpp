@@ -173,7 +173,7 @@ TEST_CASE("a row that lacks a figure, contradicts itself or is of an unknown kin
     }
     SUBCASE("adapters") {
         run.source = "LoRA Performance";
-        reason = "adapters (LoRA) train other matrices than the columns tell";
+        reason = "adapters (LoRA): no such run was fitted";
     }
     const auto prediction = predicted(run);
     CHECK(prediction.refused());

@@ -40,6 +40,10 @@ TEST_CASE("a row's source says its recipe") {
     CHECK(name_of_recipe("pytorch/torchtitan branches", "eager, SDPA") == "torch-fsdp2-eager");
     CHECK(name_of_recipe("pytorch/torchtitan branches", "torch.compile per block") == "torch-fsdp2");
     CHECK(name_of_recipe("NVIDIA-NeMo/Megatron-Bridge examples/cards", "SP on, no overlap") == "megatron-core-plain");
+    auto tuning = of("NVIDIA-NeMo/Megatron-Bridge examples/cards");
+    CHECK(recipe_on_h100(tuning).recipe.name == "megatron-core-overlap");
+    tuning.model = "qwen3-30b-a3b SFT";
+    CHECK(recipe_on_h100(tuning).recipe.name == "megatron-core-plain");
 }
 
 TEST_CASE("a source that no entry names has the recipe that its device's runs were fitted with") {
@@ -68,6 +72,39 @@ TEST_CASE("a note says what the run did otherwise") {
     CHECK_FALSE(recipe_on_h100(of("vuiseng9/megatron-tutorials", "TP without sequence parallelism"))
                     .recipe.execution.sequence_parallel);
     CHECK_FALSE(recipe_on_h100(of("InternLM/InternEvo doc", "CP a2a")).ring);
+}
+
+TEST_CASE("a note says how experts' tokens are sent") {
+    const auto experts = [](const std::string& note, const std::string& model = "qwen3-30b-a3b") {
+        auto row = of("NVIDIA-NeMo/Megatron-Bridge examples/cards", note);
+        row.model = model;
+        return recipe_on_h100(row).recipe.execution.experts;
+    };
+    using emulator::Dispatcher;
+    CHECK(experts("HybridEP 32 SMs inside the node").dispatcher == Dispatcher::once_a_node);
+    CHECK(experts("torch alltoall over 2 nodes, no overlap").dispatcher == Dispatcher::all_to_all);
+    CHECK(experts("EP overlap on").exposed < 1);
+    CHECK(experts("EP overlap off").exposed == 1);
+    CHECK(experts("", "deepseek-v3").most_nodes == 4);
+    CHECK(experts("").most_nodes == 0);
+    CHECK(experts("alltoall dispatcher, expert TP = TP 4, SP on").tensor_parallel == 4);
+    CHECK(experts("sequence; expert TP 2 (launch.sh)").tensor_parallel == 2);
+    CHECK(experts("TP8, ETP1, forced balance").tensor_parallel == 1);
+    CHECK(experts("forced balance").tensor_parallel == 1);
+}
+
+TEST_CASE("experts that a note says are split need as many GPUs and columns that go") {
+    auto row = of("NVIDIA/dgxc-benchmarking", "expert TP 4");
+    row.model = "qwen3-30b-a3b";
+    row.tp = 4;
+    row.pp = row.cp = 1;
+    row.dp = 2;
+    row.gpus = row.ep = 8;
+    CHECK(resolve(row).refusal.find("must be divisible by ep 8 * expert tp 4") != std::string::npos);
+    row.ep = 2;
+    const auto split = resolve(row);
+    REQUIRE(split.run);
+    CHECK(split.run->how.recipe.execution.experts.tensor_parallel == 4);
 }
 
 TEST_CASE("a note's rates are those of a node's links together") {
@@ -114,7 +151,7 @@ TEST_CASE("a note's experts and latent attention are what no column holds") {
     auto row = of("mine",
                   "27 layers (first dense, ffn 11264), 64 experts top-6 moe ffn 1408 + 2 shared, MLA kv_lora 512 "
                   "without q_lora, qk 128+64, v 128");
-    row.model = "moonlight-16b-a3b";
+    row.model = "sunlight-16b-a3b";
     row.layers = 27;
     const auto found = network_of(row);
     REQUIRE(found.network);
@@ -166,7 +203,35 @@ TEST_CASE("ranks of latent attention are no adapters") {
     auto row = of("NVIDIA-NeMo/Megatron-Bridge examples/cards", "MLA q_lora 1536 kv_lora 512, no overlap");
     CHECK(predicted(row).reason.find("adapters") == std::string::npos);
     row.note += ", LoRA r16";
-    CHECK(predicted(row).reason == "adapters (LoRA) train other matrices than the columns tell");
+    CHECK(predicted(row).reason == "adapters (LoRA) of latent attention are not modelled");
+}
+
+TEST_CASE("adapters are of the rank and on the projections that a row says, else those of its stack") {
+    auto row = of("NVIDIA-NeMo/Automodel docs/performance-summary.mdx (LoRA)", "LoRA r8 on all *_proj, base frozen");
+    auto run = *resolve(row).run;
+    CHECK(run.adapters == workloads::Adapters{.rank = 8});
+    row = of("NVIDIA/dgxc-benchmarking llama3/finetuning", "LoRA on packed SQuAD");
+    run = *resolve(row).run;
+    CHECK(run.adapters == workloads::Adapters{16, true, false, false, false});
+    CHECK(predicted(row).step_time_s < predicted(of("NVIDIA/dgxc-benchmarking llama3/finetuning")).step_time_s);
+    CHECK(predicted(row).command.find(R"("trainable":false,"adapters":{"rank":16,"on":["qkv"]})") != std::string::npos);
+}
+
+TEST_CASE("packs of documents attend inside each") {
+    auto row = of("NVIDIA/dgxc-benchmarking llama3/finetuning", "SQuAD packed (documents of a few hundred tokens)");
+    row.seq = 4096;
+    CHECK(resolve(row).run->document == 380);
+    // Eleven documents of 372 tokens fill a sequence of 4096.
+    CHECK(predicted(row).command.find("--dataset constant-372 ") != std::string::npos);
+    const auto whole = predicted([&] {
+        auto other = row;
+        other.note = "real packed data (document lengths not stated)";
+        return other;
+    }());
+    CHECK(whole.command.find("--dataset constant-4096 ") != std::string::npos);
+    CHECK(predicted(row).step_time_s < whole.step_time_s);
+    row.note = "offline packing, about 512 tokens per document";
+    CHECK(resolve(row).run->document == 512);
 }
 
 TEST_CASE("a stack's layers are cut as equally as they go, and it is said") {
@@ -223,4 +288,26 @@ TEST_CASE("a ring of many GPUs is launched step by step") {
     REQUIRE(ring.step_time_s);
     REQUIRE(exchange.step_time_s);
     CHECK(*ring.step_time_s > *exchange.step_time_s);
+}
+
+TEST_CASE("a note's first ZeRO stage is the run's, others are of runs that it is compared with") {
+    const auto zero = [](const std::string& note) {
+        return recipe_on_h100(of("HF nanotron ultrascale playbook", note)).recipe.zero;
+    };
+    CHECK(zero("ZeRO-0; GA 4; twin with ZeRO-1: 6238 tokens/s/GPU") == 0);
+    CHECK(zero("ZeRO-1; GA 4") == 1);
+    CHECK(zero("no reshard after forward (ZeRO-2 like)") == 2);
+    CHECK(zero("GA 4") == 1);
+}
+
+TEST_CASE("a source says which peak it prints, and a note in which bytes its states are") {
+    CHECK(stack_of(of("HF nanotron ultrascale playbook")).memory == MemoryKind::reserved);
+    CHECK(stack_of(of("vuiseng9/megatron-tutorials 02")).memory == MemoryKind::on_device);
+    CHECK(stack_of(of("KempnerForge benchmarks")).memory == MemoryKind::allocated);
+    CHECK(recipe_on_h100(of("NVIDIA/dgxc-benchmarking llama3.1", "grad sync bf16")).recipe.state.gradient == 2);
+    const auto accumulated = recipe_on_h100(of("KempnerForge benchmarks", "bf16 params + fp32 reduce")).recipe;
+    CHECK(accumulated.state.whole == 4);
+    CHECK_FALSE(accumulated.kept.split_logits);
+    CHECK(recipe_on_h100(of("vuiseng9/megatron-tutorials 02", "CP p2p")).recipe.zero == 0);
+    CHECK(recipe_on_h100(of("vuiseng9/megatron-tutorials 01", "distributed optimizer, overlap")).recipe.zero == 1);
 }

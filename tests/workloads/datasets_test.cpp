@@ -171,9 +171,9 @@ TEST_CASE("an unknown data set is refused with the nearest name, one the model c
 
 TEST_CASE("every data set is called assumed and says what it was fitted to") {
     const auto all = datasets();
-    CHECK(all.size() == 10);
+    CHECK(all.size() == 11);
     for (const auto& dataset : all) {
-        CHECK(dataset.assumed == (dataset.name != "constant-SIZES"));
+        CHECK(dataset.assumed == (dataset.name != "constant-SIZES" && dataset.name != "uniform-RANGES"));
         CHECK(!dataset.about.empty());
     }
 }
@@ -187,7 +187,7 @@ TEST_CASE("constant lengths fill microbatches with samples of that many tokens, 
     for (const auto& microbatch : drawn.microbatches) CHECK(microbatch.lengths == std::vector<std::int64_t>(4, 1024));
     CHECK_THROWS_WITH_AS(
         static_cast<void>(draw("constant-8192", model, 1, 0)),
-        "data set 'constant-8192': every sample has 8192 tokens, allowed are at most 4096: a microbatch of 'llama3-8b'",
+        "data set 'constant-8192': a sample has 8192 tokens, allowed are at most 4096: a microbatch of 'llama3-8b'",
         Error);
     for (const auto* wrong : {"constant-", "constant-0", "constant-5x", "constant-5+x3px", "constant-5+0x3px",
                               "constant-5+1s2", "constant--5", "constant-1+2s+1x3px"})
@@ -196,6 +196,29 @@ TEST_CASE("constant lengths fill microbatches with samples of that many tokens, 
     CHECK_THROWS_WITH_AS(
         static_cast<void>(draw("constant-8+1x28px", model, 1, 0)),
         "data set 'constant-8+1x28px' has image items, which the model 'llama3-8b' neither reads nor makes", Error);
+}
+
+TEST_CASE("sizes are drawn evenly from the ranges that a name says") {
+    const auto model = workloads::model("dip-vlm-s");
+    auto free = model;
+    free.image.fixed_pixels = 0;
+    std::int64_t least = 1000, most = 0, smallest = 1 << 20, largest = 0;
+    for (std::uint64_t number = 0; number < 400; ++number) {
+        const Sample one = draw("uniform-100..109+1x112..560px", free, 3, number);
+        CHECK(one == draw("uniform-100..109+1x112..560px", free, 3, number));
+        least = std::min(least, one.text_tokens);
+        most = std::max(most, one.text_tokens);
+        smallest = std::min(smallest, one.items.front().patches);
+        largest = std::max(largest, one.items.front().patches);
+    }
+    CHECK(least == 100);
+    CHECK(most == 109);
+    CHECK(smallest == 2 * 2 * 4 * 4);
+    CHECK(largest == 10 * 10 * 4 * 4);
+    CHECK(draw("uniform-7", model, 3, 0).text_tokens == 7);
+    for (const auto* wrong : {"uniform-", "uniform-9..8", "uniform-0..", "uniform-1+1x9..8px", "constant-1..2"})
+        CHECK_THROWS_WITH_AS(static_cast<void>(draw(wrong, model, 1, 0)),
+                             doctest::Contains("allowed are constant-4096"), Error);
 }
 
 TEST_CASE("constant images and clips are as large as the model's rules make them") {

@@ -52,6 +52,22 @@ TEST_CASE("a model file may name networks of the catalogue, modules are put in t
     CHECK(parse_model(JsonDocument("again.json", to_json(m))) == m);
 }
 
+TEST_CASE("a frozen module may have adapters, on all projections or on some") {
+    const auto adapted = [](const std::string& adapters) {
+        return with("\"architecture\":\"llama3-8b\"", "\"architecture\":\"llama3-8b\",\"adapters\":" + adapters);
+    };
+    const Model all = parse_model(JsonDocument("m.json", adapted("{\"rank\":16}")));
+    CHECK(all.modules[1].adapters == Adapters{.rank = 16});
+    CHECK((!all.modules[1].trainable && all.modules[1].trains()));
+    CHECK(parse_model(JsonDocument("again.json", to_json(all))) == all);
+    const Model some = parse_model(JsonDocument("m.json", adapted("{\"rank\":4,\"on\":[\"qkv\",\"down\"]}")));
+    CHECK(some.modules[1].adapters == Adapters{4, true, false, false, true});
+    CHECK(parse_model(JsonDocument("again.json", to_json(some))) == some);
+    CHECK(problem(adapted("{\"rank\":4},\"trainable\":true")) ==
+          "m.json: modules[0].trainable: is true: adapters go with frozen weights");
+    CHECK(problem(adapted("{\"rank\":4,\"on\":[]}")) == "m.json: modules[0].adapters.on: is empty");
+}
+
 TEST_CASE("unknown names in a model file are refused with the nearest") {
     CHECK(problem(with("\"unit\"", "\"units\"")) == "m.json: modules[0]: unknown key 'units'; did you mean 'unit'?");
     CHECK(problem(with("\"llama3-8b\"", "\"llama3-9b\"")) ==

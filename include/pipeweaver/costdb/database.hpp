@@ -23,8 +23,9 @@
 //              sweep of such a node answers; `gpus_per_node` below 8 asks for the sweep of that layout. Other numbers
 //              of GPUs: between, else a ring. Across nodes where no sweep is: the collective inside each node, and over
 //              the network that a node's GPUs share a ring, or for all-reduces a double binary tree where that is
-//              faster, at 0.76 of the network's speed where that is given; modelled. Noisy sweeps (those with nodes)
-//              lose points more than 1.5 times off the median of their eight neighbours.
+//              faster; modelled. On Ampere one after the other, at 0.76 of the network's speed where that is given;
+//              after it in pieces beside each other, the longer of both, at 0.9, all-to-alls at 0.72. Noisy sweeps
+//              (those with nodes) lose points more than 1.5 times off the median of their eight neighbours.
 // Transfers    as collectives. A device without own tables (H200, H800, H20) uses those of H100, extrapolated.
 // MoE          the layer of that shape along ln tokens; the nearest measured shape by the ratio, extrapolated.
 // Modelled     what no table of the device holds: base times the ratio that big shapes have on measured devices.

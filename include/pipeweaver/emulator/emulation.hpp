@@ -45,9 +45,11 @@ struct MemoryPoint {
 /// Memory of a rank at its fullest, and over the step.
 struct RankMemory {
     StaticMemory fixed;
-    Bytes activations;                  ///< at the peak: held by passes whose backward is still to come
-    Bytes transient;                    ///< at the peak: of the pass that runs
-    Bytes peak;                         ///< the sum
+    Bytes activations;  ///< at the peak: held by passes whose backward is still to come
+    Bytes transient;    ///< at the peak: of the pass that runs
+    Bytes peak;         ///< the sum
+    std::int64_t in_flight =
+        0;  ///< passes that hold activations at the peak; 1 where none begins after another has ended
     std::vector<MemoryPoint> timeline;  ///< what is held from each point on; task by task
 
     friend bool operator==(const RankMemory&, const RankMemory&) = default;

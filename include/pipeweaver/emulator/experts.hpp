@@ -22,8 +22,11 @@ namespace pipeweaver::emulator {
 ///               experts, 16384 tokens and moe_ep 128 one takes 1.7 ms, where 1/128 of the whole layer is 0.08 ms.
 /// Holds         the products, the activation in between, gathering the rows and summing the chosen. Not the router,
 ///               the copies around the exchange, the exchange.
-/// Passes        measured forward alone. Input gradient as long as the forward, weight gradient 1.05 times that, both
-///               together for a backward: what GEMMs take (pipeweaver/costdb/database.hpp).
+/// Not measured  A layer whose shape and number of tokens the tables have not is a product for each of this GPU's
+///               experts and matrices over the rows that an expert gets, and the activation function between them. On
+///               Blackwell products at the share of the peak that was fitted (FittedConstants::grouped_gemm_share).
+/// Passes        of measured layers the forward alone. Input gradient as long as the forward, weight gradient 1.05
+///               times that, both together for a backward: what GEMMs take (pipeweaver/costdb/database.hpp).
 /// Plain         experts without a gate have two of the layer's three products: 2/3 of its time.
 struct Experts {
     static constexpr std::string_view op = "experts";
@@ -34,6 +37,9 @@ struct Experts {
 
     double flops() const;  ///< of this GPU, in this pass
     [[nodiscard]] costdb::Cost cost(const costdb::CostDatabase& costs) const;
+
+private:
+    costdb::Cost as_products(const costdb::CostDatabase& costs) const;
 };
 
 }  // namespace pipeweaver::emulator

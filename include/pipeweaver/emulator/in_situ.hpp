@@ -60,6 +60,10 @@ struct FittedConstants {
 [[nodiscard]] std::optional<FittedConstants> fitted_constants(std::string_view device,
                                                               Precision precision = Precision::sixteen_bit);
 
+/// The same, or, where there is none, of the device that stands for its generation.
+[[nodiscard]] std::optional<FittedConstants> constants_like(std::string_view device,
+                                                            Precision precision = Precision::sixteen_bit);
+
 /// What times of operators alone are multiplied with on a device.
 struct InSituFactors {
     ClassFactors factors{};

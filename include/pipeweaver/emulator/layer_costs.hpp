@@ -75,10 +75,16 @@ private:
         PassKind pass = PassKind::forward;
         bool beside_data = false;
     };
+    // What a layer has besides its operators.
+    struct HostWork {
+        double passes = 0;      // launches, as so many forwards of a layer have
+        double routing_us = 0;  // of experts on this device, forward and backward
+        Duration waits{};       // of the host and the GPU for each other (Recipe::expert_layer), forward and backward
+    };
     PricedOperators priced(std::vector<Operator> operators, const Place& place) const;
     PricedOperators priced_layer(std::int64_t layer, const PassShape& shape, const Place& place) const;
     double passes_of_host(const workloads::Architecture& network, const PassShape& shape, const Place& place) const;
-    PricedOperators with_host(PricedOperators list, double passes, double routing_us, const Place& place) const;
+    PricedOperators with_host(PricedOperators list, const HostWork& host, const Place& place) const;
     // What a block runs again in front of its backward.
     PricedOperators priced_again(std::int64_t layer, const PassShape& shape, Place place, Recompute recompute) const;
     PricedOperators with_copy(PricedOperators list, std::int64_t layer, const PassShape& shape,

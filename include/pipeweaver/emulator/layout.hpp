@@ -25,17 +25,19 @@ struct Layout {
     std::int64_t dp = 1;  ///< replicas
     std::int64_t cp = 1;  ///< context parallel groups of tp GPUs of one pipeline rank, each with a part of every
                           ///< sequence
-    std::int64_t ep = 1;  ///< GPUs that share out the experts of a layer, whole ones each; divides tp * cp * dp. Where
-                          ///< it is more than tp * cp, replicas meet in every layer with experts
+    std::int64_t ep = 1;  ///< GPUs that share out the experts of a layer, whole ones each, or groups of as many GPUs
+                          ///< as the recipe splits an expert over; with those it divides tp * cp * dp. Where both
+                          ///< together are more than tp * cp, replicas meet in every layer with experts
     ContextParallel context = ContextParallel::all_to_all;
     std::int64_t gpus_per_node = 8;  ///< of the cluster: what groups of GPUs send inside a node
     Bandwidth network{};             ///< of a node, beyond it; 0: of the machine whose collectives were measured
     Bandwidth node_link{};           ///< of a GPU, inside it; 0: as `network`
 
     std::int64_t gpus() const { return tp * cp * pp * dp; }
-    std::int64_t gpus_of_rank() const { return tp * cp; }             ///< in one replica
-    std::int64_t weight_copies() const { return cp * dp; }            ///< of weights outside experts
-    std::int64_t expert_copies() const { return tp * cp * dp / ep; }  ///< of each expert
+    std::int64_t gpus_of_rank() const { return tp * cp; }   ///< in one replica
+    std::int64_t weight_copies() const { return cp * dp; }  ///< of weights outside experts
+    /// Of each expert, which is split over so many GPUs (ExpertParallel::tensor_parallel).
+    std::int64_t expert_copies(std::int64_t gpus_of_expert) const { return tp * cp * dp / (ep * gpus_of_expert); }
 
     /// This layout on the nodes of a cluster.
     Layout on(const workloads::Cluster& cluster) const {
@@ -62,8 +64,9 @@ struct LayoutConflict {
 };
 
 /// What --ep is where it is not given: the largest number of GPUs of a rank (tp * cp) that can share out the experts of
-/// every module, which divides both; 1 without experts.
-[[nodiscard]] std::int64_t default_ep(const Layout& layout, const workloads::Model& model);
+/// every module, which divides both; 1 without experts. Where an expert is split, so many groups of GPUs.
+[[nodiscard]] std::int64_t default_ep(const Layout& layout, const workloads::Model& model,
+                                      std::int64_t gpus_of_expert = 1);
 
 /// "tp 8 x pp 4 x dp 1"; with "x cp 2" after tp, and ", ep 8" at the end, where they are above 1.
 [[nodiscard]] std::string name_of(const Layout& layout);
@@ -71,13 +74,16 @@ struct LayoutConflict {
 /// A layout as options and their product: "--tp 8 * --pp 4 * --dp 1 = 32".
 [[nodiscard]] std::string product_of(const Layout& layout);
 
-/// Why the model cannot be spread so: heads and feed-forward widths must be divisible by tp, heads by tp * cp where
-/// context parallelism exchanges them, experts and tp * cp * dp by ep, and every module needs a layer for each pipeline
-/// rank. None: it can.
-[[nodiscard]] std::optional<LayoutConflict> conflict(const Layout& layout, const workloads::Model& model);
+/// Why the model cannot be spread so: heads and feed-forward widths must be divisible by tp, key heads of linear
+/// attention too, heads by tp * cp where context parallelism exchanges them (value heads of linear attention always),
+/// experts by ep, tp * cp * dp by ep times the GPUs of an expert, which divide its columns, and every module needs a
+/// layer for each pipeline rank. None: it can.
+[[nodiscard]] std::optional<LayoutConflict> conflict(const Layout& layout, const workloads::Model& model,
+                                                     std::int64_t gpus_of_expert = 1);
 
 /// Requires that the layout uses exactly the cluster's GPUs and that it divides the model, see `conflict`.
 /// Throws Error{input} naming the module and what would fit.
-void check(const Layout& layout, const workloads::Cluster& cluster, const workloads::Model& model);
+void check(const Layout& layout, const workloads::Cluster& cluster, const workloads::Model& model,
+           std::int64_t gpus_of_expert = 1);
 
 }  // namespace pipeweaver::emulator

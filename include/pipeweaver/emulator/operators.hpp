@@ -34,7 +34,8 @@
 //              an exchange of 2 m/t k h bytes among the ep GPUs to the experts, and one back, in both passes; experts
 //              as `Experts` says; shared ones as a feed-forward of their width with its gather and scatter. Every
 //              expert is assumed to get as many tokens (balanced routing). One after the other, as Megatron-LM does by
-//              default: nothing hides the exchanges. E experts, k of them chosen; whole experts on a GPU.
+//              default: nothing hides the exchanges. E experts, k of them chosen; whole experts on a GPU. Fewer copies,
+//              exchanges beside other work and a fullest GPU: ExpertParallel in recipe.hpp.
 // Latent       (MLA, DeepSeek-V2, arXiv 2405.04434) over a GPU's own positions: query r x h, keys and values (c + e)
 //              x h; gathered: r + c + e columns (h + c + e where the query is one matrix); then query (a (n + e)/t) x
 //              r, keys and values (a (n + v)/t) x c, attention of heads of n + e, output m x h x (a v/t). r, c ranks,
@@ -44,6 +45,15 @@
 //              s + 2 k d columns gathered; query (a d/t) x s. Traffic: 4 m (a/t + k) d.
 //              Such down projections are copied to the tensor parallel GPUs, as Megatron-LM does; the sum of their
 //              gradients over these is left out.
+// Output gate  of an attention (Qwen3-Next): as many columns more as queries, 6 m a d/t bytes behind the attention, its
+//              backward 5/3 of that.
+// Linear       Delta nets and Mamba-2 with k key heads and g value heads of n and v values: in m x c/t x h, c = 2kn +
+// attention    2gv + 2g (Mamba-2: one g); convolution, the rule (linear_rule.hpp), a gated norm of 6 m gv/t bytes; out
+//              m x h x gv/t. Convolution, u = 2kn + gv: delta nets 8 m u/t of it between two transpositions + 8 m kn/t
+//              norms + 4 m (kn + gn)/t copies of keys to value heads; Mamba-2 4 m u/t. Backward 1.6 times that. Context
+//              parallel GPUs exchange the columns for whole sequences of a part of the heads, beside a ring, too
+//              (Megatron-LM, MambaContextParallel).
+// One part     blocks (Nemotron-H) have half of a block's norms and residuals: 10 m h/t, and what their part has.
 // Context      With cp GPUs beside each tensor parallel one, m and M are a cp-th part, rounded up; lengths of attention
 // parallelism  stay whole. All-to-all (DeepSpeed-Ulysses, arXiv 2309.14509): in front of the attention every GPU gives
 //              queries, keys and values, 2 m (a + 2k) d/t bytes, and has a/(t cp) heads of whole sequences; after it
@@ -62,6 +72,7 @@
 #include "pipeweaver/emulator/experts.hpp"
 #include "pipeweaver/emulator/host_wait.hpp"
 #include "pipeweaver/emulator/layout.hpp"
+#include "pipeweaver/emulator/linear_rule.hpp"
 #include "pipeweaver/emulator/packed_attention.hpp"
 #include "pipeweaver/emulator/recipe.hpp"
 
@@ -76,11 +87,20 @@ namespace pipeweaver::emulator {
 /// `cost(database)`, as experts.hpp does; the others are the cost database's own. All else goes by this list: shares
 /// of the time by class, what-if factors, tables and files of them.
 using OperatorQuery = std::variant<costdb::Gemm, PackedAttention, costdb::Collective, costdb::PointToPoint,
-                                   costdb::Elementwise, Experts, HostWait>;
+                                   costdb::Elementwise, Experts, HostWait, LinearRule>;
 inline constexpr std::size_t operator_classes = std::variant_size_v<OperatorQuery>;
 
 /// The places of the kinds in that list, by name.
-enum class OperatorClass : std::uint8_t { gemm, attention, collective, point_to_point, elementwise, experts, host };
+enum class OperatorClass : std::uint8_t {
+    gemm,
+    attention,
+    collective,
+    point_to_point,
+    elementwise,
+    experts,
+    host,
+    linear
+};
 [[nodiscard]] std::string_view name_of(OperatorClass kind);
 
 /// What memory-bound kernels work on, on one GPU, so that someone can run them: the database knows their traffic alone.

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,6 +32,28 @@ enum class TensorOverlap : std::uint8_t {
                    ///< constant length alone; a fitted fraction stays exposed
 };
 
+/// Which copies of a token travel to its experts.
+enum class Dispatcher : std::uint8_t {
+    all_to_all,  ///< one for each expert that it chose
+    once_a_node  ///< one to each node with experts that it chose, handed on to its GPUs there while others still cross
+                 ///< the network; inside a node one to each GPU with such experts (DeepEP, HybridEP)
+};
+
+/// How the GPUs that share out a layer's experts work together.
+struct ExpertParallel {
+    Dispatcher dispatcher = Dispatcher::all_to_all;
+    double exposed = 1;    ///< of the exchanges' time, what work on another microbatch does not hide
+    double imbalance = 1;  ///< tokens of the fullest GPU, for which the others wait, over their mean
+    /// Nodes that a token's experts are on at most (node-limited routing: DeepSeek-V3, 4); 0: any. Counts with
+    /// Dispatcher::once_a_node.
+    std::int64_t most_nodes = 0;
+    /// GPUs that share out each expert by its columns (Megatron-LM's expert_tensor_parallel_size). They lie side by
+    /// side, gather the tokens that reached them in front of the experts and scatter what the experts gave.
+    std::int64_t tensor_parallel = 1;
+
+    friend bool operator==(const ExpertParallel&, const ExpertParallel&) = default;
+};
+
 /// How the layers of a module are run.
 struct Execution {
     costdb::Dtype products = costdb::Dtype::bf16;  ///< fp8: of blocks; embeddings and output heads stay bf16.
@@ -43,6 +66,9 @@ struct Execution {
     /// PyTorch's torch.distributed.pipelining does, whose W runs the backward of every operator that has weights.
     /// False: I makes them, and W has products alone (Transformer Engine's delayed weight gradients).
     bool norms_again = true;
+    /// Of the module whose layers they are: its own weights are frozen.
+    std::optional<workloads::Adapters> adapters{};
+    ExpertParallel experts{};
 
     /// The size of an activation, in bytes.
     std::int64_t value_bytes() const { return products == costdb::Dtype::fp32 ? 4 : 2; }
@@ -53,8 +79,26 @@ struct Execution {
 /// Bytes of a parameter in a GPU's memory. What of it the copies of a weight share out: Recipe::zero.
 struct StateBytes {
     std::int64_t weight = 2, gradient = 4, optimizer = 12;
+    /// Of gradients on each GPU, whatever is shared out: besides `gradient`, the buckets of PyTorch's
+    /// DistributedDataParallel; where gradients are shared out (zero 2 and 3), in place of their shares, sums of all
+    /// microbatches that are reduced after the last.
+    std::int64_t whole = 0;
 
     friend bool operator==(const StateBytes&, const StateBytes&) = default;
+};
+
+/// What a framework keeps where it is not as workloads/activations.hpp says: fused gates, inputs gathered again, a loss
+/// that is computed from logits in 16 bits.
+struct KeptBytes {
+    bool fused_gate = true;  ///< false: a gate's activation and its product are two kernels, and what is between them
+                             ///< is kept: 2 m F/t
+    bool gathers_again = true;  ///< false: under sequence parallelism the gathered inputs of column-parallel products
+                                ///< are kept: 2 m h each
+    bool split_logits = true;   ///< false: all tensor-parallel GPUs hold all logits
+    std::int64_t logit = 2;     ///< of a logit at the loss: bf16, and its copies in fp32
+    std::int64_t masks = 0;     ///< of dropout, of a value after attention and after feed-forward: m h each
+
+    friend bool operator==(const KeptBytes&, const KeptBytes&) = default;
 };
 
 /// Bytes of a parameter that the update reads and writes: of those that a GPU updates, and of all that it holds.
@@ -102,6 +146,7 @@ struct Recipe {
     double overlap_slowdown = 1;
 
     StateBytes state{};
+    KeptBytes kept{};
     UpdateTraffic update{};
 
     /// Whether a weight's gradient is added up where its product ends (Megatron-LM's gradient accumulation fusion).
@@ -122,16 +167,22 @@ struct Recipe {
 
     /// The host's time for a layer's forward; for its backward it takes 1.3 times that. 0: no layer waits for it.
     Duration layer{};
+    /// The same by module, in place of it: CUDA graphs may hold the language model's layers alone.
+    std::map<std::string, Duration> layer_of{};
 
-    /// Time of a layer with experts for routing, permutations that wait for the host among it, forward and backward,
-    /// a microbatch; beside what the device's row has.
+    /// The host's time for routing in a layer with experts, permutations that wait for it among it, forward and
+    /// backward, a microbatch; beside what the device's row has. Host and GPU wait for each other there, so that such a
+    /// layer takes the root of the sum of the squares of the host's time, Recipe::layer's included, and its operators'.
     Duration expert_layer{};
 
     /// The link between a GPU and its host's memory, for offloaded activations: PCIe 5.0 x16 at 80 %, assumed.
     Bandwidth host_link{50'000'000'000};
 
-    /// How a module's layers are run.
+    /// How a module's layers are run, its adapters among it.
     Execution execution_of(const workloads::Module& module) const;
+
+    /// The host's time for a forward of one of the module's layers.
+    Duration host_of(const workloads::Module& module) const;
 
     /// Whether passes are their layers one after the other: nothing of one reaches into another.
     bool is_serial() const { return zero < 2 && launch == Duration{0}; }
@@ -160,5 +211,6 @@ void check(const Recipe& recipe, const workloads::Model& model, const workloads:
 [[nodiscard]] std::string to_json(const Recipe& recipe);
 
 [[nodiscard]] std::string_view name_of(TensorOverlap overlap);
+[[nodiscard]] std::string_view name_of(Dispatcher dispatcher);
 
 }  // namespace pipeweaver::emulator

@@ -75,6 +75,7 @@ struct Job {
     bool robust = false;         ///< of the schedules found, the one that is fastest in most cases if costs are wrong
     std::uint64_t seed = 1;
     std::optional<std::uint64_t> max_rounds;  ///< of each search
+    std::int64_t training_tokens = 0;         ///< of the whole run, to tell what it takes; 0: not asked
 
     /// A batch of these samples: some are left for a later step where that is wanted, the others are packed.
     [[nodiscard]] Batch batch(std::string name, std::vector<workloads::Sample> samples) const;

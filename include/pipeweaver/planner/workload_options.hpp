@@ -62,6 +62,8 @@ struct WorkloadOptions {
     /// What operators cost, read before; none: `costs` and the embedded tables are read. Of the cluster's device.
     std::shared_ptr<const costdb::CostDatabase> known_costs;
     emulator::Headroom headroom = emulator::usual_headroom;
+    std::int64_t training_tokens = 0;                               ///< Job::training_tokens
+    std::optional<double> price_per_gpu_hour;                       ///< USD, in place of the cluster's
     std::size_t store_bytes = emulator::LayerStore::default_bytes;  ///< for costs of layers that were priced before
     std::optional<std::string> batch_text;  ///< the batch itself, in place of a file; `batch` is what it is called
 

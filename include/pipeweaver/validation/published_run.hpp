@@ -4,15 +4,16 @@
 // source,model,layers,hidden,ffn,heads,kv_heads,vocab,seq,gpu,gpus,tp,pp,vpp,dp,cp,ep,
 //              micro_batch,global_batch,recompute,dtype,tflops_per_gpu,step_time_s,mfu,memory_gib,note in any order; an
 //              empty cell is unknown. source, model, note and what was measured (tflops_per_gpu ... memory_gib) may be
-//              missing; other columns are passed on. Or the header of vTrain's single-node table ("# GPUs", "global
-//              batch", ..., "iteration time (ms)"), whose rows stand for GPTs on A100-SXM with fp16, full
-//              recomputation, ffn = 4 hidden and 50257 words.
+//              missing; other columns are passed on. id, against and step_ratio are read, too: a row whose `against`
+//              names another row's `id` is a ratio, measured as step_ratio or by both steps. Or the header of vTrain's
+//              single-node table ("# GPUs", "global batch", ..., "iteration time (ms)"), whose rows stand for GPTs on
+//              A100-SXM with fp16, full recomputation, ffn = 4 hidden and 50257 words.
 // Architecture The columns win; the model's name adds what they lack and what no column holds: the head size, whether
 //              the feed-forward has a gate, latent attention, experts.
 // Refused      A row that lacks a figure the step depends on, contradicts itself, or is of a kind that no published run
 //              was fitted for. Never guessed: what is taken for granted is said in `reason`.
-// Multimodal   Rows whose note says so: FLUX.1 (MLPerf's), LLaVA-1.5-7B (Megatron-LM's MIMO), Wan 2.1 14B
-//              (Megatron-Bridge's); what the columns do not hold is known by name (validation/multimodal_run.cpp).
+// Multimodal   Rows that say so, or whose model a table knows (validation/multimodal_kinds.cpp): FLUX.1, LLaVA-1.5-7B,
+//              Wan 2.1 14B, Qwen2.5-VL, Qwen3.5-VL; what the columns do not hold is in that table.
 //              Where TFLOP/s alone were measured, they stand for a step of the model's own FLOPs.
 // Source       formulas: docs/accuracy.md; fitted numbers: emulator/pricing/in_situ.cpp.
 #pragma once
@@ -27,6 +28,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace pipeweaver::validation {
@@ -36,28 +38,38 @@ struct PublishedRun {
     using Count = std::optional<std::int64_t>;
 
     std::string source, model, gpu, recompute, dtype, note;
+    std::string id, against;  ///< its name, and that of the row whose step its own is measured against
     Count layers, hidden, ffn, heads, kv_heads, vocab, seq;
     Count gpus, tp, pp, vpp, dp, cp, ep, micro_batch, global_batch;
-    /// What was measured. memory_gib is the peak allocated of the fullest GPU; where the column is empty, a note may
-    /// say it: `max allocated N GiB`.
+    /// What was measured. memory_gib is the peak of the fullest GPU, of the kind that the source prints; where the
+    /// column is empty, a note may say it: `max allocated N GiB`.
     std::optional<double> step_time_s, memory_gib, tflops_per_gpu;
+    std::optional<double> step_ratio;  ///< its step over that of `against`
 };
 
 /// The rows of the table, in order. Throws Error{input} for a missing column, a column that predict adds, and a cell
 /// that is no possible number: file:line: column: what is wrong, what is allowed.
 [[nodiscard]] std::vector<PublishedRun> read_published_runs(const CsvTable& table);
 
+/// What a source prints as a GPU's peak: what tensors were allocated; what PyTorch's allocator reserved for them; what
+/// nvidia-smi shows, with the CUDA context and NCCL's buffers.
+enum class MemoryKind : std::uint8_t { allocated, reserved, on_device };
+[[nodiscard]] std::string_view name_of(MemoryKind kind);
+
 /// What a run is predicted to take.
 struct Prediction {
-    std::optional<double> step_time_s;  ///< nothing: refused
-    std::optional<double> memory_gib;   ///< peak allocated of the fullest GPU; nothing: not known for such runs
-    std::string device;                 ///< canonical name, empty where unknown
-    bool experts = false;               ///< a mixture of experts
-    bool multimodal = false;            ///< of several networks, or of a generator
-    double model_flops = 0;             ///< of a step on all GPUs, nothing counted twice for recomputation
-    std::string recipe{};               ///< its name; empty: refused before it was known
-    std::string command{};              ///< of `pipeweaver emulate` that prints the same step; empty: refused
-    std::string reason;                 ///< refused: why; else what was taken for granted, if anything
+    std::optional<double> step_time_s;   ///< nothing: refused
+    std::optional<double> memory_gib;    ///< peak allocated of the fullest GPU; nothing: not known for such runs
+    std::optional<double> compared_gib;  ///< the same with what is allowed for the kind that the source prints
+    MemoryKind memory_kind = MemoryKind::allocated;
+    std::string device;       ///< canonical name, empty where unknown
+    bool experts = false;     ///< a mixture of experts
+    bool multimodal = false;  ///< of several networks, or of a generator
+    double model_flops = 0;   ///< of a step on all GPUs, nothing counted twice for recomputation
+    std::string recipe{};     ///< its name; empty: refused before it was known
+    std::string products{};   ///< number format of products, as bf16; empty: refused before it was known
+    std::string command{};    ///< of `pipeweaver emulate` that prints the same step; empty: refused
+    std::string reason;       ///< refused: why; else what was taken for granted, if anything
 
     bool refused() const { return !step_time_s; }
 };
@@ -69,5 +81,9 @@ using CostsOf = std::function<std::shared_ptr<const costdb::CostDatabase>(const 
 /// `own`: recipes that take the place of shipped ones of their names. Throws what `costs` throws.
 [[nodiscard]] Prediction predict(const PublishedRun& run, const CostsOf& costs,
                                  std::span<const emulator::Recipe> own = {});
+
+/// Of each run, by the costs that the program holds.
+[[nodiscard]] std::vector<Prediction> predict_all(std::span<const PublishedRun> runs,
+                                                  std::span<const emulator::Recipe> own = {});
 
 }  // namespace pipeweaver::validation

@@ -7,7 +7,9 @@
 
 #include "pipeweaver/validation/published_run.hpp"
 
+#include <array>
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,6 +24,10 @@ struct Errors {
 /// The errors of these values of predicted / measured - 1, which are fractions.
 [[nodiscard]] Errors errors_of(std::vector<double> relative);
 
+/// The measured step, seconds; of a multimodal row that has TFLOP/s alone, in which that many FLOPs of its model are
+/// done. Nothing: not measured.
+[[nodiscard]] std::optional<double> measured_step(const PublishedRun& run, const Prediction& prediction);
+
 /// Rows that were refused for one reason.
 struct RefusedRows {
     std::string reason;
@@ -35,6 +41,7 @@ struct PredictedRows {
     bool multimodal = false;
     std::size_t rows = 0;
     Errors step_time{}, memory{};
+    std::array<Errors, 3> memory_of{};  ///< by MemoryKind
 };
 
 struct SourceErrors {
@@ -53,5 +60,19 @@ struct SourceErrors {
 /// The errors of all sources together. Pre: as many predictions as runs.
 [[nodiscard]] std::vector<PredictedRows> errors_of_all(std::span<const PublishedRun> runs,
                                                        std::span<const Prediction> predictions);
+
+/// Two rows of which one's step was measured against the other's.
+struct StepRatio {
+    std::string id, against;
+    double measured = 1;
+    std::optional<double> predicted{};  ///< nothing: one of them was refused
+
+    bool same_sign() const;  ///< both are longer, or both shorter
+};
+
+/// All that are measured: as the row's step_ratio, else by both steps. In the order of the table. Throws Error{input}
+/// for a row that names another which the table lacks. Pre: as many predictions as runs.
+[[nodiscard]] std::vector<StepRatio> ratios_of(std::span<const PublishedRun> runs,
+                                               std::span<const Prediction> predictions);
 
 }  // namespace pipeweaver::validation

@@ -8,6 +8,14 @@
 //              + 6 m F/t             gated: both halves of the up projection, and the activation;  plain: 4 m F/t
 //              + 2 m (a + k) d/t     where queries and keys have norms of their own (qk_norm): the norms' inputs
 //              Windows change nothing: a position has its query, key and value whatever it attends to.
+// Output gate  of an attention: + 4 m a d/t (the gate, and the output behind it).
+// Linear       instead of q, k, v and the attention output, with key columns K = kn, value columns V = gv, C positions
+// attention    a chunk (docs/memory.md): delta nets + 2 m (2K + V)/t in front of the convolution, + 2 m (2K + V)/t
+//              behind it, + 4 m gn/t queries and keys, normed and one a value head, + 6 m V/t gate, output, gated
+//              output, + 2 m (C + 6) g/t the chunks' inverses and what heads decay and learn by. Mamba-2 + 2 m (2K +
+//              2V + g)/t the input's columns, + 4 m V/t outputs in front of the gated norm and behind it: its
+//              convolution and chunks are worked out again in the backward (mamba_split_conv1d_scan_combined).
+//              Blocks of one part (attention, linear attention or feed-forward alone) have one norm: 4 m h/t.
 // Precision    In fp32 (Execution::value_bytes) all of this is twice as much: the emulator multiplies, by module.
 // Frozen       A frozen module that gradients pass through (behind a trained projector, say) needs none for its
 //              weights: it keeps no outputs of norms and activation functions (recomputable_activations), of a plain
@@ -72,9 +80,10 @@ namespace pipeweaver::workloads {
 [[nodiscard]] Bytes layer_activations(const Architecture& network, std::int64_t layer, std::int64_t positions,
                                       std::int64_t context, std::int64_t tp);
 
-/// Outputs of the block's attentions, per GPU: 2 m a d/t each, a cross attention beside a self attention included.
-/// Context parallelism by all-to-alls keeps them once more.
-[[nodiscard]] Bytes attention_outputs(const Architecture& network, std::int64_t positions, std::int64_t tp);
+/// Outputs of the attentions of block `layer`, linear ones too, per GPU: 2 m a d/t each, a cross attention beside a
+/// self attention included. Context parallelism by all-to-alls keeps them once more.
+[[nodiscard]] Bytes attention_outputs(const Architecture& network, std::int64_t layer, std::int64_t positions,
+                                      std::int64_t tp);
 
 /// The part of layer_activations() that is outputs of norms and activation functions: it can be computed again from
 /// what is kept beside it at the cost of memory traffic alone. 2 m h/t a norm, twice that where it is modulated, 2 m

@@ -25,6 +25,7 @@ struct Device {
     Bandwidth memory_bandwidth;
     Bytes memory;
     std::int64_t multiprocessors = 0;
+    double power_watts = 0;  ///< thermal design power; 0: not known
     std::string source;
 };
 

@@ -12,11 +12,15 @@
 //              MMDiT: a double block has attention, feed-forward and a modulation of h x 6h for each of two streams;
 //              a single block fuses attention and feed-forward and has a modulation of h x 3h (Flux, SD3).
 //              head (SimpleMLPAdaLN of MAR and NextStep-1): blocks of 2 hF and a modulation of h x 3h.
+//              output gate of an attention: h x ad. linear attention, with k key heads and g value heads of n and v:
+//              input h x (2 kn + 2 gv + 2g), of Mamba-2 one g; output gv x h.
 //
 // FLOPs        a multiply-add is two. A position passes every matrix of its layer once: 2 m (matrices it passes).
 //              Scores are p products of length d for each head, and so is their use: 4 a d p; latent attention has
 //              keys of n+e and values of v: 2 a (n+e+v) p. Modulations of a diffusion transformer are computed once a
-//              sample, not once a position: not counted. Backward is twice the forward. Recomputation is never counted
+//              sample, not once a position: not counted. Linear attention, as Megatron-LM counts it (training.py):
+//              8 g n v a position for delta nets (four products with the state), 7 g n v for Mamba-2, and 2 c columns
+//              for a convolution of c positions. Backward is twice the forward. Recomputation is never counted
 //              ("model FLOPs", as in PaLM's MFU, arXiv 2204.02311 appendix B).
 // Example      Llama 3 8B, one layer: q and output 2 x 4096 x 4096, k and v 2 x 4096 x 1024, feed-forward
 //              3 x 4096 x 14336: 218,103,808 parameters. A sample of 8192 tokens, causal: p = 8192^2 / 2. Forward:
@@ -46,14 +50,31 @@ namespace pipeweaver::workloads {
 
 /// What makes blocks of one network differ. Blocks of one kind have equal parameters, FLOPs, activations and operators.
 enum class BlockKind : std::uint8_t {
-    plain,          ///< attention to all of the own sequence (and beside it to a context, where the network has one)
-    windowed,       ///< attention inside windows
-    cross,          ///< attention to another module's output alone
-    experts,        ///< a mixture of experts
-    double_stream,  ///< MMDiT: context and positions have weights of their own and attend jointly
-    single_stream   ///< MMDiT: context and positions as one sequence; attention and feed-forward side by side
+    plain,           ///< attention to all of the own sequence (and beside it to a context, where the network has one)
+    windowed,        ///< attention inside windows
+    cross,           ///< attention to another module's output alone
+    experts,         ///< a mixture of experts
+    double_stream,   ///< MMDiT: context and positions have weights of their own and attend jointly
+    single_stream,   ///< MMDiT: context and positions as one sequence; attention and feed-forward side by side
+    linear,          ///< linear attention, then a feed-forward
+    linear_experts,  ///< linear attention, then a mixture of experts
+    linear_alone,    ///< the rest: one part of a block, with one norm
+    attention_alone,
+    dense_alone,
+    experts_alone
 };
 [[nodiscard]] BlockKind block_kind(const Architecture& architecture, std::int64_t layer);
+
+/// What block `layer` consists of.
+struct BlockParts {
+    bool attention = true;  ///< to positions of its own or of another module
+    bool linear = false;    ///< linear attention
+    bool dense = true;      ///< a feed-forward
+    bool experts = false;   ///< a mixture of experts
+
+    std::int64_t norms() const { return (attention || linear ? 1 : 0) + (dense || experts ? 1 : 0); }
+};
+[[nodiscard]] BlockParts block_parts(const Architecture& architecture, std::int64_t layer);
 
 /// Whether every block has a cross attention beside its self attention (diffusion transformers).
 [[nodiscard]] bool has_cross_beside_self(const Architecture& architecture);
@@ -74,6 +95,15 @@ struct LayerParameterParts {
 /// The parameters of block `layer` by these parts, which add up to layer_parameters().
 [[nodiscard]] LayerParameterParts layer_parameter_parts(const Architecture& architecture, std::int64_t layer);
 
+/// Parameters of the adapters beside block `layer`, of which a tensor parallel GPU has the thin matrix on the side that
+/// the adapted one is split on in parts, the other whole.
+[[nodiscard]] LayerParameterParts adapter_parameters(const Architecture& architecture, std::int64_t layer,
+                                                     const Adapters& adapters);
+
+/// How many of the block's matrices have adapters.
+[[nodiscard]] std::int64_t adapted_matrices(const Architecture& architecture, std::int64_t layer,
+                                            const Adapters& adapters);
+
 /// One of every shape of weight among blocks of a network with experts: attention, with `dense` blocks their
 /// feed-forward, with `experts` one expert and all shared ones (of one shape); routers left out. Pre: architecture.moe.
 [[nodiscard]] LayerParameterParts weight_shapes(const Architecture& architecture, bool dense, bool experts);
@@ -91,6 +121,9 @@ struct LayerParameterParts {
 [[nodiscard]] double attention_pairs(const Architecture& architecture, std::span<const std::int64_t> lengths);
 [[nodiscard]] double attention_pairs(const Architecture& architecture, std::int64_t layer,
                                      std::span<const std::int64_t> lengths);
+
+/// Forward FLOPs of the rule and the convolution of a linear attention over `tokens` positions, its matrices left out.
+[[nodiscard]] double linear_rule_flops(const LinearAttention& linear, double tokens);
 
 /// What the cross attention of a block reads.
 struct Context {

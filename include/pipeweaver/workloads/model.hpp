@@ -37,6 +37,8 @@ struct Attention {
     AttentionKind kind = AttentionKind::dense;
     bool causal = true;
     bool qk_norm = false;
+    bool output_gate = false;  ///< its output is multiplied with a gate, as wide as the queries (Qwen3-Next); of dense
+                               ///< attention alone
     // windowed
     std::int64_t window = 0;                ///< tokens (patches) a window holds; 0: no window
     std::vector<std::int64_t> full_layers;  ///< layers with full attention
@@ -64,6 +66,34 @@ struct MixtureOfExperts {
     friend bool operator==(const MixtureOfExperts&, const MixtureOfExperts&) = default;
 };
 
+enum class LinearKind {
+    gated_delta,  ///< gated delta nets (arXiv 2412.06464): Qwen3-Next, Qwen3.5, Qwen3.6
+    mamba2        ///< state-space duality (arXiv 2405.21060): Nemotron-H, Nemotron Nano
+};
+
+/// Attention in time linear in the sequence: every position updates a state of key_dim x value_dim a head, and reads
+/// it. It is worked out in chunks.
+struct LinearAttention {
+    LinearKind kind = LinearKind::gated_delta;
+    std::int64_t key_heads = 0;    ///< of queries and keys; Mamba-2: groups of C and B
+    std::int64_t value_heads = 0;  ///< Mamba-2: heads
+    std::int64_t key_dim = 0;      ///< Mamba-2: d_state
+    std::int64_t value_dim = 0;
+    std::int64_t convolution = 4;  ///< positions that the causal convolution in front of it takes
+    std::int64_t chunk = 64;
+
+    std::int64_t keys() const { return key_heads * key_dim; }
+    std::int64_t values() const { return value_heads * value_dim; }
+    /// Columns that pass the convolution: queries, keys, values.
+    std::int64_t convolved() const { return 2 * keys() + values(); }
+    /// Columns of the input projection: those, the output gate, and what a head decays by and (delta nets) learns by.
+    std::int64_t columns() const {
+        return convolved() + values() + (kind == LinearKind::gated_delta ? 2 : 1) * value_heads;
+    }
+
+    friend bool operator==(const LinearAttention&, const LinearAttention&) = default;
+};
+
 /// One network.
 struct Architecture {
     std::string name;
@@ -82,6 +112,11 @@ struct Architecture {
     bool tied_embeddings = false;  ///< output head shares the embedding's matrix
     Attention attention;
     std::optional<MixtureOfExperts> moe;
+    std::optional<LinearAttention> linear;
+    /// What the layers are, a letter each, from the first on; repeated to all layers; empty: all F. L and F: linear or
+    /// full attention, then a feed-forward (a mixture where `moe` has one). Alone, in Megatron-LM's letters: M linear
+    /// attention, * full attention, - feed-forward, E mixture of experts.
+    std::string layer_pattern;
     std::int64_t cross_attention_dim = 0;     ///< width of the keys' source; 0: no cross attention
     std::int64_t cross_attention_layers = 0;  ///< of `layers`, those with cross instead of self attention (Llama 3.2
                                               ///< vision: see is_cross_layer); 0: every layer, if it has any
@@ -115,12 +150,28 @@ enum class PassUnit {
 enum class Modality { text, image, video, audio };
 [[nodiscard]] std::string_view name_of(Modality modality);
 
+/// Low-rank adapters (LoRA, arXiv 2106.09685) beside frozen matrices: to a matrix of k rows and n columns two thin,
+/// k x rank and rank x n, which alone are trained. What is projected together (queries, keys and values; gate and up)
+/// has one pair, as in Megatron-Bridge. Routed experts, embedding and output head have none.
+struct Adapters {
+    std::int64_t rank = 0;
+    bool qkv = true;     ///< into the attention, linear or not
+    bool output = true;  ///< out of it
+    bool up = true, down = true;
+
+    friend bool operator==(const Adapters&, const Adapters&) = default;
+};
+
 struct Module {
     std::string name;  ///< unique in the model
     Architecture architecture;
     PassUnit unit = PassUnit::microbatch;
-    std::vector<Modality> modalities;  ///< which items an item module takes
-    bool trainable = true;
+    std::vector<Modality> modalities;       ///< which items an item module takes
+    bool trainable = true;                  ///< its own weights
+    std::optional<Adapters> adapters = {};  ///< of a module that is not trainable
+
+    /// Whether anything of it is trained.
+    bool trains() const { return trainable || adapters.has_value(); }
 
     friend bool operator==(const Module&, const Module&) = default;
 };

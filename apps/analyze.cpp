@@ -1,0 +1,256 @@
+// pipeweaver analyze: what a token costs on each device at the roofline, attention and feed-forward apart.
+#include "apps/command_line.hpp"
+#include "apps/commands.hpp"
+#include "apps/console.hpp"
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/text.hpp"
+#include "pipeweaver/capacity/roofline.hpp"
+#include "pipeweaver/workloads/catalogue.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pipeweaver::apps {
+
+namespace {
+
+using capacity::SplitInstances;
+using capacity::TokenWork;
+using workloads::Cluster;
+
+// "8k,32k" or "8192".
+std::int64_t parse_context(const std::string& text) {
+    constexpr std::int64_t most = 100'000'000, thousand = 1024;
+    std::int64_t tokens = 0;
+    const char* const end = text.data() + text.size();
+    const auto [after, error] = std::from_chars(text.data(), end, tokens);
+    const bool thousands = after + 1 == end && (*after == 'k' || *after == 'K');
+    if (error == std::errc{} && (after == end || thousands) && tokens > 0 && tokens <= most / thousand)
+        return thousands ? tokens * thousand : tokens;
+    fail(ErrorKind::input, "--context: is '{}', allowed are numbers of tokens, like 8192 or 8k", text);
+}
+
+// The language model of a model.
+const workloads::Architecture& backbone_of(const workloads::Model& model) {
+    const auto& network = model.modules[model.backbone()].architecture;
+    if (network.kind == workloads::ModuleKind::language_model) return network;
+    fail(ErrorKind::input, "the backbone of '{}' is no language model: allowed are models that have one", model.name);
+}
+
+// The first cluster that ships of the device.
+Cluster cluster_of(const workloads::Device& device) {
+    for (const Cluster& cluster : workloads::clusters())
+        if (cluster.device == device.name) return cluster;
+    fail(ErrorKind::input, "--device: no cluster of '{}' is known", device.name);
+}
+
+struct Analyze {
+    explicit Analyze(CLI::App& app) : options(app) {
+        console.add_to(app);
+        add_required_operand(app, "model", model, "MODEL",
+                             "a model of `pipeweaver list models`, a model file, or hf:CONFIG.json");
+        options.group("What is asked");
+        options.text("context", context, "TOKENS,...", "tokens in front of the one that is decoded (default: 8k,32k)");
+        options.text("device", device, "DEVICE,...",
+                     "of `pipeweaver list devices`, or all (default: all that have fp8)");
+        options.parsed("latency", "TIME", "of a token: how many nodes a split of attention and feed-forward takes",
+                       [this](const std::string& text) { latency = parse_duration(text); });
+        options.group("The devices");
+        options.number("price", price, 0, 10'000, "USD for a GPU-hour (default: each cluster's, where it has one)");
+        options.parsed("network", "SPEED", "of a node, one direction, like 400GB/s (default: each cluster's)",
+                       [this](const std::string& text) { network = parse_bandwidth(text); });
+    }
+
+    void run() {
+        options.apply();
+        const auto found = workloads::find_model(model);
+        const auto& language_model = backbone_of(found);
+        for (const std::string& one : parts_of(context)) contexts.push_back(parse_context(one));
+        choose_devices();
+        if (console.json) {
+            fmt::print("{}\n", as_json(found, language_model).dump());
+        } else {
+            fmt::print("{}", work_table(found, language_model) + cost_table(language_model) +
+                                 (latency ? split_table(language_model) : ""));
+        }
+    }
+
+private:
+    void choose_devices() {
+        const auto add = [&](const workloads::Device& one) {
+            Cluster cluster = cluster_of(one);
+            if (price > 0) cluster.price_per_gpu_hour = price;
+            if (network.bytes_per_second > 0) cluster.network = network;
+            clusters.push_back(std::move(cluster));
+        };
+        for (const std::string& name : parts_of(device))
+            if (!name.empty() && name != "all") add(workloads::device(name));
+        if (!clusters.empty()) return;
+        for (const workloads::Device& one : workloads::devices())
+            if (device == "all" ? one.name != "cpu" : one.fp8_flops > 0) add(one);
+    }
+
+    std::string work_table(const workloads::Model& of, const workloads::Architecture& language_model) const {
+        std::string text = fmt::format("{}: {}, {} layers, {} wide; of a token that is decoded\n", of.name,
+                                       language_model.name, language_model.layers, language_model.hidden);
+        text += fmt::format("{:>10} {:>16} {:>16} {:>8} {:>18} {:>18}\n", "tokens", "keys, values", "their FLOPs",
+                            "a byte", "projections' FLOPs", "feed-forward FLOPs");
+        for (const std::int64_t tokens : contexts) {
+            const TokenWork work = capacity::token_work(language_model, tokens);
+            text += fmt::format("{:>10} {:>13.4g} MB {:>14.4g} G {:>8.4g} {:>16.4g} G {:>16.4g} G\n", tokens,
+                                work.cache_bytes * 1e-6, work.attention_flops * 1e-9, work.intensity(),
+                                work.linear_flops * 1e-9, work.ffn_flops * 1e-9);
+        }
+        return text;
+    }
+
+    static std::string usd(double seconds, const Cluster& cluster) {
+        if (cluster.price_per_gpu_hour == 0) return "no price";
+        return fmt::format("{:.3f} USD", capacity::usd_per_million(seconds, cluster.price_per_gpu_hour));
+    }
+
+    std::string cost_table(const workloads::Architecture& language_model) const {
+        std::string text = fmt::format(
+            "\na million tokens at the roofline, products in fp8 where there are\n"
+            "{:<12} {:>9} {:>10} {:>14} {:>12} {:>14} {:>12}\n",
+            "device", "USD/hour", "tokens", "attention", "", "feed-forward", "");
+        for (const Cluster& cluster : clusters)
+            for (const std::int64_t tokens : contexts) {
+                const auto time = capacity::token_time(capacity::token_work(language_model, tokens),
+                                                       workloads::device(cluster.device));
+                text += fmt::format("{:<12} {:>9} {:>10} {:>12.1f} s {:>12} {:>12.1f} s {:>12}\n", cluster.device,
+                                    cluster.price_per_gpu_hour > 0 ? fmt::format("{:.2f}", cluster.price_per_gpu_hour)
+                                                                   : std::string("-"),
+                                    tokens, 1e6 * time.attention, usd(time.attention, cluster), 1e6 * time.ffn,
+                                    usd(time.ffn, cluster));
+            }
+        return text;
+    }
+
+    struct Split {
+        std::optional<SplitInstances> nodes;
+        std::string why_not;
+        double least_sparsity = 0;
+    };
+
+    Split split_of(const workloads::Architecture& language_model, const Cluster& cluster, std::int64_t tokens) const {
+        const double seconds = static_cast<double>(latency->count()) * 1e-9;
+        Split split;
+        if (cluster.network.bytes_per_second > 0)
+            split.least_sparsity =
+                capacity::least_sparsity(language_model.hidden, language_model.layers, seconds / 3, cluster);
+        try {
+            const auto work = capacity::token_work(language_model, tokens);
+            split.nodes = capacity::split_instances(language_model, work, seconds, cluster, cluster);
+        } catch (const Error& error) {
+            split.why_not = error.what();
+        }
+        return split;
+    }
+
+    std::string split_table(const workloads::Architecture& language_model) const {
+        std::string text = fmt::format(
+            "\nattention and feed-forward on nodes of their own, {} a token\n"
+            "{:<12} {:>10} {:>10} {:>14} {:>14} {:>14} {:>12} {:<10} {}\n",
+            human(*latency), "device", "tokens", "attention", "feed-forward", "microbatch", "tokens/s/GPU", "USD/M",
+            "limit", "least share of experts");
+        for (const Cluster& cluster : clusters)
+            for (const std::int64_t tokens : contexts) {
+                const Split split = split_of(language_model, cluster, tokens);
+                if (!split.nodes) {
+                    text += fmt::format("{:<12} {:>10} {}\n", cluster.device, tokens, split.why_not);
+                    continue;
+                }
+                const SplitInstances& nodes = *split.nodes;
+                text += fmt::format(
+                    "{:<12} {:>10} {:>8} nodes {:>8} nodes {:>14.0f} {:>14.1f} {:>12} {:<10} {:.3f}\n", cluster.device,
+                    tokens, nodes.attention_nodes, nodes.ffn_nodes, nodes.tokens, nodes.tokens_per_second_per_gpu,
+                    nodes.usd_per_million ? fmt::format("{:.3f}", *nodes.usd_per_million) : std::string("-"),
+                    name_of(nodes.limit), split.least_sparsity);
+            }
+        return text;
+    }
+
+    nlohmann::ordered_json as_json(const workloads::Model& of, const workloads::Architecture& language_model) const {
+        nlohmann::ordered_json json{{"model", of.name}, {"network", language_model.name}};
+        for (const std::int64_t tokens : contexts) {
+            const TokenWork work = capacity::token_work(language_model, tokens);
+            json["work"].push_back({{"context", tokens},
+                                    {"cache_bytes", work.cache_bytes},
+                                    {"attention_flops", work.attention_flops},
+                                    {"attention_linear_flops", work.linear_flops},
+                                    {"ffn_flops", work.ffn_flops}});
+            for (const Cluster& cluster : clusters) json["costs"].push_back(cost_json(language_model, cluster, tokens));
+        }
+        return json;
+    }
+
+    nlohmann::ordered_json cost_json(const workloads::Architecture& language_model, const Cluster& cluster,
+                                     std::int64_t tokens) const {
+        const auto time =
+            capacity::token_time(capacity::token_work(language_model, tokens), workloads::device(cluster.device));
+        const auto usd_of = [&](double seconds) {
+            return cluster.price_per_gpu_hour > 0
+                       ? nlohmann::ordered_json(capacity::usd_per_million(seconds, cluster.price_per_gpu_hour))
+                       : nlohmann::ordered_json(nullptr);
+        };
+        nlohmann::ordered_json json{{"device", cluster.device},
+                                    {"context", tokens},
+                                    {"attention_s", time.attention},
+                                    {"ffn_s", time.ffn},
+                                    {"attention_usd_per_million", usd_of(time.attention)},
+                                    {"ffn_usd_per_million", usd_of(time.ffn)}};
+        if (!latency) return json;
+        const Split split = split_of(language_model, cluster, tokens);
+        json["least_sparsity"] = split.least_sparsity;
+        if (!split.nodes) {
+            json["why_no_split"] = split.why_not;
+            return json;
+        }
+        const SplitInstances& nodes = *split.nodes;
+        json["split"] = {{"attention_nodes", nodes.attention_nodes},
+                         {"ffn_nodes", nodes.ffn_nodes},
+                         {"tokens", nodes.tokens},
+                         {"tokens_per_second_per_gpu", nodes.tokens_per_second_per_gpu},
+                         {"usd_per_million", nodes.usd_per_million ? nlohmann::ordered_json(*nodes.usd_per_million)
+                                                                   : nlohmann::ordered_json(nullptr)},
+                         {"limit", name_of(nodes.limit)}};
+        return json;
+    }
+
+    Options options;
+    Console console;
+    std::string model, context = "8k,32k", device;
+    std::optional<Duration> latency;
+    double price = 0;
+    Bandwidth network{};
+    std::vector<std::int64_t> contexts;
+    std::vector<Cluster> clusters;
+};
+
+}  // namespace
+
+void add_analyze(CLI::App& program) {
+    add_command<Analyze>(
+        program, "analyze", "what a token costs on each device at the roofline",
+        {.synopsis = "MODEL [--context TOKENS,...] [--device DEVICE,...|all] [--latency TIME] [OPTION...]",
+         .description =
+             "Keys and values that a decoded token reads, its FLOPs, and what a million tokens take of a GPU's seconds "
+             "and USD if products run at their peak and memory at its bandwidth: attention and feed-forward apart, as "
+             "the Step-3 report counts them (arXiv 2507.19427). With --latency also how many nodes for attention and "
+             "for the feed-forward the smallest instance takes that gives a token in that time, and the least share "
+             "of its experts that a token may be sent to there.\n"
+             "A roofline is what no kernel exceeds: for training steps use emulate.",
+         .examples = {{"Step-3 on devices with fp8", "pipeweaver analyze step3-321b"},
+                      {"How many H800s for 20 tokens a second",
+                       "pipeweaver analyze deepseek-v3 --device h800,h20 --context 32k --latency 50ms"}},
+         .files = {},
+         .see_also = {"pipeweaver emulate", "pipeweaver list devices"}});
+}
+
+}  // namespace pipeweaver::apps

@@ -1,0 +1,23 @@
+// What a GPU's memory is taken by besides what a step allocates, as far as measured runs say. Plans and emulations
+// count what is allocated alone: usable_memory and Headroom keep the rest free.
+//
+// Source       peaks of 16-bit runs by what their frameworks print: docs/accuracy.md, "Memory".
+#pragma once
+
+#include "pipeweaver/emulator/emulation.hpp"
+
+#include <string>
+
+namespace pipeweaver::emulator {
+
+/// What PyTorch's allocator reserves at a rank's peak where shapes are constant: 5 % more than is allocated, and half
+/// of each microbatch in flight beyond the first, whose blocks come free between those of others.
+[[nodiscard]] Bytes reserved(const RankMemory& memory);
+
+/// What nvidia-smi shows of it: what is reserved, the CUDA context, and with several GPUs NCCL's buffers.
+[[nodiscard]] Bytes on_device(const RankMemory& memory, std::int64_t gpus);
+
+/// One line, to follow a table of memory.
+[[nodiscard]] std::string not_counted();
+
+}  // namespace pipeweaver::emulator

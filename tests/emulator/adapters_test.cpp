@@ -1,0 +1,166 @@
+// Adapters beside frozen weights: what is launched, trained, kept and counted, worked by hand.
+#include "emulator/pricing/stage_memory.hpp"
+#include "emulator/step/step_parts.hpp"
+#include "pipeweaver/emulator/layer_costs.hpp"
+#include "pipeweaver/emulator/operators.hpp"
+#include "pipeweaver/workloads/counts.hpp"
+#include "tests/support/queries.hpp"
+#include "tests/support/small_workload.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+
+using namespace pipeweaver;
+using namespace pipeweaver::emulator;
+using testing::queries;
+
+namespace {
+
+constexpr std::int64_t hidden = 2048, rank = 16, m = 1024;
+const PassShape shape{{m}};
+
+workloads::Architecture network() { return testing::small_network(workloads::ModuleKind::language_model, 2, hidden); }
+
+std::vector<Operator> layer(PassKind pass, const Layout& layout = {}, workloads::Adapters adapters = {.rank = rank}) {
+    Execution execution;
+    execution.adapters = adapters;
+    return layer_operators(network(), shape, layout, pass, 0, execution);
+}
+
+std::vector<std::string> names(const std::vector<Operator>& operators) {
+    std::vector<std::string> all;
+    all.reserve(operators.size());
+    for (const auto& op : operators) all.emplace_back(op.name);
+    return all;
+}
+
+std::vector<costdb::Gemm> gemms(const std::vector<Operator>& operators, std::string_view name) {
+    std::vector<costdb::Gemm> all;
+    for (const auto& op : operators)
+        if (op.name == name) all.push_back(std::get<costdb::Gemm>(op.query));
+    return all;
+}
+
+std::int64_t columns_of_qkv() {
+    const auto of = network();
+    return (of.heads + 2 * of.kv_heads) * of.head_dim;
+}
+
+// The small model with its language model frozen, but for adapters.
+testing::SmallWorkload adapted(const Layout& layout = {.tp = 2, .pp = 2}) {
+    testing::SmallWorkload workload(layout);
+    auto& llm = workload.model.modules.back();
+    llm.trainable = false;
+    llm.adapters = workloads::Adapters{.rank = rank};
+    return workload;
+}
+
+}  // namespace
+
+TEST_CASE("beside each projection run two thin products, and a sum of their output") {
+    const auto forward = layer(PassKind::forward);
+    CHECK(names(forward) == std::vector<std::string>{"norms and activations", "qkv", "adapter down", "adapter up",
+                                                     "adapter sum", "attention", "attention output", "adapter down",
+                                                     "adapter up", "adapter sum", "up", "adapter down", "adapter up",
+                                                     "adapter sum", "down", "adapter down", "adapter up",
+                                                     "adapter sum"});
+    const auto down = gemms(forward, "adapter down"), up = gemms(forward, "adapter up");
+    CHECK((down.front().m == m && down.front().n == rank && down.front().k == hidden));
+    CHECK((up.front().m == m && up.front().n == columns_of_qkv() && up.front().k == rank));
+    CHECK(queries<costdb::Elementwise>(forward)[1].traffic == Bytes{6 * m * columns_of_qkv()});
+    CHECK(names(layer(PassKind::forward, {}, {rank, true, false, false, false})) ==
+          std::vector<std::string>{"norms and activations", "qkv", "adapter down", "adapter up", "adapter sum",
+                                   "attention", "attention output", "up", "down"});
+}
+
+TEST_CASE("frozen products have no weight gradient, adapters have theirs") {
+    const auto backward = layer(PassKind::backward);
+    for (const auto* name : {"qkv", "attention output", "up", "down"})
+        CHECK(gemms(backward, name).front().pass == costdb::Pass::backward_input);
+    for (const auto& gemm : gemms(backward, "adapter up")) CHECK(gemm.pass == costdb::Pass::backward);
+    CHECK(queries<costdb::Elementwise>(backward)[1].traffic == Bytes{6 * m * hidden});
+
+    // A weight gradient of its own is of adapters alone.
+    const auto weights = layer(PassKind::weight_gradient);
+    CHECK(names(weights) == std::vector<std::string>{"adapter down", "adapter up", "adapter down", "adapter up",
+                                                     "adapter down", "adapter up", "adapter down", "adapter up"});
+    CHECK(layer(PassKind::weight_gradient, {}, {rank, false, true, false, false}).size() == 2);
+}
+
+TEST_CASE("tensor parallelism splits the thin matrix on the side that the frozen one is split on") {
+    const auto forward = layer(PassKind::forward, {.tp = 2});
+    const auto down = gemms(forward, "adapter down"), up = gemms(forward, "adapter up");
+    CHECK((down[0].k == hidden && up[0].n == columns_of_qkv() / 2));                      // qkv: columns
+    CHECK((down[1].k == network().heads * network().head_dim / 2 && up[1].n == hidden));  // output: rows
+    // What is gathered for the weight gradient is the adapters' input; without them nothing is.
+    const auto gathers = [](const std::vector<Operator>& operators) {
+        return std::count_if(operators.begin(), operators.end(),
+                             [](const Operator& op) { return op.name == "gather for weights"; });
+    };
+    CHECK(gathers(layer(PassKind::backward, {.tp = 2})) == 2);
+    CHECK(gathers(layer(PassKind::backward, {.tp = 2}, {rank, true, false, false, false})) == 1);
+}
+
+TEST_CASE("adapters alone have gradients and optimizer state, and are counted so") {
+    const auto of = network();
+    const auto parts = workloads::adapter_parameters(of, 0, {.rank = rank});
+    const std::int64_t queries = of.heads * of.head_dim, up = (of.gated ? 2 : 1) * of.ffn;
+    CHECK(parts.split == rank * (columns_of_qkv() + queries + up + of.ffn));
+    CHECK(parts.copied == rank * 4 * hidden);
+    CHECK(workloads::adapted_matrices(of, 0, {rank, true, true, false, false}) == 2);
+
+    const auto full = testing::SmallWorkload({.tp = 2, .pp = 2}), few = adapted();
+    const auto cut_full = full.cut("uniform"), cut_few = few.cut("uniform");
+    const auto all = rank_parameters(full.input(cut_full)), thin = rank_parameters(few.input(cut_few));
+    const auto& llm = few.model.modules.back().architecture;
+    std::int64_t adapters = 0, frozen = 0, trained_before = 0, trained = 0;
+    for (std::int64_t i = 0; i < llm.layers; ++i)
+        adapters += workloads::adapter_parameters(llm, i, {.rank = rank}).common(2);
+    for (std::size_t r = 0; r < all.size(); ++r) {
+        trained_before += all[r].trained;
+        trained += thin[r].trained;
+        frozen += thin[r].frozen;
+    }
+    CHECK(trained == trained_before - frozen + adapters);
+    CHECK(frozen > 0);
+
+    // Forward and input gradients of the frozen, three passes of adapters.
+    const double tokens = [&] {
+        double sum = 0;
+        for (const auto& microbatch : few.microbatches) sum += static_cast<double>(microbatch.tokens);
+        return sum;
+    }();
+    std::int64_t whole = 0;
+    for (std::int64_t i = 0; i < llm.layers; ++i)
+        whole += workloads::adapter_parameters(llm, i, {.rank = rank}).common(1);
+    auto without = adapted();
+    without.model.modules.back().adapters.reset();
+    const auto cut = without.cut("uniform");
+    CHECK(model_flops(few.input(cut_few)) ==
+          doctest::Approx(model_flops(without.input(cut)) + 6 * tokens * static_cast<double>(whole)));
+}
+
+TEST_CASE("a stage with adapters takes longer than frozen, less than trained, whatever is kept of costs") {
+    const auto time = [](const testing::SmallWorkload& workload, PassKind pass, LayerCosts::Store store) {
+        LayerCosts costs(workload, 0, store);
+        std::vector<PassShape> shapes(workload.model.modules.size());
+        shapes.back() = PassShape{{2048}};
+        const auto& llm = workload.model.modules.back().architecture;
+        StageLayers stage;
+        stage.parts = {{workload.model.modules.size() - 1, 0, llm.layers}};
+        return costs.stage(stage, shapes, pass).time;
+    };
+    auto few = adapted(Layout{}), frozen = adapted(Layout{});
+    const testing::SmallWorkload full(Layout{});
+    frozen.model.modules.back().adapters.reset();
+    const auto own = LayerCosts::Store::own;
+    CHECK(time(few, PassKind::forward, own) > time(full, PassKind::forward, own));
+    CHECK(time(few, PassKind::backward, own) > time(frozen, PassKind::backward, own));
+    CHECK(time(few, PassKind::backward, own) < time(full, PassKind::backward, own));
+    few.store = std::make_shared<LayerStore>();
+    const auto first = time(few, PassKind::backward, LayerCosts::Store::shared);
+    CHECK(first == time(few, PassKind::backward, LayerCosts::Store::shared));
+    CHECK(first == time(few, PassKind::backward, own));
+}
