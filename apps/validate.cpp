@@ -2,6 +2,7 @@
 #include "apps/command_line.hpp"
 #include "apps/commands.hpp"
 #include "apps/console.hpp"
+#include "apps/errors_json.hpp"
 #include "pipeweaver/base/csv.hpp"
 #include "pipeweaver/base/files.hpp"
 #include "pipeweaver/validation/run_errors.hpp"
@@ -119,17 +120,6 @@ nlohmann::ordered_json to_json(const std::vector<StepRatio>& ratios) {
     return list;
 }
 
-nlohmann::ordered_json to_json(const Errors& errors) {
-    nlohmann::ordered_json json{{"n", errors.rows}};
-    if (errors.rows == 0) return json;
-    json["mape_percent"] = errors.mean_percent;
-    json["median_percent"] = errors.median_percent;
-    json["p90_percent"] = errors.p90_percent;
-    json["max_percent"] = errors.max_percent;
-    json["bias_percent"] = errors.bias_percent;
-    return json;
-}
-
 nlohmann::ordered_json to_json(const std::vector<PredictedRows>& kinds) {
     auto list = nlohmann::ordered_json::array();
     for (const PredictedRows& kind : kinds)
@@ -137,11 +127,11 @@ nlohmann::ordered_json to_json(const std::vector<PredictedRows>& kinds) {
                         {"experts", kind.experts},
                         {"multimodal", kind.multimodal},
                         {"rows", kind.rows},
-                        {"step_time", to_json(kind.step_time)},
-                        {"memory", to_json(kind.memory)},
-                        {"allocated", to_json(kind.memory_of[0])},
-                        {"reserved", to_json(kind.memory_of[1])},
-                        {"on_device", to_json(kind.memory_of[2])}});
+                        {"step_time", errors_json(kind.step_time)},
+                        {"memory", errors_json(kind.memory)},
+                        {"allocated", errors_json(kind.memory_of[0])},
+                        {"reserved", errors_json(kind.memory_of[1])},
+                        {"on_device", errors_json(kind.memory_of[2])}});
     return list;
 }
 

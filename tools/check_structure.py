@@ -44,7 +44,7 @@ ALLOWED = {
     "planner": {"base", "workloads", "schedule", "emulator", "partition", "search"},
     "emit": {"base", "workloads", "schedule", "emulator", "planner"},
     "service": {"base", "workloads", "schedule", "emulator", "partition", "search", "planner", "emit"},
-    "capacity": {"base", "workloads"},
+    "capacity": {"base", "workloads", "costdb", "schedule", "emulator", "partition", "planner", "emit"},
 }
 USERS = {"apps", "python", "tests", "studies"}
 NOT_USED = {"tests", "studies"}  # by others; studies may use everything

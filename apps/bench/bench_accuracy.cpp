@@ -3,6 +3,7 @@
 #include "apps/command_line.hpp"
 #include "apps/commands.hpp"
 #include "apps/console.hpp"
+#include "apps/errors_json.hpp"
 #include "pipeweaver/base/csv.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/validation/accuracy.hpp"
@@ -124,25 +125,15 @@ private:
                            run.source);
     }
 
-    static nlohmann::ordered_json to_json(const Errors& errors) {
-        nlohmann::ordered_json json{{"n", errors.rows}};
-        if (errors.rows == 0) return json;
-        json["mape_percent"] = errors.mean_percent;
-        json["p90_percent"] = errors.p90_percent;
-        json["max_percent"] = errors.max_percent;
-        json["bias_percent"] = errors.bias_percent;
-        return json;
-    }
-
     static nlohmann::ordered_json to_json(const std::vector<StackErrors>& groups) {
         auto list = nlohmann::ordered_json::array();
         for (const StackErrors& group : groups) {
             nlohmann::ordered_json json{{"device", group.device},  {"products", group.products},
                                         {"stack", group.stack},    {"network", kind_of(group)},
-                                        {"rows", group.predicted}, {"now", to_json(group.now)}};
+                                        {"rows", group.predicted}, {"now", errors_json(group.now)}};
             if (group.before.rows > 0) {
-                json["before"] = to_json(group.before);
-                json["now_of_both"] = to_json(group.now_of_both);
+                json["before"] = errors_json(group.before);
+                json["now_of_both"] = errors_json(group.now_of_both);
             }
             list.push_back(std::move(json));
         }

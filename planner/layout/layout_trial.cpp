@@ -180,8 +180,9 @@ private:
         auto known = fitting(cuts_.back(), shares_.first().microbatches, menu);
         if (!known) return;
         if (!whole_) at_best(*known, policies.empty() ? std::string(by_time) : policies.front());
-        if (policies.empty() || (whole_ && setup_.layout.pp > 1)) policies.emplace_back(by_time);
-        if (policies.size() > 1) policies.emplace_back("gpipe");
+        const bool any_order = setup_.layout.pp > 1 && !only_launched_;
+        if (policies.empty() || any_order) policies.emplace_back(by_time);
+        if (policies.size() > 1 && whole_) policies.emplace_back("gpipe");
         for (const std::string& policy : policies) {
             Way way{.cut = cuts_.size() - 1, .policy = policy};
             if (run(way, *known, menu, shares_)) ways_.push_back(std::move(way));

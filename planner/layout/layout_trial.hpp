@@ -1,9 +1,9 @@
 // One layout judged: its partitions emulated, and what known schedules make of them; of few layouts also what a short
 // search does.
 //
-//   ways     first-stage and balanced under 1f1b, balanced with 2 chunks under interleaved, dip under the dual queue;
-//            of those that flags can launch without dip;
-//            in the end also gpipe and the dual queue on chains. Without a pipeline all modules as one chain
+//   ways     first-stage and balanced under 1f1b, balanced with 2 chunks under interleaved, these and dip under the
+//            dual queue; of those that flags can launch without dip and the dual queue;
+//            in the end also gpipe on chains. Without a pipeline all modules as one chain
 //   long     of a replica with many microbatches some are tried, twice as many as fill the pipeline; the others take as
 //   steps    long as these do once it is full
 //

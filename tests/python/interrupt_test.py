@@ -17,6 +17,14 @@ def begin(pipeweaver, *arguments):
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
+def ended(process):
+    """What it printed until it ended; one that does not end within a minute is killed, and the test fails."""
+    try:
+        return process.communicate(timeout=60)
+    finally:
+        process.kill()
+
+
 def wait_for(path, seconds=60):
     """Until it is there."""
     end = time.monotonic() + seconds
@@ -64,7 +72,7 @@ def test_the_second_signal_ends_the_command_at_once(pipeweaver, tmp_path, second
     process.send_signal(signal.SIGINT)
     time.sleep(0.02)
     process.send_signal(second)
-    process.communicate(timeout=60)
+    ended(process)
     assert process.returncode == -second
     assert not (tmp_path / "plan/plan.json").exists()
 
@@ -75,7 +83,7 @@ def test_an_interrupted_solve_writes_what_it_found(pipeweaver, planned, tmp_path
     wait_for(tmp_path / "new")
     time.sleep(0.5)
     process.send_signal(signal.SIGINT)
-    _, told = process.communicate(timeout=60)
+    _, told = ended(process)
     assert process.returncode == 0, told
     solution = json.loads((tmp_path / "new/s.json").read_text())
     assert solution["stop_reason"] == "stopped"
