@@ -120,7 +120,7 @@ install_torch() {
 install_python_packages() {
   .venv/bin/python -c pass 2>/dev/null || python3 -m venv --clear .venv || return
   local wanted=(requirements requirements-package requirements-oracle requirements-openapi) name
-  [ $core = yes ] || wanted+=(requirements-browser)
+  [ $core = yes ] || wanted+=(requirements-browser requirements-ray)
   for name in "${wanted[@]}"; do pip_install --requirement "tests/python/$name.txt" || return; done
   [ $core = yes ] || install_torch
 }
@@ -162,7 +162,7 @@ part_types() {
 part_python() {
   await_python_packages && must "Python package" python_package || return
   local left_out=()
-  [ $core = no ] || left_out=(--ignore-glob='*torch*' --ignore-glob='*browser*')
+  [ $core = no ] || left_out=(--ignore-glob='*torch*' --ignore-glob='*browser*' --ignore-glob='*_ray_*' --ignore-glob='*_slurm_*')
   local pytest=(.venv/bin/python -m pytest -q tests/python "${left_out[@]}" --session-timeout=1800)
   # Three workers on two cores: much of the time they wait. What asks the clock runs by itself.
   must "Python tests came to their end" to_their_end "${pytest[@]}" -m "not alone" -n 3 --junitxml="$results/python.xml"
@@ -175,7 +175,7 @@ part_python() {
 
 heading "Debian packages"
 packages=("${release_packages[@]}" "${test_packages[@]}")
-[ $core = yes ] || packages+=("${browser_packages[@]}")
+[ $core = yes ] || packages+=("${browser_packages[@]}" "${slurm_packages[@]}")
 must "Debian packages" install_packages "${packages[@]}" || close
 use_ccache "$PWD"
 mkdir -p "$results"

@@ -9,6 +9,7 @@ namespace pipeweaver::apps {
 
 void add_plan(CLI::App& program);
 void add_solve(CLI::App& program);
+void add_recommend(CLI::App& program);
 void add_replay(CLI::App& program);
 void add_emit(CLI::App& program);
 void add_emulate(CLI::App& program);
@@ -25,11 +26,15 @@ void add_bench_emulator(CLI::App& bench);
 void add_bench_service(CLI::App& bench);
 void add_bench_accuracy(CLI::App& bench);
 void add_analyze(CLI::App& program);
+void add_capacity(CLI::App& program);
+void add_faults(CLI::App& program);
 void add_layers(CLI::App& program);
 void add_list(CLI::App& program);
 void add_partition(CLI::App& program);
 void add_serve(CLI::App& program);
+void add_share(CLI::App& program);
 void add_show(CLI::App& program);
+void add_support(CLI::App& program);
 void add_validate(CLI::App& program);
 
 }  // namespace pipeweaver::apps

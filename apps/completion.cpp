@@ -9,6 +9,7 @@
 #include "pipeweaver/workloads/batch.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
 #include "pipeweaver/workloads/cluster.hpp"
+#include "pipeweaver/workloads/network.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -57,7 +58,8 @@ Words words_of(const std::string& kind) {
         return words;
     }
     if (kind == "MODEL") return and_all(workloads::model_names(), {"hf:"});
-    if (kind == "NAME") return and_all(words_of("MODEL"), names_of(workloads::clusters()));
+    if (kind == "NAME")
+        return and_all(and_all(words_of("MODEL"), names_of(workloads::clusters())), names_of(workloads::networks()));
     if (kind == "CLUSTER") {
         Words words = names_of(workloads::clusters());
         for (auto& word : words) word += ":";
@@ -65,6 +67,7 @@ Words words_of(const std::string& kind) {
     }
     if (kind == "DATASET") return names_of(workloads::datasets());
     if (kind == "DEVICE") return names_of(workloads::devices());
+    if (kind == "NETWORK,...") return and_all(names_of(workloads::networks()), {"all"});
     if (kind == "POLICY") return names_of(search::policies());
     if (kind == "STRATEGY") return names_of(search::strategies());
     if (kind == "TARGET") return names_of(emit::targets());

@@ -11,6 +11,7 @@
 #include "pipeweaver/workloads/batch.hpp"
 #include "pipeweaver/workloads/catalogue.hpp"
 #include "pipeweaver/workloads/cluster.hpp"
+#include "pipeweaver/workloads/network.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -54,6 +55,18 @@ Rows devices() {
     return rows;
 }
 
+Rows networks() {
+    Rows rows;
+    for (const auto& n : workloads::networks()) {
+        const auto size = n.kind == workloads::NetworkKind::ring ? fmt::format("{} hops, one domain", n.hops)
+                                                                 : fmt::format("domains of {}", n.domain);
+        const auto usd = n.usd_per_gpu ? fmt::format("{:.2f} USD a GPU", *n.usd_per_gpu) : std::string("cost unknown");
+        rows.push_back({n.name, fmt::format("{}, {}, nodes of {}, {}; {}; also {}", name_of(n.kind), size, n.node, usd,
+                                            n.source, fmt::join(n.aliases, ", "))});
+    }
+    return rows;
+}
+
 Rows datasets() {
     Rows rows;
     for (const auto& d : workloads::datasets())
@@ -92,6 +105,7 @@ const std::vector<Kind>& kinds() {
         {"clusters", clusters},
         {"recipes", recipes},
         {"devices", devices},
+        {"networks", networks},
         {"datasets", datasets},
         {"strategies", [] { return named(search::strategies()); }},
         {"policies", [] { return named(search::policies()); }},
@@ -133,6 +147,10 @@ std::string shown(const std::string& name) {
         if (cluster.name == name) return to_json(cluster);
         known.push_back(cluster.name);
     }
+    for (const auto& network : workloads::networks()) {
+        if (network.name == name) return to_json(network);
+        known.push_back(network.name);
+    }
     for (const auto& recipe : emulator::recipes()) {
         if (recipe.name == name) return to_json(recipe);
         known.push_back(recipe.name);
@@ -155,7 +173,7 @@ struct List {
 
 struct Show {
     explicit Show(CLI::App& app) {
-        add_required_operand(app, "name", name, "NAME", "a model, hf:CONFIG.json, a cluster, or a recipe");
+        add_required_operand(app, "name", name, "NAME", "a model, hf:CONFIG.json, a cluster, a network, or a recipe");
     }
 
     void run() const { fmt::print("{}", shown(name)); }
@@ -167,7 +185,7 @@ struct Show {
 
 void add_list(CLI::App& program) {
     add_command<List>(program, "list",
-                      "what is known: models, clusters, devices, datasets, strategies, policies, targets",
+                      "what is known: models, clusters, devices, networks, datasets, strategies, policies, targets",
                       {.synopsis = fmt::format("{} [--json]", fmt::join(kind_names(), "|")),
                        .description = "Prints the names that other commands take, a line each, with what they are and "
                                       "where their numbers come from.",
@@ -179,9 +197,9 @@ void add_list(CLI::App& program) {
 
 void add_show(CLI::App& program) {
     add_command<Show>(
-        program, "show", "print a model or cluster as a file to edit",
+        program, "show", "print a model, cluster or network as a file to edit",
         {.synopsis = "NAME",
-         .description = "Prints what the program knows under a name as a file that --model or --cluster "
+         .description = "Prints what the program knows under a name as a file that --model, --cluster or --network "
                         "takes, to be edited. It may be rewritten as YAML.",
          .examples = {{"A model to edit", "pipeweaver show dip-vlm-m > my-model.json"},
                       {"A cluster to edit", "pipeweaver show h100-sxm > my-cluster.json"},

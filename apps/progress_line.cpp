@@ -12,6 +12,7 @@ std::string rounds_of(std::uint64_t count) { return fmt::format("{} round{}", co
 std::string progress_line(const planner::Doing& doing) {
     std::string text(doing.what);
     if (doing.of > 0) text += fmt::format(" {}/{}", doing.number, doing.of);
+    if (doing.left) text += fmt::format(", {} left", human(*doing.left));
     if (!doing.search) return text;
     const search::Progress& search = *doing.search;
     text += ": " + rounds_of(search.rounds);

@@ -98,6 +98,16 @@ std::optional<BaselinePlan> picture(const Job& job, const Beside& beside, const 
     return run ? std::optional(pictured(*run, 0)) : std::nullopt;
 }
 
+// A replica with less to do may still hold a larger microbatch than those that the opponent was judged on.
+template <class... Arguments>
+void emplace_if_it_fits(std::optional<OpponentPlan>& plan, const Arguments&... arguments) {
+    try {
+        plan.emplace(arguments...);
+    } catch (const Error& error) {
+        if (error.kind() != ErrorKind::limit) throw;
+    }
+}
+
 // The opponents' rows go first.
 Baselines together(Baselines theirs, const Baselines& policies) {
     theirs.all.insert(theirs.all.end(), policies.all.begin(), policies.all.end());
@@ -117,7 +127,7 @@ const TargetPlan& Plan::target(std::string_view name) const {
 
 Plan make_plan(const Job& job, const Batch& batch, const Executor& execute, const Time& time, const Wanted& wanted) {
     const Assignment by_load = assign(job, batch, execute);
-    const auto numbers = replicas_of(job, wanted);
+    const auto numbers = wanted.only_examined ? by_load.examined : replicas_of(job, wanted);
     ChoiceEffort effort = quick_choice;
     if (time.is_over()) effort.most_tuned = 0;
     PartitionChoice choice = choose_partition(job, batch, effort, execute, {}, wanted.on_doing);
@@ -136,7 +146,7 @@ Plan make_plan(const Job& job, const Batch& batch, const Executor& execute, cons
     const Baseline* better = faster_opponent(job, opponents.baselines, searched.step());
     std::optional<OpponentPlan> theirs;
     if (better != nullptr && numbers.size() == by_load.shares.size())
-        theirs.emplace(job, wanted, opponents.ways->ways[*better->way], *better, by_load, execute);
+        emplace_if_it_fits(theirs, job, wanted, opponents.ways->ways[*better->way], *better, by_load, execute);
     const bool takes_theirs = theirs && theirs->replicas().step() < searched.step();
     PlannedReplicas& replicas = takes_theirs ? theirs->replicas() : searched;
 

@@ -21,14 +21,13 @@ struct Magnitude {
 constexpr std::array<Magnitude, 4> magnitudes{{{'T', 1e12}, {'B', 1e9}, {'M', 1e6}, {'K', 1e3}}};
 constexpr double most_tokens = 1e16;
 
-// 31641.4 as "31,641".
+}  // namespace
+
 std::string with_commas(double number) {
     std::string digits = fmt::format("{:.0f}", number);
     for (std::size_t at = digits.size(); at > 3;) digits.insert(at -= 3, ",");
     return digits;
 }
-
-}  // namespace
 
 TrainingCost training_cost(std::int64_t tokens, Duration step, std::int64_t tokens_of_step,
                            const workloads::Cluster& cluster) {

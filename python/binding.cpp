@@ -127,4 +127,5 @@ NB_MODULE(_core, module) {
     bind_problem(module);
     bind_search(module);
     bind_plan(module);
+    bind_capacity(module);
 }

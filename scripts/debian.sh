@@ -11,6 +11,7 @@ release_packages=(
 )
 test_packages=(doctest-dev python3 python3-dev python3-venv clang-format clang-tidy curl git man-db openssl)
 browser_packages=(chromium chromium-driver)  # not for --core
+slurm_packages=(slurmctld slurmd slurm-client munge)  # not for --core
 fuzz_packages=(clang-14 libclang-rt-14-dev)  # for --all=fuzz alone
 
 # missing_packages NAME...: those that are not installed, one a line.

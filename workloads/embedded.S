@@ -12,5 +12,6 @@ pipeweaver_workloads_\name\()_end:
     embed catalogue, CATALOGUE_FILE
     embed datasets, DATASETS_FILE
     embed clusters, CLUSTERS_FILE
+    embed networks, NETWORKS_FILE
 
     .section .note.GNU-stack, "", %progbits

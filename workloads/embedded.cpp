@@ -5,6 +5,7 @@ extern "C" {
 extern const char pipeweaver_workloads_catalogue[], pipeweaver_workloads_catalogue_end[];
 extern const char pipeweaver_workloads_datasets[], pipeweaver_workloads_datasets_end[];
 extern const char pipeweaver_workloads_clusters[], pipeweaver_workloads_clusters_end[];
+extern const char pipeweaver_workloads_networks[], pipeweaver_workloads_networks_end[];
 }
 
 namespace pipeweaver::workloads {
@@ -14,5 +15,7 @@ std::string_view embedded_catalogue() { return {pipeweaver_workloads_catalogue, 
 std::string_view embedded_datasets() { return {pipeweaver_workloads_datasets, pipeweaver_workloads_datasets_end}; }
 
 std::string_view embedded_clusters() { return {pipeweaver_workloads_clusters, pipeweaver_workloads_clusters_end}; }
+
+std::string_view embedded_networks() { return {pipeweaver_workloads_networks, pipeweaver_workloads_networks_end}; }
 
 }  // namespace pipeweaver::workloads

@@ -8,5 +8,6 @@ namespace pipeweaver::workloads {
 [[nodiscard]] std::string_view embedded_catalogue();
 [[nodiscard]] std::string_view embedded_datasets();
 [[nodiscard]] std::string_view embedded_clusters();
+[[nodiscard]] std::string_view embedded_networks();
 
 }  // namespace pipeweaver::workloads

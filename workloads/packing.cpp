@@ -143,6 +143,12 @@ const std::vector<Packing>& packings() {
     return all;
 }
 
+std::int64_t positions_of(const Microbatch& microbatch) {
+    std::int64_t sum = 0;
+    for (const auto& item : microbatch.items) sum += item.size.patches;
+    return sum;
+}
+
 void require_fit(const Sample& sample, const Model& model) { require_fit(sample, load_of(sample), model); }
 
 namespace {

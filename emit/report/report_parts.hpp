@@ -1,10 +1,10 @@
 // The parts of report.html. Every function returns HTML in which texts are escaped already.
 #pragma once
 
+#include "pipeweaver/emit/html.hpp"
 #include "pipeweaver/planner/plan.hpp"
 #include "pipeweaver/planner/targets.hpp"
 
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,65 +12,26 @@
 
 namespace pipeweaver::emit::report_parts {
 
-/// An SVG on the axis of time or of rounds has this many units for the whole and stretches to the width there is.
-inline constexpr std::int64_t axis_units = 1'000'000;
-inline constexpr double last_label = 94;         ///< per cent: further right a mark's label would be cut off
-inline constexpr double last_narrow_label = 85;  ///< the same where the page is narrow
+using html::axis_units, html::last_label, html::Parts, html::escape, html::percent, html::plural, html::figure;
+using html::Colored, html::color_legend;
+using html::fact, html::fact_table, html::heading, html::cell, html::number_cell, html::wide_table, html::folded;
+using html::most_rows_open, html::first_rows, html::LongList, html::first_of, html::row, html::legend_entry;
 
-/// The template's names and what stands in their place.
-using Parts = std::map<std::string, std::string, std::less<>>;
+inline constexpr double last_narrow_label = 85;  ///< last_label where the page is narrow
 
-/// Fills emit/report/report_template.html: each {{name}} is replaced, once, and what a part contains is not looked at
-/// again. What stands between {{#name}} and {{/name}} is left out where `parts` has no such name.
+/// Fills emit/report/report_template.html.
 [[nodiscard]] std::string filled_page(const Parts& parts);
 
-/// Escapes a text for element content and double-quoted attributes.
-[[nodiscard]] std::string escape(std::string_view text);
-[[nodiscard]] std::string percent(double share);
 [[nodiscard]] std::string times(double ratio);  ///< "1.234x"
-[[nodiscard]] std::string plural(std::size_t count, std::string_view noun);
-
 [[nodiscard]] double ratio(Duration a, Duration b);
 
-/// A figure of the page's head.
-[[nodiscard]] std::string figure(std::string_view name, std::string_view value, std::string_view about);
 [[nodiscard]] std::string gap_figure(Duration found, Duration bound, std::string_view of);
 
 /// The HTML that stands above a schedule's picture.
 [[nodiscard]] std::string caption(std::string_view name, std::string_view what, Duration makespan);
 
-/// Two cells of a table of facts, and such a table.
-[[nodiscard]] std::string fact(std::string_view name, std::string_view value);
-[[nodiscard]] std::string fact_table(const std::vector<std::string>& facts);
-
 /// How a search ended.
 [[nodiscard]] std::string found_fact(std::string_view name, const search::Found& found);
-
-[[nodiscard]] std::string heading(std::string_view text);
-
-/// Cells of a table of class "stack", whose rows become blocks where the page is narrow: there each cell is shown with
-/// its column's name.
-[[nodiscard]] std::string cell(std::string_view column, std::string_view text);
-[[nodiscard]] std::string number_cell(std::string_view column, std::string_view text);
-
-/// A table in a box of its own that scrolls where the page is too narrow for it; `opening` is HTML up to its first row.
-[[nodiscard]] std::string wide_table(std::string_view opening, std::string_view rows);
-
-/// `content` that a click on `summary` opens or closes.
-[[nodiscard]] std::string folded(std::string_view summary, std::string_view content, bool open);
-
-inline constexpr std::size_t most_rows_open = 40;  ///< longer tables are folded
-inline constexpr std::size_t first_rows = 10;      ///< of lists that matter less the further down
-
-/// The rows between `opening` and `closing`; those beyond the first_rows, where there are any, likewise in a fold that
-/// says how many more there are ("12 slower"). Rows of `kept` are among the first whatever their place.
-struct LongList {
-    std::string opening, closing;
-    std::vector<std::string> rows;
-    std::string rest;                 ///< what the rows behind the fold are: "slower"
-    std::vector<std::size_t> kept{};  ///< sorted
-};
-[[nodiscard]] std::string first_of(const LongList& list);
 
 /// A row of a table of schedules shows `names` first, then time, bound and gap if there is a bound, `step` where a step
 /// is more than that time, and step or time over the plan's.
@@ -82,9 +43,6 @@ struct Compared {
     std::optional<Duration> step{};
 };
 [[nodiscard]] std::string compared_row(const Compared& row, Duration plan, bool best = false);
-
-/// A row of a picture: its label to the left, `plot` on the time axis.
-[[nodiscard]] std::string row(std::string_view classes, std::string_view label, std::string_view plot);
 
 /// A part of a stacked bar, which is one row: part i has the class c<i>, its width in millionths of the whole, and a
 /// hover text.
@@ -125,9 +83,6 @@ inline constexpr std::size_t rank_height = 24, bar_top = 2, bar_height = 20;
 [[nodiscard]] std::string axis_labels(Duration horizon);
 [[nodiscard]] std::string axis_lines(Duration horizon);
 
-/// An entry of the legend of pictures: `swatch` is what the 14 x 14 SVG before the name holds.
-[[nodiscard]] std::string legend_entry(std::string_view swatch, std::string_view name);
-
 /// Transfers between ranks, from the end of the task that sends to the arrival. Too many to be read at once (more than
 /// most_transfers for each rank) are drawn where the page is zoomed in so far that fewer are in view.
 struct Transfers {
@@ -146,13 +101,6 @@ inline constexpr std::size_t most_transfers = 50;
 
 /// What stands below a table of schedules: the policies that do not apply, the first of them open. Empty without lines.
 [[nodiscard]] std::string not_applicable_list(const std::vector<std::string>& lines);
-
-/// What is listed beside a colour.
-struct Colored {
-    std::string name;
-    std::size_t color = 0;  ///< of the class c<color>
-};
-[[nodiscard]] std::string color_legend(const std::vector<Colored>& entries);
 
 /// How a search went: best and bound over its rounds, what found each improvement, and all of them in a table. Pre:
 /// found.schedule; found.history is not empty.

@@ -68,13 +68,6 @@ std::vector<TimePart> parts_that_occur(std::vector<TimePart> parts) {
 
 }  // namespace
 
-std::string color_legend(const std::vector<Colored>& entries) {
-    std::string html = "<ul class=\"legend\">";
-    for (const Colored& one : entries)
-        html += legend_entry(fmt::format("<rect class=\"c{}\" width=\"14\" height=\"14\"/>", one.color), one.name);
-    return html + "</ul>\n";
-}
-
 std::string not_applicable_list(const std::vector<std::string>& lines) {
     if (lines.empty()) return {};
     LongList list{"<ul class=\"not\">\n", "</ul>\n", {}, "more that do not apply"};

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 namespace pipeweaver::emulator {
@@ -21,31 +22,36 @@ constexpr std::array fitted_rows{
     // error by 0.1 %.
     FittedConstants{.device = "a100_sxm",
                     .factors = of_compute(1.02),
-                    .rows = "49 runs of 64-512 GPUs of vTrain: mean error 7.7 %"},
+                    .rows = "49 runs of 64-512 GPUs of vTrain: mean error 7.7 %",
+                    .error_percent = 7.7},
     // Two. The runs hardly tell them apart: compute 1.06 with 0.35 is 0.3 % worse.
     FittedConstants{.device = "h100_sxm",
                     .precision = Precision::eight_bit,
                     .factors = of_compute(1.075),
                     .inside_gemms = 0.30,
-                    .rows = "13 runs of MLPerf Training 4.1/5.0 and Megatron-Bridge, 8-2432 GPUs: mean error 2.1 %"},
+                    .rows = "13 runs of MLPerf Training 4.1/5.0 and Megatron-Bridge, 8-2432 GPUs: mean error 2.1 %",
+                    .error_percent = 2.1},
     // By class, though the classes are collinear within these runs (a product 1.19, attention 1.35 and memory-bound
     // work 1.46 are 0.4 % worse): which class carries how much is drawn to what is known of kernels
     // (studies/fit_runs.py).
     FittedConstants{.device = "h100_sxm",
                     .factors = {.products = 1.24, .attention = 1.22, .memory_bound = 1.36},
                     .inside_gemms = 0.20,
-                    .rows = "68 bf16 runs of NVIDIA's tuned recipes, 8-6144 GPUs: mean error 3.9 %"},
+                    .rows = "68 bf16 runs of NVIDIA's tuned recipes, 8-6144 GPUs: mean error 3.9 %",
+                    .error_percent = 3.9},
     FittedConstants{.device = "h200_sxm",
                     .factors = {.products = 1.22, .attention = 1.20, .memory_bound = 1.25},
                     .inside_gemms = 0.20,
-                    .rows = "9 bf16 runs of KempnerForge and Megatron-Bridge, 8-32 GPUs: mean error 12 %"},
+                    .rows = "9 bf16 runs of KempnerForge and Megatron-Bridge, 8-32 GPUs: mean error 12 %",
+                    .error_percent = 12},
     // Four: two of them for mixtures of experts alone.
     FittedConstants{.device = "b200",
                     .factors = of_compute(1.09, 1.2),
                     .grouped_gemm_share = 0.35,
                     .expert_layer_us = 1500,
                     .rows = "15 dense runs (compute, collectives) and 6 with experts of SimuMax, 8 GPUs: mean error "
-                            "2.6 %, and 3.0 %"},
+                            "2.6 %, and 3.0 %",
+                    .error_percent = 2.6},
 };
 
 // Whose runs stand for those of a device that has none.
@@ -111,8 +117,9 @@ Footing footing(const InSituFactors& in_situ, const Recipe& recipe, std::string_
 InSituFactors in_situ_factors(std::string_view device, Precision precision) {
     if (const auto fitted = in_either(device, precision)) {
         const bool own = fitted->precision == precision;
-        return {fitted->factors, exposed_of(*fitted), is_after_ampere(device),
-                own ? Footing::fitted : Footing::borrowed, std::string(fitted->rows)};
+        return {fitted->factors,           exposed_of(*fitted),
+                is_after_ampere(device),   own ? Footing::fitted : Footing::borrowed,
+                std::string(fitted->rows), fitted->error_percent};
     }
     for (const Like& like : likes) {
         if (workloads::family_of(device) != like.family) continue;
@@ -123,6 +130,15 @@ InSituFactors in_situ_factors(std::string_view device, Precision precision) {
     return {{}, exposed_of({}), false, Footing::assumed, "none fitted"};
 }
 
+double error_percent(const InSituFactors& in_situ, Footing footing) {
+    // Held back: other stacks of H100 9.2, B200's tuned runs by constants of untuned ones 16.
+    constexpr double borrowed = 9.2, assumed = 16;
+    const bool own_runs = in_situ.error_percent > 0;
+    if (footing == Footing::fitted && own_runs) return in_situ.error_percent;
+    if (footing == Footing::fitted) return borrowed;  // on runs of a user's own, whose error is not known
+    return footing == Footing::borrowed && own_runs ? std::max(borrowed, in_situ.error_percent) : assumed;
+}
+
 InSituFactors in_situ_factors(const costdb::CostDatabase& costs, std::string_view device, Precision precision) {
     InSituFactors factors = in_situ_factors(device, precision);
     if (const auto& own = costs.measurements().in_situ) {
@@ -130,6 +146,7 @@ InSituFactors in_situ_factors(const costdb::CostDatabase& costs, std::string_vie
             of_compute(static_cast<double>(own->compute_ppm) / 1e6, static_cast<double>(own->tp_exposed_ppm) / 1e6);
         factors.footing = Footing::fitted;
         factors.source = own->note;
+        factors.error_percent = 0;
     }
     return factors;
 }

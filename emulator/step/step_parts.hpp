@@ -30,9 +30,6 @@ inline constexpr std::string_view reduction_in_buckets = "reduce gradients";
 /// What a rank runs after its last backward, but for the optimizer; gradients in one piece.
 [[nodiscard]] std::vector<Operator> tail_of(const StepInput& input, const RankParameters& rank);
 
-/// Model FLOPs of all units: three forwards for a trained module, two for a frozen one that gradients pass, else one.
-[[nodiscard]] double model_flops(const StepInput& input);
-
 /// What all ranks run after their last backward: gradients' collectives and the optimizer.
 [[nodiscard]] std::vector<Operator> ends_of_ranks(const StepInput& input);
 

@@ -37,14 +37,11 @@ auto rank_of(const LayoutTried& one) {
 
 bool is_faster(const LayoutTried& a, const LayoutTried& b) { return rank_of(a) < rank_of(b); }
 
-// Those with most positions of items, which is what microbatches of as many tokens differ in.
+// Those that hold most.
 std::vector<workloads::Microbatch> largest(std::vector<workloads::Microbatch> all, std::size_t count) {
-    const auto positions = [](const workloads::Microbatch& microbatch) {
-        std::int64_t sum = 0;
-        for (const auto& item : microbatch.items) sum += item.size.patches;
-        return sum;
-    };
-    std::stable_sort(all.begin(), all.end(), [&](const auto& a, const auto& b) { return positions(a) > positions(b); });
+    std::stable_sort(all.begin(), all.end(), [&](const auto& a, const auto& b) {
+        return workloads::positions_of(a) > workloads::positions_of(b);
+    });
     if (all.size() > count) all.resize(count);
     return all;
 }
@@ -61,6 +58,8 @@ public:
         if (!request_.only_launched) {
             search(fastest(sizes.layouts_promising));
             settle_fastest();
+        } else if (request_.closely) {
+            judge_fastest_closely();
         }
         for (Considered* one : fastest(sizes.layouts_searched)) one->is_final = true;
         return choice();
@@ -101,6 +100,17 @@ private:
         }
     }
 
+    // Until the fastest, and the user's own, have been judged by all that they are chosen for.
+    void judge_fastest_closely() {
+        while (!cut_short_) {
+            std::vector<Considered*> open = fastest(1);
+            std::erase_if(open, [](const Considered* one) { return one->trial.whole; });
+            if (open.empty()) break;
+            judge(open, LayoutEffort::whole);
+            cut_short_ = time_.is_over();
+        }
+    }
+
     // Judges the fastest few, and the user's own, by all that they are chosen for, until the fastest few have been.
     void settle_fastest() {
         while (!cut_short_) {
@@ -129,7 +139,10 @@ private:
         std::sort(fitting.begin(), fitting.end(),
                   [](const Considered* a, const Considered* b) { return is_faster(*a->tried(), *b->tried()); });
         for (const Considered* one : fitting) choice.tried.push_back(*one->tried());
-        choice.taken = taken(fitting);
+        if (!fitting.empty()) choice.taken = taken(fitting);
+        for (const Considered& one : all_)
+            choice.considered.push_back({one.is.as, one.is.refused ? reason_text(*one.is.refused, request_) : "",
+                                         one.passed_over, one.is.bound});
         choice.equal_batch = !request_.for_each_replica;
         choice.cut_short = cut_short_;
         for (std::size_t reason = 0; reason < count.size(); ++reason)
@@ -148,12 +161,17 @@ private:
             std::vector<Considered*> now;
             for (std::size_t i = first; i < end; ++i) {
                 Considered& one = *open[i];
-                one.passed_over = cut_short_ || (limit && !one.is.is_own && one.bound() > *limit);
+                one.passed_over = cut_short_ || is_hidden(one, limit);
                 if (!one.passed_over) now.push_back(&one);
             }
             judge(now, LayoutEffort::quick);
             cut_short_ = cut_short_ || time_.is_over();
         }
+    }
+
+    bool is_hidden(const Considered& one, const std::optional<Duration>& limit) const {
+        if (one.is.is_own || !request_.bounds) return false;
+        return (limit && one.bound() > *limit) || (request_.slowest && one.is.bound > *request_.slowest);
     }
 
     // To share out gradients or weights, too, saves memory, and to reduce gradients earlier saves the exchange after
@@ -188,8 +206,9 @@ private:
         std::vector<Duration> times;
         for (const Considered& one : all_)
             if (one.tried()) times.push_back(one.tried()->per_microbatch());
-        if (times.size() < sizes.layouts_shown) return std::nullopt;
-        const auto last = times.begin() + static_cast<std::ptrdiff_t>(sizes.layouts_shown - 1);
+        const std::size_t shown = request_.shown.value_or(sizes.layouts_shown);
+        if (times.size() < shown) return std::nullopt;
+        const auto last = times.begin() + static_cast<std::ptrdiff_t>(shown - 1);
         std::nth_element(times.begin(), last, times.end());
         return *last;
     }
@@ -306,6 +325,13 @@ std::string what_would_fit(const LayoutRequest& request, const Executor& execute
     }
     return fmt::format("not even {} GPUs fit it in any layout", request.setup->cluster.gpus << most_doublings);
 }
+
+LayoutChoice judge_layouts(const LayoutRequest& request, const Executor& execute, const Time& time) {
+    PIPEWEAVER_ASSERT(!request.microbatches.empty());
+    return Choosing(request, execute, time).run();
+}
+
+std::size_t count_layouts(const LayoutRequest& request) { return LayoutCandidates::count(request); }
 
 LayoutChoice choose_layout(const LayoutRequest& request, const Executor& execute, const Time& time) {
     PIPEWEAVER_ASSERT(!request.microbatches.empty());

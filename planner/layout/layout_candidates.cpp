@@ -107,18 +107,32 @@ Setup in_layout(const Setup& setup, const LayoutAndZero& layout) {
     return with_recipe(with_layout(setup, layout.layout), recipe, setup.what_if);
 }
 
-LayoutCandidates::LayoutCandidates(const LayoutRequest& request, const Executor& execute) : request_(request) {
-    enumerate();
+std::shared_ptr<LayerStore> LayoutStores::of(const Layout& layout) {
+    const std::lock_guard lock(mutex_);
+    auto& store = stores_[{layout.tp, layout.cp, layout.ep}];
+    if (!store) store = std::make_shared<LayerStore>();
+    return store;
+}
+
+std::size_t LayoutCandidates::count(const LayoutRequest& request) { return LayoutCandidates(request).all_.size(); }
+
+LayoutCandidates::LayoutCandidates(const LayoutRequest& request, const Executor& execute) : LayoutCandidates(request) {
     add_own();
     for (const LayoutCandidate& one : all_) {
         if (one.refused) continue;
-        stores_.try_emplace(priced_of(one.as), std::make_shared<LayerStore>());
-        stores_.try_emplace(priced_of({one.as.layout, 1}), std::make_shared<LayerStore>());
+        add_stores(one.as);
+        add_stores({one.as.layout, 1});
     }
     run_jobs(execute, all_.size(), [&](std::size_t i) {
         if (!all_[i].refused) refuse_by_memory(all_[i]);
     });
     bound_all(execute);
+}
+
+void LayoutCandidates::add_stores(const LayoutAndZero& as) {
+    auto& store = stores_[priced_of(as)];
+    if (store) return;
+    store = request_.stores && as.zero < 2 ? request_.stores->of(as.layout) : std::make_shared<LayerStore>();
 }
 
 LayoutCandidates::Priced LayoutCandidates::priced_of(const LayoutAndZero& as) {
@@ -167,15 +181,13 @@ void LayoutCandidates::add(const Layout& layout) {
         candidate.as.layout.ep = ep;
         candidate.refused = refusal(candidate.as.layout);
         const bool shares = layout.weight_copies() > 1;
-        if (!request_.any_zero || candidate.refused) {
-            all_.push_back(candidate);
-        } else {
-            const int most = shares ? std::max(1, target(request_.target).launch.most_zero) : 1;
-            for (int zero = 1; zero <= most; ++zero) {
-                candidate.as.zero = zero;
-                all_.push_back(candidate);
-            }
+        int first = candidate.as.zero, last = first;
+        if (request_.any_zero && !candidate.refused) {
+            first = 1;
+            last = shares ? std::max(1, target(request_.target).launch.most_zero) : 1;
         }
+        for (candidate.as.zero = first; candidate.as.zero <= last; ++candidate.as.zero)
+            if (!request_.allows || request_.allows(candidate.as)) all_.push_back(candidate);
         // What any ep is refused for, every one is.
         if (candidate.refused && request_.any_ep) return;
     }

@@ -33,9 +33,6 @@ inline constexpr std::size_t layout_reasons = 9;
 /// A reason in words, as reports say it.
 [[nodiscard]] std::string reason_text(LayoutReason reason, const LayoutRequest& request);
 
-/// Whether they are the same in all degrees and the stage.
-[[nodiscard]] bool are_equal(const LayoutAndZero& a, const LayoutAndZero& b);
-
 struct LayoutCandidate {
     LayoutAndZero as;
     bool is_own = false;
@@ -62,6 +59,9 @@ public:
     /// The setup of a candidate, with a store that it shares with those whose layers cost the same.
     [[nodiscard]] std::shared_ptr<const emulator::Setup> setup_of(const LayoutAndZero& as) const;
 
+    /// How many there are.
+    [[nodiscard]] static std::size_t count(const LayoutRequest& request);
+
 private:
     // Layouts that price what judges them alike: tp, cp, ep.
     using Pricing = std::tuple<std::int64_t, std::int64_t, std::int64_t>;
@@ -70,7 +70,10 @@ private:
     static Pricing pricing_of(const emulator::Layout& layout) { return {layout.tp, layout.cp, layout.ep}; }
     static Priced priced_of(const LayoutAndZero& as);
 
+    explicit LayoutCandidates(const LayoutRequest& request) : request_(request) { enumerate(); }
+
     void enumerate();
+    void add_stores(const LayoutAndZero& as);
     void add(const emulator::Layout& layout);
     void add_own();
     std::vector<std::int64_t> experts_of(const emulator::Layout& layout) const;

@@ -30,6 +30,14 @@ Microbatches sample_of(const Microbatches& all, std::size_t count) {
     return sample;
 }
 
+// The one that holds most.
+const workloads::Microbatch& largest_of(const Microbatches& all) {
+    const auto size = [](const workloads::Microbatch& one) {
+        return std::pair(workloads::positions_of(one), one.tokens);
+    };
+    return *std::max_element(all.begin(), all.end(), [&](const auto& a, const auto& b) { return size(a) < size(b); });
+}
+
 Duration sum_of(const std::vector<Duration>& times) { return std::accumulate(times.begin(), times.end(), Duration{}); }
 
 // What a replica runs, and how long its work is.
@@ -80,6 +88,20 @@ struct JudgedReplicas {
     }
 };
 
+bool is_same(const workloads::Microbatch& a, const workloads::Microbatch& b) { return a.samples == b.samples; }
+
+// The most loaded replicas, and the one that has the batch's largest microbatch.
+void keep_examined(std::vector<JudgedReplica>& replicas, const workloads::Microbatch& largest) {
+    if (replicas.size() <= sizes.replicas_examined) return;
+    const auto full = std::find_if(replicas.begin(), replicas.end(), [&](const JudgedReplica& replica) {
+        return std::any_of(replica.microbatches.begin(), replica.microbatches.end(),
+                           [&](const auto& one) { return is_same(one, largest); });
+    });
+    const auto kept = replicas.begin() + static_cast<std::ptrdiff_t>(sizes.replicas_examined);
+    if (full > kept && full != replicas.end()) std::iter_swap(kept, full);
+    replicas.resize(sizes.replicas_examined + (full >= kept && full != replicas.end() ? 1 : 0));
+}
+
 // The most loaded replica with as many of its microbatches as fill the pipeline twice; or the most loaded ones whole.
 JudgedReplicas shares_of(const LayoutRequest& request, const Setup& setup, LayoutEffort effort) {
     JudgedReplicas shares;
@@ -88,17 +110,22 @@ JudgedReplicas shares_of(const LayoutRequest& request, const Setup& setup, Layou
     shares.microbatches = all.size() * static_cast<std::size_t>(request.for_each_replica ? setup.layout.dp : 1);
     shares.of = heaviest_first(request, setup, all);
     const bool whole = effort == LayoutEffort::whole;
-    shares.of.resize(std::min(shares.of.size(), whole ? sizes.replicas_examined : 1));
+    if (whole)
+        keep_examined(shares.of, largest_of(all));
+    else
+        shares.of.resize(1);
     JudgedReplica& first = shares.of.front();
     // Of passes that reach into each other every one is priced kernel by kernel: half as many.
     const std::size_t part = setup.recipe.is_serial() ? 1 : 2;
     const std::size_t enough = std::clamp<std::size_t>(2 * static_cast<std::size_t>(setup.layout.pp),
                                                        sizes.layout_fewest, sizes.layout_microbatches) /
                                part;
-    if (whole || first.microbatches.size() <= enough) return shares;
-    first.microbatches = sample_of(first.microbatches, enough);
-    shares.left_out = first.load - sum_of(partition::microbatch_costs(setup, first.microbatches));
-    first.load -= shares.left_out;
+    if (whole) return shares;
+    if (first.microbatches.size() > enough) {
+        first.microbatches = sample_of(first.microbatches, enough);
+        shares.left_out = first.load - sum_of(partition::microbatch_costs(setup, first.microbatches));
+        first.load -= shares.left_out;
+    }
     return shares;
 }
 
@@ -147,7 +174,8 @@ public:
           usable_(capacity_of(setup)),
           shares_(shares_of(request, setup, LayoutEffort::quick)),
           whole_replicas_(whole_ ? shares_of(request, setup, LayoutEffort::whole) : JudgedReplicas{}),
-          sample_(sample_of(request.microbatches, sizes.layout_cut)) {}
+          sample_(sample_of(request.microbatches, sizes.layout_cut)),
+          largest_(largest_of(request.microbatches)) {}
 
     LayoutTrial run() {
         if (setup_.layout.pp == 1) {
@@ -158,6 +186,8 @@ public:
             try_cut("balanced", 1, {"1f1b"});
             try_cut("balanced", 2, {"interleaved"});
             if (!only_launched_) try_cut("dip", 0, {});
+            if (whole_ && only_launched_)
+                for (const std::int64_t chunks : {4, 8}) try_cut("balanced", chunks, {"interleaved"});
         }
         std::stable_sort(ways_.begin(), ways_.end(), [](const Way& a, const Way& b) { return a.step < b.step; });
         const auto best =
@@ -182,7 +212,7 @@ private:
         if (!whole_) at_best(*known, policies.empty() ? std::string(by_time) : policies.front());
         const bool any_order = setup_.layout.pp > 1 && !only_launched_;
         if (policies.empty() || any_order) policies.emplace_back(by_time);
-        if (policies.size() > 1 && whole_) policies.emplace_back("gpipe");
+        if (whole_ && setup_.layout.pp > 1 && policies.front() != by_time) policies.emplace_back("gpipe");
         for (const std::string& policy : policies) {
             Way way{.cut = cuts_.size() - 1, .policy = policy};
             if (run(way, *known, menu, shares_)) ways_.push_back(std::move(way));
@@ -246,12 +276,13 @@ private:
     // With the memory of the cluster; none if the share needs more.
     std::optional<Step> fitting(const Partition& partition, const Microbatches& share,
                                 const std::vector<Recompute>& menu) {
-        // Built without a limit on memory, so that what is short is known. One microbatch shows quickly whether the
-        // weights alone are too large.
+        // Built without a limit on memory, so that what is short is known. The largest microbatch alone, whosever it
+        // is, shows quickly what is too large.
         const StepWanted wanted{
             .name = "layout", .menu = menu, .capacity = Bytes{std::int64_t{1} << 60}, .priced_split = false};
         std::optional<Step> known;
-        for (const Microbatches& some : {Microbatches{share.front()}, share}) {
+        for (const Microbatches& some : {Microbatches{largest_}, share}) {
+            if (known) alone_ = std::move(known);
             known = build(setup_, partition, some, wanted);
             if (known->shortage) fail(ErrorKind::limit, "{}", known->shortage->text());
             const StepProblem& step = known->cut.step;
@@ -260,10 +291,27 @@ private:
                 if (!result_.shortage || fullest.short_by() < result_.shortage->short_by()) result_.shortage = fullest;
                 return std::nullopt;
             }
-            if (some.size() == share.size()) break;
         }
-        for (auto& rank : known->cut.step.problem.ranks) rank.capacity = usable_;
+        for (auto* step : {&*known, &*alone_})
+            for (auto& rank : step->cut.step.problem.ranks) rank.capacity = usable_;
         return known;
+    }
+
+    // The fastest setting of those that the batch's largest microbatch fits in, too, wherever it is.
+    std::optional<SettingRun> fastest_for_all(const StepProblem& step, const std::string& policy,
+                                              const std::vector<Recompute>& menu) const {
+        const auto fits_alone = [&](const std::string& setting) {
+            return run_setting(alone_->cut.step, policy, menu, setting).has_value();
+        };
+        std::string why_not;
+        auto best = fastest_setting(step, policy, menu, why_not);
+        if (!best || fits_alone(best->recompute)) return best;
+        best.reset();
+        for (const Recompute& one : menu) {
+            auto run = fits_alone(name_of(one)) ? run_setting(step, policy, menu, name_of(one)) : std::nullopt;
+            if (run && (!best || run->makespan < best->makespan)) best = std::move(run);
+        }
+        return best;
     }
 
     // With the way's setting, where it has one and that fits, else with the fastest.
@@ -272,9 +320,8 @@ private:
         if (way.policy == by_time) {
             ran = by_times(known, menu);
         } else {
-            std::string why_not;
             if (!way.recompute.empty()) ran = run_setting(known.cut.step, way.policy, menu, way.recompute);
-            if (!ran) ran = fastest_setting(known.cut.step, way.policy, menu, why_not);
+            if (!ran) ran = fastest_for_all(known.cut.step, way.policy, menu);
         }
         if (!ran) return false;
         way.recompute = ran->recompute;
@@ -303,8 +350,10 @@ private:
     const Bytes usable_;
     const JudgedReplicas shares_, whole_replicas_;
     const Microbatches sample_;  // that partitions are cut on
+    const workloads::Microbatch largest_;
     std::vector<Partition> cuts_;
     std::vector<Way> ways_;
+    std::optional<Step> alone_;  // of the cut that was built last: the largest microbatch
     LayoutTrial result_;
 };
 

@@ -3,7 +3,7 @@
 //
 //   ways     first-stage and balanced under 1f1b, balanced with 2 chunks under interleaved, these and dip under the
 //            dual queue; of those that flags can launch without dip and the dual queue;
-//            in the end also gpipe on chains. Without a pipeline all modules as one chain
+//            in the end also gpipe on chains, and by flags 4 and 8 chunks. Without a pipeline all modules as one chain
 //   long     of a replica with many microbatches some are tried, twice as many as fill the pipeline; the others take as
 //   steps    long as these do once it is full
 //

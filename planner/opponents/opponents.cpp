@@ -228,7 +228,20 @@ private:
     Opponents result_;
 };
 
-// The way's replicas, the most loaded ones of many.
+// The place of the replica with the microbatch that holds most.
+std::size_t fullest(const std::vector<Microbatches>& replicas) {
+    const auto most = [](const Microbatches& all) {
+        std::int64_t positions = 0;
+        for (const auto& one : all) positions = std::max(positions, workloads::positions_of(one));
+        return positions;
+    };
+    return static_cast<std::size_t>(
+        std::max_element(replicas.begin(), replicas.end(),
+                         [&](const Microbatches& a, const Microbatches& b) { return most(a) < most(b); }) -
+        replicas.begin());
+}
+
+// The way's replicas, of many the most loaded ones and the fullest, in which a way must fit, too.
 std::vector<Microbatches> examined_replicas(const OpponentWay& way, const Job& job, const Batch& batch,
                                             const Executor& execute) {
     Job own = job;
@@ -240,6 +253,8 @@ std::vector<Microbatches> examined_replicas(const OpponentWay& way, const Job& j
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return loads[a] > loads[b]; });
     order.resize(std::min(order.size(), sizes.replicas_examined * replicas_for_one(way, *job.setup)));
+    const std::size_t full = fullest(assignment.microbatches);
+    if (std::find(order.begin(), order.end(), full) == order.end()) order.push_back(full);
     std::vector<Microbatches> all;
     all.reserve(order.size());
     for (const std::size_t r : order) all.push_back(std::move(assignment.microbatches[r]));

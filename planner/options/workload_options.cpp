@@ -222,15 +222,12 @@ void WorkloadOptions::check() const {
         fail(ErrorKind::input, "--global-batch: goes with --dataset; a batch file is the global batch as it is");
 }
 
-Job WorkloadOptions::job(std::uint64_t seed, const Executor& execute) const { return job(seed, execute, nullptr); }
-
-// `given`: is filled with the batch of a file, where there is one.
-Job WorkloadOptions::job(std::uint64_t seed, const Executor& execute, Batch* given) const {
+emulator::Setup WorkloadOptions::setup() const {
     check();
-    Job job;
-    job.seed = seed;
-    job.packing = how_packed();
-    job.training_tokens = training_tokens;
+    return setup(find_costs(costs));
+}
+
+emulator::Setup WorkloadOptions::setup(const std::optional<CostFile>& file) const {
     emulator::Setup setup{workloads::find_model(model), workloads::find_cluster(cluster), {}, nullptr};
     if (price_per_gpu_hour) setup.cluster.price_per_gpu_hour = *price_per_gpu_hour;
     setup.store = std::make_shared<emulator::LayerStore>(store_bytes);
@@ -238,10 +235,23 @@ Job WorkloadOptions::job(std::uint64_t seed, const Executor& execute, Batch* giv
     setup.recipe = overrides.over(std::move(setup.recipe));
     emulator::check(setup.recipe, setup.model, workloads::device(setup.cluster.device));
     setup.headroom = headroom;
-    job.costs = find_costs(costs);
-    if (given != nullptr && !batch.empty()) *given = read(setup.model);
     setup.costs =
-        known_costs ? known_costs : std::make_shared<const costdb::CostDatabase>(costs_of(job.costs, setup.cluster));
+        known_costs ? known_costs : std::make_shared<const costdb::CostDatabase>(costs_of(file, setup.cluster));
+    return setup;
+}
+
+Job WorkloadOptions::job(std::uint64_t seed, const Executor& execute) const { return job(seed, execute, nullptr); }
+
+// `given`: is filled with the batch of a file, where there is one.
+Job WorkloadOptions::job(std::uint64_t seed, const Executor& execute, Batch* given) const {
+    check();
+    Job job;
+    job.costs = find_costs(costs);
+    emulator::Setup setup = this->setup(job.costs);
+    job.seed = seed;
+    job.packing = how_packed();
+    job.training_tokens = training_tokens;
+    if (given != nullptr && !batch.empty()) *given = read(setup.model);
     if (choose(setup)) {
         choose_layout(setup, job, given, execute);
     } else {

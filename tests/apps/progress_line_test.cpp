@@ -8,6 +8,7 @@ using apps::progress_line;
 
 TEST_CASE("a line of progress says which of how many, and how the search goes") {
     CHECK(progress_line({"partition", 7, 29, {}}) == "partition 7/29");
+    CHECK(progress_line({"cells", 7, 29, {}, std::chrono::seconds(12)}) == "cells 7/29, 12.00 s left");
     const search::Progress progress{40, 9'000, 3'910ms, 3'760ms, "annealing"};
     CHECK(progress_line({"replica", 2, 4, progress}) == "replica 2/4: 40 rounds, 3.910 s, gap 4.0 %");
     CHECK(progress_line({"search", 0, 0, progress}) == "search: 40 rounds, 3.910 s, gap 4.0 %");

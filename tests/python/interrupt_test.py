@@ -148,3 +148,25 @@ def test_the_time_that_nobody_asked_for_grows_with_the_plan(pipeweaver, tmp_path
     assert small["run"]["budget_ns"] == 3_000_000_000
     counted = json.loads(pipeweaver(*PLAN, *BATCH, "--max-rounds", "1", "--out", tmp_path / "counted", "--json"))
     assert counted["run"]["budget_ns"] is None
+
+
+def test_an_interrupted_study_goes_on_where_it_was(pipeweaver, tmp_path):
+    study = tmp_path / "study.json"
+    study.write_text(json.dumps({
+        "format": "pipeweaver-study/1", "name": "long", "plan": {"dataset": "vlm-mix"}, "planned": 0,
+        "axes": {"model": "dip-vlm-m", "cluster": ["h100-sxm", "h200-sxm"], "gpus": [64, 128, 192, 256],
+                 "global-batch": 512}}))
+    process = begin(pipeweaver, "capacity", study, "--out", tmp_path / "out", "--threads", "1", "--quiet")
+    wait_for(tmp_path / "out/cells")
+    process.send_signal(signal.SIGINT)
+    out, told = ended(process)
+    assert process.returncode == 4 and out == ""
+    assert "interrupted: " in told and "of 8 cells were judged; they are in " in told
+    kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "out/cells").iterdir()}
+    assert 0 < len(kept) < 8 and not (tmp_path / "out/results.csv").exists()
+    pipeweaver("capacity", study, "--out", tmp_path / "out", "--quiet")
+    pipeweaver("capacity", study, "--out", tmp_path / "whole", "--quiet")
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept
+    for path in (tmp_path / "whole").rglob("*"):
+        if path.is_file() and path.name != "run.json":
+            assert (tmp_path / "out" / path.relative_to(tmp_path / "whole")).read_bytes() == path.read_bytes()

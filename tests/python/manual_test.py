@@ -11,7 +11,8 @@ from absent import left_out
 from cli_shared import full
 from conftest import ROOT
 
-COMMANDS = ["", "plan", "partition", "solve", "replay", "emit", "emulate", "layers", "analyze", "validate",
+COMMANDS = ["", "plan", "partition", "solve", "replay", "emit", "emulate", "layers", "analyze", "recommend", "support",
+            "capacity", "faults", "share", "validate",
             "costdb", "costdb query", "costdb import", "costdb needs", "costdb stats", "costdb evaluate",
             "costdb calibrate", "costdb export", "serve",
             "bench", "bench plan", "bench replay", "bench search", "bench dip", "bench draft", "bench costdb",
@@ -154,9 +155,10 @@ def test_completion_knows_the_values_of_options(complete, pipeweaver, tmp_path):
     assert values("solve", "--strategy") == names(pipeweaver, "strategies")
     assert values("costdb", "query", "--device") == names(pipeweaver, "devices")
     assert values("costdb", "query", "--op") == {"gemm", "attention", "collective", "p2p", "moe", "elementwise"}
-    assert values("list") == {"models", "clusters", "recipes", "devices", "datasets", "strategies", "policies",
-                              "targets"}
-    assert names(pipeweaver, "clusters") < values("show")
+    assert values("list") == {"models", "clusters", "recipes", "devices", "networks", "datasets", "strategies",
+                              "policies", "targets"}
+    assert names(pipeweaver, "clusters") | names(pipeweaver, "networks") < values("show")
+    assert values("faults", "--network") == names(pipeweaver, "networks") | {"all"}
     assert values("completion") == {"bash", "man"}
     assert values("plan", "--budget") == values("plan", "--cluster", "h100-sxm", ":") == set()
 

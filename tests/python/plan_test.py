@@ -118,7 +118,7 @@ def test_json_answers_stand_alone_on_stdout(pipeweaver, tmp_path):
     answer = json.loads(pipeweaver(*PLAN, *BATCH, "--max-rounds", "1", "--json", "--out", tmp_path / "plan"))
     assert answer["format"] == "pipeweaver-plan/1"
     assert answer["run"]["threads"] >= 1
-    for kind in ("models", "clusters", "devices", "datasets", "strategies", "policies", "targets"):
+    for kind in ("models", "clusters", "devices", "networks", "datasets", "strategies", "policies", "targets"):
         assert json.loads(pipeweaver("list", kind, "--json"))
 
 
@@ -174,3 +174,15 @@ def test_one_ratio_of_the_schedule_for_pytorch_stands_everywhere(pipeweaver, tmp
     assert plan["lower_bound_ns"] == max(one["lower_bound_ns"] for one in plan["replicas"])
     slowest = max(plan["replicas"], key=lambda one: one["makespan_ns"])
     assert slowest["lower_bound_ns"] < plan["lower_bound_ns"]
+
+
+def test_a_known_schedule_that_does_not_fit_the_largest_microbatch_is_no_opponent(pipeweaver, tmp_path):
+    """It lies in a replica that has little else to do: of the most loaded ones alone a schedule without recomputation
+    would be the fastest, and the plan."""
+    pipeweaver("plan", "--model", "dip-vlm-s", "--cluster", "h100-sxm:128", "--tp", "4", "--pp", "1", "--zero", "2",
+               "--bucket", "0B", "--dataset", "vlm-mix", "--global-batch", "512", "--packing", "balanced",
+               "--max-rounds", "0", "--out", tmp_path / "plan", "--quiet")
+    plan = json.loads((tmp_path / "plan/plan.json").read_text())
+    here = [row for row in plan["baselines"] if row["opponent"] and row["partition"] == "no-pipeline tp 4 zero 2"]
+    assert [row["recompute"].split(":")[0] for row in here] == ["blocks"]  # "none" fits all replicas but one
+    assert plan["step_ns"] < here[0]["step_ns"]

@@ -54,6 +54,7 @@ struct FittedConstants {
     double grouped_gemm_share = 1;  ///< of the peak that the experts' GEMMs reach
     double expert_layer_us = 0;     ///< of routing, for a layer with experts, a microbatch, forward and backward
     std::string_view rows{};        ///< that they were fitted on, and the mean error
+    double error_percent = 0;       ///< that mean error
 };
 
 /// What was fitted for `device` in that precision; none: no run of it was at hand.
@@ -71,11 +72,16 @@ struct InSituFactors {
     bool after_ampere = false;  ///< KernelFactors::attention_after_ampere counts
     Footing footing = Footing::assumed;
     std::string source;
+    double error_percent = 0;  ///< of the runs that they were fitted on, the mean; 0: not known
 };
 [[nodiscard]] InSituFactors in_situ_factors(std::string_view device, Precision precision = Precision::sixteen_bit);
 
 /// What a step's time on that device rests on: fitted where both its row and the recipe were.
 [[nodiscard]] Footing footing(const InSituFactors& in_situ, const Recipe& recipe, std::string_view device);
+
+/// How far a step's time is off on average, in percent: where it is fitted as the runs that it was fitted on, else as
+/// runs of other stacks (of a device that has runs) or of other devices are when they are held back (docs/accuracy.md).
+[[nodiscard]] double error_percent(const InSituFactors& in_situ, Footing footing);
 
 /// The factors that the cost database holds (`costdb calibrate --steps`), else those of the device.
 [[nodiscard]] InSituFactors in_situ_factors(const costdb::CostDatabase& costs, std::string_view device,

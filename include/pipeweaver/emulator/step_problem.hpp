@@ -106,6 +106,9 @@ struct StepProblem {
     }
 };
 
+/// Model FLOPs of all units: three forwards for a trained module, two for a frozen one that gradients pass, else one.
+[[nodiscard]] double model_flops(const StepInput& input);
+
 /// Model FLOPs utilisation: `model_flops` over what all GPUs of the layout could do in `step` at their dense bf16 peak.
 [[nodiscard]] double model_flops_utilization(double model_flops, const workloads::Cluster& cluster,
                                              const Layout& layout, Duration step);

@@ -17,6 +17,7 @@ struct Doing {
     std::size_t number = 0;                  ///< so many of them are done; of a search, which one it is, from 1
     std::size_t of = 0;                      ///< of so many
     std::optional<search::Progress> search;  ///< how its search goes
+    std::optional<Duration> left{};          ///< until all are done, if they go on as they went
 };
 
 /// Is told by any thread, several at once.

@@ -2,15 +2,20 @@
 // they were judged.
 #pragma once
 
+#include "pipeweaver/base/parallel.hpp"
 #include "pipeweaver/emulator/setup.hpp"
+#include "pipeweaver/planner/time.hpp"
 #include "pipeweaver/workloads/batch.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace pipeweaver::planner {
@@ -19,6 +24,21 @@ namespace pipeweaver::planner {
 struct LayoutAndZero {
     emulator::Layout layout;
     int zero = 1;
+};
+
+/// Whether they are the same in all degrees and the stage.
+[[nodiscard]] bool are_equal(const LayoutAndZero& a, const LayoutAndZero& b);
+
+/// Costs of layers that requests share whose setups differ in GPUs alone: by tp, cp and ep, where no exchange of
+/// replicas is part of them. Any number of requests may use one at once.
+class LayoutStores {
+public:
+    /// Makes it where it is not there yet.
+    [[nodiscard]] std::shared_ptr<emulator::LayerStore> of(const emulator::Layout& layout);
+
+private:
+    std::mutex mutex_;
+    std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t>, std::shared_ptr<emulator::LayerStore>> stores_;
 };
 
 struct LayoutRequest {
@@ -37,6 +57,12 @@ struct LayoutRequest {
     std::optional<LayoutAndZero> own{};  ///< the user's: judged whatever else is, and marked
     std::string target = "free";         ///< of targets(): which partitions and ZeRO stages it runs
     bool only_launched = false;          ///< judged quickly by what launch flags can say: nothing is searched
+    bool closely = false;                ///< then the fastest again, by its most loaded replicas and more schedules
+    std::function<bool(const LayoutAndZero&)> allows{};  ///< others are not enumerated; empty: all are allowed
+    bool bounds = true;                      ///< whether a bound may pass over a layout; else all are judged
+    std::optional<Duration> slowest{};       ///< a step that is of use; those with a larger bound are passed over
+    std::optional<std::size_t> shown{};      ///< so many of the fastest no bound may hide; none: ten
+    std::shared_ptr<LayoutStores> stores{};  ///< of requests that differ in GPUs and microbatches; null: own ones
 };
 
 /// A layout that fits, by the fastest of what was tried in it.
@@ -65,6 +91,14 @@ struct LayoutRefused {
     std::size_t count = 0;
 };
 
+/// A layout that was enumerated.
+struct LayoutConsidered {
+    LayoutAndZero as;
+    std::string refused{};     ///< why; empty: it may run, as far as it was looked at
+    bool passed_over = false;  ///< by its bound
+    Duration bound{};          ///< of a step, unless a rule refused it
+};
+
 struct LayoutChoice {
     std::vector<LayoutTried> tried;            ///< fastest for each microbatch first, ties to the smaller tp, then pp
     std::vector<LayoutRefused> refused;        ///< in the order of the checks
@@ -73,10 +107,18 @@ struct LayoutChoice {
     bool equal_batch = false;                  ///< all are for the same microbatches: their steps may be compared
     bool cut_short = false;                    ///< time ended it: others may be faster
     std::optional<std::string> own_refused{};  ///< why the user's own layout is not among them
+    std::vector<LayoutConsidered> considered{};  ///< all: tp first, then cp, pp, ep and ZeRO stage
 
     const LayoutTried& best() const { return tried[taken]; }
     const emulator::Layout& layout() const { return best().layout; }
 };
+
+/// Judges the layouts of the request as a choice among them does; where none fits `tried` is empty. `time` is asked
+/// between layouts. Pre: microbatches.
+[[nodiscard]] LayoutChoice judge_layouts(const LayoutRequest& request, const Executor& execute, const Time& time = {});
+
+/// How many layouts a request enumerates, those that rules refuse included.
+[[nodiscard]] std::size_t count_layouts(const LayoutRequest& request);
 
 /// `setup` in that layout and with that stage, with nothing priced yet. Gradients are not reduced in buckets where
 /// every backward reduces them (from stage 2 on).

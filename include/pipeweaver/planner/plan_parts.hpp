@@ -182,6 +182,7 @@ struct Wanted {
     std::vector<std::string> policies{};  ///< to compare with and start from; none: all of search::policies()
     bool search = true;                   ///< else the fastest of these policies is taken as it is
     std::vector<std::size_t> replicas{};  ///< that are planned, sorted, of those that there are; none: all
+    bool only_examined = false;           ///< of all those alone that are looked at closely: the most loaded ones
     /// Then the plan remembers of other replicas than those that are examined, and the slowest of the others, neither
     /// their steps nor when their tasks start.
     OnReplica on_replica{};

@@ -29,6 +29,9 @@ struct TrainingCost {
 /// "300 B", the shortest form of a number of tokens with three digits.
 [[nodiscard]] std::string tokens_text(std::int64_t tokens);
 
+/// 31641.4 as "31,641".
+[[nodiscard]] std::string with_commas(double number);
+
 /// "41.2 days, 31,641 GPU-hours, 63,282 USD at 2.00 a GPU-hour, 22,149 kWh at 700 W a GPU".
 [[nodiscard]] std::string training_text(const TrainingCost& cost, const workloads::Cluster& cluster);
 

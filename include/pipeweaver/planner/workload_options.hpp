@@ -69,6 +69,12 @@ struct WorkloadOptions {
 
     void add_to(OptionTable& options);
 
+    /// Throws Error{input} where options are missing or contradict each other.
+    void check() const;
+
+    /// Model, cluster, recipe and costs, without a layout. Throws Error{input}, Error{io}.
+    emulator::Setup setup() const;
+
     /// The job: model, cluster and layout. A layout is chosen where it is asked for, or where none is given and the
     /// model's published one does not divide the GPUs; that takes a data set or a batch. Throws Error{input} (also
     /// where the packing is automatic), Error{io}, Error{limit} where no layout fits.
@@ -114,9 +120,9 @@ private:
     workloads::DrawnBatch drawn(const workloads::Model& of, std::uint64_t seed, const GlobalBatch& all) const;
     bool choose(const emulator::Setup& setup) const;
     void choose_layout(emulator::Setup& setup, Job& job, const Batch* given, const Executor& execute) const;
+    emulator::Setup setup(const std::optional<CostFile>& file) const;
     Job job(std::uint64_t seed, const Executor& execute, Batch* given) const;
     Batch read(const workloads::Model& of) const;
-    void check() const;
 };
 
 /// What options of a command say, given what they set: texts that set them again.

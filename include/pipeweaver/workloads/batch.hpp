@@ -92,6 +92,9 @@ struct Microbatch {
     std::vector<ItemRef> items;
 };
 
+/// Positions of its items, which is what microbatches of as many tokens differ in.
+[[nodiscard]] std::int64_t positions_of(const Microbatch& microbatch);
+
 /// Throws Error{input} naming the sample, and the item if one alone is too large, unless a microbatch can hold it.
 void require_fit(const Sample& sample, const Model& model);
 

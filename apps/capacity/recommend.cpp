@@ -1,0 +1,130 @@
+// pipeweaver recommend: the fewest GPUs, the cheapest and the fastest way to train a model.
+#include "pipeweaver/capacity/recommend.hpp"
+
+#include "apps/capacity/answer.hpp"
+#include "apps/command_line.hpp"
+#include "apps/commands.hpp"
+#include "apps/console.hpp"
+#include "apps/interrupt.hpp"
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/files.hpp"
+#include "pipeweaver/capacity/run.hpp"
+#include "pipeweaver/planner/workload_options.hpp"
+
+#include <optional>
+#include <string>
+
+namespace pipeweaver::apps {
+
+namespace {
+
+struct Recommend {
+    explicit Recommend(CLI::App& app) : options(app) {
+        console.add_to(app);
+        options.group("What is trained");
+        options.text("model", model, "MODEL",
+                     "a model of `pipeweaver list models`, a model file, or hf:CONFIG.json (required)");
+        options.text("dataset", dataset, "DATASET", "draw steps from this data set of `pipeweaver list datasets`");
+        options.text("batch", batch, "FILE", "the samples of a step (.jsonl), in place of a data set");
+        options.text("global-batch", global_batch, "N|Nmb",
+                     "samples of a step of all replicas, or with mb their microbatches (default: 1024)");
+        options.text("tokens", asked.tokens, "TOKENS", "of the whole training run, like 300B");
+        options.text("recipe", recipe, "RECIPE", "how the framework trains (default: megatron-core)");
+        options.text("costs", costs, "FILE",
+                     "operator costs from this file of `costdb import`; what it lacks: from the embedded tables");
+        options.text("packing", packing, "WAY",
+                     "samples to microbatches, as `plan --packing` has it (default: balanced)");
+        options.text("headroom", headroom, "PERCENT", "of a GPU's usable memory that is kept free (default: 3%)");
+        options.text("target", target, "NAME", "what runs the job, as `plan --target` has it");
+        options.group("What is asked");
+        options.parsed("days", "DAYS", "that the run may take",
+                       [this](const std::string& text) { asked.days = parse_number("--days", text, 1e-6, 10'000); });
+        options.parsed("budget-usd", "USD", "that it may cost", [this](const std::string& text) {
+            asked.budget_usd = parse_number("--budget-usd", text, 1e-6, 1e12);
+        });
+        options.text("clusters", asked.clusters, "CLUSTER,...",
+                     "to choose from, of `pipeweaver list clusters`, or files (default: h100-sxm,h200-sxm,b200-sxm)");
+        options.text(
+            "gpus", asked.gpus, "FROM-TO|N,...",
+            "how many: a range, tried at doublings, and half-way between them up to 512; or counts (default: 64-2048)");
+        options.text("prices", asked.prices, "CLUSTER=USD,...",
+                     "of a GPU-hour, like h100-sxm=2.5,b200-sxm=5 (default: the clusters', where they have one)");
+        options.text("faulty", asked.faulty, "PERCENT",
+                     "of nodes that are down, like 2%: GPUs that are left for tensor parallel groups, and spares");
+        options.group("The answer");
+        options.text("out", out, "DIR", "write report.html, tables, and each row as a command and a study, too");
+        limits.add_to(options);
+    }
+
+    void run() {
+        const Stopwatch start;
+        options.apply();
+        take_options();
+        const Interrupt interrupt;
+        std::optional<OutputFolder> folder;
+        if (!out.empty()) folder.emplace(out);
+        const capacity::Study study = capacity::study_of(asked);
+        const auto time = time_of(limits.budget, start);
+        ShownCells shown(console);
+        auto results = capacity::run_cells(study, {}, limits.executor(), time,
+                                           [&](const capacity::RunProgress& now) { shown(now); });
+        console.clear();
+        require_all(results, time, "nothing is recommended");
+        const AnswerWanted wanted{.out = out, .start = &start, .time = time};
+        give_answer(study, capacity::whole(std::move(results)), console, limits, wanted);
+    }
+
+private:
+    void take_options() {
+        const auto set = [&](std::string_view name, const std::string& text) {
+            if (!text.empty()) asked.plan.set(name, text);
+        };
+        if (model.empty()) fail(ErrorKind::input, "--model: is missing; `pipeweaver list models` names the known ones");
+        if (asked.tokens.empty()) fail(ErrorKind::input, "--tokens: is missing, of the whole training run, like 300B");
+        set("model", model);
+        set("dataset", dataset);
+        set("batch", batch);
+        set("recipe", recipe);
+        set("costs", costs);
+        set("packing", packing);
+        set("headroom", headroom);
+        set("target", target);
+        if (dataset.empty() == batch.empty())
+            fail(ErrorKind::input, "--batch, --dataset: exactly one of the two is needed");
+        if (!batch.empty() && !global_batch.empty())
+            fail(ErrorKind::input, "--global-batch: goes with --dataset; a batch file is the global batch as it is");
+        if (batch.empty()) asked.plan.set("global-batch", global_batch.empty() ? "1024" : global_batch);
+        asked.plan.set("seed", std::to_string(limits.seed));
+        if (limits.max_rounds) asked.plan.set("max-rounds", std::to_string(*limits.max_rounds));
+    }
+
+    Options options;
+    Console console;
+    Limits limits;
+    capacity::RecommendAsked asked;
+    std::string model, dataset, batch, global_batch, recipe, costs, packing, headroom, target, out;
+};
+
+}  // namespace
+
+void add_recommend(CLI::App& program) {
+    add_command<Recommend>(
+        program, "recommend", "how many of which GPUs: the fewest, the cheapest, the fastest",
+        {.synopsis = "--model MODEL (--dataset DATASET | --batch FILE) --tokens TOKENS [--days DAYS] [OPTION...]",
+         .description =
+             "Tries every layout of a model on clusters of several sizes and says which is the smallest, the cheapest "
+             "and the fastest that trains so many tokens in so many days, or for so many USD: with the layout, the "
+             "step under the best launch flags and as it is planned with a search, days, GPU-hours, USD, memory left "
+             "and how far the costs may be off. Each row is a command of `pipeweaver plan` that prints it again.",
+         .examples = {{"300 B tokens in 30 days",
+                       "pipeweaver recommend --model dip-vlm-s --dataset vlm-mix --global-batch 512 --tokens 300B "
+                       "--days 30 --gpus 32-128 --prices h100-sxm=2.5,h200-sxm=3.2,b200-sxm=5"},
+                      {"The fastest within a budget, with a report",
+                       "pipeweaver recommend --model dip-vlm-s --dataset vlm-mix --global-batch 512 --tokens 100B "
+                       "--budget-usd 80000 --clusters h100-sxm --gpus 64,128 --prices h100-sxm=2.5 --out rent"}},
+         .files = {{"report.html", "with --out: the answer for a person, one page that loads nothing"},
+                   {"rows/", "with --out: the best rows, each as a command and as a study of one point"}},
+         .see_also = {"pipeweaver capacity", "pipeweaver support", "pipeweaver plan", "docs/capacity-study.md"}});
+}
+
+}  // namespace pipeweaver::apps

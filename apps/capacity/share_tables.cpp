@@ -1,0 +1,281 @@
+#include "apps/capacity/share_tables.hpp"
+
+#include "pipeweaver/base/csv.hpp"
+#include "pipeweaver/planner/training_cost.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace pipeweaver::apps {
+
+namespace {
+
+using capacity::QueuedJob;
+using capacity::QueueResult;
+using capacity::Speed;
+using capacity::time_for;
+using capacity::TrainingJob;
+using capacity::Wide;
+
+constexpr std::size_t most_terms = 8;  // of a sum that is spelled out
+constexpr double day_ns = 86'400e9, hour_ns = 3'600e9;
+
+double days(Duration time) { return static_cast<double>(time.count()) / day_ns; }
+double weight_of(const TrainingJob& job) { return static_cast<double>(job.weight_thousandths) / 1000; }
+double weighted_days(Wide weighted) { return static_cast<double>(weighted) / 1000 / day_ns; }
+double per_second(const Speed& speed) { return static_cast<double>(speed.tokens_per_ks) / 1000; }
+
+double percent_used(const QueueResult& queue) {
+    return queue.offered > 0 ? 100 * static_cast<double>(queue.gpu_time) / static_cast<double>(queue.offered) : 0;
+}
+
+std::size_t name_width(const SharedOut& found) {
+    std::size_t width = 3;
+    for (const TrainingJob& job : found.cluster.jobs) width = std::max(width, job.name.size());
+    return width;
+}
+
+std::string clock(Duration time) {
+    const auto minutes = std::chrono::duration_cast<std::chrono::minutes>(time).count() % 1440;
+    return fmt::format("{:02}:{:02}", minutes / 60, minutes % 60);
+}
+
+std::string cluster_line(const SharedOut& found) {
+    std::string text = fmt::format("{} GPUs, {} jobs", found.cluster.gpus, found.cluster.jobs.size());
+    for (const auto& loan : found.cluster.loans)
+        text += fmt::format("; {} more from {} to {}", loan.gpus, clock(loan.from), clock(loan.until));
+    return text + '\n';
+}
+
+// "3 x 8.42 + 1 x 12.30 = 37.56"
+std::string sum_of_terms(const SharedOut& found) {
+    std::string text;
+    for (std::size_t j = 0; j < found.cluster.jobs.size(); ++j) {
+        if (!found.shares.speed_of[j]) continue;
+        const TrainingJob& job = found.cluster.jobs[j];
+        const Speed& speed = job.speeds[*found.shares.speed_of[j]];
+        text += fmt::format("{}{:.4g} x {:.2f}", text.empty() ? "" : " + ", weight_of(job),
+                            days(time_for(work_of(job), speed.tokens_per_ks)));
+    }
+    return fmt::format("{} = {:.2f} weighted days", text, weighted_days(found.shares.weighted));
+}
+
+std::string waiting_line(const SharedOut& found) {
+    std::vector<std::string> waiting;
+    for (std::size_t j = 0; j < found.cluster.jobs.size(); ++j)
+        if (!found.shares.speed_of[j]) waiting.push_back(found.cluster.jobs[j].name);
+    return fmt::format(
+        "not all fit at once: they need {} GPUs at least, there are {}; {} wait{} (least weight): the "
+        "queue below says when\n",
+        found.shares.smallest_gpus, found.cluster.gpus, fmt::join(waiting, ", "), waiting.size() == 1 ? "s" : "");
+}
+
+}  // namespace
+
+double gpu_hours(Wide gpu_ns) { return static_cast<double>(gpu_ns) / hour_ns; }
+
+std::string share_table(const SharedOut& found) {
+    const std::size_t width = name_width(found);
+    std::string text =
+        cluster_line(found) + fmt::format(
+                                  "\nall at once, from now to their ends: the least weighted time\n"
+                                  "{:<{}} {:>8} {:>10} {:>8} {:>14} {:>10} {:>12}\n",
+                                  "job", width, "weight", "tokens", "GPUs", "tokens/s", "days", "GPU-hours");
+    for (std::size_t j = 0; j < found.cluster.jobs.size(); ++j) {
+        const TrainingJob& job = found.cluster.jobs[j];
+        text +=
+            fmt::format("{:<{}} {:>8.4g} {:>10} ", job.name, width, weight_of(job), planner::tokens_text(job.tokens));
+        if (!found.shares.speed_of[j]) {
+            text += fmt::format("{:>8} {:>14} {:>10} {:>12}\n", "waits", "-", "-", "-");
+            continue;
+        }
+        const Speed& speed = job.speeds[*found.shares.speed_of[j]];
+        const Duration time = time_for(work_of(job), speed.tokens_per_ks);
+        text += fmt::format("{:>8} {:>14.0f} {:>10.2f} {:>12.0f}\n", speed.gpus, per_second(speed), days(time),
+                            gpu_hours(Wide{speed.gpus} * time.count()));
+    }
+    text += fmt::format("{} of {} GPUs; days = tokens / (tokens/s) / 86,400", found.shares.gpus, found.cluster.gpus);
+    const bool few = found.cluster.jobs.size() <= most_terms;
+    text += few ? fmt::format("; weight x days: {}\n", sum_of_terms(found))
+                : fmt::format("; sum of weight x days: {:.2f}\n", weighted_days(found.shares.weighted));
+    if (!found.shares.all_run()) text += waiting_line(found);
+    return text;
+}
+
+namespace {
+
+struct Means {
+    double queued = 0, completion = 0, weighted = 0;  // days
+    std::int64_t stops = 0, resizes = 0;
+};
+
+Means means_of(const SharedOut& found, const QueueResult& queue) {
+    Means means;
+    double weights = 0;
+    for (std::size_t j = 0; j < queue.jobs.size(); ++j) {
+        const QueuedJob& job = queue.jobs[j];
+        means.queued += days(job.queued) / static_cast<double>(queue.jobs.size());
+        means.completion += days(job.ends - found.cluster.jobs[j].arrives) / static_cast<double>(queue.jobs.size());
+        means.stops += job.stops;
+        means.resizes += job.resizes;
+        weights += weight_of(found.cluster.jobs[j]);
+    }
+    means.weighted = weighted_days(queue.weighted) / weights;
+    return means;
+}
+
+std::string policies_table(const SharedOut& found) {
+    std::string text =
+        fmt::format("{:<8} {:>10} {:>11} {:>11} {:>9} {:>8} {:>11} {:>9} {:>6} {:>8}\n", "policy", "queued",
+                    "completion", "weighted", "last end", "usage", "GPU-hours", "on loan", "stops", "resizes");
+    for (const QueueResult& queue : found.queues) {
+        const Means means = means_of(found, queue);
+        text += fmt::format(
+            "{:<8} {:>8.2f} d {:>9.2f} d {:>9.2f} d {:>7.2f} d {:>6.1f} % {:>11.0f} {:>9.0f} {:>6} "
+            "{:>8}\n",
+            name_of(queue.policy), means.queued, means.completion, means.weighted, days(queue.ends),
+            percent_used(queue), gpu_hours(queue.gpu_time), gpu_hours(queue.loaned), means.stops, means.resizes);
+    }
+    return text;
+}
+
+// "fifo      (1 x 9.85 + 2 x 2.86) / 3 = 4.08"
+std::string weighted_line(const SharedOut& found, const QueueResult& queue) {
+    std::string terms;
+    double weights = 0;
+    for (std::size_t j = 0; j < queue.jobs.size(); ++j) {
+        const TrainingJob& job = found.cluster.jobs[j];
+        terms += fmt::format("{}{:.4g} x {:.2f}", j == 0 ? "" : " + ", weight_of(job),
+                             days(queue.jobs[j].ends - job.arrives));
+        weights += weight_of(job);
+    }
+    return fmt::format("{:<8} ({}) / {:.4g} = {:.2f}\n", name_of(queue.policy), terms, weights,
+                       weighted_days(queue.weighted) / weights);
+}
+
+std::string columns_lines(const SharedOut& found) {
+    std::string text =
+        "usage = GPU-hours that jobs held / GPU-hours that there were until the last end\n"
+        "weighted = sum of weight x days / sum of weights";
+    const bool few = found.cluster.jobs.size() <= most_terms;
+    text += few ? ":\n" : "\n";
+    for (const QueueResult& queue : found.queues)
+        if (few) text += weighted_line(found, queue);
+    return text;
+}
+
+std::string jobs_table(const SharedOut& found) {
+    const std::size_t width = name_width(found);
+    std::string text =
+        fmt::format("\n{:<{}} {:>9} {:>6}", "days from hour 0", std::max<std::size_t>(width, 16), "arrives", "asks");
+    for (const QueueResult& queue : found.queues) text += fmt::format("  {:>17}", name_of(queue.policy));
+    text += '\n';
+    for (std::size_t j = 0; j < found.cluster.jobs.size(); ++j) {
+        const TrainingJob& job = found.cluster.jobs[j];
+        text += fmt::format("{:<{}} {:>9.2f} {:>6}", job.name, std::max<std::size_t>(width, 16), days(job.arrives),
+                            job.asked);
+        for (const QueueResult& queue : found.queues)
+            text += fmt::format("  {:>7.2f} to {:>6.2f}", days(queue.jobs[j].starts), days(queue.jobs[j].ends));
+        text += '\n';
+    }
+    return text;
+}
+
+// Mean GPUs of the job in the slice of time.
+double gpus_between(const QueueResult& queue, std::size_t job, Duration from, Duration until) {
+    Wide sum = 0;
+    for (const auto& held : queue.holdings)
+        if (held.job == job)
+            sum +=
+                Wide{held.gpus} * std::max(Duration{}, std::min(held.until, until) - std::max(held.from, from)).count();
+    return static_cast<double>(sum) / static_cast<double>((until - from).count());
+}
+
+// "10 min", "2.4 h", "1.5 days".
+std::string rough(Duration time) {
+    const double hours = static_cast<double>(time.count()) / hour_ns;
+    if (hours < 2) return fmt::format("{:.3g} min", 60 * hours);
+    return hours < 48 ? fmt::format("{:.3g} h", hours) : fmt::format("{:.3g} days", hours / 24);
+}
+
+char eighths(double gpus, std::int64_t of) {
+    const double share = 8 * gpus / static_cast<double>(of);
+    if (share <= 0) return '.';
+    if (share >= 8.5) return '+';
+    return static_cast<char>('0' + std::max(1, static_cast<int>(std::lround(share))));
+}
+
+std::string timeline_of(const SharedOut& found, const QueueResult& queue, Duration until) {
+    constexpr std::int64_t columns = 72;
+    const Duration slice = (until - queue.begins) / columns + Duration(1);
+    std::string text = fmt::format("{}, a column is {}\n", name_of(queue.policy), rough(slice));
+    for (std::size_t j = 0; j < queue.jobs.size(); ++j) {
+        std::string row;
+        for (std::int64_t c = 0; c < columns; ++c) {
+            const Duration from = queue.begins + c * slice;
+            const bool there = found.cluster.jobs[j].arrives < from + slice && queue.jobs[j].ends > from;
+            row += there ? eighths(gpus_between(queue, j, from, from + slice), found.cluster.gpus) : ' ';
+        }
+        text += fmt::format("{:<{}} |{}|\n", found.cluster.jobs[j].name, name_width(found), row);
+    }
+    return text;
+}
+
+std::string seconds(Duration time) {
+    return fmt::format("{}.{:09}", time.count() / 1'000'000'000, time.count() % 1'000'000'000);
+}
+
+}  // namespace
+
+std::string queue_table(const SharedOut& found) {
+    constexpr std::size_t most_rows = 40;
+    std::string text =
+        fmt::format("\nthe queue, {} for a restart: days from arrival, means over the jobs\n", rough(found.restart)) +
+        policies_table(found) + columns_lines(found) + jobs_table(found);
+    if (found.cluster.jobs.size() > most_rows) return text;
+    text +=
+        fmt::format("\nGPUs over time: eighths of {} that a job holds, + more than all, . none\n", found.cluster.gpus);
+    Duration until{};
+    for (const QueueResult& queue : found.queues) until = std::max(until, queue.ends);
+    for (const QueueResult& queue : found.queues) text += timeline_of(found, queue, until);
+    return text;
+}
+
+std::string shares_csv(const SharedOut& found) {
+    std::string csv = "job,weight,tokens,gpus,tokens_per_s,completion_s,gpu_hours\n";
+    for (std::size_t j = 0; j < found.cluster.jobs.size(); ++j) {
+        const TrainingJob& job = found.cluster.jobs[j];
+        csv += fmt::format("{},{},{},", csv_cell(job.name), weight_of(job), job.tokens);
+        if (!found.shares.speed_of[j]) {
+            csv += "0,,,\n";
+            continue;
+        }
+        const Speed& speed = job.speeds[*found.shares.speed_of[j]];
+        const Duration time = time_for(work_of(job), speed.tokens_per_ks);
+        csv += fmt::format("{},{},{},{:.3f}\n", speed.gpus, per_second(speed), seconds(time),
+                           gpu_hours(Wide{speed.gpus} * time.count()));
+    }
+    return csv;
+}
+
+std::string queue_csv(const SharedOut& found) {
+    std::string csv =
+        "policy,job,weight,gpus_asked,arrives_s,starts_s,ends_s,queued_s,completion_s,"
+        "weighted_completion_s,gpu_hours,stops,resizes\n";
+    for (const QueueResult& queue : found.queues)
+        for (std::size_t j = 0; j < queue.jobs.size(); ++j) {
+            const TrainingJob& job = found.cluster.jobs[j];
+            const QueuedJob& told = queue.jobs[j];
+            const Duration completion = told.ends - job.arrives;
+            csv += fmt::format("{},{},{},{},{},{},{},{},{},{:.3f},{:.3f},{},{}\n", name_of(queue.policy),
+                               csv_cell(job.name), weight_of(job), job.asked, seconds(job.arrives),
+                               seconds(told.starts), seconds(told.ends), seconds(told.queued), seconds(completion),
+                               weight_of(job) * static_cast<double>(completion.count()) * 1e-9,
+                               gpu_hours(told.gpu_time), told.stops, told.resizes);
+        }
+    return csv;
+}
+
+}  // namespace pipeweaver::apps

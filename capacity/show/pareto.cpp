@@ -1,0 +1,59 @@
+#include "capacity/show/pareto.hpp"
+
+#include <algorithm>
+
+namespace pipeweaver::capacity::show {
+
+namespace {
+
+// A limit far beyond all spots would press them together.
+void add_limit(std::vector<double>& values, const std::optional<double>& limit) {
+    constexpr double far = 3;
+    if (!limit || values.empty()) return;
+    const auto [least, most] = std::minmax_element(values.begin(), values.end());
+    const double at = *limit;
+    if (at < *most * far && at > *least / far) values.push_back(at);
+}
+
+}  // namespace
+
+Plane plane_of(const Study& study, const Ranking& ranking) {
+    const bool has_runs = study.training_tokens > 0;
+    const bool has_usd = has_runs && ranking.has_prices;
+    Plane plane{.x_name = has_runs ? "days" : "seconds a step",
+                .y_name = has_usd    ? "USD"
+                          : has_runs ? "GPU-hours"
+                                     : "GPU-seconds a step",
+                .spots = {},
+                .most_x = study.constraints.days,
+                .most_y = has_usd ? study.constraints.usd : std::nullopt};
+    plane.spots.reserve(ranking.rows.size());
+    for (std::size_t i = 0; i < ranking.rows.size(); ++i) {
+        const Row& row = ranking.rows[i];
+        if (row.pace.run) {
+            plane.spots.push_back({i, row.pace.run->days, has_usd ? *row.pace.run->usd : row.pace.run->gpu_hours});
+        } else {
+            const double seconds = static_cast<double>(row.step().count()) * 1e-9;
+            plane.spots.push_back({i, seconds, seconds * static_cast<double>(study.cells[row.cell].gpus)});
+        }
+    }
+    return plane;
+}
+
+std::vector<double> xs_of(const Plane& plane) {
+    std::vector<double> values;
+    values.reserve(plane.spots.size() + 1);
+    for (const Spot& spot : plane.spots) values.push_back(spot.x);
+    add_limit(values, plane.most_x);
+    return values;
+}
+
+std::vector<double> ys_of(const Plane& plane) {
+    std::vector<double> values;
+    values.reserve(plane.spots.size() + 1);
+    for (const Spot& spot : plane.spots) values.push_back(spot.y);
+    add_limit(values, plane.most_y);
+    return values;
+}
+
+}  // namespace pipeweaver::capacity::show

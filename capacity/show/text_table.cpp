@@ -1,0 +1,37 @@
+#include "capacity/show/text_table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace pipeweaver::capacity::show {
+
+std::string TextTable::line(const std::vector<std::string>& texts, const std::vector<std::size_t>& widths) const {
+    std::string text;
+    bool is_first = true;
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+        if (widths[i] == 0) continue;
+        if (!is_first) text += "  ";
+        is_first = false;
+        text += columns_[i].is_left ? fmt::format("{:<{}}", texts[i], widths[i])
+                                    : fmt::format("{:>{}}", texts[i], widths[i]);
+    }
+    text.erase(text.find_last_not_of(' ') + 1);
+    return text + "\n";
+}
+
+std::string TextTable::text() const {
+    std::vector<std::size_t> widths(columns_.size(), 0);
+    std::vector<std::string> headings;
+    headings.reserve(columns_.size());
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+        headings.push_back(columns_[i].heading);
+        for (const auto& row : rows_) widths[i] = std::max(widths[i], row[i].size());
+        if (widths[i] > 0) widths[i] = std::max(widths[i], headings[i].size());
+    }
+    std::string text = line(headings, widths);
+    for (const auto& row : rows_) text += line(row, widths);
+    return text;
+}
+
+}  // namespace pipeweaver::capacity::show

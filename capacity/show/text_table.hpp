@@ -1,0 +1,32 @@
+// Columns of text under headings, as wide as what they hold.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace pipeweaver::capacity::show {
+
+class TextTable {
+public:
+    struct Column {
+        std::string heading;
+        bool is_left = false;  ///< texts to the left, numbers to the right
+    };
+
+    explicit TextTable(std::vector<Column> columns) : columns_(std::move(columns)) {}
+
+    /// Pre: a text for each column, in ASCII.
+    void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+
+    /// The table, with a line of headings; columns without any text are left out.
+    [[nodiscard]] std::string text() const;
+
+private:
+    std::string line(const std::vector<std::string>& texts, const std::vector<std::size_t>& widths) const;
+
+    std::vector<Column> columns_;
+    std::vector<std::vector<std::string>> rows_;
+};
+
+}  // namespace pipeweaver::capacity::show

@@ -1,0 +1,88 @@
+#include "pipeweaver/capacity/answer.hpp"
+
+#include "pipeweaver/capacity/tables.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cctype>
+#include <set>
+
+namespace pipeweaver::capacity {
+
+namespace {
+
+// The first ten, and the answers.
+std::set<std::size_t> rows_with_files_of(const Ranking& ranking) {
+    constexpr std::size_t most = 10;
+    std::set<std::size_t> rows;
+    for (std::size_t i = 0; i < std::min(most, ranking.rows.size()); ++i) rows.insert(i);
+    for (const auto& answer : {ranking.answers.fewest, ranking.answers.cheapest, ranking.answers.fastest})
+        if (answer) rows.insert(*answer);
+    return rows;
+}
+
+}  // namespace
+
+Ranking answer(const Study& study, const std::vector<CellResult>& results, const Executor& execute,
+               const planner::Time& time, const OnPlanned& on_planned) {
+    Ranking ranking = rank(study, results);
+    plan_best(study, results, ranking, execute, time, on_planned);
+    return ranking;
+}
+
+std::string point_study(const Study& study, const std::vector<CellResult>& results, const Row& row) {
+    const Cell& cell = study.cells[row.cell];
+    const planner::LayoutAndZero& as = results[row.cell].points[row.point].as;
+    nlohmann::ordered_json json{
+        {"format", "pipeweaver-study/1"},
+        {"name", fmt::format("{}, cell {}", study.name.empty() ? "study" : study.name, cell.number)}};
+    if (study.training_tokens > 0) json["tokens"] = study.training_tokens;
+    json["axes"] = {{"model", cell.asked.find("model")->text}, {"cluster", cell.cluster}, {"gpus", cell.gpus}};
+    for (const auto& value : cell.asked.all())
+        if (value.name != "model" && value.name != "cluster" && value.name != "price" && value.name != "tokens")
+            json["plan"][value.name] = value.text;
+    const emulator::Layout& in = as.layout;
+    json["layouts"] = {{"tp", in.tp}, {"cp", in.cp}, {"pp", in.pp}, {"dp", in.dp}, {"ep", in.ep}};
+    if (as.zero > 0) json["layouts"]["zero"] = as.zero;
+    if (price_of(cell) > 0) json["prices"] = {{cell.cluster, price_of(cell)}};
+    json["planned"] = 1;
+    return json.dump(2) + "\n";
+}
+
+std::vector<FileToWrite> answer_files(const Study& study, const std::vector<CellResult>& results,
+                                      const Ranking& ranking, const std::filesystem::path& folder) {
+    std::vector<FileToWrite> files{{folder / "results.csv", results_csv(study, results)},
+                                   {folder / "rows.csv", rows_csv(study, results, ranking)},
+                                   {folder / "answer.json", answer_json(study, results, ranking).dump(2) + "\n"},
+                                   {folder / "report.html", report_html(study, results, ranking)}};
+    for (const std::size_t i : rows_with_files_of(ranking)) {
+        const auto stem = folder / "rows" / fmt::format("{:02}", i + 1);
+        files.push_back({stem.string() + ".sh", fmt::format("#!/bin/sh\n{} --out {}\n", ranking.rows[i].command,
+                                                            quoted_for_shell(fmt::format("plan-{:02}", i + 1)))});
+        files.push_back({stem.string() + ".yaml", point_study(study, results, ranking.rows[i])});
+    }
+    return files;
+}
+
+void remove_old_rows(const std::vector<FileToWrite>& files, const std::filesystem::path& folder) {
+    const auto rows = folder / "rows";
+    std::vector<std::filesystem::path> kept;
+    for (const FileToWrite& file : files)
+        if (file.path.parent_path() == rows) kept.push_back(file.path);
+    std::sort(kept.begin(), kept.end());
+    std::vector<std::string> names;
+    std::error_code none;
+    for (const auto& entry : std::filesystem::directory_iterator(rows, none)) {
+        const auto extension = entry.path().extension();
+        const std::string stem = entry.path().stem().string();
+        const bool is_number = !stem.empty() && std::all_of(stem.begin(), stem.end(),
+                                                            [](unsigned char c) { return std::isdigit(c) != 0; });
+        if (is_number && (extension == ".sh" || extension == ".yaml"))
+            names.push_back(entry.path().filename().string());
+    }
+    remove_files(rows, names, kept);
+}
+
+}  // namespace pipeweaver::capacity

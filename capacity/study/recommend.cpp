@@ -1,0 +1,76 @@
+#include "pipeweaver/capacity/recommend.hpp"
+
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/options.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+namespace pipeweaver::capacity {
+
+namespace {
+
+constexpr std::int64_t most_gpus = 1'000'000;
+
+// 64, 96, 128, 192, ..., 512, 1024: whole nodes of eight where the first is one. What lies between two large counts
+// seldom decides.
+std::vector<std::int64_t> between(std::int64_t from, std::int64_t to) {
+    constexpr std::int64_t large = 512;
+    std::vector<std::int64_t> counts;
+    for (std::int64_t gpus = from; gpus <= to; gpus *= 2) {
+        counts.push_back(gpus);
+        const std::int64_t half_more = gpus + gpus / 2;
+        if (half_more <= std::min(to, large) && half_more % 8 == 0) counts.push_back(half_more);
+    }
+    if (counts.back() != to) counts.push_back(to);
+    std::sort(counts.begin(), counts.end());
+    return counts;
+}
+
+std::vector<std::int64_t> gpu_counts(const std::string& text) {
+    const auto dash = text.find('-');
+    if (dash != std::string::npos) {
+        const std::int64_t from = parse_integer("--gpus", text.substr(0, dash), 1, most_gpus);
+        return between(from, parse_integer("--gpus", text.substr(dash + 1), from, most_gpus));
+    }
+    std::vector<std::int64_t> counts;
+    for (const std::string& part : parts_of(text)) counts.push_back(parse_integer("--gpus", part, 1, most_gpus));
+    return counts;
+}
+
+nlohmann::json prices_of(const std::string& text) {
+    nlohmann::json prices = nlohmann::json::object();
+    constexpr double least_usd = 1e-6, most = 10'000;
+    for (const std::string& part : parts_of(text)) {
+        const auto equal = part.rfind('=');
+        if (equal == std::string::npos || equal == 0)
+            fail(ErrorKind::input, "--prices: '{}' is none, allowed are CLUSTER=USD of a GPU-hour, like h100-sxm=2.5",
+                 part);
+        if (prices.contains(part.substr(0, equal)))
+            fail(ErrorKind::input, "--prices: has {} twice", part.substr(0, equal));
+        prices[part.substr(0, equal)] = parse_number("--prices", part.substr(equal + 1), least_usd, most);
+    }
+    return prices;
+}
+
+}  // namespace
+
+Study study_of(const RecommendAsked& asked) {
+    nlohmann::json study{{"format", "pipeweaver-study/1"}, {"name", "recommend"}};
+    if (!asked.tokens.empty()) study["tokens"] = asked.tokens;
+    for (const auto& value : asked.plan.all())
+        if (value.name != "model") study["plan"][value.name] = value.text;
+    const auto* model = asked.plan.find("model");
+    if (model == nullptr) fail(ErrorKind::input, "--model: is missing; `pipeweaver list models` names the known ones");
+    study["axes"] = {{"model", model->text}, {"cluster", parts_of(asked.clusters)}, {"gpus", gpu_counts(asked.gpus)}};
+    if (!asked.prices.empty()) study["prices"] = prices_of(asked.prices);
+    if (!asked.faulty.empty()) study["faulty"] = asked.faulty;
+    if (asked.days) study["constraints"]["days"] = *asked.days;
+    if (asked.budget_usd) study["constraints"]["budget-usd"] = *asked.budget_usd;
+    study["shown"] = asked.shown;
+    study["planned"] = asked.planned;
+    return read_study(JsonDocument("recommend", study.dump()));
+}
+
+}  // namespace pipeweaver::capacity

@@ -1,0 +1,15 @@
+// A row as options of `pipeweaver plan`, and what that makes of it.
+#pragma once
+
+#include "pipeweaver/capacity/ranking.hpp"
+
+namespace pipeweaver::capacity {
+
+/// The cell's options with the layout.
+[[nodiscard]] OptionValues options_of(const Cell& cell, const planner::LayoutAndZero& as);
+
+/// Plans the row as these options say, without opponents and other targets; fills in `planned`, or why not.
+void plan_row(const Cell& cell, const planner::LayoutAndZero& as, Row& row, const Executor& execute,
+              const planner::Time& time);
+
+}  // namespace pipeweaver::capacity

@@ -1,0 +1,153 @@
+#include "pipeweaver/emit/html.hpp"
+
+#include "pipeweaver/base/assert.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+// Set in embedded.S.
+extern "C" {
+extern const char pipeweaver_emit_report_style[], pipeweaver_emit_report_style_end[];
+}
+
+namespace pipeweaver::emit::html {
+
+namespace {
+
+// The text up to the next {{name}}, which goes to `name`; both are cut off the front of `text`.
+std::string_view before_name(std::string_view& text, std::string_view& name) {
+    const auto open = text.find("{{");
+    const auto before = text.substr(0, open);
+    name = {};
+    text.remove_prefix(before.size());
+    if (open == std::string_view::npos) return before;
+    const auto close = text.find("}}");
+    PIPEWEAVER_ASSERT(close != std::string_view::npos);
+    name = text.substr(2, close - 2);
+    text.remove_prefix(close + 2);
+    return before;
+}
+
+void skip_block(std::string_view& text, std::string_view name) {
+    const std::string end = fmt::format("{{{{/{}}}}}", name);
+    const auto place = text.find(end);
+    PIPEWEAVER_ASSERT(place != std::string_view::npos);
+    text.remove_prefix(place + end.size());
+}
+
+}  // namespace
+
+std::string style() { return {pipeweaver_emit_report_style, pipeweaver_emit_report_style_end}; }
+
+std::string filled(std::string_view text, const Parts& parts) {
+    std::string_view name;
+    std::string page;
+    while (true) {
+        page += before_name(text, name);
+        if (name.empty()) return page;
+        if (name.front() == '/') continue;
+        if (name.front() == '#') {
+            if (!parts.contains(name.substr(1))) skip_block(text, name.substr(1));
+            continue;
+        }
+        const auto part = parts.find(name);
+        PIPEWEAVER_ASSERT(part != parts.end());
+        page += part->second;
+    }
+}
+
+std::string escape(std::string_view text) {
+    std::string escaped;
+    for (const char c : text) switch (c) {
+            case '&':
+                escaped += "&amp;";
+                break;
+            case '<':
+                escaped += "&lt;";
+                break;
+            case '>':
+                escaped += "&gt;";
+                break;
+            case '"':
+                escaped += "&quot;";
+                break;
+            case '\'':
+                escaped += "&#39;";
+                break;
+            default:
+                escaped += c;
+        }
+    return escaped;
+}
+
+std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
+
+std::string plural(std::size_t count, std::string_view noun) {
+    return fmt::format("{} {}{}", count, noun, count == 1 ? "" : noun.ends_with("ch") ? "es" : "s");
+}
+
+std::string figure(std::string_view name, std::string_view value, std::string_view about) {
+    return fmt::format("<div class=\"figure\"><dt>{}</dt><dd><strong>{}</strong><span>{}</span></dd></div>\n",
+                       escape(name), escape(value), escape(about));
+}
+
+std::string fact(std::string_view name, std::string_view value) {
+    return fmt::format("<tr><th scope=\"row\">{}</th><td>{}</td></tr>\n", escape(name), escape(value));
+}
+
+std::string fact_table(const std::vector<std::string>& facts) {
+    std::string html = "<table class=\"facts\"><tbody>\n";
+    for (const std::string& one : facts) html += one;
+    return html + "</tbody></table>\n";
+}
+
+std::string heading(std::string_view text) { return fmt::format("<h3>{}</h3>\n", escape(text)); }
+
+std::string folded(std::string_view summary, std::string_view content, bool open) {
+    return fmt::format("<details{}><summary>{}</summary>\n{}</details>\n", open ? " open" : "", escape(summary),
+                       content);
+}
+
+std::string legend_entry(std::string_view swatch, std::string_view name) {
+    return fmt::format("<li><svg class=\"swatch\" viewBox=\"0 0 14 14\">{}</svg>{}</li>", swatch, escape(name));
+}
+
+std::string cell(std::string_view column, std::string_view text) {
+    return fmt::format("<td data-column=\"{}\">{}</td>", escape(column), escape(text));
+}
+
+std::string number_cell(std::string_view column, std::string_view text) {
+    return fmt::format("<td class=\"n\" data-column=\"{}\">{}</td>", escape(column), escape(text));
+}
+
+std::string wide_table(std::string_view opening, std::string_view rows) {
+    return fmt::format("<div class=\"wide\">{}{}</tbody></table></div>\n", opening, rows);
+}
+
+std::string first_of(const LongList& list) {
+    std::string first, rest;
+    std::size_t folded_rows = 0;
+    for (std::size_t i = 0; i < list.rows.size(); ++i) {
+        const bool is_first = i < first_rows || std::binary_search(list.kept.begin(), list.kept.end(), i);
+        (is_first ? first : rest) += list.rows[i];
+        if (!is_first) ++folded_rows;
+    }
+    std::string html = list.opening + first + list.closing;
+    if (folded_rows == 0) return html;
+    return html + folded(fmt::format("{} {}", folded_rows, list.rest), list.opening + rest + list.closing, false);
+}
+
+std::string row(std::string_view classes, std::string_view label, std::string_view plot) {
+    return fmt::format("<div class=\"row {}\"><div class=\"label\">{}</div><div class=\"plot\">{}</div></div>\n",
+                       classes, label, plot);
+}
+
+std::string color_legend(const std::vector<Colored>& entries) {
+    std::string html = "<ul class=\"legend\">";
+    for (const Colored& one : entries)
+        html += legend_entry(fmt::format("<rect class=\"c{}\" width=\"14\" height=\"14\"/>", one.color), one.name);
+    return html + "</ul>\n";
+}
+
+}  // namespace pipeweaver::emit::html

@@ -1,0 +1,80 @@
+// What pages of HTML are made of: pieces of the reports of plans, searches and studies, which look alike.
+//
+// Every function returns HTML in which texts are escaped already; what it is given as "HTML" it takes as it is.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pipeweaver::emit::html {
+
+/// An SVG on an axis has this many units for the whole and stretches to the width there is.
+inline constexpr std::int64_t axis_units = 1'000'000;
+inline constexpr double last_label = 94;  ///< per cent: further right a mark's label would be cut off
+
+/// Names in a page, and what stands in their place.
+using Parts = std::map<std::string, std::string, std::less<>>;
+
+/// Fills a page: each {{name}} of `text` is replaced, once, and what a part contains is not looked at again. What
+/// stands between {{#name}} and {{/name}} is left out where `parts` has no such name.
+[[nodiscard]] std::string filled(std::string_view text, const Parts& parts);
+
+/// The style sheet of all pages, light and dark.
+[[nodiscard]] std::string style();
+
+/// Escapes a text for element content and double-quoted attributes.
+[[nodiscard]] std::string escape(std::string_view text);
+[[nodiscard]] std::string percent(double share);
+[[nodiscard]] std::string plural(std::size_t count, std::string_view noun);
+
+/// A figure of a page's head: texts.
+[[nodiscard]] std::string figure(std::string_view name, std::string_view value, std::string_view about);
+
+/// Two cells of a table of facts, and such a table.
+[[nodiscard]] std::string fact(std::string_view name, std::string_view value);
+[[nodiscard]] std::string fact_table(const std::vector<std::string>& facts);
+
+[[nodiscard]] std::string heading(std::string_view text);
+
+/// Cells of a table of class "stack", whose rows become blocks where the page is narrow: there each cell is shown with
+/// its column's name.
+[[nodiscard]] std::string cell(std::string_view column, std::string_view text);
+[[nodiscard]] std::string number_cell(std::string_view column, std::string_view text);
+
+/// A table in a box of its own that scrolls where the page is too narrow for it; `opening` is HTML up to its first row.
+[[nodiscard]] std::string wide_table(std::string_view opening, std::string_view rows);
+
+/// `content` that a click on `summary` opens or closes.
+[[nodiscard]] std::string folded(std::string_view summary, std::string_view content, bool open);
+
+inline constexpr std::size_t most_rows_open = 40;  ///< longer tables are folded
+inline constexpr std::size_t first_rows = 10;      ///< of lists that matter less the further down
+
+/// The rows between `opening` and `closing`; those beyond the first_rows, where there are any, likewise in a fold that
+/// says how many more there are ("12 slower"). Rows of `kept` are among the first whatever their place.
+struct LongList {
+    std::string opening, closing;
+    std::vector<std::string> rows;
+    std::string rest;                 ///< what the rows behind the fold are: "slower"
+    std::vector<std::size_t> kept{};  ///< sorted
+};
+[[nodiscard]] std::string first_of(const LongList& list);
+
+/// A row of a picture: its label to the left, `plot` to the right.
+[[nodiscard]] std::string row(std::string_view classes, std::string_view label, std::string_view plot);
+
+/// An entry of the legend of pictures: `swatch` is what the 14 x 14 SVG before the name holds.
+[[nodiscard]] std::string legend_entry(std::string_view swatch, std::string_view name);
+
+/// What is listed beside a colour.
+struct Colored {
+    std::string name;
+    std::size_t color = 0;  ///< of the class c<color>
+};
+[[nodiscard]] std::string color_legend(const std::vector<Colored>& entries);
+
+}  // namespace pipeweaver::emit::html
