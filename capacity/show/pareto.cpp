@@ -7,12 +7,16 @@ namespace pipeweaver::capacity::show {
 namespace {
 
 // A limit far beyond all spots would press them together.
-void add_limit(std::vector<double>& values, const std::optional<double>& limit) {
+std::vector<double> with_limit(const Plane& plane, double Spot::*of, const std::optional<double>& limit) {
     constexpr double far = 3;
-    if (!limit || values.empty()) return;
-    const auto [least, most] = std::minmax_element(values.begin(), values.end());
+    std::vector<double> values;
+    values.reserve(plane.spots.size() + 1);
+    for (const Spot& spot : plane.spots) values.push_back(spot.*of);
+    if (!limit || values.empty()) return values;
     const double at = *limit;
+    const auto [least, most] = std::minmax_element(values.begin(), values.end());
     if (at < *most * far && at > *least / far) values.push_back(at);
+    return values;
 }
 
 }  // namespace
@@ -40,20 +44,8 @@ Plane plane_of(const Study& study, const Ranking& ranking) {
     return plane;
 }
 
-std::vector<double> xs_of(const Plane& plane) {
-    std::vector<double> values;
-    values.reserve(plane.spots.size() + 1);
-    for (const Spot& spot : plane.spots) values.push_back(spot.x);
-    add_limit(values, plane.most_x);
-    return values;
-}
+std::vector<double> xs_of(const Plane& plane) { return with_limit(plane, &Spot::x, plane.most_x); }
 
-std::vector<double> ys_of(const Plane& plane) {
-    std::vector<double> values;
-    values.reserve(plane.spots.size() + 1);
-    for (const Spot& spot : plane.spots) values.push_back(spot.y);
-    add_limit(values, plane.most_y);
-    return values;
-}
+std::vector<double> ys_of(const Plane& plane) { return with_limit(plane, &Spot::y, plane.most_y); }
 
 }  // namespace pipeweaver::capacity::show

@@ -15,7 +15,7 @@ namespace {
 
 SlurmJob job(std::size_t shards) {
     return {.program = "/opt/pipeweaver",
-            .folder = "/home/me",
+            .folder = "/data/job",
             .study = "/data/rent.yaml",
             .results = "/data/rent",
             .shards = shards};
@@ -34,9 +34,9 @@ TEST_CASE("a study becomes an array, a merge and what submits them") {
     for (const auto& one : scripts) CHECK(one.text.starts_with("#!/bin/bash\n"));
     CHECK(contains(scripts[0].text, "#SBATCH --array=0-3\n"));
     CHECK(contains(scripts[0].text, "#SBATCH --requeue\n"));
-    CHECK(
-        contains(scripts[0].text,
-                 "program=${PIPEWEAVER:-/opt/pipeweaver}\nstudy=/data/rent.yaml\nresults=/data/rent\ncd -- /home/me "));
+    CHECK(contains(
+        scripts[0].text,
+        "program=${PIPEWEAVER:-/opt/pipeweaver}\nstudy=/data/rent.yaml\nresults=/data/rent\ncd -- /data/job "));
     CHECK(contains(scripts[0].text, "shard < 4; shard += 4"));
     CHECK(contains(scripts[0].text, "--shard \"$shard/4\" --threads 1 "));
     CHECK(contains(scripts[1].text, "\"$program\" capacity merge \"$results\" --out \"$results\""));
