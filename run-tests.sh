@@ -2,7 +2,7 @@
 # Runs all tests and closes with the line "N passed, N failed"; the exit status is 0 only if none failed.
 #
 #   run-tests.sh                    everything that a change must pass; some 20 minutes from nothing on two slow cores
-#   run-tests.sh --core             without the tests that need PyTorch, a browser, Ray or Slurm
+#   run-tests.sh --core             without the tests that need PyTorch, a framework on it, a browser, Ray or Slurm
 #   run-tests.sh --all[=PART,...]   the full forms, too; these parts alone: dev asan tidy python studies fuzz tsan
 #   run-tests.sh --only PART,...    these parts: format structure build tidy alone cpp sanitized types python
 #
@@ -114,7 +114,8 @@ install_torch() {
   local cpu_index=()
   .venv/bin/python -c 'import torch' 2>/dev/null || pip_install --no-index --no-deps torch==2.13.0 2>/dev/null ||
     cpu_index=(--extra-index-url https://download.pytorch.org/whl/cpu)
-  pip_install "${cpu_index[@]}" --requirement tests/python/requirements-torch.txt
+  pip_install "${cpu_index[@]}" --requirement tests/python/requirements-torch.txt \
+    --requirement tests/python/requirements-frameworks.txt
 }
 
 install_python_packages() {
