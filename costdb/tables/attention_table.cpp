@@ -43,6 +43,25 @@ double resized(double ns, std::int64_t from, std::int64_t to) {
     return ns * (1 - share + share * std::pow(static_cast<double>(to) / static_cast<double>(from), power));
 }
 
+/// The shape whose ratio to the base time stands for that of `query`. How far a kernel is from its base follows from
+/// how full it keeps the device, that is, from its blocks (batch x heads x positions / 128). Where one batch size alone
+/// was measured, a batch is therefore as many more heads, and a sequence below all measured ones as many fewer.
+Attention of_equal_blocks(const SparseGrid<5>& grid, const Attention& query) {
+    const auto& batches = grid.axis(0);
+    if (batches.size() != 1 || batches.front() != 1) return query;
+    const auto least = grid.axis(1).front();
+    Attention shape = query;
+    shape.batch = 1;
+    shape.seq_len = std::max(query.seq_len, least);
+    const auto as_heads = [&](std::int64_t heads) {
+        const double blocks = static_cast<double>(query.batch * heads) * static_cast<double>(query.seq_len);
+        return std::max<std::int64_t>(1, std::llround(blocks / static_cast<double>(shape.seq_len)));
+    };
+    shape.q_heads = as_heads(query.q_heads);
+    shape.kv_heads = as_heads(query.kv_heads);
+    return shape;
+}
+
 }  // namespace
 
 AttentionTable::AttentionTable(const DeviceFacts& device, std::span<const AttentionPoint> points) {
@@ -76,8 +95,9 @@ Answer AttentionTable::of_size(const Grid& grid, const DeviceFacts& device, cons
     const auto place = grid.ratios.place_of(key_of(query));
     if (const auto hit = grid.ratios.exact(place); hit >= 0 && query.dtype == Dtype::bf16)
         return exact_answer(grid.measured[static_cast<std::size_t>(hit)]);
-    const auto found = grid.ratios.estimate_at(place);
-    const auto estimate = found ? *found : grid.ratios.nearest(place.at);
+    const auto like = grid.ratios.place_of(key_of(of_equal_blocks(grid.ratios, query)));
+    const auto found = grid.ratios.estimate_at(like);
+    const auto estimate = found ? *found : grid.ratios.nearest(like.at);
     const double ns = 1e3 * std::exp(estimate.value) * attention_base_us(device, shape_of(query));
     const auto region = estimate.beyond ? Region::beyond : estimate.off_grid ? Region::off_grid : Region::on_grid;
     return {ns, estimate.beyond ? Basis::extrapolated : Basis::interpolated,

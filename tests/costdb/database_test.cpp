@@ -440,6 +440,31 @@ TEST_CASE("impossible queries are refused, each by name") {
                          "unknown routing 'balancd'; did you mean 'balanced'?", Error);
 }
 
+// B200's attention was measured with one sequence alone, of 4,096 positions and more. How far a kernel is from its base
+// follows from its blocks: 8 sequences of 4 heads are as 32 heads, 8 of 2,048 positions and 8 heads as 32 of 4,096.
+TEST_CASE("where one batch size was measured, a batch is as many more heads") {
+    const auto b200 = CostDatabase::embedded("b200");
+    const auto of = [&](std::int64_t batch, std::int64_t seq_len, std::int64_t heads) {
+        return b200
+            .cost(
+                Attention{.batch = batch, .seq_len = seq_len, .q_heads = heads, .kv_heads = heads / 4, .head_dim = 128})
+            .duration.count();
+    };
+    const std::int64_t few = of(1, 4096, 4), many = of(1, 4096, 32);
+    CHECK(many < 2 * few);  // as measured: few blocks leave most of the device idle
+    CHECK(of(8, 4096, 4) == many);
+    // A quarter of the work of 64 heads of 4,096 positions with as many blocks as 32 of them.
+    CHECK(of(8, 2048, 8) > many / 3);
+    CHECK(of(8, 2048, 8) < many);
+    // No longer than on the device before it.
+    const auto encoder = [](const CostDatabase& device) {
+        return device
+            .cost(Attention{.batch = 8, .seq_len = 2704, .q_heads = 4, .kv_heads = 4, .head_dim = 128, .causal = false})
+            .duration;
+    };
+    CHECK(encoder(b200) < encoder(h100()));
+}
+
 // SimuMax's figures for B200: 67,108,864 bytes among 8, 7/8 of them at 900 * 0.6735 GB/s = 96.87 us, 23.1049 us and 7
 // times 9.1828 us.
 TEST_CASE("collectives of B200 follow the constants that SimuMax measured") {

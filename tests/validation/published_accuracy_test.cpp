@@ -53,7 +53,7 @@ TEST_CASE("published runs are predicted within the errors that docs/accuracy.md 
          {Bar{"vTrain", "a100_sxm", false, false, 49, 7.8}, Bar{"sequence-parallel", "a100_sxm", false, false, 4, 2.5},
           Bar{"SimuMax", "b200", false, false, 15, 3}, Bar{"SimuMax", "b200", true, false, 6, 3.5},
           Bar{"", "h100_sxm", false, false, 13, 2.5}, Bar{"", "h100_sxm", false, true, 1, 8},
-          Bar{"MLPerf", "b200", false, true, 2, 14}}) {
+          Bar{"MLPerf", "b200", false, true, 2, 16}}) {
         CAPTURE(bar.source);
         CAPTURE(bar.device);
         const auto errors = errors_of_source(runs, predictions, bar);

@@ -13,7 +13,8 @@
 //              than 4/3 of theirs its time is scaled by the 0.65th power of the size, less in short kernels;
 //              extrapolated. Encoder heads wider than the encoder tables: the widest of those, times what the causal
 //              tables say of the wider; extrapolated. Encoder attention where only causal is measured: twice the causal
-//              time, extrapolated.
+//              time, extrapolated. Where one batch size alone is measured, a batch is as many more heads, and a
+//              sequence shorter than all measured as many fewer: as many blocks of the kernel.
 // Backward     by its own table where that is nearer than the forward times a ratio, else by that: GEMM input gradient
 //              0.99 (Ampere), 1.00 (Hopper), 1.01 (Blackwell), weight gradient 1.05; attention 2.86, 2.7, 2.99, on
 //              Ampere and Blackwell less where few heads leave multiprocessors idle. Forward times a ratio is
