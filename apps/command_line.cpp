@@ -109,6 +109,11 @@ void add_operands(CLI::App& app, const std::string& name, std::vector<std::strin
     operand(app, name, values, kind, about);
 }
 
+void add_texts(CLI::App& app, const std::string& name, std::vector<std::string>& values, const std::string& kind,
+               const std::string& about, const std::string& group) {
+    app.add_option("--" + name, values, about)->type_name(kind)->group(group);
+}
+
 void add_flag(CLI::App& app, const std::string& name, bool& value, const std::string& about, const std::string& group) {
     app.add_flag("--" + name, value, about)->group(group);
 }

@@ -80,6 +80,10 @@ void add_required_operand(CLI::App& app, const std::string& name, std::string& v
 void add_operands(CLI::App& app, const std::string& name, std::vector<std::string>& values, const std::string& kind,
                   const std::string& about);
 
+/// `--name VALUE...`, any number of them.
+void add_texts(CLI::App& app, const std::string& name, std::vector<std::string>& values, const std::string& kind,
+               const std::string& about, const std::string& group);
+
 /// `--name`; one with an empty group is not listed.
 void add_flag(CLI::App& app, const std::string& name, bool& value, const std::string& about, const std::string& group);
 

@@ -7,6 +7,7 @@ class App;
 
 namespace pipeweaver::apps {
 
+void add_check(CLI::App& program);
 void add_plan(CLI::App& program);
 void add_solve(CLI::App& program);
 void add_recommend(CLI::App& program);

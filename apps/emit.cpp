@@ -38,15 +38,21 @@ void add_emit(CLI::App& program) {
     add_command<Emit>(
         program, "emit", "write a plan's schedule for a framework",
         {.synopsis = "--plan DIR --target TARGET --out DIR",
-         .description = "Writes the schedule that a folder holds as files of a framework. What the target cannot "
-                        "express is refused with the rule and the task.",
+         .description =
+             "Writes the schedule that a folder holds as files of a framework, or how its launch.json is launched "
+             "as flags. What the target cannot express is refused with the rule.",
          .examples = {{"A plan as a CSV for PyTorch's pipeline runtime",
                        "pipeweaver emit --plan plan --target torch-csv --out csv"},
                       {"Its predicted step as a trace for Perfetto",
-                       "pipeweaver emit --plan plan --target chrome-trace --out trace"}},
-         .files = {{"schedule.csv", "torch-csv; schedule.json beside it says which layers a stage has"},
+                       "pipeweaver emit --plan plan --target chrome-trace --out trace"},
+                      {"The best rung that flags launch, for Megatron-LM",
+                       "pipeweaver emit --plan plan-megatron --target megatron --out megatron-flags"}},
+         .files = {{"schedule.csv",
+                    "torch-csv; schedule.comms.csv has its messages, too, schedule.json the layers of each stage"},
                    {"actions.json", "torch-actions, for each replica"},
-                   {"trace.json.gz", "chrome-trace, for each replica; opens in Perfetto"}},
+                   {"trace.json.gz", "chrome-trace, for each replica; opens in Perfetto"},
+                   {"megatron.sh", "megatron: arrays of launch flags; megatron.yaml has the same as keys"},
+                   {"torchtitan.sh", "torchtitan: an array of launch flags"}},
          .see_also = {"pipeweaver plan", "pipeweaver list targets", "docs/formats.md"}});
 }
 

@@ -5,6 +5,8 @@
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emit/targets.hpp"
 #include "pipeweaver/emulator/recipe.hpp"
+#include "pipeweaver/launch/hazards.hpp"
+#include "pipeweaver/launch/rules.hpp"
 #include "pipeweaver/planner/workload_options.hpp"
 #include "pipeweaver/search/policies.hpp"
 #include "pipeweaver/search/search.hpp"
@@ -94,6 +96,25 @@ Rows recipes() {
     return rows;
 }
 
+// Of frameworks, as `check` holds launches against them.
+Rows rules() {
+    Rows rows;
+    for (const auto& rule : launch::rule_texts()) {
+        const std::string version = rule.versions.empty() ? "" : fmt::format("@{}", rule.versions);
+        rows.push_back({fmt::format("{}/{}{}", rule.framework, rule.id, version),
+                        fmt::format("{} ({}: {})", rule.says, name_of(rule.phase), rule.source)});
+    }
+    return rows;
+}
+
+Rows hazards() {
+    Rows rows;
+    for (const auto& hazard : launch::hazard_texts())
+        rows.push_back(
+            {fmt::format("{}/{}", hazard.framework, hazard.id), fmt::format("{} ({})", hazard.says, hazard.source)});
+    return rows;
+}
+
 struct Kind {
     std::string name;
     Rows (*rows)();
@@ -110,6 +131,8 @@ const std::vector<Kind>& kinds() {
         {"strategies", [] { return named(search::strategies()); }},
         {"policies", [] { return named(search::policies()); }},
         {"targets", [] { return named(emit::targets()); }},
+        {"rules", rules},
+        {"hazards", hazards},
     };
     return all;
 }
@@ -184,15 +207,16 @@ struct Show {
 }  // namespace
 
 void add_list(CLI::App& program) {
-    add_command<List>(program, "list",
-                      "what is known: models, clusters, devices, networks, datasets, strategies, policies, targets",
-                      {.synopsis = fmt::format("{} [--json]", fmt::join(kind_names(), "|")),
-                       .description = "Prints the names that other commands take, a line each, with what they are and "
-                                      "where their numbers come from.",
-                       .examples = {{"Models that ship with the program", "pipeweaver list models"},
-                                    {"Known schedules, for a program to read", "pipeweaver list policies --json"}},
-                       .files = {},
-                       .see_also = {"pipeweaver show", "pipeweaver plan"}});
+    add_command<List>(
+        program, "list",
+        "what is known: models, clusters, devices, networks, datasets, strategies, policies, targets, rules",
+        {.synopsis = fmt::format("{} [--json]", fmt::join(kind_names(), "|")),
+         .description = "Prints the names that other commands take, a line each, with what they are and "
+                        "where their numbers come from.",
+         .examples = {{"Models that ship with the program", "pipeweaver list models"},
+                      {"Known schedules, for a program to read", "pipeweaver list policies --json"}},
+         .files = {},
+         .see_also = {"pipeweaver show", "pipeweaver plan"}});
 }
 
 void add_show(CLI::App& program) {

@@ -64,7 +64,7 @@ private:
     const fs::path& out_;
 };
 
-std::string line(std::string_view what, const std::string& text) { return fmt::format("  {:<9}{}\n", what, text); }
+std::string line(std::string_view what, const std::string& text) { return fmt::format("  {:<8} {}\n", what, text); }
 
 // A path as a shell takes it.
 std::string shell_word(const fs::path& path) {
@@ -74,16 +74,18 @@ std::string shell_word(const fs::path& path) {
 
 std::string size_text(const fs::path& path) { return human(Bytes{static_cast<std::int64_t>(fs::file_size(path))}); }
 
-// How to run the schedules that targets have of their own.
+// How to run the schedules that targets have of their own, and what flags launch.
 std::string target_steps(const Written& written, std::size_t microbatches) {
     std::string text;
     for (const emit::Target& row : emit::targets()) {
         const planner::Target& target = planner::target(row.of);
-        if (row.how_to_run == nullptr || !written.has_all(target.folder, row.files)) continue;
-        const auto lines = row.how_to_run({written.below(target.folder), microbatches,
-                                           written.find(fs::path(target.folder) / "padding.json") != nullptr,
-                                           !written.others("actions.json").empty()});
-        for (std::size_t i = 0; i < lines.size(); ++i) text += line(i == 0 ? target.title : "", lines[i]);
+        const std::string& folder = row.is_launched() ? row.folder : target.folder;
+        const std::string& title = row.is_launched() ? row.title : target.title;
+        if (row.how_to_run == nullptr || !written.has_all(folder, row.files)) continue;
+        const auto lines = row.how_to_run({written.below(folder), microbatches,
+                                           written.find(fs::path(folder) / "padding.json") != nullptr,
+                                           !target.fixed_shapes && !written.others("actions.json").empty()});
+        for (std::size_t i = 0; i < lines.size(); ++i) text += line(i == 0 ? title : "", lines[i]);
     }
     return text;
 }

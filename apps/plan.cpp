@@ -201,6 +201,9 @@ void add_plan(CLI::App& program) {
                    {"replica-NNN/",
                     "problem, solution, action lists and a trace of each replica; of each rank alone with --actions "
                     "by-rank"},
+                   {"launch.json", "how the best rung that flags can launch is launched"},
+                   {"megatron/", "with --target megatron: its launch flags, and keys of Megatron-Bridge"},
+                   {"torchtitan/", "with --target torchtitan: its launch flags"},
                    {"torch/", "a schedule under the rules of PyTorch's pipeline runtime"},
                    {"run.json", "what was measured: seconds, threads, host"}},
          .see_also = {"pipeweaver list", "pipeweaver show", "pipeweaver emit", "docs/your-own-model.md",

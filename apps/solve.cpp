@@ -1,4 +1,4 @@
-// pipeweaver solve: a schedule problem in, its best schedule out. pipeweaver replay: what a schedule does.
+// pipeweaver solve: a schedule problem in, its best schedule out.
 #include "apps/command_line.hpp"
 #include "apps/commands.hpp"
 #include "apps/console.hpp"
@@ -26,7 +26,6 @@ namespace pipeweaver::apps {
 namespace {
 
 using schedule::Outcome;
-using schedule::Problem;
 using schedule::Replayer;
 
 struct Solve {
@@ -177,53 +176,6 @@ struct Solve {
     bool robust = false;
 };
 
-struct Replay {
-    explicit Replay(CLI::App& app) {
-        add_required_operand(app, "problem", problem, "FILE", "problem file, gzip allowed");
-        add_required_operand(app, "solution", solution, "FILE", "solution file, gzip allowed");
-        console.add_to(app);
-    }
-
-    void run() const {
-        const auto file = schedule::read_problem(problem);
-        const auto schedule = schedule::read_schedule(solution, file);
-        const Replayer replayer(file.problem);
-        const auto replay = replayer.replay(schedule);
-        require_completed(file.problem, replay);
-        schedule::check_claims(solution, schedule, replay);
-        const auto bound = search::best_bound(replayer);
-        if (console.json) {
-            nlohmann::ordered_json answer{{"problem", file.problem.name},
-                                          {"makespan_ns", replay.makespan.count()},
-                                          {"lower_bound_ns", bound.value.count()},
-                                          {"gap", schedule::relative_gap(replay.makespan, bound.value)},
-                                          {"peak_bytes", nlohmann::ordered_json::array()},
-                                          {"signature", signature(schedule, replay.makespan)}};
-            for (const Bytes peak : replay.peak) answer["peak_bytes"].push_back(peak.count);
-            fmt::print("{}\n", answer.dump());
-            return;
-        }
-        search::Found found;
-        found.schedule = schedule;
-        found.replay = replay;
-        fmt::print("{}: makespan {}   bound {} ({})   gap {:.1f} %\n", file.problem.name, human(replay.makespan),
-                   human(bound.value), bound.name, 100 * schedule::relative_gap(replay.makespan, bound.value));
-        for (std::size_t r = 0; r < replay.peak.size(); ++r) {
-            const auto& capacity = file.problem.ranks[r].capacity;
-            fmt::print("rank {:<3} peak {}{}\n", r, human(replay.peak[r]), capacity ? " of " + human(*capacity) : "");
-        }
-        fmt::print("{}", emit::picture(replayer, schedule, replay));
-    }
-
-    void require_completed(const Problem& of, const schedule::Replay& replay) const {
-        if (replay.outcome == Outcome::completed) return;
-        fail(ErrorKind::limit, "{}: {}", solution, schedule::why_it_fails(of, replay));
-    }
-
-    Console console;
-    std::string problem, solution;
-};
-
 }  // namespace
 
 void add_solve(CLI::App& program) {
@@ -254,21 +206,6 @@ void add_solve(CLI::App& program) {
                    {"--stages FILE", "CSV of stage times"}},
          .see_also = {"pipeweaver replay", "pipeweaver list policies", "docs/your-own-stage-times.md",
                       "docs/formats.md"}});
-}
-
-void add_replay(CLI::App& program) {
-    add_command<Replay>(
-        program, "replay", "recompute and check a schedule",
-        {.synopsis = "PROBLEM SOLUTION [--json]",
-         .description = "Recomputes times and memory of a schedule and holds the solution's claims against "
-                        "them. A schedule that overflows a rank's memory or waits for ever is refused with "
-                        "the task.",
-         .examples = {{"What solve wrote", "pipeweaver replay plan/replica-000/problem.json.gz solution.json"},
-                      {"What plan wrote, for a program to read",
-                       "pipeweaver replay plan/replica-000/problem.json.gz plan/replica-000/solution.json "
-                       "--json"}},
-         .files = {{"PROBLEM, SOLUTION", "pipeweaver-problem/1 and pipeweaver-solution/1"}},
-         .see_also = {"pipeweaver solve", "docs/formats.md"}});
 }
 
 }  // namespace pipeweaver::apps

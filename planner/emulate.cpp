@@ -95,6 +95,16 @@ public:
         }
     }
 
+    ScheduledTimes times(std::size_t replica) const {
+        ReplicaSchedule scheduled = scheduled_replica(replica);
+        if (!scheduled.why_not.empty()) fail(ErrorKind::limit, "{}", scheduled.why_not);
+        ScheduledTimes all{std::move(scheduled.step.problem), std::move(scheduled.schedule), {}};
+        const auto costs = schedule::Replayer(all.problem).costs(all.schedule.mode);
+        all.duration.reserve(costs.size());
+        for (const schedule::TaskCost& cost : costs) all.duration.push_back(cost.duration);
+        return all;
+    }
+
     std::vector<TracedKernel> kernels(std::size_t replica, RankId rank) {
         static_cast<void>(run());
         const ReplicaSchedule scheduled = scheduled_replica(replica);
@@ -272,6 +282,10 @@ private:
 }  // namespace
 
 Emulation emulate(const EmulationRequest& request, const Executor& execute) { return Emulator(request, execute).run(); }
+
+ScheduledTimes scheduled_times(const EmulationRequest& request, std::size_t replica, const Executor& execute) {
+    return Emulator(request, execute).times(replica);
+}
 
 std::vector<TracedKernel> kernels_of(const EmulationRequest& request, std::size_t replica, std::int64_t rank) {
     return Emulator(request, in_order).kernels(replica, RankId{static_cast<std::uint32_t>(rank)});

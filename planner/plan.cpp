@@ -78,11 +78,11 @@ std::vector<TargetPlan> target_plans(const Job& job, const Batch& batch, const P
     for (const Target& one : targets()) {
         if (!has_own_plan(one)) continue;
         plans.push_back(make_target_plan(job, one, target_partitions(job, batch, one, own, beside),
-                                         assignment.microbatches.front(), execute,
-                                         told(time, on, {one.name, 0, 0, {}})));
-        plans.back().microbatches = assignment.shares.front();
-        if (job.target == one.name && !plans.back().found.schedule)
-            fail(ErrorKind::limit, "{}: {}", one.name, plans.back().why_not);
+                                         assignment.microbatches, execute, told(time, on, {one.name, 0, 0, {}})));
+        TargetPlan& made = plans.back();
+        made.microbatches = assignment.shares[made.replica];
+        if (one.fixed_shapes) made.microbatches.resize(made.padding.microbatches.size(), made.microbatches.back());
+        if (job.target == one.name && !made.found.schedule) fail(ErrorKind::limit, "{}: {}", one.name, made.why_not);
     }
     return plans;
 }

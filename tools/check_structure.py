@@ -42,7 +42,9 @@ ALLOWED = {
     "partition": {"base", "workloads", "emulator"},
     "search": {"base", "schedule"},
     "planner": {"base", "workloads", "schedule", "emulator", "partition", "search"},
-    "emit": {"base", "workloads", "schedule", "emulator", "planner"},
+    "launch": {"base", "workloads", "emulator", "partition", "planner"},
+    "emit": {"base", "workloads", "schedule", "emulator", "planner", "launch"},
+    "measured": {"base", "workloads", "costdb", "schedule", "emulator", "partition", "planner", "emit"},
     "service": {"base", "workloads", "schedule", "emulator", "partition", "search", "planner", "emit"},
     "capacity": {"base", "workloads", "costdb", "schedule", "emulator", "partition", "planner", "emit"},
 }

@@ -232,6 +232,19 @@ void draw_until(std::string_view dataset, const Model& model, std::uint64_t seed
 
 }  // namespace
 
+Microbatch microbatch_of(const std::vector<std::size_t>& members, const std::vector<Sample>& samples,
+                         const Model& model) {
+    Load load;
+    for (const std::size_t i : members) load = load + load_of(samples[i]);
+    if (!fits(load, limit_of(model)))
+        fail(ErrorKind::input,
+             "has {} tokens, {} items and {:.6g} s of video, a microbatch of '{}' holds {} tokens{}{}", load.tokens,
+             load.items, static_cast<double>(load.video_us) / 1e6, model.name, model.microbatch_tokens,
+             model.most_items > 0 ? fmt::format(", {} items", model.most_items) : "",
+             model.most_video_seconds > 0 ? fmt::format(", {:.6g} s", model.most_video_seconds) : "");
+    return microbatch_of(members, samples, attends_by_item(model));
+}
+
 std::vector<Microbatch> pack(const std::vector<Sample>& samples, const Model& model, Packing packing,
                              const Pipelines& pipelines) {
     PIPEWEAVER_ASSERT(pipelines.replicas >= 1 && pipelines.ranks >= 1);

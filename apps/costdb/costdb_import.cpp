@@ -1,10 +1,13 @@
 // pipeweaver costdb import: measurements in, a cost database out.
 #include "apps/command_line.hpp"
+#include "apps/console.hpp"
 #include "apps/costdb/costdb_commands.hpp"
 #include "apps/costdb/trace_report.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
+#include "pipeweaver/base/text.hpp"
 #include "pipeweaver/costdb/import.hpp"
+#include "pipeweaver/measured/import_run.hpp"
 
 #include <fmt/core.h>
 
@@ -20,12 +23,22 @@ namespace {
 struct ImportAsked {
     std::string folder, device, origin = "own measurement", licence = "unstated", output, into;
     std::string trace, kernels, json;
+    std::string plan, model, cluster, batch;  // of a measured run
+    std::int64_t replica = 0;
     std::int64_t gpus_per_node = 8;
     std::vector<std::string> files;
 };
 
 void check(const ImportAsked& asked) {
     const int inputs = (asked.folder.empty() ? 0 : 1) + (asked.files.empty() ? 0 : 1) + (asked.trace.empty() ? 0 : 1);
+    if (!asked.plan.empty()) {
+        if (asked.files.empty() || inputs != 1)
+            fail(ErrorKind::input, "--measured: needs what the ranks recorded, timings or traces, and nothing else");
+        return;
+    }
+    for (const auto& [name, value] : {std::pair("--model", &asked.model), std::pair("--cluster", &asked.cluster),
+                                      std::pair("--batch", &asked.batch)})
+        if (!value->empty()) fail(ErrorKind::input, "{}: is for --measured only", name);
     if (inputs != 1) fail(ErrorKind::input, "costdb import: give one of --default FOLDER, --trace FILE and tables");
     if (!asked.output.empty() && !asked.into.empty())
         fail(ErrorKind::input, "--into: adds to a database, --out writes a new one; give one of them");
@@ -68,9 +81,27 @@ void import_trace(const ImportAsked& asked) {
         store({{asked.trace, asked.device, asked.origin, asked.licence, &report}}, asked);
 }
 
-void import(const ImportAsked& asked) {
+void import_measured(const ImportAsked& asked, const Executor& execute) {
+    const auto done = measured::import_run(
+        {asked.plan, asked.files, asked.replica, asked.model, asked.cluster, asked.batch, asked.output, asked.into},
+        execute);
+    fmt::print("{} on {}, {} steps: passes beside the plan, and beside the tables from now on\n", done.model,
+               done.device, done.steps);
+    fmt::print("{:<22}{:<10}{:>14}{:>12}{:>12}\n", "module", "direction", "planned", "measured", "factor");
+    for (const auto& one : done.factors)
+        fmt::print("{:<22}{:<10}{:>14}{:>12}{:>12}\n", one.module, one.backward ? "backward" : "forward",
+                   human(one.planned), fmt::format("x{:.3f}", one.fitted), fmt::format("{:.3f}", one.factor));
+    for (const auto& [rank, factor] : done.slow_ranks)
+        fmt::print("slow: rank {} takes {:.3f} times what its peers take; its times count without that\n", rank,
+                   factor);
+    fmt::print("-> {}\n", done.output);
+}
+
+void import(const ImportAsked& asked, const Executor& execute) {
     check(asked);
-    if (!asked.trace.empty()) {
+    if (!asked.plan.empty()) {
+        import_measured(asked, execute);
+    } else if (!asked.trace.empty()) {
         import_trace(asked);
     } else if (asked.folder.empty()) {
         std::vector<costdb::TableFile> tables;
@@ -83,7 +114,8 @@ void import(const ImportAsked& asked) {
 
 struct Import {
     explicit Import(CLI::App& app) : options(app) {
-        add_operands(app, "tables", asked.files, "FILE", "CSV tables or nccl-tests output, gzip allowed");
+        add_operands(app, "tables", asked.files, "FILE",
+                     "CSV tables or nccl-tests output, gzip allowed; with --measured what each rank recorded");
         options.group("The database");
         options.text("default", asked.folder, "DIR", "a folder of tables whose names say the device");
         options.text("device", asked.device, "DEVICE", "device of the measurements, where they do not name it");
@@ -96,14 +128,21 @@ struct Import {
         options.text("kernels", asked.kernels, "FILE", "CSV of all its kernels, in order on each stream");
         options.text("json", asked.json, "FILE", "the report on it as JSON");
         add_number(app, "gpus-per-node", asked.gpus_per_node, "of the machine that was traced (default: 8)", "Traces");
+        options.group("A measured run");
+        options.text("measured", asked.plan, "DIR", "the folder of the plan that was run");
+        options.integer("replica", asked.replica, 0, 1'000'000, "which of its replicas recorded (default 0)");
+        options.text("model", asked.model, "MODEL", "the plan's model, where it is a file");
+        options.text("cluster", asked.cluster, "CLUSTER", "the plan's cluster, where it is a file");
+        options.text("batch", asked.batch, "FILE", "the plan's batch, where it lies elsewhere now");
     }
 
     void run() const {
         options.apply();
-        import(asked);
+        import(asked, limits.executor());
     }
 
     Options options;
+    Limits limits;
     ImportAsked asked;
 };
 
@@ -113,11 +152,13 @@ void add_costdb_import(CLI::App& parent) {
     add_command<Import>(
         parent, "import", "build a cost database from measurements, or add to one",
         {.synopsis = "FILE... [--device DEVICE] (--out FILE | --into FILE) | --trace FILE [OPTION...] | "
-                     "--default DIR --out FILE",
+                     "--default DIR --out FILE | --measured DIR FILE... (--out FILE | --into FILE)",
          .description =
              "Builds a cost database from measurements, or adds to one. A table's columns say what was measured; "
              "equal points are merged. Output of nccl-tests is taken as it was printed. Of a trace, every kernel "
-             "is listed with what it was taken for; operators whose shapes it has become points.",
+             "is listed with what it was taken for; operators whose shapes it has become points.\n"
+             "With --measured a run that was recorded says by which factor each module's passes differ from the plan; "
+             "plans with these costs have them.",
          .examples = {{"Measurements of your own",
                        "pipeweaver costdb import examples/measured-gemm.csv --device h100_sxm --out own.sqlite"},
                       {"The same with their origin, zipped",

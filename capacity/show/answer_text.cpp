@@ -5,6 +5,7 @@
 #include "capacity/show/words.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/capacity/tables.hpp"
+#include "pipeweaver/emit/html.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -151,7 +152,7 @@ std::string answer_text(const Study& study, const std::vector<CellResult>& resul
     using namespace show;
     const std::string asked = asked_text(study);
     std::string text = fmt::format("{}{}{}\n", title_of(study), asked.empty() ? "" : ": ", asked);
-    text += fmt::format("{} cells, points: {}\n\n", study.cells.size(), points_text(ranking));
+    text += fmt::format("{}, points: {}\n\n", emit::html::plural(study.cells.size(), "cell"), points_text(ranking));
     if (!ranking.none_meets.empty()) text += ranking.none_meets + "\n\n";
     if (ranking.rows.empty()) return text + why_no_rows(study, results);
     text += rows_text(study, results, ranking) + notes_text(study, results, ranking);

@@ -1,7 +1,7 @@
 // A row as options of `pipeweaver plan`, and what that makes of it.
 #pragma once
 
-#include "pipeweaver/capacity/ranking.hpp"
+#include "pipeweaver/capacity/row.hpp"
 
 namespace pipeweaver::capacity {
 

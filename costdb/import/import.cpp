@@ -131,6 +131,50 @@ Imported add_tables(const std::vector<TableFile>& tables, const fs::path& databa
     return imported;
 }
 
+namespace {
+
+// Those of the run, then the others.
+std::vector<PassFactor> with_older(std::vector<PassFactor> factors, const std::vector<PassFactor>& older) {
+    for (const PassFactor& old : older) {
+        const bool replaced = std::any_of(factors.begin(), factors.end(), [&](const PassFactor& one) {
+            return one.model == old.model && one.module == old.module && one.backward == old.backward;
+        });
+        if (!replaced) factors.push_back(old);
+    }
+    return factors;
+}
+
+std::vector<SourcedMeasurements> with_run(const MeasuredRun& run, std::vector<SourcedMeasurements> sources) {
+    SourcedMeasurements own{run.file, "measured run", "own", run.sha256, {}};
+    own.points.device = run.device;
+    own.points.pass_factors = run.factors;
+    for (const auto& source : sources) {
+        if (source.points.device != run.device) continue;
+        own.points.in_situ = source.points.in_situ;
+        own.points.pass_factors = with_older(run.factors, source.points.pass_factors);
+    }
+    std::erase_if(sources, [&](const auto& old) { return same_place(old, own); });
+    sources.insert(sources.begin(), std::move(own));
+    return sources;
+}
+
+bool is_same(const fs::path& a, const fs::path& b) {
+    std::error_code ignored;
+    return fs::equivalent(a, b, ignored);
+}
+
+}  // namespace
+
+void write_measured_run(const MeasuredRun& run, const fs::path& base, const fs::path& output) {
+    if (base.empty()) return static_cast<void>(write_files({{output, write_store(with_run(run, {}))}}));
+    if (is_same(base, output)) {
+        const StoreFile file(output);
+        file.replace(write_store(with_run(run, read_sources(output.string(), file.read()))));
+        return;
+    }
+    write_files({{output, write_store(with_run(run, read_sources(base.string(), read_file(base))))}});
+}
+
 Imported import_folder(const fs::path& folder, const fs::path& output) {
     std::error_code error;
     std::vector<fs::path> paths;

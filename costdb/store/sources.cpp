@@ -33,12 +33,15 @@ std::vector<SourcedMeasurements> by_origin(const Measurements& points) {
         if (!points.collectives_of.empty() && !source.points.collective.empty())
             source.points.device = points.collectives_of;
     }
-    if (sources.empty() && points.in_situ) {
-        sources.push_back({"", points.in_situ->note, "", "", {}});
+    if (sources.empty() && (points.in_situ || !points.pass_factors.empty())) {
+        sources.push_back({"", points.in_situ ? points.in_situ->note : "measured run", "", "", {}});
         sources.back().points.device = points.device;
     }
     for (auto& source : sources)
-        if (source.points.device == points.device) source.points.in_situ = points.in_situ;
+        if (source.points.device == points.device) {
+            source.points.in_situ = points.in_situ;
+            source.points.pass_factors = points.pass_factors;
+        }
     return sources;
 }
 

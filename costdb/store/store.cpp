@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::int64_t application_id = 0x50574344;  // "PWCD"
 constexpr std::int64_t schema_version = 3;
+constexpr std::int64_t version_with_pass_factors = 4;  // of a database that has some
 
 const std::string schema = R"(
 PRAGMA page_size = 4096;
@@ -57,6 +58,13 @@ CREATE TABLE elementwise(
   source INTEGER NOT NULL, kind TEXT NOT NULL, pass TEXT NOT NULL, traffic_bytes INTEGER NOT NULL,
   latency_ns INTEGER NOT NULL, spread_permille INTEGER NOT NULL,
   PRIMARY KEY(source, kind, pass, traffic_bytes)) STRICT, WITHOUT ROWID;
+)";
+
+// Of databases with measured runs alone.
+const std::string pass_factor_schema = R"(
+CREATE TABLE pass_factor(
+  device TEXT NOT NULL, model TEXT NOT NULL, module TEXT NOT NULL, pass TEXT NOT NULL, factor_ppm INTEGER NOT NULL,
+  steps INTEGER NOT NULL, PRIMARY KEY(device, model, module, pass)) STRICT, WITHOUT ROWID;
 )";
 
 const std::array<std::string, 3> sweeps{"sweep", "large", "nodes"};
@@ -149,6 +157,39 @@ void select_in_situ(const std::string& name, const Sqlite& database, Measurement
             fail(ErrorKind::input, "{}: in_situ: a factor of {} is not possible", name, into.device);
 }
 
+std::int64_t pragma(const Sqlite& database, const std::string& name) {
+    Statement statement(database, "PRAGMA " + name);
+    return statement.step() ? statement.integer(0) : 0;
+}
+
+void insert_pass_factors(const Sqlite& database, const Measurements& points) {
+    for (const PassFactor& one : points.pass_factors) {
+        Statement row(database, "INSERT OR IGNORE INTO pass_factor VALUES(?,?,?,?,?,?)");
+        row.bind(1, points.device);
+        row.bind(2, one.model);
+        row.bind(3, one.module);
+        row.bind(4, one.backward ? "backward" : "forward");
+        row.bind(5, one.factor_ppm);
+        row.bind(6, one.steps);
+        row.step();
+    }
+}
+
+void select_pass_factors(const std::string& name, const Sqlite& database, Measurements& into) {
+    if (pragma(database, "user_version") < version_with_pass_factors) return;
+    Statement row(database,
+                  "SELECT model, module, pass, factor_ppm, steps FROM pass_factor WHERE device = ?1 "
+                  "ORDER BY model, module, pass DESC");
+    row.bind(1, into.device);
+    while (row.step()) {
+        into.pass_factors.push_back({std::string(row.text(0)), std::string(row.text(1)), row.text(2) == "backward",
+                                     row.integer(3), row.integer(4)});
+        constexpr std::int64_t highest = 1'000'000'000;  // a thousand times
+        if (into.pass_factors.back().factor_ppm < 1 || into.pass_factors.back().factor_ppm > highest)
+            fail(ErrorKind::input, "{}: pass_factor: a factor of {} is not possible", name, into.device);
+    }
+}
+
 template <class Point>
 bool is_sane(const Point& point) {
     const auto above_zero = [](const auto& value) {
@@ -183,11 +224,6 @@ void keep_first(Measurements& in) {
         points.end());
 }
 
-std::int64_t pragma(const Sqlite& database, const std::string& name) {
-    Statement statement(database, "PRAGMA " + name);
-    return statement.step() ? statement.integer(0) : 0;
-}
-
 const Sqlite::Wrong unusable{"is not a usable cost database", ErrorKind::input};
 
 Sqlite open_store(const std::string& name, std::string_view bytes) {
@@ -196,9 +232,10 @@ Sqlite open_store(const std::string& name, std::string_view bytes) {
     Sqlite database(name, unusable, bytes);
     if (pragma(database, "application_id") != application_id)
         fail(ErrorKind::input, "{}: is not a cost database: its application id is not PWCD", name);
-    if (const auto version = pragma(database, "user_version"); version != schema_version)
-        fail(ErrorKind::input, "{}: is a cost database of version {}, this program reads version {}", name, version,
-             schema_version);
+    if (const auto version = pragma(database, "user_version");
+        version != schema_version && version != version_with_pass_factors)
+        fail(ErrorKind::input, "{}: is a cost database of version {}, this program reads versions {} and {}", name,
+             version, schema_version, version_with_pass_factors);
     return database;
 }
 
@@ -249,6 +286,7 @@ Measurements read_store(const std::string& name, std::string_view bytes, std::st
     });
     for_each_table([&]<class Rows>(Rows) { keep_first<Rows>(result); });
     select_in_situ(name, database, result);
+    select_pass_factors(name, database, result);
     return result;
 }
 
@@ -269,6 +307,7 @@ std::vector<SourcedMeasurements> read_sources(const std::string& name, std::stri
             source.points.device = sources.text(1);
             for_each_table([&]<class Rows>(Rows) { select<Rows>(name, database, sources.integer(0), source.points); });
             select_in_situ(name, database, source.points);
+            select_pass_factors(name, database, source.points);
             result.push_back(std::move(source));
         }
     });
@@ -277,9 +316,12 @@ std::vector<SourcedMeasurements> read_sources(const std::string& name, std::stri
 
 std::string write_store(const std::vector<SourcedMeasurements>& sources) {
     Sqlite database("new cost database", unusable);
+    const bool factors = std::any_of(sources.begin(), sources.end(),
+                                     [](const auto& source) { return !source.points.pass_factors.empty(); });
     database.run(schema);
-    database.run(
-        fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}; BEGIN", application_id, schema_version));
+    if (factors) database.run(pass_factor_schema);
+    database.run(fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}; BEGIN", application_id,
+                             factors ? version_with_pass_factors : schema_version));
     std::int64_t id = 0;
     for (const auto& source : parts_of(sources)) {
         ++id;
@@ -290,6 +332,7 @@ std::string write_store(const std::vector<SourcedMeasurements>& sources) {
         row.bind(7, source.transferred_permille);
         row.step();
         insert_in_situ(database, source.points);
+        insert_pass_factors(database, source.points);
         for_each_table([&]<class Rows>(Rows) { insert<Rows>(database, id, source.points.*Rows::points); });
     }
     database.run("COMMIT; VACUUM");

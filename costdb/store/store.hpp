@@ -13,7 +13,7 @@ namespace pipeweaver::costdb {
 /// Measurements of one table with their provenance.
 struct SourcedMeasurements {
     std::string file, origin, licence, sha256;
-    Measurements points;  // of points.device; of in_situ the first source's counts
+    Measurements points;  // of points.device; of in_situ and pass_factors the first source's count
     std::int64_t transferred_permille = 0;
 };
 

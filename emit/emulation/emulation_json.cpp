@@ -61,6 +61,7 @@ Writer asked_json(const EmulationRequest& request) {
                 {"microbatches", batch.microbatches.size()},
                 {"samples", batch.samples.size()},
                 {"seed", job.seed}};
+    if (!request.assigned.empty()) json["assigned"] = request.assigned;
     json["schedule"] = request.schedule.empty() ? Writer(nullptr) : Writer(request.schedule);
     json["recompute"] = recompute_json(request.recompute, request.recompute_by_rank);
     json["recipe"] = recipe_json(request.job.setup->recipe);

@@ -1,5 +1,6 @@
 #include "emit/plan/ladder_text.hpp"
 
+#include "emit/plan/launch_files.hpp"
 #include "emit/report/report_parts.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
@@ -72,8 +73,11 @@ std::string search_text(const Plan& plan) {
                        fmt::join(reasons, ", "), gap);
 }
 
-std::string what_to_do(const Rung& rung) {
-    return rung.files.empty() ? rung.needs : fmt::format("{} ({})", rung.needs, fmt::join(rung.files, ", "));
+std::string what_to_do(const Job& job, const Ladder& ladder, const Rung& rung) {
+    const auto files = files_of_rung(job, ladder, rung);
+    std::string text = files.empty() ? rung.needs : fmt::format("{} ({})", rung.needs, fmt::join(files, ", "));
+    for (const std::string& refused : refused_of_rung(job, ladder, rung)) text += "; " + refused;
+    return text;
 }
 
 std::vector<std::string> training_lines(const Job& job, const Ladder& ladder) {
@@ -158,7 +162,7 @@ std::string ladder_text(const Job& job, const Batch& batch, const Plan& plan) {
     for (const Rung& rung : ladder.rungs) text += row(ladder, rung.name, rung, gpus);
     for (const Rung& rung : ladder.beyond) text += row(ladder, "beyond", rung, gpus);
     const Rung& best = ladder.best();
-    if (best.name != "now") text += wrapped("do", fmt::format("{}: {}", best.name, what_to_do(best)));
+    if (best.name != "now") text += wrapped("do", fmt::format("{}: {}", best.name, what_to_do(job, ladder, best)));
     text += training_of(job, ladder);
     const bool is_plans = best.name == "schedule";
     text += wrapped("trust", (is_plans ? "" : "of the searched plan: ") + trust_text(job, plan));

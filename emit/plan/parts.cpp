@@ -205,6 +205,19 @@ std::string not_applicable_text(const std::vector<std::string>& lines) {
 
 std::string schedule_file(const planner::Target& target) { return target.folder + "/" + target.file; }
 
+bool is_of_first_alone(const Plan& plan, const planner::Target& target) {
+    return plan.replicas.size() > 1 && !target.fixed_shapes;
+}
+
+std::string_view for_which_replicas(const Plan& plan, const planner::Target& target) {
+    if (is_of_first_alone(plan, target)) return ", of replica 0 alone";
+    return plan.replicas.size() > 1 ? ", for every replica" : "";
+}
+
+Duration compared_with(const Plan& plan, const planner::Target& target) {
+    return target.fixed_shapes ? plan.makespan : plan.replicas.front().found.replay.makespan;
+}
+
 void add_schedule(std::vector<FileToWrite>& files, const std::filesystem::path& folder, const EmittedTo& emitted,
                   const schedule::Problem& problem, const search::Found& found, const ActionLists* actions,
                   std::optional<KnownOfPlan> plan) {
@@ -212,7 +225,8 @@ void add_schedule(std::vector<FileToWrite>& files, const std::filesystem::path& 
     files.push_back({folder / "solution.json", to_json(search::solution(found, problem, fingerprint(problem)))});
     const ToEmit from{problem, *found.schedule, actions, folder, emitted.by_rank, std::move(plan)};
     for (const emit::Target& row : emit::targets()) {
-        if (row.of != emitted.of || (row.is_trace && !emitted.trace) || (actions == nullptr && row.check(from)))
+        if (row.is_launched() || row.of != emitted.of || (row.is_trace && !emitted.trace) ||
+            (actions == nullptr && row.check(from)))
             continue;
         for (auto& file : row.write(from, folder)) files.push_back(std::move(file));
     }

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace pipeweaver::emit {
@@ -68,6 +69,16 @@ void add_waits(nlohmann::ordered_json& json, const emulator::PortWaits& waits);
 
 /// "torch/schedule.csv": the file of a plan that holds the schedule of a target that has one of its own.
 [[nodiscard]] std::string schedule_file(const planner::Target& target);
+
+/// Whether the schedule that the target has of its own is for the first of several replicas, and not for all.
+[[nodiscard]] bool is_of_first_alone(const planner::Plan& plan, const planner::Target& target);
+
+/// ", for every replica", or of the first alone; empty where there is one.
+[[nodiscard]] std::string_view for_which_replicas(const planner::Plan& plan, const planner::Target& target);
+
+/// The plan's makespan that such a schedule is held against: of the same replica or, where it is every replica's, of
+/// the slowest.
+[[nodiscard]] Duration compared_with(const planner::Plan& plan, const planner::Target& target);
 
 /// Which rows of targets() write a schedule: those of the planner's target `of`.
 struct EmittedTo {

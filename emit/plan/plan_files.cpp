@@ -1,5 +1,6 @@
 #include "pipeweaver/emit/plan_files.hpp"
 
+#include "emit/plan/launch_files.hpp"
 #include "emit/plan/parts.hpp"
 #include "pipeweaver/base/assert.hpp"
 #include "pipeweaver/emit/actions.hpp"
@@ -19,12 +20,15 @@ using namespace planner;
 
 namespace {
 
-std::string padding_json(const TargetPlan& plan) {
+std::string padding_json(const Job& job, const TargetPlan& plan) {
     const auto& padding = plan.padding;
     const auto waste = [](std::int64_t real, std::int64_t padded) {
         return padded == 0 ? 0.0 : 1 - static_cast<double>(real) / static_cast<double>(padded);
     };
     nlohmann::ordered_json json{{"format", "pipeweaver-padding/1"},
+                                {"replicas", job.setup->layout.dp},
+                                {"n_microbatches", padding.microbatches.size()},
+                                {"repeated_microbatches", plan.repeated},
                                 {"tokens", padding.tokens},
                                 {"items", padding.items},
                                 {"item_patches", padding.item_patches},
@@ -43,7 +47,7 @@ std::vector<FileToWrite> target_files(const Job& job, const Batch& batch, const 
     const auto place = folder / target.folder;
     add_schedule(files, place, {plan.target}, plan.cut.step.problem, plan.found, nullptr,
                  known_of(job, batch, target, plan));
-    if (target.fixed_shapes) files.push_back({place / "padding.json", padding_json(plan)});
+    if (target.fixed_shapes) files.push_back({place / "padding.json", padding_json(job, plan)});
     return files;
 }
 
@@ -77,6 +81,7 @@ void make_whole_files(const Job& job, const Batch& batch, const Plan& plan, cons
                 {folder / "partition.json",
                  partition::to_json({plan.partition(), plan.partition_choice.chosen_on}, *job.setup)}};
         }};
+    makes.emplace_back([&] { return launch_files(job, plan, folder); });
     if (job.defer)
         makes.emplace_back([&] {
             return std::vector<FileToWrite>{{folder / "deferred.jsonl", workloads::to_jsonl(batch.deferred)}};

@@ -1,5 +1,6 @@
 #include "pipeweaver/emit/plan_folder.hpp"
 
+#include "emit/plan/launch_files.hpp"
 #include "emit/plan/parts.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
@@ -94,7 +95,7 @@ std::vector<std::string> files_of(const std::string& target) {
     std::vector<std::string> names{"problem.json.gz", "solution.json"};
     if (planner::target(target).fixed_shapes) names.emplace_back("padding.json");
     for (const Target& row : targets())
-        if (row.of == target) names.insert(names.end(), row.files.begin(), row.files.end());
+        if (row.of == target && !row.is_launched()) names.insert(names.end(), row.files.begin(), row.files.end());
     return names;
 }
 
@@ -103,6 +104,7 @@ std::vector<std::string> files_of(const std::string& target) {
 void remove_older_targets(const fs::path& folder, const std::vector<fs::path>& written) {
     for (const planner::Target& one : planner::targets())
         if (!one.folder.empty()) remove_files(folder / one.folder, files_of(one.name), written);
+    remove_older_launches(folder, written);
 }
 
 void remove_older_plan(const fs::path& folder, const std::vector<fs::path>& written) {
@@ -198,6 +200,7 @@ const Target& find_target(std::string_view name) {
 
 std::vector<FileToWrite> emit(const fs::path& source, std::string_view name, const fs::path& out) {
     const Target& target = find_target(name);
+    if (target.is_launched()) return emit_launch(source, target, out);
     const bool of_replicas = target.of == "free";
     PlanFolder plan = read_plan_folder(source, {.assignment = false, .replicas = of_replicas, .targets = !of_replicas});
     std::vector<SolvedFolder> schedules;

@@ -1,5 +1,6 @@
 // plan.json and assignment.json.
 #include "emit/plan/ladder_text.hpp"
+#include "emit/plan/launch_files.hpp"
 #include "emit/plan/parts.hpp"
 #include "pipeweaver/emit/actions.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
@@ -138,15 +139,16 @@ Writer target_json(const Plan& plan, const TargetPlan& own) {
                              {"makespan_ns", one.makespan.count()},
                              {"chunks_per_rank", one.chunks_per_rank},
                              {"recompute", one.recompute}});
-    Writer json{{"replica", 0},
+    const planner::Target& target = planner::target(own.target);
+    Writer json{{"replica", own.replica},
+                {"replicas", is_of_first_alone(plan, target) ? 1 : plan.replicas.size()},
                 {"partition", own.cut.partition.name},
                 {"chunks_per_rank", own.cut.partition.chunks_per_rank},
                 {"recompute", own.recompute},
                 {"split_backwards", split_backwards(own.cut.step.problem)},
                 {"makespan_ns", own.found.replay.makespan.count()},
                 {"lower_bound_ns", own.found.bound.count()},
-                {"over_free_plan",
-                 schedule::relative_gap(own.found.replay.makespan, plan.replicas.front().found.replay.makespan)},
+                {"over_free_plan", schedule::relative_gap(own.found.replay.makespan, compared_with(plan, target))},
                 {"baselines", std::move(baselines)},
                 {"choice", choice_json(own.choice)}};
     add_waits(json, own.waits);
@@ -211,7 +213,7 @@ Writer rung_json(const Job& job, const Ladder& ladder, const Rung& rung) {
                 {"peak_bytes", rung.peak.count},
                 {"usable_bytes", rung.usable.count},
                 {"needs", rung.needs},
-                {"files", rung.files},
+                {"files", files_of_rung(job, ladder, rung)},
                 {"command", rung.command.empty() ? Writer(nullptr) : Writer(rung.command)}};
     if (!rung.why_nothing.empty()) json["why_nothing"] = rung.why_nothing;
     if (job.training_tokens > 0) json["training"] = training_json(job, rung.step, rung.tokens);
@@ -333,7 +335,7 @@ GpuOfItem gpus_of(const StepProblem& step) {
 namespace {
 
 Writer microbatch_json(const Job& job, const Batch& batch, const ReplicaPlan& replica, std::size_t m,
-                       const GpuOfItem& gpus, std::int64_t loss_tokens) {
+                       const GpuOfItem& gpus, const LossTotals& losses) {
     const auto& partition = replica.cut.partition;
     const auto& of_chains = replica.cut.units[m];
     const auto& microbatch = batch.microbatches[replica.microbatches[m]];
@@ -355,17 +357,19 @@ Writer microbatch_json(const Job& job, const Batch& batch, const ReplicaPlan& re
             units.back()["gpu"] = gpus.at({m, d, u});
         }
     }
-    const double weight =
-        loss_tokens == 0 ? 0.0 : static_cast<double>(microbatch.loss_tokens) / static_cast<double>(loss_tokens);
-    return {{"microbatch", m},       {"tokens", microbatch.tokens},   {"loss_tokens", microbatch.loss_tokens},
-            {"loss_weight", weight}, {"samples", std::move(samples)}, {"units", std::move(units)}};
+    return {{"microbatch", m},
+            {"tokens", microbatch.tokens},
+            {"loss_tokens", microbatch.loss_tokens},
+            {"loss_weight", microbatch_weight(batch, replica, losses, m)},
+            {"samples", std::move(samples)},
+            {"units", std::move(units)}};
 }
 
-Writer assigned_to(const Job& job, const Batch& batch, const ReplicaPlan& replica, std::int64_t loss_tokens) {
+Writer assigned_to(const Job& job, const Batch& batch, const ReplicaPlan& replica, const LossTotals& losses) {
     const GpuOfItem gpus = gpus_of(replica.cut.step);
     Writer microbatches = Writer::array();
     for (std::size_t m = 0; m < replica.microbatches.size(); ++m)
-        microbatches.push_back(microbatch_json(job, batch, replica, m, gpus, loss_tokens));
+        microbatches.push_back(microbatch_json(job, batch, replica, m, gpus, losses));
     return {{"replica", replica.number}, {"microbatches", std::move(microbatches)}};
 }
 
@@ -374,6 +378,7 @@ Writer assigned_to(const Job& job, const Batch& batch, const ReplicaPlan& replic
 std::string assignment_json(const Job& job, const Batch& batch, const Plan& plan) {
     std::int64_t loss_tokens = 0;
     for (const auto& microbatch : batch.microbatches) loss_tokens += microbatch.loss_tokens;
+    const LossTotals losses = loss_totals(job, batch, plan.partition());
     const Writer head{{"format", "pipeweaver-assignment/1"},
                       {"loss", "mean over the microbatch's loss tokens, times loss_weight, summed over the step"},
                       {"loss_tokens", loss_tokens},
@@ -383,7 +388,7 @@ std::string assignment_json(const Job& job, const Batch& batch, const Plan& plan
     text.erase(text.rfind(']'));
     for (const ReplicaPlan& replica : plan.replicas) {
         text += &replica == &plan.replicas.front() ? "\n  " : ",\n  ";
-        for (const char c : assigned_to(job, batch, replica, loss_tokens).dump(1)) {
+        for (const char c : assigned_to(job, batch, replica, losses).dump(1)) {
             text += c;
             if (c == '\n') text += "  ";
         }

@@ -273,12 +273,12 @@ std::string target_text(const Plan& plan, const TargetPlan& own) {
         return fmt::format("{} chunk{} a rank", count, count == 1 ? "" : "s");
     };
     const Duration makespan = own.found.replay.makespan;
-    const bool several = plan.replicas.size() > 1;
-    std::string text = fmt::format(
-        "\n{} ({}{}): {} with {}, {}recompute {}: makespan {}, {:.2f}x the plan's{}\n", row.title, schedule_file(row),
-        several ? ", of replica 0 alone" : "", own.cut.partition.name, chunks(own.cut.partition.chunks_per_rank),
-        row.fixed_shapes ? padding_text(own.padding) : "", own.recompute, seconds(makespan),
-        over(makespan, plan.replicas.front().found.replay.makespan), several ? " for this replica" : "");
+    const bool first_alone = is_of_first_alone(plan, row);
+    std::string text = fmt::format("\n{} ({}{}): {} with {}, {}recompute {}: makespan {}, {:.2f}x the plan's{}\n",
+                                   row.title, schedule_file(row), for_which_replicas(plan, row), own.cut.partition.name,
+                                   chunks(own.cut.partition.chunks_per_rank),
+                                   row.fixed_shapes ? padding_text(own.padding) : "", own.recompute, seconds(makespan),
+                                   over(makespan, compared_with(plan, row)), first_alone ? " for this replica" : "");
     for (const std::string& policy : row.compared)
         if (const TargetBaseline* best = own.best(policy))
             text += fmt::format("{}{} takes {} ({}, {}, recompute {}), {:.2f}x this schedule\n",

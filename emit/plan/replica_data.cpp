@@ -104,6 +104,15 @@ LossTotals loss_totals(const Job& job, const Batch& batch, const partition::Part
     return totals;
 }
 
+double microbatch_weight(const Batch& batch, const ReplicaPlan& replica, const LossTotals& losses,
+                         std::size_t microbatch) {
+    if (losses.tokens > 0)
+        return static_cast<double>(batch.microbatches[replica.microbatches[microbatch]].loss_tokens) / losses.tokens;
+    const auto& chains = replica.cut.partition.chains;
+    const std::size_t last = chains.size() - 1;
+    return positions_of_microbatch(chains[last], replica.cut.units[microbatch][last]) / losses.positions;
+}
+
 std::optional<std::string> why_no_actions(const Job& job, const partition::Partition& partition) {
     if (partition.dealt.empty()) return std::nullopt;
     std::string names;

@@ -1,11 +1,15 @@
 // The files that a plan's folder has, and who reads them.
+#include "emit/plan/launch_files.hpp"
 #include "emit/report/report_parts.hpp"
 #include "pipeweaver/emit/actions.hpp"
 #include "pipeweaver/emit/targets.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <string>
+#include <vector>
 
 namespace pipeweaver::emit::report_parts {
 
@@ -51,12 +55,22 @@ std::string files_of_replicas(const Job& job, const Plan& plan) {
                        "https://ui.perfetto.dev");
 }
 
+// Of the schedules that are written for a planner's target, those that hold its order.
+std::string orders_of(const planner::Target& target) {
+    std::vector<std::string> names;
+    for (const emit::Target& one : emit::targets())
+        if (one.of == target.name)
+            for (const std::string& name : one.files)
+                if (name.ends_with(".csv")) names.push_back(name);
+    return fmt::format("{}", fmt::join(names, ", "));
+}
+
 std::string files_of_targets(const Plan& plan) {
     std::string rows;
     for (const TargetPlan& own : plan.targets) {
         const planner::Target& target = planner::target(own.target);
         if (!own.found.schedule) continue;
-        rows += file(fmt::format("{}/{}", target.folder, target.file), "the order of every rank",
+        rows += file(fmt::format("{}/{}", target.folder, orders_of(target)), "the order of every rank",
                      fmt::format("{}: see above", target.title));
         rows += file(fmt::format("{}/schedule.json{}", target.folder, target.fixed_shapes ? ", padding.json" : ""),
                      target.fixed_shapes
@@ -64,6 +78,16 @@ std::string files_of_targets(const Plan& plan) {
                          : "layers of each stage",
                      "whoever builds the stages");
     }
+    return rows;
+}
+
+std::string files_of_launch(const Job& job, const Plan& plan) {
+    const Rung* rung = plan.ladder.launched();
+    if (rung == nullptr) return {};
+    std::string rows = file(launch::launch_file, fmt::format("how rung {} is launched", rung->name), "pipeweaver emit");
+    const auto files = files_of_rung(job, plan.ladder, *rung);
+    for (std::size_t i = rung->files.size(); i < files.size(); ++i)
+        rows += file(files[i], "the same as its target takes it", "your launch script: see above");
     return rows;
 }
 
@@ -77,7 +101,7 @@ std::string folder_section(const Job& job, const Plan& plan) {
     if (job.defer)
         rows += file("deferred.jsonl", "the samples that are left for a later step",
                      "pipeweaver plan --deferred deferred.jsonl");
-    rows += files_of_replicas(job, plan) + files_of_targets(plan);
+    rows += files_of_replicas(job, plan) + files_of_targets(plan) + files_of_launch(job, plan);
     rows += file("plan.json", "the figures of this page", "programs");
     return wide_table(
                "<table class=\"folder stack\"><thead><tr><th>file</th><th>holds</th><th>read by</th></tr></thead>"

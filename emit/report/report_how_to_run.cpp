@@ -1,5 +1,6 @@
 // The report's second section: what is to be done for the ladder's best rung, and where that is said.
 #include "emit/plan/ladder_text.hpp"
+#include "emit/plan/launch_files.hpp"
 #include "emit/plan/parts.hpp"
 #include "emit/report/report_parts.hpp"
 #include "pipeweaver/base/text.hpp"
@@ -24,10 +25,10 @@ std::string named(const Ladder& ladder, const Rung& rung) {
                                               : times(ratio(ladder.now().step, rung.step)) + " as fast as now");
 }
 
-std::string best_rung(const Ladder& ladder) {
+std::string best_rung(const Job& job, const Ladder& ladder) {
     const Rung& best = ladder.best();
     return fmt::format("<p class=\"do\"><strong>{}</strong><br>{}.</p>\n", escape(named(ladder, best)),
-                       escape(what_to_do(best)));
+                       escape(what_to_do(job, ladder, best)));
 }
 
 std::string command_of_rung(const Ladder& ladder, const Rung& rung) {
@@ -68,11 +69,25 @@ std::string loading(const Plan& plan) {
         const planner::Target& target = planner::target(own.target);
         for (const emit::Target& row : emit::targets()) {
             if (row.of != own.target || row.how_to_run == nullptr) continue;
-            const auto lines =
-                row.how_to_run({target.folder, own.microbatches.size(), target.fixed_shapes, plan.replicas.size() > 1});
+            const auto lines = row.how_to_run(
+                {target.folder, own.microbatches.size(), target.fixed_shapes, is_of_first_alone(plan, target)});
             html += folded(fmt::format("{} loads its schedule", target.title),
                            fmt::format("<pre># {}</pre>\n", escape(fmt::format("{}", fmt::join(lines, "\n")))), false);
         }
+    }
+    return html;
+}
+
+// How the job's target launches the rung that flags say.
+std::string launching(const Job& job, const Plan& plan) {
+    const Rung* rung = plan.ladder.launched();
+    std::string html;
+    if (rung == nullptr || files_of_rung(job, plan.ladder, *rung).size() == rung->files.size()) return html;
+    for (const emit::Target& row : emit::targets()) {
+        if (!row.is_launched() || row.of != job.target) continue;
+        const auto lines = row.how_to_run({.folder = row.folder});
+        html += folded(fmt::format("{} launches rung {}", row.title, rung->name),
+                       fmt::format("<pre># {}</pre>\n", escape(fmt::format("{}", fmt::join(lines, "\n")))), false);
     }
     return html;
 }
@@ -81,11 +96,11 @@ std::string loading(const Plan& plan) {
 
 std::string how_to_run(const Job& job, const Plan& plan) {
     std::string html;
-    if (!plan.ladder.rungs.empty()) html += best_rung(plan.ladder);
+    if (!plan.ladder.rungs.empty()) html += best_rung(job, plan.ladder);
     html += heading("Stages") + stage_section(job, plan);
     html += heading("Commands that print these steps");
     if (!plan.ladder.rungs.empty()) html += emulate_commands(plan.ladder);
-    html += replay_command(plan) + loading(plan);
+    html += replay_command(plan) + launching(job, plan) + loading(plan);
     return html + heading("Files") + folder_section(job, plan);
 }
 

@@ -211,18 +211,18 @@ std::string padding_fact(const partition::Padded& padding) {
 // What a target that has a schedule of its own runs, and what its users would run without a plan.
 std::string target_facts(const Plan& plan, const planner::Target& target, const TargetPlan& own) {
     if (!own.found.schedule) return fmt::format("<p>There is no such schedule: {}</p>\n", escape(own.why_not));
-    const bool several = plan.replicas.size() > 1;
+    const bool first_alone = is_of_first_alone(plan, target);
     const Duration makespan = own.found.replay.makespan;
     std::vector<std::string> facts{
-        fact("schedule", schedule_file(target) + (several ? ", of replica 0 alone" : "")),
+        fact("schedule", fmt::format("{}{}", schedule_file(target), for_which_replicas(plan, target))),
         fact("partition",
              fmt::format("{}{}, {} a rank", own.cut.partition.name, target.one_chain ? " in one chain" : "",
                          plural(static_cast<std::size_t>(own.cut.partition.chunks_per_rank), "chunk")))};
     if (target.fixed_shapes) facts.push_back(padding_fact(own.padding));
     facts.push_back(fact("recomputation", own.recompute));
     facts.push_back(fact("makespan", fmt::format("{}, {} the plan's{}", human(makespan),
-                                                 times(ratio(makespan, plan.replicas.front().found.replay.makespan)),
-                                                 several ? " for this replica" : "")));
+                                                 times(ratio(makespan, compared_with(plan, target))),
+                                                 first_alone ? " for this replica" : "")));
     facts.push_back(fact("gap", percent(schedule::relative_gap(makespan, own.found.bound))));
     for (const std::string& policy : target.compared)
         if (const TargetBaseline* best = own.best(policy))

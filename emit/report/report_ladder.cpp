@@ -17,7 +17,8 @@ std::string memory_text(const Rung& rung) {
                        static_cast<double>(rung.usable.count) / gib);
 }
 
-std::string ladder_row(const Ladder& ladder, const Rung& rung, std::string_view name, std::int64_t gpus, bool best) {
+std::string ladder_row(const Job& job, const Ladder& ladder, const Rung& rung, std::string_view name, bool best) {
+    const std::int64_t gpus = job.setup->cluster.gpus;
     const std::string html = (best ? "<tr class=\"best\">" : "<tr>") + cell("rung", name);
     if (!rung.why_nothing.empty())
         return fmt::format("{}<td class=\"nothing\" colspan=\"6\">nothing: {}</td></tr>\n", html,
@@ -26,18 +27,17 @@ std::string ladder_row(const Ladder& ladder, const Rung& rung, std::string_view 
            number_cell("over now", times(ratio(ladder.now().step, rung.step))) +
            number_cell("fullest rank", memory_text(rung)) +
            number_cell("tokens/s a GPU", fmt::format("{:.0f}", tokens_per_second(rung) / static_cast<double>(gpus))) +
-           cell("way", rung.way) + cell("what to do", what_to_do(rung)) + "</tr>\n";
+           cell("way", rung.way) + cell("what to do", what_to_do(job, ladder, rung)) + "</tr>\n";
 }
 
 }  // namespace
 
 std::string ladder(const Job& job, const Plan& plan) {
     const Ladder& of = plan.ladder;
-    const std::int64_t gpus = job.setup->cluster.gpus;
     std::string rows;
     for (std::size_t i = 0; i < of.rungs.size(); ++i)
-        rows += ladder_row(of, of.rungs[i], of.rungs[i].name, gpus, i == of.headline);
-    for (const Rung& rung : of.beyond) rows += ladder_row(of, rung, "beyond: no runtime carries it", gpus, false);
+        rows += ladder_row(job, of, of.rungs[i], of.rungs[i].name, i == of.headline);
+    for (const Rung& rung : of.beyond) rows += ladder_row(job, of, rung, "beyond: no runtime carries it", false);
     const std::string table = wide_table(
         "<table class=\"ladder stack\"><thead><tr><th>rung</th><th class=\"n\">step</th>"
         "<th class=\"n\">over now</th><th class=\"n\">fullest rank</th><th class=\"n\">tokens/s a GPU</th>"

@@ -1,8 +1,11 @@
 // The table of targets.
 #include "pipeweaver/emit/targets.hpp"
 
+#include "emit/targets/megatron.hpp"
 #include "emit/targets/torch_csv.hpp"
+#include "emit/targets/torchtitan.hpp"
 #include "emit/targets/trace.hpp"
+#include "pipeweaver/base/option_values.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -20,7 +23,9 @@ std::optional<std::string> why_no_csv(const ToEmit& from) { return why_no_torch_
 
 std::vector<FileToWrite> csv_files(const ToEmit& from, const fs::path& out) {
     auto files = torch_csv(from.problem, from.schedule);
-    return {{out / "schedule.csv", std::move(files.csv)}, {out / "schedule.json", std::move(files.schedule)}};
+    return {{out / "schedule.csv", std::move(files.csv)},
+            {out / "schedule.comms.csv", std::move(files.comms)},
+            {out / "schedule.json", std::move(files.schedule)}};
 }
 
 std::vector<std::string> how_to_run_csv(const WrittenFiles& written) {
@@ -33,6 +38,12 @@ std::vector<std::string> how_to_run_csv(const WrittenFiles& written) {
             fmt::format("  schedule._load_csv({})", nlohmann::json((written.folder / "schedule.csv").string()).dump())};
 }
 
+std::vector<std::string> how_to_run_torchtitan(const WrittenFiles& written) {
+    return {fmt::format("source {} in your launch script; then",
+                        quoted_for_shell((written.folder / "torchtitan.sh").string())),
+            "  torchrun ... -m torchtitan.train --module ... --config ... \"${PIPEWEAVER_FLAGS[@]}\""};
+}
+
 std::optional<std::string> why_no_lists(const ToEmit& from) {
     std::error_code ignored;
     if (from.actions == nullptr && fs::is_directory(from.folder / rank_lists_folder, ignored))
@@ -40,9 +51,13 @@ std::optional<std::string> why_no_lists(const ToEmit& from) {
             "{}: the plan was written with --actions by-rank, and has each rank's list alone; plan again with "
             "--actions whole",
             (from.folder / rank_lists_folder).string());
-    if (from.actions == nullptr) return why_no_actions(from.problem, from.schedule);
-    const auto why = why_not_runnable(*from.actions);
-    return why ? std::optional(fmt::format("{}: {}", (from.folder / "actions.json").string(), *why)) : std::nullopt;
+    if (from.actions != nullptr) {
+        const auto why = why_not_runnable(*from.actions);
+        return why ? std::optional(fmt::format("{}: {}", (from.folder / "actions.json").string(), *why)) : std::nullopt;
+    }
+    if (auto why = why_no_actions(from.problem, from.schedule)) return why;
+    const auto why = why_not_runnable(derive_actions(from.problem, from.schedule));
+    return why ? std::optional(fmt::format("{}: {}", from.problem.name, *why)) : std::nullopt;
 }
 
 // Those of a plan know shapes, losses and rows, which a problem and its schedule do not tell.
@@ -76,7 +91,7 @@ const std::vector<Target>& targets() {
          .about =
              "schedule.csv for PyTorch's _PipelineScheduleRuntime, torchtitan, NeMo AutoModel; schedule.json beside it",
          .of = "torch-csv",
-         .files = {"schedule.csv", "schedule.json"},
+         .files = {"schedule.csv", "schedule.comms.csv", "schedule.json"},
          .check = why_no_csv,
          .write = csv_files,
          .how_to_run = how_to_run_csv},
@@ -90,7 +105,26 @@ const std::vector<Target>& targets() {
          .is_trace = true,
          .files = {"trace.json.gz"},
          .check = why_no_trace,
-         .write = trace_files}};
+         .write = trace_files},
+        {.name = "megatron",
+         .about =
+             "megatron.sh: launch flags of Megatron-LM, ms-swift and LoongForge; megatron.yaml for Megatron-Bridge",
+         .of = "megatron",
+         .files = {"megatron.sh", "megatron.yaml"},
+         .title = "Megatron",
+         .folder = "megatron",
+         .check_launch = why_no_megatron,
+         .write_launch = megatron_files,
+         .how_to_run = how_to_run_megatron},
+        {.name = "torchtitan",
+         .about = "torchtitan.sh: launch flags of torchtitan",
+         .of = "torchtitan",
+         .files = {"torchtitan.sh"},
+         .title = "torchtitan",
+         .folder = "torchtitan",
+         .check_launch = why_no_torchtitan,
+         .write_launch = torchtitan_files,
+         .how_to_run = how_to_run_torchtitan}};
     return all;
 }
 

@@ -18,6 +18,20 @@ namespace {
 // Whether activations must be there: what is computed again comes in front.
 bool runs_backwards(PassKind pass) { return has_input_gradient(pass); }
 
+std::vector<std::array<double, 2>> measured_factors(const costdb::CostDatabase& costs, const workloads::Model& model) {
+    std::vector<std::array<double, 2>> factors(model.modules.size(), {1.0, 1.0});
+    for (const costdb::PassFactor& one : costs.measurements().pass_factors)
+        for (std::size_t m = 0; one.model == model.name && m < model.modules.size(); ++m)
+            if (model.modules[m].name == one.module)
+                factors[m][one.backward ? 1 : 0] = static_cast<double>(one.factor_ppm) / 1e6;
+    return factors;
+}
+
+// What a pass's own time is made of: not the traffic of replicas, copies and the host, which run beside it.
+bool is_of_pass(Stream stream) {
+    return stream == Stream::compute || stream == Stream::tensor || stream == Stream::context;
+}
+
 }  // namespace
 
 LayerCosts::LayerCosts(const Setup& setup, std::int64_t replica, Store store)
@@ -36,6 +50,7 @@ LayerCosts::LayerCosts(const Setup& setup, const Recipe& recipe, const WhatIf* w
       costs_(*setup.costs),
       factors_{in_situ_factors(costs_, cluster_.device, Precision::sixteen_bit),
                in_situ_factors(costs_, cluster_.device, Precision::eight_bit)},
+      measured_(measured_factors(costs_, model_)),
       recipe_(recipe),
       what_if_(what_if),
       replica_(replica),
@@ -47,12 +62,22 @@ PricedOperators LayerCosts::priced(std::vector<Operator> operators, const Place&
     const double slowed = slow ? recipe_.overlap_slowdown : 1.0;
     const auto precision = precision_of(recipe_.execution_of(model_.modules[place.module]).products);
     const InSituFactors& factors = factors_[static_cast<std::size_t>(precision)];
-    if (what_if_ == nullptr && slowed == 1.0) return price(std::move(operators), costs_, factors, recipe_);
+    const double of_pass = factor_of_pass(place);
+    if (what_if_ == nullptr && slowed == 1.0 && of_pass == 1.0)
+        return price(std::move(operators), costs_, factors, recipe_);
     const double factor = device(place.rank);
     return price(std::move(operators), costs_, factors, recipe_, [&](const Operator& op) {
         const double changed = what_if_ == nullptr ? 1.0 : factor_of(*what_if_, op, model_.modules[place.module].name);
-        return op.stream == Stream::compute ? factor * changed * slowed : factor * changed;
+        const double own = is_of_pass(op.stream) ? of_pass : 1.0;
+        return (op.stream == Stream::compute ? factor * changed * slowed : factor * changed) * own;
     });
+}
+
+double LayerCosts::factor_of_pass(const Place& place) const {
+    const bool backward = place.pass != PassKind::forward;
+    const double measured = measured_[place.module][backward ? 1 : 0];
+    return what_if_ == nullptr ? measured
+                               : measured * pass_factor(*what_if_, model_.modules[place.module].name, backward);
 }
 
 namespace {

@@ -123,6 +123,13 @@ double factor_of(const WhatIf& what_if, const Operator& op, std::string_view mod
     return factor;
 }
 
+double pass_factor(const WhatIf& what_if, std::string_view module, bool backward) {
+    double factor = 1;
+    for (const WhatIf::Passes& one : what_if.passes)
+        if (one.module == module && one.backward == backward) factor *= one.factor;
+    return factor;
+}
+
 double device_factor(const WhatIf& what_if, std::int64_t replica, RankId rank) {
     double factor = 1;
     for (const WhatIf::Device& device : what_if.devices)

@@ -4,6 +4,7 @@
 #include "pipeweaver/emulator/memory.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/planner/emulate.hpp"
+#include "pipeweaver/planner/launched_way.hpp"
 #include "planner/job/sample.hpp"
 #include "planner/ladder/elsewhere.hpp"
 #include "planner/opponents/tuned_cut.hpp"
@@ -29,6 +30,28 @@ std::string words_of(const OpponentWay& way, const std::string& recompute) {
     if (way.has_pipeline) text += " " + way.policy;
     if (way.partition.chunks_per_rank > 1) text += fmt::format(", {} chunks", way.partition.chunks_per_rank);
     return recompute == "none" ? text : text + ", " + recompute;
+}
+
+LaunchedWay launched_way(const OpponentWay& way, const std::string& recompute, const Emulation& emulation,
+                         const Batch& batch) {
+    LaunchedWay launched{.setup = way.setup,
+                         .has_pipeline = way.has_pipeline,
+                         .partition = way.partition,
+                         .policy = way.policy,
+                         .recompute = recompute,
+                         .makespan = emulation.makespan,
+                         .usable = capacity_of(*way.setup)};
+    if (!emulation.by_rank.empty()) launched.by_rank = emulation.by_rank.front();
+    const auto replicas = static_cast<std::int64_t>(emulation.replicas.size());
+    const auto all = static_cast<std::int64_t>(batch.microbatches.size());
+    for (std::int64_t r = 0; r < replicas; ++r) launched.microbatches.push_back(all / replicas + (r < all % replicas));
+    for (const auto& microbatch : batch.microbatches)
+        launched.most_tokens = std::max(launched.most_tokens, microbatch.tokens);
+    launched.peak.resize(emulation.replicas.front().memory.size());
+    for (const ReplicaEmulation& replica : emulation.replicas)
+        for (std::size_t r = 0; r < launched.peak.size(); ++r)
+            launched.peak[r] = std::max(launched.peak[r], replica.memory[r].peak);
+    return launched;
 }
 
 // The step as a way runs it: what its command prints.
@@ -57,6 +80,7 @@ Rung emulated(std::string name, const Request& of, const OpponentWay& way, const
                 rung.usable = usable;
             }
     rung.command = command_of(way, recompute, of.job, of.batch);
+    rung.launched = std::make_shared<const LaunchedWay>(launched_way(way, recompute, emulation, request.batch));
     return rung;
 }
 
@@ -96,7 +120,8 @@ Opponents ways_said(const Request& request, const NowWanted& now) {
             way.recompute = now.recompute;
             way.layers = partition::text_of(now.layers);
             if (!now.layers.empty()) way.name = "layers " + way.layers;
-            all.ways.push_back(std::move(way));
+            const bool is_named = !now.partition.empty() || !now.layers.empty();
+            if (is_named || launches(target(job.target), way)) all.ways.push_back(std::move(way));
         }
     return all;
 }
@@ -256,8 +281,9 @@ LadderStart begin_ladder(std::vector<Request> packings, const std::vector<Reques
         return start;
     }
     if (!wanted.recompute.empty() && now.recompute != wanted.recompute)
-        fail(ErrorKind::limit, "--now: the step does not fit with recompute {}; it does with {}", wanted.recompute,
-             now.recompute);
+        fail(ErrorKind::limit,
+             "--now: with recompute {} the step does not fit, or {} has no such setting; it runs with {}",
+             wanted.recompute, target(given.job.target).option, now.recompute);
     start.now = emulated("now", given, *now.way, now.recompute, execute);
     start.now->needs = "nothing: what is run today";
     Data data(from, now, *start.now, execute);
@@ -406,7 +432,8 @@ private:
         rung.way = fmt::format("{}, searched", own.cut.partition.name);
         rung.step = own.found.replay.makespan + own.cut.step.optimizer;
         take_memory(rung, own.cut.step.problem.ranks, own.found.replay.peak);
-        rung.needs = fmt::format("{} loads it{}", runs_.title, plan_.replicas.size() > 1 ? "; of replica 0 alone" : "");
+        const bool first_alone = plan_.replicas.size() > 1 && !runs_.fixed_shapes;
+        rung.needs = fmt::format("{} loads it{}", runs_.title, first_alone ? "; of replica 0 alone" : "");
         rung.files = {fmt::format("{}/{}", runs_.folder, runs_.file)};
         return rung;
     }
@@ -432,6 +459,13 @@ private:
 };
 
 }  // namespace
+
+const Rung* Ladder::launched() const {
+    const Rung* best = nullptr;
+    for (const Rung& rung : rungs)
+        if (rung.launched && (best == nullptr || rung.why_nothing.empty())) best = &rung;
+    return best;
+}
 
 Ladder ladder_of(const LadderStart& start, const Plan& plan, const Executor& execute) {
     return Climb(start, plan, execute).run();

@@ -1,5 +1,7 @@
 #include "planner/opponents/built_steps.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace pipeweaver::planner {
@@ -13,7 +15,17 @@ std::vector<Recompute> settings_of(const Target& target, const Setup& setup, con
     auto all = opponent_settings(setup, partition);
     if (!target.launch.blocks)
         std::erase_if(all, [](const Recompute& one) { return one.kind == Recompute::Kind::blocks; });
+    if (!target.launch.repeats_activations && setup.recipe.execution.fused_attention)
+        std::erase(all, Recompute::selective);
     return all;
+}
+
+// Why microbatches are no whole groups where the target interleaves those alone; empty if they are.
+std::string why_no_groups(const Target& target, const Step& step, std::string_view policy) {
+    const auto ranks = step.cut.step.problem.ranks.size(), microbatches = step.input.units.size();
+    if (target.launch.splits_groups || policy != "interleaved" || microbatches % ranks == 0) return {};
+    return fmt::format("{} interleaves microbatches in groups of {}, and {} leave a group of {}", target.option, ranks,
+                       microbatches, microbatches % ranks);
 }
 
 void take_slower(Ran& slowest, Duration makespan, const Step& of) {
@@ -44,10 +56,8 @@ std::optional<SettingRun> BuiltSteps::scheduled(std::size_t replica, std::string
                                                 const std::string& recompute, std::string& why_not) const {
     std::optional<SettingRun> found;
     const Step& known = known_[replica];
-    if (known.shortage) {
-        why_not = known.shortage->text();
-        return found;
-    }
+    why_not = known.shortage ? known.shortage->text() : why_no_groups(*target_, known, policy);
+    if (!why_not.empty()) return found;
     if (!recompute.empty()) found = run_setting(known.cut.step, policy, settings_, recompute);
     if (!found) found = fastest_setting(known.cut.step, policy, settings_, why_not, target_->launch.by_rank);
     return found;

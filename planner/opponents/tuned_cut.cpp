@@ -30,6 +30,13 @@ std::vector<OpponentWay> best_chains(const Opponents& opponents, const Job& job)
     return best;
 }
 
+// How many microbatches tell cuts apart: whole groups of one for each rank, where there are as many.
+std::size_t tuned_on(std::size_t microbatches, const Layout& layout) {
+    const std::size_t some = std::min(microbatches, sizes.candidate_microbatches);
+    const auto ranks = static_cast<std::size_t>(layout.pp);
+    return some == microbatches || some < ranks ? some : some - some % ranks;
+}
+
 OpponentWay with_cut(const OpponentWay& way, Partition cut) {
     OpponentWay tuned = way;
     tuned.name = way.partition.name + " tuned";
@@ -44,13 +51,14 @@ bool add_tuned(Opponents& opponents, const Job& job, const Batch& batch, const E
     const auto batches = batches_of(job, batch);
     std::vector<Microbatches> few(batches.begin(), batches.begin() + static_cast<std::ptrdiff_t>(std::min(
                                                                          batches.size(), sizes.batches_tuned_on)));
-    for (Microbatches& one : few) one.resize(std::min(one.size(), sizes.candidate_microbatches));
+    for (Microbatches& one : few) one.resize(tuned_on(one.size(), job.setup->layout));
     const Target& runs = target(job.target);
     for (const OpponentWay& way : best_chains(opponents, job)) {
         if (time.is_over()) return false;
         const partition::Tuning tuning{.step_of = [&](const Partition& cut) -> std::optional<Duration> {
-                                           const Ran ran =
-                                               BuiltSteps(with_cut(way, cut), few, runs).run(way.policy, {});
+                                           const OpponentWay tried = with_cut(way, cut);
+                                           if (!launches(runs, tried)) return std::nullopt;
+                                           const Ran ran = BuiltSteps(tried, few, runs).run(way.policy, {});
                                            return ran.why_not.empty() ? std::optional(ran.step) : std::nullopt;
                                        },
                                        .most_steps = sizes.steps_tuned,

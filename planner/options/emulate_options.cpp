@@ -3,6 +3,7 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
 #include "pipeweaver/planner/ladder.hpp"
+#include "planner/options/given_assignment.hpp"
 #include "planner/schedule/recompute_settings.hpp"
 
 #include <fmt/ranges.h>
@@ -68,6 +69,9 @@ void EmulateOptions::add_to(OptionTable& options) {
                  "generators on the last; or of every module that is named");
     options.choice("sample-packing", sample_packing, packing_names(),
                    "how the samples are packed that the partition is cut on (default: as --packing)");
+    options.text("assigned", assigned, "FILE",
+                 "an assignment.json, of a plan or of pipeweaver.data: its microbatches on its replicas, in its order, "
+                 "in place of --packing and --assignment");
     options.choice("target", target, target_options(),
                    "what runs the step: with fixed shapes every microbatch is padded to the largest");
     options.text("policy", policy, "POLICY", "the schedule, of `pipeweaver list policies` (default: 1f1b)");
@@ -97,6 +101,10 @@ void EmulateOptions::check() const {
              "--recompute go without it");
     if (std::error_code ignored; !schedule.empty() && !std::filesystem::exists(schedule, ignored))
         fail(ErrorKind::io, "--schedule: there is no file or folder '{}'", schedule);
+    if (!assigned.empty() && !(workload.packing.empty() && batch.assignment.empty() && !batch.defer))
+        fail(ErrorKind::input,
+             "--assigned: says which samples are together and where; --packing, --assignment and "
+             "--defer go without it");
     if (chunks > 1 && (names_a_document(job.partition) || has_own_chunks(job.partition)))
         fail(ErrorKind::input, "--chunks: goes with all partitions but dip, modules and files, which have their own");
 }
@@ -133,6 +141,8 @@ EmulationRequest EmulateOptions::request(std::uint64_t seed, const Executor& exe
     auto [asked, given] = as.request(seed, execute);
     shared.fill(asked);
     shared.carry(asked, given);
+    if (!assigned.empty()) take_assignment(assigned, asked, given);
+    request.assigned = assigned;
     request.batch = std::move(given);
     fill_cut(asked, request);
     if (asked.partition.empty()) asked.partition = "megatron";

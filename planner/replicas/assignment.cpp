@@ -69,6 +69,7 @@ Assignment assign(const Job& job, const Batch& batch, const Executor& execute, s
     require_sensible(job, batch, most);
     const auto replicas = static_cast<std::size_t>(job.setup->layout.dp);
     auto costs = partition::microbatch_costs(*job.setup, batch.microbatches, execute);
+    if (batch.shares) return assigned(batch, *batch.shares, std::move(costs));
     const bool in_turn = job.sharing == partition::Sharing::in_turn;
     auto shares = in_turn ? partition::in_turn(costs.size(), replicas) : partition::balance(costs, replicas);
     return assigned(batch, std::move(shares), std::move(costs));

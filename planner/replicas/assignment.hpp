@@ -23,8 +23,8 @@ struct Assignment {
 /// more tasks than `most` whatever the partition: before anything of that size is built.
 void require_sensible(const Job& job, const Batch& batch, std::size_t most = sizes.tasks);
 
-/// Gives the batch's microbatches to the replicas, by cost or in turn as the job says. Throws as
-/// require_sensible().
+/// Gives the batch's microbatches to the replicas, as the batch says, else by cost or in turn as the job says. Throws
+/// as require_sensible().
 [[nodiscard]] Assignment assign(const Job& job, const Batch& batch, const Executor& execute,
                                 std::size_t most = sizes.tasks);
 

@@ -161,7 +161,7 @@ private:
 
 Assignment exchange(const Job& job, const Batch& batch, const Partition& partition, Assignment assignment,
                     const Executor& execute) {
-    const bool tells = partition.chains.size() == 1;
+    const bool tells = partition.chains.size() == 1 && !batch.shares;
     if (!tells || assignment.shares.size() == 1 || job.sharing == partition::Sharing::in_turn) return assignment;
     auto shares = Exchanging(job, batch, partition, assignment, execute).run();
     for (auto& share : shares) std::sort(share.begin(), share.end());

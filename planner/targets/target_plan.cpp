@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
+#include <utility>
 
 namespace pipeweaver::planner {
 
@@ -135,6 +137,44 @@ std::vector<Setting> settings_of(const ForTarget& to, const Partition& chain, co
     return settings;
 }
 
+// All replicas' to one shape and number. Their times differ a little even so: samples attend to themselves alone.
+std::vector<Microbatches> pad_all(const std::vector<Microbatches>& replicas, TargetPlan& plan) {
+    std::size_t most = 0;
+    for (const Microbatches& one : replicas) most = std::max(most, one.size());
+    Microbatches all, repeated;
+    all.reserve(replicas.size() * most);
+    for (const Microbatches& one : replicas) {
+        all.insert(all.end(), one.begin(), one.end());
+        repeated.insert(repeated.end(), most - one.size(), one.back());
+        all.insert(all.end(), most - one.size(), one.back());
+    }
+    plan.repeated = repeated.size();
+    partition::Padded& padding = plan.padding;
+    padding = partition::pad(all);
+    const auto not_real = partition::pad(repeated);
+    padding.real_tokens -= not_real.real_tokens;
+    padding.real_patches -= not_real.real_patches;
+    std::vector<Microbatches> padded;
+    padded.reserve(replicas.size());
+    for (auto at = padding.microbatches.begin(); at != padding.microbatches.end();
+         at += static_cast<std::ptrdiff_t>(most))
+        padded.emplace_back(at, at + static_cast<std::ptrdiff_t>(most));
+    return padded;
+}
+
+// The replica with the most to do; ties go to the earlier.
+std::size_t most_loaded(const Job& job, const std::vector<Microbatches>& replicas, const Executor& execute) {
+    std::size_t most = 0;
+    Duration largest{};
+    for (std::size_t r = 0; r < replicas.size() && replicas.size() > 1; ++r) {
+        const auto costs = partition::microbatch_costs(*job.setup, replicas[r], execute);
+        const Duration load = std::accumulate(costs.begin(), costs.end(), Duration{});
+        if (load > largest) most = r;
+        largest = std::max(largest, load);
+    }
+    return most;
+}
+
 }  // namespace
 
 const TargetBaseline* TargetPlan::best(std::string_view policy) const {
@@ -145,13 +185,16 @@ const TargetBaseline* TargetPlan::best(std::string_view policy) const {
 }
 
 TargetPlan make_target_plan(const Job& job, const Target& target, const std::vector<Partition>& partitions,
-                            const Microbatches& microbatches, const Executor& execute, const Time& time) {
+                            const std::vector<Microbatches>& replicas, const Executor& execute, const Time& time) {
     TargetPlan plan;
     plan.target = target.name;
-    if (target.fixed_shapes)
-        plan.padding = partition::pad(microbatches);
-    else
-        plan.padding.microbatches = microbatches;
+    if (target.fixed_shapes) {
+        auto padded = pad_all(replicas, plan);
+        plan.replica = most_loaded(job, padded, execute);
+        plan.padding.microbatches = std::move(padded[plan.replica]);
+    } else {
+        plan.padding.microbatches = replicas.front();
+    }
     const ForTarget to{job, target, plan.padding.microbatches};
     std::optional<Tried> best;
     for (const Partition& partition : partitions) {

@@ -26,7 +26,7 @@ Launch torch_launch() {
 // torchtitan: wrappers of every block, or of their attention.
 Launch torchtitan_launch() {
     Launch launch = torch_launch();
-    launch.blocks = launch.by_rank = false;
+    launch.blocks = launch.by_rank = launch.spreads_encoders = launch.splits_groups = false;
     launch.cut = "module_fqns_per_model_part";
     launch.order = "pipeline_parallel_schedule";
     launch.recompute = "activation_checkpoint mode";
@@ -36,11 +36,14 @@ Launch torchtitan_launch() {
 Launch megatron_launch() {
     return {.partitions = {"first-stage", "balanced", "megatron", "uniform"},
             .policies = {"1f1b", "interleaved"},
+            .repeats_activations = false,
             .by_rank = false,
             .most_zero = 1,
+            .spreads_encoders = false,
+            .splits_groups = false,
             .cut = "--pipeline-model-parallel-layout",
-            .order = "--num-virtual-stages-per-pipeline-rank",
-            .recompute = "--recompute-granularity, --recompute-num-layers"};
+            .order = "the layout string says them",
+            .recompute = "--recompute-granularity"};
 }
 
 }  // namespace

@@ -143,8 +143,8 @@ TEST_CASE("a database is refused when it is damaged, foreign, newer or without t
     CHECK(ask(good.substr(0, good.size() / 2)) != "accepted");
     CHECK(ask(gzip(good).substr(0, 200)).find("cut short") != std::string::npos);
     auto newer = good;
-    newer[63] = 4;  // user_version
-    CHECK(ask(newer) == "is a cost database of version 4, this program reads version 3");
+    newer[63] = 5;  // user_version
+    CHECK(ask(newer) == "is a cost database of version 5, this program reads versions 3 and 4");
     auto foreign = good;
     foreign[68] = 0;  // application_id
     CHECK(ask(foreign) == "is not a cost database: its application id is not PWCD");

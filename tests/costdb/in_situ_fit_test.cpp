@@ -2,6 +2,7 @@
 #include "pipeweaver/costdb/in_situ_fit.hpp"
 
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/costdb/import.hpp"
 #include "pipeweaver/costdb/transfer.hpp"
 #include "pipeweaver/emulator/in_situ.hpp"
 #include "tests/costdb/fixtures.hpp"
@@ -92,4 +93,29 @@ TEST_CASE("the emulator takes the factors that a database holds") {
     CHECK(costs.cost(transfer).duration == h200().cost(transfer).duration);
     CHECK(costs.cost(transfer).basis == h200().cost(transfer).basis);
     CHECK(costs.measurements().links_of == "h100_sxm");
+}
+
+TEST_CASE("factors of a measured run are kept beside the points, and those of a later run take their place") {
+    const Folder folder("pass-factors");
+    auto points = h200().measurements();
+    write_database(folder / "base.sqlite", points);
+    const PassFactor forward{"m", "vit", false, 1'300'000, 5}, backward{"m", "vit", true, 1'200'000, 5};
+    const PassFactor other{"n", "llm", false, 900'000, 3}, later{"m", "vit", true, 1'100'000, 7};
+    const auto factors = [&](const char* name) {
+        return CostDatabase::read(folder / name, "h200_sxm").measurements().pass_factors;
+    };
+
+    write_measured_run({"h200_sxm", "plan", "a", {forward, backward}}, folder / "base.sqlite", folder / "own.sqlite");
+    write_measured_run({"h200_sxm", "other", "b", {other}}, folder / "own.sqlite", folder / "own.sqlite");
+    write_measured_run({"h200_sxm", "plan", "c", {later}}, folder / "own.sqlite", folder / "own.sqlite");
+    write_measured_run({"h200_sxm", "plan", "a", {forward}}, {}, folder / "alone.sqlite");
+
+    CHECK(factors("base.sqlite").empty());
+    CHECK(factors("own.sqlite") == std::vector{forward, later, other});
+    CHECK(factors("alone.sqlite") == std::vector{forward});
+    const auto over = CostDatabase::over_embedded(folder / "alone.sqlite", "h200_sxm");
+    CHECK(over.measurements().pass_factors == std::vector{forward});
+    const Gemm gemm{.m = 4096, .n = 4096, .k = 4096};
+    CHECK(CostDatabase::read(folder / "own.sqlite", "h200_sxm").cost(gemm).duration == h200().cost(gemm).duration);
+    CHECK(over.cost(gemm).duration == h200().cost(gemm).duration);
 }

@@ -83,15 +83,15 @@ TEST_CASE("no rung is slower than the one before, and the best is of the target 
 
 TEST_CASE("what is run now is what is said, in turn and as samples come") {
     const auto given = packings(1, "megatron");
-    const NowWanted now = parse_now("first-stage,1f1b,selective", "");
+    const NowWanted now = parse_now("first-stage,1f1b,full", "");
     const auto start = begin_ladder(given, {}, now, in_order, {});
     REQUIRE(start.now);
-    CHECK(start.now->way == "first-stage 1f1b, selective");
+    CHECK(start.now->way == "first-stage 1f1b, full");
     EmulationRequest same;
     same.job = given.front().job;
     same.job.partition = "first-stage";
     same.batch = given.front().batch;
-    same.recompute = emulator::Recompute::selective;
+    same.recompute = emulator::Recompute::full;
     CHECK(start.now->step == emulate(same, in_order).step);
     same.batch = given.back().batch;
     const Duration packed = emulate(same, in_order).step;

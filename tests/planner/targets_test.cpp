@@ -151,9 +151,35 @@ TEST_CASE("a target with a fixed chain needs no rules of its own") {
     const auto request = testing::small_request();
     const auto partitions = partition::partitions_for(partition::Use::framework, *request.job.setup,
                                                       request.batch.microbatches, "megatron");
-    const auto plan = make_target_plan(request.job, plain, partitions, request.batch.microbatches, in_order, {});
+    const auto plan = make_target_plan(request.job, plain, partitions, {request.batch.microbatches}, in_order, {});
     REQUIRE(plan.found.schedule);
     for (const TargetBaseline& one : plan.baselines) CHECK(plan.found.replay.makespan <= one.makespan);
+}
+
+TEST_CASE("of a target with fixed shapes one schedule is for every replica, with one number of microbatches") {
+    const auto request = testing::small_request(1, {9, 8, 9, 7, 1, 2, 1, 1});
+    const auto partitions = partition::partitions_for(partition::Use::framework, *request.job.setup,
+                                                      request.batch.microbatches, "balanced");
+    const auto& all = request.batch.microbatches;
+    const Microbatches large(all.begin(), all.begin() + 4), small(all.begin() + 4, all.end());
+    const auto made = [&](const std::vector<Microbatches>& replicas) {
+        return make_target_plan(request.job, torch(), partitions, replicas, in_order, {});
+    };
+    const auto alone = made({small}), both = made({small, large}), turned = made({large, small});
+    REQUIRE(both.found.schedule);
+    CHECK(both.replica == 1);
+    CHECK(turned.replica == 0);
+    CHECK(both.padding.microbatches.size() == 4);
+    CHECK(both.padding.real_tokens == made({all}).padding.real_tokens);
+    CHECK(alone.found.replay.makespan < both.found.replay.makespan);
+    CHECK(turned.found.replay.makespan == both.found.replay.makespan);
+
+    const auto uneven = made({small, {large.begin(), large.end() - 1}});
+    CHECK(uneven.repeated == 1);
+    CHECK(uneven.padding.microbatches.size() == 4);
+    CHECK(uneven.padding.real_tokens == both.padding.real_tokens - large.back().tokens);
+    CHECK(uneven.padding.padded_tokens == both.padding.padded_tokens);
+    CHECK(both.repeated == 0);
 }
 
 TEST_CASE("measured stages run in the order of a target that has one of its own, or it is said why not") {
@@ -187,7 +213,7 @@ TEST_CASE("where memory is short each rank recomputes what it needs, and the sch
     const auto partitions = partition::partitions_for(partition::Use::framework, *request.job.setup,
                                                       request.batch.microbatches, "balanced");
     const auto made = [&] {
-        return make_target_plan(request.job, torch(), partitions, request.batch.microbatches, in_order, {});
+        return make_target_plan(request.job, torch(), partitions, {request.batch.microbatches}, in_order, {});
     };
     const auto ample = made();
     REQUIRE(ample.found.schedule);

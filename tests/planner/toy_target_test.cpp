@@ -38,7 +38,7 @@ TEST_CASE("a framework with an order of its own is a row in the planner and one 
     const Request request = testing::small_request();
     const auto partitions = partition::partitions_for(partition::Use::framework, *request.job.setup,
                                                       request.batch.microbatches, "balanced");
-    TargetPlan plan = make_target_plan(request.job, toy, partitions, request.batch.microbatches, in_order, {});
+    TargetPlan plan = make_target_plan(request.job, toy, partitions, {request.batch.microbatches}, in_order, {});
     plan.microbatches = {0, 1, 2, 3, 4, 5, 6, 7};
     REQUIRE(plan.found.schedule);
     CHECK(plan.found.strategy == "gpipe");

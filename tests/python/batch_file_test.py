@@ -35,8 +35,8 @@ def test_a_batch_of_one_kind_alone_is_planned(pipeweaver, tmp_path, samples, ite
     microbatches = assignment["replicas"][0]["microbatches"]
     assigned = {(one["sample"], one["item"]) for mb in microbatches for unit in mb["units"] for one in unit["items"]}
     assert len(assigned) == items
-    # Without text there is no loss in the language model, and no weight to share out.
-    assert abs(sum(mb["loss_weight"] for mb in microbatches) - (0 if items else 1)) < 1e-9
+    # Also without text: then positions are weighed, not loss tokens.
+    assert abs(sum(mb["loss_weight"] for mb in microbatches) - 1) < 1e-9
 
 
 def test_a_batch_line_that_is_not_json_names_file_and_line(pipeweaver, tmp_path):

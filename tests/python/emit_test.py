@@ -94,8 +94,9 @@ def test_the_referee_accepts_every_pair_of_a_plan(planned, shared):
 
 
 def test_emit_writes_what_plan_wrote(pipeweaver, planned, tmp_path):
-    for target, names in {"torch-csv": ["schedule.csv", "schedule.json"], "torch-actions": ["actions.json"],
-                          "chrome-trace": ["trace.json.gz"]}.items():
+    torch = ["schedule.csv", "schedule.comms.csv", "schedule.json"]
+    for target, names in {"torch-csv": torch, "torch-actions": ["actions.json"], "chrome-trace": ["trace.json.gz"]
+                          }.items():
         pipeweaver("emit", "--plan", planned, "--target", target, "--out", tmp_path / target)
         for name in names:
             there = planned / ("torch" if target == "torch-csv" else "replica-000") / name

@@ -15,7 +15,8 @@ import torch.distributed as dist
 # Forked by a process of a single thread: stores leave threads in this one, and a child that was forked while one of
 # them held a lock would wait for it for ever. What ranks load is loaded there, once.
 CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["torch", "torch._dynamo", "torch.distributed.pipelining._backward", "pytest"])
+PRELOADED = ["torch", "torch._dynamo", "torch.distributed.pipelining._backward", "pytest"]
+CONTEXT.set_forkserver_preload(PRELOADED)
 
 
 def work(rank, ranks, port, job, arguments, answers):

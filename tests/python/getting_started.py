@@ -1,4 +1,4 @@
-"""docs/getting-started.md: its code blocks, and its commands run one after the other."""
+"""A page of docs/, by default docs/getting-started.md: its code blocks, and its commands run one after the other."""
 
 import os
 import pathlib
@@ -6,20 +6,26 @@ import re
 import subprocess
 
 FILE = "docs/getting-started.md"
-PAGE = (pathlib.Path(__file__).resolve().parents[2] / FILE).read_text()
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PAGE = (ROOT / FILE).read_text()
 
 
-def blocks(language):
+def page_of(file):
+    """The page's text."""
+    return (ROOT / file).read_text()
+
+
+def blocks(language, page=PAGE):
     """The page's code blocks of one language."""
-    return [text for kind, text in re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    return [text for kind, text in re.findall(r"^```(\w*)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
             if kind == language]
 
 
-def follow(pipeweaver, folder):
+def follow(pipeweaver, folder, page=PAGE):
     """Runs the page's commands in the folder; returns what each block printed."""
     environment = {**os.environ, "PATH": f"{pipeweaver.path.resolve().parent}:{os.environ['PATH']}"}
     printed = []
-    for block in blocks("sh"):
+    for block in blocks("sh", page):
         done = subprocess.run(["bash", "-e", "-c", block], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
                               capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, f"{block}{done.stderr}"

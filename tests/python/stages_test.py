@@ -88,7 +88,7 @@ def test_every_policy_is_in_the_answer_and_none_beats_the_plan(pipeweaver, tmp_p
 def test_files_do_not_depend_on_threads(pipeweaver, tmp_path, threads):
     table = write(tmp_path, *blocks("csv")[0].splitlines()[1:])
     names = ["problem.json.gz", "solution.json", "actions.json", "trace.json.gz", "report.html", "torch/schedule.csv",
-             "torch/schedule.json", "torch/problem.json.gz", "torch/solution.json"]
+             "torch/schedule.comms.csv", "torch/schedule.json", "torch/problem.json.gz", "torch/solution.json"]
     for folder, count in [("a", "2"), ("b", threads)]:
         solve(pipeweaver, table, tmp_path / folder, "--capacity", "30GiB", "--threads", count)
     assert {str(path.relative_to(tmp_path / "a")) for path in (tmp_path / "a").rglob("*") if path.is_file()} == {

@@ -91,12 +91,23 @@ def run_sequentially(model, inputs, targets):
     return torch.stack(losses).detach()
 
 
-def run_scheduled(schedule, rank, model, inputs, targets):
-    """One step of the runtime on this rank; losses per position if the last stage is here, else None."""
+def build_runtime(schedule, rank, model, group=None):
+    """The runtime with this rank's stages, before it has a schedule."""
     mine = [s for s in range(schedule.stages) if schedule.stage_to_rank[s] == rank]
-    stages = [PipelineStage(model[s], s, schedule.stages, torch.device("cpu")) for s in mine]
-    runtime = _PipelineScheduleRuntime(stages, schedule.microbatches, loss_fn=loss_of, scale_grads=False)
+    stages = [PipelineStage(model[s], s, schedule.stages, torch.device("cpu"), group=group) for s in mine]
+    return _PipelineScheduleRuntime(stages, schedule.microbatches, loss_fn=loss_of, scale_grads=False)
+
+
+def run_scheduled(schedule, rank, model, inputs, targets):
+    """One step of a new runtime on this rank; losses per position if the last stage is here, else None."""
+    runtime = build_runtime(schedule, rank, model)
     runtime._load_csv(str(schedule.path))
+    return run_step(runtime, schedule, rank, inputs, targets)
+
+
+def run_step(runtime, schedule, rank, inputs, targets):
+    """A step with the schedule that the runtime has; as run_scheduled()."""
+    mine = [s for s in range(schedule.stages) if schedule.stage_to_rank[s] == rank]
     order = torch.tensor(schedule.microbatch_order)
     arguments = (inputs[order].flatten(0, 1),) if 0 in mine else ()
     if schedule.stages - 1 not in mine:
@@ -118,6 +129,11 @@ def errors_on(schedule, rank):
     inputs, targets = make_batch(schedule, model)
     expected = run_sequentially(reference, inputs, targets)
     found = run_scheduled(schedule, rank, model, inputs, targets)
+    return compared(schedule, rank, model, found, reference, expected)
+
+
+def compared(schedule, rank, model, found, reference, expected):
+    """{what: relative error} of the rank's losses, if it has any, and of its stages' gradients."""
     errors = {}
     if found is not None:
         errors["losses"] = relative_error(found, expected[torch.tensor(schedule.microbatch_order)])

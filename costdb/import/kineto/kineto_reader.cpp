@@ -53,7 +53,7 @@ public:
     bool Key(const char* text, rapidjson::SizeType length, bool) {
         const std::string_view key(text, length);
         if (depth_ == 1) top_key_ = key;
-        if (!in_events_ && depth_ == 3) key_ = key;
+        if (!in_events_ && (depth_ == 2 || depth_ == 3)) key_ = key;
         target_ = nullptr;
         list_ = List::none;
         if (!in_events_) return true;
@@ -102,6 +102,7 @@ private:
     void value(std::string_view text) {
         if (!in_events_ && depth_ == 3 && top_key_ == "deviceProperties" && key_ == "name" && facts_.product.empty())
             facts_.product = text;
+        if (!in_events_ && depth_ == 2 && top_key_ == "distributedInfo" && key_ == "rank") facts_.rank = text;
         if (target_ != nullptr) *target_ = text;
         if (in_list(List::types) && depth_ == list_depth() && event_.types.size() < most_inputs)
             event_.types.emplace_back(text);
@@ -115,6 +116,8 @@ private:
         if (key == "name") return &event_.name;
         if (key == "ts") return &event_.start;
         if (key == "dur") return &event_.duration;
+        if (key == "pid") return &event_.process;
+        if (key == "tid") return &event_.thread;
         return nullptr;
     }
 

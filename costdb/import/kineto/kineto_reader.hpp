@@ -19,6 +19,8 @@ struct TraceEvent {
     std::string phase, category, name;
     std::string start, duration;  ///< the digits of `ts` and `dur`, microseconds
 
+    std::string process, thread;  ///< `pid`, `tid`
+
     std::string external_id, correlation, device, stream;
     std::vector<std::vector<std::int64_t>> dims;  ///< "Input Dims"; of a list of tensors nothing
     std::vector<std::string> types;               ///< "Input type"
@@ -29,6 +31,7 @@ struct TraceEvent {
 
 struct TraceFacts {
     std::string product;     ///< name of the first device, as its driver says
+    std::string rank;        ///< of the process that wrote it, where distributedInfo says it
     std::string sha256;      ///< of the unzipped bytes
     std::int64_t bytes = 0;  ///< unzipped
     std::int64_t events = 0;

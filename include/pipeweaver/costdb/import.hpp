@@ -70,6 +70,18 @@ Imported import_tables(const std::vector<TableFile>& tables, const std::filesyst
 /// damaged, foreign or newer, Error{io} if it is not there or cannot be replaced; then it is as it was.
 Imported add_tables(const std::vector<TableFile>& tables, const std::filesystem::path& database);
 
+/// What a run of a plan says of passes.
+struct MeasuredRun {
+    std::string device;               ///< canonical
+    std::string file;                 ///< the plan that was run; takes the place of an older run of it
+    std::string sha256;               ///< of the recordings
+    std::vector<PassFactor> factors;  ///< over the tables alone; each takes the place of an older one
+};
+
+/// Writes a new database to `output` that has the factors, and all of the database `base` where one is named; may be
+/// `base` itself. Throws Error{input} for a base that is damaged, foreign or newer, Error{io}.
+void write_measured_run(const MeasuredRun& run, const std::filesystem::path& base, const std::filesystem::path& output);
+
 /// Imports every *.csv and *.csv.gz of `folder`, in the order of names. Device and origin come from the file's name:
 /// a100_sxm_*, a100_dgx_*, a100_nccl_* are a100_sxm; h100_sxm_*, h100_dgx_* h100_sxm; h200_sxm_*, a100_pcie_*, b200_*
 /// what they say. Throws Error{input} for a table whose name is none of these.

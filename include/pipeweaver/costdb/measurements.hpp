@@ -83,6 +83,16 @@ struct InSitu {
     std::string note;                         ///< what they were fitted to
 };
 
+/// How long passes through a module took in runs of a model, over what all else here says of them.
+struct PassFactor {
+    std::string model, module;
+    bool backward = false;  ///< else its forward, also where it is recomputed
+    std::int64_t factor_ppm = 1'000'000;
+    std::int64_t steps = 0;  ///< that it was fitted on
+
+    friend bool operator==(const PassFactor&, const PassFactor&) = default;
+};
+
 struct Measurements {
     std::string device;  ///< canonical name
     std::vector<GemmPoint> gemm;
@@ -93,6 +103,7 @@ struct Measurements {
     std::vector<ElementwisePoint> elementwise;
     std::vector<MeasurementOrigin> origins;
     std::optional<InSitu> in_situ;
+    std::vector<PassFactor> pass_factors;  ///< by model, module and direction, each once
     std::string links_of;        ///< device whose point-to-point times these are, where it is another; else empty
     std::string collectives_of;  ///< the device whose collectives these are, where it is another; else empty
 };

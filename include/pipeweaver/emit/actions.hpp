@@ -120,6 +120,11 @@ struct LossTotals {
 [[nodiscard]] LossTotals loss_totals(const planner::Job& job, const planner::Batch& batch,
                                      const partition::Partition& partition);
 
+/// What the mean over a microbatch's loss tokens counts in the step's loss: its share of the step's loss tokens; in a
+/// step without any its share of the positions. Over a step these weights sum to 1. Pre: `microbatch` is the replica's.
+[[nodiscard]] double microbatch_weight(const planner::Batch& batch, const planner::ReplicaPlan& replica,
+                                       const LossTotals& losses, std::size_t microbatch);
+
 /// Gives the data of one replica of a plan. A loss task's weight is its share of the step's loss tokens; several units
 /// of a microbatch share its weight by their positions; in a step without loss tokens (generators) the weight is the
 /// task's share of the positions of all.

@@ -1,8 +1,9 @@
 // A plan's folder: written whole, and read back without deriving anything again.
 //
-//   plan.json  assignment.json  run.json  report.html
+//   plan.json  assignment.json  launch.json  run.json  report.html
 //   replica-000/  problem.json.gz  solution.json  actions.json  trace.json.gz
 //   torch/        problem.json.gz  solution.json  schedule.csv  schedule.json  padding.json   (of a target's own)
+//   megatron/     megatron.sh  megatron.yaml                                      (how its target launches a rung)
 //
 // A plan from stage times has no plan.json and no replicas: its one problem lies at the top.
 #pragma once
@@ -104,10 +105,10 @@ struct PlanParts {
 /// is the replay's answer.
 [[nodiscard]] PlanFolder read_plan_folder(const std::filesystem::path& folder, const PlanParts& parts = {});
 
-/// Makes the target's files below `out`. `source` is a plan folder (torch-csv takes its torch/, the others its
-/// replicas) or a folder with problem.json[.gz] and solution.json. Throws Error{input} for an unknown target (the
-/// nearest is named) or damaged files, Error{io} for missing ones, Error{limit} with rule and task for what the target
-/// cannot express.
+/// Makes the target's files below `out`. `source` is a plan folder (torch-csv takes its torch/, targets of launches its
+/// launch.json, the others its replicas) or a folder with problem.json[.gz] and solution.json. Throws Error{input} for
+/// an unknown target (the nearest is named) or damaged files, Error{io} for missing ones, Error{limit} with rule and
+/// task for what the target cannot express.
 [[nodiscard]] std::vector<FileToWrite> emit(const std::filesystem::path& source, std::string_view target,
                                             const std::filesystem::path& out);
 

@@ -1,9 +1,10 @@
-// Targets that a schedule is emitted for: a table. A new one is a file of functions in emit/targets/ and a row in
-// targets.cpp; the plan's folder, `emit` and `list targets` go by the rows.
+// Targets that a schedule, or the way in which a rung is launched, is emitted for: a table. A new one is a file of
+// functions in emit/targets/ and a row in targets.cpp; the plan's folder, `emit` and `list targets` go by the rows.
 #pragma once
 
 #include "pipeweaver/base/files.hpp"
 #include "pipeweaver/emit/actions.hpp"
+#include "pipeweaver/launch/launch.hpp"
 #include "pipeweaver/planner/targets.hpp"
 
 #include <filesystem>
@@ -62,11 +63,22 @@ struct Target {
     /// Makes the target's files below `out`. Pre: check() found nothing.
     std::vector<FileToWrite> (*write)(const ToEmit& from, const std::filesystem::path& out) = nullptr;
 
+    // Of a row that writes how flags launch a rung: `of` is the planner's target whose users launch it so, and check
+    // and write are null.
+    std::string title{};   ///< what reports call it: "Megatron-LM"
+    std::string folder{};  ///< of a plan, in which its files lie
+    /// Says why the target cannot launch it, with the rule; none: it can.
+    std::optional<std::string> (*check_launch)(const launch::Launch& launch) = nullptr;
+    /// Makes the target's files below `out`. Pre: check_launch() found nothing.
+    std::vector<FileToWrite> (*write_launch)(const launch::Launch& launch, const std::filesystem::path& out) = nullptr;
+
+    bool is_launched() const { return write_launch != nullptr; }
+
     /// Says how the target's files are run, a line each, for a person; null: their names say it.
     std::vector<std::string> (*how_to_run)(const WrittenFiles& written) = nullptr;
 };
 
-/// Gives all targets: torch-csv, torch-actions, chrome-trace.
+/// Gives all targets: torch-csv, torch-actions, chrome-trace, megatron, torchtitan.
 [[nodiscard]] const std::vector<Target>& targets();
 
 /// Gives what a plan knows of the schedule that the target has of its own. The result refers to all arguments.

@@ -82,6 +82,7 @@ private:
         Duration waits{};       // of the host and the GPU for each other (Recipe::expert_layer), forward and backward
     };
     PricedOperators priced(std::vector<Operator> operators, const Place& place) const;
+    double factor_of_pass(const Place& place) const;
     PricedOperators priced_layer(std::int64_t layer, const PassShape& shape, const Place& place) const;
     double passes_of_host(const workloads::Architecture& network, const PassShape& shape, const Place& place) const;
     PricedOperators with_host(PricedOperators list, const HostWork& host, const Place& place) const;
@@ -101,7 +102,8 @@ private:
     const workloads::Cluster& cluster_;
     Layout layout_;
     const costdb::CostDatabase& costs_;
-    std::array<InSituFactors, 2> factors_;  // by Precision
+    std::array<InSituFactors, 2> factors_;         // by Precision
+    std::vector<std::array<double, 2>> measured_;  // per module, forward and backward: in runs, over the costs
     Recipe recipe_;
     const WhatIf* what_if_;
     std::int64_t replica_;

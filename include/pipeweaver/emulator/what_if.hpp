@@ -32,8 +32,19 @@ struct WhatIf {
     std::map<std::string, double> links;      ///< by what they carry: link_names()
     std::map<std::string, double> operators;  ///< by class (OperatorClass) or by name ("qkv", "router", ...)
     std::map<std::string, double> modules;    ///< all that runs in their layers
+    /// Work of a module in one direction; of programs alone, no file has them.
+    struct Passes {
+        std::string module;
+        bool backward = false;
+        double factor = 1;
 
-    bool empty() const { return devices.empty() && links.empty() && operators.empty() && modules.empty(); }
+        friend bool operator==(const Passes&, const Passes&) = default;
+    };
+    std::vector<Passes> passes{};
+
+    bool empty() const {
+        return devices.empty() && links.empty() && operators.empty() && modules.empty() && passes.empty();
+    }
     friend bool operator==(const WhatIf&, const WhatIf&) = default;
 };
 
@@ -46,6 +57,9 @@ struct WhatIf {
 
 /// The factor on an operator's time; `module` empty: it runs in none. Devices are left to the caller.
 [[nodiscard]] double factor_of(const WhatIf& what_if, const Operator& op, std::string_view module);
+
+/// The factor on a module's work in a direction.
+[[nodiscard]] double pass_factor(const WhatIf& what_if, std::string_view module, bool backward);
 
 /// The factor on all that runs on a rank of a replica.
 [[nodiscard]] double device_factor(const WhatIf& what_if, std::int64_t replica, RankId rank);

@@ -34,6 +34,7 @@ struct EmulationRequest {
     std::int64_t chunks_per_rank = 1;              ///< of all partitions but dip
     const Target* target = &targets().front();     ///< what runs it: its shapes and receive buffers
     bool any_memory = false;                       ///< what does not fit is emulated all the same
+    std::string assigned;                          ///< the file of the batch's shares, for the report; empty: none
     std::string schedule;                          ///< the folder or file of `schedules`, for the report
     std::vector<GivenSchedule> schedules;          ///< for every replica, in place of a policy, on the fixed partition
 };
@@ -60,6 +61,17 @@ struct Emulation {
 /// Throws Error{limit} where it does not fit (rank, bytes short) or the policy does not apply (why), Error{input} for a
 /// schedule that was made for something else, for unknown policies and partitions, and what the modules below throw.
 [[nodiscard]] Emulation emulate(const EmulationRequest& request, const Executor& execute);
+
+/// A replica's given schedule under the request's costs and factors.
+struct ScheduledTimes {
+    schedule::Problem problem;
+    schedule::Schedule schedule;
+    std::vector<Duration> duration;  ///< per task, in its memory mode
+};
+
+/// What each task takes. Pre: schedules are given. Throws as emulate().
+[[nodiscard]] ScheduledTimes scheduled_times(const EmulationRequest& request, std::size_t replica,
+                                             const Executor& execute);
 
 /// The kernels of one rank of one replica, by start. Pre: both exist. Throws as emulate().
 [[nodiscard]] std::vector<emulator::TracedKernel> kernels_of(const EmulationRequest& request, std::size_t replica,

@@ -15,7 +15,7 @@ struct EmulateOptions {
     WorkloadOptions workload;
     BatchOptions batch;
     JobOptions job;  ///< without a sample partitions are cut by the batch itself
-    std::string policy, schedule, recompute, what_if, layers, target, sample_packing;
+    std::string policy, schedule, recompute, what_if, layers, target, sample_packing, assigned;
     std::int64_t chunks = 1;
     bool no_reuse = false, any_memory = false;
 

@@ -47,6 +47,8 @@ struct Batch {
     std::vector<workloads::Sample> samples;           ///< that the step takes
     std::vector<workloads::Sample> deferred;          ///< that are left for a later step; not among `samples`
     std::vector<workloads::Microbatch> microbatches;  ///< of all replicas
+    /// Which replica takes which microbatches, where that is given; none: the job's sharing decides.
+    std::optional<partition::Shares> shares;
     bool drawn = false;                   ///< of a data set: into microbatches of a number that no layout changes
     std::int64_t drawn_microbatches = 0;  ///< then, where it was drawn for each replica: of each
 };

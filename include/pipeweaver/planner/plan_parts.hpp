@@ -118,11 +118,14 @@ struct TargetBaseline {
     Duration makespan{};
 };
 
-/// The schedule of replica 0 for a target that has one of its own; see Target.
+/// The schedule for a target that has one of its own; see Target. Of a target with fixed shapes it is every replica's:
+/// replicas that shard weights must gather them in one order. Of another it is replica 0's.
 struct TargetPlan {
     std::string target;
+    std::size_t replica = 0;                ///< that it was made on: of fixed shapes the one with the most to do
     std::vector<std::size_t> microbatches;  ///< as ReplicaPlan's
-    Cut cut;                                ///< as ReplicaPlan's
+    std::size_t repeated = 0;  ///< of fixed shapes: microbatches of all replicas that are run once more, for no loss
+    Cut cut;                   ///< as ReplicaPlan's
     search::Found found;
     emulator::PortWaits waits{};
     RobustChoice choice;

@@ -5,10 +5,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 namespace pipeweaver::planner {
+
+struct LaunchedWay;  // launched_way.hpp
 
 /// A way to run the step.
 struct Rung {
@@ -23,6 +26,8 @@ struct Rung {
     std::vector<std::string> files{};  ///< of the plan's folder that say it
     std::string command{};             ///< that prints its step; empty: there is none
     std::string why_nothing{};         ///< not empty: it gains nothing over the rung before it
+    /// How it is launched, of the rungs from now to layout; null: it is no launch. Shared by rungs of one step.
+    std::shared_ptr<const LaunchedWay> launched{};
 };
 
 struct Ladder {
@@ -31,6 +36,9 @@ struct Ladder {
     std::size_t headline = 0;             ///< the rung that the job's target runs at best
     std::string why_none{};               ///< why there are no rungs
     std::vector<std::string> left_out{};  ///< for lack of time: other layouts, tuned cuts
+
+    /// The best of those that flags launch: null where there is none.
+    const Rung* launched() const;
 
     const Rung& now() const { return rungs.front(); }
     const Rung& best() const { return rungs[headline]; }

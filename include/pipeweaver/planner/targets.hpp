@@ -24,9 +24,14 @@ struct Launch {
     std::vector<std::string> partitions;  ///< of partition::partitioners()
     std::vector<std::string> policies;
     bool blocks = true;  ///< recomputes the first N blocks of each stage; else all, none or the cheap parts
+    bool repeats_activations = true;  ///< selective recomputation leaves out what activation functions give; else,
+                                      ///< with fused attention, there is none
     bool by_rank = true;
     int most_zero = 3;  ///< without a pipeline
-    std::string cut{};  ///< the flags that say it, and so below
+    bool spreads_encoders =
+        true;                   ///< else encoders are whole on the first stage, what follows the backbone on the last
+    bool splits_groups = true;  ///< else interleaved microbatches come in whole groups, one for each pipeline rank
+    std::string cut{};          ///< the flags that say it, and so below
     std::string order{};
     std::string recompute{};
 };
@@ -52,7 +57,7 @@ struct Target {
 
     // What its steps are built from.
     bool one_chain = false;     ///< of stages; else it runs any partition
-    bool fixed_shapes = false;  ///< all microbatches are padded to the largest
+    bool fixed_shapes = false;  ///< all microbatches of all replicas are padded to the largest
     RecomputeBy recompute = RecomputeBy::pass;
     bool input_gradient_frees = true;  ///< see emulator::StepInput
     bool buffers_for_all = false;      ///< receive buffers for all microbatches at once
@@ -67,7 +72,8 @@ struct Target {
                                          const schedule::Schedule& schedule) = nullptr;
 };
 
-/// Whether a plan has a schedule of its own for the target, of replica 0, beside that of every replica.
+/// Whether a plan has a schedule of its own for the target beside that of every replica: one for all of them where
+/// shapes are fixed, else that of replica 0.
 [[nodiscard]] inline bool has_own_plan(const Target& target) { return !target.folder.empty(); }
 
 /// Whether it runs the orders of that policy.

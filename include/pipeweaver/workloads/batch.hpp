@@ -128,6 +128,10 @@ struct Pipelines {
 [[nodiscard]] std::vector<Microbatch> pack(const std::vector<Sample>& samples, const Model& model,
                                            Packing packing = Packing::given, const Pipelines& pipelines = {});
 
+/// The microbatch of these samples, in that order. Throws Error{input} where it is larger than one of the model may be.
+[[nodiscard]] Microbatch microbatch_of(const std::vector<std::size_t>& members, const std::vector<Sample>& samples,
+                                       const Model& model);
+
 /// A batch without what is left for a later step.
 struct Deferral {
     std::vector<Sample> now, later;  ///< both in the batch's order; together they are the batch

@@ -1,4 +1,5 @@
-"""Runs plans on PyTorch: `Executor` takes the action lists of a plan, one process per rank."""
+"""Runs plans on PyTorch: `Executor` takes the action lists of a plan, one process per rank; `load_schedule` gives
+PyTorch's own pipeline runtime a plan's order."""
 
 try:
     import torch as _torch  # noqa: F401
@@ -9,7 +10,11 @@ from ..errors import PipeweaverError
 from .actions import Actions, Place, RankActions, Stage, actions_of, parse_actions, read_actions
 from .executor import Executor, StepResult
 from .passes import task_seed
-from .step import Timing, Unit
+from .pipelining import load_schedule
+from .step import Unit
+from .timings import Timings
+from .walk import Timing
+from .watch import Watch
 
-__all__ = ["Actions", "Executor", "PipeweaverError", "Place", "RankActions", "Stage", "StepResult", "Timing", "Unit",
-           "actions_of", "parse_actions", "read_actions", "task_seed"]
+__all__ = ["Actions", "Executor", "PipeweaverError", "Place", "RankActions", "Stage", "StepResult", "Timing", "Timings",
+           "Unit", "Watch", "actions_of", "load_schedule", "parse_actions", "read_actions", "task_seed"]

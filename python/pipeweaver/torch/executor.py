@@ -14,12 +14,14 @@ import torch.distributed as dist
 from ..errors import PipeweaverError
 from .actions import Actions, Place, RankActions
 from .check import check
-from .failures import Job, LostRankError, agree, one_line
+from .failures import Job, one_line
 from .fit import check_fit
+from .jobs import Jobs
 from .program import Program, program_of
 from .replicas import Sums
-from .step import Step, Timing, Training, Unit
+from .step import Step, Training, Unit
 from .transport import Transport
+from .walk import Timing
 
 
 @dataclass
@@ -32,9 +34,6 @@ class StepResult:
     timings: list[Timing]
     seconds: float
     most_alive: int
-
-
-_epochs: dict[str, int] = {}
 
 
 class Executor:
@@ -65,8 +64,7 @@ class Executor:
         self.timeout = timedelta(seconds=timeout)
         self.pipeline = Job(group if group is not None else dist.group.WORLD, device)
         self.peers = Job(replicas, device) if replicas is not None else None
-        self.jobs = [self.pipeline] + ([self.peers] if self.peers else [])
-        self.broken: str | None = None
+        self.jobs = Jobs([self.pipeline] + ([self.peers] if self.peers else []), self.timeout)
         self.program: Program
         self.load(actions)
 
@@ -81,7 +79,7 @@ class Executor:
             self._load(actions)
             return True
         except PipeweaverError:
-            if otherwise is None or self.broken:
+            if otherwise is None or self.jobs.broken:
                 raise
         self._load(self._made(otherwise))
         return False
@@ -93,25 +91,13 @@ class Executor:
             return PipeweaverError(f"rank {self.pipeline.me}: {one_line(error)}")
 
     def _load(self, actions: Actions | RankActions | PipeweaverError | None) -> None:
-        self._begin()
+        self.jobs.begin()
         program, problem = self._prepared(actions)
-        same = program.actions.lists_sha256 if program else ""
-        try:
-            for job in self.jobs:
-                problem = agree(job, problem, self.timeout, same if job is self.pipeline else "")
-        except BaseException as error:
-            self._fail(error)
-            raise
+        same = [program.actions.lists_sha256 if program else ""] + [""] * (len(self.jobs.all) - 1)
+        problem = self.jobs.agree(problem, same)
         if problem or program is None:
             raise PipeweaverError(problem)
         self.program = program
-
-    def _begin(self) -> None:
-        """Every load() and step() has store keys of its own."""
-        if self.broken:
-            raise PipeweaverError(f"the executor cannot go on: {self.broken}")
-        for job in self.jobs:
-            job.step = _epochs[job.prefix] = _epochs.get(job.prefix, 0) + 1
 
     def _prepared(self, actions: Actions | RankActions | PipeweaverError | None) -> tuple[Program | None, str | None]:
         """The plan for this rank, or what is wrong with it; whatever that is, the other ranks wait to hear of it."""
@@ -141,9 +127,9 @@ class Executor:
     def step(self, batch: Any, seed: int = 0) -> StepResult:
         """Forward and backward of the whole plan. Gradients are added to the parameters' `grad`: those of the step's
         loss over all replicas. `seed` keys the random numbers that passes draw."""
-        self._begin()
-        transport = Transport(self.pipeline, self.jobs, self.timeout)
-        sums = Sums(self.peers, self.jobs, self.timeout)
+        self.jobs.begin()
+        transport = Transport(self.pipeline, self.jobs.all, self.timeout)
+        sums = Sums(self.peers, self.jobs.all, self.timeout)
         step = Step(self.program, self.training, batch, seed, transport, sums)
         kept = self._set_gradients_aside()
         try:
@@ -152,7 +138,7 @@ class Executor:
             total = sums.total(step.weighted, self.training.device)
             transport.finish()
         except BaseException as error:
-            self._fail(error)
+            self.jobs.fail(error)
             raise
         for weight, gradient in kept:
             weight.grad = gradient if weight.grad is None else weight.grad.add_(gradient)
@@ -168,11 +154,3 @@ class Executor:
                     kept.append((weight, weight.grad))
                     weight.grad = None
         return kept
-
-    def _fail(self, error: BaseException) -> None:
-        self.broken = one_line(error)
-        reason = str(error) if isinstance(error, LostRankError) else f"rank {self.pipeline.me}: {self.broken}"
-        for job in self.jobs:
-            job.give_reason(reason)
-        for job in self.jobs:
-            job.close()

@@ -21,6 +21,7 @@ import torch.distributed as dist
 from ..errors import PipeweaverError
 
 GRACE_S = 1.0
+TRANSFER = re.compile(r"gloo|NCCL|[Cc]onnection")
 
 
 class LostRankError(PipeweaverError):
@@ -111,6 +112,22 @@ def explain(jobs: Sequence[Job], job: Job, awaited: int | None, error: BaseExcep
     for one in jobs:
         reason = one.give_reason(reason)
     return LostRankError(reason)
+
+
+def lost_in(jobs: Sequence[Job], job: Job, error: BaseException, timeout: timedelta) -> LostRankError | None:
+    """What ended a collective of others' code, most likely of `job`'s group; None: `error` is this rank's own."""
+    if isinstance(error, PipeweaverError) or not isinstance(error, RuntimeError):
+        return None
+    if not isinstance(error, dist.DistError) and not TRANSFER.search(str(error)):
+        return None
+    groups = [one for one in (job, *jobs) if len(one.ranks) > 1]
+    return explain(jobs, groups[0], None, error, 0.0, timeout) if groups else None
+
+
+def close_all(device: torch.device) -> None:
+    """Ends the transfers of every group that this process is in."""
+    for group in list(dist.distributed_c10d._world.pg_map):
+        Job(group, device).close()
 
 
 def agree(job: Job, problem: str | None, timeout: timedelta, same: str = "") -> str | None:

@@ -1,8 +1,7 @@
-"""One step on one rank: its actions, and what is alive between them."""
+"""One step on one rank: its passes, and what is alive between them."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -10,11 +9,12 @@ from typing import Any, NamedTuple
 import torch
 
 from ..errors import PipeweaverError
-from .actions import Compute, Message, Place, Reduce, Tensor
+from .actions import Compute, Place, Reduce, Tensor
 from .passes import Pass, random_state, task_seed
 from .program import DTYPES, Links, Program
 from .replicas import Sums
 from .transport import Transport
+from .walk import Walk
 
 
 class Unit(NamedTuple):
@@ -29,14 +29,6 @@ class Unit(NamedTuple):
     purpose: str
 
 
-class Timing(NamedTuple):
-    """When an action ran, in seconds from the step's start; `action` is its place in the rank's list."""
-
-    action: int
-    start: float
-    end: float
-
-
 @dataclass(frozen=True)
 class Training:
     """What the user runs: Executor describes it."""
@@ -48,51 +40,28 @@ class Training:
     dtype: torch.dtype | None
 
 
-class Step:
+class Step(Walk):
     """Runs the rank's list once. `losses` are the means of the losses taken here, `weighted` the same times their
     weights; `most_alive` counts passes with activations at once."""
 
     def __init__(self, program: Program, training: Training, batch: Any, seed: int, transport: Transport,
                  sums: Sums) -> None:
-        self.program, self.training = program, training
+        super().__init__(program, transport)
+        self.training, self.sums = training, sums
         self.batch, self.seed = batch, seed
-        self.transport, self.sums = transport, sums
-        self.began = time.perf_counter()
         self.passes: dict[Place, Pass] = {}
-        self.ready: dict[int, torch.Tensor] = {}  # by tensor: made or received, and not yet taken
         self.output_shapes: dict[Place, torch.Size] = {}
         self.losses: dict[Place, torch.Tensor] = {}
         self.weighted: list[torch.Tensor] = []
-        self.timings: list[Timing] = []
         self.most_alive = 0
 
-    def run(self) -> None:
-        for number, action in enumerate(self.program.actions.actions):
-            start = time.perf_counter()
-            if isinstance(action, Compute):
-                self._compute(action)
-            elif isinstance(action, Reduce):
-                self.sums.start([self.training.chunks[stage] for stage in action.stages])
-            else:
-                self._message(action)
-            self.timings.append(Timing(number, start - self.began, time.perf_counter() - self.began))
+    def reduce(self, action: Reduce) -> None:
+        self.sums.start([self.training.chunks[stage] for stage in action.stages])
 
-    def _message(self, action: Message) -> None:
-        if action.op == "send":
-            self.transport.send(action.tensor, self.ready.pop(action.tensor), action.peer, action.tag)
-        elif action.op == "receive":
-            tensor = self.program.actions.tensors[action.tensor]
-            assert tensor.shape is not None
-            self.transport.receive(action.tensor, tensor.shape, self._dtype(tensor), action.peer, action.tag)
-        else:
-            self.ready[action.tensor] = self.transport.wait(action.tensor)
-            for known in action.freed:
-                self.transport.release(known)
-
-    def _dtype(self, tensor: Tensor) -> torch.dtype:
+    def dtype_of(self, tensor: Tensor) -> torch.dtype:
         return self.training.dtype or DTYPES[tensor.dtype]
 
-    def _compute(self, action: Compute) -> None:
+    def compute(self, action: Compute) -> None:
         if action.op == "F":
             self._forward(action)
         elif action.op == "W":
@@ -117,7 +86,7 @@ class Step:
             self.weighted.append(output)
         self.output_shapes[place] = output.shape
         for tensor in links.out:
-            self._hand_over(tensor, _rows(tensor, output))
+            self.hand_over(tensor, _rows(tensor, output))
 
     def _leaf(self, tensor: Tensor) -> torch.Tensor:
         leaf = self.ready.pop(tensor.tensor).detach()
@@ -163,14 +132,6 @@ class Step:
             arguments.append(by_chain)
         return arguments, {"data": data} if stage.reads_batch and not begins else {}
 
-    def _hand_over(self, tensor: Tensor, value: torch.Tensor) -> None:
-        """Refuses what is not as planned before it can be sent."""
-        if tuple(value.shape) != tensor.shape or value.dtype != self._dtype(tensor):
-            planned = f"{list(tensor.shape or ())} {_name(self._dtype(tensor))}"
-            raise PipeweaverError(f"{tensor.kind} {tensor.tensor} of {tensor.source}: the plan has {planned}, the "
-                                  f"chunk gave {list(value.shape)} {_name(value.dtype)}")
-        self.ready[tensor.tensor] = value.contiguous()
-
     def _backward(self, action: Compute) -> None:
         place, links = action.place, self.program.links[action.place]
         one = self.passes[place]
@@ -185,8 +146,8 @@ class Step:
             if tensor.gradient is None:
                 continue
             if value is None:  # the chunk does not depend on it
-                value = torch.zeros(tensor.shape or (), dtype=self._dtype(tensor), device=self.training.device)
-            self._hand_over(self.program.actions.tensors[tensor.gradient], value)
+                value = torch.zeros(tensor.shape or (), dtype=self.dtype_of(tensor), device=self.training.device)
+            self.hand_over(self.program.actions.tensors[tensor.gradient], value)
 
     def _gradient(self, place: Place, links: Links) -> torch.Tensor | None:
         """The output's, summed over its consumers in the tensors' order; None: no consumer gives one."""
@@ -199,10 +160,6 @@ class Step:
                 part = _spread(part, tensor.slices, self.output_shapes[place])
             total = part if total is None else total + part
         return total
-
-
-def _name(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")
 
 
 def _rows(tensor: Tensor, output: torch.Tensor) -> torch.Tensor:

@@ -1,0 +1,146 @@
+// pipeweaver replay: what a schedule does, and what a recorded run of it did.
+#include "apps/command_line.hpp"
+#include "apps/commands.hpp"
+#include "apps/console.hpp"
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/text.hpp"
+#include "pipeweaver/emit/picture.hpp"
+#include "pipeweaver/measured/measured_plan.hpp"
+#include "pipeweaver/measured/report.hpp"
+#include "pipeweaver/schedule/gap.hpp"
+#include "pipeweaver/search/bounds.hpp"
+
+#include <nlohmann/json.hpp>
+
+namespace pipeweaver::apps {
+
+namespace {
+
+struct ReplaySchedule {
+    explicit ReplaySchedule(CLI::App& app) : options(app) {
+        add_required_operand(app, "problem", problem, "FILE", "problem file, gzip allowed, or the folder of a plan");
+        add_operand(app, "solution", solution, "FILE", "solution file, gzip allowed; not with a folder");
+        console.add_to(app);
+        options.group("A recorded run");
+        add_texts(app, "measured", measured, "FILE",
+                  "what each rank recorded: timings of the executor, or PyTorch traces", "A recorded run");
+        options.integer("replica", replica, 0, 1'000'000, "which replica of a plan's folder (default 0)");
+        options.text("model", model, "MODEL", "refuse a plan that is older than this model; with a plan's folder");
+    }
+
+    void run() const {
+        options.apply();
+        require_fitting();
+        const auto solved = read();
+        const schedule::Replayer replayer(solved.file.problem);
+        const auto replay = replayer.replay(solved.schedule);
+        if (replay.outcome != schedule::Outcome::completed)
+            fail(ErrorKind::limit, "{}: {}", solution_file().string(),
+                 schedule::why_it_fails(solved.file.problem, replay));
+        schedule::check_claims(solution_file(), solved.schedule, replay);
+        if (measured.empty())
+            tell(replayer, solved.schedule, replay);
+        else
+            compare(solved);
+    }
+
+    // Options that say nothing of what is read are refused, not ignored.
+    void require_fitting() const {
+        if (!is_folder() && !model.empty())
+            fail(ErrorKind::input, "--model: goes with a plan's folder, {} is none", problem);
+        if (!is_folder() && replica != 0 && measured.empty())
+            fail(ErrorKind::input, "--replica: goes with a plan's folder, or with --measured; {} is one schedule alone",
+                 problem);
+        if (!model.empty()) measured::require_model(problem, model);
+    }
+
+    bool is_folder() const {
+        std::error_code ignored;
+        return std::filesystem::is_directory(problem, ignored);
+    }
+
+    std::filesystem::path solution_file() const {
+        return is_folder() ? measured::schedule_folder(problem, replica) / "solution.json"
+                           : std::filesystem::path(solution);
+    }
+
+    schedule::Solved read() const {
+        if (is_folder()) {
+            if (!solution.empty())
+                fail(ErrorKind::input, "SOLUTION: goes with a problem file, not with a plan's folder");
+            return schedule::read_solved(solution_file());
+        }
+        if (solution.empty()) fail(ErrorKind::input, "SOLUTION: is missing, a solution file is needed");
+        auto file = schedule::read_problem(problem);
+        auto schedule = schedule::read_schedule(solution, file);
+        return {std::move(file), std::move(schedule)};
+    }
+
+    void compare(const schedule::Solved& solved) const {
+        const auto planned = measured::planned_of(solved, problem, replica);
+        const auto comparison = measured::compare(planned, measured::read_run(planned, measured));
+        if (console.json)
+            fmt::print("{}\n", measured::comparison_json(planned, comparison).dump());
+        else
+            fmt::print("{}", measured::comparison_text(planned, comparison));
+    }
+
+    void tell(const schedule::Replayer& replayer, const schedule::Schedule& schedule,
+              const schedule::Replay& replay) const {
+        const auto& of = replayer.problem();
+        const auto bound = search::best_bound(replayer);
+        const double gap = schedule::relative_gap(replay.makespan, bound.value);
+        if (console.json) {
+            nlohmann::ordered_json answer{{"problem", of.name},
+                                          {"makespan_ns", replay.makespan.count()},
+                                          {"lower_bound_ns", bound.value.count()},
+                                          {"gap", gap},
+                                          {"peak_bytes", nlohmann::ordered_json::array()},
+                                          {"signature", signature(schedule, replay.makespan)}};
+            for (const Bytes peak : replay.peak) answer["peak_bytes"].push_back(peak.count);
+            fmt::print("{}\n", answer.dump());
+            return;
+        }
+        fmt::print("{}: makespan {}   bound {} ({})   gap {:.1f} %\n", of.name, human(replay.makespan),
+                   human(bound.value), bound.name, 100 * gap);
+        for (std::size_t r = 0; r < replay.peak.size(); ++r) {
+            const auto& capacity = of.ranks[r].capacity;
+            fmt::print("rank {:<3} peak {}{}\n", r, human(replay.peak[r]), capacity ? " of " + human(*capacity) : "");
+        }
+        fmt::print("{}", emit::picture(replayer, schedule, replay));
+    }
+
+    Options options;
+    Console console;
+    std::string problem, solution, model;
+    std::vector<std::string> measured;
+    std::int64_t replica = 0;
+};
+
+}  // namespace
+
+void add_replay(CLI::App& program) {
+    add_command<ReplaySchedule>(
+        program, "replay", "recompute and check a schedule, and compare a recorded run with it",
+        {.synopsis = "(PROBLEM SOLUTION | PLAN [--replica N]) [--measured FILE...] [--json]",
+         .description = "Recomputes times and memory of a schedule and holds the solution's claims against "
+                        "them. A schedule that overflows a rank's memory or waits for ever is refused with "
+                        "the task.\n"
+                        "With --measured it is compared with a run that its ranks recorded: which passes took longer "
+                        "than planned, by modules and kind, how much of the step that and waiting cost, which tasks "
+                        "differ most, and which rank is slow beside its peers. Clocks of the ranks are aligned by the "
+                        "messages between them.",
+         .examples = {{"What solve wrote", "pipeweaver replay plan/replica-000/problem.json.gz solution.json"},
+                      {"What plan wrote, for a program to read",
+                       "pipeweaver replay plan/replica-000/problem.json.gz plan/replica-000/solution.json "
+                       "--json"},
+                      {"A run that two ranks recorded",
+                       "pipeweaver replay examples/measured --measured examples/measured/timings-0.json.gz "
+                       "examples/measured/timings-1.json.gz"}},
+         .files = {{"PROBLEM, SOLUTION", "pipeweaver-problem/1 and pipeweaver-solution/1"},
+                   {"PLAN", "a folder that plan or solve --stages wrote, or one of its folders with a schedule"},
+                   {"--measured FILE", "pipeweaver-timings/1 or a PyTorch trace with ranges like PP:0F3, of one rank"}},
+         .see_also = {"pipeweaver solve", "pipeweaver costdb import", "docs/measured-runs.md", "docs/formats.md"}});
+}
+
+}  // namespace pipeweaver::apps

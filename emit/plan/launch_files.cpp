@@ -1,0 +1,78 @@
+#include "emit/plan/launch_files.hpp"
+
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/emit/targets.hpp"
+#include "pipeweaver/launch/launch.hpp"
+
+#include <fmt/format.h>
+
+namespace pipeweaver::emit {
+
+namespace fs = std::filesystem;
+using namespace planner;
+
+namespace {
+
+// Calls `take` with each row of the target that writes how a rung is launched.
+template <class Take>
+void for_rows(const std::string& target, Take take) {
+    for (const emit::Target& row : targets())
+        if (row.is_launched() && row.of == target) take(row);
+}
+
+bool is_launched(const Ladder& ladder, const Rung& rung) { return ladder.launched() == &rung; }
+
+}  // namespace
+
+std::vector<FileToWrite> launch_files(const Job& job, const Plan& plan, const fs::path& folder) {
+    const Rung* rung = plan.ladder.launched();
+    if (rung == nullptr) return {};
+    const launch::Launch launch = launch::launch_of(*rung);
+    std::vector<FileToWrite> files{{folder / launch::launch_file, launch::to_json(launch)}};
+    for_rows(job.target, [&](const emit::Target& row) {
+        if (row.check_launch(launch)) return;
+        for (FileToWrite& file : row.write_launch(launch, folder / row.folder)) files.push_back(std::move(file));
+    });
+    return files;
+}
+
+std::vector<std::string> files_of_rung(const Job& job, const Ladder& ladder, const Rung& rung) {
+    std::vector<std::string> files = rung.files;
+    if (!is_launched(ladder, rung)) return files;
+    const launch::Launch launch = launch::launch_of(rung);
+    for_rows(job.target, [&](const emit::Target& row) {
+        if (row.check_launch(launch)) return;
+        for (const std::string& name : row.files) files.push_back(row.folder + "/" + name);
+    });
+    return files;
+}
+
+std::vector<std::string> refused_of_rung(const Job& job, const Ladder& ladder, const Rung& rung) {
+    std::vector<std::string> refused;
+    if (!is_launched(ladder, rung)) return refused;
+    const launch::Launch launch = launch::launch_of(rung);
+    for_rows(job.target, [&](const emit::Target& row) {
+        if (const auto why = row.check_launch(launch))
+            refused.push_back(fmt::format("no files in {}/: {}", row.folder, *why));
+    });
+    return refused;
+}
+
+void remove_older_launches(const fs::path& folder, const std::vector<fs::path>& written) {
+    remove_files(folder, {launch::launch_file}, written);
+    for (const emit::Target& row : targets())
+        if (row.is_launched()) remove_files(folder / row.folder, row.files, written);
+}
+
+std::vector<FileToWrite> emit_launch(const fs::path& source, const emit::Target& target, const fs::path& out) {
+    const fs::path file = source / launch::launch_file;
+    std::error_code ignored;
+    if (fs::is_directory(source, ignored) && !fs::exists(file, ignored))
+        fail(ErrorKind::limit, "{}: the plan has no rung that flags launch, so nothing is written for {}",
+             source.string(), target.name);
+    const launch::Launch launch = launch::read_launch(file);
+    if (const auto why = target.check_launch(launch)) fail(ErrorKind::limit, "{}", *why);
+    return target.write_launch(launch, out);
+}
+
+}  // namespace pipeweaver::emit

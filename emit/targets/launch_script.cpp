@@ -1,0 +1,36 @@
+#include "emit/targets/launch_script.hpp"
+
+#include "pipeweaver/base/text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace pipeweaver::emit {
+
+using launch::Launch;
+
+namespace {
+
+std::string figures(const Launch& of) {
+    const std::size_t fullest = of.fullest();
+    return fmt::format("step {} in our emulation; the fullest GPU holds {} of {}", human(of.step),
+                       human(of.peak[fullest]), human(of.usable));
+}
+
+}  // namespace
+
+std::string comment(const std::string& text) {
+    std::string line = text;
+    std::replace_if(
+        line.begin(), line.end(), [](char c) { return static_cast<unsigned char>(c) < ' '; }, ' ');
+    return "# " + line + "\n";
+}
+
+std::string launch_head(const Launch& of, std::string_view what) {
+    return comment(fmt::format("{} for {} on {} x {}, rung {}: {}", what, of.model, of.degrees.gpus(), of.device,
+                               of.rung, of.way)) +
+           comment(figures(of));
+}
+
+}  // namespace pipeweaver::emit

@@ -1,0 +1,172 @@
+#include "emit/targets/torchtitan.hpp"
+
+#include "emit/targets/launch_script.hpp"
+#include "emit/targets/module_names.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+
+namespace pipeweaver::emit {
+
+namespace fs = std::filesystem;
+using launch::Launch;
+
+namespace {
+
+// What torchtitan calls a policy with one chunk a rank, and with more; empty: it has none.
+struct PolicyName {
+    std::string_view policy, one_chunk, chunks;
+};
+constexpr std::array<PolicyName, 3> policy_names{
+    {{"1f1b", "1F1B", ""}, {"interleaved", "", "Interleaved1F1B"}, {"gpipe", "GPipe", "LoopedBFS"}}};
+
+std::string_view policy_name(const Launch& of) {
+    for (const PolicyName& one : policy_names)
+        if (one.policy == of.policy) return of.split.chunks() > 1 ? one.chunks : one.one_chunk;
+    return "";
+}
+
+std::int64_t most_microbatches(const Launch& of) {
+    return *std::max_element(of.microbatches.begin(), of.microbatches.end());
+}
+
+// The launch's stages as a schedule problem has them; a stage between others may have no layers.
+std::vector<schedule::Stage> stages_of(const Launch& of) {
+    std::vector<partition::ModuleLayers> modules = of.split.encoders;
+    modules.push_back({of.language, of.split.layers});
+    std::vector<schedule::Stage> stages;
+    std::vector<std::int64_t> next(modules.size());
+    stages.reserve(of.split.layers.size());
+    for (std::size_t s = 0; s < of.split.layers.size(); ++s) {
+        schedule::Stage& stage = stages.emplace_back();
+        stage.stage = static_cast<std::int64_t>(s);
+        for (std::size_t m = 0; m < modules.size(); ++m) {
+            const std::int64_t count = modules[m].layers[s];
+            if (count > 0 || m + 1 == modules.size()) stage.parts.push_back({modules[m].module, next[m], count});
+            next[m] += count;
+        }
+    }
+    return stages;
+}
+
+std::optional<std::string> unsaid_modules(const Launch& of) {
+    if (!of.dealt.empty())
+        return fmt::format("'{}' is dealt over all GPUs: its models have an encoder on the first stage",
+                           of.dealt.front());
+    for (const auto& one : of.split.generators)
+        return fmt::format("'{}' comes behind the decoder, where its pipelines end", one.module);
+    return std::nullopt;
+}
+
+std::optional<std::string> unsaid_order(const Launch& of) {
+    if (policy_name(of).empty())
+        return fmt::format("it has no schedule for {} with {} chunks a rank", of.policy, of.split.chunks());
+    const std::int64_t count = most_microbatches(of);
+    if (of.policy == "interleaved" && count % of.degrees.pp != 0)
+        return fmt::format(
+            "{} microbatches are no multiple of {} pipeline ranks: Interleaved1F1B would take them in other rounds "
+            "than "
+            "the emulated order",
+            count, of.degrees.pp);
+    return std::nullopt;
+}
+
+std::optional<std::string> broken_rule(const Launch& of) {
+    if (auto why = unsaid_modules(of)) return why;
+    if (of.recompute != "none" && of.recompute != "selective" && of.recompute != "full")
+        return fmt::format("activation checkpoints are none, selective or full for every block alike, not {}",
+                           of.recompute);
+    if (of.degrees.expert_tp > 1)
+        return fmt::format("experts are not cut by tensor parallelism, here each is over {} GPUs",
+                           of.degrees.expert_tp);
+    if (!of.has_pipeline) return std::nullopt;
+    if (auto why = unsaid_order(of)) return why;
+    const auto named = named_stages(torchtitan_names(), stages_of(of));
+    return named.why_not.empty() ? std::nullopt : std::optional(named.why_not);
+}
+
+// A line of flags, with what it is for.
+struct Line {
+    std::string words;
+    std::string about{};
+};
+
+Line flag_line(std::string_view flag, const std::string& value, std::string about = "") {
+    return {fmt::format("--{} {}", flag, value), std::move(about)};
+}
+
+std::vector<Line> pipeline_lines(const Launch& of) {
+    std::vector<Line> all{flag_line("parallelism.pipeline_parallel_degree", std::to_string(of.degrees.pp))};
+    if (!of.has_pipeline) return all;
+    all.push_back(flag_line("parallelism.pipeline_parallel_schedule", std::string(policy_name(of))));
+    std::string names;
+    for (const auto& stage : named_stages(torchtitan_names(), stages_of(of)).stages)
+        names += fmt::format("{}{}", names.empty() ? "" : " ", fmt::join(stage, ","));
+    all.push_back(flag_line("parallelism.module_fqns_per_model_part", names, "the modules of each stage"));
+    all.push_back({"--training.disable_cuda_graphs", "pipelines are not captured"});
+    return all;
+}
+
+std::vector<Line> degree_lines(const Launch& of) {
+    const auto& degrees = of.degrees;
+    const bool shards = degrees.zero > 0;
+    std::vector<Line> all{
+        flag_line("parallelism.tensor_parallel_degree", std::to_string(degrees.tp)),
+        flag_line("parallelism.context_parallel_degree", std::to_string(degrees.cp)),
+        flag_line("parallelism.data_parallel_replicate_degree", std::to_string(shards ? 1 : degrees.dp)),
+        flag_line("parallelism.data_parallel_shard_degree", std::to_string(shards ? degrees.dp : 1))};
+    if (shards)
+        all.push_back(
+            flag_line("parallelism.fsdp_reshard_after_forward", degrees.zero == 3 ? "always" : "never",
+                      fmt::format("zero {}{}", degrees.zero,
+                                  degrees.zero == 1 ? "; gradients are shared out, too: FSDP has no other" : "")));
+    if (of.has_experts()) all.push_back(flag_line("parallelism.expert_parallel_degree", std::to_string(degrees.ep)));
+    return all;
+}
+
+std::vector<Line> batch_lines(const Launch& of) {
+    const std::int64_t most = most_microbatches(of);
+    const bool even = most * static_cast<std::int64_t>(of.microbatches.size()) == of.all_microbatches();
+    const std::string about = fmt::format("{} microbatches, fixed for the job{}", most,
+                                          even ? "" : "; a replica with fewer feeds one again, for no loss");
+    std::vector<Line> all{flag_line("training.seq_len", std::to_string(launch::padded_tokens(of)),
+                                    "tokens of the largest microbatch, padded to what the GPUs of a sequence divide")};
+    if (of.has_pipeline) {
+        all.push_back(flag_line("training.local_batch_size", std::to_string(most), about));
+        all.push_back(flag_line("parallelism.pipeline_parallel_microbatch_size", "1"));
+    } else {
+        all.push_back(flag_line("training.local_batch_size", "1"));
+        all.push_back(flag_line("training.global_batch_size", std::to_string(most * of.degrees.dp), about));
+    }
+    return all;
+}
+
+std::string titan_script(const Launch& of) {
+    std::string text =
+        launch_head(of, "Flags of torchtitan 0.3.0") + "#\n" + comment("  source torchtitan.sh") +
+        comment("  torchrun ... -m torchtitan.train --module ... --config ... \"${PIPEWEAVER_FLAGS[@]}\"") +
+        "\nPIPEWEAVER_FLAGS=(\n";
+    for (const auto& lines : {pipeline_lines(of), degree_lines(of), batch_lines(of)})
+        for (const Line& one : lines) {
+            if (!one.about.empty()) text += "  " + comment(one.about);
+            text += fmt::format("  {}\n", one.words);
+        }
+    text += "  " + comment("recomputation; torchtitan wants this one last");
+    return text + fmt::format("  activation-checkpoint:{}\n)\n", of.recompute);
+}
+
+}  // namespace
+
+std::optional<std::string> why_no_torchtitan(const Launch& launch) {
+    const auto why = broken_rule(launch);
+    return why ? std::optional("torchtitan: " + *why) : std::nullopt;
+}
+
+std::vector<FileToWrite> torchtitan_files(const Launch& launch, const fs::path& out) {
+    return {{out / "torchtitan.sh", titan_script(launch)}};
+}
+
+}  // namespace pipeweaver::emit

@@ -1,0 +1,52 @@
+// Will a launch construct, does it fit, and which known hazards has it.
+//
+// Determinism  A function of the launch, what is asked and the seed.
+#pragma once
+
+#include "pipeweaver/base/parallel.hpp"
+#include "pipeweaver/launch/fit.hpp"
+#include "pipeweaver/launch/hazards.hpp"
+#include "pipeweaver/launch/rules.hpp"
+#include "pipeweaver/launch/said.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace pipeweaver::launch {
+
+struct CheckAsked {
+    SaidLaunch said;
+    std::string cluster;      ///< "h100-sxm:64"
+    std::string framework{};  ///< of frameworks(); empty: the first that has the dialect
+    std::string model{};      ///< as find_model() takes it; empty: what the launch says
+    std::string dataset{}, recipe{};
+    std::int64_t seed = 1;
+    bool fits = true;  ///< whether it is asked for
+};
+
+struct Checked {
+    const Framework* framework = nullptr;
+    Dialect dialect = Dialect::megatron_arguments;
+    std::string from, cluster;
+    std::int64_t gpus = 0;
+    std::vector<std::pair<std::string, std::int64_t>> degrees;  ///< "tp" 4, ..., "microbatches" 16
+    std::vector<std::int64_t> layers;                           ///< of the language model, by stage; empty: not known
+    std::vector<BrokenRule> broken;
+    std::optional<Fit> fit;  ///< none: not asked for, or a rule is broken
+    std::vector<Change> changes;
+    std::vector<Hazard> hazards;
+    std::vector<std::string> assumed;   ///< sentences
+    std::vector<std::string> not_read;  ///< settings that say nothing of layout, model or memory, as far as known
+
+    bool constructs() const { return broken.empty(); }
+    bool all_right() const { return constructs() && (!fit || fit->fits()); }
+};
+
+/// Throws Error{input} for what is malformed, contradicts itself, or lacks a size, naming the setting; Error{limit}
+/// where what fits cannot be answered; Error{io}.
+[[nodiscard]] Checked check(const CheckAsked& asked, const Executor& execute);
+
+}  // namespace pipeweaver::launch

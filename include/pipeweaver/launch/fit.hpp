@@ -1,0 +1,75 @@
+// Whether a launch fits: its step, emulated, and what every rank holds at its fullest.
+//
+// Units        bytes of a GPU; ranks are pipeline ranks.
+// Determinism  A function of the launch, what is asked and the seed.
+#pragma once
+
+#include "pipeweaver/base/parallel.hpp"
+#include "pipeweaver/base/units.hpp"
+#include "pipeweaver/launch/megatron.hpp"
+#include "pipeweaver/launch/model.hpp"
+#include "pipeweaver/launch/titan.hpp"
+#include "pipeweaver/planner/emulate_options.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace pipeweaver::launch {
+
+/// What is said beside the launch.
+struct FitAsked {
+    std::string cluster;  ///< "h100-sxm:64"
+    std::int64_t gpus = 0;
+    workloads::Model model;  ///< whose backbone's sizes the launch has
+    std::string dataset{};   ///< what samples are drawn from; empty: text of the launch's sequence length
+    std::string recipe{};    ///< how the framework trains; empty: the framework's own
+    std::int64_t seed = 1;
+};
+
+/// A launch as the planner emulates it.
+struct Run {
+    planner::EmulateOptions options;
+    std::vector<std::string> assumed{};  ///< where it is not all that the launch says, sentences
+};
+
+/// Throws Error{limit} where the launch cannot be emulated: a stage without anything but the embedding or the loss.
+/// Pre: no rule is broken; `launch` is settled().
+[[nodiscard]] Run run_of(const MegatronLaunch& launch, const FitAsked& asked);
+[[nodiscard]] Run run_of(const TitanLaunch& launch, const FitAsked& asked);
+
+struct RankUse {
+    Bytes peak, weights, gradients, optimizer, buffers, activations, transient;
+    std::int64_t layers = 0;  ///< of the language model
+};
+
+struct Fit {
+    std::vector<RankUse> ranks;  ///< each of the fullest replica
+    std::size_t fullest = 0;     ///< the rank with the largest peak
+    Bytes usable{};              ///< of a GPU
+    std::string device;
+    Duration step{};                   ///< of the microbatches that were emulated
+    std::int64_t microbatches = 0;     ///< of each replica, that were emulated
+    std::vector<std::string> assumed;  ///< sentences
+
+    bool fits() const { return ranks[fullest].peak <= usable; }
+    Bytes short_by() const { return ranks[fullest].peak - usable; }
+};
+
+/// Emulates the run. Throws Error{input}, Error{io}, Error{limit} as planner::emulate().
+[[nodiscard]] Fit fit_of(const Run& run, std::int64_t seed, const Executor& execute);
+
+/// A change of a launch with which it constructs and fits.
+struct Change {
+    std::string say;  ///< the settings, as a user writes them
+    Fit fit;
+};
+
+/// Changes that make it fit, the least intrusive kind first: recomputation, the optimizer shared out, layers moved off
+/// the fullest rank, more GPUs a replica, a smaller microbatch; one of each kind. Pre: it does not fit.
+[[nodiscard]] std::vector<Change> fitting_changes(const MegatronLaunch& as_said, const FitAsked& asked, const Fit& fit,
+                                                  const std::string& framework, const Executor& execute);
+[[nodiscard]] std::vector<Change> fitting_changes(const TitanLaunch& launch, const FitAsked& asked, const Fit& fit,
+                                                  const std::string& framework, const Executor& execute);
+
+}  // namespace pipeweaver::launch

@@ -1,0 +1,134 @@
+// A launch of Megatron Core: by Megatron-LM's arguments or Megatron-Bridge's overrides, as one struct.
+//
+// Defaults     those of Megatron-LM's arguments (core_v0.16.1, megatron/training/arguments.py); read_megatron() sets
+//              the configuration's own where it reads overrides. What has no default there is nothing here.
+// Units        layers, heads, tokens, GPUs: numbers.
+#pragma once
+
+#include "pipeweaver/launch/said.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pipeweaver::launch {
+
+struct MegatronLaunch {
+    using Number = std::optional<std::int64_t>;
+
+    Dialect dialect = Dialect::megatron_arguments;
+
+    // The spread.
+    std::int64_t tp = 1, pp = 1, cp = 1, ep = 1;
+    Number etp{};                       ///< none: tp
+    Number vpp{};                       ///< chunks of a rank; said by overrides, else found by settle()
+    Number layers_per_virtual_stage{};  ///< --num-layers-per-virtual-pipeline-stage
+    Number virtual_stages_per_rank{};   ///< --num-virtual-stages-per-pipeline-rank
+    std::string layout{};               ///< --pipeline-model-parallel-layout
+    Number first{}, last{};             ///< layers of the first and the last pipeline rank
+    bool account_for_embedding = false, account_for_loss = false;
+    std::string hybrid_pattern{};  ///< --hybrid-layer-pattern
+    std::string custom_layers{};   ///< LoongForge: --custom-pipeline-layers
+    std::string custom_virtual_layers{};
+    Number group_size{};  ///< microbatches in a row of one chunk; none: pp
+    bool overlap_p2p = true, batch_p2p = false, overlap_p2p_warmup_flush = false;
+    bool sequence_parallel = false;
+    std::int64_t optimizer_instances = 1;
+    bool variable_lengths = false;  ///< variable_seq_lengths, of overrides alone
+    bool defer_embedding_wgrad = false, fused_accumulation = true;
+    std::vector<std::string> cp_comm{};  ///< --cp-comm-type; none: p2p
+
+    // The language model.
+    Number layers{}, hidden{}, ffn{}, heads{}, groups{}, kv_channels{};
+    bool grouped_query = false;
+    Number seq_length{}, max_positions{};
+    Number vocab{}, padded_vocab{};
+    std::int64_t vocab_divisor = 128;
+    bool pads_vocab = true;  ///< Megatron-LM always; of overrides model.should_pad_vocab
+    bool swiglu = false, squared_relu = false, quick_geglu = false, gated_linear_unit = false;
+    bool untied = false;
+    bool linear_bias = true, qkv_bias = false, qk_norm = false;
+    bool gelu_fusion = true;  ///< --no-bias-gelu-fusion turns it off
+    std::string positions{};  ///< --position-embedding-type; empty: learned_absolute, or the named model's
+    bool is_named = false;    ///< a model beside the launch has its sizes
+    bool rotary = false;
+    bool latent_attention = false;
+    Number q_lora_rank{};
+    std::int64_t kv_lora_rank = 32, qk_head_dim = 128, qk_position_dim = 64, v_head_dim = 128;
+    std::string attention_variant{};  ///< --experimental-attention-variant
+    std::string linear_freq{};        ///< --linear-attention-freq
+    Number linear_kernel{}, linear_key_dim{}, linear_value_dim{}, linear_key_heads{}, linear_value_heads{};
+    Number mtp_layers{};
+
+    // Its experts.
+    Number experts{};
+    std::int64_t top_k = 2;
+    Number expert_ffn{}, shared_ffn{};
+    std::string moe_freq = "1";
+    std::string dispatcher = "allgather";
+    bool grouped_gemm = false, legacy_grouped_gemm = false;
+    bool shared_overlap = false;
+    std::string router_score = "softmax", load_balancing = "aux_loss";
+    bool pre_softmax = false, expert_bias = false;
+    Number router_groups{}, router_group_topk{};
+    bool overlap_experts = false;  ///< --overlap-moe-expert-parallel-comm
+    bool delay_wgrad = false, early_attention_release = false;
+
+    // What is computed again, or lies on the host.
+    std::string recompute{};  ///< granularity: "full" or "selective"; empty: none
+    bool recompute_activations = false;
+    std::string recompute_method{};
+    Number recompute_layers{};
+    std::vector<std::string> recompute_modules{};
+    bool recompute_moe_layer = false, distribute_saved = false;
+    std::string custom_recompute_layers{};  ///< LoongForge: of each rank, so many layers are computed again
+    std::int64_t offload_layers = 0;        ///< --cpu-offloading-num-layers
+    bool fine_offload = false;
+    std::vector<std::string> offload_modules{};
+
+    // The step.
+    Number micro_batch{}, global_batch{};
+    bool bf16 = false, fp16 = false;
+    std::string fp8{};
+    bool distributed_optimizer = false, overlap_grads = false, overlap_params = false;
+    bool grads_in_bf16 = false;  ///< --grad-reduce-in-bf16
+    bool precision_aware = false;
+    std::string main_grads = "fp32", main_params = "fp32", first_moment = "fp32", second_moment = "fp32";
+    bool megatron_fsdp = false, torch_fsdp2 = false;
+    std::string sharding = "no_shard";
+    bool tp_comm_overlap = false;
+
+    // Where it runs.
+    std::string max_connections{};  ///< CUDA_DEVICE_MAX_CONNECTIONS as the script sets it; empty: it does not
+    bool before_blackwell = false;  ///< the GPUs are
+
+    std::vector<std::string> not_read{};  ///< settings that the table has not
+
+    /// Replicas on so many GPUs; 0 where the degrees do not divide them.
+    std::int64_t dp(std::int64_t gpus) const { return gpus % (tp * pp * cp) == 0 ? gpus / (tp * pp * cp) : 0; }
+    bool gated() const { return swiglu || quick_geglu || gated_linear_unit; }
+};
+
+/// Reads what a launch says. Of a name that is said twice the last counts. Throws Error{input} "WHERE: NAME: ..." for
+/// values that are none, not numbers, out of range, or not among the choices.
+[[nodiscard]] MegatronLaunch read_megatron(const SaidLaunch& said);
+
+/// Whether read_megatron() reads the name in that dialect.
+[[nodiscard]] bool is_megatron_setting(Dialect dialect, const std::string& name);
+
+/// A setting as a user writes it: "--num-layers" or "model.num_layers". Pre: `flag` is in the table.
+[[nodiscard]] std::string written(Dialect dialect, const std::string& flag);
+
+/// What the table reads, a row each: for pages, and for the tests.
+struct MegatronName {
+    std::string flag;   ///< without dashes; empty: overrides alone
+    std::string field;  ///< with its section: "model.num_layers"; empty: arguments alone
+};
+[[nodiscard]] std::vector<MegatronName> megatron_names();
+
+/// The launch as Megatron Core has it after its arguments are validated and its configuration is built: what follows
+/// from other settings is set (ffn, channels, groups, chunks of a rank, ...). Pre: no rule of the arguments is broken.
+[[nodiscard]] MegatronLaunch settled(MegatronLaunch launch);
+
+}  // namespace pipeweaver::launch

@@ -1,0 +1,35 @@
+// The model that a launch says, and a model that is named beside it.
+#pragma once
+
+#include "pipeweaver/launch/megatron.hpp"
+#include "pipeweaver/launch/titan.hpp"
+#include "pipeweaver/workloads/model.hpp"
+
+#include <string>
+#include <vector>
+
+namespace pipeweaver::launch {
+
+struct SaidModel {
+    workloads::Model model;
+    std::vector<std::string> assumed{};  ///< sentences
+};
+
+/// The language model whose sizes the launch says; microbatches are of its sequence and micro batch. Throws
+/// Error{input} naming the setting that is missing, or layers of experts that no model file says. Pre: `launch` is
+/// settled().
+[[nodiscard]] SaidModel model_of(const MegatronLaunch& launch);
+
+/// The launch with the sizes of the model's language model where it says none. Throws Error{input} where it says
+/// others.
+[[nodiscard]] MegatronLaunch with_model(MegatronLaunch launch, const workloads::Model& model);
+[[nodiscard]] TitanLaunch with_model(TitanLaunch launch, const workloads::Model& model);
+
+/// Whether the model has modules in front of or behind its language model.
+[[nodiscard]] bool is_multimodal(const workloads::Model& model);
+
+/// "[1]*3+[0,1]*2", "2" or "[0,1]" for `layers` layers, as --moe-layer-freq and --linear-attention-freq have it: 1 for
+/// each layer that has experts. Throws Error{input} for what is none, or of another length.
+[[nodiscard]] std::vector<bool> layer_pattern(const std::string& text, std::int64_t layers, const std::string& name);
+
+}  // namespace pipeweaver::launch

@@ -1,0 +1,61 @@
+// What a launch says, as it was read: names with their values, in the words of its framework. Nothing of it is
+// understood here.
+//
+//   Megatron-LM's arguments       --tensor-model-parallel-size 4 --swiglu
+//   Megatron-Bridge's overrides   model.tensor_model_parallel_size=4 train.global_batch_size=512
+//   torchtitan's settings         --parallelism.tensor_parallel_degree 4, or a TOML file with [parallelism]
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pipeweaver::launch {
+
+/// In whose words a launch is said.
+enum class Dialect : std::uint8_t { megatron_arguments, bridge_overrides, titan_settings };
+
+/// "Megatron-LM's arguments", ...
+[[nodiscard]] std::string_view name_of(Dialect dialect);
+
+struct Setting {
+    std::string name;                 ///< "tensor-model-parallel-size", "model.num_layers", "parallelism.x"
+    std::vector<std::string> values;  ///< none: a switch
+    std::string where;                ///< "train.sh:41", "--megatron-args"
+};
+
+/// Variables of a script, as plain text.
+using Variables = std::map<std::string, std::string>;
+
+struct SaidLaunch {
+    Dialect dialect = Dialect::megatron_arguments;
+    std::string from;  ///< the file, or the option that had it
+    std::vector<Setting> settings;
+    std::vector<std::string> notes{};  ///< what was taken of several, sentences
+    Variables variables{};             ///< that a script sets
+    bool is_toml = false;
+};
+
+/// Reads words as a shell parts them: blanks part, quotes join, a backslash takes the next letter as it is. Throws
+/// Error{input} for a quote that is not closed, and for variables, which belong in a script.
+[[nodiscard]] SaidLaunch read_words(Dialect dialect, std::string_view text, const std::string& from);
+
+/// Reads a file: TOML by its name's end, else a bash script. Of a script the command with the most settings counts, the
+/// last of several; variables and arrays are put in where the script sets them to plain text, or `given` does, which it
+/// then does not change. Throws Error{io},
+/// Error{input} with file and line, also where nothing of a launch is in it.
+[[nodiscard]] SaidLaunch read_launch(const std::filesystem::path& path, std::optional<Dialect> dialect = std::nullopt,
+                                     const Variables& given = {});
+
+/// The same of a script's text.
+[[nodiscard]] SaidLaunch read_script(std::string_view text, const std::string& name,
+                                     std::optional<Dialect> dialect = std::nullopt, const Variables& given = {});
+
+/// The same of a TOML file's text.
+[[nodiscard]] SaidLaunch read_toml(std::string_view text, const std::string& name);
+
+}  // namespace pipeweaver::launch

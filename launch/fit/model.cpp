@@ -1,0 +1,158 @@
+#include "pipeweaver/launch/model.hpp"
+
+#include "pipeweaver/base/error.hpp"
+
+#include <algorithm>
+
+namespace pipeweaver::launch {
+
+namespace {
+
+using workloads::Architecture;
+using workloads::AttentionKind;
+using workloads::MixtureOfExperts;
+using Number = MegatronLaunch::Number;
+
+std::int64_t needed(const MegatronLaunch& l, const Number& size, const char* flag) {
+    if (!size) fail(ErrorKind::input, "{}: is missing; or name a model with --model", written(l.dialect, flag));
+    return *size;
+}
+
+// First layer and distance, as model files have them.
+MixtureOfExperts where_experts_are(const MegatronLaunch& l) {
+    const std::string name = written(l.dialect, "moe-layer-freq");
+    const auto pattern = layer_pattern(l.moe_freq, *l.layers, name);
+    std::vector<std::int64_t> layers;
+    for (std::size_t i = 0; i < pattern.size(); ++i)
+        if (pattern[i]) layers.push_back(static_cast<std::int64_t>(i));
+    if (layers.empty()) fail(ErrorKind::input, "{}: no layer has experts", name);
+    MixtureOfExperts moe;
+    moe.moe_layers = static_cast<std::int64_t>(layers.size());
+    moe.first_layer = layers.front();
+    moe.every = layers.size() > 1 ? layers[1] - layers[0] : 1;
+    for (std::size_t i = 1; i < layers.size(); ++i)
+        if (layers[i] - layers[i - 1] != moe.every)
+            fail(ErrorKind::input, "{}: is '{}'; what fits is answered for layers of experts at one distance", name,
+                 l.moe_freq);
+    return moe;
+}
+
+MixtureOfExperts experts_of(const MegatronLaunch& l) {
+    MixtureOfExperts moe = where_experts_are(l);
+    moe.experts = *l.experts;
+    moe.top_k = l.top_k;
+    moe.expert_ffn = *l.expert_ffn;
+    moe.shared_ffn = l.shared_ffn.value_or(0);
+    return moe;
+}
+
+void put_attention(const MegatronLaunch& l, Architecture& a) {
+    a.kv_heads = l.groups.value_or(a.heads);
+    a.head_dim = *l.kv_channels;
+    a.qkv_bias = l.qkv_bias || l.linear_bias;
+    a.attention.qk_norm = l.qk_norm;
+    if (!l.latent_attention) return;
+    a.kv_heads = a.heads;
+    a.head_dim = l.qk_head_dim;
+    a.attention.kind = AttentionKind::latent;
+    a.attention.qk_norm = false;
+    a.attention.q_lora_rank = l.q_lora_rank;
+    a.attention.kv_lora_rank = l.kv_lora_rank;
+    a.attention.qk_nope_head_dim = l.qk_head_dim;
+    a.attention.qk_rope_head_dim = l.qk_position_dim;
+    a.attention.v_head_dim = l.v_head_dim;
+}
+
+void refuse_other_attention(const MegatronLaunch& l) {
+    if (!l.attention_variant.empty())
+        fail(ErrorKind::input, "{}: is '{}': name the model with --model, whose layers it does not say",
+             written(l.dialect, "experimental-attention-variant"), l.attention_variant);
+    if (!l.hybrid_pattern.empty())
+        fail(ErrorKind::input, "{}: name the model with --model, whose layers it does not say",
+             written(l.dialect, "hybrid-layer-pattern"));
+}
+
+// Takes a size of the model, or holds the launch's against it.
+void take(const MegatronLaunch& l, Number& size, std::int64_t of_model, const char* flag, const std::string& model) {
+    if (size && *size != of_model)
+        fail(ErrorKind::input, "{}: is {}, but {} has {}", written(l.dialect, flag), *size, model, of_model);
+    size = of_model;
+}
+
+}  // namespace
+
+bool is_multimodal(const workloads::Model& model) { return model.modules.size() > 1; }
+
+SaidModel model_of(const MegatronLaunch& l) {
+    refuse_other_attention(l);
+    SaidModel said;
+    Architecture a;
+    a.kind = workloads::ModuleKind::language_model;
+    a.name = "launch";
+    a.layers = needed(l, l.layers, "num-layers");
+    a.hidden = needed(l, l.hidden, "hidden-size");
+    a.heads = needed(l, l.heads, "num-attention-heads");
+    a.ffn = *l.ffn;
+    if (!l.padded_vocab)
+        fail(ErrorKind::input, "{}: is missing, as is {}; or name a model with --model",
+             written(l.dialect, "vocab-size"), written(Dialect::megatron_arguments, "padded-vocab-size"));
+    a.vocab = *l.padded_vocab;
+    a.gated = l.gated();
+    a.tied_embeddings = !l.untied;
+    put_attention(l, a);
+    if (l.experts) a.moe = experts_of(l);
+    const std::int64_t sequence = needed(l, l.seq_length, "seq-length");
+    said.model.name = "launch";
+    said.model.modules = {{"llm", std::move(a), workloads::PassUnit::microbatch, {workloads::Modality::text}, true}};
+    said.model.microbatch_tokens = sequence * needed(l, l.micro_batch, "micro-batch-size");
+    if (!l.gated() && l.dialect == Dialect::bridge_overrides)
+        said.assumed.emplace_back("model.gated_linear_unit is not said: the feed-forward has no gate");
+    return said;
+}
+
+MegatronLaunch with_model(MegatronLaunch l, const workloads::Model& model) {
+    const Architecture& a = model.modules[model.backbone()].architecture;
+    if (a.kind != workloads::ModuleKind::language_model)
+        fail(ErrorKind::input, "--model: the backbone of '{}' is no language model", model.name);
+    const MegatronLaunch as_said = l;
+    l.is_named = true;
+    const auto put = [&](Number& size, std::int64_t of_model, const char* flag) {
+        take(as_said, size, of_model, flag, a.name);
+    };
+    put(l.layers, a.layers, "num-layers");
+    put(l.hidden, a.hidden, "hidden-size");
+    put(l.heads, a.heads, "num-attention-heads");
+    if (l.ffn || !a.moe || a.moe->moe_layers < a.layers) put(l.ffn, a.ffn, "ffn-hidden-size");
+    if (a.attention.kind == AttentionKind::dense) {
+        put(l.groups, a.kv_heads, "num-query-groups");
+        put(l.kv_channels, a.head_dim, "kv-channels");
+        l.grouped_query = true;
+    }
+    l.latent_attention = l.latent_attention || a.attention.kind == AttentionKind::latent;
+    if (l.latent_attention) l.grouped_query = false;
+    if (!l.vocab && !l.padded_vocab) {
+        l.vocab = a.vocab;
+        l.pads_vocab = true;
+    }
+    if (a.moe) {
+        put(l.experts, a.moe->experts, "num-experts");
+        put(l.expert_ffn, a.moe->expert_ffn, "moe-ffn-hidden-size");
+        if (a.moe->shared_ffn > 0) put(l.shared_ffn, a.moe->shared_ffn, "moe-shared-expert-intermediate-size");
+        if (!a.qkv_bias) l.linear_bias = false;
+    } else if (l.experts.value_or(0) > 0) {
+        fail(ErrorKind::input, "{}: is {}, but {} has none", written(l.dialect, "num-experts"), *l.experts, a.name);
+    }
+    return l;
+}
+
+TitanLaunch with_model(TitanLaunch l, const workloads::Model& model) {
+    const Architecture& a = model.modules[model.backbone()].architecture;
+    l.layers = a.layers;
+    l.heads = a.heads;
+    l.kv_heads = a.kv_heads;
+    l.experts = a.moe ? a.moe->experts : 0;
+    l.tied_embeddings = a.tied_embeddings;
+    return l;
+}
+
+}  // namespace pipeweaver::launch

@@ -1,0 +1,253 @@
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/options.hpp"
+#include "pipeweaver/emulator/recipe.hpp"
+#include "pipeweaver/launch/fit.hpp"
+#include "pipeweaver/launch/model.hpp"
+#include "pipeweaver/launch/rules.hpp"
+#include "pipeweaver/partition/said_layers.hpp"
+#include "pipeweaver/planner/emulate.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace pipeweaver::launch {
+
+namespace {
+
+using emulator::Recipe;
+
+// Memory is the same with more of them: the first rank holds its most after its warm-up.
+constexpr std::int64_t enough_rounds = 4;
+
+planner::Degree degree(std::int64_t number) { return {number, false}; }
+
+// Of text, or of the data set that is asked for.
+std::string dataset_of(const FitAsked& asked, std::int64_t sequence) {
+    if (!asked.dataset.empty()) return asked.dataset;
+    if (is_multimodal(asked.model))
+        fail(ErrorKind::input,
+             "--dataset: is missing: {} takes more than text; `pipeweaver list datasets` names the known ones",
+             asked.model.name);
+    return fmt::format("constant-{}", sequence);
+}
+
+// Layers of the backbone by stage as --layers takes them; multi-token prediction counts as layers where it is.
+std::string layers_text(BuiltLayers built, workloads::Model& model, std::vector<std::string>& assumed) {
+    const std::int64_t mtp = std::accumulate(built.mtp.begin(), built.mtp.end(), std::int64_t{0});
+    for (std::size_t s = 0; s < built.layers.size(); ++s) built.layers[s] += built.mtp[s];
+    auto& backbone = model.modules[model.backbone()].architecture;
+    backbone.layers += mtp;
+    if (mtp > 0) {
+        if (backbone.moe && backbone.moe->every == 1) backbone.moe->moe_layers += mtp;
+        assumed.push_back(
+            fmt::format("multi-token prediction counts as {} layers more; its projection and its own logits are not "
+                        "counted",
+                        mtp));
+    }
+    const std::size_t last = built.layers.size() - 1;
+    for (std::size_t s = 0; s <= last; ++s) {
+        const bool module_beside =
+            (s == 0 && model.backbone() > 0) || (s == last && model.backbone() + 1 < model.modules.size());
+        if (built.layers[s] == 0 && !module_beside)
+            fail(ErrorKind::limit,
+                 "what fits cannot be answered: stage {} has no layer, and stages of the embedding or the loss alone "
+                 "are not "
+                 "emulated",
+                 s);
+    }
+    return partition::text_of({{"", built.layers}});
+}
+
+void put_degrees(planner::WorkloadOptions& workload, const FitAsked& asked, const workloads::Model& model) {
+    workload.model = workloads::to_json(model);
+    workload.cluster = asked.cluster;
+}
+
+std::int64_t bytes_of(const std::string& dtype) { return dtype == "fp32" ? 4 : dtype == "fp8" ? 1 : 2; }
+
+// The optimizer's state and gradients as the launch has them.
+void put_states(const MegatronLaunch& l, Recipe& recipe) {
+    const bool half = l.bf16 || l.fp16;
+    recipe.state.weight = half ? 2 : 4;
+    recipe.state.gradient = half && l.grads_in_bf16 ? 2 : 4;
+    recipe.state.optimizer = half ? 12 : 8;
+    if (l.precision_aware)
+        recipe.state.optimizer =
+            (half ? bytes_of(l.main_params) : 0) + bytes_of(l.first_moment) + bytes_of(l.second_moment);
+    if (!half) recipe.execution.products = costdb::Dtype::fp32;
+}
+
+Recipe recipe_of(const MegatronLaunch& l, const std::string& asked, std::vector<std::string>& assumed) {
+    Recipe recipe = emulator::find_recipe(asked.empty() ? "megatron-core" : asked);
+    recipe.zero = l.distributed_optimizer ? 1 : 0;
+    if (l.torch_fsdp2) recipe.zero = 3;
+    if (l.megatron_fsdp)
+        recipe.zero = l.sharding == "optim_grads_params" ? 3
+                      : l.sharding == "optim_grads"      ? 2
+                      : l.sharding == "optim"            ? 1
+                                                         : 0;
+    if (recipe.zero >= 2) recipe.bucket = Bytes{};
+    recipe.execution.sequence_parallel = l.sequence_parallel || l.tp == 1;
+    if (l.experts) recipe.execution.experts.tensor_parallel = *l.etp;
+    put_states(l, recipe);
+    if (!l.fp8.empty()) assumed.emplace_back("weights and activations are counted in 16 bits, not in fp8");
+    if (l.offload_layers > 0 || l.fine_offload) assumed.emplace_back("nothing is taken off for offloaded activations");
+    return recipe;
+}
+
+// Of modules by name only attention's core is taken off, as Megatron Core does. What the others save depends on the
+// kind of layer, and may be nothing.
+std::string selective_of(const MegatronLaunch& l, std::vector<std::string>& assumed) {
+    std::vector<std::string> others;
+    bool core = false;
+    if (l.recompute_moe_layer) others.emplace_back("moe");
+    if (l.recompute == "selective")
+        for (const std::string& module : l.recompute_modules) {
+            if (module == "core_attn")
+                core = true;
+            else
+                others.push_back(module);
+        }
+    if (!others.empty())
+        assumed.push_back(fmt::format("nothing is taken off for recomputation of {}", fmt::join(others, ", ")));
+    return core ? "core-attention" : "none";
+}
+
+// What the emulator has that is nearest, never less memory than the launch takes.
+std::string recompute_of(const MegatronLaunch& l, std::vector<std::string>& assumed) {
+    if (l.recompute == "full" && !l.custom_recompute_layers.empty()) {
+        const auto layers =
+            parse_integers("--custom-pipeline-recompute-layers", l.custom_recompute_layers, 0, 100'000, 100'000);
+        const std::int64_t least = *std::min_element(layers.begin(), layers.end());
+        assumed.push_back(
+            fmt::format("of every rank {} layers of each module are computed again, the least of "
+                        "--custom-pipeline-recompute-layers",
+                        least));
+        return least > 0 ? fmt::format("blocks:{}", least) : "none";
+    }
+    if (l.recompute == "full") {
+        if (l.recompute_method == "block") return fmt::format("blocks:{}", *l.recompute_layers);
+        if (*l.recompute_layers > 1)
+            assumed.push_back(
+                fmt::format("inputs of all layers are counted, of which uniform recomputation by {} keeps each {}th",
+                            *l.recompute_layers, *l.recompute_layers));
+        return "full";
+    }
+    return selective_of(l, assumed);
+}
+
+// Selective checkpointing keeps what products, attention and collectives give.
+std::string titan_recompute_of(const TitanLaunch& l, std::vector<std::string>& assumed) {
+    if (l.checkpoint == "full" || l.checkpoint == "none") return l.checkpoint;
+    if (l.checkpoint == "selective") {
+        assumed.emplace_back("selective activation checkpointing is counted as of norms and activation functions");
+        return l.checkpoint;
+    }
+    assumed.push_back(fmt::format("nothing is taken off for activation checkpointing by {}", l.checkpoint));
+    return "none";
+}
+
+}  // namespace
+
+Run run_of(const MegatronLaunch& l, const FitAsked& asked) {
+    if (!l.hybrid_pattern.empty())
+        fail(ErrorKind::limit, "what fits is not answered for {}: emulate the model, with --layers",
+             written(l.dialect, "hybrid-layer-pattern"));
+    Run run;
+    planner::EmulateOptions& options = run.options;
+    workloads::Model model = asked.model;
+    model.microbatch_tokens = *l.seq_length * l.micro_batch.value_or(1);
+    options.layers = layers_text(built_layers(l), model, run.assumed);
+    put_degrees(options.workload, asked, model);
+    options.workload.tp = degree(l.tp);
+    options.workload.pp = degree(l.pp);
+    options.workload.cp = degree(l.cp);
+    options.workload.dp = degree(l.dp(asked.gpus));
+    options.workload.ep = degree(l.ep);
+    if (l.cp > 1 && (l.cp_comm.empty() || l.cp_comm.front() != "a2a")) options.workload.context = "ring";
+    options.workload.dataset = dataset_of(asked, *l.seq_length);
+    const std::int64_t all = microbatches_of(l, asked.gpus);
+    options.workload.microbatches = std::min(all, enough_rounds * l.pp);
+    options.workload.recipe = emulator::to_json(recipe_of(l, asked.recipe, run.assumed));
+    options.recompute = recompute_of(l, run.assumed);
+    options.policy = l.vpp ? "interleaved" : "1f1b";
+    options.any_memory = true;
+    if (l.vpp && *l.group_size != l.pp)
+        run.assumed.push_back(
+            fmt::format("the order has {} microbatches in a row of one chunk, not {}", l.pp, *l.group_size));
+    return run;
+}
+
+Run run_of(const TitanLaunch& l, const FitAsked& asked) {
+    Run run;
+    planner::EmulateOptions& options = run.options;
+    const auto schedule = titan_schedule(l.schedule);
+    workloads::Model model = asked.model;
+    const std::int64_t samples = l.pp > 1 ? l.microbatch : l.local_batch;
+    model.microbatch_tokens = l.seq_len * samples;
+    BuiltLayers built{{model.modules[model.backbone()].architecture.layers}, {0}, {}};
+    if (l.pp > 1) built = built_layers(l);
+    options.layers = layers_text(built, model, run.assumed);
+    put_degrees(options.workload, asked, model);
+    options.workload.tp = degree(l.tp);
+    options.workload.pp = degree(l.pp);
+    options.workload.cp = degree(l.cp);
+    options.workload.dp = degree(l.dp(asked.gpus));
+    options.workload.ep = degree(l.ep);
+    if (l.cp > 1) options.workload.context = "ring";
+    options.workload.dataset = dataset_of(asked, l.seq_len);
+    options.workload.microbatches = l.pp > 1 ? l.local_batch / l.microbatch : 1;
+    Recipe recipe = emulator::find_recipe(asked.recipe.empty() ? "torch-fsdp2" : asked.recipe);
+    const bool keeps = l.reshard == "never" || (l.reshard == "default" && l.pp > 1);
+    recipe.zero = l.shards(asked.gpus) * l.cp == 1 ? 0 : keeps ? 2 : 3;
+    recipe.execution.sequence_parallel = l.sequence_parallel || l.tp == 1;
+    options.workload.recipe = emulator::to_json(recipe);
+    options.recompute = titan_recompute_of(l, run.assumed);
+    options.policy = l.pp == 1 || !schedule || schedule->policy.empty() ? "1f1b" : std::string(schedule->policy);
+    options.any_memory = true;
+    if (l.pp > 1) options.target = "torch-csv";
+    if (!l.csv.empty())
+        run.assumed.push_back(fmt::format("the order is taken as of {}, not of {}", options.policy, l.csv));
+    return run;
+}
+
+namespace {
+
+// Of the replica that has the fullest rank.
+const emulator::ReplicaEmulation& fullest_replica(const planner::Emulation& emulation) {
+    const auto peak = [](const emulator::ReplicaEmulation& replica) {
+        std::int64_t most = 0;
+        for (const auto& rank : replica.memory) most = std::max(most, rank.peak.count);
+        return most;
+    };
+    return *std::max_element(emulation.replicas.begin(), emulation.replicas.end(),
+                             [&](const auto& a, const auto& b) { return peak(a) < peak(b); });
+}
+
+}  // namespace
+
+Fit fit_of(const Run& run, std::int64_t seed, const Executor& execute) {
+    const auto request = run.options.request(static_cast<std::uint64_t>(seed), execute);
+    const auto emulation = planner::emulate(request, execute);
+    const emulator::Setup& setup = *request.job.setup;
+    Fit fit;
+    fit.usable = emulator::capacity_of(setup);
+    fit.device = setup.cluster.device;
+    fit.step = emulation.step;
+    fit.microbatches = *run.options.workload.microbatches;
+    fit.assumed = run.assumed;
+    for (const emulator::RankMemory& rank : fullest_replica(emulation).memory)
+        fit.ranks.push_back({rank.peak, rank.fixed.weights, rank.fixed.gradients, rank.fixed.optimizer,
+                             rank.fixed.buffers + rank.fixed.workspace, rank.activations, rank.transient, 0});
+    const std::size_t backbone = setup.model.backbone();
+    for (const auto& stage : emulation.partition.chains.front().stages)
+        for (const auto& part : stage.parts)
+            if (part.module == backbone) fit.ranks[index(stage.rank)].layers += part.count;
+    for (std::size_t r = 0; r < fit.ranks.size(); ++r)
+        if (fit.ranks[r].peak > fit.ranks[fit.fullest].peak) fit.fullest = r;
+    return fit;
+}
+
+}  // namespace pipeweaver::launch

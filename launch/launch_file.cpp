@@ -1,0 +1,245 @@
+// "pipeweaver-launch/1", written and read back strictly.
+#include "pipeweaver/emulator/stages.hpp"
+#include "pipeweaver/launch/launch.hpp"
+#include "pipeweaver/planner/targets.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <sstream>
+
+namespace pipeweaver::launch {
+
+using Writer = nlohmann::ordered_json;
+using partition::ModuleLayers;
+
+namespace {
+
+constexpr std::int64_t most_degree = 1'000'000, most_stage_layers = 100'000;
+
+Writer layout_json(const Degrees& degrees) {
+    return {{"tp", degrees.tp},
+            {"cp", degrees.cp},
+            {"pp", degrees.pp},
+            {"dp", degrees.dp},
+            {"ep", degrees.ep},
+            {"expert_tensor_parallel", degrees.expert_tp},
+            {"zero", degrees.zero},
+            {"sequence_parallel", degrees.sequence_parallel},
+            {"dispatcher", degrees.dispatches_by_node ? "once_a_node" : "all_to_all"},
+            {"context_parallel", degrees.ring ? "ring" : "all_to_all"},
+            {"overlaps_gradients", degrees.overlaps_gradients},
+            {"gathers_ahead", degrees.gathers_ahead}};
+}
+
+Degrees degrees_of(const Json& json) {
+    json.only_keys({"tp", "cp", "pp", "dp", "ep", "expert_tensor_parallel", "zero", "sequence_parallel", "dispatcher",
+                    "context_parallel", "overlaps_gradients", "gathers_ahead"});
+    const auto degree = [&](std::string_view key) { return json.at(key).integer(1, most_degree); };
+    return {.tp = degree("tp"),
+            .cp = degree("cp"),
+            .pp = degree("pp"),
+            .dp = degree("dp"),
+            .ep = degree("ep"),
+            .expert_tp = degree("expert_tensor_parallel"),
+            .zero = static_cast<int>(json.at("zero").integer(0, 3)),
+            .sequence_parallel = json.at("sequence_parallel").boolean(),
+            .dispatches_by_node = json.at("dispatcher").one_of({"once_a_node", "all_to_all"}) == "once_a_node",
+            .ring = json.at("context_parallel").one_of({"ring", "all_to_all"}) == "ring",
+            .overlaps_gradients = json.at("overlaps_gradients").boolean(),
+            .gathers_ahead = json.at("gathers_ahead").boolean()};
+}
+
+Writer modules_json(const Launch& launch) {
+    Writer all = Writer::array();
+    const auto add = [&](const std::string& module, std::string_view role, const std::vector<std::int64_t>& layers) {
+        const auto& frozen = launch.frozen;
+        all.push_back({{"module", module},
+                       {"role", role},
+                       {"trains", std::find(frozen.begin(), frozen.end(), module) == frozen.end()},
+                       {"layers", layers}});
+    };
+    for (const ModuleLayers& one : launch.split.encoders) add(one.module, "encoder", one.layers);
+    for (const std::string& dealt : launch.dealt) add(dealt, "dealt", {});
+    add(launch.language, "language", launch.split.layers);
+    for (const ModuleLayers& one : launch.split.generators) add(one.module, "generator", one.layers);
+    return all;
+}
+
+std::vector<std::int64_t> integers(const Json& json, std::int64_t low, std::int64_t high) {
+    std::vector<std::int64_t> all;
+    for (const Json& one : json.elements()) all.push_back(one.integer(low, high));
+    return all;
+}
+
+class LaunchReader {
+public:
+    explicit LaunchReader(const Json& json) : json_(json) {}
+
+    Launch read() {
+        json_.only_keys({"format",
+                         "rung",
+                         "target",
+                         "way",
+                         "model",
+                         "device",
+                         "layout",
+                         "modules",
+                         "language_letters",
+                         "fused_attention",
+                         "has_pipeline",
+                         "policy",
+                         "chunks",
+                         "recompute",
+                         "recompute_of_ranks",
+                         "microbatches",
+                         "most_tokens",
+                         "step_ns",
+                         "makespan_ns",
+                         "peak_bytes",
+                         "usable_bytes"});
+        for (auto [key, text] : {std::pair{"rung", &launch_.rung},
+                                 {"target", &launch_.target},
+                                 {"way", &launch_.way},
+                                 {"model", &launch_.model},
+                                 {"device", &launch_.device},
+                                 {"policy", &launch_.policy}})
+            *text = json_.at(key).text();
+        launch_.degrees = degrees_of(json_.at("layout"));
+        launch_.split.ranks = launch_.degrees.pp;
+        for (const Json& module : json_.at("modules").elements()) read_module(module);
+        launch_.fused_attention = json_.at("fused_attention").boolean();
+        launch_.has_pipeline = json_.at("has_pipeline").boolean();
+        check_stages();
+        read_letters();
+        read_recompute();
+        read_figures();
+        return std::move(launch_);
+    }
+
+private:
+    void read_module(const Json& json) {
+        json.only_keys({"module", "role", "trains", "layers"});
+        const std::string name = json.at("module").text();
+        const std::string role = json.at("role").one_of({"encoder", "dealt", "language", "generator"});
+        const auto layers = integers(json.at("layers"), 0, most_stage_layers);
+        if (!json.at("trains").boolean()) launch_.frozen.push_back(name);
+        if (role == "dealt") {
+            launch_.dealt.push_back(name);
+        } else if (role == "language") {
+            if (!launch_.language.empty()) json.fail("is a second language model; allowed is one");
+            launch_.language = name;
+            launch_.split.layers = layers;
+        } else {
+            (role == "encoder" ? launch_.split.encoders : launch_.split.generators).push_back({name, layers});
+        }
+    }
+
+    void check_stages() const {
+        const Split& split = launch_.split;
+        const Json modules = json_.at("modules");
+        if (launch_.language.empty() || split.layers.empty()) modules.fail("has no language model with stages");
+        if (split.stages() % split.ranks != 0)
+            modules.fail(
+                fmt::format("has {} stages, allowed are {} for each chunk of a rank", split.stages(), split.ranks));
+        for (const auto* some : {&split.encoders, &split.generators})
+            for (const ModuleLayers& one : *some)
+                if (one.layers.size() != split.layers.size())
+                    modules.fail(fmt::format("{} has {} stages, {} has {}", one.module, one.layers.size(),
+                                             launch_.language, split.layers.size()));
+        if (json_.at("chunks").integer(1) != split.chunks())
+            json_.at("chunks").fail(fmt::format("is not {}, which the stages of modules are", split.chunks()));
+    }
+
+    void read_letters() {
+        std::istringstream words(json_.at("language_letters").text());
+        for (std::string word; words >> word;) launch_.letters.push_back(word);
+        const auto depth = launch_.split.depth();
+        if (!launch_.letters.empty() && static_cast<std::int64_t>(launch_.letters.size()) != depth)
+            json_.at("language_letters")
+                .fail(fmt::format("has {} layers, but the stages have {}", launch_.letters.size(), depth));
+    }
+
+    void read_recompute() {
+        const Json name = json_.at("recompute");
+        launch_.recompute = name.text();
+        const bool by_rank = launch_.recompute == "by-rank";
+        if (!by_rank) check_setting(name);
+        for (const Json& one : json_.at("recompute_of_ranks").elements()) {
+            check_setting(one);
+            launch_.recompute_of_ranks.push_back(one.text());
+        }
+        const auto ranks = static_cast<std::int64_t>(launch_.recompute_of_ranks.size());
+        if (ranks != (by_rank ? launch_.degrees.pp : 0))
+            json_.at("recompute_of_ranks")
+                .fail(fmt::format("has {} settings, allowed are {}", ranks, by_rank ? launch_.degrees.pp : 0));
+    }
+
+    static void check_setting(const Json& json) {
+        if (!emulator::recompute_named(json.text()))
+            json.fail(fmt::format("is '{}', allowed are {} and by-rank", json.text(),
+                                  fmt::join(emulator::recompute_names(), ", ")));
+    }
+
+    void read_figures() {
+        constexpr std::int64_t most_microbatches = 1'000'000'000;
+        launch_.microbatches = integers(json_.at("microbatches"), 1, most_microbatches);
+        require_size("microbatches", launch_.microbatches.size(), launch_.degrees.dp);
+        launch_.most_tokens = json_.at("most_tokens").integer(0);
+        launch_.step = Duration{json_.at("step_ns").integer()};
+        launch_.makespan = Duration{json_.at("makespan_ns").integer()};
+        for (const std::int64_t bytes : integers(json_.at("peak_bytes"), 0, Json::largest))
+            launch_.peak.push_back(Bytes{bytes});
+        require_size("peak_bytes", launch_.peak.size(), launch_.degrees.pp);
+        launch_.usable = Bytes{json_.at("usable_bytes").integer()};
+    }
+
+    void require_size(std::string_view key, std::size_t size, std::int64_t wanted) const {
+        if (static_cast<std::int64_t>(size) != wanted)
+            json_.at(key).fail(fmt::format("has {} entries, allowed are {}", size, wanted));
+    }
+
+    Json json_;
+    Launch launch_;
+};
+
+}  // namespace
+
+std::string to_json(const Launch& launch) {
+    Writer peaks = Writer::array();
+    for (const Bytes peak : launch.peak) peaks.push_back(peak.count);
+    return Writer{{"format", "pipeweaver-launch/1"},
+                  {"rung", launch.rung},
+                  {"target", launch.target},
+                  {"way", launch.way},
+                  {"model", launch.model},
+                  {"device", launch.device},
+                  {"layout", layout_json(launch.degrees)},
+                  {"modules", modules_json(launch)},
+                  {"language_letters", fmt::format("{}", fmt::join(launch.letters, " "))},
+                  {"fused_attention", launch.fused_attention},
+                  {"has_pipeline", launch.has_pipeline},
+                  {"policy", launch.policy},
+                  {"chunks", launch.split.chunks()},
+                  {"recompute", launch.recompute},
+                  {"recompute_of_ranks", launch.recompute_of_ranks},
+                  {"microbatches", launch.microbatches},
+                  {"most_tokens", launch.most_tokens},
+                  {"step_ns", launch.step.count()},
+                  {"makespan_ns", launch.makespan.count()},
+                  {"peak_bytes", std::move(peaks)},
+                  {"usable_bytes", launch.usable.count}}
+               .dump(1) +
+           "\n";
+}
+
+Launch parse_launch(const JsonDocument& document) {
+    document.require_format("pipeweaver-launch", 1);
+    return LaunchReader(document.root()).read();
+}
+
+Launch read_launch(const std::filesystem::path& path) { return parse_launch(JsonDocument::read(path)); }
+
+}  // namespace pipeweaver::launch

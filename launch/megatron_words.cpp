@@ -1,0 +1,190 @@
+// A launch as settings of Megatron-LM and Megatron-Bridge, and the rules under which they run it.
+#include "pipeweaver/launch/megatron_words.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace pipeweaver::launch {
+
+namespace {
+
+bool is_interleaved(const Launch& launch) { return launch.has_pipeline && launch.split.chunks() > 1; }
+
+std::optional<std::string> why_no_order(const Launch& launch) {
+    if (!launch.has_pipeline) return std::nullopt;
+    if (launch.policy != "1f1b" && launch.policy != "interleaved")
+        return fmt::format("policy {}: Megatron has 1f1b and interleaved", launch.policy);
+    if (is_interleaved(launch) != (launch.policy == "interleaved"))
+        return fmt::format("policy {} with {} chunks a rank: Megatron interleaves where there are two and more",
+                           launch.policy, launch.split.chunks());
+    return std::nullopt;
+}
+
+// Groups of one microbatch for each rank, as the schedule was emulated.
+std::optional<std::string> why_no_groups(const Launch& launch) {
+    const auto& counts = launch.microbatches;
+    if (std::any_of(counts.begin(), counts.end(), [&](std::int64_t one) { return one != counts.front(); }))
+        return fmt::format("replicas have {} microbatches; Megatron gives all equally many", fmt::join(counts, ", "));
+    if (!is_interleaved(launch)) return std::nullopt;
+    const std::int64_t all = counts.front(), group = launch.degrees.pp;
+    if (all < group)
+        return fmt::format(
+            "{} microbatches are fewer than {} pipeline ranks, which Megatron's interleaved schedule needs", all,
+            group);
+    if (all % group != 0)
+        return fmt::format("{} microbatches in groups of {} leave {}; Megatron's last group is whole", all, group,
+                           all % group);
+    return std::nullopt;
+}
+
+std::optional<std::string> why_not_dealt(const Launch& launch) {
+    if (launch.dealt.empty()) return std::nullopt;
+    const Spelled grids = spell_mimo(launch);
+    if (grids.says()) return std::nullopt;
+    return grids.why_not;
+}
+
+std::string yes(bool value) { return value ? "true" : "false"; }
+
+LaunchSetting number(std::string flag, std::string key, std::int64_t value, std::string why = {}) {
+    return {{std::move(flag), std::to_string(value)}, std::move(key), std::to_string(value), std::move(why)};
+}
+
+LaunchSetting on(std::string flag, std::string key, std::string why = {}) {
+    return {{std::move(flag)}, std::move(key), yes(true), std::move(why)};
+}
+
+void add_degrees(std::vector<LaunchSetting>& all, const Launch& launch) {
+    const Degrees& of = launch.degrees;
+    all.push_back(number("--tensor-model-parallel-size", "model.tensor_model_parallel_size", of.tp,
+                         "GPUs of one pipeline rank, each with a part of every layer"));
+    if (of.tp > 1 && of.sequence_parallel)
+        all.push_back(on("--sequence-parallel", "model.sequence_parallel",
+                         "what tensor parallelism does not split is split by tokens"));
+    all.push_back(number("--pipeline-model-parallel-size", "model.pipeline_model_parallel_size", of.pp,
+                         fmt::format("pipeline ranks; of {} GPUs the replicas are then {}", of.gpus(), of.dp)));
+    if (of.cp > 1) {
+        all.push_back(number("--context-parallel-size", "model.context_parallel_size", of.cp,
+                             "GPUs that share out every sequence"));
+        const std::string type = of.ring ? "p2p" : "a2a";
+        all.push_back({{"--cp-comm-type", type},
+                       "model.cp_comm_type",
+                       type,
+                       of.ring ? "keys and values go round" : "parts of the sequence become parts of the heads"});
+    }
+    if (!launch.has_experts()) return;
+    all.push_back(number("--expert-model-parallel-size", "model.expert_model_parallel_size", of.ep,
+                         "GPUs that share out the experts of a layer"));
+    all.push_back(number("--expert-tensor-parallel-size", "model.expert_tensor_parallel_size", of.expert_tp,
+                         "GPUs that share out each expert; unset it would be that of the other layers"));
+    all.push_back(on("--moe-grouped-gemm", "model.moe_grouped_gemm", "a GPU's experts are one product"));
+}
+
+// With varying lengths Megatron Core refuses its default, allgather, also of models without experts.
+void add_dispatcher(std::vector<LaunchSetting>& all, const Launch& launch) {
+    if (!launch.has_experts() && !launch.has_pipeline) return;
+    const bool by_node = launch.has_experts() && launch.degrees.dispatches_by_node;
+    const std::string name = by_node ? "flex" : "alltoall";
+    std::string why = "varying lengths do not go with allgather, the default, without experts either";
+    if (launch.has_experts())
+        why = by_node ? "a token travels once to each node with its experts (DeepEP, HybridEP)"
+                      : "a token travels to each of its experts";
+    all.push_back({{"--moe-token-dispatcher-type", name}, "model.moe_token_dispatcher_type", name, std::move(why)});
+}
+
+void add_batch(std::vector<LaunchSetting>& all, const Launch& launch) {
+    all.push_back(number("--micro-batch-size", "train.micro_batch_size", 1,
+                         "a microbatch of the plan is one packed sequence (assignment.json)"));
+    all.push_back(number(
+        "--global-batch-size", "train.global_batch_size", launch.all_microbatches(),
+        fmt::format("microbatches of a replica: {}; replicas: {}", launch.microbatches.front(), launch.degrees.dp)));
+    if (is_interleaved(launch))
+        all.push_back(number("--microbatch-group-size-per-virtual-pipeline-stage",
+                             "model.microbatch_group_size_per_vp_stage", launch.degrees.pp,
+                             "microbatches that a chunk runs before the next chunk's turn"));
+    if (launch.has_pipeline)
+        all.push_back({{},
+                       "model.variable_seq_lengths",
+                       yes(true),
+                       "microbatches keep their lengths; no flag says it: set it in the model's configuration"});
+}
+
+void add_replicas(std::vector<LaunchSetting>& all, const Launch& launch) {
+    const Degrees& of = launch.degrees;
+    if (of.zero == 1)
+        all.push_back(on("--use-distributed-optimizer", "ddp.use_distributed_optimizer",
+                         "replicas share out the optimizer's state (ZeRO-1)"));
+    if (of.overlaps_gradients)
+        all.push_back(on("--overlap-grad-reduce", "ddp.overlap_grad_reduce", "gradients are reduced beside backwards"));
+    if (of.overlaps_gradients && of.gathers_ahead && of.zero == 1)
+        all.push_back(on("--overlap-param-gather", "ddp.overlap_param_gather",
+                         "updated weights are gathered beside the next step's forwards"));
+}
+
+}  // namespace
+
+std::optional<std::string> why_no_megatron(const Launch& launch) {
+    if (auto why = why_not_dealt(launch)) return why;
+    if (launch.degrees.zero > 1)
+        return fmt::format("zero {}: Megatron's distributed optimizer shares out the optimizer's state alone (zero 1)",
+                           launch.degrees.zero);
+    if (auto why = why_not_usual(launch.split)) return why;
+    if (auto why = why_no_order(launch)) return why;
+    if (auto why = why_no_groups(launch)) return why;
+    const RecomputeWords words = recompute_words(launch);
+    return words.why_not.empty() ? std::nullopt : std::optional(words.why_not);
+}
+
+std::vector<LaunchSetting> megatron_settings(const Launch& launch) {
+    std::vector<LaunchSetting> all;
+    add_degrees(all, launch);
+    add_batch(all, launch);
+    add_dispatcher(all, launch);
+    for (LaunchSetting& one : recompute_words(launch).settings) all.push_back(std::move(one));
+    add_replicas(all, launch);
+    return all;
+}
+
+std::vector<SplitSpelling> split_spellings(const Launch& launch) {
+    const Split& split = launch.split;
+    const Spelled no_letters{{}, "HybridModel has no letter for some of the layers"};
+    return {
+        {"SPLIT", "Megatron-LM: layers of every stage", spell_pipeline_layout(split)},
+        {"SPLIT_FIRST_LAST", "Megatron-LM: layers of the first and the last rank", spell_first_last(split)},
+        {"SPLIT_HYBRID", "Megatron-LM's HybridModel, of August 2026: letters of every stage; '*-' is two of its layers",
+         launch.letters.empty() ? no_letters : spell_hybrid_pattern(split, launch.letters)},
+        {"SPLIT_SWIFT", "ms-swift: layers of the first and the last rank", spell_first_last_swift(split)},
+        {"SPLIT_LOONGFORGE", "LoongForge: layers of every rank, or stage", spell_custom_layers(split)},
+        {"RECOMPUTE_LOONGFORGE", "LoongForge: layers of every rank that run again", spell_custom_recompute(launch)}};
+}
+
+Spelled spell_mimo(const Launch& launch) {
+    const Degrees& of = launch.degrees;
+    if (launch.dealt.empty())
+        return {{}, "encoders run on the language model's GPUs, in its layout; grids are for modules with their own"};
+    if (launch.dealt.size() > 1)
+        return {{}, fmt::format("{} are dealt; there is one grid of images", fmt::join(launch.dealt, ", "))};
+    if (of.pp > 1)
+        return {{},
+                fmt::format("{} is dealt over all GPUs beside a pipeline of {} ranks; grids on the same GPUs need "
+                            "one pipeline rank",
+                            launch.dealt.front(), of.pp)};
+    const auto grid = [](const std::string& name, const Degrees& degrees) {
+        return std::vector<Flag>{{"MIMO_" + name + "_TP", std::to_string(degrees.tp)},
+                                 {"MIMO_" + name + "_PP", std::to_string(degrees.pp)},
+                                 {"MIMO_" + name + "_CP", std::to_string(degrees.cp)},
+                                 {"MIMO_" + name + "_DP", std::to_string(degrees.dp)},
+                                 {"MIMO_" + name + "_OFFSET", "0"}};
+    };
+    Spelled said{grid("LANGUAGE", of), {}};
+    for (Flag& one : grid("IMAGES", {.dp = of.gpus()})) said.flags.push_back(std::move(one));
+    return said;
+}
+
+std::int64_t first_gpu(const Degrees& degrees, std::size_t rank) {
+    return static_cast<std::int64_t>(rank) * degrees.tp * degrees.cp * degrees.dp;
+}
+
+}  // namespace pipeweaver::launch

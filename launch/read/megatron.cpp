@@ -1,0 +1,98 @@
+#include "pipeweaver/launch/megatron.hpp"
+
+#include "launch/read/megatron_table.hpp"
+#include "launch/read/values.hpp"
+#include "pipeweaver/base/assert.hpp"
+
+#include <algorithm>
+
+namespace pipeweaver::launch {
+
+namespace {
+
+std::string_view name_in(Dialect dialect, const MegatronRow& row) {
+    return dialect == Dialect::bridge_overrides ? row.field : row.flag;
+}
+
+const MegatronRow* row_of(Dialect dialect, const std::string& name) {
+    const auto rows = megatron_rows();
+    const auto found =
+        std::find_if(rows.begin(), rows.end(), [&](const MegatronRow& row) { return name_in(dialect, row) == name; });
+    return name.empty() || found == rows.end() ? nullptr : &*found;
+}
+
+// Sets one member; an override that is null takes the value away.
+class Setter {
+public:
+    Setter(MegatronLaunch& launch, const MegatronRow& row, const Setting& setting)
+        : launch_(launch), row_(row), setting_(setting) {}
+
+    void operator()(std::int64_t MegatronLaunch::*member) const { launch_.*member = integer_of(setting_, row_.least); }
+    void operator()(MegatronLaunch::Number MegatronLaunch::*member) const {
+        launch_.*member = is_null(setting_) ? MegatronLaunch::Number{} : integer_of(setting_, row_.least);
+    }
+    // A flag of Megatron-LM says what its row says; `true` or `false` after it is ms-swift's. An override says itself,
+    // but for one that is the opposite of a flag.
+    void operator()(bool MegatronLaunch::*member) const {
+        const bool said = !is_null(setting_) && boolean_of(setting_);
+        const bool opposite =
+            launch_.dialect == Dialect::bridge_overrides ? row_.flag.empty() && !row_.value : !row_.value;
+        launch_.*member = said != opposite;
+    }
+    void operator()(std::string MegatronLaunch::*member) const {
+        launch_.*member = is_null(setting_) ? std::string() : text_of(setting_, row_.choices);
+    }
+    void operator()(std::vector<std::string> MegatronLaunch::*member) const {
+        launch_.*member = is_null(setting_) ? std::vector<std::string>() : texts_of(setting_);
+    }
+
+private:
+    MegatronLaunch& launch_;
+    const MegatronRow& row_;
+    const Setting& setting_;
+};
+
+// Where TransformerConfig and ModelParallelConfig have other defaults than the arguments.
+MegatronLaunch defaults_of(Dialect dialect) {
+    MegatronLaunch launch;
+    launch.dialect = dialect;
+    if (dialect != Dialect::bridge_overrides) return launch;
+    launch.overlap_p2p = false;
+    launch.batch_p2p = true;
+    launch.fused_accumulation = false;
+    launch.gelu_fusion = false;
+    launch.kv_lora_rank = 512;
+    launch.grouped_query = true;
+    launch.pads_vocab = false;
+    return launch;
+}
+
+}  // namespace
+
+bool is_megatron_setting(Dialect dialect, const std::string& name) { return row_of(dialect, name) != nullptr; }
+
+std::string written(Dialect dialect, const std::string& flag) {
+    const MegatronRow* row = row_of(Dialect::megatron_arguments, flag);
+    PIPEWEAVER_ASSERT(row != nullptr);
+    return dialect == Dialect::bridge_overrides && !row->field.empty() ? std::string(row->field) : "--" + flag;
+}
+
+std::vector<MegatronName> megatron_names() {
+    std::vector<MegatronName> names;
+    names.reserve(megatron_rows().size());
+    for (const MegatronRow& row : megatron_rows()) names.push_back({std::string(row.flag), std::string(row.field)});
+    return names;
+}
+
+MegatronLaunch read_megatron(const SaidLaunch& said) {
+    MegatronLaunch launch = defaults_of(said.dialect);
+    for (const Setting& setting : said.settings) {
+        if (const MegatronRow* row = row_of(said.dialect, setting.name))
+            std::visit(Setter(launch, *row, setting), row->member);
+        else
+            launch.not_read.push_back(setting.name);
+    }
+    return launch;
+}
+
+}  // namespace pipeweaver::launch

@@ -1,0 +1,28 @@
+// The settings of Megatron Core by name: a table.
+#pragma once
+
+#include "pipeweaver/launch/megatron.hpp"
+
+#include <span>
+#include <string_view>
+#include <variant>
+
+namespace pipeweaver::launch {
+
+/// Where a setting goes. A bool is set to `value`; of numbers `least` is the smallest allowed.
+struct MegatronRow {
+    using L = MegatronLaunch;
+    using Member =
+        std::variant<std::int64_t L::*, L::Number L::*, bool L::*, std::string L::*, std::vector<std::string> L::*>;
+
+    std::string_view flag;   ///< of Megatron-LM; empty: it has none
+    std::string_view field;  ///< of a Bridge recipe; empty: it has none
+    Member member;
+    std::string_view choices{};  ///< "a|b"; empty: any
+    bool value = true;           ///< what the flag sets a bool to
+    std::int64_t least = 1;
+};
+
+[[nodiscard]] std::span<const MegatronRow> megatron_rows();
+
+}  // namespace pipeweaver::launch

@@ -1,0 +1,27 @@
+// The commands of a bash script.
+#pragma once
+
+#include "launch/read/words.hpp"
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace pipeweaver::launch {
+
+struct Script {
+    std::vector<std::vector<Word>> commands;             ///< words of each, variables put in
+    std::map<std::string, std::size_t> in_branches{};    ///< variables that a branch or loop set last, with the line
+    std::map<std::string, std::size_t> used_branches{};  ///< of these, what a word used
+    Variables variables{};                               ///< those that are one plain text
+    std::vector<std::pair<std::string, std::size_t>> not_sourced{};  ///< files of `source` not found, with the line
+};
+
+/// Reads a script, and files that it sources, where they are; `given` are variables that it need not set, and that it
+/// does not change. Throws Error{input} with the line for a quote or an array that is not closed.
+[[nodiscard]] Script read_commands(std::string_view text, const std::string& name, const Variables& given);
+
+}  // namespace pipeweaver::launch

@@ -1,0 +1,137 @@
+#include "pipeweaver/launch/titan.hpp"
+
+#include "launch/read/values.hpp"
+
+#include <algorithm>
+#include <array>
+#include <variant>
+
+namespace pipeweaver::launch {
+
+namespace {
+
+struct TitanRow {
+    std::string_view name;
+    std::variant<std::int64_t TitanLaunch::*, TitanLaunch::Number TitanLaunch::*, bool TitanLaunch::*,
+                 std::string TitanLaunch::*, std::vector<std::vector<std::string>> TitanLaunch::*>
+        member;
+    std::string_view choices{};
+    bool value = true;  ///< what a switch sets
+    std::int64_t least = 1;
+};
+
+// torchtitan 0.3.0, torchtitan/config/configs.py. `activation_checkpoint` is its activation-checkpoint:KIND.
+constexpr std::array titan_rows{
+    TitanRow{"parallelism.data_parallel_replicate_degree", &TitanLaunch::replicate},
+    TitanRow{"parallelism.data_parallel_shard_degree", &TitanLaunch::shard, {}, true, -1},
+    TitanRow{"parallelism.tensor_parallel_degree", &TitanLaunch::tp},
+    TitanRow{"parallelism.pipeline_parallel_degree", &TitanLaunch::pp},
+    TitanRow{"parallelism.context_parallel_degree", &TitanLaunch::cp},
+    TitanRow{"parallelism.expert_parallel_degree", &TitanLaunch::ep},
+    TitanRow{"parallelism.enable_sequence_parallel", &TitanLaunch::sequence_parallel},
+    TitanRow{"parallelism.no_enable_sequence_parallel", &TitanLaunch::sequence_parallel, {}, false},
+    TitanRow{"parallelism.module_fqns_per_model_part", &TitanLaunch::modules},
+    TitanRow{"parallelism.pipeline_parallel_first_stage_less_layers", &TitanLaunch::first_less, {}, true, 0},
+    TitanRow{"parallelism.pipeline_parallel_last_stage_less_layers", &TitanLaunch::last_less, {}, true, 0},
+    TitanRow{"parallelism.pipeline_parallel_layers_per_stage", &TitanLaunch::layers_per_stage},
+    TitanRow{"parallelism.pipeline_parallel_schedule", &TitanLaunch::schedule},
+    TitanRow{"parallelism.pipeline_parallel_schedule_csv", &TitanLaunch::csv},
+    TitanRow{"parallelism.pipeline_parallel_microbatch_size", &TitanLaunch::microbatch},
+    TitanRow{"parallelism.fsdp_reshard_after_forward", &TitanLaunch::reshard, "default|always|never"},
+    TitanRow{"training.local_batch_size", &TitanLaunch::local_batch},
+    TitanRow{"training.global_batch_size", &TitanLaunch::global_batch, {}, true, -1},
+    TitanRow{"training.seq_len", &TitanLaunch::seq_len},
+    TitanRow{"training.disable_cuda_graphs", &TitanLaunch::cuda_graphs, {}, false},
+    TitanRow{"training.no_disable_cuda_graphs", &TitanLaunch::cuda_graphs},
+    TitanRow{"debug.spmd_typechecking", &TitanLaunch::typechecking},
+    TitanRow{"activation_checkpoint", &TitanLaunch::checkpoint, "none|selective|full|memory-budget"},
+};
+
+// Of TOML files as torchtitan read them before 0.3.
+constexpr TitanRow toml_mode{"activation_checkpoint.mode", &TitanLaunch::checkpoint,
+                             "none|selective|full|memory_budget"};
+
+// Settings of parallelism and training that say nothing of layout or memory here.
+constexpr std::array<std::string_view, 15> other_titan_names{"parallelism.enable_fsdp_symm_mem",
+                                                             "parallelism.no_enable_fsdp_symm_mem",
+                                                             "parallelism.spmd_backend",
+                                                             "parallelism.context_parallel_load_balancer",
+                                                             "parallelism.context_parallel_ptrr_mask_key",
+                                                             "training.max_norm",
+                                                             "training.steps",
+                                                             "training.enable_cpu_offload",
+                                                             "training.no_enable_cpu_offload",
+                                                             "training.dtype",
+                                                             "training.mixed_precision_param",
+                                                             "training.mixed_precision_reduce",
+                                                             "training.gc_freq",
+                                                             "training.gc_debug",
+                                                             "training.no_gc_debug"};
+
+bool is_refused(const std::string& name) {
+    if (name == toml_mode.name) return true;
+    const bool of_section = name.starts_with("parallelism.") || name.starts_with("training.");
+    return of_section && std::find(other_titan_names.begin(), other_titan_names.end(), name) == other_titan_names.end();
+}
+
+class TitanSetter {
+public:
+    TitanSetter(TitanLaunch& launch, const TitanRow& row, const Setting& setting, bool toml)
+        : launch_(launch), row_(row), setting_(setting), toml_(toml) {}
+
+    void operator()(std::int64_t TitanLaunch::*member) const { launch_.*member = integer_of(setting_, row_.least); }
+    void operator()(TitanLaunch::Number TitanLaunch::*member) const {
+        launch_.*member = is_null(setting_) ? TitanLaunch::Number{} : integer_of(setting_, row_.least);
+    }
+    void operator()(bool TitanLaunch::*member) const { launch_.*member = boolean_of(setting_) == row_.value; }
+    void operator()(std::string TitanLaunch::*member) const {
+        launch_.*member = is_null(setting_) ? std::string() : text_of(setting_, row_.choices);
+    }
+    // TOML has lists of lists; of the command line each value is a stage, its names parted by commas.
+    void operator()(std::vector<std::vector<std::string>> TitanLaunch::*member) const {
+        (launch_.*member).clear();
+        if (is_null(setting_)) return;
+        launch_.*member =
+            toml_ ? lists_of(only_value(setting_), setting_.where + ": " + setting_.name) : parted_lists_of(setting_);
+    }
+
+private:
+    TitanLaunch& launch_;
+    const TitanRow& row_;
+    const Setting& setting_;
+    bool toml_;
+};
+
+const TitanRow* titan_row(const std::string& name) {
+    const auto* const found =
+        std::find_if(titan_rows.begin(), titan_rows.end(), [&](const TitanRow& row) { return row.name == name; });
+    return found == titan_rows.end() ? nullptr : found;
+}
+
+}  // namespace
+
+bool is_titan_setting(const std::string& name) { return name == toml_mode.name || titan_row(name) != nullptr; }
+
+std::vector<std::string> titan_names() {
+    std::vector<std::string> names;
+    names.reserve(titan_rows.size());
+    for (const TitanRow& row : titan_rows) names.emplace_back(row.name);
+    return names;
+}
+
+TitanLaunch read_titan(const SaidLaunch& said) {
+    TitanLaunch launch;
+    for (const Setting& setting : said.settings) {
+        const TitanRow* const row =
+            said.is_toml && setting.name == toml_mode.name ? &toml_mode : titan_row(setting.name);
+        if (row != nullptr) {
+            std::visit(TitanSetter(launch, *row, setting, said.is_toml), row->member);
+            continue;
+        }
+        launch.not_read.push_back(setting.name);
+        if (!said.is_toml && is_refused(setting.name)) launch.not_known.push_back(setting.name);
+    }
+    return launch;
+}
+
+}  // namespace pipeweaver::launch

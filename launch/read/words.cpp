@@ -1,0 +1,151 @@
+#include "launch/read/words.hpp"
+
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/launch/megatron.hpp"
+#include "pipeweaver/launch/titan.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+namespace pipeweaver::launch {
+
+namespace {
+
+bool is_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
+
+bool is_flag(const std::string& word) { return word.size() > 2 && word.starts_with("--") && is_letter(word[2]); }
+
+std::string with(std::string text, char from, char to) {
+    std::replace(text.begin(), text.end(), from, to);
+    return text;
+}
+
+// "--name=value" apart; flags of ms-swift have underscores, torchtitan takes both.
+Setting flag_of(Dialect dialect, const Word& word, const std::string& where) {
+    const std::size_t equals = word.text.find('=');
+    const std::string name = word.text.substr(2, equals == std::string::npos ? equals : equals - 2);
+    Setting setting{dialect == Dialect::titan_settings ? with(name, '-', '_') : with(name, '_', '-'), {}, where};
+    if (equals != std::string::npos) setting.values.push_back(word.text.substr(equals + 1));
+    return setting;
+}
+
+// torchtitan's "activation-checkpoint:full": a word of its own, which ends the values before it.
+std::optional<Setting> kind_of(Dialect dialect, const Word& word, const std::string& where) {
+    constexpr std::string_view begin = "activation-checkpoint:";
+    const std::string text = with(word.text, '_', '-');
+    if (dialect != Dialect::titan_settings || !text.starts_with(begin)) return std::nullopt;
+    return Setting{"activation_checkpoint", {text.substr(begin.size())}, where};
+}
+
+// "model.num_layers=64" or "+model.num_layers=64"; nothing for other words.
+std::optional<Setting> override_of(const Word& word, const std::string& where) {
+    const std::size_t equals = word.text.find('=');
+    const std::size_t begin = word.text.find_first_not_of('+');
+    if (equals == std::string::npos || begin >= equals) return std::nullopt;
+    const std::string name = word.text.substr(begin, equals - begin);
+    const auto plain = [](char c) {
+        return is_letter(c) || std::isdigit(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.';
+    };
+    if (name.find('.') == std::string::npos || !is_letter(name.front()) ||
+        !std::all_of(name.begin(), name.end(), plain))
+        return std::nullopt;
+    return Setting{name, {word.text.substr(equals + 1)}, where};
+}
+
+std::string where_of(const Word& word, const std::string& from) {
+    return word.line == 0 ? from : fmt::format("{}:{}", from, word.line);
+}
+
+void require_known(const Word& word, const std::string& name, const std::string& where) {
+    if (!word.unknown.empty())
+        fail(ErrorKind::input, "{}: {}: '{}' is set to no plain text in the script; say it with --set NAME=VALUE",
+             where, name, word.unknown);
+}
+
+}  // namespace
+
+std::string_view name_of(Dialect dialect) {
+    constexpr std::array<std::string_view, 3> names{"Megatron-LM's arguments", "Megatron-Bridge's overrides",
+                                                    "torchtitan's settings"};
+    return names[static_cast<std::size_t>(dialect)];
+}
+
+bool is_known(Dialect dialect, const std::string& name) {
+    return dialect == Dialect::titan_settings ? is_titan_setting(name) : is_megatron_setting(dialect, name);
+}
+
+std::vector<Setting> settings_of(Dialect dialect, const std::vector<Word>& words, const std::string& from) {
+    std::vector<Setting> settings;
+    bool open = false;  // values of the last flag may follow
+    for (const Word& word : words) {
+        const std::string where = where_of(word, from);
+        if (dialect == Dialect::bridge_overrides) {
+            auto one = override_of(word, where);
+            if (one && is_known(dialect, one->name)) require_known(word, one->name, where);
+            if (one) settings.push_back(std::move(*one));
+        } else if (auto kind = kind_of(dialect, word, where)) {
+            settings.push_back(std::move(*kind));
+            open = false;
+        } else if (is_flag(word.text)) {
+            settings.push_back(flag_of(dialect, word, where));
+            open = settings.back().values.empty();
+            if (is_known(dialect, settings.back().name)) require_known(word, settings.back().name, where);
+        } else if (open) {
+            if (is_known(dialect, settings.back().name)) require_known(word, settings.back().name, where);
+            settings.back().values.push_back(word.text);
+        }
+    }
+    return settings;
+}
+
+Guess guess_of(Dialect dialect, const std::vector<Word>& words) {
+    Guess found{dialect, 0};
+    for (const Word& word : words) {
+        const auto one = dialect == Dialect::bridge_overrides ? override_of(word, {})
+                         : is_flag(word.text)                 ? std::optional(flag_of(dialect, word, {}))
+                                                              : std::nullopt;
+        found.known += one && is_known(dialect, one->name) ? 1U : 0U;
+    }
+    return found;
+}
+
+Guess guess(const std::vector<Word>& words) {
+    Guess best;
+    for (const Dialect dialect : {Dialect::megatron_arguments, Dialect::bridge_overrides, Dialect::titan_settings})
+        if (const Guess one = guess_of(dialect, words); one.known > best.known) best = one;
+    return best;
+}
+
+SaidLaunch read_words(Dialect dialect, std::string_view text, const std::string& from) {
+    std::vector<Word> words;
+    Word word;
+    bool inside = false;
+    char quote = 0;
+    for (std::size_t at = 0; at < text.size(); ++at) {
+        const char c = text[at];
+        if (c == '$' && quote != '\'')
+            fail(ErrorKind::input, "{}: has a variable at '{}'; allowed are plain values, variables belong in a script",
+                 from, text.substr(at, 12));
+        if (quote == 0 && std::isspace(static_cast<unsigned char>(c)) != 0) {
+            if (inside) words.push_back(std::exchange(word, {}));
+            inside = false;
+            continue;
+        }
+        inside = true;
+        if (c == '\\' && quote != '\'' && at + 1 < text.size()) {
+            if (text[++at] != '\n') word.text += text[at];
+        } else if (quote == 0 && (c == '"' || c == '\'')) {
+            quote = c;
+        } else if (c == quote) {
+            quote = 0;
+        } else {
+            word.text += c;
+        }
+    }
+    if (quote != 0) fail(ErrorKind::input, "{}: a quote {} is not closed", from, quote);
+    if (inside) words.push_back(word);
+    return {dialect, from, settings_of(dialect, words, from), {}, {}};
+}
+
+}  // namespace pipeweaver::launch

@@ -1,0 +1,40 @@
+// Words of a command, and the settings among them.
+#pragma once
+
+#include "pipeweaver/launch/said.hpp"
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace pipeweaver::launch {
+
+/// Of a launch: scripts and configurations are short.
+inline constexpr std::size_t longest_file = std::size_t{16} << 20;
+
+struct Word {
+    std::string text;
+    std::size_t line = 0;
+    std::string unknown{};  ///< a variable or command in it that is not put in; empty: none
+    bool quoted = false;    ///< some of it: it is a word even if empty
+};
+
+/// The settings that words say in a dialect. Throws Error{input} "WHERE: NAME: ..." for a known name's value that has
+/// an unknown variable in it.
+[[nodiscard]] std::vector<Setting> settings_of(Dialect dialect, const std::vector<Word>& words,
+                                               const std::string& from);
+
+/// The dialect that has the most settings among the words, and how many of them it knows.
+struct Guess {
+    Dialect dialect = Dialect::megatron_arguments;
+    std::size_t known = 0;
+};
+[[nodiscard]] Guess guess(const std::vector<Word>& words);
+
+/// How many settings of a dialect are among the words.
+[[nodiscard]] Guess guess_of(Dialect dialect, const std::vector<Word>& words);
+
+/// Whether a dialect's table has the name.
+[[nodiscard]] bool is_known(Dialect dialect, const std::string& name);
+
+}  // namespace pipeweaver::launch

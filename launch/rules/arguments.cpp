@@ -1,0 +1,269 @@
+// What Megatron-LM asserts of its arguments before anything is built.
+#include "launch/rules/rule.hpp"
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/launch/spellings.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+
+namespace pipeweaver::launch {
+
+namespace {
+
+using L = MegatronLaunch;
+
+constexpr std::string_view file = "megatron/training/arguments.py validate_args";
+
+// Layers that are shared out evenly: those of the model, and stages that count as one.
+std::int64_t shared_out(const L& l) {
+    return *l.layers + (l.account_for_embedding ? 1 : 0) + (l.account_for_loss ? 1 : 0);
+}
+
+Why connections(const L& l, std::int64_t) {
+    const bool other = l.torch_fsdp2 || l.megatron_fsdp || l.overlap_experts;
+    if (l.max_connections.empty() || other || (l.tp == 1 && l.cp == 1) || !l.before_blackwell) return std::nullopt;
+    if (l.max_connections == "1") return std::nullopt;
+    return fmt::format("tp {}, cp {}, and it is set to {}", l.tp, l.cp, l.max_connections);
+}
+
+Why shard_connections(const L& l, std::int64_t) {
+    if (l.max_connections != "1" || !(l.torch_fsdp2 || l.megatron_fsdp)) return std::nullopt;
+    return fmt::format("--use-{} is said", l.torch_fsdp2 ? "torch-fsdp2" : "megatron-fsdp");
+}
+
+bool says_ends(const L& l) { return l.first || l.last; }
+
+Why no_pattern(const L& l, std::int64_t) {
+    if (l.hybrid_pattern.empty()) return std::nullopt;
+    return "it is said";
+}
+
+Why pattern_alone(const L& l, std::int64_t) {
+    if (l.hybrid_pattern.empty()) return std::nullopt;
+    if (!l.layout.empty()) return "--pipeline-model-parallel-layout is said";
+    if (l.layers_per_virtual_stage || l.virtual_stages_per_rank) return "chunks of a rank are said";
+    if (l.account_for_embedding || l.account_for_loss) return "the embedding or the loss is accounted for";
+    if (says_ends(l) && l.hybrid_pattern.find('|') != std::string::npos)
+        return "layers of the first or last rank are said";
+    return std::nullopt;
+}
+
+Why world(const L& l, std::int64_t gpus) {
+    if (l.dp(gpus) > 0) return std::nullopt;
+    return fmt::format("{} GPUs are no multiple of tp {} x pp {} x cp {} = {}", gpus, l.tp, l.pp, l.cp,
+                       l.tp * l.pp * l.cp);
+}
+
+Why one_way_of_chunks(const L& l, std::int64_t) {
+    const int ways =
+        (l.layers_per_virtual_stage ? 1 : 0) + (l.virtual_stages_per_rank ? 1 : 0) + (l.layout.empty() ? 0 : 1);
+    if (ways <= 1) return std::nullopt;
+    return fmt::format("{} of the three are said", ways);
+}
+
+Why layout_stages(const L& l, std::int64_t) {
+    if (l.layout.empty()) return std::nullopt;
+    try {
+        const std::size_t stages = parse_pipeline_layout(l.layout).size();
+        if (stages % static_cast<std::size_t>(l.pp) == 0) return std::nullopt;
+        return fmt::format("it has {} stages, {} ranks", stages, l.pp);
+    } catch (const Error& error) {
+        return error.what();
+    }
+}
+
+Why even_chunks(const L& l, std::int64_t) {
+    if (!l.layout.empty() || !l.layers_per_virtual_stage || l.virtual_stages_per_rank) return std::nullopt;
+    if (says_ends(l))
+        return "--decoder-first-pipeline-num-layers or --decoder-last-pipeline-num-layers is said beside it";
+    if (shared_out(l) % l.pp != 0) return fmt::format("{} layers on {} ranks", shared_out(l), l.pp);
+    if (shared_out(l) / l.pp % *l.layers_per_virtual_stage != 0)
+        return fmt::format("{} layers of a rank in chunks of {}", shared_out(l) / l.pp, *l.layers_per_virtual_stage);
+    return std::nullopt;
+}
+
+Why even_ranks(const L& l, std::int64_t) {
+    const bool other = !l.layout.empty() || l.layers_per_virtual_stage || l.virtual_stages_per_rank || says_ends(l) ||
+                       !l.custom_layers.empty() || !l.custom_virtual_layers.empty() || !l.hybrid_pattern.empty();
+    if (other || shared_out(l) % l.pp == 0) return std::nullopt;
+    return fmt::format("{} layers on {} ranks", shared_out(l), l.pp);
+}
+
+Why interleaved_ranks(const L& l, std::int64_t) {
+    const auto vpp = settled(l).vpp;
+    if (!vpp) return std::nullopt;
+    if (l.pp > 2 || (l.pp > 1 && l.overlap_p2p)) return std::nullopt;
+    return fmt::format("{} chunks on {} ranks{}", *vpp, l.pp,
+                       l.overlap_p2p ? "" : " with --no-overlap-p2p-communication");
+}
+
+Why overlap_params(const L& l, std::int64_t) {
+    if (!l.overlap_params) return std::nullopt;
+    if (!l.distributed_optimizer && !l.megatron_fsdp)
+        return "neither --use-distributed-optimizer nor --use-megatron-fsdp is said";
+    if (!l.overlap_grads) return "--overlap-grad-reduce is not said";
+    return std::nullopt;
+}
+
+Why torch_fsdp(const L& l, std::int64_t) {
+    if (!l.torch_fsdp2) return std::nullopt;
+    if (l.pp != 1) return fmt::format("--pipeline-model-parallel-size is {}", l.pp);
+    if (l.ep != 1) return fmt::format("--expert-model-parallel-size is {}", l.ep);
+    if (l.distributed_optimizer) return "--use-distributed-optimizer is said";
+    if (l.fused_accumulation) return "--no-gradient-accumulation-fusion is not said";
+    if (!l.untied) return "--untie-embeddings-and-output-weights is not said";
+    if (l.fp16) return "--fp16 is said";
+    return std::nullopt;
+}
+
+Why one_precision(const L& l, std::int64_t) {
+    if (l.bf16 && l.fp16) return "both are said";
+    return std::nullopt;
+}
+
+Why channels(const L& l, std::int64_t) {
+    if (l.kv_channels || *l.hidden % *l.heads == 0) return std::nullopt;
+    return fmt::format("{} columns, {} heads, and --kv-channels is not said", *l.hidden, *l.heads);
+}
+
+Why context(const L& l, std::int64_t) {
+    if (l.cp == 1 || *l.seq_length % (2 * l.cp) == 0) return std::nullopt;
+    return fmt::format("{} tokens, 2 x {}", *l.seq_length, l.cp);
+}
+
+Why positions(const L& l, std::int64_t) {
+    if (!l.max_positions && l.is_named) return std::nullopt;
+    if (!l.max_positions) return "it is not said";
+    if (*l.max_positions >= *l.seq_length) return std::nullopt;
+    return fmt::format("--max-position-embeddings {}, --seq-length {}", *l.max_positions, *l.seq_length);
+}
+
+Why no_selective_method(const L& l, std::int64_t) {
+    const bool selective = l.recompute_activations || l.recompute == "selective";
+    if (!selective || l.recompute_method.empty()) return std::nullopt;
+    return fmt::format("--recompute-method {} is said", l.recompute_method);
+}
+
+Why saved_activations(const L& l, std::int64_t) {
+    if (!l.distribute_saved) return std::nullopt;
+    if (l.tp == 1) return "--tensor-model-parallel-size is 1";
+    if (l.recompute != "full" || l.recompute_activations) return "--recompute-granularity is not full";
+    if (l.recompute_method.empty()) return "--recompute-method is not said";
+    return std::nullopt;
+}
+
+Why tensor_overlap(const L& l, std::int64_t) {
+    if (!l.tp_comm_overlap || (l.sequence_parallel && l.tp > 1)) return std::nullopt;
+    return l.tp > 1 ? "--sequence-parallel is not said" : "--tensor-model-parallel-size is 1, which turns it off";
+}
+
+Why experts_divide(const L& l, std::int64_t) {
+    if (l.ep == 1) return std::nullopt;
+    if (l.experts.value_or(0) == 0) return "--num-experts is not said";
+    if (*l.experts % l.ep == 0) return std::nullopt;
+    return fmt::format("{} experts, {} groups", *l.experts, l.ep);
+}
+
+Why mtp_positions(const L& l, std::int64_t) {
+    const std::string kind = l.rotary ? "rope" : !l.positions.empty() ? l.positions : "learned_absolute";
+    if (l.positions.empty() && l.is_named) return std::nullopt;
+    if (l.mtp_layers.value_or(0) == 0 || kind == "rope" || kind == "none") return std::nullopt;
+    return fmt::format("--position-embedding-type is {}", kind);
+}
+
+Why latent_groups(const L& l, std::int64_t) {
+    if (!l.latent_attention || !l.grouped_query) return std::nullopt;
+    return "both are said";
+}
+
+Why one_activation(const L& l, std::int64_t) {
+    if (!l.swiglu || !(l.squared_relu || l.quick_geglu)) return std::nullopt;
+    return fmt::format("--swiglu and --{}", l.squared_relu ? "squared-relu" : "quick-geglu");
+}
+
+}  // namespace
+
+std::span<const MegatronRule> pattern_rules() {
+    static const std::array rules{
+        MegatronRule{"hybrid-pattern", "there is no --hybrid-layer-pattern", file, Phase::arguments, no_pattern,
+                     "0.16.1"},
+        MegatronRule{
+            "hybrid-pattern",
+            "--hybrid-layer-pattern goes without a layout, chunks, accounting and, where it has '|', counts of "
+            "the first and last rank",
+            file, Phase::arguments, pattern_alone, "0.20.0"},
+    };
+    return rules;
+}
+
+std::span<const MegatronRule> environment_rules() {
+    static const std::array rules{
+        MegatronRule{"max-connections",
+                     "before Blackwell, tensor and context parallelism take CUDA_DEVICE_MAX_CONNECTIONS=1", file,
+                     Phase::arguments, connections},
+        MegatronRule{"fsdp-connections", "FSDP goes without CUDA_DEVICE_MAX_CONNECTIONS=1", file, Phase::arguments,
+                     shard_connections},
+    };
+    return rules;
+}
+
+std::span<const MegatronRule> argument_rules() {
+    static const std::array rules{
+        MegatronRule{"world-size", "the GPUs are a multiple of tp x pp x cp", file, Phase::arguments, world},
+        MegatronRule{
+            "chunks-said-once",
+            "at most one of --num-layers-per-virtual-pipeline-stage, --num-virtual-stages-per-pipeline-rank and "
+            "--pipeline-model-parallel-layout",
+            file, Phase::arguments, one_way_of_chunks},
+        MegatronRule{"layout-stages", "a layout's stages are a multiple of --pipeline-model-parallel-size", file,
+                     Phase::arguments, layout_stages},
+        MegatronRule{
+            "chunk-layers",
+            "--num-layers-per-virtual-pipeline-stage divides the layers of a rank, which are equal on all; with "
+            "counts of the first or last rank say --num-virtual-stages-per-pipeline-rank",
+            file, Phase::arguments, even_chunks},
+        MegatronRule{
+            "rank-layers",
+            "the layers are a multiple of --pipeline-model-parallel-size, the embedding and the loss counted where "
+            "they are accounted for",
+            file, Phase::arguments, even_ranks},
+        MegatronRule{"interleaved-ranks",
+                     "chunks need 2 pipeline ranks and more, 3 with --no-overlap-p2p-communication", file,
+                     Phase::arguments, interleaved_ranks},
+        MegatronRule{"overlap-param-gather",
+                     "--overlap-param-gather goes with a distributed optimizer and --overlap-grad-reduce", file,
+                     Phase::arguments, overlap_params},
+        MegatronRule{
+            "torch-fsdp2",
+            "--use-torch-fsdp2 goes with pp 1, ep 1, untied embeddings, no distributed optimizer, no fused gradient "
+            "accumulation and no fp16",
+            file, Phase::arguments, torch_fsdp},
+        MegatronRule{"one-precision", "--bf16 or --fp16, not both", file, Phase::arguments, one_precision},
+        MegatronRule{"head-width", "the width is a multiple of the heads unless --kv-channels is said", file,
+                     Phase::arguments, channels},
+        MegatronRule{"sequence-by-context", "the sequence is a multiple of 2 x --context-parallel-size", file,
+                     Phase::arguments, context},
+        MegatronRule{"positions", "--max-position-embeddings is said and at least --seq-length", file, Phase::arguments,
+                     positions},
+        MegatronRule{"selective-method", "selective recomputation has no --recompute-method", file, Phase::arguments,
+                     no_selective_method},
+        MegatronRule{"saved-activations",
+                     "--distribute-saved-activations goes with tensor parallelism and full recomputation by a method",
+                     file, Phase::arguments, saved_activations},
+        MegatronRule{"tp-comm-overlap", "--tp-comm-overlap goes with sequence parallelism", file, Phase::arguments,
+                     tensor_overlap},
+        MegatronRule{"experts-by-ep", "--num-experts is a multiple of --expert-model-parallel-size", file,
+                     Phase::arguments, experts_divide},
+        MegatronRule{"mtp-positions", "multi-token prediction takes rotary positions or none", file, Phase::arguments,
+                     mtp_positions},
+        MegatronRule{"latent-groups", "--multi-latent-attention goes without --group-query-attention", file,
+                     Phase::arguments, latent_groups},
+        MegatronRule{"one-activation", "--swiglu goes without --squared-relu and --quick-geglu",
+                     "megatron/training/arguments.py core_transformer_config_from_args", Phase::arguments,
+                     one_activation},
+    };
+    return rules;
+}
+
+}  // namespace pipeweaver::launch

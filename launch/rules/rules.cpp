@@ -1,0 +1,116 @@
+#include "pipeweaver/launch/rules.hpp"
+
+#include "launch/rules/rule.hpp"
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/text.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+
+namespace pipeweaver::launch {
+
+namespace {
+
+std::vector<std::span<const MegatronRule>> megatron_tables() {
+    return {pattern_rules(),  argument_rules(), environment_rules(), custom_rules(), configuration_rules(),
+            pipeline_rules(), expert_rules(),   recompute_rules(),   step_rules()};
+}
+
+template <class Rule>
+bool is_of(const Rule& rule, const Framework& framework) {
+    return rule.versions.empty() || rule.versions == framework.version;
+}
+
+template <class Rule, class Launch>
+void add_broken(std::span<const Rule> rules, Phase phase, const Launch& launch, std::int64_t gpus,
+                const Framework& framework, std::vector<BrokenRule>& broken) {
+    for (const Rule& rule : rules)
+        if (rule.phase == phase && is_of(rule, framework))
+            if (auto why = rule.broken(launch, gpus))
+                broken.push_back({rule.id, rule.says, rule.source, rule.phase, std::move(*why)});
+}
+
+// Sizes without which no rule can be asked.
+void require_sizes(const MegatronLaunch& l) {
+    struct Needed {
+        const MegatronLaunch::Number& size;
+        const char* flag;
+        bool of_model;
+    };
+    for (const auto& [size, flag, of_model] :
+         {Needed{l.layers, "num-layers", true}, Needed{l.hidden, "hidden-size", true},
+          Needed{l.heads, "num-attention-heads", true}, Needed{l.seq_length, "seq-length", false},
+          Needed{l.micro_batch, "micro-batch-size", false}})
+        if (!size)
+            fail(ErrorKind::input, "{}: is missing{}", written(l.dialect, flag),
+                 of_model ? ", and --model, too, which may say sizes of a model" : "");
+}
+
+template <class Rule>
+void list(std::span<const Rule> rules, std::string_view framework, std::vector<RuleText>& texts) {
+    for (const Rule& rule : rules)
+        texts.push_back({framework, rule.versions, rule.phase, rule.id, rule.says, rule.source});
+}
+
+constexpr std::array phases{Phase::arguments, Phase::groups, Phase::configuration, Phase::build, Phase::step};
+
+}  // namespace
+
+std::string_view name_of(Phase phase) {
+    constexpr std::array<std::string_view, 5> names{"arguments", "groups", "configuration", "build", "step"};
+    return names[static_cast<std::size_t>(phase)];
+}
+
+const std::vector<Framework>& frameworks() {
+    static const std::vector<Framework> all{
+        {"megatron-core", "0.16.1", "NVIDIA/Megatron-LM core_v0.16.1 (55ac7082)", false},
+        {"megatron-core", "0.20.0", "NVIDIA/Megatron-LM d98e8a64 (22 August 2026)", false},
+        {"torchtitan", "0.3.0", "torchtitan 0.3.0, PyTorch 2.13.0", true},
+    };
+    return all;
+}
+
+const Framework& framework_called(std::string_view text) {
+    std::vector<std::string> known;
+    for (const Framework& one : frameworks()) {
+        if (text == one.name || text == one.text()) return one;
+        known.push_back(one.text());
+    }
+    fail(ErrorKind::input, "--framework: is '{}', allowed are {}", text, fmt::join(known, ", "));
+}
+
+std::vector<RuleText> rule_texts() {
+    std::vector<RuleText> texts;
+    for (const auto& table : megatron_tables()) list(table, "megatron-core", texts);
+    list(titan_rules(), "torchtitan", texts);
+    return texts;
+}
+
+std::vector<BrokenRule> broken_rules(const MegatronLaunch& launch, std::int64_t gpus, const Framework& framework) {
+    const MegatronLaunch all = settled(launch);
+    require_sizes(all);
+    MegatronLaunch said = launch;
+    said.layers = all.layers;
+    std::vector<BrokenRule> broken;
+    for (const Phase phase : phases) {
+        const bool as_said = phase == Phase::arguments;
+        if (as_said && launch.dialect != Dialect::megatron_arguments) continue;
+        for (const auto& table : megatron_tables())
+            add_broken(table, phase, as_said ? said : all, gpus, framework, broken);
+        if (!broken.empty()) break;
+    }
+    return broken;
+}
+
+std::vector<BrokenRule> broken_rules(const TitanLaunch& launch, std::int64_t gpus, const Framework& framework) {
+    std::vector<BrokenRule> broken;
+    for (const Phase phase : phases) {
+        add_broken(titan_rules(), phase, launch, gpus, framework, broken);
+        if (!broken.empty()) break;
+    }
+    return broken;
+}
+
+}  // namespace pipeweaver::launch

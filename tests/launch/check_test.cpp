@@ -1,0 +1,123 @@
+// A launch from its words to the answer: models, memory, what would make it fit.
+#include "pipeweaver/launch/check.hpp"
+
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/parallel.hpp"
+#include "pipeweaver/launch/model.hpp"
+#include "pipeweaver/workloads/catalogue.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+using namespace pipeweaver;
+using launch::Dialect;
+
+namespace {
+
+// Llama 3 8B by its sizes.
+const std::string llama =
+    "--num-layers 32 --hidden-size 4096 --ffn-hidden-size 14336 --num-attention-heads 32 --group-query-attention "
+    "--num-query-groups 8 --swiglu --untie-embeddings-and-output-weights --disable-bias-linear --seq-length 8192 "
+    "--max-position-embeddings 8192 --padded-vocab-size 128256 --micro-batch-size 1 --global-batch-size 32 --bf16 ";
+
+launch::CheckAsked asked(const std::string& text, const std::string& cluster = "h100-sxm:16",
+                         Dialect dialect = Dialect::megatron_arguments) {
+    launch::CheckAsked of;
+    of.said = launch::read_words(dialect, text, "--args");
+    of.cluster = cluster;
+    return of;
+}
+
+launch::Checked check(const launch::CheckAsked& of) { return launch::check(of, in_order); }
+
+}  // namespace
+
+TEST_CASE("a launch that says the sizes of a catalogue's model is that model") {
+    const auto l =
+        launch::settled(launch::read_megatron(launch::read_words(Dialect::megatron_arguments, llama, "--args")));
+    auto said = launch::model_of(l).model;
+    const auto known = workloads::model("llama3-8b");
+    const auto& a = said.modules.front().architecture;
+    const auto& b = known.modules.front().architecture;
+    CHECK(a.layers == b.layers);
+    CHECK(a.ffn == b.ffn);
+    CHECK(a.kv_heads == b.kv_heads);
+    CHECK(a.head_dim == b.head_dim);
+    CHECK(a.vocab == b.vocab);
+    CHECK(a.gated == b.gated);
+    CHECK(a.tied_embeddings == b.tied_embeddings);
+    CHECK(a.qkv_bias == b.qkv_bias);
+    CHECK(said.microbatch_tokens == 8192);
+}
+
+TEST_CASE("by its sizes and by its name a model takes the same memory") {
+    const std::string layout = "--pipeline-model-parallel-size 4 --use-distributed-optimizer ";
+    const auto by_sizes = check(asked(llama + layout));
+    auto named = asked("--seq-length 8192 --micro-batch-size 1 --global-batch-size 32 --bf16 " + layout);
+    named.model = "llama3-8b";
+    const auto by_name = check(named);
+    REQUIRE(by_sizes.fit);
+    REQUIRE(by_name.fit);
+    CHECK(by_sizes.fit->ranks.size() == 4);
+    for (std::size_t r = 0; r < 4; ++r) CHECK(by_sizes.fit->ranks[r].peak == by_name.fit->ranks[r].peak);
+}
+
+TEST_CASE("what does not fit says the rank, the bytes, and changes with which it does") {
+    const auto checked = check(asked(llama, "h100-sxm:8"));
+    CHECK(checked.constructs());
+    REQUIRE(checked.fit);
+    CHECK_FALSE(checked.fit->fits());
+    CHECK(checked.fit->short_by() == checked.fit->ranks[0].peak - checked.fit->usable);
+    REQUIRE(!checked.changes.empty());
+    for (const auto& change : checked.changes) CHECK(change.fit.fits());
+    // Said in its place, the first change fits.
+    const auto again = check(asked(llama + checked.changes.front().say, "h100-sxm:8"));
+    REQUIRE(again.fit);
+    CHECK(again.fit->fits());
+    CHECK(again.fit->ranks[0].peak == checked.changes.front().fit.ranks[0].peak);
+}
+
+TEST_CASE("more recomputation, a distributed optimizer and fewer layers take less memory of a rank") {
+    const auto peak = [](const std::string& more, std::size_t rank) {
+        return check(asked(llama + "--pipeline-model-parallel-size 4 " + more)).fit->ranks[rank].peak;
+    };
+    const Bytes plain = peak("", 0);
+    CHECK(peak("--use-distributed-optimizer", 0) < plain);
+    const Bytes four = peak("--recompute-granularity full --recompute-method block --recompute-num-layers 4", 0);
+    CHECK(four < plain);
+    CHECK(peak("--recompute-granularity full --recompute-method uniform --recompute-num-layers 1", 0) < four);
+    CHECK(peak("--decoder-first-pipeline-num-layers 5", 0) < plain);
+}
+
+TEST_CASE("sizes that contradict a model, and sizes that nobody says, are errors by name") {
+    auto other = asked("--num-layers 31 --seq-length 8192 --micro-batch-size 1");
+    other.model = "llama3-8b";
+    CHECK_THROWS_WITH_AS(check(other), "--num-layers: is 31, but llama3-8b has 32", Error);
+    CHECK_THROWS_WITH_AS(
+        check(asked("--num-layers 8 --hidden-size 64 --num-attention-heads 4 --seq-length 64 --micro-batch-size 1 "
+                    "--max-position-embeddings 64")),
+        "--vocab-size: is missing, as is --padded-vocab-size; or name a model with --model", Error);
+    auto images = asked(
+        "--seq-length 8192 --micro-batch-size 1 --pipeline-model-parallel-size 4 "
+        "--tensor-model-parallel-size 4 --sequence-parallel");
+    images.model = "qwen2.5-vl-7b";
+    CHECK_THROWS_AS(check(images), Error);
+}
+
+TEST_CASE("torchtitan: its layers, and receive buffers of all microbatches") {
+    auto of = asked(
+        "--parallelism.pipeline_parallel_degree 4 --training.disable_cuda_graphs --training.seq_len 8192 "
+        "--training.local_batch_size 16",
+        "h100-sxm:8", Dialect::titan_settings);
+    of.model = "llama3-8b";
+    const auto checked = check(of);
+    REQUIRE(checked.constructs());
+    REQUIRE(checked.fit);
+    CHECK(checked.layers == std::vector<std::int64_t>{8, 9, 8, 7});
+    bool buffers = false;
+    for (const auto& hazard : checked.hazards) buffers = buffers || hazard.id == "receive-buffers";
+    CHECK(buffers);
+    // A stage between others has buffers of two directions: 16 microbatches of 64 MiB each.
+    CHECK(checked.fit->ranks[1].buffers >= Bytes{std::int64_t{2} * 16 * 8192 * 4096 * 2});
+}

@@ -1,0 +1,231 @@
+// How rungs are launched: as data, as a file, in Megatron's words.
+#include "pipeweaver/launch/launch.hpp"
+
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/launch/megatron_words.hpp"
+#include "pipeweaver/partition/partitioners.hpp"
+#include "pipeweaver/planner/ladder.hpp"
+#include "pipeweaver/planner/launched_way.hpp"
+#include "tests/support/small_request.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <vector>
+
+using namespace pipeweaver;
+using namespace pipeweaver::launch;
+
+namespace {
+
+Launch small(std::vector<std::int64_t> layers = {0, 3, 3, 3, 3, 3, 3, 2}) {
+    Launch launch{.rung = "flags",
+                  .target = "megatron",
+                  .way = "first-stage interleaved, 2 chunks",
+                  .model = "small",
+                  .device = "h100_sxm",
+                  .degrees = {.tp = 2, .pp = 4, .dp = 2},
+                  .language = "llm",
+                  .policy = "interleaved",
+                  .recompute = "none",
+                  .microbatches = {8, 8},
+                  .step = Duration{2'000'000},
+                  .makespan = Duration{1'900'000},
+                  .peak = {Bytes{5}, Bytes{9}, Bytes{7}, Bytes{1}},
+                  .usable = Bytes{10}};
+    launch.split = {.ranks = 4, .layers = std::move(layers)};
+    launch.split.encoders = {{"vit", std::vector<std::int64_t>(launch.split.layers.size())}};
+    launch.split.encoders.front().layers.front() = 24;
+    for (std::int64_t layer = 0; layer < launch.split.depth(); ++layer) launch.letters.emplace_back("*-");
+    return launch;
+}
+
+std::string flags_of(const Launch& launch) {
+    std::string text;
+    for (const LaunchSetting& one : megatron_settings(launch))
+        for (const std::string& word : one.flag) text += word + " ";
+    return text;
+}
+
+std::string recompute_of(Launch launch, const std::string& recompute) {
+    launch.recompute = recompute;
+    const RecomputeWords words = recompute_words(launch);
+    std::string text = words.why_not;
+    for (const LaunchSetting& one : words.settings)
+        for (const std::string& word : one.flag) text += word + " ";
+    return text;
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("a launch file is read back as it was written") {
+    Launch launch = small();
+    launch.frozen = {"vit"};
+    const std::string text = to_json(launch);
+    CHECK(to_json(parse_launch(JsonDocument("launch.json", text))) == text);
+    launch.recompute = "by-rank";
+    launch.recompute_of_ranks = {"none", "full", "blocks:2", "selective"};
+    launch.dealt = {"audio"};
+    launch.degrees.ring = true;
+    const std::string other = to_json(launch);
+    CHECK(to_json(parse_launch(JsonDocument("launch.json", other))) == other);
+    CHECK(other != text);
+}
+
+TEST_CASE("a rung that the target launches has its way, and Megatron runs it") {
+    planner::Request request = testing::small_request(2);
+    request.job.target = "megatron";
+    const auto start = planner::begin_ladder({request}, {}, {}, in_order, {});
+    REQUIRE(start.now);
+    REQUIRE(start.now->launched);
+    const Launch launch = launch_of(*start.now);
+    CHECK_FALSE(why_no_megatron(launch).has_value());
+    CHECK(launch.step == start.now->step);
+    CHECK(*std::max_element(launch.peak.begin(), launch.peak.end()) == start.now->peak);
+    CHECK(launch.all_microbatches() == static_cast<std::int64_t>(start.now->microbatches));
+    const workloads::Model& model = request.job.setup->model;
+    CHECK(launch.split.depth() == model.modules[model.backbone()].architecture.layers);
+    REQUIRE(launch.split.encoders.size() == model.backbone());
+    CHECK(launch.split.encoders.front().layers.front() == model.modules.front().architecture.layers);
+    const std::string text = to_json(launch);
+    CHECK(to_json(parse_launch(JsonDocument("launch.json", text))) == text);
+}
+
+TEST_CASE("users of Megatron and torchtitan launch no cut that has encoders behind the first stage") {
+    const auto setup = std::make_shared<const emulator::Setup>(testing::small_setup({.tp = 2, .pp = 4, .dp = 1}));
+    const workloads::Model& model = setup->model;
+    partition::SaidLayers said;
+    for (std::size_t m = 0; m < model.modules.size(); ++m) {
+        const std::int64_t all = model.modules[m].architecture.layers;
+        said.push_back({model.modules[m].name, m < model.backbone() ? std::vector<std::int64_t>{all, 0, 0, 0}
+                                                                    : std::vector<std::int64_t>{0, 1, 1, all - 2}});
+    }
+    const auto way = [&] {
+        planner::OpponentWay one{.name = "said", .setup = setup, .partition = cut_by_layers(*setup, said)};
+        one.layers = partition::text_of(said);
+        one.policy = "1f1b";
+        return one;
+    };
+    CHECK(launches(planner::target("megatron"), way()));
+    --said.front().layers[0];
+    ++said.front().layers[1];
+    CHECK(!launches(planner::target("megatron"), way()));
+    CHECK(!launches(planner::target("torchtitan"), way()));
+    CHECK(launches(planner::target("torch-csv"), way()));
+}
+
+TEST_CASE("Megatron interleaves whole groups of microbatches alone") {
+    for (const std::size_t images : {std::size_t{8}, std::size_t{6}}) {
+        planner::Request request = testing::small_request(1, std::vector<int>(images, 2));
+        request.job.target = "megatron";
+        auto opponents = planner::choose_opponents(request.job, request.batch, in_order);
+        const auto here = planner::launched_here(opponents, request.job);
+        const bool interleaves = std::any_of(here.ways.begin(), here.ways.end(), [](const planner::OpponentWay& way) {
+            return way.policy == "interleaved";
+        });
+        CHECK(interleaves == (images % 4 == 0));
+        if (!interleaves)
+            CHECK(std::any_of(opponents.not_applicable.begin(), opponents.not_applicable.end(),
+                              [](const planner::NotApplicable& one) { return has(one.why, "leave a group of 2"); }));
+    }
+}
+
+TEST_CASE("flags say degrees, batch and groups") {
+    const std::string flags = flags_of(small());
+    for (const char* part : {"--tensor-model-parallel-size 2 --sequence-parallel --pipeline-model-parallel-size 4 ",
+                             "--micro-batch-size 1 --global-batch-size 16 ",
+                             "--microbatch-group-size-per-virtual-pipeline-stage 4 ", "--use-distributed-optimizer "})
+        CHECK(has(flags, part));
+    for (const char* part : {"--context-parallel", "--expert", "--recompute", "--overlap", "--moe-grouped"})
+        CHECK(!has(flags, part));
+    Launch experts = small();
+    experts.letters.back() = "*E";
+    experts.degrees.cp = 2;
+    experts.degrees.zero = 0;
+    experts.degrees.overlaps_gradients = true;
+    const std::string more = flags_of(experts);
+    for (const char* part : {"--context-parallel-size 2 --cp-comm-type a2a ", "--expert-model-parallel-size 1 ",
+                             "--expert-tensor-parallel-size 1 ", "--moe-token-dispatcher-type alltoall ",
+                             "--moe-grouped-gemm ", "--overlap-grad-reduce "})
+        CHECK(has(more, part));
+    CHECK(!has(more, "--use-distributed-optimizer"));
+}
+
+TEST_CASE("recomputation is said in Megatron's words, or the rule is") {
+    const Launch launch = small();
+    CHECK(recompute_of(launch, "none").empty());
+    CHECK(recompute_of(launch, "full") ==
+          "--recompute-granularity full --recompute-method uniform --recompute-num-layers 1 ");
+    CHECK(recompute_of(launch, "backbone") == recompute_of(launch, "full"));
+    CHECK(recompute_of(launch, "blocks:2") ==
+          "--recompute-granularity full --recompute-method block --recompute-num-layers 2 ");
+    CHECK(has(recompute_of(launch, "selective"), "keep what activation functions of dense feed-forwards give"));
+    CHECK(recompute_of(launch, "core-attention") == "--recompute-granularity selective --recompute-modules core_attn ");
+    CHECK(has(recompute_of(launch, "half"), "recompute half is 2 layers of one stage and 1 of another"));
+    CHECK(recompute_of(small({3, 3, 3, 3}), "half") ==
+          "--recompute-granularity full --recompute-method block --recompute-num-layers 2 ");
+    CHECK(has(recompute_of(launch, "offload"), "recompute offload"));
+    Launch experts = small();
+    experts.letters.assign(experts.letters.size(), "*E");
+    CHECK(has(recompute_of(experts, "selective"), "keep what"));
+    experts.split.encoders.clear();
+    CHECK(has(recompute_of(experts, "selective"), "--recompute-modules layernorm moe_act"));
+}
+
+TEST_CASE("LoongForge's recomputation is a number for each rank") {
+    Launch launch = small({2, 5, 5, 4});
+    launch.recompute = "blocks:3";
+    CHECK(spell_custom_recompute(launch).flags.back() == Flag{"--custom-pipeline-recompute-layers", "2,3,3,3"});
+    launch.recompute = "by-rank";
+    launch.recompute_of_ranks = {"full", "none", "blocks:1", "half"};
+    CHECK(spell_custom_recompute(launch).flags.back() == Flag{"--custom-pipeline-recompute-layers", "2,0,1,2"});
+    launch.recompute_of_ranks = {"full", "none", "selective", "half"};
+    CHECK(has(spell_custom_recompute(launch).why_not, "selective is of parts of layers"));
+    CHECK(has(spell_custom_recompute(small()).why_not, "several chunks"));
+}
+
+TEST_CASE("what Megatron does not run has its rule") {
+    const auto why = [](auto change) {
+        Launch launch = small();
+        change(launch);
+        return why_no_megatron(launch).value_or("none");
+    };
+    CHECK(why([](Launch&) {}) == "none");
+    CHECK(has(why([](Launch& of) { of.policy = "gpipe"; }), "policy gpipe"));
+    CHECK(has(why([](Launch& of) { of.microbatches = {10, 10}; }), "10 microbatches in groups of 4 leave 2"));
+    CHECK(has(why([](Launch& of) { of.microbatches = {3, 3}; }), "3 microbatches are fewer"));
+    CHECK(has(why([](Launch& of) { of.microbatches = {8, 9}; }), "8, 9 microbatches"));
+    CHECK(has(why([](Launch& of) { of.degrees.zero = 2; }), "zero 2"));
+    CHECK(has(why([](Launch& of) { of.split.encoders.front().layers[3] = 1; }), "stage 3 has 1 layers of vit"));
+    CHECK(has(why([](Launch& of) { of.dealt = {"vit"}; }), "need one pipeline rank"));
+}
+
+TEST_CASE("grids are said where a module has a layout of its own") {
+    Launch launch = small({20});
+    launch.split.ranks = launch.degrees.pp = 1;
+    CHECK(has(spell_mimo(launch).why_not, "grids are for modules with their own"));
+    launch.split.encoders.clear();
+    launch.dealt = {"vit"};
+    const Spelled grids = spell_mimo(launch);
+    REQUIRE(grids.says());
+    const auto value = [&](const std::string& name) {
+        for (const Flag& one : grids.flags)
+            if (one.name == name) return one.value;
+        return std::string("none");
+    };
+    CHECK(value("MIMO_LANGUAGE_TP") == "2");
+    CHECK(value("MIMO_LANGUAGE_DP") == "2");
+    CHECK(value("MIMO_IMAGES_TP") == "1");
+    CHECK(value("MIMO_IMAGES_DP") == "4");
+    CHECK(value("MIMO_IMAGES_OFFSET") == "0");
+}
+
+TEST_CASE("the first GPU of a rank is numbered behind all replicas of the ranks before it") {
+    CHECK(first_gpu({.tp = 2, .cp = 2, .pp = 4, .dp = 3}, 0) == 0);
+    CHECK(first_gpu({.tp = 2, .cp = 2, .pp = 4, .dp = 3}, 2) == 24);
+    CHECK(small().fullest() == 1);
+}

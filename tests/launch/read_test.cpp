@@ -1,0 +1,161 @@
+// Launches as they are read: words, scripts, TOML, and their settings.
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/launch/megatron.hpp"
+#include "pipeweaver/launch/model.hpp"
+#include "pipeweaver/launch/said.hpp"
+#include "pipeweaver/launch/titan.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+using namespace pipeweaver;
+using launch::Dialect;
+
+namespace {
+
+launch::MegatronLaunch arguments(const std::string& text) {
+    return launch::read_megatron(launch::read_words(Dialect::megatron_arguments, text, "--megatron-args"));
+}
+
+launch::MegatronLaunch script(const std::string& text, const launch::Variables& given = {}) {
+    return launch::read_megatron(launch::read_script(text, "train.sh", std::nullopt, given));
+}
+
+}  // namespace
+
+TEST_CASE("arguments are read with and without '=', with dashes or underscores, and the last of a name counts") {
+    const auto l = arguments(
+        "--num-layers 64 --hidden-size=8192 --tensor_model_parallel_size 2 "
+        "--tensor-model-parallel-size 4 --swiglu --sequence_parallel true --lr 1e-4 --seed -1");
+    CHECK(l.layers == 64);
+    CHECK(l.hidden == 8192);
+    CHECK(l.tp == 4);
+    CHECK(l.swiglu);
+    CHECK(l.sequence_parallel);
+    CHECK(l.not_read == std::vector<std::string>{"lr", "seed"});
+}
+
+TEST_CASE("flags that turn a default off turn it off, and `false` after them on again") {
+    CHECK(arguments("--num-layers 1").overlap_p2p);
+    CHECK_FALSE(arguments("--no-overlap-p2p-communication").overlap_p2p);
+    CHECK_FALSE(arguments("--disable-bias-linear").linear_bias);
+    CHECK(arguments("--disable-bias-linear false").linear_bias);
+}
+
+TEST_CASE(
+    "overrides are read with their sections, null takes a value away, and their defaults are the configuration's") {
+    const auto l = launch::read_megatron(launch::read_words(
+        Dialect::bridge_overrides,
+        "scripts/run_recipe.py --recipe x model.num_layers=4 +model.kv_channels=null model.overlap_p2p_comm=True "
+        "train.micro_batch_size=2 model.recompute_modules=[layernorm,moe_act] ddp.grad_reduce_in_fp32=False "
+        "model.share_embeddings_and_output_weights=false",
+        "--bridge-overrides"));
+    CHECK(l.layers == 4);
+    CHECK_FALSE(l.kv_channels.has_value());
+    CHECK(l.overlap_p2p);
+    CHECK(l.batch_p2p);
+    CHECK(l.micro_batch == 2);
+    CHECK(l.recompute_modules == std::vector<std::string>{"layernorm", "moe_act"});
+    CHECK(l.grads_in_bf16);
+    CHECK(l.untied);
+}
+
+TEST_CASE("a script's variables, arrays, defaults and sums are put in") {
+    const auto l = script(
+        "#!/bin/bash\n"
+        "TP=4  # tensor parallel\n"
+        "PP=${PP:-$((TP * 2))}\n"
+        "GPT=(\n    --num-layers 64 \\\n    # a comment\n    --hidden-size \"8192\"\n)\n"
+        "GPT+=(--swiglu)\n"
+        "MORE=\"--tensor-model-parallel-size $TP \\\n --bf16\"\n"
+        "MORE=\"$MORE --pipeline-model-parallel-size ${PP}\"\n"
+        "torchrun --nproc_per_node 8 pretrain_gpt.py ${GPT[@]} $MORE --recompute-modules moe layernorm\n");
+    CHECK(l.layers == 64);
+    CHECK(l.hidden == 8192);
+    CHECK(l.swiglu);
+    CHECK(l.tp == 4);
+    CHECK(l.pp == 8);
+    CHECK(l.bf16);
+    CHECK(l.recompute_modules == std::vector<std::string>{"moe", "layernorm"});
+}
+
+TEST_CASE("what a script leaves to its caller is said beside it, or is an error with the line") {
+    const std::string text = "ARGS=\"--num-layers $1\"\npython pretrain_gpt.py $ARGS --seq-length $SEQ\n";
+    CHECK_THROWS_WITH_AS(
+        script(text),
+        "train.sh:2: num-layers: '$1' is set to no plain text in the script; say it with --set NAME=VALUE", Error);
+    const auto l = script(text, {{"1", "8"}, {"SEQ", "4096"}});
+    CHECK(l.layers == 8);
+    CHECK(l.seq_length == 4096);
+    // What is given is not changed by the script.
+    CHECK(script("N=2\npython train.py --num-layers $N\n", {{"N", "3"}}).layers == 3);
+}
+
+TEST_CASE(
+    "of several commands the one with the most settings counts; here-documents and here-strings are no commands") {
+    const auto said = launch::read_script(
+        "cat <<EOF\n--num-layers 1 --hidden-size 1 --swiglu\nEOF\n"
+        "IFS=, read -r A B <<< \"1,2\"\n"
+        "python convert.py --tensor-model-parallel-size 2\n"
+        "if [ -z \"$X\" ]; then LAYERS=24; fi\n"
+        "CMD=\"python train.py --num-layers $LAYERS --hidden-size 64 --swiglu\"\n"
+        "srun bash -c \"$CMD\" 2>&1 | tee log\n",
+        "train.sh");
+    const auto l = launch::read_megatron(said);
+    CHECK(l.layers == 24);
+    CHECK(l.tp == 1);
+    REQUIRE(said.notes.size() == 1);
+    CHECK(said.notes[0] == "train.sh:6: LAYERS is set in a branch: what is set last is taken");
+}
+
+TEST_CASE("a script says which dialect it is in") {
+    CHECK(launch::read_script("torchrun train.py --parallelism.tensor_parallel_degree 4", "a").dialect ==
+          Dialect::titan_settings);
+    CHECK(launch::read_script("uv run run_recipe.py model.num_layers=4 train.global_batch_size=8", "a").dialect ==
+          Dialect::bridge_overrides);
+    CHECK_THROWS_AS(launch::read_script("echo hello", "a"), Error);
+}
+
+TEST_CASE("TOML: tables, strings, numbers, booleans, arrays over lines, comments") {
+    const auto l =
+        launch::read_titan(launch::read_toml("[parallelism]\n"
+                                             "pipeline_parallel_degree = 2  # ranks\n"
+                                             "pipeline_parallel_schedule = \"Interleaved1F1B\"\n"
+                                             "module_fqns_per_model_part = [\n  ['tok_embeddings', 'layers.0'],\n"
+                                             "  [\"norm\"],  # the end\n]\n"
+                                             "[training]\ndisable_cuda_graphs = true\nlocal_batch_size=16\n"
+                                             "lr = 1e-4\n",
+                                             "a.toml"));
+    CHECK(l.pp == 2);
+    CHECK(l.schedule == "Interleaved1F1B");
+    CHECK(l.modules == std::vector<std::vector<std::string>>{{"tok_embeddings", "layers.0"}, {"norm"}});
+    CHECK_FALSE(l.cuda_graphs);
+    CHECK(l.local_batch == 16);
+    CHECK(l.not_read == std::vector<std::string>{"training.lr"});
+    CHECK_THROWS_WITH_AS(launch::read_toml("[a]\nx = [1, 2\n", "a.toml"), "a.toml:3: an array is not closed", Error);
+    CHECK_THROWS_WITH_AS(launch::read_toml("x 1\n", "a.toml"), "a.toml:1: a '=' is missing", Error);
+}
+
+TEST_CASE("values that are none are errors that say where, what and what is allowed") {
+    CHECK_THROWS_WITH_AS(arguments("--num-layers many"),
+                         "--megatron-args: num-layers: is 'many', allowed are whole numbers from 1 to 1000000000",
+                         Error);
+    CHECK_THROWS_WITH_AS(arguments("--recompute-granularity some"),
+                         "--megatron-args: recompute-granularity: is 'some', allowed are full, selective", Error);
+    CHECK_THROWS_WITH_AS(arguments("--num-layers"), "--megatron-args: num-layers: has 0 values, allowed is one", Error);
+    CHECK_THROWS_AS(arguments("--num-layers $N"), Error);
+    CHECK_THROWS_WITH_AS(arguments("--a 'b"), "--megatron-args: a quote ' is not closed", Error);
+    CHECK_THROWS_WITH_AS(script("A=(1 2\n"), "train.sh:2: an array is not closed", Error);
+}
+
+TEST_CASE("patterns of layers: a number, lists, sums and products") {
+    using Pattern = std::vector<bool>;
+    CHECK(launch::layer_pattern("2", 4, "f") == Pattern{true, false, true, false});
+    CHECK(launch::layer_pattern("[0]*1+[1]*3", 4, "f") == Pattern{false, true, true, true});
+    CHECK(launch::layer_pattern("([0,1]*1+[1])*2", 6, "f") == Pattern{false, true, true, false, true, true});
+    CHECK_THROWS_WITH_AS(launch::layer_pattern("[0,1]", 4, "f"), "f: is of 2 layers, the model has 4", Error);
+    CHECK_THROWS_AS(launch::layer_pattern("[0,2]", 2, "f"), Error);
+    CHECK_THROWS_AS(launch::layer_pattern("0", 2, "f"), Error);
+    CHECK_THROWS_AS(launch::layer_pattern("[1]*99999999999", 2, "f"), Error);
+}

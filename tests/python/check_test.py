@@ -1,0 +1,156 @@
+"""`pipeweaver check`: exit statuses, bad input, the answer for a program, and docs/check.md."""
+
+import json
+import subprocess
+
+import check_page
+import pytest
+
+DENSE = ("--num-layers 32 --hidden-size 4096 --num-attention-heads 32 --seq-length 4096 --max-position-embeddings 4096 "
+         "--vocab-size 32000 --swiglu --ffn-hidden-size 11008 --micro-batch-size 1 --global-batch-size 64 --bf16 "
+         "--use-distributed-optimizer ")
+ON_8 = ["--cluster", "h100-sxm:8", "--megatron-args"]
+LAYOUT = "--tensor-model-parallel-size 4 --pipeline-model-parallel-size 4 --sequence-parallel "
+
+
+@pytest.fixture
+def check(pipeweaver):
+    def run(*words):
+        return subprocess.run([pipeweaver.path, "check", *map(str, words)], capture_output=True, text=True)
+    return run
+
+
+def test_a_launch_that_constructs_and_fits_exits_with_0(check):
+    done = check("--cluster", "h100-sxm:64", "--megatron-args", DENSE + LAYOUT, "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    answer = json.loads(done.stdout)
+    assert answer["format"] == "pipeweaver-check/1"
+    assert (answer["constructs"], answer["fits"], answer["broken"], answer["changes"]) == (True, True, [], [])
+    assert answer["stages"] == [8, 8, 8, 8]
+    assert answer["layout"] == {"tp": 4, "cp": 1, "pp": 4, "dp": 4, "ep": 1, "etp": 4, "chunks": 1, "microbatches": 16}
+    ranks = answer["memory"]["ranks"]
+    assert [rank["layers"] for rank in ranks] == [8, 8, 8, 8]
+    for rank in ranks:
+        parts = ("weights", "gradients", "optimizer", "buffers", "activations", "transient")
+        assert rank["peak_bytes"] == sum(rank[f"{part}_bytes"] for part in parts)
+    assert answer["memory"]["peak_bytes"] == max(rank["peak_bytes"] for rank in ranks)
+
+
+def test_what_does_not_construct_exits_with_4_and_names_the_rule(check):
+    done = check("--cluster", "h100-sxm:64", "--megatron-args", DENSE + LAYOUT + "--num-layers 33", "--json")
+    assert done.returncode == 4
+    assert done.stderr.count("\n") == 1 and "33 layers on 4 ranks" in done.stderr
+    answer = json.loads(done.stdout)
+    assert [rule["rule"] for rule in answer["broken"]] == ["rank-layers"]
+    assert answer["broken"][0]["source"].startswith("megatron/training/arguments.py")
+    assert (answer["constructs"], answer["fits"], answer["memory"]) == (False, None, None)
+
+
+def test_what_does_not_fit_exits_with_4_and_the_first_change_makes_it_fit(check):
+    long = DENSE + "--seq-length 32768 --max-position-embeddings 32768 "
+    done = check("--cluster", "h100-sxm:8", "--megatron-args", long, "--json")
+    assert done.returncode == 4 and "short" in done.stderr
+    answer = json.loads(done.stdout)
+    assert answer["fits"] is False
+    memory = answer["memory"]
+    assert memory["short_bytes"] == memory["peak_bytes"] - memory["usable_bytes"] > 0
+    change = answer["changes"][0]["change"]
+    done = check("--cluster", "h100-sxm:8", "--megatron-args", long + change)
+    assert done.returncode == 0, done.stdout
+
+
+def test_equal_launches_have_equal_answers_on_any_number_of_threads(check):
+    words = ("--cluster", "h100-sxm:32", "--model", "qwen2.5-vl-7b", "--dataset", "vlm-mix", "--json",
+             "--megatron-args", "--seq-length 8192 --micro-batch-size 1 --global-batch-size 64 "
+             "--tensor-model-parallel-size 2 --sequence-parallel --pipeline-model-parallel-size 4 "
+             "--decoder-first-pipeline-num-layers 1 --bf16 --use-distributed-optimizer")
+    assert check(*words, "--threads", 1).stdout == check(*words, "--threads", 3).stdout
+
+
+@pytest.mark.parametrize("words, error", [
+    ([], "--cluster: is missing"),
+    (["--cluster", "h100-sxm:8"], "exactly one of them is needed"),
+    (["--cluster", "h100-sxm", "--megatron-args", "--num-layers 1"], "the number of GPUs is missing"),
+    ([*ON_8, "--num-layers 1", "--torchtitan-args", "x"], "exactly one of them"),
+    ([*ON_8, "--num-layers x"], "num-layers: is 'x', allowed are whole numbers"),
+    ([*ON_8, "--num-layers 0"], "num-layers: is '0', allowed are whole numbers"),
+    ([*ON_8, "--hidden-size 8"], "--num-layers: is missing"),
+    ([*ON_8, "--num-layers '1"], "a quote ' is not closed"),
+    ([*ON_8, "--num-layers $N"], "variables belong in a script"),
+    ([*ON_8, DENSE, "--framework", "megatron-core:1"], "allowed are megatron-core"),
+    ([*ON_8, DENSE, "--framework", "torchtitan"], "says Megatron-LM's arguments"),
+    ([*ON_8, DENSE, "--model", "llama3-8b"], "--ffn-hidden-size: is 11008"),
+    ([*ON_8, DENSE.replace("--vocab-size 32000", "")], "--vocab-size: is missing"),
+    (["--cluster", "h100-sxm:8", "--torchtitan-args", "--training.seq_len 64"], "--model: is missing"),
+    ([*ON_8, DENSE, "--set", "A=1"], "--set: goes with FILE"),
+    ([*ON_8, " "], "says no setting of Megatron-LM's arguments"),
+    ([*ON_8, DENSE + "--moe-layer-freq [0] --num-experts 8"], "of 1 layers"),
+])
+def test_bad_input_is_one_line_and_exits_with_2(check, words, error):
+    done = check(*words)
+    assert done.returncode == 2, done.stdout
+    assert done.stderr.count("\n") == 1 and error in done.stderr
+    assert done.stdout == ""
+
+
+def test_files_that_are_not_there_or_say_nothing(check, tmp_path):
+    done = check("--cluster", "h100-sxm:8", tmp_path / "none.sh")
+    assert done.returncode == 3 and done.stderr.count("\n") == 1
+    (tmp_path / "empty.sh").write_text("echo hello\n")
+    done = check("--cluster", "h100-sxm:8", tmp_path / "empty.sh")
+    assert done.returncode == 2 and "has no command" in done.stderr
+    (tmp_path / "arrays.sh").write_text("FLAGS=(--num-layers 8 --bf16)\n")
+    done = check("--cluster", "h100-sxm:8", tmp_path / "arrays.sh")
+    assert done.returncode == 2 and "name the script that sources it" in done.stderr
+    (tmp_path / "crlf.sh").write_bytes(b"torchrun pretrain_gpt.py \\\r\n --num-layers 8\r\n")
+    done = check("--cluster", "h100-sxm:8", tmp_path / "crlf.sh")
+    assert done.returncode == 2 and "has CRLF line ends" in done.stderr
+    (tmp_path / "a.toml").write_text("[parallelism\n")
+    done = check("--cluster", "h100-sxm:8", "--model", "llama3-8b", tmp_path / "a.toml")
+    assert done.returncode == 2 and "a.toml:1: a table's name is not closed" in done.stderr
+
+
+def test_a_script_and_its_variables(check, tmp_path):
+    script = tmp_path / "train.sh"
+    script.write_text(f"export CUDA_DEVICE_MAX_CONNECTIONS=1\nMODEL=({DENSE})\n"
+                      "torchrun --nproc_per_node 8 pretrain_gpt.py ${MODEL[@]} --pipeline-model-parallel-size $PP\n")
+    done = check("--cluster", "h100-sxm:8", script)
+    assert done.returncode == 2 and "train.sh:3: pipeline-model-parallel-size: '$PP'" in done.stderr
+    done = check("--cluster", "h100-sxm:8", "--set", "PP=4", script, "--json")
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert answer["layout"]["pp"] == 4 and answer["hazards"] == []
+
+
+def test_a_toml_configuration_of_torchtitan(check, tmp_path):
+    config = tmp_path / "train.toml"
+    config.write_text('[parallelism]\npipeline_parallel_degree = 2\npipeline_parallel_schedule = "Interleaved1F1B"\n'
+                      "[training]\nlocal_batch_size = 8\nseq_len = 4096\ndisable_cuda_graphs = true\n")
+    done = check("--cluster", "h100-sxm:8", "--model", "llama3-8b", config, "--json")
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert answer["stages"] == [8, 9, 8, 7]
+    assert {hazard["hazard"] for hazard in answer["hazards"]} == {"early-receives", "no-toml"}
+
+
+def test_the_page_has_the_tables_and_answers_of_the_program(pipeweaver):
+    text = check_page.PAGE.read_text()
+    for kind in ("rules", "hazards"):
+        for row in check_page.table(pipeweaver.path, kind):
+            assert row in text.splitlines()
+    shown = list(check_page.examples(text))
+    assert len(shown) >= 2
+    for command, answer in shown:
+        printed, status = check_page.answer(pipeweaver.path, command)
+        assert (printed, status) == (answer, 4), command
+
+
+def test_a_script_is_read_with_what_it_sources(check, tmp_path):
+    """As a plan's megatron.sh is: arrays in a file beside it."""
+    (tmp_path / "flags.sh").write_text("FLAGS=(--tensor-model-parallel-size 4 --pipeline-model-parallel-size 2)\n")
+    script = tmp_path / "launch.sh"
+    script.write_text('source flags.sh\n. missing.sh\ntorchrun pretrain_gpt.py "${FLAGS[@]}" ' + DENSE + "\n")
+    done = check("--cluster", "h100-sxm:8", script, "--json")
+    answer = json.loads(done.stdout)
+    assert (answer["layout"]["tp"], answer["layout"]["pp"]) == (4, 2), answer
+    assert any("'missing.sh' is not at hand" in note for note in answer["assumed"]), answer
