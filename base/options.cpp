@@ -133,6 +133,11 @@ void OptionTable::parsed(const std::string& name, const std::string& kind, const
     add({{}, name, kind, about, std::move(set), std::move(say), nullptr});
 }
 
+void OptionTable::also_as(const std::string& key, std::function<std::string(const Json&)> text_of) {
+    entries_.back().key = key;
+    entries_.back().text_of_key = std::move(text_of);
+}
+
 OptionValues OptionTable::values() const {
     OptionValues values;
     for (const Entry& entry : entries_) {
@@ -147,14 +152,9 @@ OptionValues OptionTable::values() const {
 
 namespace {
 
-void set_from(const OptionTable::Entry& entry, const Json& value) {
-    if (entry.flag != nullptr) {
-        *entry.flag = value.boolean();
-        return;
-    }
-    if (!value.is_string() && !value.raw().is_number()) value.fail("is neither a text nor a number");
+void set_text(const OptionTable::Entry& entry, const Json& value, const std::string& text) {
     try {
-        entry.set(value.is_string() ? value.text() : value.raw().dump());
+        entry.set(text);
     } catch (const Error& error) {
         std::string_view message = error.what();
         const std::string name = fmt::format("--{}: ", entry.name);
@@ -163,16 +163,34 @@ void set_from(const OptionTable::Entry& entry, const Json& value) {
     }
 }
 
+void set_from(const OptionTable::Entry& entry, const Json& value) {
+    if (entry.flag != nullptr) {
+        *entry.flag = value.boolean();
+        return;
+    }
+    if (!value.is_string() && !value.raw().is_number()) value.fail("is neither a text nor a number");
+    set_text(entry, value, value.is_string() ? value.text() : value.raw().dump());
+}
+
 }  // namespace
 
 void OptionTable::configure(const Json& configuration, const std::function<bool(std::size_t)>& skip) const {
     std::vector<std::string> names;
     names.reserve(entries_.size());
-    for (const Entry& entry : entries_) names.push_back(entry.name);
+    for (const Entry& entry : entries_) {
+        names.push_back(entry.name);
+        if (!entry.key.empty()) names.push_back(entry.key);
+    }
     configuration.only_keys(names);
     for (std::size_t i = 0; i < entries_.size(); ++i) {
+        const Entry& entry = entries_[i];
         if (skip && skip(i)) continue;
-        if (const auto value = configuration.find(entries_[i].name)) set_from(entries_[i], *value);
+        const auto value = configuration.find(entry.name);
+        if (value) set_from(entry, *value);
+        if (const auto object = entry.key.empty() ? std::nullopt : configuration.find(entry.key)) {
+            if (value) object->fail(fmt::format("says the same as '{}'; allowed is one of the two", entry.name));
+            set_text(entry, *object, entry.text_of_key(*object));
+        }
     }
 }
 

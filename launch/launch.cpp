@@ -34,8 +34,7 @@ Degrees degrees_of(const Setup& setup) {
 }
 
 bool is_dealt(const partition::Partition& partition, std::size_t module) {
-    return std::any_of(partition.dealt.begin(), partition.dealt.end(),
-                       [module](const DealtModule& one) { return one.module == module; });
+    return !partition.layouts.empty() && partition.layouts[module].in_phases;
 }
 
 // Layers of every module by stage. Pre: the chains' stages lie in one row, chain after chain.
@@ -107,7 +106,7 @@ Launch launch_of(const planner::Rung& rung) {
                   .usable = way.usable};
     for (const workloads::Module& module : setup.model.modules)
         if (!module.trains()) launch.frozen.push_back(module.name);
-    for (const DealtModule& one : way.partition.dealt) launch.dealt.push_back(setup.model.modules[one.module].name);
+    for (const std::size_t m : phase_modules(way.partition)) launch.dealt.push_back(setup.model.modules[m].name);
     for (const Recompute one : way.by_rank) launch.recompute_of_ranks.push_back(name_of(one));
     return launch;
 }

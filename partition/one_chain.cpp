@@ -30,8 +30,9 @@ std::vector<std::size_t> modules_between(std::size_t begin, std::size_t end) {
     return modules;
 }
 
-std::vector<std::int64_t> times_of(const Setup& setup, const Sample& sample, const std::vector<LayerRange>& layers) {
-    LayerCosts costs = LayerCosts::usual(setup);
+std::vector<std::int64_t> times_of(const Setup& setup, const Sample& sample, const std::vector<LayerRange>& layers,
+                                   const ModuleLayouts& layouts) {
+    LayerCosts costs = LayerCosts::usual(setup, layouts);
     std::vector<std::int64_t> times;
     for (const LayerRange& layer : layers) {
         Duration sum{};

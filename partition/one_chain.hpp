@@ -20,7 +20,8 @@ namespace pipeweaver::partition {
 /// Per layer: forward and backward of the whole sample, in ns, with what stands around it; as models are usually
 /// trained.
 [[nodiscard]] std::vector<std::int64_t> times_of(const emulator::Setup& setup, const Sample& sample,
-                                                 const std::vector<emulator::LayerRange>& layers);
+                                                 const std::vector<emulator::LayerRange>& layers,
+                                                 const emulator::ModuleLayouts& layouts = {});
 
 /// Stages of `layers` that end (exclusive) there; stage k is on rank k mod ranks.
 [[nodiscard]] Partition one_chain(const emulator::Setup& setup, std::string name, std::int64_t chunks_per_rank,

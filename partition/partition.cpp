@@ -16,16 +16,21 @@ std::int64_t most_stages_of_a_rank(const Partition& partition) {
     return *std::max_element(stages.begin(), stages.end());
 }
 
-Partition in_one_chain(const Partition& partition) {
+bool shares_ranks(const Partition& partition) {
+    return std::any_of(partition.layouts.begin(), partition.layouts.end(),
+                       [](const ModuleLayout& one) { return one.copies > 1 && !one.in_phases; });
+}
+
+Partition in_one_chain(const Partition& partition, const workloads::Model& model) {
     Partition one{partition.name, 0, {Chain{}}, {0}, partition.notes, {}};
     Chain& row = one.chains.front();
     for (const Chain& chain : partition.chains) {
         row.name += (row.name.empty() ? "" : "+") + chain.name;
         row.stages.insert(row.stages.end(), chain.stages.begin(), chain.stages.end());
     }
-    // Dealt modules lie whole on the first stage.
+    // Modules in phases lie whole on the first stage.
     std::vector<LayerRange> front;
-    for (const DealtModule& dealt : partition.dealt) front.push_back({dealt.module, 0, dealt.layers});
+    for (const std::size_t m : phase_modules(partition)) front.push_back({m, 0, model.modules[m].architecture.layers});
     auto& first = row.stages.front().parts;
     first.insert(first.begin(), front.begin(), front.end());
     one.chunks_per_rank = most_stages_of_a_rank(one);

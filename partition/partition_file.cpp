@@ -48,8 +48,6 @@ ChosenOn chosen_of(const Json& json) {
     return chosen;
 }
 
-std::int64_t gpus_of_replica(const Layout& layout) { return layout.gpus_of_rank() * layout.pp; }
-
 // Reads the modules' stages and puts them together again as chains.
 class Reader {
 public:
@@ -62,18 +60,19 @@ public:
                 json_.fail(fmt::format("lacks module '{}'; every module of '{}' is needed once", model_.modules[m].name,
                                        model_.name));
         check_stage_numbers();
-        check_dealt();
-        Partition partition{"", 1, std::move(chains_), std::move(unit_items_), {}, std::move(dealt_)};
+        check_phases();
+        if (!differ(layouts_, setup_.layout)) layouts_.clear();
+        Partition partition{"", 1, std::move(chains_), std::move(unit_items_), {}, std::move(layouts_)};
         partition.chunks_per_rank = most_stages_of_a_rank(partition);
         return partition;
     }
 
 private:
     void read_module(const Json& json) {
-        json.only_keys({"module", "tp", "copies", "chain", "unit_items", "stages"});
+        json.only_keys({"module", "tp", "copies", "sharing", "chain", "unit_items", "stages"});
         const std::size_t m = module_of(json.at("module"));
-        if (json.at("chain").is_null()) return read_dealt(json, m);
-        check_degrees(json);
+        if (json.at("chain").is_null()) return read_in_phases(json, m);
+        read_layout(json, m);
         const auto chain = static_cast<std::size_t>(
             json.at("chain").integer(chains_.empty() ? 0 : static_cast<std::int64_t>(chains_.size()) - 1,
                                      static_cast<std::int64_t>(chains_.size())));
@@ -83,8 +82,20 @@ private:
             unit_items_.push_back(0);
         }
         const std::int64_t units = unit_items_of(json, m);
+        const ModuleLayout& layout = layouts_[m];
+        const std::int64_t fewest = fewest_items(model_, layout);
+        if (units > 0 && units < fewest)
+            json.at("unit_items")
+                .fail(fmt::format("is {}, fewer than the {} copies that whole items are dealt to; allowed are {} and "
+                                  "more, 0 (a microbatch at once), or another sharing",
+                                  units, layout.copies, fewest));
         if (!opens && (units != 0 || unit_items_.back() != 0))
             json.at("unit_items").fail("is not 0, as it must be where a chain has several modules");
+        for (const std::size_t of : {m - 1, m})
+            if (!opens && layouts_[of].copies > 1)
+                json.at("chain").fail(fmt::format(
+                    "is that of several modules, and '{}' has {} copies; a module with copies is a chain of its own",
+                    model_.modules[of].name, layouts_[of].copies));
         unit_items_.back() = units;
         Chain& row = chains_.back();
         row.name += (row.name.empty() ? "" : "+") + model_.modules[m].name;
@@ -106,33 +117,36 @@ private:
         json.fail(unknown("module", name, names));
     }
 
-    void read_dealt(const Json& json, std::size_t m) {
+    void read_in_phases(const Json& json, std::size_t m) {
         if (const auto why = why_not_dealt(setup_))
             json.at("chain").fail(fmt::format("is null, and '{}' cannot be dealt: {}", model_.modules[m].name, *why));
         if (m >= model_.backbone())
             json.at("chain").fail(
                 fmt::format("is null, allowed for encoders alone, which '{}' is not", model_.modules[m].name));
-        const std::int64_t gpus = gpus_of_replica(setup_.layout);
-        json.at("tp").integer(1, 1);
-        json.at("copies").integer(gpus, gpus);
+        const ModuleLayout layout = in_phases(setup_.layout);
+        json.at("tp").integer(layout.tp, layout.tp);
+        json.at("copies").integer(layout.copies, layout.copies);
         json.at("unit_items").integer(1, 1);
         if (!json.at("stages").elements().empty())
             json.at("stages").fail("are there, allowed is []: the module is in no chain");
-        dealt_.push_back({m, model_.modules[m].architecture.layers});
+        layouts_.push_back(layout);
     }
 
-    // Encoders are dealt together: the others' units could begin no earlier.
-    void check_dealt() const {
-        if (dealt_.empty() || dealt_.size() == model_.backbone()) return;
-        json_.fail(fmt::format("have {} of {} encoders in no chain, allowed are none or all", dealt_.size(),
-                               model_.backbone()));
+    // Encoders go in phases together: the others' units could begin no earlier.
+    void check_phases() const {
+        const std::size_t in_phases = emulator::phase_modules(layouts_).size();
+        if (in_phases == 0 || in_phases == model_.backbone()) return;
+        json_.fail(
+            fmt::format("have {} of {} encoders in no chain, allowed are none or all", in_phases, model_.backbone()));
     }
 
-    void check_degrees(const Json& json) const {
-        const std::int64_t tp = setup_.layout.tp;
-        if (json.at("tp").integer(1) != tp)
-            json.at("tp").fail(fmt::format("is {}, allowed is {}: that of the layout", json.at("tp").integer(), tp));
-        json.at("copies").integer(1, 1);
+    void read_layout(const Json& json, std::size_t m) {
+        ModuleLayout layout{json.at("tp").integer(1), json.at("copies").integer(1)};
+        if (const auto sharing = json.find("sharing"))
+            layout.sharing = *sharing_named(sharing->one_of({"dealt", "split", "hybrid"}));
+        if (const auto why = why_not(layout, model_, m, setup_.layout, "tp"))
+            json.at("tp").fail(why->substr(std::string_view("tp: ").size()));
+        layouts_.push_back(layout);
     }
 
     std::int64_t unit_items_of(const Json& json, std::size_t m) const {
@@ -201,7 +215,7 @@ private:
     std::map<std::size_t, bool> seen_;
     std::vector<Chain> chains_;
     std::vector<std::int64_t> unit_items_;
-    std::vector<DealtModule> dealt_;
+    ModuleLayouts layouts_;
     std::int64_t stages_ = 0;
 };
 
@@ -276,10 +290,10 @@ std::string to_json(const PartitionFile& file, const Setup& setup) {
                 {"layout", layout_json(setup.layout)}, {"memory_modes", Writer::array()},
                 {"modules", Writer::array()},          {"sample", chosen_json(file.chosen_on)}};
     for (const Recompute mode : file.partition.modes) json["memory_modes"].push_back(name_of(mode));
-    for (const DealtModule& dealt : file.partition.dealt)
-        json["modules"].push_back({{"module", setup.model.modules[dealt.module].name},
-                                   {"tp", 1},
-                                   {"copies", gpus_of_replica(setup.layout)},
+    for (const std::size_t m : phase_modules(file.partition))
+        json["modules"].push_back({{"module", setup.model.modules[m].name},
+                                   {"tp", file.partition.layouts[m].tp},
+                                   {"copies", file.partition.layouts[m].copies},
                                    {"chain", nullptr},
                                    {"unit_items", 1},
                                    {"stages", Writer::array()}});
@@ -294,13 +308,15 @@ std::string to_json(const PartitionFile& file, const Setup& setup) {
                                                {"layers", part.count}});
             ++number;
         }
-        for (auto& [module, mine] : stages)
-            json["modules"].push_back({{"module", setup.model.modules[module].name},
-                                       {"tp", setup.layout.tp},
-                                       {"copies", 1},
-                                       {"chain", c},
-                                       {"unit_items", file.partition.unit_items[c]},
-                                       {"stages", std::move(mine)}});
+        for (auto& [module, mine] : stages) {
+            const ModuleLayout layout = layout_of(file.partition.layouts, module, setup.layout);
+            Writer one{{"module", setup.model.modules[module].name}, {"tp", layout.tp}, {"copies", layout.copies}};
+            if (layout.copies > 1) one["sharing"] = name_of(layout.sharing);
+            one["chain"] = c;
+            one["unit_items"] = file.partition.unit_items[c];
+            one["stages"] = std::move(mine);
+            json["modules"].push_back(std::move(one));
+        }
     }
     return json.dump(1) + "\n";
 }

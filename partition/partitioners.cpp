@@ -4,6 +4,7 @@
 #include "pipeweaver/base/text.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 namespace pipeweaver::partition {
 
@@ -27,12 +28,14 @@ const std::vector<Partitioner>& partitioners() {
         {.name = "dip",
          .about = "each module a chain of its own, in segments of about equal time (DIP)",
          .own_chunks = true,
+         .own_chains = true,
          .for_jobs = true,
          .for_frameworks = true,
          .make = dip},
         {.name = "modules",
          .about = "each module a chain of its own, units and segments chosen on the job's sample",
          .own_chunks = true,
+         .own_chains = true,
          .for_jobs = true,
          .make = modules,
          .offer = per_module_candidates},
@@ -142,6 +145,68 @@ std::vector<Partition> partitions_for(Use use, const emulator::Setup& setup, con
         else
             all.push_back(one.make(setup, sample));
     }
+    return all;
+}
+
+namespace {
+
+void require_chains(const Partitioner& one, const AskedLayouts& asked) {
+    if (asks_for_copies(asked) && !one.own_chains)
+        fail(ErrorKind::input,
+             "--module-tp: goes with partitions in which each module is a chain of its own (dip, modules), and '{}' "
+             "is none",
+             one.name);
+}
+
+// A module whose layout is asked for.
+bool has_in_phases(const Partition& one, const AskedLayouts& asked) {
+    const auto phases = phase_modules(one);
+    return !asked.empty() &&
+           std::any_of(phases.begin(), phases.end(), [&](std::size_t m) { return asked[m].has_value(); });
+}
+
+[[noreturn]] void fail_of_phases(std::string_view name) {
+    fail(ErrorKind::input,
+         "--module-tp: names a module that '{}' has in phases, on all GPUs of the replica; allowed are modules in "
+         "chains",
+         name);
+}
+
+emulator::Setup in_layouts(const emulator::Setup& setup, emulator::ModuleLayouts layouts) {
+    emulator::Setup own = setup;
+    own.modules = std::move(layouts);
+    return own;
+}
+
+}  // namespace
+
+Partition cut_as_asked(const emulator::Setup& setup, const Sample& sample, const Cutting& cutting,
+                       const AskedLayouts& asked) {
+    if (!asks_for_copies(asked)) {
+        Partition cut = cutting.make(setup, sample);
+        if (has_in_phases(cut, asked)) fail_of_phases(cutting.by->name);
+        return cut;
+    }
+    require_chains(*cutting.by, asked);
+    return cutting.make(in_layouts(setup, layouts_to_try(setup, asked).front()), sample);
+}
+
+std::vector<Partition> partitions_for_job(const emulator::Setup& setup, const Sample& sample, std::string_view name,
+                                          const AskedLayouts& asked) {
+    if (!name.empty()) require_chains(partitioner(name), asked);
+    std::vector<Partition> all;
+    for (const emulator::ModuleLayouts& layouts : layouts_to_try(setup, asked)) {
+        std::vector<Partition> more;
+        if (!emulator::differ(layouts, setup.layout)) {
+            more = partitions_for(Use::job, setup, sample, name);
+        } else if (name.empty() || partitioner(name).own_chains) {
+            more = partitions_for(Use::job, in_layouts(setup, layouts), sample, name.empty() ? "modules" : name);
+        }
+        std::move(more.begin(), more.end(), std::back_inserter(all));
+    }
+    // A module whose layout is asked for is in a chain.
+    std::erase_if(all, [&](const Partition& one) { return has_in_phases(one, asked); });
+    if (all.empty()) fail_of_phases(name);
     return all;
 }
 

@@ -1,4 +1,5 @@
 // Partitions in which each module is a chain of its own: that of DIP, and those that a job is offered beside it.
+#include "partition/level_chains.hpp"
 #include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emulator/layer_costs.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
@@ -85,13 +86,14 @@ Chain chain_of(const Model& model, std::size_t m, std::int64_t ranks, std::int64
 class ModuleWork {
 public:
     ModuleWork(const Setup& setup, const Sample& sample)
-        : setup_(setup), sample_(sample), costs_(LayerCosts::usual(setup)) {
+        : setup_(setup), sample_(sample), costs_(LayerCosts::usual(setup, setup.modules)) {
         for (std::size_t m = 0; m < modules().size(); ++m) {
             shapes_.push_back(takes_items(m) ? largest_shape(setup, sample, m) : PassShape{});
             // Without any item in the sample there is nothing to measure; any size does.
-            efficient_.push_back(!takes_items(m)              ? 0
-                                 : shapes_[m].lengths.empty() ? 1
-                                                              : smallest_efficient(costs_, setup.model, m, shapes_[m]));
+            efficient_.push_back(!takes_items(m) ? 0
+                                 : shapes_[m].lengths.empty()
+                                     ? fewest(m)
+                                     : std::max(fewest(m), smallest_efficient(costs_, setup.model, m, shapes_[m])));
         }
     }
 
@@ -100,6 +102,14 @@ public:
 
     // Items of a unit with which the module is efficient; 0: it takes microbatches whole.
     const std::vector<std::int64_t>& efficient() const { return efficient_; }
+
+    // A part of the efficient units, each no smaller than its module's layout allows.
+    std::vector<std::int64_t> part_of_efficient(std::int64_t part, std::int64_t whole) const {
+        auto items = efficient_;
+        for (std::size_t m = 0; m < items.size(); ++m)
+            if (items[m] > 0) items[m] = std::max(fewest(m), (items[m] * part + whole / 2) / whole);
+        return items;
+    }
 
     // Of a pass of the module with so many items.
     Duration time(std::size_t m, std::int64_t items) {
@@ -119,6 +129,10 @@ public:
     }
 
 private:
+    std::int64_t fewest(std::size_t m) const {
+        return fewest_items(setup_.model, layout_of(setup_.modules, m, setup_.layout));
+    }
+
     const Setup& setup_;
     const Sample& sample_;
     LayerCosts costs_;
@@ -135,7 +149,7 @@ Duration shortest_of(const std::vector<Duration>& times) {
 
 Partition per_module(const Setup& setup, std::string name, const std::vector<std::int64_t>& items,
                      const std::vector<std::int64_t>& segments) {
-    Partition partition{std::move(name), 0, {}, items, {}, {}};
+    Partition partition{std::move(name), 0, {}, items, {}, setup.modules};
     for (std::size_t m = 0; m < segments.size(); ++m) {
         partition.chunks_per_rank += segments[m];
         partition.chains.push_back(chain_of(setup.model, m, setup.layout.pp, segments[m]));
@@ -150,11 +164,22 @@ std::vector<std::string> notes_of(const Setup& setup, const std::vector<std::int
     for (std::size_t m = 0; m < segments.size(); ++m) {
         const Module& module = setup.model.modules[m];
         notes.push_back(fmt::format(
-            "{}: a pass{} takes {}, {} segment{} of {} layers over {} ranks", module.name,
+            "{}{}: a pass{} takes {}, {} segment{} of {} layers over {} ranks", module.name,
+            setup.modules.empty() || setup.modules[m].copies == 1 ? "" : " with " + name_of(setup.modules[m]),
             items[m] > 0 ? fmt::format(" of {} item{}", items[m], items[m] == 1 ? "" : "s") : "", human(times[m]),
             segments[m], segments[m] == 1 ? "" : "s", module.architecture.layers, setup.layout.pp));
     }
     return notes;
+}
+
+// The chains cut so that the fullest rank has least to do, where that is less than with equal layers.
+void level(const Setup& setup, const std::vector<ModuleRow>& rows, Partition& partition) {
+    auto level = level_chains(setup, rows, partition.chains);
+    if (!level) return;
+    partition.chains = std::move(level->chains);
+    partition.notes.push_back(
+        fmt::format("layers by time and memory: the fullest rank has {:.1f} % less to do than with equal counts",
+                    100 - 100 * static_cast<double>(level->load) / static_cast<double>(level->load_before)));
 }
 
 }  // namespace
@@ -178,28 +203,46 @@ Partition dip(const Setup& setup, const Sample& sample, std::int64_t) {
     return partition;
 }
 
+namespace {
+
+// How many segments modules get: as many times as the shortest pass as a pass takes, times a factor, and no more than
+// the cap. Small encoders beside a large language model would cut it into many chunks, for messages alone.
+struct Segmenting {
+    double factor = 1;
+    std::int64_t most = INT64_MAX;
+};
+constexpr std::array<Segmenting, 7> segmentings{{{1}, {2}, {3}, {4}, {1, 2}, {1, 4}, {1, 8}}};
+
+std::vector<std::int64_t> segments_of(const ModuleWork& work, const std::vector<Duration>& times,
+                                      const Segmenting& how) {
+    const auto shortest = static_cast<double>(shortest_of(times).count());
+    std::vector<std::int64_t> segments;
+    for (std::size_t m = 0; m < times.size(); ++m) {
+        const auto wanted = std::llround(how.factor * static_cast<double>(times[m].count()) / shortest);
+        segments.push_back(std::clamp<std::int64_t>(wanted, 1, std::min(how.most, work.most_segments(m))));
+    }
+    return segments;
+}
+
+}  // namespace
+
 std::vector<Partition> per_module_candidates(const Setup& setup, const Sample& sample) {
     constexpr std::array<std::pair<std::int64_t, std::int64_t>, 5> unit_parts{{{1, 1}, {3, 4}, {2, 3}, {1, 2}, {1, 3}}};
-    constexpr std::array<double, 4> segment_factors{1, 2, 3, 4};
     constexpr std::int64_t most_chunks = 24;  // of a rank: more are more messages, and no test gained by them
     ModuleWork work(setup, sample);
+    const auto rows = module_rows(setup, sample);
     std::vector<Partition> all;
     std::set<std::pair<std::vector<std::int64_t>, std::vector<std::int64_t>>> seen;
     for (const auto& [part, whole] : unit_parts) {
-        auto items = work.efficient();
-        for (std::int64_t& n : items)
-            if (n > 0) n = std::max<std::int64_t>(1, (n * part + whole / 2) / whole);
+        const auto items = work.part_of_efficient(part, whole);
         const auto times = work.times(items);
-        const auto shortest = static_cast<double>(shortest_of(times).count());
-        for (const double factor : segment_factors) {
-            std::vector<std::int64_t> segments;
-            for (std::size_t m = 0; m < times.size(); ++m)
-                segments.push_back(std::clamp<std::int64_t>(
-                    std::llround(factor * static_cast<double>(times[m].count()) / shortest), 1, work.most_segments(m)));
+        for (const Segmenting& how : segmentings) {
+            const auto segments = segments_of(work, times, how);
             const std::int64_t chunks = std::accumulate(segments.begin(), segments.end(), std::int64_t{0});
             if (chunks > most_chunks || !seen.emplace(items, segments).second) continue;
             all.push_back(per_module(setup, "modules", items, segments));
             all.back().notes = notes_of(setup, items, segments, times);
+            level(setup, rows, all.back());
         }
     }
     return all;

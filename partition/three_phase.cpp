@@ -20,6 +20,14 @@ std::optional<std::string> why_not_dealt(const Setup& setup) {
         if (model.modules[m].architecture.kind != ModuleKind::head)
             return fmt::format("goes with encoders alone, {} comes after {}", model.modules[m].name,
                                model.modules[backbone].name);
+    for (std::size_t m = 0; m < backbone; ++m)
+        if (model.modules[m].architecture.moe || model.modules[m].architecture.linear)
+            return fmt::format("goes with encoders without experts and linear attention, {} has them",
+                               model.modules[m].name);
+    for (const ModelEdge& edge : model.edges)
+        if (edge.to < backbone)
+            return fmt::format("goes with encoders that feed {} alone, {} feeds {}", model.modules[backbone].name,
+                               model.modules[edge.from].name, model.modules[edge.to].name);
     if (setup.recipe.zero >= 2)
         return fmt::format("is emulated with --zero 0 or 1, {} was asked for", setup.recipe.zero);
     return std::nullopt;
@@ -33,8 +41,9 @@ Partition three_phase(const Setup& setup, const Sample& sample, std::int64_t chu
     const std::size_t stages = stages_of(setup, chunks_per_rank, layers.size(), "the pipeline's");
     Partition partition =
         one_chain(setup, "three-phase", chunks_per_rank, layers, cut_evenly(times_of(setup, sample, layers), stages));
+    for (std::size_t m = 0; m < model.modules.size(); ++m) partition.layouts.push_back(layout_of({}, m, setup.layout));
     for (std::size_t m = 0; m < backbone; ++m) {
-        partition.dealt.push_back({m, model.modules[m].architecture.layers});
+        partition.layouts[m] = in_phases(setup.layout);
         partition.notes.push_back(fmt::format("{}: whole on each of the replica's {} GPUs, items dealt by cost",
                                               model.modules[m].name, setup.layout.gpus() / setup.layout.dp));
     }

@@ -128,7 +128,7 @@ std::vector<std::vector<std::vector<Unit>>> units(const Partition& partition, co
             else
                 row.push_back({whole(modules, model, microbatch)});
         }
-        for (const DealtModule& dealt : partition.dealt) row.push_back(sliced(dealt.module, model, microbatch, 1));
+        for (const std::size_t m : phase_modules(partition)) row.push_back(sliced(m, model, microbatch, 1));
     }
     return all;
 }
@@ -138,7 +138,7 @@ StepInput step_input(const Setup& setup, const Partition& partition,
     StepInput input;
     input.setup = &setup;
     input.chains = partition.chains;
-    input.dealt = partition.dealt;
+    input.layouts = partition.layouts;
     input.units = std::move(units);
     input.modes = partition.modes;
     return input;

@@ -116,8 +116,8 @@ private:
         if (request.job.fixed) return request.job.fixed->partition;
         const std::string& name = request.job.partition;
         const auto& cutter = partition::partitioner(name.empty() ? "megatron" : name);
-        return cutter.make(setup_, cut_on(request.job, request.cut_on.value_or(request.batch)),
-                           request.chunks_per_rank);
+        return partition::cut_as_asked(setup_, cut_on(request.job, request.cut_on.value_or(request.batch)),
+                                       {&cutter, request.chunks_per_rank}, request.job.layouts);
     }
 
     StepWanted wanted(std::size_t replica, std::size_t menu) const {

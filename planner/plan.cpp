@@ -49,7 +49,7 @@ Beside beside(const Job& job, const Batch& batch, const Wanted& wanted, const As
 // users would cut, each batch of the sample as it would run. A chain of many small stages is seldom what a target of
 // one chain is fastest with.
 std::vector<Partition> cuts_for(const Job& job, const Batch& batch, const Target& target, const Partition& own) {
-    const bool one_chain = own.chains.size() == 1 && own.dealt.empty();
+    const bool one_chain = own.chains.size() == 1 && phase_modules(own).empty();
     if (!target.one_chain || one_chain || !job.partition.empty()) return {own};
     Microbatches all;
     for (const Microbatches& one : batches_of(job, batch))

@@ -17,7 +17,6 @@ void add_replica(const planner::Job& job, const planner::Batch& batch, const pla
     const schedule::Problem& problem = replica.cut.step.problem;
     parts.push_back({below + "problem", to_json(problem)});
     parts.push_back({below + "solution", to_json(search::solution(replica.found, problem, fingerprint(problem)))});
-    if (emit::why_no_actions(job, replica.cut.partition)) return;
     const auto actions = emit::actions_of(job, batch, replica, losses);
     const emit::RankLists lists(actions);
     parts.push_back({below + "actions", to_json(actions)});

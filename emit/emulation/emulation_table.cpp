@@ -42,12 +42,15 @@ std::string recipe_text(const EmulationRequest& request, const Emulation& emulat
 std::string emulation_heading(const EmulationRequest& request, const Emulation& emulation) {
     const planner::Job& job = request.job;
     const planner::Batch& batch = request.batch;
-    return fmt::format("{} on {} x {}, {}; {}: {} in {}\npartition {}, {}, schedule {}, {}\n\n", job.setup->model.name,
-                       job.setup->cluster.gpus, job.setup->cluster.device, name_of(job.setup->layout), batch.name,
-                       plural(batch.samples.size(), "sample"), plural(batch.microbatches.size(), "microbatch"),
-                       emulation.partition.name,
+    std::string layouts;
+    for (const std::string& line : layout_lines(emulation.partition, job.setup->model)) layouts += line + "\n";
+    return fmt::format("{} on {} x {}, {}; {}: {} in {}\npartition {}, {}, schedule {}, {}\n{}\n",
+                       job.setup->model.name, job.setup->cluster.gpus, job.setup->cluster.device,
+                       name_of(job.setup->layout), batch.name, plural(batch.samples.size(), "sample"),
+                       plural(batch.microbatches.size(), "microbatch"), emulation.partition.name,
                        plural(static_cast<std::size_t>(emulation.partition.chunks_per_rank), "chunk") + " a rank",
-                       request.schedule.empty() ? emulation.policy : request.schedule, recipe_text(request, emulation));
+                       request.schedule.empty() ? emulation.policy : request.schedule, recipe_text(request, emulation),
+                       layouts);
 }
 
 std::string training_text(const planner::Job& job, const Emulation& emulation) {

@@ -23,14 +23,21 @@ namespace {
 
 constexpr std::size_t most_shown = 12;
 
-// "vit 8, llm whole": what a unit of each chain is.
+// " (tp 1 x 8 copies, hybrid)" of a module whose copies share the GPUs of a rank.
+std::string copies_text(const Partition& partition, std::size_t chain) {
+    if (partition.layouts.empty()) return {};
+    const auto& layout = partition.layouts[partition.chains[chain].stages.front().parts.front().module];
+    return layout.copies > 1 ? fmt::format(" ({})", name_of(layout)) : std::string();
+}
+
+// "vit 8 (tp 1 x 8 copies, hybrid), llm whole": what a unit of each chain is.
 std::string units_text(const workloads::Model& model, const Partition& partition) {
     std::string text;
-    for (const emulator::DealtModule& dealt : partition.dealt)
-        text += fmt::format("{} dealt, ", model.modules[dealt.module].name);
+    for (const std::size_t m : phase_modules(partition)) text += fmt::format("{} dealt, ", model.modules[m].name);
     for (std::size_t c = 0; c < partition.chains.size(); ++c)
-        text += fmt::format("{}{} {}", c == 0 ? "" : ", ", partition.chains[c].name,
-                            partition.unit_items[c] == 0 ? "whole" : std::to_string(partition.unit_items[c]));
+        text += fmt::format("{}{} {}{}", c == 0 ? "" : ", ", partition.chains[c].name,
+                            partition.unit_items[c] == 0 ? "whole" : std::to_string(partition.unit_items[c]),
+                            copies_text(partition, c));
     return text;
 }
 
@@ -105,7 +112,7 @@ std::string chunks_text(const Job& job, const Batch& batch, const PartitionChoic
                                 ? std::string()
                                 : fmt::format("  {} of {} fixed", human(loads.fixed[r]), human(loads.usable)));
     text += "\n";
-    for (const StageLoad& one : loads.dealt)
+    for (const StageLoad& one : loads.in_phases)
         text += fmt::format("dealt      rank {:<3} {:<32} {:>10}\n", index(one.stage.rank),
                             stage_text(job.setup->model, one.stage), human(one.time));
     for (std::size_t s = 0; s < loads.stages.size(); ++s)
@@ -123,6 +130,7 @@ std::string partition_table(const Job& job, const Batch& batch, const PartitionC
                                    choice.partition.chunks_per_rank, choice.partition.chunks_per_rank == 1 ? "" : "s",
                                    choice.cut_short ? "; it was ended before all searches were through" : "");
     text += candidates_text(job, batch, choice) + chunks_text(job, batch, choice);
+    for (const std::string& line : layout_lines(choice.partition, job.setup->model)) text += line + "\n";
     for (const std::string& note : choice.partition.notes) text += note + "\n";
     return text;
 }

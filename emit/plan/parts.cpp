@@ -45,8 +45,22 @@ Writer partition_json(const partition::Partition& partition, const workloads::Mo
                 {"chunks_per_rank", partition.chunks_per_rank},
                 {"notes", partition.notes},
                 {"chains", std::move(chains)}};
-    for (const DealtModule& dealt : partition.dealt) json["dealt"].push_back(model.modules[dealt.module].name);
+    for (const std::size_t m : phase_modules(partition)) json["dealt"].push_back(model.modules[m].name);
+    for (std::size_t m = 0; m < partition.layouts.size(); ++m)
+        if (const ModuleLayout& layout = partition.layouts[m]; layout.copies > 1 && !layout.in_phases)
+            json["layouts"].push_back({{"module", model.modules[m].name},
+                                       {"tp", layout.tp},
+                                       {"copies", layout.copies},
+                                       {"sharing", name_of(layout.sharing)}});
     return json;
+}
+
+std::vector<std::string> layout_lines(const partition::Partition& partition, const workloads::Model& model) {
+    std::vector<std::string> lines;
+    for (std::size_t m = 0; m < partition.layouts.size(); ++m)
+        if (const ModuleLayout& layout = partition.layouts[m]; layout.copies > 1 && !layout.in_phases)
+            lines.push_back(fmt::format("{}: {}", model.modules[m].name, name_of(layout)));
+    return lines;
 }
 
 namespace {

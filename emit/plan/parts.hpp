@@ -24,6 +24,10 @@ namespace pipeweaver::emit {
 [[nodiscard]] nlohmann::ordered_json partition_json(const partition::Partition& partition,
                                                     const workloads::Model& model);
 
+/// "vit: tp 1 x 8 copies, hybrid", of each module whose copies share the GPUs of a rank.
+[[nodiscard]] std::vector<std::string> layout_lines(const partition::Partition& partition,
+                                                    const workloads::Model& model);
+
 /// The partitions that were judged beside the one taken: an array.
 [[nodiscard]] nlohmann::ordered_json alternatives_json(const planner::PartitionChoice& choice);
 

@@ -55,15 +55,12 @@ std::vector<FileToWrite> target_files(const Job& job, const Batch& batch, const 
 
 std::vector<FileToWrite> replica_files(const Job& job, const Batch& batch, const ReplicaPlan& replica,
                                        const LossTotals& losses, const std::filesystem::path& folder) {
-    std::optional<ActionLists> actions;
-    if (!why_no_actions(job, replica.cut.partition)) {
-        actions = actions_of(job, batch, replica, losses);
-        PIPEWEAVER_ASSERT(!why_not_runnable(*actions));
-    }
+    const ActionLists actions = actions_of(job, batch, replica, losses);
+    PIPEWEAVER_ASSERT(!why_not_runnable(actions));
     std::vector<FileToWrite> files;
     add_schedule(files, folder / fmt::format("replica-{:03}", replica.number),
-                 {"free", replica.examined, job.lists_by_rank}, replica.cut.step.problem, replica.found,
-                 actions ? &*actions : nullptr, KnownOfPlan{job, batch, replica.cut.partition, replica.microbatches});
+                 {"free", replica.examined, job.lists_by_rank}, replica.cut.step.problem, replica.found, &actions,
+                 KnownOfPlan{job, batch, replica.cut.partition, replica.microbatches});
     return files;
 }
 

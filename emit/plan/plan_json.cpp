@@ -1,8 +1,8 @@
 // plan.json and assignment.json.
 #include "emit/plan/ladder_text.hpp"
 #include "emit/plan/launch_files.hpp"
+#include "emit/plan/layout_data.hpp"
 #include "emit/plan/parts.hpp"
-#include "pipeweaver/emit/actions.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/planner/targets.hpp"
 #include "pipeweaver/schedule/gap.hpp"
@@ -320,13 +320,22 @@ Writer unit_json(const Batch& batch, const workloads::Microbatch& microbatch, co
     return {{"module", module}, {"item", number}, {"items", std::move(items)}};
 }
 
-// The GPU of the replica that takes each item of the dealt modules, by microbatch, dealt module and unit.
+// Which items, or which rows of them, each copy of a chain takes of a unit.
+void add_copies(Writer& json, const std::vector<Share>& shares) {
+    for (const Share& share : shares) {
+        Writer copy = Writer::array();
+        for (const Piece& piece : pieces_of(share)) copy.push_back({piece.sequence, piece.first, piece.end});
+        json["copies"].push_back(std::move(copy));
+    }
+}
+
+// The GPU of the replica that takes each item of the modules in phases, by microbatch, module and unit.
 using GpuOfItem = std::map<std::tuple<std::size_t, std::size_t, std::size_t>, std::size_t>;
 
 GpuOfItem gpus_of(const StepProblem& step) {
     GpuOfItem gpus;
     for (std::size_t g = 0; g < step.dealt.size(); ++g)
-        for (const DealtItem& item : step.dealt[g]) gpus[{item.microbatch, item.dealt, item.unit}] = g;
+        for (const DealtItem& item : step.dealt[g]) gpus[{item.microbatch, item.phase, item.unit}] = g;
     return gpus;
 }
 
@@ -347,11 +356,14 @@ Writer microbatch_json(const Job& job, const Batch& batch, const ReplicaPlan& re
         row += microbatch.lengths[s];
     }
     for (std::size_t c = 0; c < partition.chains.size(); ++c)
-        for (std::size_t u = 0; u < of_chains[c].size(); ++u)
+        for (std::size_t u = 0; u < of_chains[c].size(); ++u) {
             units.push_back(unit_json(batch, microbatch, partition.chains[c].name, of_chains[c][u], u));
-    for (std::size_t d = 0; d < partition.dealt.size(); ++d) {
+            add_copies(units.back(), shares_of_unit(job, partition, c, of_chains[c][u]));
+        }
+    const auto phases = phase_modules(partition);
+    for (std::size_t d = 0; d < phases.size(); ++d) {
         const auto& items = of_chains[partition.chains.size() + d];
-        const std::string& name = job.setup->model.modules[partition.dealt[d].module].name;
+        const std::string& name = job.setup->model.modules[phases[d]].name;
         for (std::size_t u = 0; u < items.size(); ++u) {
             units.push_back(unit_json(batch, microbatch, name, items[u], u));
             units.back()["gpu"] = gpus.at({m, d, u});

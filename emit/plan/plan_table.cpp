@@ -3,7 +3,6 @@
 #include "emit/plan/parts.hpp"
 #include "emit/report/report_parts.hpp"
 #include "pipeweaver/base/text.hpp"
-#include "pipeweaver/emit/actions.hpp"
 #include "pipeweaver/emit/picture.hpp"
 #include "pipeweaver/emit/plan_files.hpp"
 #include "pipeweaver/emulator/reserve.hpp"
@@ -73,11 +72,6 @@ std::string waits(const Plan& plan) {
     }
     const std::string text = waits_text(all);
     return text.empty() ? text : text + "\n";
-}
-
-std::string lists(const Job& job, const Plan& plan) {
-    const auto why = why_no_actions(job, plan.partition());
-    return why ? *why + "\n" : std::string();
 }
 
 // The fastest opponent and how to run it, and the one that the job's sample chose; the lines above the table.
@@ -292,11 +286,11 @@ std::string target_text(const Plan& plan, const TargetPlan& own) {
 
 std::string plan_table(const Job& job, const Batch& batch, const Plan& plan) {
     const ReplicaPlan& replica = plan.replicas[plan.slowest];
-    std::string text = plan_heading(job, batch, plan) + split(plan) + waits(plan) + lists(job, plan) +
-                       replicas_text(job, plan) + layouts(job.layout_choice) + chosen_on(plan) + opponent(plan) +
-                       schedules(plan) + not_applicable_text(not_applicable(plan.baselines.not_applicable)) +
-                       memory(job, plan) + "\n" + shares_text(plan.shares) + robustness_text(plan) +
-                       choice(plan.choice);
+    std::string text = plan_heading(job, batch, plan) + split(plan) + waits(plan) + replicas_text(job, plan) +
+                       layouts(job.layout_choice) + chosen_on(plan) + opponent(plan) + schedules(plan) +
+                       not_applicable_text(not_applicable(plan.baselines.not_applicable)) + memory(job, plan) + "\n" +
+                       shares_text(plan.shares) + robustness_text(plan) + choice(plan.choice);
+    for (const std::string& line : layout_lines(replica.cut.partition, job.setup->model)) text += line + "\n";
     for (const std::string& note : replica.cut.partition.notes) text += fmt::format("{}\n", note);
     for (const std::string& assumption : job.setup->model.assumed) text += fmt::format("assumed: {}\n", assumption);
     for (const TargetPlan& own : plan.targets) text += target_text(plan, own);

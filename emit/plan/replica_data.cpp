@@ -1,10 +1,6 @@
 // What a replica's action lists say beside the schedule: what stages are, loss weights, which rows go where.
-#include "pipeweaver/base/error.hpp"
-#include "pipeweaver/emit/actions.hpp"
-#include "pipeweaver/planner/targets.hpp"
+#include "emit/plan/layout_data.hpp"
 #include "pipeweaver/workloads/module_roles.hpp"
-
-#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -19,26 +15,29 @@ namespace {
 const std::vector<LayerRange>& first_parts(const Chain& chain) { return chain.stages.front().parts; }
 const std::vector<LayerRange>& last_parts(const Chain& chain) { return chain.stages.back().parts; }
 
-// Chains whose outputs the first stage of `chain` takes.
-std::vector<std::string> inputs_of(const Chain& chain, const std::vector<Chain>& chains,
+// Chains and modules in phases whose outputs the first stage of `chain` takes.
+std::vector<std::string> inputs_of(const Chain& chain, const partition::Partition& partition,
                                    const workloads::Model& model) {
+    const auto phases = phase_modules(partition);
     std::vector<std::string> inputs;
     for (const auto& edge : model.edges) {
         if (edge.to != first_parts(chain).front().module) continue;
-        for (const Chain& other : chains)
+        for (const Chain& other : partition.chains)
             if (&other != &chain && last_parts(other).back().module == edge.from) inputs.push_back(other.name);
+        if (std::find(phases.begin(), phases.end(), edge.from) != phases.end())
+            inputs.push_back(model.modules[edge.from].name);
     }
     return inputs;
 }
 
-std::vector<StageRole> roles(const std::vector<Chain>& chains, const workloads::Model& model) {
+std::vector<StageRole> roles(const partition::Partition& partition, const workloads::Model& model) {
     const auto reached = gradient_reaches(model);
     std::vector<StageRole> roles;
-    for (const Chain& chain : chains)
+    for (const Chain& chain : partition.chains)
         for (const StageLayers& stage : chain.stages) {
             const bool first = &stage == &chain.stages.front();
             StageRole role{chain.name, false, false, first, {}, {}};
-            if (first) role.inputs = inputs_of(chain, chains, model);
+            if (first) role.inputs = inputs_of(chain, partition, model);
             for (const LayerRange& part : stage.parts) {
                 role.parts_trained.push_back(model.modules[part.module].trains());
                 role.trained |= trains(model, part);
@@ -113,36 +112,28 @@ double microbatch_weight(const Batch& batch, const ReplicaPlan& replica, const L
     return positions_of_microbatch(chains[last], replica.cut.units[microbatch][last]) / losses.positions;
 }
 
-std::optional<std::string> why_no_actions(const Job& job, const partition::Partition& partition) {
-    if (partition.dealt.empty()) return std::nullopt;
-    std::string names;
-    for (const DealtModule& dealt : partition.dealt)
-        names += (names.empty() ? "" : ", ") + job.setup->model.modules[dealt.module].name;
-    return fmt::format(
-        "no action lists: they cannot say how {} is dealt over the GPUs (partition {}); with --target {} the "
-        "plan is of a partition that they can",
-        names, partition.name, planner::targets().front().option);
-}
-
 ReplicaData replica_data(const Job& job, const Batch& batch, const ReplicaPlan& mine, const LossTotals& losses) {
     const StepProblem& step = mine.cut.step;
     const auto& chains = mine.cut.partition.chains;
     const auto replicas = static_cast<std::size_t>(job.setup->layout.dp);
-    ReplicaData data{mine.number, replicas, roles(chains, job.setup->model), {}, {}};
+    ReplicaData data{mine.number, replicas, roles(mine.cut.partition, job.setup->model), {}, {}};
+    add_layouts(job, mine, data);
     const auto unit_of = [&](const Task& task, std::size_t t) -> const Unit& {
         return mine.cut.units[static_cast<std::size_t>(*task.microbatch)][step.chain[t]][step.unit[t]];
     };
     for (std::size_t t = 0; t < step.problem.tasks.size(); ++t) {
         const Task& task = step.problem.tasks[t];
-        data.loss_weight.push_back(
-            loss_weight(batch, mine, losses, static_cast<std::size_t>(*task.microbatch), step.chain[t], step.unit[t]));
+        data.loss_weight.push_back(task.stage
+                                       ? loss_weight(batch, mine, losses, static_cast<std::size_t>(*task.microbatch),
+                                                     step.chain[t], step.unit[t])
+                                       : 0);
     }
     data.slices.resize(step.transfers.size());
     for (std::size_t k = 0; k < step.transfers.size(); ++k) {
         const Edge& edge = step.problem.edges[step.transfers[k].edge];
         const std::size_t from = index(edge.from), to = index(edge.to);
         const Task& source = step.problem.tasks[from];
-        if (step.chain[from] == step.chain[to] || source.kind != TaskKind::forward) continue;
+        if (step.chain[from] == step.chain[to] || source.kind != TaskKind::forward || !source.stage) continue;
         const auto& microbatch = batch.microbatches[mine.microbatches[static_cast<std::size_t>(*source.microbatch)]];
         const Unit& unit = unit_of(source, from);
         const auto module = last_parts(chains[step.chain[from]]).back().module;
@@ -157,7 +148,6 @@ ReplicaData replica_data(const Job& job, const Batch& batch, const ReplicaPlan& 
 }
 
 ActionLists actions_of(const Job& job, const Batch& batch, const ReplicaPlan& replica, const LossTotals& losses) {
-    if (const auto why = why_no_actions(job, replica.cut.partition)) fail(ErrorKind::limit, "{}", *why);
     return derive_actions(replica.cut.step, *replica.found.schedule, replica.found.replay, replica.cut.partition.modes,
                           replica_data(job, batch, replica, losses));
 }

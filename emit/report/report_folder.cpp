@@ -1,7 +1,6 @@
 // The files that a plan's folder has, and who reads them.
 #include "emit/plan/launch_files.hpp"
 #include "emit/report/report_parts.hpp"
-#include "pipeweaver/emit/actions.hpp"
 #include "pipeweaver/emit/targets.hpp"
 
 #include <fmt/format.h>
@@ -28,22 +27,13 @@ std::string replicas_of(const Plan& plan) {
     return fmt::format("replica-{:03} ... {:03}", plan.replicas.front().number, plan.replicas.back().number);
 }
 
-std::string lists_of_replicas(const Job& job, const Plan& plan) {
-    if (const auto why = why_no_actions(job, plan.partition()))
-        return fmt::format("<p>Without action lists: {}</p>\n", escape(*why));
-    return {};
-}
-
 std::string files_of_replicas(const Job& job, const Plan& plan) {
     const std::string folder = replicas_of(plan);
-    std::string rows;
-    if (!why_no_actions(job, plan.partition())) {
-        const std::string name =
-            job.lists_by_rank ? fmt::format("{}/rank-NNN.json.gz", rank_lists_folder) : std::string("actions.json");
-        rows += file(fmt::format("{}/{}", folder, name),
-                     "what each rank does, in order, with tensors and peers: the order and what is recomputed",
-                     "pipeweaver.torch: read_actions()");
-    }
+    const std::string name =
+        job.lists_by_rank ? fmt::format("{}/rank-NNN.json.gz", rank_lists_folder) : std::string("actions.json");
+    std::string rows = file(fmt::format("{}/{}", folder, name),
+                            "what each rank does, in order, with tensors and peers: the order and what is recomputed",
+                            "pipeweaver.torch: read_actions()");
     rows += file(folder + "/problem.json.gz, solution.json", "the schedule problem and the schedule that was found",
                  "pipeweaver replay, emit, solve");
     const auto traced = std::count_if(plan.replicas.begin(), plan.replicas.end(),
@@ -104,10 +94,9 @@ std::string folder_section(const Job& job, const Plan& plan) {
     rows += files_of_replicas(job, plan) + files_of_targets(plan) + files_of_launch(job, plan);
     rows += file("plan.json", "the figures of this page", "programs");
     return wide_table(
-               "<table class=\"folder stack\"><thead><tr><th>file</th><th>holds</th><th>read by</th></tr></thead>"
-               "<tbody>\n",
-               rows) +
-           lists_of_replicas(job, plan);
+        "<table class=\"folder stack\"><thead><tr><th>file</th><th>holds</th><th>read by</th></tr></thead>"
+        "<tbody>\n",
+        rows);
 }
 
 }  // namespace pipeweaver::emit::report_parts

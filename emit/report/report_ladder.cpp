@@ -37,7 +37,8 @@ std::string ladder(const Job& job, const Plan& plan) {
     std::string rows;
     for (std::size_t i = 0; i < of.rungs.size(); ++i)
         rows += ladder_row(job, of, of.rungs[i], of.rungs[i].name, i == of.headline);
-    for (const Rung& rung : of.beyond) rows += ladder_row(job, of, rung, "beyond: no runtime carries it", false);
+    for (const Rung& rung : of.beyond)
+        rows += ladder_row(job, of, rung, "beyond: the target does not launch it", false);
     const std::string table = wide_table(
         "<table class=\"ladder stack\"><thead><tr><th>rung</th><th class=\"n\">step</th>"
         "<th class=\"n\">over now</th><th class=\"n\">fullest rank</th><th class=\"n\">tokens/s a GPU</th>"

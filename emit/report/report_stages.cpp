@@ -1,4 +1,5 @@
 // How the model is cut: the layers of each rank's chunks, and what their passes recompute.
+#include "emit/plan/parts.hpp"
 #include "emit/report/report_parts.hpp"
 #include "pipeweaver/base/text.hpp"
 
@@ -134,13 +135,21 @@ std::string stages_html(const RankRows& ranks, const std::vector<std::string>& o
     return stages <= most_stages_open ? table_of(html) : html;
 }
 
+std::string layouts_html(const partition::Partition& partition, const workloads::Model& model) {
+    std::string html;
+    for (const std::string& line : layout_lines(partition, model))
+        html += fmt::format("<p>{}: on each rank; the others have the layout of the job.</p>\n", escape(line));
+    return html;
+}
+
 std::string dealt_html(const partition::Partition& partition, const workloads::Model& model) {
     std::string html;
-    for (const DealtModule& dealt : partition.dealt)
+    for (const std::size_t m : phase_modules(partition))
         html += fmt::format(
             "<p>{}, {}: whole on each GPU of a replica, items dealt over them by cost, before the first stage and "
             "after it.</p>\n",
-            escape(model.modules[dealt.module].name), plural(static_cast<std::size_t>(dealt.layers), "layer"));
+            escape(model.modules[m].name),
+            plural(static_cast<std::size_t>(model.modules[m].architecture.layers), "layer"));
     return html;
 }
 
@@ -180,7 +189,7 @@ std::string of_plan(const workloads::Model& model, const Plan& plan) {
         of_ranks.push_back(recompute_text(sum_of(chunks), modes, is_by_pass(plan)));
     }
     return about_stages(about_plan(plan), plan) + stages_html(rows, of_ranks, model) +
-           dealt_html(replica.cut.partition, model);
+           layouts_html(replica.cut.partition, model) + dealt_html(replica.cut.partition, model);
 }
 
 // Of a target that has a schedule of its own and is told what to recompute, whole or rank by rank.

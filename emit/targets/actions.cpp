@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 
 namespace pipeweaver::emit {
 
@@ -27,51 +28,64 @@ std::vector<std::size_t> by_start(const Replay& replay, const Problem& problem) 
     return order;
 }
 
-// Transfers by one of their tasks.
-std::vector<std::vector<std::size_t>> transfers_by(const StepProblem& step, bool sender) {
-    std::vector<std::vector<std::size_t>> by(step.problem.tasks.size());
-    for (std::size_t t = 0; t < step.transfers.size(); ++t) {
-        const Edge& edge = step.problem.edges[step.transfers[t].edge];
-        by[index(sender ? edge.from : edge.to)].push_back(t);
-    }
-    return by;
-}
-
 Pass pass_of(const Task& task) { return {*task.stage, *task.microbatch, *task.item}; }
 
 bool is_forward(const Task& task) { return task.kind == TaskKind::forward; }
 
+// A tensor and the tasks that it goes between.
+struct Handed {
+    std::size_t from = 0, to = 0;
+    ActionTensor tensor;
+};
+
 // What the emitter looks up again and again.
 struct Tables {
-    Tables(const StepProblem& with, const ReplicaData& data) : step(with), roles(data.stages) {
+    Tables(const StepProblem& with, const ReplicaData& with_data)
+        : step(with), data(with_data), roles(with_data.stages), of_phase(with.problem.tasks.size()) {
         if (roles.empty()) guess_roles();
-        for (std::size_t t = 0; t < step.transfers.size(); ++t) {
-            const auto [from, to] = ends(t);
-            by_ends[{pass_of(from), pass_of(to)}] = t;
-            if (is_forward(from)) taken.insert(pass_of(from));
+        for (std::size_t p = 0; p < data.phases.size(); ++p)
+            for (const auto& task : {data.phases[p].forward, data.phases[p].backward})
+                if (task) of_phase[*task].push_back(p);
+        for (std::size_t t = 0; t < step.transfers.size(); ++t) add_transfer(t);
+        for (std::size_t t = 0; t < tensors.size(); ++t) {
+            by_ends[{tensors[t].tensor.from, tensors[t].tensor.to}] = t;
+            if (!tensors[t].tensor.gradient) taken.insert(tensors[t].tensor.from);
         }
+        for (Handed& one : tensors) one.tensor.reverse = opposite(one);
     }
 
-    std::pair<const Task&, const Task&> ends(std::size_t transfer) const {
-        const Edge& edge = step.problem.edges[step.transfers[transfer].edge];
-        return {step.problem.tasks[index(edge.from)], step.problem.tasks[index(edge.to)]};
+    const Task& task(std::size_t number) const { return step.problem.tasks[number]; }
+    RankId rank_of(std::size_t number) const { return task(number).rank; }
+
+    // What a task runs: a pass of its stage, or one through each module in phases that has items on its rank.
+    std::vector<Pass> passes_of(std::size_t number) const {
+        if (task(number).stage) return {pass_of(task(number))};
+        std::vector<Pass> passes;
+        for (const std::size_t p : of_phase[number]) passes.push_back({data.phases[p].stage.stage, 0, 0});
+        return passes;
     }
 
-    // The tensor that goes the other way: an activation's gradient, a gradient's activation.
-    std::optional<std::size_t> opposite(std::size_t transfer) const {
-        const auto [from, to] = ends(transfer);
-        const auto found = by_ends.find({pass_of(to), pass_of(from)});
-        return found == by_ends.end() ? std::nullopt : std::optional(found->second);
+    const StageRole& role_of(const Pass& pass) const {
+        const auto stage = static_cast<std::size_t>(pass.stage);
+        return stage < roles.size() ? roles[stage] : data.phases[stage - roles.size()].stage.role;
     }
 
-    bool has_loss(const Task& task) const { return is_forward(task) && !taken.contains(pass_of(task)); }
+    bool has_loss(std::size_t number, const Pass& pass) const {
+        return is_forward(task(number)) && !taken.contains(pass);
+    }
 
-    const std::string& chain(const Task& task) const { return roles[static_cast<std::size_t>(*task.stage)].chain; }
+    // Tensors by one of their tasks.
+    std::vector<std::vector<std::size_t>> by_task(bool sender) const {
+        std::vector<std::vector<std::size_t>> by(step.problem.tasks.size());
+        for (std::size_t t = 0; t < tensors.size(); ++t) by[sender ? tensors[t].from : tensors[t].to].push_back(t);
+        return by;
+    }
 
     const StepProblem& step;
-    std::vector<StageRole> roles;
-    std::map<std::pair<Pass, Pass>, std::size_t> by_ends;
-    std::set<Pass> taken;
+    const ReplicaData& data;
+    std::vector<StageRole> roles;                    // of the chains' stages
+    std::vector<std::vector<std::size_t>> of_phase;  // per task
+    std::vector<Handed> tensors;
 
 private:
     void guess_roles() {
@@ -82,39 +96,77 @@ private:
         for (std::size_t s = 0; s < roles.size(); ++s)
             roles[s].reads_batch = s == 0 || roles[s].chain != roles[s - 1].chain;
     }
+
+    void add_transfer(std::size_t t) {
+        const Transfer& transfer = step.transfers[t];
+        const Edge& edge = step.problem.edges[transfer.edge];
+        const std::size_t from = index(edge.from), to = index(edge.to);
+        if (!task(from).stage || !task(to).stage) return add_of_phase(from, to, transfer);
+        ActionTensor tensor{!is_forward(task(from)), pass_of(task(from)), pass_of(task(to)), {}, {}, false, {}};
+        if (transfer.rows >= 0) {
+            tensor.shape = {transfer.rows, transfer.columns};
+            tensor.per_gpu = transfer.message;
+        }
+        if (!tensor.gradient) {
+            tensor.by_item = role_of(tensor.from).chain != role_of(tensor.to).chain;
+            if (t < data.slices.size()) tensor.slices = data.slices[t];
+        }
+        tensors.push_back({from, to, std::move(tensor)});
+    }
+
+    // What a microbatch takes of each module's output, or gives back; nothing of those of which it has no items there.
+    void add_of_phase(std::size_t from, std::size_t to, const Transfer& transfer) {
+        const bool forward = !task(from).stage;
+        const Pass other = pass_of(task(forward ? to : from));
+        for (const std::size_t p : of_phase[forward ? from : to]) {
+            const PhaseStage& phase = data.phases[p];
+            const Pass own{phase.stage.stage, 0, 0};
+            const auto output = std::find_if(phase.outputs.begin(), phase.outputs.end(), [&](const PhaseOutput& one) {
+                return one.microbatch == other.microbatch;
+            });
+            if (output == phase.outputs.end()) continue;
+            ActionTensor tensor{!forward, forward ? own : other, forward ? other : own, {}, {}, forward, {}};
+            tensor.shape = {output->rows.second - output->rows.first, output->columns};
+            tensor.per_gpu = transfer.message;
+            if (forward && !output->is_all) tensor.slices = {output->rows};
+            tensors.push_back({from, to, std::move(tensor)});
+        }
+    }
+
+    // The tensor that goes the other way: an activation's gradient, a gradient's activation.
+    std::optional<std::size_t> opposite(const Handed& one) const {
+        const auto found = by_ends.find({one.tensor.to, one.tensor.from});
+        if (found != by_ends.end()) return found->second;
+        if (one.tensor.gradient)
+            fail(ErrorKind::limit, "{}: a gradient goes from '{}' to '{}', but no activation the other way",
+                 step.problem.name, task(one.from).label, task(one.to).label);
+        return std::nullopt;
+    }
+
+    std::map<std::pair<Pass, Pass>, std::size_t> by_ends;
+    std::set<Pass> taken;
 };
 
-ActionStage stage_of(const Stage& stage, StageRole role) {
+ActionStage stage_of(const Stage& stage, StageRole role, std::optional<ModuleLayout> layout) {
     if (role.parts_trained.empty()) role.parts_trained.assign(stage.parts.size(), true);
-    return {stage.stage, index(stage.rank), stage.parts, std::move(role)};
+    return {stage.stage, index(stage.rank), stage.parts, std::move(role), layout};
 }
 
-ActionTensor tensor_of(const Tables& tables, std::size_t t, const ReplicaData& data) {
-    const Transfer& transfer = tables.step.transfers[t];
-    const auto [from, to] = tables.ends(t);
-    ActionTensor tensor;
-    tensor.gradient = !is_forward(from);
-    tensor.from = pass_of(from);
-    tensor.to = pass_of(to);
-    tensor.reverse = tables.opposite(t);
-    if (transfer.rows >= 0) {
-        tensor.shape = {transfer.rows, transfer.columns};
-        tensor.per_gpu = transfer.message;
-    }
-    if (!tensor.gradient) {
-        tensor.by_item = tables.chain(from) != tables.chain(to);
-        if (t < data.slices.size()) tensor.slices = data.slices[t];
-    } else if (!tensor.reverse) {
-        fail(ErrorKind::limit, "{}: a gradient goes from '{}' to '{}', but no activation the other way",
-             tables.step.problem.name, from.label, to.label);
-    }
-    return tensor;
+std::vector<ActionStage> stages_of(const Tables& tables) {
+    std::vector<ActionStage> stages;
+    const auto& all = tables.step.problem.stages;
+    for (std::size_t s = 0; s < all.size(); ++s)
+        stages.push_back(
+            stage_of(all[s], tables.roles[s], s < tables.data.layouts.size() ? tables.data.layouts[s] : std::nullopt));
+    for (const PhaseStage& phase : tables.data.phases) stages.push_back(phase.stage);
+    return stages;
 }
 
-Compute compute(const Tables& tables, std::size_t task, Recompute recompute, const ReplicaData& data) {
-    const Task& t = tables.step.problem.tasks[task];
-    Compute action{t.kind, task, pass_of(t), t.module, recompute, {}};
-    if (tables.has_loss(t)) action.loss_weight = data.loss_weight.empty() ? 1.0 : data.loss_weight[task];
+Compute compute(const Tables& tables, std::size_t task, const Pass& pass, Recompute recompute) {
+    const auto& weights = tables.data.loss_weight;
+    const Task& of = tables.task(task);
+    Compute action{of.kind, task, pass, of.stage ? of.module : tables.role_of(pass).chain, recompute, {}};
+    if (tables.has_loss(task, pass)) action.loss_weight = weights.empty() ? 1.0 : weights[task];
     return action;
 }
 
@@ -122,52 +174,69 @@ Message message(Message::Op op, std::size_t tensor, std::size_t peer) {
     return {op, tensor, peer, static_cast<std::int64_t>(tensor)};
 }
 
-// Per rank: the task after which its gradients are complete; none: it has no trained stage with a backward.
-std::vector<std::optional<std::size_t>> last_backwards(const Tables& tables, const std::vector<std::size_t>& order) {
-    const Problem& problem = tables.step.problem;
-    std::vector<std::optional<std::size_t>> last(problem.ranks.size());
-    for (const std::size_t task : order) {
-        const Task& t = problem.tasks[task];
-        if (!is_forward(t) && tables.roles[static_cast<std::size_t>(*t.stage)].trained) last[index(t.rank)] = task;
+// When gradients of stages are complete. Every rank comes to its stages in one order whatever the schedule, since all
+// replicas sum them together: chains from their last stage to the first, then modules in phases.
+class Reductions {
+public:
+    Reductions(const Tables& tables, const std::vector<ActionStage>& stages)
+        : tables_(tables), left_(stages.size()), due_(tables.step.problem.ranks.size()) {
+        const auto trained = [&](std::size_t s) {
+            if (stages[s].role.trained) due_[stages[s].rank].push_back(s);
+        };
+        const std::size_t of_chains = tables.roles.size();
+        for (std::size_t s = of_chains; s-- > 0;) trained(s);
+        for (std::size_t s = of_chains; s < stages.size(); ++s) trained(s);
+        for (auto& due : due_) std::reverse(due.begin(), due.end());
+        for (std::size_t task = 0; task < tables.step.problem.tasks.size(); ++task)
+            for (const Pass& pass : backwards_of(task)) ++left_[static_cast<std::size_t>(pass.stage)];
     }
-    return last;
-}
 
-Reduce reduce(const Tables& tables, std::size_t rank) {
-    Reduce action;
-    for (std::size_t s = 0; s < tables.roles.size(); ++s)
-        if (index(tables.step.problem.stages[s].rank) == rank && tables.roles[s].trained)
-            action.stages.push_back(tables.step.problem.stages[s].stage);
-    return action;
-}
+    void has_run(std::size_t task) {
+        for (const Pass& pass : backwards_of(task)) --left_[static_cast<std::size_t>(pass.stage)];
+    }
 
-std::vector<std::vector<Action>> lists_of(const Tables& tables, const Schedule& schedule, const Replay& replay,
-                                          const std::vector<Recompute>& modes, const ReplicaData& data) {
-    const StepProblem& step = tables.step;
-    const Problem& problem = step.problem;
+    // Those whose turn has come.
+    void append_to(std::vector<Action>& list, std::size_t rank) {
+        for (auto& due = due_[rank]; !due.empty() && left_[due.back()] == 0; due.pop_back())
+            list.emplace_back(Reduce{{static_cast<std::int64_t>(due.back())}});
+    }
+
+private:
+    std::vector<Pass> backwards_of(std::size_t task) const {
+        return is_forward(tables_.task(task)) ? std::vector<Pass>{} : tables_.passes_of(task);
+    }
+
+    const Tables& tables_;
+    std::vector<std::size_t> left_;              // backwards of each stage
+    std::vector<std::vector<std::size_t>> due_;  // per rank: its stages, the next one last
+};
+
+std::vector<std::vector<Action>> lists_of(const Tables& tables, const std::vector<ActionStage>& stages,
+                                          const Schedule& schedule, const Replay& replay,
+                                          const std::vector<Recompute>& modes) {
+    const Problem& problem = tables.step.problem;
     const Replayer replayer(problem);
-    const auto sent = transfers_by(step, true), received = transfers_by(step, false);
+    const auto sent = tables.by_task(true), received = tables.by_task(false);
     const auto order = by_start(replay, problem);
-    const auto last = last_backwards(tables, order);
+    Reductions reductions(tables, stages);
     std::vector<std::vector<Action>> lists(problem.ranks.size());
-    for (std::size_t r = 0; r < lists.size(); ++r)
-        if (Reduce none = reduce(tables, r); !last[r] && !none.stages.empty()) lists[r].emplace_back(std::move(none));
+    for (std::size_t r = 0; r < lists.size(); ++r) reductions.append_to(lists[r], r);
     for (const std::size_t task : order) {
-        const std::size_t rank = index(problem.tasks[task].rank);
+        const std::size_t rank = index(tables.rank_of(task));
         auto& list = lists[rank];
         for (const std::size_t t : received[task])
-            if (tables.ends(t).first.rank != tables.ends(t).second.rank)
-                list.emplace_back(Message{Message::Op::wait, t});
+            if (index(tables.rank_of(tables.tensors[t].from)) != rank) list.emplace_back(Message{Message::Op::wait, t});
         const std::uint32_t pair = replayer.pair_of(task);
         const Recompute recompute = pair == Replayer::unpaired ? Recompute::none : modes[schedule.mode[pair]];
-        list.emplace_back(compute(tables, task, recompute, data));
+        for (const Pass& pass : tables.passes_of(task)) list.emplace_back(compute(tables, task, pass, recompute));
         for (const std::size_t t : sent[task]) {
-            const std::size_t to = index(tables.ends(t).second.rank);
+            const std::size_t to = index(tables.rank_of(tables.tensors[t].to));
             if (to == rank) continue;
             list.emplace_back(message(Message::Op::send, t, to));
             lists[to].emplace_back(message(Message::Op::receive, t, rank));
         }
-        if (last[rank] == task) list.emplace_back(reduce(tables, rank));
+        reductions.has_run(task);
+        reductions.append_to(list, rank);
     }
     return lists;
 }
@@ -177,12 +246,18 @@ std::vector<std::vector<Action>> lists_of(const Tables& tables, const Schedule& 
 ActionLists derive_actions(const StepProblem& step, const Schedule& schedule, const Replay& replay,
                            const std::vector<Recompute>& modes, const ReplicaData& data) {
     const Tables tables(step, data);
-    const Problem& problem = step.problem;
-    ActionLists actions{problem.name, data.replica, data.replicas, most_alive(problem, schedule, modes), {}, {}, {}};
-    for (std::size_t s = 0; s < problem.stages.size(); ++s)
-        actions.stages.push_back(stage_of(problem.stages[s], tables.roles[s]));
-    for (std::size_t t = 0; t < step.transfers.size(); ++t) actions.tensors.push_back(tensor_of(tables, t, data));
-    actions.ranks = lists_of(tables, schedule, replay, modes, data);
+    ActionLists actions{step.problem.name,
+                        data.replica,
+                        data.replicas,
+                        most_alive(step.problem, schedule, modes),
+                        stages_of(tables),
+                        {},
+                        {},
+                        data.gpus,
+                        data.sequence_parallel,
+                        data.shares};
+    actions.ranks = lists_of(tables, actions.stages, schedule, replay, modes);
+    for (const Handed& one : tables.tensors) actions.tensors.push_back(one.tensor);
     return actions;
 }
 

@@ -1,5 +1,5 @@
 // Whether action lists can be run; says what python/pipeweaver/torch/check.py says of the same lists.
-#include "pipeweaver/emit/actions.hpp"
+#include "emit/targets/actions_layouts.hpp"
 
 #include <fmt/format.h>
 
@@ -313,6 +313,7 @@ private:
 std::optional<std::string> why_not_runnable(const ActionLists& actions) {
     const Checked checked(actions);
     if (Why why = checked.why_not()) return why;
+    if (Why why = why_not_shared(actions)) return why;
     return Simulation(checked).why_not();
 }
 

@@ -1,13 +1,15 @@
 // Action lists as text: actions.json, and the part of it that is one rank's.
+#include "emit/targets/actions_layouts.hpp"
 #include "pipeweaver/base/files.hpp"
 #include "pipeweaver/base/object_text.hpp"
-#include "pipeweaver/emit/actions.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <array>
+#include <numeric>
+#include <set>
 #include <utility>
 
 namespace pipeweaver::emit {
@@ -47,9 +49,36 @@ Writer written(const ActionStage& stage) {
         entry["trainable"] = static_cast<bool>(role.parts_trained[k]);
         parts.push_back(std::move(entry));
     }
-    return {{"stage", stage.stage},      {"rank", stage.rank},        {"chain", role.chain},
-            {"trainable", role.trained}, {"gradient", role.gradient}, {"reads_batch", role.reads_batch},
-            {"inputs", role.inputs},     {"parts", std::move(parts)}};
+    Writer json{{"stage", stage.stage}, {"rank", stage.rank}};
+    if (stage.layout) {
+        json["tp"] = stage.layout->tp;
+        json["copies"] = stage.layout->copies;
+        if (stage.layout->copies > 1) json["sharing"] = name_of(stage.layout->sharing);
+        if (stage.layout->in_phases) json["phase"] = true;
+    }
+    json["chain"] = role.chain;
+    json["trainable"] = role.trained;
+    json["gradient"] = role.gradient;
+    json["reads_batch"] = role.reads_batch;
+    json["inputs"] = role.inputs;
+    json["parts"] = std::move(parts);
+    return json;
+}
+
+std::string written(const ActionShare& share) {
+    Writer copies = Writer::array(), items = Writer::array();
+    for (const auto& pieces : share.copies) {
+        Writer& copy = copies.emplace_back(Writer::array());
+        for (const emulator::Piece& piece : pieces) copy.push_back({piece.sequence, piece.first, piece.end});
+    }
+    Writer json{{"chain", share.chain}, {"microbatch", share.microbatch}, {"item", share.item}};
+    if (share.stage) json["stage"] = *share.stage;
+    json["lengths"] = share.lengths;
+    json["reduction"] = share.reduction;
+    json["copies"] = std::move(copies);
+    for (const ItemPlace& one : share.of) items.push_back({one.microbatch, one.place});
+    if (share.stage) json["of"] = std::move(items);
+    return json.dump();
 }
 
 void describe(ObjectText& json, const ActionTensor& tensor, std::size_t number) {
@@ -112,11 +141,28 @@ void append_lines(std::string& out, std::size_t count, Append append) {
     out += count == 0 ? "]" : "\n]";
 }
 
-std::string begun(const Writer& head, const std::vector<ActionStage>& stages) {
+// What the whole lists and those of a rank begin with.
+Writer head_of(const ActionLists& actions, std::string_view format) {
+    Writer head{{"format", format},
+                {"problem", actions.problem},
+                {"replica", actions.replica},
+                {"replicas", actions.replicas},
+                {"ranks", actions.ranks.size()}};
+    if (actions.gpus == 1) return head;
+    head["gpus"] = actions.gpus;
+    head["sequence_parallel"] = actions.sequence_parallel;
+    return head;
+}
+
+// The head, the stages, and of the shares those in `shares`.
+std::string begun(const Writer& head, const ActionLists& actions, const std::vector<std::size_t>& shares) {
     std::string text = head.dump();
     text.pop_back();
     text += ",\n\"stages\":";
-    append_lines(text, stages.size(), [&](std::size_t i) { text += written(stages[i]).dump(); });
+    append_lines(text, actions.stages.size(), [&](std::size_t i) { text += written(actions.stages[i]).dump(); });
+    if (actions.shares.empty()) return text;
+    text += ",\n\"shares\":";
+    append_lines(text, shares.size(), [&](std::size_t i) { text += written(actions.shares[shares[i]]); });
     return text;
 }
 
@@ -129,10 +175,11 @@ void append_tensor(std::string& out, ObjectText& json, const ActionLists& action
 }  // namespace
 
 std::string to_json(const ActionLists& actions) {
-    const Writer head{{"format", "pipeweaver-actions/1"}, {"problem", actions.problem},
-                      {"replica", actions.replica},       {"replicas", actions.replicas},
-                      {"ranks", actions.ranks.size()},    {"most_alive", actions.most_alive}};
-    std::string text = begun(head, actions.stages);
+    Writer head = head_of(actions, "pipeweaver-actions/1");
+    head["most_alive"] = actions.most_alive;
+    std::vector<std::size_t> shares(actions.shares.size());
+    std::iota(shares.begin(), shares.end(), std::size_t{0});
+    std::string text = begun(head, actions, shares);
     text += ",\n\"tensors\":";
     ObjectText json;
     append_lines(text, actions.tensors.size(), [&](std::size_t i) { append_tensor(text, json, actions, i); });
@@ -141,18 +188,35 @@ std::string to_json(const ActionLists& actions) {
     return text + "}\n";
 }
 
-RankLists::RankLists(const ActionLists& all) : all_(all), tensors_(all.ranks.size()), freed_(all.tensors.size()) {
+RankLists::RankLists(const ActionLists& all)
+    : all_(all), tensors_(all.ranks.size()), shares_(all.ranks.size()), freed_(all.tensors.size()) {
     for (std::size_t t = 0; t < all.tensors.size(); ++t) {
         const std::size_t from = rank_of(all.tensors[t].from), to = rank_of(all.tensors[t].to);
         tensors_[from].push_back(t);
         if (to != from) tensors_[to].push_back(t);
     }
     for (const auto& list : all.ranks) add_freed(list);
+    add_shares();
     sha256_ = sha256(emit::to_json(all));
 }
 
 std::size_t RankLists::rank_of(const Pass& pass) const {
     return all_.stages[static_cast<std::size_t>(pass.stage)].rank;
+}
+
+// Of what a rank runs, and of what comes to it.
+void RankLists::add_shares() {
+    const ShareOf shares(all_);
+    std::vector<std::set<std::size_t>> mine(all_.ranks.size());
+    const auto add = [&](std::size_t rank, const Pass& pass) {
+        if (const auto found = shares.find(all_.stages[static_cast<std::size_t>(pass.stage)], pass))
+            mine[rank].insert(*found);
+    };
+    for (std::size_t r = 0; r < all_.ranks.size(); ++r)
+        for (const Action& action : all_.ranks[r])
+            if (const auto* compute = std::get_if<Compute>(&action)) add(r, compute->pass);
+    for (const ActionTensor& tensor : all_.tensors) add(rank_of(tensor.to), tensor.from);
+    for (std::size_t r = 0; r < mine.size(); ++r) shares_[r].assign(mine[r].begin(), mine[r].end());
 }
 
 // What a rank has waited for by the time that it sends something to the one that it came from.
@@ -169,15 +233,11 @@ void RankLists::add_freed(const std::vector<Action>& list) {
 }
 
 std::string RankLists::to_json(std::size_t rank) const {
-    const Writer head{{"format", "pipeweaver-rank-actions/1"},
-                      {"problem", all_.problem},
-                      {"replica", all_.replica},
-                      {"replicas", all_.replicas},
-                      {"ranks", all_.ranks.size()},
-                      {"rank", rank},
-                      {"lists_sha256", sha256_},
-                      {"most_alive", all_.most_alive[rank]}};
-    std::string text = begun(head, all_.stages);
+    Writer head = head_of(all_, "pipeweaver-rank-actions/1");
+    head["rank"] = rank;
+    head["lists_sha256"] = sha256_;
+    head["most_alive"] = all_.most_alive[rank];
+    std::string text = begun(head, all_, shares_[rank]);
     text += ",\n\"tensors\":";
     ObjectText json;
     const auto& mine = tensors_[rank];

@@ -36,8 +36,25 @@ Pass read_pass(const Json& json) {
     return {json.at("stage").integer(), json.at("microbatch").integer(), json.at("item").integer()};
 }
 
-ActionStage read_stage(const Json& json) {
-    ActionStage stage{json.at("stage").integer(), count_at(json, "rank"), {}, {}};
+bool flag_if_any(const Json& object, std::string_view key) {
+    const auto member = object.find(key);
+    return member && member->boolean();
+}
+
+// Without the keys, and with one copy on all `gpus` of a rank: none.
+std::optional<emulator::ModuleLayout> read_layout(const Json& json, std::int64_t gpus) {
+    emulator::ModuleLayout layout{gpus, 1};
+    if (const auto tp = json.find("tp")) layout.tp = tp->integer(1);
+    if (const auto copies = json.find("copies")) layout.copies = copies->integer(1);
+    if (const auto sharing = json.find("sharing"))
+        layout.sharing = *emulator::sharing_named(sharing->one_of({"dealt", "split", "hybrid"}));
+    layout.in_phases = flag_if_any(json, "phase");
+    if (layout.tp == gpus && layout.copies == 1 && !layout.in_phases) return std::nullopt;
+    return layout;
+}
+
+ActionStage read_stage(const Json& json, std::int64_t gpus) {
+    ActionStage stage{json.at("stage").integer(), count_at(json, "rank"), {}, {}, read_layout(json, gpus)};
     StageRole& role = stage.role;
     role.chain = json.at("chain").text();
     role.trained = json.at("trainable").boolean();
@@ -79,6 +96,27 @@ ActionTensor read_tensor(const Json& json, std::size_t place) {
     return tensor;
 }
 
+emulator::Piece read_piece(const Json& json) {
+    if (json.size() != 3) json.fail("is no piece: a sequence, its first position and the end are needed");
+    return {static_cast<std::size_t>(json[0].integer()), json[1].integer(), json[2].integer()};
+}
+
+ItemPlace read_item(const Json& json) {
+    if (json.size() != 2) json.fail("is no item: its microbatch and its place there are needed");
+    return {json[0].integer(), json[1].integer()};
+}
+
+ActionShare read_share(const Json& json) {
+    ActionShare share{json.at("chain").text(), json.at("microbatch").integer(), json.at("item").integer()};
+    share.stage = integer_if_any(json, "stage");
+    share.lengths = integers(json.at("lengths"));
+    share.reduction = json.at("reduction").integer();
+    share.copies = list_of<std::vector<emulator::Piece>>(
+        json.at("copies"), [](const Json& copy) { return list_of<emulator::Piece>(copy, read_piece); });
+    if (const auto items = json.find("of")) share.of = list_of<ItemPlace>(*items, read_item);
+    return share;
+}
+
 Compute read_compute(const Json& json, char op) {
     Compute action;
     action.kind = static_cast<TaskKind>(std::string_view("FBIW").find(op));
@@ -115,7 +153,11 @@ ActionLists from_document(const JsonDocument& document) {
     actions.replica = count_at(root, "replica");
     actions.replicas = count_at(root, "replicas");
     actions.most_alive = integers(root.at("most_alive"));
-    actions.stages = list_of<ActionStage>(root.at("stages"), read_stage);
+    actions.gpus = integer_if_any(root, "gpus").value_or(1);
+    actions.sequence_parallel = flag_if_any(root, "sequence_parallel");
+    actions.stages =
+        list_of<ActionStage>(root.at("stages"), [&](const Json& stage) { return read_stage(stage, actions.gpus); });
+    if (const auto shares = root.find("shares")) actions.shares = list_of<ActionShare>(*shares, read_share);
     for (const Json& tensor : root.at("tensors").elements())
         actions.tensors.push_back(read_tensor(tensor, actions.tensors.size()));
     const Json lists = root.at("actions");

@@ -15,8 +15,15 @@ struct Ready {
     std::int64_t parameters = 0;  // whose gradients are there then
 };
 
-// Of a rank, in the order in which backwards make them.
-std::vector<Ready> ready_gradients(const ScheduledStep& step, const StepTimes& times, RankId rank) {
+// Of a rank, those of a group of weights in the order in which backwards make them.
+std::vector<Ready> ready_gradients(const ScheduledStep& step, const StepTimes& times, RankId rank,
+                                   const WeightGroup& group) {
+    const auto modules = step.input().placed();
+    const auto is_of_group = [&](const PassPiece& piece) {
+        const auto& [layout, own] = modules[piece.module];
+        return piece.trained && own.in_phases == group.in_phases && layout.weight_copies() == group.copies &&
+               layout.tp == group.stride;
+    };
     std::vector<Ready> all;
     for (const TaskId task : step.schedule().order[index(rank)]) {
         const auto& ends = times.list_ends[index(task)];
@@ -25,7 +32,7 @@ std::vector<Ready> ready_gradients(const ScheduledStep& step, const StepTimes& t
         for (const PassPiece& piece : step.pieces(index(task)))
             for (std::int64_t i = 0; i < piece.times; ++i) {
                 list += piece.lists.size();
-                if (piece.trained) all.push_back({ends[list - 1], piece.parameters});
+                if (is_of_group(piece)) all.push_back({ends[list - 1], piece.parameters});
             }
     }
     return all;
@@ -49,6 +56,11 @@ std::vector<Ready> buckets_of(const std::vector<Ready>& gradients, std::int64_t 
     return buckets;
 }
 
+// Of a bucket.
+struct Reduction {
+    std::int64_t ready = 0, time = 0;  // ns
+};
+
 }  // namespace
 
 std::int64_t end_of_gradients(const ScheduledStep& step, const StepTimes& times, RankId rank,
@@ -57,21 +69,28 @@ std::int64_t end_of_gradients(const ScheduledStep& step, const StepTimes& times,
     const Recipe& recipe = input.setup->recipe;
     if (recipe.bucket == Bytes{}) return end_of_tasks + step.step().problem.ranks[index(rank)].tail.count();
     const RankParameters parameters = rank_parameters(input)[index(rank)];
-    std::int64_t reduced = 0, rest = 0;
+    std::vector<Reduction> reductions;
+    std::int64_t rest = 0;
+    auto group = parameters.groups.begin();
     for (const Operator& op : tail_of(input, parameters)) {
         if (op.name != reduction_in_buckets) {
             rest += time_of(input, op, rank).count();
             continue;
         }
-        const auto& whole = std::get<costdb::Collective>(op.query);
-        for (const Ready& bucket : buckets_of(ready_gradients(step, times, rank), parameters.trained, recipe)) {
+        while (group->experts || group->in_phases || group->trained == 0 || group->copies == 1) ++group;
+        for (const Ready& bucket : buckets_of(ready_gradients(step, times, rank, *group), group->trained, recipe)) {
             Operator part = op;
-            costdb::Collective query = whole;
+            costdb::Collective query = std::get<costdb::Collective>(op.query);
             query.message = Bytes{recipe.state.gradient * bucket.parameters};
             part.query = query;
-            reduced = std::max(reduced, bucket.at) + time_of(input, part, rank).count();
+            reductions.push_back({bucket.at, time_of(input, part, rank).count()});
         }
+        ++group;
     }
+    std::stable_sort(reductions.begin(), reductions.end(),
+                     [](const Reduction& a, const Reduction& b) { return a.ready < b.ready; });
+    std::int64_t reduced = 0;
+    for (const Reduction& one : reductions) reduced = std::max(reduced, one.ready) + one.time;
     return std::max(reduced, end_of_tasks) + rest;
 }
 

@@ -66,7 +66,7 @@ ScheduledStep::ScheduledStep(const StepInput& input, const StepProblem& step, co
       step_(step),
       schedule_(schedule),
       replayer_(step.problem),
-      layers_(*input.setup, input.replica, LayerCosts::Store::own),
+      layers_(*input.setup, input.layouts, input.replica, LayerCosts::Store::own),
       costs_(replayer_.costs(schedule.mode)) {
     std::vector<std::int64_t> first_stage;
     std::int64_t stages = 0;

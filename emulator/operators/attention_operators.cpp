@@ -27,6 +27,11 @@ void OperatorBuilder::attend(const AttentionHeads& heads, const Lengths& lengths
     if (pass_ == PassKind::weight_gradient) return;
     if (layout_.cp > 1 && layout_.context == ContextParallel::ring) return attend_in_ring(heads, lengths, keys);
     if (layout_.cp > 1) return attend_between_exchanges(heads, lengths, keys);
+    attend_whole(heads, lengths, keys);
+}
+
+void OperatorBuilder::attend_whole(const AttentionHeads& heads, const Lengths& lengths, const Lengths& keys) {
+    if (pass_ == PassKind::weight_gradient) return;
     auto attention = core(heads, layout_.tp);
     attention.lengths = lengths;
     attention.keys = keys;

@@ -10,7 +10,7 @@ constexpr std::int64_t time_features = 256;
 
 // Of a pass's positions, those that one tensor parallel GPU keeps.
 std::int64_t own_rows(const PassShape& shape, const Layout& layout) {
-    return std::max<std::int64_t>(1, padded(layout.part(shape.positions())) / layout.tp);
+    return std::max<std::int64_t>(1, padded(positions_of_group(shape, layout)) / layout.tp);
 }
 
 }  // namespace

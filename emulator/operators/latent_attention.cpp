@@ -8,7 +8,7 @@ using workloads::AttentionKind;
 namespace {
 
 void latent_attention(OperatorBuilder& layer, const Architecture& network, const Layout& layout, std::int64_t m,
-                      const std::vector<std::int64_t>& lengths) {
+                      const Attended& attended) {
     const auto& latent = network.attention;
     const std::int64_t head = latent.qk_nope_head_dim + latent.qk_rope_head_dim, heads = network.heads / layout.tp;
     const std::int64_t rank = latent.q_lora_rank.value_or(network.hidden);
@@ -28,12 +28,12 @@ void latent_attention(OperatorBuilder& layer, const Architecture& network, const
     Architecture scores = network;  // all heads have keys of their own once they are unpacked
     scores.kv_heads = network.heads;
     scores.head_dim = head;
-    layer.attention(scores, lengths);
+    layer.attention(scores, attended);
     layer.gemm("attention output", network.hidden, heads * latent.v_head_dim);
 }
 
 void factored_attention(OperatorBuilder& layer, const Architecture& network, const Layout& layout, std::int64_t m,
-                        const std::vector<std::int64_t>& lengths) {
+                        const Attended& attended) {
     const std::int64_t shared = network.attention.share_q_dim, keys = 2 * network.kv_heads * network.head_dim;
     const std::int64_t queries = network.heads * network.head_dim / layout.tp;
     layer.over(m);
@@ -43,7 +43,7 @@ void factored_attention(OperatorBuilder& layer, const Architecture& network, con
     layer.gemm("keys and values", keys, network.hidden);
     layer.over(m);
     layer.gemm("query up", queries, shared);
-    layer.attention(network, lengths);
+    layer.attention(network, attended);
     layer.gemm("attention output", network.hidden, queries);
 }
 
@@ -61,11 +61,11 @@ std::int64_t compressed_attention_columns(const Architecture& network, const Lay
 }
 
 void compressed_attention(OperatorBuilder& layer, const Architecture& network, const Layout& layout, std::int64_t m,
-                          const std::vector<std::int64_t>& lengths) {
+                          const Attended& attended) {
     if (network.attention.kind == AttentionKind::latent)
-        latent_attention(layer, network, layout, m, lengths);
+        latent_attention(layer, network, layout, m, attended);
     else
-        factored_attention(layer, network, layout, m, lengths);
+        factored_attention(layer, network, layout, m, attended);
 }
 
 }  // namespace pipeweaver::emulator

@@ -17,6 +17,6 @@ namespace pipeweaver::emulator {
 /// Adds the attention over m positions, projections and collectives included. Flash attention is asked for with heads
 /// of n + e, to which the narrower values are padded. Pre: has_compressed_attention(network).
 void compressed_attention(OperatorBuilder& layer, const workloads::Architecture& network, const Layout& layout,
-                          std::int64_t m, const std::vector<std::int64_t>& lengths);
+                          std::int64_t m, const Attended& attended);
 
 }  // namespace pipeweaver::emulator

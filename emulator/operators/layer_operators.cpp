@@ -77,6 +77,8 @@ std::vector<std::int64_t> joined(const PassShape& shape) {
     return lengths;
 }
 
+std::vector<std::int64_t> lengths_of(const PassShape& shape) { return shape.lengths; }
+
 // The sequences that have something to read.
 PassShape reading(const PassShape& shape) {
     PassShape readers;
@@ -84,6 +86,7 @@ PassShape reading(const PassShape& shape) {
         if (shape.context[i] > 0) {
             readers.lengths.push_back(shape.lengths[i]);
             readers.context.push_back(shape.context[i]);
+            if (i < shape.whole) ++readers.whole;
         }
     return readers;
 }
@@ -91,8 +94,8 @@ PassShape reading(const PassShape& shape) {
 void cross_attention(OperatorBuilder& layer, const Architecture& network, const Layout& layout,
                      const PassShape& shape) {
     const Widths w(network, layout);
-    const std::int64_t m = padded(layout.part(shape.positions()));
-    const std::int64_t context = padded(layout.part(shape.context_positions()));
+    const std::int64_t m = padded(positions_of_group(shape, layout));
+    const std::int64_t context = padded(context_of_group(shape, layout));
     layer.over(m);
     const std::int64_t rotated = m * w.queries + context * w.keys;
     layer.elementwise(
@@ -103,7 +106,8 @@ void cross_attention(OperatorBuilder& layer, const Architecture& network, const 
         layer.over(context);
         layer.gather_context(network.cross_attention_dim);
         layer.gemm("cross keys", 2 * w.keys, network.cross_attention_dim);
-        layer.attention(network, readers.lengths, readers.context);
+        layer.attention(network, {whole_of(readers).lengths, divided_of(readers).lengths, whole_of(readers).context,
+                                  divided_of(readers).context});
         layer.over(m);
     }
     layer.row_parallel("cross output", w.hidden, w.queries);
@@ -147,8 +151,7 @@ void output_gate(OperatorBuilder& layer, const Architecture& network, const Widt
 // A block over one stream of positions, or (MMDiT) over two that attend jointly. Of kind `experts` its
 // feed-forward is a mixture of them.
 void block(OperatorBuilder& layer, const Architecture& network, const Layout& layout, const PassShape& shape,
-           const std::vector<std::int64_t>& streams, const std::vector<std::int64_t>& attended,
-           BlockKind kind = BlockKind::plain) {
+           const std::vector<std::int64_t>& streams, const Attended& attended, BlockKind kind = BlockKind::plain) {
     const Widths w(network, layout);
     const bool experts = kind == BlockKind::experts;
     const std::int64_t ffn = experts ? network.moe->shared_ffn : network.ffn;
@@ -191,7 +194,7 @@ void block(OperatorBuilder& layer, const Architecture& network, const Layout& la
 void hybrid_block(OperatorBuilder& layer, const Architecture& network, const Layout& layout, const PassShape& shape,
                   const workloads::BlockParts& parts) {
     const Widths w(network, layout);
-    const std::int64_t m = padded(layout.part(shape.positions()));
+    const std::int64_t m = padded(positions_of_group(shape, layout));
     const std::int64_t ffn = parts.experts ? network.moe->shared_ffn : parts.dense ? network.ffn : 0;
     layer.over(m);
     layer.elementwise(
@@ -201,10 +204,10 @@ void hybrid_block(OperatorBuilder& layer, const Architecture& network, const Lay
         norms_and_activation(network, layout, m, parts.norms(), ffn, parts.attention));
     if (parts.linear) linear_attention(layer, network, layout, m, shape.lengths);
     if (parts.attention && has_compressed_attention(network)) {
-        compressed_attention(layer, network, layout, m, shape.lengths);
+        compressed_attention(layer, network, layout, m, attends_to(shape, lengths_of));
     } else if (parts.attention) {
         layer.column_parallel("qkv", qkv_columns(network, w), w.hidden);
-        layer.attention(network, shape.lengths);
+        layer.attention(network, attends_to(shape, lengths_of));
         output_gate(layer, network, w, m);
         layer.row_parallel("attention output", w.hidden, w.queries);
     }
@@ -218,7 +221,7 @@ void hybrid_block(OperatorBuilder& layer, const Architecture& network, const Lay
 // A block that attends to another module's positions instead of its own.
 void cross_block(OperatorBuilder& layer, const Architecture& network, const Layout& layout, const PassShape& shape) {
     const Widths w(network, layout);
-    const std::int64_t m = padded(layout.part(shape.positions()));
+    const std::int64_t m = padded(positions_of_group(shape, layout));
     cross_attention(layer, network, layout, shape);
     layer.over(m);
     layer.elementwise("norm and activation", costdb::ElementwiseKind::norm_activation,
@@ -235,7 +238,7 @@ void cross_block(OperatorBuilder& layer, const Architecture& network, const Layo
 void single_stream_block(OperatorBuilder& layer, const Architecture& network, const Layout& layout,
                          const PassShape& shape) {
     const Widths w(network, layout);
-    const std::int64_t m = padded(layout.part(block_positions(network, shape)));
+    const std::int64_t m = padded(block_positions_of_group(network, shape, layout));
     layer.over(m);
     layer.elementwise("norm and activations", costdb::ElementwiseKind::norm_activation,
                       norm_and_activation_traffic(network, layout, m, 1, network.ffn, layer.execution()),
@@ -243,7 +246,7 @@ void single_stream_block(OperatorBuilder& layer, const Architecture& network, co
                       norms_and_activation(network, layout, m, 1, network.ffn));
     modulation(layer, network, layout, static_cast<std::int64_t>(shape.lengths.size()), m, 1);
     layer.column_parallel("qkv and up", w.queries + 2 * w.keys + w.up, w.hidden);
-    layer.attention(network, joined(shape));
+    layer.attention(network, attends_to(shape, joined));
     layer.row_parallel("output and down", w.hidden, w.queries + w.down);
 }
 
@@ -251,7 +254,7 @@ void single_stream_block(OperatorBuilder& layer, const Architecture& network, co
 
 std::vector<Operator> layer_operators(const Architecture& network, const PassShape& shape, const Layout& layout,
                                       PassKind pass, std::int64_t layer, const Execution& execution) {
-    const std::int64_t m = padded(layout.part(shape.positions()));
+    const std::int64_t m = padded(positions_of_group(shape, layout));
     OperatorBuilder operators(m, layout, pass, execution);
     if (network.kind == workloads::ModuleKind::head) {
         head_block(operators, network, layout, m);
@@ -259,14 +262,17 @@ std::vector<Operator> layer_operators(const Architecture& network, const PassSha
     }
     switch (workloads::block_kind(network, layer)) {
         case BlockKind::windowed:
-            block(operators, network, layout, shape, {m}, windows_of(shape.lengths, network.attention.window),
+            block(operators, network, layout, shape, {m},
+                  attends_to(shape,
+                             [&](const PassShape& part) { return windows_of(part.lengths, network.attention.window); }),
                   BlockKind::windowed);
             break;
         case BlockKind::double_stream:
             if (const std::int64_t context = shape.context_positions(); context > 0)
-                block(operators, network, layout, shape, {m, padded(layout.part(context))}, joined(shape));
+                block(operators, network, layout, shape, {m, padded(context_of_group(shape, layout))},
+                      attends_to(shape, joined));
             else
-                block(operators, network, layout, shape, {m}, shape.lengths);
+                block(operators, network, layout, shape, {m}, attends_to(shape, lengths_of));
             break;
         case BlockKind::single_stream:
             single_stream_block(operators, network, layout, shape);
@@ -275,7 +281,7 @@ std::vector<Operator> layer_operators(const Architecture& network, const PassSha
             cross_block(operators, network, layout, shape);
             break;
         case BlockKind::experts:
-            block(operators, network, layout, shape, {m}, shape.lengths, BlockKind::experts);
+            block(operators, network, layout, shape, {m}, attends_to(shape, lengths_of), BlockKind::experts);
             break;
         case BlockKind::linear:
         case BlockKind::linear_experts:
@@ -286,7 +292,7 @@ std::vector<Operator> layer_operators(const Architecture& network, const PassSha
             hybrid_block(operators, network, layout, shape, workloads::block_parts(network, layer));
             break;
         default:
-            block(operators, network, layout, shape, {m}, shape.lengths);
+            block(operators, network, layout, shape, {m}, attends_to(shape, lengths_of));
     }
     operators.casts();
     return operators.operators;

@@ -49,6 +49,19 @@ inline std::int64_t own_positions(std::int64_t positions, const Layout& layout) 
     return (positions + layout.tp - 1) / layout.tp;
 }
 
+// What attention goes over: sequences that lie whole on one context parallel group, and those that are divided over all
+// of them; with `..._keys`, each attends to that many positions of another module.
+struct Attended {
+    std::vector<std::int64_t> whole, divided;
+    std::vector<std::int64_t> whole_keys{}, divided_keys{};
+};
+
+// `of(shape)` of those that lie whole, and of the others.
+template <class Of>
+Attended attends_to(const PassShape& shape, const Of& of) {
+    return {shape.whole > 0 ? of(whole_of(shape)) : std::vector<std::int64_t>{}, of(divided_of(shape))};
+}
+
 /// Collects the operators of one pass; knows which of them the pass has at all.
 class OperatorBuilder {
 public:
@@ -79,18 +92,19 @@ public:
     // Weights split by rows: the outputs' sums are scattered, their gradients gathered.
     void row_parallel(std::string_view name, std::int64_t n, std::int64_t k);
 
-    // Every sequence attends to itself, or, with `keys`, to that many positions of another module.
-    void attention(const workloads::Architecture& network, const std::vector<std::int64_t>& lengths,
-                   const std::vector<std::int64_t>& keys = {}) {
-        attend(heads_of(network, keys.empty()), lengths, keys);
+    // Every sequence attends to itself, or to that many positions of another module.
+    void attention(const workloads::Architecture& network, const Attended& attended) {
+        const auto heads = heads_of(network, attended.whole_keys.empty() && attended.divided_keys.empty());
+        if (!attended.whole.empty()) attend_whole(heads, attended.whole, attended.whole_keys);
+        if (!attended.divided.empty()) attend(heads, attended.divided, attended.divided_keys);
     }
 
     // Every window attends to itself. In a ring each GPU has whole windows; after an all-to-all part of the heads.
-    void windowed_attention(const workloads::Architecture& network, const std::vector<std::int64_t>& windows) {
+    void windowed_attention(const workloads::Architecture& network, const Attended& windows) {
         if (layout_.context == ContextParallel::ring)
-            attend_at_home(heads_of(network, true), windows);
+            attend_at_home(heads_of(network, true), windows.divided);
         else
-            attend(heads_of(network, true), windows);
+            attention(network, windows);
     }
 
     // The same of any heads, spread over the context parallel GPUs: attention_operators.cpp.
@@ -234,6 +248,9 @@ private:
                 latent ? network.attention.v_head_dim : network.head_dim, network.attention.causal && of_themselves};
     }
 
+    // No other group has a part of these sequences.
+    void attend_whole(const AttentionHeads& heads, const std::vector<std::int64_t>& lengths,
+                      const std::vector<std::int64_t>& keys);
     PackedAttention core(const AttentionHeads& heads, std::int64_t parts) const;
     void attend_at_home(const AttentionHeads& heads, const std::vector<std::int64_t>& sequences);
     void attend_between_exchanges(const AttentionHeads& heads, const std::vector<std::int64_t>& lengths,

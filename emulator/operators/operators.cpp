@@ -44,6 +44,54 @@ std::int64_t PassShape::context_positions() const {
     return std::accumulate(context.begin(), context.end(), std::int64_t{0});
 }
 
+namespace {
+
+PassShape between(const PassShape& shape, std::size_t first, std::size_t end) {
+    const auto part = [&](const std::vector<std::int64_t>& all) {
+        if (all.empty()) return all;
+        const auto at = [&](std::size_t place) { return all.begin() + static_cast<std::ptrdiff_t>(place); };
+        return std::vector<std::int64_t>(at(first), at(end));
+    };
+    return {part(shape.lengths), part(shape.context)};
+}
+
+// Of the values those in front are whole, of the others a GPU has a part.
+std::int64_t own(const std::vector<std::int64_t>& values, std::size_t whole, const Layout& layout) {
+    const auto first_divided = values.begin() + static_cast<std::ptrdiff_t>(std::min(whole, values.size()));
+    return std::accumulate(values.begin(), first_divided, std::int64_t{0}) +
+           layout.part(std::accumulate(first_divided, values.end(), std::int64_t{0}));
+}
+
+}  // namespace
+
+PassShape whole_of(const PassShape& shape) {
+    PassShape whole = between(shape, 0, shape.whole);
+    whole.whole = shape.whole;
+    return whole;
+}
+
+PassShape divided_of(const PassShape& shape) { return between(shape, shape.whole, shape.lengths.size()); }
+
+std::int64_t positions_of_group(const PassShape& shape, const Layout& layout) {
+    return own(shape.lengths, shape.whole, layout);
+}
+
+std::int64_t context_of_group(const PassShape& shape, const Layout& layout) {
+    return own(shape.context, shape.whole, layout);
+}
+
+std::int64_t block_positions_of_group(const Architecture& network, const PassShape& shape, const Layout& layout) {
+    if (!network.mmdit) return positions_of_group(shape, layout);
+    std::vector<std::int64_t> both;
+    for (std::size_t i = 0; i < shape.lengths.size(); ++i)
+        both.push_back(shape.lengths[i] + (shape.context.empty() ? 0 : shape.context[i]));
+    return own(both, shape.whole, layout);
+}
+
+std::int64_t rows_of_group(const PassShape& shape, const Layout& layout, std::int64_t reduction) {
+    return whole_of(shape).positions() / reduction + layout.part(divided_of(shape).positions() / reduction);
+}
+
 std::int64_t block_positions(const Architecture& network, const PassShape& shape) {
     return shape.positions() + (network.mmdit ? shape.context_positions() : 0);
 }
@@ -51,7 +99,7 @@ std::int64_t block_positions(const Architecture& network, const PassShape& shape
 std::vector<Operator> embedding_operators(const Architecture& network, const PassShape& shape, const Layout& layout,
                                           PassKind pass, const Execution& execution) {
     if (pass == PassKind::input_gradient) return {};  // token ids have none
-    const std::int64_t m = layout.part(shape.positions());
+    const std::int64_t m = positions_of_group(shape, layout);
     OperatorBuilder embedding(m, layout, pass == PassKind::weight_gradient ? PassKind::backward : pass, execution);
     embedding.elementwise("embedding", costdb::ElementwiseKind::embedding, 4 * m * network.hidden, 2.0,
                           {.rows = m, .columns = network.hidden, .vocab = network.vocab});
@@ -64,7 +112,7 @@ std::vector<Operator> embedding_operators(const Architecture& network, const Pas
 
 std::vector<Operator> head_operators(const Architecture& network, const PassShape& shape, const Layout& layout,
                                      PassKind pass, const Execution& execution) {
-    const std::int64_t columns = (network.vocab + layout.tp - 1) / layout.tp, m = layout.part(shape.positions());
+    const std::int64_t columns = (network.vocab + layout.tp - 1) / layout.tp, m = positions_of_group(shape, layout);
     OperatorBuilder head(m, layout, pass, outside_blocks(execution));
     const auto loss = [&] {
         // Beside unfused attention it is unfused, too, and works on fp32 logits: 32 bytes each in both passes.
@@ -90,9 +138,25 @@ Operator optimizer_update(std::int64_t parameters, std::int64_t copies, const Up
             {.rows = 1, .columns = std::max<std::int64_t>(1, own)}};
 }
 
-std::vector<Operator> projector_operators(const workloads::ModelEdge& edge, std::int64_t positions,
-                                          const Layout& layout, PassKind pass, const Execution& execution) {
-    OperatorBuilder projector(layout.part(positions), layout, pass, outside_blocks(execution));
+std::vector<Operator> gathered_edge(std::int64_t columns, std::int64_t rows, const Layout& layout, PassKind pass,
+                                    const Execution& execution) {
+    if (pass == PassKind::weight_gradient || rows == 0) return {};
+    const bool forward = pass == PassKind::forward;
+    Operator gather{forward ? "gather for the edge" : "scatter from the edge",
+                    costdb::Collective{.kind = forward ? CollectiveKind::all_gather : CollectiveKind::reduce_scatter,
+                                       .dtype = costdb::Dtype::bf16,
+                                       .gpus = layout.gpus_of_rank(),
+                                       .gpus_per_node = layout.gpus_per_node,
+                                       .message = Bytes{execution.value_bytes() * layout.cp * rows * columns},
+                                       .network = layout.network,
+                                       .node_link = layout.node_link}};
+    gather.stream = Stream::context;
+    return {std::move(gather)};
+}
+
+std::vector<Operator> projector_operators(const workloads::ModelEdge& edge, std::int64_t rows, const Layout& layout,
+                                          PassKind pass, const Execution& execution) {
+    OperatorBuilder projector(rows, layout, pass, outside_blocks(execution));
     const auto part = [&](std::int64_t columns) { return std::max<std::int64_t>(1, columns / layout.tp); };
     if (edge.projector_hidden == 0) {
         projector.gemm("projector", part(edge.projector_out), edge.projector_in);

@@ -34,19 +34,19 @@ bool is_of_pass(Stream stream) {
 
 }  // namespace
 
-LayerCosts::LayerCosts(const Setup& setup, std::int64_t replica, Store store)
-    : LayerCosts(setup, setup.recipe, setup.what_if.empty() ? nullptr : &setup.what_if, replica,
+LayerCosts::LayerCosts(const Setup& setup, const ModuleLayouts& modules, std::int64_t replica, Store store)
+    : LayerCosts(setup, modules, setup.recipe, setup.what_if.empty() ? nullptr : &setup.what_if, replica,
                  store == Store::shared ? setup.store.get() : nullptr) {}
 
-LayerCosts LayerCosts::usual(const Setup& setup) {
-    return {setup, judging(setup.recipe), nullptr, 0, setup.is_usual() ? setup.store.get() : nullptr};
+LayerCosts LayerCosts::usual(const Setup& setup, const ModuleLayouts& modules) {
+    return {setup, modules, judging(setup.recipe), nullptr, 0, setup.is_usual() ? setup.store.get() : nullptr};
 }
 
-LayerCosts::LayerCosts(const Setup& setup, const Recipe& recipe, const WhatIf* what_if, std::int64_t replica,
-                       LayerStore* store)
+LayerCosts::LayerCosts(const Setup& setup, const ModuleLayouts& modules, const Recipe& recipe, const WhatIf* what_if,
+                       std::int64_t replica, LayerStore* store)
     : model_(setup.model),
       cluster_(setup.cluster),
-      layout_(setup.layout.on(setup.cluster)),
+      modules_(placed_modules(setup.layout.on(setup.cluster), modules, setup.model.modules.size())),
       costs_(*setup.costs),
       factors_{in_situ_factors(costs_, cluster_.device, Precision::sixteen_bit),
                in_situ_factors(costs_, cluster_.device, Precision::eight_bit)},
@@ -58,7 +58,7 @@ LayerCosts::LayerCosts(const Setup& setup, const Recipe& recipe, const WhatIf* w
 
 PricedOperators LayerCosts::priced(std::vector<Operator> operators, const Place& place) const {
     const bool in_every_pass = recipe_.zero >= 3 || (recipe_.zero == 2 && place.pass != PassKind::forward);
-    const bool slow = (in_every_pass || place.beside_data) && layout_.weight_copies() > 1;
+    const bool slow = (in_every_pass || place.beside_data) && layout_of(place.module).weight_copies() > 1;
     const double slowed = slow ? recipe_.overlap_slowdown : 1.0;
     const auto precision = precision_of(recipe_.execution_of(model_.modules[place.module]).products);
     const InSituFactors& factors = factors_[static_cast<std::size_t>(precision)];
@@ -96,16 +96,17 @@ double longer_of(double one, double other) { return std::sqrt(std::sqrt(std::pow
 
 PricedOperators LayerCosts::priced_layer(std::int64_t layer, const PassShape& shape, const Place& place) const {
     const auto& module = model_.modules[place.module];
+    const Layout& layout = layout_of(place.module);
     auto operators =
-        layer_operators(module.architecture, shape, layout_, place.pass, layer, recipe_.execution_of(module));
-    for (const OwnParameters& own : {layer_weights(module.architecture, layer, layout_),
-                                     layer_experts(module.architecture, layer, layout_, recipe_.execution.experts)}) {
+        layer_operators(module.architecture, shape, layout, place.pass, layer, recipe_.execution_of(module));
+    for (const OwnParameters& own : {layer_weights(module.architecture, layer, layout),
+                                     layer_experts(module.architecture, layer, layout, recipe_.execution.experts)}) {
         add_accumulation(operators, own.parameters, place.pass, module.trainable, recipe_);
         add_data_traffic(operators, own, place.pass, module.trainable, recipe_, cluster_);
     }
     if (module.adapters) {
-        const OwnParameters thin{adapter_parameters(module.architecture, layer, *module.adapters).common(layout_.tp),
-                                 layout_.weight_copies(), layout_.tp};
+        const OwnParameters thin{adapter_parameters(module.architecture, layer, *module.adapters).common(layout.tp),
+                                 layout.weight_copies(), layout.tp};
         add_accumulation(operators, thin.parameters, place.pass, true, recipe_);
         add_data_traffic(operators, thin, place.pass, true, recipe_, cluster_);
     }
@@ -123,12 +124,13 @@ PricedOperators LayerCosts::priced_layer(std::int64_t layer, const PassShape& sh
 // times heads on a GPU.
 double LayerCosts::passes_of_host(const workloads::Architecture& network, const PassShape& shape,
                                   const Place& place) const {
-    const auto squares = static_cast<std::int64_t>(shape.lengths.size()) * network.heads / layout_.tp;
+    const Layout& layout = layout_of(place.module);
+    const auto squares = static_cast<std::int64_t>(shape.lengths.size()) * network.heads / layout.tp;
     const bool fallback = !recipe_.execution.fused_attention && squares % 4 != 0;
     // A ring launches its steps one by one: an attention and its sends each.
     constexpr double of_a_step = 0.2;
-    const bool ring = layout_.context == ContextParallel::ring;
-    const double steps = ring ? of_a_step * static_cast<double>(layout_.cp - 1) : 0;
+    const bool ring = layout.context == ContextParallel::ring;
+    const double steps = ring ? of_a_step * static_cast<double>(layout.cp - 1) : 0;
     return layers_of_host(place.pass) * (1 + steps) + (fallback ? 0.5 : 0);
 }
 
@@ -166,8 +168,9 @@ PricedOperators LayerCosts::priced_again(std::int64_t layer, const PassShape& sh
     place.pass = PassKind::forward;
     if (!recompute.repeats_parts()) return priced_layer(layer, shape, place);
     const auto& module = model_.modules[place.module];
+    const Layout& layout = layout_of(place.module);
     auto operators =
-        layer_operators(module.architecture, shape, layout_, place.pass, layer, recipe_.execution_of(module));
+        layer_operators(module.architecture, shape, layout, place.pass, layer, recipe_.execution_of(module));
     const bool core = recompute == Recompute::core_attention || !recipe_.execution.fused_attention;
     std::erase_if(operators, [core](const Operator& op) { return !runs_again(op, core); });
     for (Operator& op : operators) op.after.clear();
@@ -175,7 +178,8 @@ PricedOperators LayerCosts::priced_again(std::int64_t layer, const PassShape& sh
 }
 
 PricedOperators LayerCosts::priced_around(AroundBlocks around, RankId rank, bool beside_data) const {
-    const OwnParameters own{around.parameters, layout_.weight_copies(), layout_.tp};
+    const Layout& layout = layout_of(around.module);
+    const OwnParameters own{around.parameters, layout.weight_copies(), layout.tp};
     add_accumulation(around.operators, around.parameters, around.pass, around.trained, recipe_);
     add_data_traffic(around.operators, own, around.pass, around.trained, recipe_, cluster_);
     const Place place{around.module, rank, around.pass, beside_data};
@@ -189,13 +193,16 @@ double LayerCosts::device(RankId rank) const {
 }
 
 LayerCosts::OfShape& LayerCosts::of(const PassShape& shape) {
-    if (last_ != nullptr && shape.lengths == last_shape_.lengths && shape.context == last_shape_.context)
+    if (last_ != nullptr && shape.whole == last_shape_.whole && shape.lengths == last_shape_.lengths &&
+        shape.context == last_shape_.context)
         return last_->second;
-    Sequences sequences;
-    sequences.reserve(shape.lengths.size());
+    Sequences sequences{{}, shape.whole};
+    sequences.all.reserve(shape.lengths.size());
     for (std::size_t i = 0; i < shape.lengths.size(); ++i)
-        sequences.emplace_back(shape.lengths[i], shape.context.empty() ? 0 : shape.context[i]);
-    std::sort(sequences.begin(), sequences.end());
+        sequences.all.emplace_back(shape.lengths[i], shape.context.empty() ? 0 : shape.context[i]);
+    const auto divided = sequences.all.begin() + static_cast<std::ptrdiff_t>(shape.whole);
+    std::sort(sequences.all.begin(), divided);
+    std::sort(divided, sequences.all.end());
     last_ = &*known_.try_emplace(std::move(sequences)).first;
     last_shape_ = shape;
     return last_->second;
@@ -209,13 +216,21 @@ std::pair<PassCost*, bool> LayerCosts::OfShape::find(const Asked& asked) {
 
 const PassCost& LayerCosts::layer(std::size_t module, std::int64_t layer, const PassShape& shape, PassKind pass,
                                   RankId rank) {
+    const OnCopy copy(model_.modules[module].architecture, shape, modules_[module].own);
+    return layer_on_copy(module, layer, copy.shape(), pass, rank);
+}
+
+const PassCost& LayerCosts::layer_on_copy(std::size_t module, std::int64_t layer, const PassShape& shape, PassKind pass,
+                                          RankId rank) {
     const auto kind = workloads::block_kind(model_.modules[module].architecture, layer);
     const double factor = device(rank);
     OfShape& known = of(shape);
     const auto [cost, added] = known.find({module, static_cast<std::size_t>(kind), pass, factor});
     if (!added) return *cost;
     if (store_ == nullptr) return *cost = priced_layer(layer, shape, {module, rank, pass}).cost;
-    const LayerKey key{module, kind, pass, factor, last_->first};
+    const Layout& layout = layout_of(module);
+    const bool ring = layout.context == ContextParallel::ring;
+    const LayerKey key{module, kind, pass, factor, layout.tp, layout.cp, ring, last_->first};
     if (const auto found = store_->find(key)) return *cost = *found;
     *cost = priced_layer(layer, shape, {module, rank, pass}).cost;
     store_->insert(key, *cost);
@@ -223,9 +238,14 @@ const PassCost& LayerCosts::layer(std::size_t module, std::int64_t layer, const 
 }
 
 PassCost LayerCosts::layers(const LayerRange& range, const PassShape& shape, PassKind pass, RankId rank) {
+    const OnCopy copy(model_.modules[range.module].architecture, shape, modules_[range.module].own);
+    return layers_on_copy(range, copy.shape(), pass, rank);
+}
+
+PassCost LayerCosts::layers_on_copy(const LayerRange& range, const PassShape& shape, PassKind pass, RankId rank) {
     PassCost sum;
     walk_layers(model_, range, [&](std::int64_t first, std::int64_t alike) {
-        sum += alike * layer(range.module, first, shape, pass, rank);
+        sum += alike * layer_on_copy(range.module, first, shape, pass, rank);
     });
     return sum;
 }
@@ -234,13 +254,14 @@ PassCost LayerCosts::stage(const StageLayers& stage, const std::vector<PassShape
                            Recompute recompute) {
     PassCost sum;
     walk_stage(
-        model_, layout_, recipe_, stage, shapes, pass,
-        [&](const LayerRange& part, PassKind here) { sum += layers(part, shapes[part.module], here, stage.rank); },
+        model_, modules_, recipe_, stage, shapes, pass,
+        [&](const LayerRange& part, PassKind here, const PassShape& shape) {
+            sum += layers_on_copy(part, shape, here, stage.rank);
+        },
         [&](AroundBlocks around) {
             constexpr std::size_t after_kinds = 256;  // of blocks
             const auto [cost, added] =
-                of(shapes[around.module])
-                    .find({around.module, after_kinds + around.number, around.pass, device(stage.rank)});
+                of(*around.shape).find({around.module, after_kinds + around.number, around.pass, device(stage.rank)});
             if (added) *cost = priced_around(std::move(around), stage.rank).cost;
             sum += *cost;
         });
@@ -254,11 +275,12 @@ PassCost LayerCosts::blocks_forward(const StageLayers& stage, const std::vector<
     PassCost sum;
     const auto gradient = workloads::gradient_reaches(model_);
     for (const LayerRange& part : stage.parts) {
-        const PassShape& shape = shapes[part.module];
         const LayerRange again{part.module, part.first, recomputed_layers(model_, part, recompute)};
-        if (shape.lengths.empty() || again.count == 0 || !gradient[part.module]) continue;
+        if (shapes[part.module].lengths.empty() || again.count == 0 || !gradient[part.module]) continue;
+        const OnCopy copy(model_.modules[part.module].architecture, shapes[part.module], modules_[part.module].own);
+        const PassShape& shape = copy.shape();
         if (!recompute.repeats_parts()) {
-            sum += layers(again, shape, PassKind::forward, stage.rank);
+            sum += layers_on_copy(again, shape, PassKind::forward, stage.rank);
             continue;
         }
         walk_layers(model_, again, [&](std::int64_t first, std::int64_t alike) {
@@ -273,14 +295,15 @@ void LayerCosts::add_blocks(const LayerRange& part, const PassShape& shape, cons
                             std::vector<PassPiece>& pieces) const {
     const auto& network = model_.modules[place.module].architecture;
     const std::int64_t again = runs_backwards(place.pass) ? recomputed_layers(model_, part, recompute) : 0;
+    const bool copies = recompute == Recompute::offload && workloads::gradient_reaches(model_)[place.module];
     const auto add = [&](std::int64_t first, std::int64_t count, bool twice) {
         if (count == 0) return;
         PassPiece piece{{}, part.module, first, count, true, 0};
-        piece.parameters = layer_weights(network, first, layout_).parameters;
+        piece.parameters = layer_weights(network, first, layout_of(part.module)).parameters;
         piece.trained = model_.modules[place.module].trainable;
         if (twice) piece.lists.push_back(priced_again(first, shape, place, recompute));
         auto list = priced_layer(first, shape, place);
-        if (recompute == Recompute::offload) list = with_copy(std::move(list), first, shape, place);
+        if (copies) list = with_copy(std::move(list), first, shape, place);
         piece.lists.push_back(std::move(list));
         pieces.push_back(std::move(piece));
     };
@@ -291,11 +314,13 @@ void LayerCosts::add_blocks(const LayerRange& part, const PassShape& shape, cons
     });
 }
 
-// A block's activations go to the host after its forward, and come back in front of its backward.
+// A block's activations go to the host after its forward, and come back in front of its backward. One that no gradient
+// reaches keeps none.
 PricedOperators LayerCosts::with_copy(PricedOperators list, std::int64_t layer, const PassShape& shape,
                                       const Place& place) const {
     const bool forward = place.pass == PassKind::forward;
-    const Bytes held = block_activations(model_.modules[place.module].architecture, layer, shape, layout_, recipe_);
+    const Bytes held =
+        block_activations(model_.modules[place.module].architecture, layer, shape, layout_of(place.module), recipe_);
     if ((!forward && !runs_backwards(place.pass)) || held == Bytes{}) return list;
     Operator copy{forward ? "offload" : "fetch", costdb::PointToPoint{2, held}};
     copy.stream = Stream::copy;
@@ -314,10 +339,10 @@ std::vector<PassPiece> LayerCosts::pieces(const StageLayers& stage, const std::v
     std::vector<PassPiece> pieces;
     std::size_t blocks = 0;  // where those of the part begin
     walk_stage(
-        model_, layout_, recipe_, stage, shapes, pass,
-        [&](const LayerRange& part, PassKind here) {
+        model_, modules_, recipe_, stage, shapes, pass,
+        [&](const LayerRange& part, PassKind here, const PassShape& shape) {
             blocks = pieces.size();
-            add_blocks(part, shapes[part.module], {part.module, stage.rank, here, beside_data}, recompute, pieces);
+            add_blocks(part, shape, {part.module, stage.rank, here, beside_data}, recompute, pieces);
         },
         [&](AroundBlocks around) {
             const auto place = around.in_front ? pieces.begin() + static_cast<std::ptrdiff_t>(blocks) : pieces.end();

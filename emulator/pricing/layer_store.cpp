@@ -16,8 +16,10 @@ namespace {
 std::uint64_t hash_of(const LayerKey& key) {
     std::uint64_t state = mix(key.module ^ mix((std::uint64_t{static_cast<std::uint8_t>(key.kind)} << 8) ^
                                                static_cast<std::uint8_t>(key.pass)));
-    state = mix(state ^ std::bit_cast<std::uint64_t>(key.device));
-    for (const auto& [length, context] : key.sequences)
+    state = mix(state ^ std::bit_cast<std::uint64_t>(key.device) ^ (key.ring ? 1U : 0U));
+    state = mix(state ^ mix((static_cast<std::uint64_t>(key.tp) << 48) ^ (static_cast<std::uint64_t>(key.cp) << 32) ^
+                            static_cast<std::uint64_t>(key.sequences.whole)));
+    for (const auto& [length, context] : key.sequences.all)
         state = mix(state ^ mix((static_cast<std::uint64_t>(length) << 32) ^ static_cast<std::uint64_t>(context)));
     return state;
 }
@@ -30,7 +32,7 @@ struct Entry {
 
     std::size_t bytes() const {
         constexpr std::size_t list_and_map = 96;
-        return sizeof(Entry) + list_and_map + key.sequences.size() * sizeof(key.sequences.front());
+        return sizeof(Entry) + list_and_map + key.sequences.all.size() * sizeof(key.sequences.all.front());
     }
 };
 

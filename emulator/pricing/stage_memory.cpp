@@ -1,7 +1,7 @@
 #include "emulator/pricing/stage_memory.hpp"
 
+#include "emulator/pricing/data_traffic.hpp"
 #include "emulator/pricing/kept_memory.hpp"
-#include "emulator/pricing/whole_modules.hpp"
 #include "pipeweaver/workloads/activations.hpp"
 #include "pipeweaver/workloads/counts.hpp"
 #include "pipeweaver/workloads/module_roles.hpp"
@@ -28,9 +28,10 @@ struct Held {
 };
 
 // What the weight gradients of output head, embedding and projector need, where the part has them.
-WeightGradientNeeds needs_around(const StepInput& input, const LayerRange& part, const PassShape& shape) {
+WeightGradientNeeds needs_around(const StepInput& input, const LayerRange& part, const PassShape& shape,
+                                 const Layout& layout) {
     const Architecture& network = input.setup->model.modules[part.module].architecture;
-    const std::int64_t m = input.setup->layout.part(block_positions(network, shape)), tp = input.setup->layout.tp;
+    const std::int64_t m = block_positions_of_group(network, shape, layout), tp = layout.tp;
     WeightGradientNeeds needs;
     if (part.first == 0 && network.vocab > 0) needs.gradients += layer_input(network, m, tp);
     if (part.first == 0) needs.inputs += head_input(network, m, tp);
@@ -41,7 +42,7 @@ WeightGradientNeeds needs_around(const StepInput& input, const LayerRange& part,
     }
     for (const ModelEdge& edge : input.setup->model.edges) {
         if (edge.from != part.module || edge.projector_in == 0 || !trains_projector(input.setup->model, edge)) continue;
-        const std::int64_t rows = 2 * input.setup->layout.part(shape.positions() / edge.token_reduction);
+        const std::int64_t rows = 2 * rows_of_group(shape, layout, edge.token_reduction);
         needs.inputs += Bytes{rows * (edge.projector_in + edge.projector_hidden / tp)};
         needs.gradients += Bytes{rows * (edge.projector_out + edge.projector_hidden / tp)};
     }
@@ -49,11 +50,11 @@ WeightGradientNeeds needs_around(const StepInput& input, const LayerRange& part,
 }
 
 // All-to-alls leave the attention's output in parts of the heads and in parts of the sequence; both are kept. Linear
-// attention takes them beside a ring, too.
-Bytes kept_for_exchange(const Layout& layout, const Architecture& network, std::int64_t layer, std::int64_t m) {
+// attention takes them beside a ring, too. Sequences that lie whole on a group are not exchanged.
+Bytes kept_for_exchange(const Layout& layout, const Architecture& network, std::int64_t layer, const PassShape& shape) {
     const bool ring = layout.context == ContextParallel::ring && !block_parts(network, layer).linear;
     if (layout.cp == 1 || ring) return {};
-    return attention_outputs(network, layer, m, layout.tp);
+    return attention_outputs(network, layer, block_positions_of_group(network, divided_of(shape), layout), layout.tp);
 }
 
 // Of the tokens that the GPUs of an expert gathered each keeps the others', too: inputs of experts. As large are the
@@ -79,9 +80,9 @@ Bytes most_above(const std::vector<Held>& blocks) {
 
 Bytes block_activations(const Architecture& network, std::int64_t layer, const PassShape& shape, const Layout& layout,
                         const Recipe& recipe) {
-    const std::int64_t m = layout.part(block_positions(network, shape));
-    const std::int64_t context = layout.part(shape.context_positions());
-    return layer_activations(network, layer, m, context, layout.tp) + kept_for_exchange(layout, network, layer, m) +
+    const std::int64_t m = block_positions_of_group(network, shape, layout);
+    const std::int64_t context = context_of_group(shape, layout);
+    return layer_activations(network, layer, m, context, layout.tp) + kept_for_exchange(layout, network, layer, shape) +
            kept_besides(network, layer, m, layout.tp, recipe) +
            kept_of_others(layout, recipe.execution.experts, network, layer, m);
 }
@@ -94,17 +95,21 @@ public:
     PassMemorySum(const StepInput& input, const std::vector<PassShape>& shapes, Recompute recompute)
         : input_(input),
           setup_(*input.setup),
+          modules_(input.placed()),
           shapes_(shapes),
           recompute_(recompute),
           reached_(gradient_reaches(setup_.model)) {}
 
     void add(const LayerRange& part) {
-        if (rows_of(part).own == 0) return;
+        const PlacedModule& placed = modules_[part.module];
+        const OnCopy copy(module_of(part).architecture, shapes_[part.module], placed.own, Fullest::by_positions);
+        const PassShape& shape = copy.shape();
+        if (rows_of(part, shape).own == 0) return;
         if (reached_[part.module]) {
-            add_blocks(part);
-            add_around(part);
+            add_blocks(part, shape);
+            add_around(part, shape);
         } else {
-            add_forward_alone(part);
+            add_forward_alone(part, shape);
         }
     }
 
@@ -132,11 +137,12 @@ private:
         std::int64_t own, context;
     };
 
-    Rows rows_of(const LayerRange& part) const {
-        const PassShape& shape = shapes_[part.module];
-        return {setup_.layout.part(block_positions(module_of(part).architecture, shape)),
-                setup_.layout.part(shape.context_positions())};
+    Rows rows_of(const LayerRange& part, const PassShape& shape) const {
+        return {block_positions_of_group(module_of(part).architecture, shape, layout_of(part)),
+                context_of_group(shape, layout_of(part))};
     }
+
+    const Layout& layout_of(const LayerRange& part) const { return modules_[part.module].layout; }
 
     // Tensor-parallel GPUs among which positions are divided.
     std::int64_t split_among(std::int64_t tp) const { return setup_.recipe.execution.sequence_parallel ? tp : 1; }
@@ -144,23 +150,23 @@ private:
     const Module& module_of(const LayerRange& part) const { return setup_.model.modules[part.module]; }
 
     // One block after the other: only the one at work holds anything. A trained projector keeps its inputs.
-    void add_forward_alone(const LayerRange& part) {
-        const PassShape& shape = shapes_[part.module];
+    void add_forward_alone(const LayerRange& part, const PassShape& shape) {
         const std::int64_t width = wide(setup_, module_of(part));
         for (std::int64_t i = part.first; i < part.first + part.count; ++i) {
-            const Bytes block = block_activations(module_of(part).architecture, i, shape, setup_.layout, setup_.recipe);
+            const Bytes block =
+                block_activations(module_of(part).architecture, i, shape, layout_of(part), setup_.recipe);
             passing_ = std::max(passing_, width * block);
         }
         memory_.held_by_block.resize(memory_.held_by_block.size() + static_cast<std::size_t>(part.count));
-        const Bytes inputs = width * needs_around(input_, part, shape).inputs;
+        const Bytes inputs = width * needs_around(input_, part, shape, layout_of(part)).inputs;
         if (trains(setup_.model, part)) blocks_.push_back({inputs, inputs, {}});
     }
 
-    void add_blocks(const LayerRange& part) {
+    void add_blocks(const LayerRange& part, const PassShape& shape) {
         const Module& module = module_of(part);
         const Architecture& network = module.architecture;
-        const auto [m, context] = rows_of(part);
-        const std::int64_t tp = setup_.layout.tp, width = wide(setup_, module);
+        const auto [m, context] = rows_of(part, shape);
+        const std::int64_t tp = layout_of(part).tp, width = wide(setup_, module);
         const std::int64_t again = recompute_.repeats_parts() ? 0 : recomputed_layers(setup_.model, part, recompute_);
         again_somewhere_ = again_somewhere_ || again > 0;
         Bytes block, recomputable;
@@ -171,9 +177,9 @@ private:
             const std::pair kind(block_kind(network, layer), is_moe_layer(network, layer));
             if (known != kind) {
                 known = kind;
-                block = width * block_activations(network, layer, shapes_[part.module], setup_.layout, setup_.recipe);
+                block = width * block_activations(network, layer, shape, layout_of(part), setup_.recipe);
                 needs = weight_gradient_needs(network, layer, m, context, tp);
-                const Bytes others = kept_of_others(setup_.layout, experts_, network, layer, m);
+                const Bytes others = kept_of_others(layout_of(part), experts_, network, layer, m);
                 needs = {width * (needs.inputs + others), width * (needs.gradients + others)};
                 workspace_ = std::max(workspace_, width * layer_backward_workspace(network, layer, m, tp));
                 recomputable = width * (recomputable_activations(network, layer, m, tp) +
@@ -197,11 +203,11 @@ private:
     }
 
     // What stands in front of the part's blocks and after them.
-    void add_around(const LayerRange& part) {
+    void add_around(const LayerRange& part, const PassShape& shape) {
         const Module& module = module_of(part);
         const Architecture& network = module.architecture;
-        const auto [m, context] = rows_of(part);
-        const std::int64_t tp = setup_.layout.tp, width = wide(setup_, module);
+        const auto [m, context] = rows_of(part, shape);
+        const std::int64_t tp = layout_of(part).tp, width = wide(setup_, module);
         const Bytes context_bytes = width * context_input(network, context, tp);
         Held around{width * layer_input(network, m, split_among(tp)) + context_bytes, {}, {}};
         if (part.first == 0) around.before += width * head_input(network, m, tp);
@@ -210,7 +216,7 @@ private:
             workspace_ = std::max(workspace_, width * head_backward_workspace(network, m));
         }
         around.at = around.before;
-        const auto beside = needs_around(input_, part, shapes_[part.module]);
+        const auto beside = needs_around(input_, part, shape, layout_of(part));
         around.after =
             after(module.trainable, around, {width * beside.inputs + context_bytes, width * beside.gradients});
         blocks_.push_back(around);
@@ -224,6 +230,7 @@ private:
 
     const StepInput& input_;
     const Setup& setup_;
+    const std::vector<PlacedModule> modules_;
     const ExpertParallel& experts_ = setup_.recipe.execution.experts;
     const std::vector<PassShape>& shapes_;
     const Recompute recompute_;
@@ -254,9 +261,8 @@ struct Seen {
 };
 
 // One of each shape of weight that the part adds to those of its module that were seen before.
-std::int64_t new_weight_shapes(const Architecture& network, const LayerRange& part, const Setup& setup, Seen& seen,
-                               bool first_part) {
-    const std::int64_t tp = setup.layout.tp;
+std::int64_t new_weight_shapes(const Architecture& network, const LayerRange& part, const Setup& setup, std::int64_t tp,
+                               Seen& seen, bool first_part) {
     if (!network.moe) {
         std::int64_t largest = 0;
         for (std::int64_t i = part.first; i < part.first + part.count && first_part; ++i)
@@ -273,10 +279,23 @@ std::int64_t new_weight_shapes(const Architecture& network, const LayerRange& pa
     return count() - before;
 }
 
-void add_part(const StepInput& input, const LayerRange& part, RankParameters& rank, std::map<std::size_t, Seen>& seen) {
+// Those that as many GPUs hold as hold the module's.
+WeightGroup& group_of(RankParameters& rank, const PlacedModule& module) {
+    const std::int64_t copies = module.layout.weight_copies(), stride = module.layout.tp;
+    for (WeightGroup& group : rank.groups)
+        if (!group.experts && group.copies == copies && group.stride == stride &&
+            group.in_phases == module.own.in_phases)
+            return group;
+    return rank.groups.emplace_back(WeightGroup{copies, stride, false, module.own.in_phases});
+}
+
+void add_part(const StepInput& input, const LayerRange& part, const PlacedModule& placed, RankParameters& rank,
+              std::map<std::size_t, Seen>& seen) {
     const Module& module = input.setup->model.modules[part.module];
     const Architecture& network = module.architecture;
-    const std::int64_t tp = input.setup->layout.tp;
+    const std::int64_t tp = placed.layout.tp;
+    std::int64_t& trained = group_of(rank, placed).trained;
+    std::int64_t& frozen = group_of(rank, placed).frozen;
     const std::int64_t gpus_of_experts = input.setup->layout.ep * input.setup->recipe.execution.experts.tensor_parallel;
     std::int64_t own = 0, experts = 0, largest = 0, adapters = 0;
     for (std::int64_t i = part.first; i < part.first + part.count; ++i) {
@@ -299,18 +318,17 @@ void add_part(const StepInput& input, const LayerRange& part, RankParameters& ra
     if (last)
         for (const auto& edge : input.setup->model.edges)
             if (edge.from == part.module)
-                (trains_projector(input.setup->model, edge) ? rank.trained : rank.frozen) +=
-                    projector_parameters(edge) / tp;
+                (trains_projector(input.setup->model, edge) ? trained : frozen) += projector_parameters(edge) / tp;
     if (!module.trainable) {
-        rank.frozen += own + experts;
-        rank.trained += adapters;
+        frozen += own + experts;
+        trained += adapters;
         return;
     }
-    rank.trained += own;
-    rank.experts += experts;
+    trained += own;
+    rank.groups[1].trained += experts;
     const auto [place, first_part] = seen.try_emplace(part.module);
     Seen& blocks = place->second;
-    rank.largest_layers += new_weight_shapes(network, part, *input.setup, blocks, first_part);
+    rank.largest_layers += new_weight_shapes(network, part, *input.setup, tp, blocks, first_part);
     if (first_part || network.moe) {
         rank.whole_layers += std::max<std::int64_t>(0, largest - blocks.largest);
         blocks.largest = std::max(blocks.largest, largest);
@@ -323,53 +341,55 @@ void add_part(const StepInput& input, const LayerRange& part, RankParameters& ra
 }  // namespace
 
 std::vector<RankParameters> rank_parameters(const StepInput& input) {
-    std::vector<RankParameters> ranks(static_cast<std::size_t>(input.setup->layout.pp));
+    const Layout& layout = input.setup->layout;
+    const auto placed = input.placed();
+    const OwnParameters experts = own_experts(0, layout, input.setup->recipe.execution.experts);
+    RankParameters none{{{layout.weight_copies(), layout.tp}, {experts.copies, experts.stride, true}}};
+    std::vector<RankParameters> ranks(static_cast<std::size_t>(layout.pp), none);
     std::vector<std::map<std::size_t, Seen>> seen(ranks.size());
+    const auto add = [&](std::size_t rank, const LayerRange& part) {
+        add_part(input, part, placed[part.module], ranks[rank], seen[rank]);
+    };
     for (const Chain& chain : input.chains)
         for (const StageLayers& stage : chain.stages)
-            for (const LayerRange& part : stage.parts)
-                add_part(input, part, ranks[index(stage.rank)], seen[index(stage.rank)]);
+            for (const LayerRange& part : stage.parts) add(index(stage.rank), part);
+    for (const std::size_t m : phase_modules(input.layouts))
+        for (std::size_t r = 0; r < ranks.size(); ++r)
+            add(r, {m, 0, input.setup->model.modules[m].architecture.layers});
     return ranks;
 }
 
-std::vector<StaticMemory> static_memory(const StepInput& input) {
-    const StateBytes& each = input.setup->recipe.state;
-    std::vector<StaticMemory> all;
-    for (const RankParameters& rank : rank_parameters(input)) {
-        StaticMemory memory;
-        const auto part = [&](std::int64_t bytes, std::int64_t copies, int from_stage) {
-            const std::int64_t parts = input.setup->recipe.zero >= from_stage ? copies : 1;
+namespace {
+
+StaticMemory memory_of(const RankParameters& rank, const Recipe& recipe) {
+    const StateBytes& each = recipe.state;
+    StaticMemory memory;
+    std::int64_t trained = 0;
+    for (const WeightGroup& group : rank.groups) {
+        const auto part = [&](std::int64_t bytes, int from_stage) {
+            const std::int64_t parts = recipe.zero >= from_stage ? group.copies : 1;
             return Bytes{(bytes + parts - 1) / parts};
         };
-        const std::int64_t copies = input.setup->layout.weight_copies();
-        const std::int64_t of_experts =
-            input.setup->layout.expert_copies(input.setup->recipe.execution.experts.tensor_parallel);
-        memory.weights = part(each.weight * (rank.trained + rank.frozen), copies, 3) +
-                         part(each.weight * rank.experts, of_experts, 3);
-        memory.gradients =
-            part(each.gradient * rank.trained, copies, 2) + part(each.gradient * rank.experts, of_experts, 2);
-        const Bytes whole{each.whole * (rank.trained + rank.experts)};
-        const bool summed_whole = whole > Bytes{} && input.setup->recipe.zero >= 2;  // shares come of what is freed
-        memory.gradients = summed_whole ? whole : memory.gradients + whole;
-        memory.optimizer =
-            part(each.optimizer * rank.trained, copies, 1) + part(each.optimizer * rank.experts, of_experts, 1);
-        memory.workspace = Bytes{2 * rank.largest_layers};
-        // The weights of the layer that runs and of the one that is gathered ahead, and gradients before they are
-        // reduced.
-        if (input.setup->recipe.zero >= 3) memory.workspace += Bytes{2 * each.weight * rank.whole_layers};
-        if (input.setup->recipe.zero >= 2 && !summed_whole)
-            memory.workspace += Bytes{each.gradient * rank.whole_layers};
-        all.push_back(memory);
+        trained += group.trained;
+        memory.weights += part(each.weight * (group.trained + group.frozen), 3);
+        memory.gradients += part(each.gradient * group.trained, 2);
+        memory.optimizer += part(each.optimizer * group.trained, 1);
     }
-    if (input.dealt.empty()) return all;
-    const WholeModules dealt(input);
-    const StaticMemory more = static_memory(dealt.input()).front();
-    for (StaticMemory& memory : all) {
-        memory.weights += more.weights;
-        memory.gradients += more.gradients;
-        memory.optimizer += more.optimizer;
-        memory.workspace += more.workspace;
-    }
+    const Bytes whole{each.whole * trained};
+    const bool summed_whole = whole > Bytes{} && recipe.zero >= 2;  // shares come of what is freed
+    memory.gradients = summed_whole ? whole : memory.gradients + whole;
+    memory.workspace = Bytes{2 * rank.largest_layers};
+    // The weights of the layer that runs and of the one that is gathered ahead, and gradients before they are reduced.
+    if (recipe.zero >= 3) memory.workspace += Bytes{2 * each.weight * rank.whole_layers};
+    if (recipe.zero >= 2 && !summed_whole) memory.workspace += Bytes{each.gradient * rank.whole_layers};
+    return memory;
+}
+
+}  // namespace
+
+std::vector<StaticMemory> static_memory(const StepInput& input) {
+    std::vector<StaticMemory> all;
+    for (const RankParameters& rank : rank_parameters(input)) all.push_back(memory_of(rank, input.setup->recipe));
     return all;
 }
 

@@ -27,22 +27,32 @@ struct PassMemory {
 [[nodiscard]] PassMemory pass_memory(const StepInput& input, const StageLayers& stage,
                                      const std::vector<PassShape>& shapes, Recompute recompute, bool gradient);
 
+/// Weights of a rank that as many GPUs hold, per GPU.
+struct WeightGroup {
+    std::int64_t copies = 1;  ///< GPUs that hold the same
+    std::int64_t stride = 1;  ///< GPUs from one of them to the next
+    bool experts = false;
+    bool in_phases = false;
+    std::int64_t trained = 0, frozen = 0;
+};
+
 /// Parameters of a rank, per GPU.
 struct RankParameters {
-    std::int64_t trained = 0;  ///< experts excepted
-    std::int64_t experts = 0;  ///< trained, of the experts on this GPU
-    std::int64_t frozen = 0;
+    std::vector<WeightGroup> groups;  ///< of modules with the layout of the job, of their experts, then by layouts
     std::int64_t largest_layers = 0;  ///< sum over its modules of one block's, for the workspace; of a module with
                                       ///< experts one of each shape of weight
     std::int64_t whole_layers = 0;    ///< the same, with all of a block's experts on this GPU
     bool shares_embedding = false;    ///< holds the embedding or the head of a tied pair whose other half is elsewhere
     std::int64_t tied = 0;            ///< parameters of that half
+
+    std::int64_t trained() const { return groups[0].trained; }  ///< with the layout of the job, experts excepted
+    std::int64_t experts() const { return groups[1].trained; }  ///< of the experts on this GPU
 };
 [[nodiscard]] std::vector<RankParameters> rank_parameters(const StepInput& input);
 
 /// What each rank holds all the time, receive buffers excepted: bf16 weights, fp32 gradients, and 12 bytes of optimizer
-/// state a parameter divided over the copies of the weight (distributed optimizer): Layout::weight_copies, of experts
-/// Layout::expert_copies. Dealt modules are whole on each GPU, their optimizer state divided over all of the layout.
+/// state a parameter divided over the copies of the weight (distributed optimizer): Layout::weight_copies of the
+/// module's layout, of experts Layout::expert_copies.
 [[nodiscard]] std::vector<StaticMemory> static_memory(const StepInput& input);
 
 }  // namespace pipeweaver::emulator

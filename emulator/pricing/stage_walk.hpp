@@ -2,6 +2,7 @@
 #pragma once
 
 #include "emulator/operators/head_network.hpp"
+#include "pipeweaver/emulator/shares.hpp"
 #include "pipeweaver/emulator/stages.hpp"
 #include "pipeweaver/workloads/counts.hpp"
 #include "pipeweaver/workloads/module_roles.hpp"
@@ -58,64 +59,134 @@ struct AroundBlocks {
     bool in_front = false;
     bool loss = false;  ///< the output head
     bool trained = true;
+    const PassShape* shape = nullptr;  ///< that they depend on: of the module's fullest copy, what is gathered for an
+                                       ///< edge on the whole unit's; while they are visited
 };
 
-/// Calls `layers(range, pass)` for the blocks of each part that has work, then `others(AroundBlocks)` for its
-/// embedding, head and projectors.
+/// Width of what goes over an edge.
+inline std::int64_t columns_of(const workloads::Model& model, const workloads::ModelEdge& edge) {
+    return edge.projector_out > 0 ? edge.projector_out : model.modules[edge.from].architecture.hidden;
+}
+
+/// What stands around a part's blocks in a pass, told to `others(AroundBlocks)`. Keeps references to its arguments.
+template <class Others>
+class AroundPart {
+public:
+    AroundPart(const workloads::Model& model, const PlacedModule& placed, const Recipe& recipe, const LayerRange& part,
+               const PassShape& unit, PassKind pass, const Others& others)
+        : model_(model),
+          placed_(placed),
+          part_(part),
+          unit_(unit),
+          copy_(network(), unit, placed.own),
+          execution_(recipe.execution_of(module())),
+          pass_(pass),
+          gradient_(gradient_reaches(model)[part.module]),
+          others_(others) {}
+
+    const PassShape& shape() const { return copy_.shape(); }
+
+    /// What the module does in its blocks.
+    std::optional<PassKind> in_blocks() const { return pass_in(module(), gradient_, pass_); }
+
+    /// What copies gather to read, in front of the first block.
+    void add_edges_in_front(PassKind here) const {
+        for (std::size_t e = 0; is_shared() && e < model_.edges.size() && is_first(); ++e)
+            if (model_.edges[e].to == part_.module)
+                add(of_edges + 3 * e + 2,
+                    gathered_edge(columns_of(model_, model_.edges[e]), layout().part(unit_.context_positions()),
+                                  layout(), pass_, execution_),
+                    {.own = here, .trained = false, .in_front = true, .shape = &unit_});
+    }
+
+    /// Embedding and heads, of which adapters have none.
+    void add_ends() const {
+        const auto outside = pass_with(module().trainable, gradient_, pass_);
+        if (!outside) return;
+        const As in_front{.own = *outside, .trained = module().trainable, .in_front = true, .shape = &shape()};
+        As behind = in_front;
+        behind.in_front = false;
+        if (is_first() && network().vocab > 0)
+            add(embedding, embedding_operators(network(), shape(), layout(), *outside, execution_), in_front,
+                embedding_parameters(network()));
+        const bool head = network().kind == workloads::ModuleKind::head;
+        if (head && is_first()) add(inputs, head_inputs(network(), shape(), layout(), *outside), in_front);
+        if (head && is_last()) add(outputs, head_outputs(network(), shape(), layout(), *outside), behind);
+        if (is_last() && has_head(model_, part_.module))
+            add(loss, head_operators(network(), shape(), layout(), *outside, execution_), behind,
+                head_parameters(network()));
+    }
+
+    /// Projectors behind the last block, and what copies give.
+    void add_edges_behind() const {
+        for (std::size_t e = 0; e < model_.edges.size() && is_last(); ++e) {
+            const auto& edge = model_.edges[e];
+            if (edge.from != part_.module) continue;
+            const bool trained = edge.projector_in > 0 && workloads::trains_projector(model_, edge);
+            const auto own = pass_in_projector(trained, gradient_, pass_);
+            if (!own) continue;
+            const auto rows_of = [&](const PassShape& of) { return rows_of_group(of, layout(), edge.token_reduction); };
+            if (edge.projector_in > 0)
+                add(of_edges + 3 * e, projector_operators(edge, rows_of(shape()), layout(), *own, execution_),
+                    {.own = *own, .trained = trained, .in_front = false, .shape = &shape()},
+                    projector_parameters(edge));
+            if (!is_shared()) continue;
+            const OnCopy most(network(), unit_, placed_.own, Fullest::by_positions);
+            add(of_edges + 3 * e + 1,
+                gathered_edge(columns_of(model_, edge), rows_of(most.shape()), layout(), pass_, execution_),
+                {.own = *own, .trained = false, .in_front = false, .shape = &unit_});
+        }
+    }
+
+private:
+    enum : std::size_t { embedding, inputs, outputs, loss, of_edges };  // the first of the module's first edge
+
+    struct As {
+        PassKind own;
+        bool trained, in_front;
+        const PassShape* shape;
+    };
+
+    void add(std::size_t number, std::vector<Operator> operators, const As& as, std::int64_t parameters = 0) const {
+        if (!operators.empty())
+            others_(AroundBlocks{std::move(operators), number, part_.module, as.own, parameters / layout().tp,
+                                 as.in_front, number == loss, as.trained, as.shape});
+    }
+
+    const workloads::Module& module() const { return model_.modules[part_.module]; }
+    const workloads::Architecture& network() const { return module().architecture; }
+    const Layout& layout() const { return placed_.layout; }
+    bool is_first() const { return part_.first == 0; }
+    bool is_last() const { return part_.first + part_.count == network().layers; }
+    bool is_shared() const { return placed_.own.copies > 1 && !placed_.own.in_phases; }
+
+    const workloads::Model& model_;
+    const PlacedModule& placed_;
+    const LayerRange& part_;
+    const PassShape& unit_;
+    const OnCopy copy_;
+    const Execution execution_;
+    PassKind pass_;
+    bool gradient_;
+    const Others& others_;
+};
+
+/// Calls `layers(range, pass, shape)` for the blocks of each part that has work, then `others(AroundBlocks)` for its
+/// embedding, head, projectors and the edges at its ends. `modules` are those of the model, `shapes` of the whole unit;
+/// `shape` is that of the module's fullest copy.
 template <class Layers, class Others>
-void walk_stage(const workloads::Model& model, const Layout& layout, const Recipe& recipe, const StageLayers& stage,
-                const std::vector<PassShape>& shapes, PassKind pass, const Layers& layers, const Others& others) {
-    const auto gradient = gradient_reaches(model);
+void walk_stage(const workloads::Model& model, const std::vector<PlacedModule>& modules, const Recipe& recipe,
+                const StageLayers& stage, const std::vector<PassShape>& shapes, PassKind pass, const Layers& layers,
+                const Others& others) {
     for (const LayerRange& part : stage.parts) {
-        const auto& module = model.modules[part.module];
-        const auto& network = module.architecture;
-        const PassShape& shape = shapes[part.module];
-        const Execution execution = recipe.execution_of(module);
-        const auto here = pass_in(module, gradient[part.module], pass);
-        if (shape.lengths.empty()) continue;
-        enum : std::size_t { embedding, inputs, outputs, loss, projector };  // of the module's first edge, and so on
-        const auto add = [&](std::size_t number, std::vector<Operator> operators, std::int64_t parameters, PassKind own,
-                             bool trained, bool in_front) {
-            if (!operators.empty())
-                others(AroundBlocks{std::move(operators), number, part.module, own, parameters / layout.tp, in_front,
-                                    number == loss, trained});
-        };
-        const bool last = part.first + part.count == network.layers;
-        const auto projectors = [&] {
-            for (std::size_t e = 0; e < model.edges.size() && last; ++e) {
-                const auto& edge = model.edges[e];
-                if (edge.from != part.module || edge.projector_in == 0) continue;
-                const bool trained = workloads::trains_projector(model, edge);
-                if (const auto own = pass_in_projector(trained, gradient[part.module], pass))
-                    add(projector + e,
-                        projector_operators(edge, shape.positions() / edge.token_reduction, layout, *own, execution),
-                        projector_parameters(edge), *own, trained, false);
-            }
-        };
-        if (!here) {
-            projectors();
-            continue;
+        if (shapes[part.module].lengths.empty()) continue;
+        const AroundPart around(model, modules[part.module], recipe, part, shapes[part.module], pass, others);
+        if (const auto here = around.in_blocks()) {
+            layers(part, *here, around.shape());
+            around.add_edges_in_front(*here);
+            around.add_ends();
         }
-        layers(part, *here);
-        const auto outside = pass_with(module.trainable, gradient[part.module], pass);  // adapters are in blocks alone
-        if (!outside) {
-            projectors();
-            continue;
-        }
-        const auto around = [&](std::size_t number, std::vector<Operator> operators, std::int64_t parameters,
-                                bool in_front = false) {
-            add(number, std::move(operators), parameters, *outside, module.trainable, in_front);
-        };
-        if (part.first == 0 && network.vocab > 0)
-            around(embedding, embedding_operators(network, shape, layout, *outside, execution),
-                   embedding_parameters(network), true);
-        const bool head = network.kind == workloads::ModuleKind::head;
-        if (head && part.first == 0) around(inputs, head_inputs(network, shape, layout, *outside), 0, true);
-        if (!last) continue;
-        if (head) around(outputs, head_outputs(network, shape, layout, *outside), 0);
-        if (has_head(model, part.module))
-            around(loss, head_operators(network, shape, layout, *outside, execution), head_parameters(network));
-        projectors();
+        around.add_edges_behind();
     }
 }
 

@@ -94,10 +94,11 @@ std::vector<std::string> operator_names(const workloads::Model& model, const Lay
     for (std::size_t m = 0; m < model.modules.size(); ++m)
         all.parts.push_back({m, 0, model.modules[m].architecture.layers});
     const auto shapes = any_shapes(model);
+    const auto modules = placed_modules(layout, {}, model.modules.size());
     for (const PassKind pass : {PassKind::forward, PassKind::backward})
         walk_stage(
-            model, layout, Recipe{}, all, shapes, pass,
-            [&](const LayerRange& part, PassKind here) {
+            model, modules, Recipe{}, all, shapes, pass,
+            [&](const LayerRange& part, PassKind here, const PassShape&) {
                 walk_layers(model, part, [&](std::int64_t first, std::int64_t) {
                     add(layer_operators(model.modules[part.module].architecture, shapes[part.module], layout, here,
                                         first));

@@ -17,14 +17,15 @@ namespace pipeweaver::emulator {
 using namespace schedule;
 
 DealtCosts::DealtCosts(const StepInput& input)
-    : input_(input), whole_(input), layers_(*whole_.input().setup, input.replica) {}
+    : input_(input), modules_(phase_modules(input.layouts)), layers_(*input.setup, input.layouts, input.replica) {}
 
 const std::vector<PassShape>& DealtCosts::shapes(const DealtItem& item) const {
-    return input_.units[item.microbatch][input_.chains.size() + item.dealt][item.unit].shapes;
+    return input_.units[item.microbatch][input_.chains.size() + item.phase][item.unit].shapes;
 }
 
 StageLayers DealtCosts::stage(const DealtItem& item, RankId rank) const {
-    return WholeModules::stage(input_.dealt[item.dealt], rank);
+    const std::size_t module = modules_[item.phase];
+    return {rank, {{module, 0, input_.setup->model.modules[module].architecture.layers}}};
 }
 
 PassCost DealtCosts::cost(RankId rank, std::span<const DealtItem> items, PassKind pass, Recompute recompute) {
@@ -57,17 +58,14 @@ PassCost DealtCosts::blocks_forward(RankId rank, std::span<const DealtItem> item
 
 namespace {
 
-// Of all outputs that leave the dealt modules.
+// Of all outputs that leave the modules in phases.
 std::int64_t bytes_of_outputs(const StepInput& input) {
-    const auto is_dealt = [&](std::size_t module) {
-        return std::any_of(input.dealt.begin(), input.dealt.end(),
-                           [&](const DealtModule& dealt) { return dealt.module == module; });
-    };
+    const auto phases = phase_modules(input.layouts);
     const workloads::Model& model = input.setup->model;
     std::int64_t sum = 0;
-    for (std::size_t d = 0; d < input.dealt.size(); ++d)
+    for (std::size_t d = 0; d < phases.size(); ++d)
         for (const auto& edge : model.edges) {
-            if (edge.from != input.dealt[d].module || is_dealt(edge.to)) continue;
+            if (edge.from != phases[d] || input.layouts[edge.to].in_phases) continue;
             const auto& module = model.modules[edge.from];
             const std::int64_t columns = edge.projector_out > 0 ? edge.projector_out : module.architecture.hidden;
             const std::int64_t value = input.setup->recipe.execution_of(module).value_bytes();
@@ -85,11 +83,11 @@ class PhaseBuilder {
 public:
     PhaseBuilder(const StepInput& input, StepProblem& step)
         : in_(input), out_(step), costs_(input), ends_(ends_of_chain()), lag_(lag_of(input)) {
-        for (const DealtModule& dealt : in_.dealt) {
-            const auto part = WholeModules::stage(dealt, RankId{0}).parts.front();
-            const auto reached = workloads::gradient_reaches(in_.setup->model);
-            has_backward_ = has_backward_ || reached[dealt.module] || trains(in_.setup->model, part);
-            name_ += (name_.empty() ? "" : "+") + in_.setup->model.modules[dealt.module].name;
+        const auto& model = in_.setup->model;
+        const auto reached = workloads::gradient_reaches(model);
+        for (const std::size_t m : costs_.modules()) {
+            has_backward_ = has_backward_ || reached[m] || trains(model, {m, 0, model.modules[m].architecture.layers});
+            name_ += (name_.empty() ? "" : "+") + model.modules[m].name;
         }
     }
 
@@ -115,7 +113,7 @@ private:
 
     static TransferLag lag_of(const StepInput& input) {
         const auto sent = exchange_of(input);
-        return sent ? transfer_lag(*input.setup, *sent) : TransferLag{};
+        return sent ? transfer_lag(*input.setup, *sent, input.setup->layout.tp) : TransferLag{};
     }
 
     Ends ends_of_chain() const {
@@ -135,7 +133,7 @@ private:
     std::vector<Items> deal() {
         Items items;
         for (std::size_t mb = 0; mb < in_.units.size(); ++mb)
-            for (std::size_t d = 0; d < in_.dealt.size(); ++d)
+            for (std::size_t d = 0; d < costs_.modules().size(); ++d)
                 for (std::size_t u = 0; u < in_.units[mb][in_.chains.size() + d].size(); ++u)
                     items.push_back({d, mb, u});
         std::vector<std::int64_t> time;
@@ -180,9 +178,8 @@ private:
         for (const Items& items : gpus) {
             Bytes held;
             for (const DealtItem& item : items) {
-                const auto stage = WholeModules::stage(in_.dealt[item.dealt], rank);
                 const auto pass =
-                    pass_memory(costs_.whole().input(), stage, costs_.shapes(item), recompute, has_backward_);
+                    pass_memory(in_, costs_.stage(item, rank), costs_.shapes(item), recompute, has_backward_);
                 held += pass.held;
                 mode.forward_transient = std::max(mode.forward_transient, pass.forward_transient);
                 mode.transient = std::max(mode.transient, pass.transient);
@@ -213,12 +210,12 @@ private:
     }
 
     std::uint32_t mix_of(const Items& items, RankId rank) {
-        if (in_.dealt.size() == 1) return static_cast<std::uint32_t>(in_.dealt.front().module);
+        if (costs_.modules().size() == 1) return static_cast<std::uint32_t>(costs_.modules().front());
         std::map<std::size_t, double> time;
         double whole = 0;
         for (const DealtItem& item : items) {
             const auto ns = costs_.cost(rank, {&item, 1}, PassKind::forward, in_.modes_on(rank).front()).time.count();
-            time[in_.dealt[item.dealt].module] += static_cast<double>(ns);
+            time[costs_.modules()[item.phase]] += static_cast<double>(ns);
             whole += static_cast<double>(ns);
         }
         ModuleMix mix;

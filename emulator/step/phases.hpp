@@ -1,4 +1,4 @@
-// What comes before a step's chains and after them: dealt modules, data parallel over the GPUs of the replica.
+// What comes before a step's chains and after them: modules in phases, data parallel over the GPUs of the replica.
 //
 //   rank 0  |vit F vit F ..|. exchange .|F0 F1 B0 .. chain .. B5|. gradients .|vit B vit B|
 //   rank 1  |vit F vit F vit F|           .. F0 F1 B0 .. B5 ..                 |vit B vit B vit B|
@@ -12,8 +12,8 @@
 // Left out     what a GPU could send while others still compute; ports (ports.hpp) are free for the exchange.
 #pragma once
 
-#include "emulator/pricing/whole_modules.hpp"
 #include "pipeweaver/emulator/layer_costs.hpp"
+#include "pipeweaver/emulator/step_problem.hpp"
 
 #include <optional>
 #include <span>
@@ -21,7 +21,7 @@
 
 namespace pipeweaver::emulator {
 
-/// What passes over items of dealt modules cost and consist of.
+/// What passes over items of modules in phases cost and consist of.
 class DealtCosts {
 public:
     /// Keeps a reference to `input`.
@@ -35,14 +35,15 @@ public:
     /// What a full recomputation of them would run again.
     PassCost blocks_forward(RankId rank, std::span<const DealtItem> items);
 
-    const WholeModules& whole() const { return whole_; }
     const std::vector<PassShape>& shapes(const DealtItem& item) const;
 
-private:
+    /// All layers of the item's module, on a rank of the pipeline's.
     StageLayers stage(const DealtItem& item, RankId rank) const;
+    const std::vector<std::size_t>& modules() const { return modules_; }
 
+private:
     const StepInput& input_;
-    WholeModules whole_;
+    std::vector<std::size_t> modules_;  // in phases
     LayerCosts layers_;
 };
 

@@ -13,6 +13,7 @@
 #include <fmt/compile.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 
 namespace pipeweaver::emulator {
@@ -29,7 +30,10 @@ struct StagePass {
 class StepBuilder {
 public:
     explicit StepBuilder(const StepInput& input)
-        : in_(input), costs_(*input.setup, input.replica), gradient_(gradient_reaches(input.setup->model)) {}
+        : in_(input),
+          modules_(input.placed()),
+          costs_(*input.setup, input.layouts, input.replica),
+          gradient_(gradient_reaches(input.setup->model)) {}
 
     BuiltStep build() {
         out_.problem.name = in_.name;
@@ -38,7 +42,7 @@ public:
         add_stages();
         out_.memory = static_memory(in_);
         for (std::size_t mb = 0; mb < in_.units.size(); ++mb) add_microbatch(mb);
-        if (!in_.dealt.empty()) add_phases(in_, out_);
+        if (!phase_modules(in_.layouts).empty()) add_phases(in_, out_);
         drop_useless_splits();
         if (auto shortage = add_ranks(in_, largest_message_, out_)) return {{}, std::move(shortage)};
         out_.model_flops = model_flops(in_);
@@ -50,7 +54,24 @@ public:
 private:
     struct Crossing {
         std::int64_t rows, columns, value_bytes;
+        Bytes message{};            // of a GPU
+        std::int64_t gathered = 1;  // GPUs that each have a part of what all of them need
     };
+
+    // With what a GPU of the source sends: of a module with copies, of the fullest.
+    Crossing sent_by(std::size_t source, const Unit& unit, Crossing crossing) const {
+        const auto& [layout, own] = modules_[source];
+        const auto& network = module(source).architecture;
+        std::int64_t rows = layout.part(crossing.rows);
+        if (own.copies > 1) {
+            const OnCopy copy(network, unit.shapes[source], own, Fullest::by_positions);
+            const std::int64_t all = block_positions(network, unit.shapes[source]);
+            rows = (crossing.rows * block_positions_of_group(network, copy.shape(), layout) + all - 1) / all;
+        }
+        crossing.message = Bytes{crossing.value_bytes * rows * crossing.columns / layout.tp};
+        crossing.gathered = layout.tp;
+        return crossing;
+    }
 
     const workloads::Module& module(std::size_t m) const { return in_.setup->model.modules[m]; }
 
@@ -275,15 +296,16 @@ private:
         const std::int64_t bytes = value_bytes(part.module);
         if (part.first + part.count < network.layers) {
             // A head's condition is of every position, and as wide as they are.
-            if (network.kind == workloads::ModuleKind::head) return {2 * shape.positions(), network.hidden, bytes};
+            if (network.kind == workloads::ModuleKind::head)
+                return sent_by(part.module, unit, {2 * shape.positions(), network.hidden, bytes});
             // Every block of a generator reads the context: it travels with the activations.
             const std::int64_t context = shape.context_positions() * network.cross_attention_dim;
-            return {block_positions(network, shape) + (context + network.hidden - 1) / network.hidden, network.hidden,
-                    bytes};
+            const std::int64_t rows = block_positions(network, shape) + (context + network.hidden - 1) / network.hidden;
+            return sent_by(part.module, unit, {rows, network.hidden, bytes});
         }
         for (const auto& edge : in_.setup->model.edges)
             if (edge.from == part.module) return between(edge, unit, unit);
-        return {shape.positions(), network.hidden, bytes};
+        return sent_by(part.module, unit, {shape.positions(), network.hidden, bytes});
     }
 
     // What a unit of `edge.from` sends to one of `edge.to`: to a generator, the tokens that it is conditioned on, to a
@@ -296,7 +318,10 @@ private:
         const std::int64_t wanted = reader.kind == workloads::ModuleKind::head
                                         ? to.shapes[edge.to].positions() / reader.repeats
                                         : to.shapes[edge.to].context_positions();
-        return {wanted > 0 ? std::min(rows, wanted) : rows, columns, value_bytes(edge.from)};
+        auto crossing =
+            sent_by(edge.from, from, {wanted > 0 ? std::min(rows, wanted) : rows, columns, value_bytes(edge.from)});
+        crossing.gathered = in_.setup->layout.tp;
+        return crossing;
     }
 
     // The last part of a stage in which the unit has work.
@@ -309,13 +334,12 @@ private:
 
     void connect(TaskId from, TaskId to, const Crossing& crossing, std::size_t buffer) {
         const RankId source = out_.problem.tasks[index(from)].rank, target = out_.problem.tasks[index(to)].rank;
-        const Bytes message{crossing.value_bytes * in_.setup->layout.part(crossing.rows) * crossing.columns /
-                            in_.setup->layout.tp};
+        const Bytes message = crossing.message;
         TransferLag lag;
         std::optional<costdb::PointToPoint> sent;
         if (source != target) {
             sent = between_ranks(*in_.setup, source, target, message);
-            lag = transfer_time(*sent);
+            lag = transfer_time(*sent, crossing.gathered);
             Bytes& largest = largest_message_[index(target)][buffer];
             largest = std::max(largest, message);
         }
@@ -325,9 +349,9 @@ private:
         out_.problem.edges.push_back({from, to, lag.time});
     }
 
-    const TransferLag& transfer_time(const costdb::PointToPoint& sent) {
-        const auto [place, added] = transfer_times_.try_emplace({sent.gpus_per_node, sent.message.count});
-        if (added) place->second = transfer_lag(*in_.setup, sent);
+    const TransferLag& transfer_time(const costdb::PointToPoint& sent, std::int64_t gathered) {
+        const auto [place, added] = transfer_times_.try_emplace({sent.gpus_per_node, sent.message.count, gathered});
+        if (added) place->second = transfer_lag(*in_.setup, sent, gathered);
         return place->second;
     }
 
@@ -338,11 +362,20 @@ private:
             std::vector<StagePass> row;
             std::vector<std::optional<StageCosts>> known(c.stages.size());
             for (std::size_t s = 0; s < c.stages.size(); ++s) row.push_back(add_pass(mb, chain, u, s, known));
-            std::optional<std::size_t> before;
+            // Gradients pass by stages without a backward, whose modules are frozen.
+            std::optional<std::size_t> before, before_backward;
             for (std::size_t s = 0; s < row.size(); ++s) {
                 if (!row[s].forward) continue;
-                if (before) join(row[*before], row[s], inside_chain(last_part(c.stages[*before], unit), unit), chain);
+                const auto crossing = [&](std::size_t from) {
+                    return inside_chain(last_part(c.stages[from], unit), unit);
+                };
+                if (before) connect(*row[*before].forward, *row[s].forward, crossing(*before), 2 * chain);
                 before = s;
+                if (!row[s].backward) continue;
+                if (before_backward)
+                    connect(*row[s].backward, *row[*before_backward].backward, crossing(*before_backward),
+                            2 * chain + 1);
+                before_backward = s;
             }
             passes.push_back(std::move(row));
         }
@@ -402,13 +435,14 @@ private:
     }
 
     const StepInput& in_;
+    std::vector<PlacedModule> modules_;
     LayerCosts costs_;
     std::vector<bool> gradient_;
     std::vector<bool> feeds_;                          // per task: another task takes its output
     std::vector<std::int64_t> first_stage_;            // per chain
     std::vector<std::vector<std::size_t>> alike_;      // per chain, stage: the first stage with the same costs
     std::vector<std::vector<Bytes>> largest_message_;  // per rank, per (chain, direction)
-    std::map<std::pair<std::int64_t, std::int64_t>, TransferLag> transfer_times_;
+    std::map<std::array<std::int64_t, 3>, TransferLag> transfer_times_;
     StepProblem out_;
 };
 

@@ -14,13 +14,13 @@ void visit_all(const std::vector<Operator>& operators, std::int64_t times, const
 
 void visit_pass(const StepInput& input, const StageLayers& stage, const Unit& unit, PassKind pass,
                 const OperatorVisitor& visit) {
-    const Layout layout = input.setup->layout.on(input.setup->cluster);
+    const auto modules = input.placed();
     walk_stage(
-        input.setup->model, layout, input.setup->recipe, stage, unit.shapes, pass,
-        [&](const LayerRange& part, PassKind here) {
+        input.setup->model, modules, input.setup->recipe, stage, unit.shapes, pass,
+        [&](const LayerRange& part, PassKind here, const PassShape& shape) {
             const auto& module = input.setup->model.modules[part.module];
             walk_layers(input.setup->model, part, [&](std::int64_t first, std::int64_t alike) {
-                visit_all(layer_operators(module.architecture, unit.shapes[part.module], layout, here, first,
+                visit_all(layer_operators(module.architecture, shape, modules[part.module].layout, here, first,
                                           input.setup->recipe.execution_of(module)),
                           alike, visit);
             });
@@ -29,13 +29,16 @@ void visit_pass(const StepInput& input, const StageLayers& stage, const Unit& un
 }
 
 void visit_phases(const StepInput& input, const OperatorVisitor& visit) {
-    if (input.dealt.empty()) return;
-    const WholeModules whole(input);
+    const auto phases = phase_modules(input.layouts);
+    if (phases.empty()) return;
+    const auto stage_of = [&](std::size_t module) {
+        return StageLayers{RankId{0}, {{module, 0, input.setup->model.modules[module].architecture.layers}}};
+    };
     for (const auto& microbatch : input.units)
-        for (std::size_t d = 0; d < input.dealt.size(); ++d)
+        for (std::size_t d = 0; d < phases.size(); ++d)
             for (const Unit& item : microbatch[input.chains.size() + d])
                 for (const PassKind pass : {PassKind::forward, PassKind::backward})
-                    visit_pass(whole.input(), WholeModules::stage(input.dealt[d], RankId{0}), item, pass, visit);
+                    visit_pass(input, stage_of(phases[d]), item, pass, visit);
     if (const auto sent = exchange_of(input)) visit({"transfer", *sent, {}}, 1);
 }
 

@@ -4,7 +4,6 @@
 #include "emulator/pricing/price.hpp"
 #include "emulator/pricing/stage_memory.hpp"
 #include "emulator/pricing/stage_walk.hpp"
-#include "emulator/pricing/whole_modules.hpp"
 #include "pipeweaver/costdb/database.hpp"
 #include "pipeweaver/emulator/what_if.hpp"
 #include "pipeweaver/workloads/counts.hpp"
@@ -59,58 +58,53 @@ std::vector<Operator> sure_tail(std::vector<Operator> tail, Bytes bucket) {
     return tail;
 }
 
-std::vector<Operator> updates_of(const StepInput& input, const RankParameters& rank) {
-    const OwnParameters experts = own_experts(rank.experts, input.setup->layout, input.setup->recipe.execution.experts);
-    const auto copies = [&](std::int64_t of_weights) { return input.setup->recipe.zero >= 1 ? of_weights : 1; };
+std::vector<Operator> optimizer_of(const StepInput& input, const RankParameters& rank) {
+    const Recipe& recipe = input.setup->recipe;
     std::vector<Operator> updates;
-    if (rank.trained > 0)
-        updates.push_back(
-            optimizer_update(rank.trained, copies(input.setup->layout.weight_copies()), input.setup->recipe.update));
-    if (rank.experts > 0)
-        updates.push_back(optimizer_update(rank.experts, copies(experts.copies), input.setup->recipe.update));
+    for (const WeightGroup& group : rank.groups)
+        if (group.trained > 0)
+            updates.push_back(optimizer_update(group.trained, recipe.zero >= 1 ? group.copies : 1, recipe.update));
     return updates;
 }
+
+// What the copies of a group's weights exchange behind the step's backwards. Those of modules in phases are never
+// reduced in buckets.
+void exchange(const StepInput& input, const WeightGroup& group, std::vector<Operator>& tail) {
+    if (group.copies == 1 || group.trained == 0) return;
+    const OwnParameters own{group.trained, group.copies, group.stride, group.experts};
+    const auto add = [&](std::string_view name, CollectiveKind kind, std::int64_t bytes) {
+        tail.push_back(among_copies(name, kind, own.copies, own.stride, bytes, input.setup->cluster));
+    };
+    const Recipe& recipe = input.setup->recipe;
+    const std::int64_t gradients = recipe.state.gradient * own.parameters;
+    const std::string_view reduction = group.in_phases ? "reduce dealt gradients" : own.reduction();
+    if (recipe.zero == 0) add(reduction, CollectiveKind::all_reduce, gradients);
+    if (recipe.zero == 1) add(reduction, CollectiveKind::reduce_scatter, gradients);
+    if ((recipe.zero == 1 || recipe.zero == 2) && !recipe.gathers_ahead)
+        add(group.in_phases ? "gather dealt weights" : own.gathering(), CollectiveKind::all_gather,
+            recipe.state.weight * own.parameters);
+}
+
+}  // namespace
 
 // Gradients of a rank are reduced over the copies of its weights once its last backward ends (ZeRO from stage 2 on: in
 // every backward); the halves of a tied embedding are summed over their two ranks. All of it is exposed: nothing of
 // this rank is left to hide it.
-std::vector<Operator> exchanges_of(const StepInput& input, const RankParameters& rank) {
+std::vector<Operator> tail_of(const StepInput& input, const RankParameters& rank) {
     const Layout& layout = input.setup->layout;
     std::vector<Operator> tail;
-    const auto synchronise = [&](const OwnParameters& own) {
-        if (own.copies == 1 || own.parameters == 0) return;
-        const auto add = [&](std::string_view name, CollectiveKind kind, std::int64_t bytes) {
-            tail.push_back(among_copies(name, kind, own.copies, own.stride, bytes, input.setup->cluster));
-        };
-        const Recipe& recipe = input.setup->recipe;
-        const std::int64_t gradients = recipe.state.gradient * own.parameters;
-        if (recipe.zero == 0) add(own.reduction(), CollectiveKind::all_reduce, gradients);
-        if (recipe.zero == 1) add(own.reduction(), CollectiveKind::reduce_scatter, gradients);
-        if ((recipe.zero == 1 || recipe.zero == 2) && !recipe.gathers_ahead)
-            add(own.gathering(), CollectiveKind::all_gather, recipe.state.weight * own.parameters);
-    };
-    synchronise({rank.trained, layout.weight_copies(), layout.tp});
-    synchronise(own_experts(rank.experts, layout, input.setup->recipe.execution.experts));
+    for (const WeightGroup& group : rank.groups)
+        if (!group.in_phases) exchange(input, group, tail);
     // The first rank of the pipeline and the last: in one node where all ranks are.
     const std::int64_t node = input.setup->cluster.gpus_per_node;
     const std::int64_t apart = layout.gpus() <= node ? 1 : node;
     if (rank.shares_embedding)
         tail.push_back(among_copies("tied embedding", CollectiveKind::all_reduce, 2, apart,
                                     input.setup->recipe.state.gradient * rank.tied, input.setup->cluster));
+    for (const WeightGroup& group : rank.groups)
+        if (group.in_phases) exchange(input, group, tail);
     return tail;
 }
-
-void append(std::vector<Operator>& all, std::vector<Operator> more) { all.insert(all.end(), more.begin(), more.end()); }
-
-std::vector<Operator> optimizer_of(const StepInput& input, const RankParameters& rank) {
-    auto updates = updates_of(input, rank);
-    if (input.dealt.empty()) return updates;
-    const WholeModules dealt(input);
-    append(updates, updates_of(dealt.input(), rank_parameters(dealt.input()).front()));
-    return updates;
-}
-
-}  // namespace
 
 costdb::PointToPoint between_ranks(const Setup& setup, RankId from, RankId to, Bytes message) {
     // GPUs are numbered tensor parallel first, then replicas, then pipeline ranks (Megatron-LM's order).
@@ -123,11 +117,9 @@ costdb::PointToPoint between_ranks(const Setup& setup, RankId from, RankId to, B
             layout.node_link};
 }
 
-TransferLag transfer_lag(const Setup& setup, const costdb::PointToPoint& sent) {
+TransferLag transfer_lag(const Setup& setup, const costdb::PointToPoint& sent, std::int64_t tp) {
     const costdb::Cost alone = setup.costs->cost(sent);
     Duration whole = alone.duration;
-    // Every tensor parallel GPU sends its part; without sequence parallelism each needs the whole.
-    const std::int64_t tp = setup.layout.tp;
     if (tp > 1 && !setup.recipe.execution.sequence_parallel)
         whole += setup.costs
                      ->cost(costdb::Collective{.kind = costdb::CollectiveKind::all_gather,
@@ -163,19 +155,6 @@ Duration time_of(const StepInput& input, const Operator& op, RankId rank) {
     return factor == 1 ? alone : Duration{std::llround(static_cast<double>(alone.count()) * factor)};
 }
 
-std::vector<Operator> tail_of(const StepInput& input, const RankParameters& rank) {
-    auto tail = exchanges_of(input, rank);
-    if (input.dealt.empty()) return tail;
-    // Over all GPUs of all replicas, and never in buckets.
-    const WholeModules dealt(input);
-    auto more = exchanges_of(dealt.input(), rank_parameters(dealt.input()).front());
-    for (Operator& op : more)
-        op.name = std::get<costdb::Collective>(op.query).kind == CollectiveKind::all_gather ? "gather dealt weights"
-                                                                                            : "reduce dealt gradients";
-    append(tail, std::move(more));
-    return tail;
-}
-
 double model_flops(const StepInput& input) {
     const auto gradient = gradient_reaches(input.setup->model);
     const auto passes_of = [&](std::size_t m) {
@@ -192,12 +171,11 @@ double model_flops(const StepInput& input) {
                     if (unit.shapes[m].lengths.empty() || !has_module(input.chains[c], m)) continue;
                     sum += flops_of(m, unit.shapes[m]);
                 }
+    const auto phases = phase_modules(input.layouts);
     for (const auto& microbatch : input.units)
-        for (std::size_t d = 0; d < input.dealt.size(); ++d)
-            for (const Unit& unit : microbatch[input.chains.size() + d]) {
-                const std::size_t m = input.dealt[d].module;
-                sum += flops_of(m, unit.shapes[m]);
-            }
+        for (std::size_t d = 0; d < phases.size(); ++d)
+            for (const Unit& unit : microbatch[input.chains.size() + d])
+                sum += flops_of(phases[d], unit.shapes[phases[d]]);
     return sum;
 }
 

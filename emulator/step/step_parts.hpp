@@ -22,7 +22,8 @@ struct TransferLag {
     double error = 0;
     Duration wire{};
 };
-[[nodiscard]] TransferLag transfer_lag(const Setup& setup, const costdb::PointToPoint& sent);
+/// `tp` GPUs of a group each send their part; without sequence parallelism it is gathered on them.
+[[nodiscard]] TransferLag transfer_lag(const Setup& setup, const costdb::PointToPoint& sent, std::int64_t tp);
 
 /// The operator of tail_of() that buckets divide, where there are any.
 inline constexpr std::string_view reduction_in_buckets = "reduce gradients";

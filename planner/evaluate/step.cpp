@@ -25,7 +25,7 @@ StepInput step_input(const Setup& setup, const Partition& partition, Units units
     input.setup = &setup;
     input.replica = static_cast<std::int64_t>(wanted.replica);
     input.chains = partition.chains;
-    input.dealt = partition.dealt;
+    input.layouts = partition.layouts;
     input.units = std::move(units);
     input.modes = wanted.menu.empty() ? partition.modes : wanted.menu;
     input.mode_of_rank = wanted.mode_of_rank;

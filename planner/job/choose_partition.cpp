@@ -2,6 +2,7 @@
 #include "pipeweaver/partition/tune.hpp"
 #include "pipeweaver/planner/partition_choice.hpp"
 #include "planner/job/sample.hpp"
+#include "planner/options/recompute_menu.hpp"
 #include "planner/schedule/schedule_step.hpp"
 
 #include <algorithm>
@@ -38,7 +39,7 @@ public:
         for (Partition& one : candidates) choice_.tried.push_back({.partition = std::move(one)});
         if (choice_.tried.size() > 1) {
             try_out(0, choice_.tried.size(), 1, false);
-            refuse_dealt_too_much();
+            refuse_phases_too_large();
             sort();
             add_tuned();
             kinds_first();
@@ -47,11 +48,12 @@ public:
                 sort();
                 kinds_first();
             }
+            search_shortly();
             search();
             sort();
         }
         choice_.partition = taken().partition;
-        if (job_.setup->layout.pp == 1) add_mode_that_fits(choice_.partition);
+        if (job_.setup->layout.pp == 1 && job_.recompute.empty()) add_mode_that_fits(choice_.partition);
         choice_.chosen_on = job_.sample.name;
         if (choice_.tried.size() == 1) choice_.tried.clear();
         return std::move(choice_);
@@ -65,17 +67,19 @@ private:
         last = std::min(last, choice_.tried.size());
         std::vector<StepTime> time((last - first) * batches);
         std::vector<char> left_out(time.size(), 0);
-        run_jobs(told(execute_, on_, searched ? "partition, by searches" : "partition"), time.size(),
-                 [&](std::size_t job) {
-                     PartitionTried& one = choice_.tried[first + job / batches];
-                     const Microbatches& batch = batches_[job % batches];
-                     if (!one.why_not.empty()) return;
-                     if (ends(batches, searched)) {
-                         left_out[job] = 1;
-                         return;
-                     }
-                     time[job] = searched ? searched_step(one.partition, batch) : policy_step(one.partition, batch);
-                 });
+        run_jobs(
+            told(execute_, on_, searched ? "partition, by searches" : "partition"), time.size(), [&](std::size_t job) {
+                PartitionTried& one = choice_.tried[first + job / batches];
+                const Microbatches& batch = batches_[job % batches];
+                if (!one.why_not.empty()) return;
+                if (ends(batches, searched)) {
+                    left_out[job] = 1;
+                    return;
+                }
+                time[job] =
+                    searched ? searched_step(one.partition, batch, batches == 1 ? quick_choice.rounds : effort_.rounds)
+                             : policy_step(one.partition, batch);
+            });
         for (std::size_t c = first; c < last; ++c) {
             PartitionTried& one = choice_.tried[c];
             std::vector<Duration> of_all;
@@ -122,19 +126,19 @@ private:
         choice_.tried.insert(best, {.partition = std::move(tuned->partition), .batches = 1, .step = *step});
     }
 
-    // Dealt modules hold what all microbatches of a step have, not only those in flight.
-    void refuse_dealt_too_much() {
-        std::vector<PartitionTried*> dealt;
+    // Modules in phases hold what all microbatches of a step have, not only those in flight.
+    void refuse_phases_too_large() {
+        std::vector<PartitionTried*> phased;
         for (PartitionTried& one : choice_.tried)
-            if (!one.partition.dealt.empty() && one.why_not.empty()) dealt.push_back(&one);
-        std::vector<char> fits(dealt.size() * whole_.size(), 1);
+            if (!phase_modules(one.partition).empty() && one.why_not.empty()) phased.push_back(&one);
+        std::vector<char> fits(phased.size() * whole_.size(), 1);
         run_jobs(execute_, fits.size(), [&](std::size_t job) {
             const Microbatches& batch = whole_[job % whole_.size()];
             if (batch.size() > sizes.candidate_microbatches)
-                fits[job] = policy_step(dealt[job / whole_.size()]->partition, batch).has_value();
+                fits[job] = policy_step(phased[job / whole_.size()]->partition, batch).has_value();
         });
         for (std::size_t job = 0; job < fits.size(); ++job)
-            if (!fits[job]) dealt[job / whole_.size()]->why_not = "does not fit";
+            if (!fits[job]) phased[job / whole_.size()]->why_not = "does not fit";
     }
 
     std::size_t tasks_of(const Partition& partition) const {
@@ -152,20 +156,27 @@ private:
     }
 
     static int kind_of(const Partition& partition) {
-        return !partition.dealt.empty() ? 2 : partition.chains.size() > 1 ? 1 : 0;
+        return !phase_modules(partition).empty() ? 2 : partition.chains.size() > 1 ? 1 : 0;
     }
 
     // Policies compare partitions of one kind against each other; between kinds only a search is fair: what a policy
-    // lacks on modules apart, or around dealt ones, it does not lack on a chain. So the best of each kind comes first.
+    // lacks on modules apart, or around those in phases, it does not lack on a chain. So the best of each kind comes
+    // first, then the best of each other layout of modules, which differ in what they leave of the memory.
     void kinds_first() {
         std::array<bool, 3> seen{};
-        std::vector<PartitionTried> best, others;
+        std::vector<ModuleLayouts> layouts;
+        std::vector<PartitionTried> best, other_layouts, others;
         for (PartitionTried& one : choice_.tried) {
             bool& known = seen[static_cast<std::size_t>(kind_of(one.partition))];
             const bool first = one.why_not.empty() && !known;
             known = known || first;
-            (first ? best : others).push_back(std::move(one));
+            const auto& own = one.partition.layouts;
+            const bool of_layout = one.why_not.empty() && kind_of(one.partition) == 1 &&
+                                   std::find(layouts.begin(), layouts.end(), own) == layouts.end();
+            if (of_layout) layouts.push_back(own);
+            (first ? best : of_layout ? other_layouts : others).push_back(std::move(one));
         }
+        std::move(other_layouts.begin(), other_layouts.end(), std::back_inserter(best));
         std::move(others.begin(), others.end(), std::back_inserter(best));
         choice_.tried = std::move(best);
     }
@@ -200,13 +211,21 @@ private:
         return mean_of(steps);
     }
 
-    StepTime searched_step(const Partition& partition, const Microbatches& batch) const {
+    StepTime searched_step(const Partition& partition, const Microbatches& batch, std::uint64_t rounds) const {
         ScheduleWanted wanted = short_search(job_, candidate_policies);
-        wanted.max_rounds = effort_.rounds;
+        wanted.max_rounds = rounds;
         const ScheduledStep searched = schedule_step(
             build(*job_.setup, partition, batch, {.name = "search", .most_tasks = sizes.tasks}), wanted, in_order);
         if (!searched.found.schedule) return std::nullopt;
         return searched.found.replay.makespan + searched.step.cut.step.optimizer;
+    }
+
+    // Which candidates are worth long searches.
+    void search_shortly() {
+        if (effort_.semifinalists == 0 || ends(batches_.size(), true)) return;
+        try_out(0, effort_.semifinalists, 1, true);
+        sort();
+        kinds_first();
     }
 
     // As many batches as the effort allows, each finalist on all of them.
@@ -277,9 +296,8 @@ private:
 PartitionChoice choose_partition(const Job& job, const Batch& batch, const ChoiceEffort& effort,
                                  const Executor& execute, const Time& time, const OnDoing& on) {
     if (job.fixed) return {job.fixed->partition, job.fixed->chosen_on, {}, false};
-    auto candidates = partition::partitions_for(partition::Use::job, *job.setup, cut_on(job, batch), job.partition);
-    if (target(job.target).action_lists && job.partition.empty())
-        std::erase_if(candidates, [](const Partition& one) { return !one.dealt.empty(); });
+    auto candidates = partition::partitions_for_job(*job.setup, cut_on(job, batch), job.partition, job.layouts);
+    for (Partition& one : candidates) one.modes = menu_of(job);
     return PartitionTrial(job, batch, effort, execute, time, on).run(std::move(candidates));
 }
 

@@ -8,7 +8,7 @@ using namespace emulator;
 
 std::vector<const StageLoad*> PartitionLoads::all() const {
     std::vector<const StageLoad*> loads;
-    for (const StageLoad& one : dealt) loads.push_back(&one);
+    for (const StageLoad& one : in_phases) loads.push_back(&one);
     for (const StageLoad& one : stages) loads.push_back(&one);
     return loads;
 }
@@ -27,17 +27,14 @@ namespace {
 using Units = std::vector<std::vector<std::vector<Unit>>>;
 
 // Of each rank's GPUs their mean share: items are dealt by cost.
-void add_dealt(const Setup& setup, const partition::Partition& partition, const Units& units, PartitionLoads& loads) {
-    if (partition.dealt.empty()) return;
+void add_phases(const Setup& setup, const partition::Partition& partition, const Units& units, PartitionLoads& loads) {
+    const auto modules = phase_modules(partition);
     const std::int64_t gpus = setup.layout.gpus_of_rank() * setup.layout.pp;
-    Setup whole = with_layout(setup, {.tp = 1, .pp = 1, .dp = setup.layout.gpus()});
-    whole.store.reset();
-    LayerCosts costs = LayerCosts::usual(whole);
+    LayerCosts costs = LayerCosts::usual(setup, partition.layouts);
     for (std::int64_t r = 0; r < setup.layout.pp; ++r)
-        for (std::size_t d = 0; d < partition.dealt.size(); ++d) {
-            const DealtModule& dealt = partition.dealt[d];
-            StageLoad& load = loads.dealt.emplace_back(
-                StageLoad{{RankId{static_cast<std::uint32_t>(r)}, {{dealt.module, 0, dealt.layers}}}});
+        for (std::size_t d = 0; d < modules.size(); ++d) {
+            const LayerRange all{modules[d], 0, setup.model.modules[modules[d]].architecture.layers};
+            StageLoad& load = loads.in_phases.emplace_back(StageLoad{{RankId{static_cast<std::uint32_t>(r)}, {all}}});
             for (const auto& microbatch : units)
                 for (const Unit& unit : microbatch[partition.chains.size() + d])
                     for (const PassKind pass : {PassKind::forward, PassKind::backward})
@@ -50,7 +47,7 @@ void add_dealt(const Setup& setup, const partition::Partition& partition, const 
 
 PartitionLoads loads_of(const Job& job, const Batch& batch, const partition::Partition& partition) {
     const Setup& setup = *job.setup;
-    LayerCosts costs = LayerCosts::usual(setup);
+    LayerCosts costs = LayerCosts::usual(setup, partition.layouts);
     const Microbatches sample = cut_on(job, batch);
     const auto units = partition::units(partition, setup.model, sample);
     PartitionLoads loads;
@@ -64,7 +61,7 @@ PartitionLoads loads_of(const Job& job, const Batch& batch, const partition::Par
                         load.time += costs.stage(stage, unit.shapes, pass).time;
             load.time /= static_cast<std::int64_t>(sample.size());
         }
-    add_dealt(setup, partition, units, loads);
+    add_phases(setup, partition, units, loads);
     const auto built = build(setup, partition, {units.front()}, {.name = "loads"});
     if (!built.shortage)
         for (const StaticMemory& memory : built.cut.step.memory) loads.fixed.push_back(memory.total());

@@ -84,6 +84,37 @@ Rung emulated(std::string name, const Request& of, const OpponentWay& way, const
     return rung;
 }
 
+// None: it does not fit so.
+std::optional<Rung> emulated_if_it_fits(const std::string& name, const Request& of, const OpponentWay& way,
+                                        const std::string& recompute, const Executor& execute) {
+    try {
+        return emulated(name, of, way, recompute, execute);
+    } catch (const Error& error) {
+        if (error.kind() != ErrorKind::limit) throw;
+        return std::nullopt;
+    }
+}
+
+// A way with a recomputation that fits all replicas.
+struct Fitting {
+    const OpponentWay* way = nullptr;
+    std::string recompute;
+    Rung rung;
+};
+
+// The row was judged on the most loaded replicas; where another one needs more memory, all recompute more. None: that
+// does not fit either.
+std::optional<Fitting> fitting(const std::string& name, const Request& of, const OpponentWay& way, const Baseline& row,
+                               const Executor& execute) {
+    if (auto rung = emulated_if_it_fits(name, of, way, row.recompute, execute))
+        return Fitting{&way, row.recompute, std::move(*rung)};
+    std::string more = recompute_that_fits(way, row.recompute, of.job, of.batch, execute);
+    if (more.empty()) return std::nullopt;
+    auto rung = emulated_if_it_fits(name, of, way, more, execute);
+    if (!rung) return std::nullopt;
+    return Fitting{&way, std::move(more), std::move(*rung)};
+}
+
 // A rung that is no faster than the one before it: the same step.
 Rung nothing(std::string name, const Rung& before, std::string why) {
     Rung rung = before;
@@ -137,22 +168,24 @@ std::string why_not_of(const std::vector<NotApplicable>& all) {
     return text;
 }
 
-struct Now {
-    const OpponentWay* way = nullptr;
-    std::string recompute;
-};
-
-// The fastest of the ways, with the recomputation that it runs with.
-Now fastest_of(const Opponents& ways, const Request& request, const Executor& execute, const Time& time,
-               std::string& why_none) {
+// The fastest of the ways. None, and why, where none fits.
+std::optional<Fitting> fastest_of(const std::string& name, const Opponents& ways, const Request& request,
+                                  const Executor& execute, const Time& time, std::string& why_none) {
+    std::optional<Fitting> best;
     if (ways.ways.empty()) {
         why_none = why_not_of(ways.not_applicable);
-        return {};
+        return best;
     }
     const Baselines rows = run_opponents(ways, request.job, request.batch, execute, time);
-    if (const Baseline* row = rows.fastest_opponent()) return {&ways.ways[*row->way], row->recompute};
-    why_none = why_not_of(rows.not_applicable);
-    return {};
+    for (const Baseline& row : rows.all) {
+        if (best && best->rung.step <= row.step) break;
+        auto tried = fitting(name, request, ways.ways[*row.way], row, execute);
+        const bool as_judged = tried && tried->recompute == row.recompute;
+        if (tried && (!best || tried->rung.step < best->rung.step)) best = std::move(tried);
+        if (as_judged) break;
+    }
+    if (!best) why_none = rows.all.empty() ? why_not_of(rows.not_applicable) : "no recomputation fits all replicas";
+    return best;
 }
 
 // Whether time ended the choice.
@@ -205,11 +238,11 @@ Rung flags_rung(const Request& own, const Rung& before, std::vector<std::string>
     Opponents here = launched_here(choose_opponents(own.job, own.batch, execute, time), own.job);
     tune_best(here, own, left_out, execute, time);
     std::string why_none;
-    const Now best = fastest_of(here, own, execute, time, why_none);
-    if (best.way == nullptr) return nothing("flags", before, std::move(why_none));
-    Rung rung = emulated("flags", own, *best.way, best.recompute, execute);
+    auto best = fastest_of("flags", here, own, execute, time, why_none);
+    if (!best) return nothing("flags", before, std::move(why_none));
+    Rung rung = std::move(best->rung);
     if (rung.step >= before.step) return nothing("flags", before, std::string(no_better_flags));
-    rung.needs = needs_of_flags(own.job, *best.way, best.recompute);
+    rung.needs = needs_of_flags(own.job, *best->way, best->recompute);
     rung.files = before.files;
     return rung;
 }
@@ -220,8 +253,8 @@ bool is_shared_by_cost(const Job& job) {
 
 class Data {
 public:
-    Data(const std::vector<Request>& packings, const Now& now, const Rung& given, const Executor& execute)
-        : packings_(packings), now_(now), execute_(execute), best_(given) {}
+    Data(const std::vector<Request>& packings, const Fitting& now, const Executor& execute)
+        : packings_(packings), now_(now), execute_(execute), best_(now.rung) {}
 
     // The rung, and the place of the packing that it has; none: samples as they come, in turn.
     std::optional<std::size_t> run() {
@@ -240,22 +273,18 @@ public:
 private:
     // None: it does not fit so.
     std::optional<Rung> run(const Request& request) const {
-        try {
-            OpponentWay way = *now_.way;
-            way.cut_packing = packings_.front().job.packing;
-            Rung rung = emulated("data", request, way, now_.recompute, execute_);
-            rung.needs = fmt::format("a sampler: packed {}{}", workloads::name_of(request.job.packing),
-                                     is_shared_by_cost(request.job) ? ", shared out by cost" : "");
-            rung.files = {"assignment.json"};
-            return rung;
-        } catch (const Error& error) {
-            if (error.kind() != ErrorKind::limit) throw;
-            return std::nullopt;
-        }
+        OpponentWay way = *now_.way;
+        way.cut_packing = packings_.front().job.packing;
+        auto rung = emulated_if_it_fits("data", request, way, now_.recompute, execute_);
+        if (!rung) return rung;
+        rung->needs = fmt::format("a sampler: packed {}{}", workloads::name_of(request.job.packing),
+                                  is_shared_by_cost(request.job) ? ", shared out by cost" : "");
+        rung->files = {"assignment.json"};
+        return rung;
     }
 
     const std::vector<Request>& packings_;
-    const Now& now_;
+    const Fitting& now_;
     const Executor& execute_;
     Rung best_;
 };
@@ -271,22 +300,22 @@ LadderStart begin_ladder(std::vector<Request> packings, const std::vector<Reques
     const Opponents chosen =
         is_said(wanted) ? ways_said(given, wanted) : choose_opponents(given.job, given.batch, execute, time);
     const Opponents here = is_said(wanted) ? chosen : launched_here(chosen, given.job);
-    const Now now = fastest_of(here, given, execute, time, start.why_none);
+    auto now = fastest_of("now", here, given, execute, time, start.why_none);
     const auto take = [&](std::size_t p) { start.request = std::move(packings[p]); };
-    if (now.way == nullptr && is_said(wanted)) fail(ErrorKind::limit, "--now: {}", start.why_none);
-    if (now.way == nullptr) {
+    if (!now && is_said(wanted)) fail(ErrorKind::limit, "--now: {}", start.why_none);
+    if (!now) {
         take(0);
         start.opponents =
             own.empty() ? chosen : choose_opponents(start.request.job, start.request.batch, execute, time);
         return start;
     }
-    if (!wanted.recompute.empty() && now.recompute != wanted.recompute)
+    if (!wanted.recompute.empty() && now->recompute != wanted.recompute)
         fail(ErrorKind::limit,
              "--now: with recompute {} the step does not fit, or {} has no such setting; it runs with {}",
-             wanted.recompute, target(given.job.target).option, now.recompute);
-    start.now = emulated("now", given, *now.way, now.recompute, execute);
-    start.now->needs = "nothing: what is run today";
-    Data data(from, now, *start.now, execute);
+             wanted.recompute, target(given.job.target).option, now->recompute);
+    now->rung.needs = "nothing: what is run today";
+    start.now = now->rung;
+    Data data(from, *now, execute);
     const auto taken = data.run();
     start.data =
         taken ? data.take() : nothing("data", *start.now, "samples as they come, taken in turn, are packed as well");
@@ -298,7 +327,7 @@ LadderStart begin_ladder(std::vector<Request> packings, const std::vector<Reques
         start.opponents = chosen;
     else
         start.opponents = choose_opponents(start.request.job, start.request.batch, execute, time);
-    if (own.empty() && lacks_some(start.opponents)) add_first(start.opponents, *now.way, given.job.packing);
+    if (own.empty() && lacks_some(start.opponents)) add_first(start.opponents, *now->way, given.job.packing);
     // Another layout gains more than another cut: it comes first where time is short.
     add_elsewhere(start, wanted.cp, execute, time);
     tune_best(start.opponents, start.request, start.left_out, execute, time);
@@ -341,13 +370,13 @@ private:
     void add_row(const std::string& name, Which which, std::string why_nothing) {
         for (const Baseline& row : plan_.baselines.all) {
             if (!row.is_opponent || !row.launched || !which(row)) continue;
-            const OpponentWay& way = start_.opponents.ways[*row.way];
-            Rung rung = emulated(name, start_.request, way, row.recompute, execute_);
-            if (rung.step >= last().step) break;
-            rung.needs =
-                name == "flags" ? needs_of_flags(job_, way, row.recompute) : needs_of_layout(way, row.recompute);
-            rung.files = start_.data->files;
-            ladder_.rungs.push_back(std::move(rung));
+            if (row.step >= last().step) break;
+            auto found = fitting(name, start_.request, start_.opponents.ways[*row.way], row, execute_);
+            if (!found || found->rung.step >= last().step) continue;
+            found->rung.needs = name == "flags" ? needs_of_flags(job_, *found->way, found->recompute)
+                                                : needs_of_layout(*found->way, found->recompute);
+            found->rung.files = start_.data->files;
+            ladder_.rungs.push_back(std::move(found->rung));
             return;
         }
         ladder_.rungs.push_back(nothing(name, last(), std::move(why_nothing)));
@@ -383,10 +412,7 @@ private:
     // The plan's own schedule, or the target's.
     void add_schedule() {
         Rung rung = has_own_plan(runs_) ? of_target() : of_plan();
-        if (rung.target.empty() && rung.step < last().step) {
-            ladder_.beyond.push_back(rung);
-            ladder_.rungs.push_back(nothing("schedule", last(), "no runtime carries the plan's partition yet"));
-        } else if (rung.step >= last().step) {
+        if (rung.step >= last().step) {
             const double seconds = static_cast<double>(rung.step.count()) * 1e-9;
             ladder_.rungs.push_back(
                 nothing("schedule", last(),
@@ -411,15 +437,25 @@ private:
         return rung;
     }
 
+    // " (vit tp 1 x 8 copies, hybrid)": of modules whose copies share a rank.
+    std::string layouts_of_plan() const {
+        const auto& layouts = plan_.partition().layouts;
+        std::string text;
+        for (std::size_t m = 0; m < layouts.size(); ++m)
+            if (layouts[m].copies > 1 && !layouts[m].in_phases)
+                text += fmt::format("{}{} {}", text.empty() ? " (" : "; ",
+                                    start_.request.job.setup->model.modules[m].name, emulator::name_of(layouts[m]));
+        return text.empty() ? text : text + ")";
+    }
+
     Rung of_plan() const {
         Rung rung = batch_rung();
-        const bool carried = plan_.partition().dealt.empty();
-        rung.way = fmt::format("{}, {}", plan_.partition().name, plan_.is_opponents ? "a known order" : "searched");
+        rung.way = fmt::format("{}{}, {}", plan_.partition().name, layouts_of_plan(),
+                               plan_.is_opponents ? "a known order" : "searched");
         rung.step = plan_.step;
         for (const ReplicaPlan& replica : plan_.replicas)
             take_memory(rung, replica.cut.step.problem.ranks, replica.found.replay.peak);
-        rung.needs = carried ? "pipeweaver.torch runs it" : "no runtime deals items over the GPUs of a rank yet";
-        if (!carried) return rung;
+        rung.needs = "pipeweaver.torch runs it";
         rung.target = targets().front().option;
         rung.files = {"replica-*/actions.json"};
         return rung;
@@ -443,8 +479,9 @@ private:
         const Duration best = last().step;
         for (const Baseline& row : plan_.baselines.all) {
             if (!row.is_opponent || row.launched || row.step >= best) continue;
-            ladder_.beyond.push_back(
-                emulated(row.partition, start_.request, start_.opponents.ways[*row.way], row.recompute, execute_));
+            auto found = fitting(row.partition, start_.request, start_.opponents.ways[*row.way], row, execute_);
+            if (!found || found->rung.step >= best) continue;
+            ladder_.beyond.push_back(std::move(found->rung));
             ladder_.beyond.back().target.clear();
             return;
         }

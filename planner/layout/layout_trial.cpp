@@ -365,7 +365,7 @@ LayoutTrial try_layout(const LayoutRequest& request, const Setup& setup, LayoutE
 
 namespace {
 
-// Of those that a plan of the layout could take the best by policies of each kind: one chain, modules apart, dealt.
+// Of those that a plan of the layout could take the best by policies of each kind: one chain, modules apart, in phases.
 std::vector<Partition> best_of_kinds(const std::shared_ptr<const Setup>& setup, const Microbatches& share,
                                      const std::string& target) {
     Job job;
@@ -374,7 +374,7 @@ std::vector<Partition> best_of_kinds(const std::shared_ptr<const Setup>& setup, 
     job.sample.batches = {share};
     const PartitionChoice choice = choose_partition(job, {}, by_policies, in_order);
     std::vector<Partition> best;
-    const auto kind = [](const Partition& one) { return std::pair(one.dealt.empty(), one.chains.size() > 1); };
+    const auto kind = [](const Partition& one) { return std::pair(phase_modules(one).empty(), one.chains.size() > 1); };
     for (const PartitionTried& one : choice.tried) {
         const bool known = std::any_of(best.begin(), best.end(),
                                        [&](const Partition& other) { return kind(other) == kind(one.partition); });

@@ -80,7 +80,6 @@ Ran BuiltSteps::run(std::string_view policy, const std::string& recompute) const
     return ran;
 }
 
-// Nothing where it does not fit one of them.
 std::optional<Ran> BuiltSteps::with_setting(std::string_view policy, const std::string& setting) const {
     Ran slowest{setting, {}, {}, {}};
     for (const Step& known : known_) {

@@ -33,10 +33,12 @@ public:
     /// those that are fastest for one of them the fastest that does.
     Ran run(std::string_view policy, const std::string& recompute) const;
 
+    /// The slowest replica under one recomputation, without what reductions in buckets add. None: it does not fit one.
+    std::optional<Ran> with_setting(std::string_view policy, const std::string& setting) const;
+
     Step take(std::size_t replica) { return std::move(known_[replica]); }
 
 private:
-    std::optional<Ran> with_setting(std::string_view policy, const std::string& setting) const;
     Ran in_full(std::string_view policy, const Ran& chosen) const;
 
     const Target* target_;

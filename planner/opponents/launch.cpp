@@ -14,7 +14,7 @@ namespace {
 // Encoders whole on the first stage, and what follows the backbone whole on the last.
 bool has_whole_encoders(const OpponentWay& way) {
     const std::size_t backbone = way.setup->model.backbone();
-    if (way.partition.chains.size() != 1 || !way.partition.dealt.empty()) return false;
+    if (way.partition.chains.size() != 1 || !phase_modules(way.partition).empty()) return false;
     const auto& stages = way.partition.chains.front().stages;
     for (std::size_t s = 0; s < stages.size(); ++s)
         for (const LayerRange& part : stages[s].parts)

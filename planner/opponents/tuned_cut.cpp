@@ -22,7 +22,8 @@ std::vector<OpponentWay> best_chains(const Opponents& opponents, const Job& job)
     for (const OpponentWay& way : launched_here(opponents, job).ways) {
         if (best.size() == sizes.cuts_tuned) break;
         const Partition& cut = way.partition;
-        const bool is_chain = way.has_pipeline && way.layers.empty() && cut.dealt.empty() && cut.chains.size() == 1;
+        const bool is_chain =
+            way.has_pipeline && way.layers.empty() && phase_modules(cut).empty() && cut.chains.size() == 1;
         const bool is_known =
             std::any_of(best.begin(), best.end(), [&](const OpponentWay& other) { return other.cut == way.cut; });
         if (is_chain && !is_known) best.push_back(way);

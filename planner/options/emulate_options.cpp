@@ -93,12 +93,16 @@ void EmulateOptions::add_to(OptionTable& options) {
 }
 
 void EmulateOptions::check() const {
-    if (!layers.empty() && !(job.partition.empty() && chunks == 1 && schedule.empty()))
-        fail(ErrorKind::input, "--layers: goes without --partition, --chunks and --schedule");
-    if (!schedule.empty() && !(policy.empty() && job.partition.empty() && recompute.empty() && chunks == 1))
+    if (job.module_tp == "auto" || job.module_tp.find("=auto") != std::string::npos)
+        fail(ErrorKind::input, "--module-tp: is '{}', and 'auto' is chosen by plan and partition; allowed is MODULE=TP",
+             job.module_tp);
+    const bool cuts = !(job.partition.empty() && job.module_tp.empty() && chunks == 1);
+    if (!layers.empty() && (cuts || !schedule.empty()))
+        fail(ErrorKind::input, "--layers: goes without --partition, --module-tp, --chunks and --schedule");
+    if (!schedule.empty() && (cuts || !policy.empty() || !recompute.empty()))
         fail(ErrorKind::input,
-             "--schedule: has its own partition, order and recomputation; --partition, --chunks, --policy and "
-             "--recompute go without it");
+             "--schedule: has its own partition, order and recomputation; --partition, --module-tp, --chunks, --policy "
+             "and --recompute go without it");
     if (std::error_code ignored; !schedule.empty() && !std::filesystem::exists(schedule, ignored))
         fail(ErrorKind::io, "--schedule: there is no file or folder '{}'", schedule);
     if (!assigned.empty() && !(workload.packing.empty() && batch.assignment.empty() && !batch.defer))
@@ -126,7 +130,7 @@ void EmulateOptions::fill_cut(Job& of, EmulationRequest& request) const {
     WorkloadOptions as = workload;
     if (!sample_packing.empty()) as.packing = sample_packing;
     const workloads::Packing own = std::exchange(of.packing, as.how_packed());
-    (job.sample.empty() ? JobOptions{job.partition, "batch"} : job).fill(of, as);
+    (job.sample.empty() ? JobOptions{job.partition, "batch", job.module_tp} : job).fill(of, as);
     if (!sample_packing.empty() && of.sample.batches.empty()) {
         request.cut_on = request.batch;
         request.cut_on->microbatches = workloads::pack(request.batch.samples, of.setup->model, of.packing);
@@ -145,7 +149,7 @@ EmulationRequest EmulateOptions::request(std::uint64_t seed, const Executor& exe
     request.assigned = assigned;
     request.batch = std::move(given);
     fill_cut(asked, request);
-    if (asked.partition.empty()) asked.partition = "megatron";
+    if (asked.partition.empty()) asked.partition = partition::asks_for_copies(asked.layouts) ? "modules" : "megatron";
     request.recompute = emulator::recompute_named(recompute);
     request.recompute_by_rank = recompute == by_rank_name;
     if (!policy.empty()) request.policy = policy;

@@ -49,6 +49,24 @@ void require_all_modules(const JobSample& sample, const workloads::Model& model)
     }
 }
 
+// {"vit":{"tp":1,"sharing":"split"},"audio":2} as --module-tp has it.
+std::string text_of_modules(const Json& modules) {
+    std::string text;
+    for (const auto& [name, value] : modules.members()) {
+        std::string layout;
+        if (value.is_object()) {
+            value.only_keys({"tp", "sharing"});
+            layout = std::to_string(value.at("tp").integer(1));
+            if (const auto sharing = value.find("sharing")) layout += ":" + sharing->text();
+        } else {
+            layout = value.is_string() ? value.text() : std::to_string(value.integer(1));
+        }
+        text += fmt::format("{}{}={}", text.empty() ? "" : ",", name, layout);
+    }
+    if (text.empty()) modules.fail("names no module; allowed is {\"vit\":{\"tp\":1}}");
+    return text;
+}
+
 }  // namespace
 
 std::vector<std::uint64_t> parse_seeds(const std::string& text) {
@@ -61,6 +79,11 @@ std::vector<std::uint64_t> parse_seeds(const std::string& text) {
 void JobOptions::add_to(OptionTable& options, const std::string& no_partition, const std::string& no_sample) {
     options.text("partition", partition, fmt::format("{}", fmt::join(partition::partitioner_names(), "|")),
                  "how the model is cut: by name, or a file of `pipeweaver partition` (default: " + no_partition + ")");
+    options.text(
+        "module-tp", module_tp, "auto|MODULE=TP[:dealt|:split|:hybrid],...",
+        "tensor parallel GPUs of a module of its own, whose copies share the items of a rank: whole ones, parts "
+        "of each, or both (default: auto: plan and partition choose it, others take the tp of the job)");
+    options.also_as("modules", text_of_modules);
     options.text("sample", sample, "SEEDS|FILES|batch",
                  "what partition and opponent are chosen on: seeds of --dataset like 101-105, batch files separated by "
                  "commas, or the batch itself (default: " +
@@ -94,6 +117,9 @@ JobSample JobOptions::read_sample(const Job& job, const WorkloadOptions& workloa
 }
 
 void JobOptions::fill(Job& job, const WorkloadOptions& workload) const {
+    if (!module_tp.empty() && names_a_document(partition))
+        fail(ErrorKind::input, "--module-tp: goes without a partition file, which says the layouts of its modules");
+    if (!module_tp.empty()) job.layouts = partition::parse_module_tp(module_tp, *job.setup);
     if (names_a_document(partition)) {
         job.fixed = partition::parse_partition(JsonDocument::given("--partition", partition), *job.setup);
     } else if (!partition.empty()) {

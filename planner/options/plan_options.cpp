@@ -2,10 +2,12 @@
 
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/text.hpp"
+#include "pipeweaver/partition/no_cut.hpp"
 #include "pipeweaver/planner/plan.hpp"
 #include "pipeweaver/planner/targets.hpp"
 #include "planner/job/choose_packing.hpp"
 #include "planner/layout/layout.hpp"
+#include "planner/options/recompute_menu.hpp"
 
 #include <algorithm>
 #include <filesystem>
@@ -41,6 +43,7 @@ void PlanOptions::add_to(OptionTable& options) {
                    "(default: whole)");
     options.text("out", out, "DIR", "folder of the plan (required)");
     add_split(options, split);
+    add_recompute_menu(options, recompute);
 }
 
 void PlanOptions::fill(Job& of, const WorkloadOptions& as, const SearchLimits& limits) const {
@@ -51,6 +54,14 @@ void PlanOptions::fill(Job& of, const WorkloadOptions& as, const SearchLimits& l
     of.target = target_called(target);
     of.lists_by_rank = actions == "by-rank";
     of.split = split_of(split);
+    if (partition::asks_for_copies(of.layouts) && planner::target(of.target).one_chain)
+        fail(
+            ErrorKind::input,
+            "--module-tp: {} runs one chain, whose modules have the tp of the job; allowed with --target torch-actions "
+            "and any",
+            planner::target(of.target).option);
+    of.recompute = recompute_menu(recompute, planner::target(of.target));
+    if (of.fixed && !of.recompute.empty()) of.fixed->partition.modes = of.recompute;
     if (of.words) of.words->add(values_of(batch));
 }
 
@@ -110,6 +121,7 @@ std::vector<Request> PlanOptions::own_packings(const Job& chosen, const SearchLi
     if (!own) return {};
     PlanOptions in_own = *this;
     in_own.workload = *own;
+    in_own.job.module_tp.clear();  // of the plan's layout: what runs now has the job's tp for all
     return in_own.packings(limits, execute);
 }
 
@@ -156,8 +168,13 @@ Plan PlanOptions::make_plan(const Request& request, const Executor& execute, con
         return planner::make_plan(request.job, request.batch, execute, time, wanted);
     } catch (const Error& error) {
         if (error.kind() != ErrorKind::limit || has_own_plan(planner::target(request.job.target))) throw;
-        const auto asked = workload.layout_request(*request.job.setup, request.batch.microbatches, request.job.seed);
-        fail(ErrorKind::limit, "{}; {}", error.what(), what_would_fit(asked, execute));
+        const emulator::Setup& setup = *request.job.setup;
+        std::string cut;
+        if (setup.layout.pp > 1)
+            if (const auto none = partition::why_no_cut_fits(setup, request.batch.microbatches))
+                cut = none->text() + "; ";
+        const auto asked = workload.layout_request(setup, request.batch.microbatches, request.job.seed);
+        fail(ErrorKind::limit, "{}; {}{}", error.what(), cut, what_would_fit(asked, execute));
     }
 }
 

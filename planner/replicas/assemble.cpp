@@ -3,6 +3,7 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/partition/partitioners.hpp"
 #include "planner/job/sample.hpp"
+#include "planner/options/recompute_menu.hpp"
 #include "planner/schedule/split_search.hpp"
 
 #include <algorithm>
@@ -15,7 +16,9 @@ using namespace emulator;
 
 std::vector<partition::Partition> partitions_of(const Job& job, const Batch& batch) {
     if (job.fixed) return {job.fixed->partition};
-    return partition::partitions_for(partition::Use::framework, *job.setup, cut_on(job, batch), job.partition);
+    auto all = partition::partitions_for(partition::Use::framework, *job.setup, cut_on(job, batch), job.partition);
+    for (partition::Partition& one : all) one.modes = menu_of(job);
+    return all;
 }
 
 std::vector<std::size_t> replicas_of(const Job& job, const Wanted& wanted) {

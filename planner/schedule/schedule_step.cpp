@@ -59,6 +59,7 @@ private:
         const auto ended = wanted_.search ? search.stop() : std::optional(schedule::StopReason::stopped);
         if (!wanted_.search && fastest == nullptr) return say_why_none_applies();
         if (fastest == nullptr || !ended) return search_both(search);
+        if (*ended == schedule::StopReason::budget && has_a_round()) return search_one_round(*fastest);
         take(all_, *fastest);
         if (all_.step.lacks_policies()) return;  // as the same plan by policy, which no time ended
         if (wanted_.search && all_.found.stop_reason != schedule::StopReason::optimal) all_.found.stop_reason = *ended;
@@ -99,17 +100,36 @@ private:
         return options;
     }
 
-    void search_both(const Time& time) {
-        Step& known = all_.step;
-        Searchable both = searchable(known, wanted_.split != Split::never);
+    Searchable begun(bool may_split) const {
+        Searchable both = searchable(all_.step, may_split);
         if (wanted_.more) {
             for (auto& one : wanted_.more(*both.whole)) both.starts.push_back(std::move(one));
             if (both.split != nullptr)
                 for (auto& one : wanted_.more(*both.split)) both.split_starts.push_back(std::move(one));
         }
-        auto searched = search_split(both, wanted_.split, options(), execute_, time);
+        return both;
+    }
+
+    void search_as(Split split, const search::Options& asked, const Time& time) {
+        auto searched = search_split(begun(split != Split::never), split, asked, execute_, time);
         all_.found = std::move(searched.found);
         all_.on_split = searched.split;
+    }
+
+    void search_both(const Time& time) { search_as(wanted_.split, options(), time); }
+
+    // Of steps small enough for near schedules to be compared, whatever is asked for.
+    bool has_a_round() const { return wanted_.choose && usual_rule.near(all_.step.tasks(), wanted_.problems).most > 0; }
+
+    // In the form of the fastest policy: what policies leave is mostly there.
+    void search_one_round(const PolicyRun& fastest) {
+        search::Options asked = options();
+        asked.max_rounds = std::min<std::uint64_t>(1, asked.max_rounds.value_or(1));
+        asked.bounds = search::BoundEffort::quick;
+        search_as(fastest.on_split ? Split::always : Split::never, asked, {});
+        set_bound(all_.found, all_.step.bound);
+        if (all_.found.stop_reason == schedule::StopReason::rounds)
+            all_.found.stop_reason = schedule::StopReason::budget;
     }
 
     // Two schedules of a step of thousands of GPUs take longer to replay a few hundred times than it took to find them.

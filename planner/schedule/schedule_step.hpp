@@ -56,7 +56,8 @@ struct ScheduledStep {
 };
 
 /// Schedules the step. Policies that were applied to it before are not applied again. Where their time ends before all
-/// are, the search begins with those that are; where no time is left for a search, the fastest of them is taken.
+/// are, the search begins with those that are; where none is left for a search, the fastest of them is taken, or, where
+/// one of the near schedules is chosen and the step is small enough for some, what one round makes of them.
 /// `found` has no schedule where the step does not fit, or nothing was found.
 [[nodiscard]] ScheduledStep schedule_step(Step step, const ScheduleWanted& wanted, const Executor& execute,
                                           const Time& time = {});

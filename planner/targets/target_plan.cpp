@@ -198,7 +198,7 @@ TargetPlan make_target_plan(const Job& job, const Target& target, const std::vec
     const ForTarget to{job, target, plan.padding.microbatches};
     std::optional<Tried> best;
     for (const Partition& partition : partitions) {
-        const Partition chain = target.one_chain ? partition::in_one_chain(partition) : partition;
+        const Partition chain = target.one_chain ? partition::in_one_chain(partition, job.setup->model) : partition;
         for (const Setting& setting : settings_of(to, chain, execute)) {
             Tried tried = try_setting(to, chain, setting, execute);
             if (tried.known.shortage) {

@@ -53,6 +53,7 @@ const std::vector<Target>& targets() {
                                           .option = "torch-actions",
                                           .about = "pipeweaver.torch, which runs whatever action lists can carry",
                                           .folder = "",
+                                          .selective_passes = true,
                                           .launch = torch_launch()},
                                          {.name = "torch-csv",
                                           .option = "torch-csv",
@@ -91,9 +92,10 @@ const std::vector<Target>& targets() {
                                           .recompute = RecomputeBy::step},
                                          {.name = "any",
                                           .option = "any",
-                                          .about = "any partition and order, also those that no runtime carries yet",
+                                          .about = "what torch-actions runs, and known schedules that nothing launches",
                                           .folder = "",
                                           .action_lists = false,
+                                          .selective_passes = true,
                                           .launch = torch_launch()}};
     return all;
 }

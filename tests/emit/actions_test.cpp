@@ -8,6 +8,7 @@
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 using namespace pipeweaver;
 using namespace pipeweaver::schedule;
@@ -104,6 +105,37 @@ TEST_CASE("two stages and one microbatch give these lists") {
 ]}
 )";
     CHECK(emitted(step, schedule_of(step, 0)) == expected);
+}
+
+TEST_CASE("a rank reduces each stage behind its last backward, from the last stage to the first") {
+    auto step = chain_of_two(false);
+    step.problem.ranks.resize(1);
+    for (Task& task : step.problem.tasks) task.rank = RankId{0};
+    for (Stage& stage : step.problem.stages) stage.rank = RankId{0};
+    const auto ops = [&](const Problem& problem, const emit::ReplicaData& data) {
+        step.problem = problem;
+        const Schedule schedule{{{TaskId{0}, TaskId{1}, TaskId{2}, TaskId{3}}}, {0, 0}};
+        const auto lists = emit::derive_actions(step, schedule, replay(step.problem, schedule), modes, data);
+        CHECK(emit::why_not_runnable(lists) == std::nullopt);
+        std::string text;
+        for (const emit::Action& action : lists.ranks.front()) {
+            if (const auto* compute = std::get_if<emit::Compute>(&action))
+                text += fmt::format("{}{} ", letter(compute->kind), compute->pass.stage);
+            if (const auto* reduce = std::get_if<emit::Reduce>(&action))
+                text += fmt::format("reduce {} ", fmt::join(reduce->stages, ","));
+        }
+        return text;
+    };
+    const Problem one_rank = step.problem;
+    CHECK(ops(one_rank, {}) == "F0 F1 B1 reduce 1 B0 reduce 0 ");
+    // The stage whose turn comes first is complete last, and the other waits for it.
+    Problem turned = one_rank;
+    for (Task& task : turned.tasks) task.stage = 1 - *task.stage;
+    CHECK(ops(turned, {}) == "F1 F0 B0 B1 reduce 1 reduce 0 ");
+    // A frozen stage is not reduced.
+    const emit::ReplicaData frozen{
+        0, 1, {{"net", false, true, true, {}, {}}, {"net", true, true, false, {}, {}}}, {}, {}};
+    CHECK(ops(one_rank, frozen) == "F0 F1 B1 reduce 1 B0 ");
 }
 
 TEST_CASE("each rank has its own list, the tensors of its passes and what is free when a wait ends") {

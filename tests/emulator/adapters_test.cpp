@@ -119,9 +119,9 @@ TEST_CASE("adapters alone have gradients and optimizer state, and are counted so
     for (std::int64_t i = 0; i < llm.layers; ++i)
         adapters += workloads::adapter_parameters(llm, i, {.rank = rank}).common(2);
     for (std::size_t r = 0; r < all.size(); ++r) {
-        trained_before += all[r].trained;
-        trained += thin[r].trained;
-        frozen += thin[r].frozen;
+        trained_before += all[r].trained();
+        trained += thin[r].trained();
+        frozen += thin[r].groups[0].frozen;
     }
     CHECK(trained == trained_before - frozen + adapters);
     CHECK(frozen > 0);

@@ -299,14 +299,14 @@ TEST_CASE("a rank holds its experts whole and shares their optimizer state out a
     const OneChain run(with_experts(), {.tp = 2, .pp = 1, .dp = 4, .ep = 4});
 
     const auto rank = rank_parameters(run.input).front();
-    CHECK(rank.trained == (2 * attention + dense + shared + 2 * table) / 2 + router);
-    CHECK(rank.experts == 8 / 4 * expert);
+    CHECK(rank.trained() == (2 * attention + dense + shared + 2 * table) / 2 + router);
+    CHECK(rank.experts() == 8 / 4 * expert);
     CHECK(rank.largest_layers == (attention + dense + shared) / 2 + expert + table / 2);
 
     const auto memory = static_memory(run.input).front();
-    CHECK(memory.weights == Bytes{2 * (rank.trained + rank.experts)});
-    CHECK(memory.gradients == Bytes{4 * (rank.trained + rank.experts)});
-    CHECK(memory.optimizer == Bytes{12 * rank.trained / 4 + 12 * rank.experts / 2});
+    CHECK(memory.weights == Bytes{2 * (rank.trained() + rank.experts())});
+    CHECK(memory.gradients == Bytes{4 * (rank.trained() + rank.experts())});
+    CHECK(memory.optimizer == Bytes{12 * rank.trained() / 4 + 12 * rank.experts() / 2});
 }
 
 TEST_CASE("gradients of experts are reduced over their own copies") {
@@ -317,14 +317,14 @@ TEST_CASE("gradients of experts are reduced over their own copies") {
     REQUIRE(all.size() == 4);
     CHECK(all[0].kind == costdb::CollectiveKind::reduce_scatter);
     CHECK((all[0].gpus == 8 && all[0].gpus_per_node == 4));  // every other GPU
-    CHECK(all[0].message == Bytes{4 * rank.trained});
+    CHECK(all[0].message == Bytes{4 * rank.trained()});
     CHECK((all[2].gpus == 4 && all[2].gpus_per_node == 2));  // every fourth
-    CHECK(all[2].message == Bytes{4 * rank.experts});
-    CHECK(all[3].message == Bytes{2 * rank.experts});
+    CHECK(all[2].message == Bytes{4 * rank.experts()});
+    CHECK(all[3].message == Bytes{2 * rank.experts()});
     const auto updates = queries<costdb::Elementwise>(ends);
     REQUIRE(updates.size() == 2);
-    CHECK(updates[0].traffic == Bytes{34 * ((rank.trained + 7) / 8) + 8 * rank.trained});
-    CHECK(updates[1].traffic == Bytes{34 * ((rank.experts + 3) / 4) + 8 * rank.experts});
+    CHECK(updates[0].traffic == Bytes{34 * ((rank.trained() + 7) / 8) + 8 * rank.trained()});
+    CHECK(updates[1].traffic == Bytes{34 * ((rank.experts() + 3) / 4) + 8 * rank.experts()});
 }
 
 TEST_CASE("of split experts a rank holds parts, whose copies lie as many GPUs apart") {
@@ -332,19 +332,19 @@ TEST_CASE("of split experts a rank holds parts, whose copies lie as many GPUs ap
     const auto whole = rank_parameters(run.input).front();
     run.setup.recipe.execution.experts.tensor_parallel = 2;
     const auto rank = rank_parameters(run.input).front();
-    CHECK(rank.trained == whole.trained);
-    CHECK(rank.experts == whole.experts / 2);
+    CHECK(rank.trained() == whole.trained());
+    CHECK(rank.experts() == whole.experts() / 2);
     CHECK(whole.largest_layers - rank.largest_layers == 3 * 1024 * 512 / 2);
     // Two copies of each, one in either node: as much optimizer state as four copies of whole ones.
-    CHECK(static_memory(run.input).front().optimizer == Bytes{12 * rank.trained / 8 + 12 * rank.experts / 2});
+    CHECK(static_memory(run.input).front().optimizer == Bytes{12 * rank.trained() / 8 + 12 * rank.experts() / 2});
     const auto all = queries<costdb::Collective>(ends_of_ranks(run.input));
     REQUIRE(all.size() == 4);
     CHECK((all[2].gpus == 2 && all[2].gpus_per_node == 1));
-    CHECK(all[2].message == Bytes{4 * rank.experts});
-    CHECK(all[3].message == Bytes{2 * rank.experts});
+    CHECK(all[2].message == Bytes{4 * rank.experts()});
+    CHECK(all[3].message == Bytes{2 * rank.experts()});
     const auto updates = queries<costdb::Elementwise>(ends_of_ranks(run.input));
     REQUIRE(updates.size() == 2);
-    CHECK(updates[1].traffic == Bytes{34 * ((rank.experts + 1) / 2) + 8 * rank.experts});
+    CHECK(updates[1].traffic == Bytes{34 * ((rank.experts() + 1) / 2) + 8 * rank.experts()});
 }
 
 TEST_CASE("GPUs of a split expert keep what they gathered of each other") {

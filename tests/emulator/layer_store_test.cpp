@@ -16,7 +16,9 @@ using namespace pipeweaver::emulator;
 
 namespace {
 
-LayerKey key(std::int64_t length, PassKind pass = PassKind::forward) { return {0, {}, pass, 1, {{length, 0}}}; }
+LayerKey key(std::int64_t length, PassKind pass = PassKind::forward) {
+    return {.pass = pass, .sequences = {{{length, 0}}}};
+}
 
 PassCost cost(std::int64_t ns) {
     PassCost one;

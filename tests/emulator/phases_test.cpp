@@ -60,7 +60,7 @@ TEST_CASE("encoders lie whole on every GPU, their optimizer state over all GPUs"
     const ThreePhase setup;
     const auto input = setup.input();
     auto chain = input;
-    chain.dealt.clear();
+    chain.layouts.clear();
     const auto all = static_memory(input), without = static_memory(chain);
     std::int64_t parameters = workloads::projector_parameters(setup.model.edges.front());
     for (std::int64_t i = 0; i < 6; ++i)
@@ -88,8 +88,8 @@ TEST_CASE("items go to GPUs longest first, and a rank's phase takes as long as i
     }
     for (const PhasePass& phase : step.phases) CHECK(phase.longest.front().size() == 2);
     // Held from the forward to the backward: two images.
-    const auto whole = WholeModules::stage(input.dealt.front(), RankId{0});
-    const auto one = pass_memory(costs.whole().input(), whole, costs.shapes(two.front()), Recompute::none, true);
+    const auto one =
+        pass_memory(input, costs.stage(two.front(), RankId{0}), costs.shapes(two.front()), Recompute::none, true);
     const Pair& pair = step.problem.pairs.back();
     CHECK(pair.modes.front().held == 2 * one.held);
     CHECK(pair.modes.front().transient == one.transient);
@@ -174,12 +174,12 @@ TEST_CASE("several encoders share the GPUs of one phase") {
     setup.model.edges = {{0, 2, 4, 4096, 2048}, {1, 2, 4, 4096, 2048}};
     setup.microbatches[1].items.push_back({1, 0, {workloads::Modality::audio, 64, 512, 0, false}});
     const auto input = setup.input();
-    REQUIRE(input.dealt.size() == 2);
+    REQUIRE(phase_modules(input.layouts).size() == 2);
     const auto step = built(input);
     CHECK(phase_tasks(step).front()->module == "vit+ear");
     std::size_t ears = 0;
     for (const PhasePass& phase : step.phases)
-        for (const DealtItem& item : phase.longest.front()) ears += item.dealt;
+        for (const DealtItem& item : phase.longest.front()) ears += item.phase;
     CHECK(ears >= 1);
     for (const PhasePass& phase : step.phases) CHECK(step.mix[index(phase.task)] < step.mixes.size());
     check_both_ways(input, step, "1f1b");

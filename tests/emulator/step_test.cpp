@@ -129,6 +129,29 @@ TEST_CASE("a frozen encoder has no backward, and its forwards keep nothing") {
     CHECK(tasks_of(step.problem, "llm", TaskKind::backward, 0) == setup.input().chains[1].stages.size());
 }
 
+TEST_CASE("gradients pass by a frozen encoder that stands between trained modules of a chain") {
+    testing::SmallWorkload setup({.tp = 2, .pp = 2, .dp = 1}, {2, 2});
+    workloads::Module ear = setup.model.modules.front();
+    ear.name = "ear";
+    ear.modalities = {workloads::Modality::audio};
+    ear.trainable = false;
+    setup.model.modules.insert(setup.model.modules.begin() + 1, ear);
+    setup.model.edges = {{0, 2, 4, 4096, 2048}, {1, 2, 2, 0, 0}};
+    for (auto& microbatch : setup.microbatches)
+        microbatch.items.push_back({microbatch.samples.front(), 9, {workloads::Modality::audio, 64, 512, 0, false}});
+    const auto partition = setup.cut("uniform", 4);  // stages of the ear alone
+    const auto step = require_step(build_step(setup.input(partition)));
+    std::size_t of_the_ear = 0;
+    for (const Task& task : step.problem.tasks)
+        if (step.problem.stages[static_cast<std::size_t>(*task.stage)].parts.size() == 1 &&
+            step.problem.stages[static_cast<std::size_t>(*task.stage)].parts.front().module == "ear") {
+            CHECK(task.kind == TaskKind::forward);
+            ++of_the_ear;
+        }
+    CHECK(of_the_ear >= 2);
+    CHECK(tasks_of(step.problem, partition.chains.front().name, TaskKind::backward, 0) >= 2);
+}
+
 TEST_CASE("a frozen module behind a trained one passes gradients on, at less than a full backward") {
     Small setup;
     const auto trained = require_step(build_step(setup.input()));

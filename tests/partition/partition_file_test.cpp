@@ -22,11 +22,7 @@ void check_equal(const Partition& one, const Partition& other) {
     CHECK(one.chunks_per_rank == other.chunks_per_rank);
     CHECK(one.unit_items == other.unit_items);
     CHECK(one.modes == other.modes);
-    REQUIRE(one.dealt.size() == other.dealt.size());
-    for (std::size_t d = 0; d < one.dealt.size(); ++d) {
-        CHECK(one.dealt[d].module == other.dealt[d].module);
-        CHECK(one.dealt[d].layers == other.dealt[d].layers);
-    }
+    CHECK(one.layouts == other.layouts);
     REQUIRE(one.chains.size() == other.chains.size());
     for (std::size_t c = 0; c < one.chains.size(); ++c) {
         CHECK(one.chains[c].name == other.chains[c].name);
@@ -107,8 +103,13 @@ TEST_CASE("a partition file of something else is refused with the key and what i
         {[](Writer& j) { j["modules"].erase(0); }, "modules[0].module: is 'llm', allowed is 'vit'"},
         {[](Writer& j) { j["modules"].erase(1); }, "part.json: modules: lacks module 'llm'"},
         {[](Writer& j) { j["modules"].push_back(j["modules"][1]); }, "modules[2].module: 'llm' is there twice"},
-        {[](Writer& j) { j["modules"][0]["tp"] = 1; }, "modules[0].tp: is 1, allowed is 2"},
-        {[](Writer& j) { j["modules"][0]["copies"] = 2; }, "modules[0].copies: is 2, allowed"},
+        {[](Writer& j) { j["modules"][0]["tp"] = 1; },
+         "modules[0].tp: tp 1 x 1 copy of 'vit' are not the 2 GPUs of a rank; allowed with 'dealt' are 1, 2"},
+        {[](Writer& j) { j["modules"][0]["copies"] = 2; },
+         "modules[0].tp: tp 2 x 2 copies of 'vit' are not the 2 GPUs of a rank"},
+        {[](Writer& j) { j["modules"][1]["tp"] = 1; },
+         "modules[1].tp: 'llm' takes whole microbatches and has the tp of the job, 2"},
+        {[](Writer& j) { j["modules"][0]["sharing"] = "halves"; }, "modules[0].sharing"},
         {[](Writer& j) { j["modules"][0]["unit_items"] = 1'000'000; },
          "modules[0].unit_items: is 1000000, which no microbatch"},
         {[](Writer& j) { j["modules"][1]["unit_items"] = 3; }, "modules[1].unit_items: is 3, allowed"},

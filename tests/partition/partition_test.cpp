@@ -141,7 +141,7 @@ TEST_CASE("units slice a microbatch's items evenly and in order, each item once"
 TEST_CASE("one chain keeps dip's stages in a row, and passes whole microbatches") {
     const auto setup = on_four_ranks();
     const auto partition = setup.cut("dip");
-    const auto row = in_one_chain(partition);
+    const auto row = in_one_chain(partition, setup.model);
     check_covers(row, setup.model);
     CHECK(row.chains[0].stages.size() == partition.chains[0].stages.size() + partition.chains[1].stages.size());
     const auto all = units(row, setup.model, setup.microbatches);
@@ -286,8 +286,8 @@ TEST_CASE("balanced is cut by time alone where that fits, else so that every ran
 TEST_CASE("three-phase has a chain of the backbone alone, and the encoder's items one by one") {
     auto setup = on_four_ranks();
     const auto cut = setup.cut("three-phase", 2);
-    REQUIRE(cut.dealt.size() == 1);
-    CHECK(cut.dealt.front().module == 0);
+    CHECK(phase_modules(cut) == std::vector<std::size_t>{0});
+    CHECK(cut.layouts.front() == in_phases(setup.layout));
     REQUIRE(cut.chains.size() == 1);
     CHECK(cut.chains.front().name == "llm");
     CHECK(cut.chains.front().stages.size() == 8);
@@ -298,8 +298,18 @@ TEST_CASE("three-phase has a chain of the backbone alone, and the encoder's item
         CHECK(all[m][1].size() == setup.microbatches[m].items.size());
         for (const auto& item : all[m][1]) CHECK(item.shapes[0].lengths == std::vector<std::int64_t>{256});
     }
-    const auto row = in_one_chain(cut);
+    const auto row = in_one_chain(cut, setup.model);
     check_covers(row, setup.model);
+}
+
+TEST_CASE("encoders that feed another encoder cannot be dealt: its items lie on other GPUs") {
+    auto setup = on_four_ranks();
+    CHECK(!why_not_dealt(setup));
+    workloads::Module resampler = setup.model.modules.front();
+    resampler.name = "resampler";
+    setup.model.modules.insert(setup.model.modules.begin() + 1, resampler);
+    setup.model.edges = {{0, 1, 1, 0, 0}, {1, 2, 4, 1024, 2048}};
+    CHECK(why_not_dealt(setup) == "goes with encoders that feed llm alone, vit feeds resampler");
 }
 
 TEST_CASE("a job is offered three-phase by itself where a rank has several GPUs") {
@@ -308,7 +318,7 @@ TEST_CASE("a job is offered three-phase by itself where a rank has several GPUs"
         const auto chunks_of_dealt = [&](std::string_view name) {
             std::vector<std::int64_t> chunks;
             for (const Partition& one : partitions_for(Use::job, setup, setup.microbatches, name))
-                if (!one.dealt.empty()) chunks.push_back(one.chunks_per_rank);
+                if (!phase_modules(one).empty()) chunks.push_back(one.chunks_per_rank);
             return chunks;
         };
         const std::vector<std::int64_t> all{1, 2};  // of the backbone's 8 layers on 4 ranks
@@ -329,7 +339,7 @@ TEST_CASE("three-phase says where it does not apply") {
     setup.recipe.zero = 3;
     CHECK_THROWS_WITH_AS(static_cast<void>(partitions_for(Use::job, setup, setup.microbatches, "three-phase")),
                          "partition three-phase: is emulated with --zero 0 or 1, 3 was asked for", Error);
-    for (const Partition& one : partitions_for(Use::job, setup, setup.microbatches)) CHECK(one.dealt.empty());
+    for (const Partition& one : partitions_for(Use::job, setup, setup.microbatches)) CHECK(phase_modules(one).empty());
     setup.recipe.zero = 1;
     setup.model.modules.erase(setup.model.modules.begin());
     setup.model.edges.clear();

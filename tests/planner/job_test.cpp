@@ -4,6 +4,7 @@
 #include "pipeweaver/planner/opponents.hpp"
 #include "pipeweaver/planner/partition_choice.hpp"
 #include "pipeweaver/planner/static_order.hpp"
+#include "planner/options/recompute_menu.hpp"
 #include "tests/support/effort.hpp"
 #include "tests/support/small_request.hpp"
 #include "tests/support/times.hpp"
@@ -79,7 +80,8 @@ TEST_CASE("the partition of a job is the best of its candidates, the same on any
 TEST_CASE("a partition of each kind is searched: policies judge none against another kind") {
     std::array<int, 3> searched{};
     for (const PartitionTried& one : small_choice().tried)
-        if (one.searched) ++searched[!one.partition.dealt.empty() ? 2 : one.partition.chains.size() > 1 ? 1 : 0];
+        if (one.searched)
+            ++searched[!phase_modules(one.partition).empty() ? 2 : one.partition.chains.size() > 1 ? 1 : 0];
     CHECK(searched == std::array{1, 1, 1});
 }
 
@@ -203,6 +205,7 @@ TEST_CASE("one order for all batches runs them all, no faster than their own sea
           doctest::skip(pipeweaver::testing::short_form())) {
     Request request = small_job();
     request.job.max_rounds = testing::full_or_short(20, 8);
+    request.job.recompute = emulator::usual_modes();  // few rounds find little among more
     const auto partition = choose_partition(request.job, request.batch, quick_choice, in_order).partition;
     const auto first = StaticOrder::of_first(request.job, request.batch, partition, in_order, {});
     Request own = request;
@@ -227,7 +230,7 @@ TEST_CASE("a plan with dealt encoders is no slower than the opponent it begins f
     request.job.partition = "three-phase";
     const Plan plan = testing::planned(request, in_order, {.targets = false, .robustness = false});
     const emulator::StepProblem& step = plan.replicas.front().cut.step;
-    CHECK(!plan.partition().dealt.empty());
+    CHECK(!phase_modules(plan.partition()).empty());
     CHECK(schedule::replay(step.problem, *plan.replicas.front().found.schedule).outcome ==
           schedule::Outcome::completed);
     std::size_t beaten = 0;
@@ -240,33 +243,44 @@ TEST_CASE("a plan with dealt encoders is no slower than the opponent it begins f
     std::map<std::tuple<std::size_t, std::size_t, std::size_t>, int> taken;
     REQUIRE(step.dealt.size() == 8);  // 4 ranks of 2 GPUs
     for (const auto& gpu : step.dealt)
-        for (const emulator::DealtItem& item : gpu) ++taken[{item.microbatch, item.dealt, item.unit}];
+        for (const emulator::DealtItem& item : gpu) ++taken[{item.microbatch, item.phase, item.unit}];
     std::size_t items = 0;
     for (const auto& microbatch : request.batch.microbatches) items += microbatch.items.size();
     CHECK(taken.size() == items);
     CHECK(std::all_of(taken.begin(), taken.end(), [](const auto& one) { return one.second == 1; }));
-    const auto why = emit::why_no_actions(request.job, plan.partition());
-    REQUIRE(why);
-    CHECK(why->starts_with("no action lists: they cannot say how vit is dealt"));
+    const auto lists = emit::actions_of(request.job, request.batch, plan.replicas.front(),
+                                        emit::loss_totals(request.job, request.batch, plan.partition()));
+    CHECK(emit::why_not_runnable(lists) == std::nullopt);
 }
 
-TEST_CASE("where action lists are wanted no partition is tried that they cannot carry") {
-    const auto any_dealt = [](const PartitionChoice& choice) {
+TEST_CASE("a job tries encoders in phases and copies in chains, unless a layout of the module is asked for") {
+    const auto any = [](const PartitionChoice& choice, const auto& is_so) {
         return std::any_of(choice.tried.begin(), choice.tried.end(),
-                           [](const PartitionTried& one) { return !one.partition.dealt.empty(); });
+                           [&](const PartitionTried& one) { return is_so(one.partition); });
     };
-    CHECK(any_dealt(small_choice()));
+    const auto in_phases = [](const partition::Partition& one) { return !phase_modules(one).empty(); };
+    const auto with_copies = [](const partition::Partition& one) { return partition::shares_ranks(one); };
+    CHECK(any(small_choice(), in_phases));
+    CHECK(any(small_choice(), with_copies));
     Request request = small_job();
-    request.job.target = "free";
-    CHECK(!any_dealt(choose_partition(request.job, request.batch, small_effort, in_order)));
+    request.job.layouts = partition::parse_module_tp("vit=2", *request.job.setup);
+    const auto one_tp = choose_partition(request.job, request.batch, small_effort, in_order);
+    CHECK(!any(one_tp, in_phases));
+    CHECK(!any(one_tp, with_copies));
+    request.job.layouts = partition::parse_module_tp("vit=1:dealt", *request.job.setup);
+    const auto dealt = choose_partition(request.job, request.batch, small_effort, in_order);
+    CHECK(std::all_of(dealt.tried.begin(), dealt.tried.end(),
+                      [&](const PartitionTried& one) { return with_copies(one.partition); }));
 }
 
 TEST_CASE("without a pipeline a plan that must recompute gets the fewest blocks that fit the sample") {
     Request request = small_job();
+    request.job.target = "free";
     const emulator::Layout flat{.tp = 8, .pp = 1, .dp = 1};
     request.job.setup = std::make_shared<emulator::Setup>(testing::small_setup(flat));
+    request.job.layouts = partition::parse_module_tp("vit=8", *request.job.setup);  // others take another memory
     const auto choose = [&] { return choose_partition(request.job, request.batch, small_effort, in_order).partition; };
-    CHECK(choose().modes == emulator::usual_modes());  // all of it fits
+    CHECK(choose().modes == menu_of(request.job));  // all of it fits
 
     // A little less memory than it takes where nothing is recomputed.
     const auto peak_of = [&](emulator::Recompute mode) {
@@ -283,8 +297,8 @@ TEST_CASE("without a pipeline a plan that must recompute gets the fewest blocks 
     });
     REQUIRE(emulator::capacity_of(*request.job.setup) < enough);
     const auto modes = choose().modes;
-    REQUIRE(modes.size() == 4);
-    CHECK(modes[2].kind == emulator::Recompute::Kind::blocks);
-    CHECK(peak_of(modes[2]) <= emulator::capacity_of(*request.job.setup));
-    CHECK(modes[2].layers == 1);
+    REQUIRE(modes.size() == 5);
+    CHECK(modes[3].kind == emulator::Recompute::Kind::blocks);
+    CHECK(peak_of(modes[3]) <= emulator::capacity_of(*request.job.setup));
+    CHECK(modes[3].layers == 1);
 }

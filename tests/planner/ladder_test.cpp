@@ -136,6 +136,62 @@ TEST_CASE("what is said to be run and cannot be is an error that says why") {
         doctest::Contains("--now: first-stage zb-v: "), Error);
 }
 
+namespace {
+
+constexpr std::size_t replicas = sizes.replicas_examined + 1;
+
+// Replicas of one sequence a microbatch, whose attention takes long, and a last one of short sequences, which has a few
+// more tokens to hold and less to do: it is not among the most loaded.
+Request with_a_fuller_replica() {
+    Request request = testing::small_request(static_cast<std::int64_t>(replicas), std::vector<int>(replicas * 6));
+    for (std::size_t m = 0; m < request.batch.microbatches.size(); ++m) {
+        workloads::Microbatch& one = request.batch.microbatches[m];
+        one.lengths = {16384};
+        if (m % replicas == replicas - 1) one.lengths.assign(18, 1024);
+        one.tokens = one.loss_tokens = m % replicas == replicas - 1 ? 18432 : 16384;
+    }
+    request.job.target = "megatron";
+    return request;
+}
+
+// As full as that of first-stage under 1F1B where nothing runs again.
+Bytes fullest(const Request& request, std::size_t replica) {
+    EmulationRequest none;
+    none.job = request.job;
+    none.job.partition = "first-stage";
+    none.job.sharing = partition::Sharing::in_turn;
+    none.batch = request.batch;
+    none.recompute = emulator::Recompute::none;
+    none.any_memory = true;
+    Bytes most{};
+    for (const auto& rank : emulate(none, in_order).replicas[replica].memory) most = std::max(most, rank.peak);
+    return most;
+}
+
+}  // namespace
+
+TEST_CASE("where a recomputation that the most loaded replicas fit with does not fit another, all recompute more") {
+    Request request = with_a_fuller_replica();
+    const Bytes loaded = fullest(request, 0), full = fullest(request, replicas - 1);
+    REQUIRE(full > loaded);
+    const double usable = static_cast<double>(emulator::capacity_of(*request.job.setup).count);
+    const double middle = static_cast<double>(loaded.count + full.count) / 2;
+    testing::change_setup(request, [&](emulator::Setup& setup) {
+        setup.headroom.parts_per_million = static_cast<std::int64_t>(1e6 * (1 - middle / usable));
+    });
+    for (const char* target : {"megatron", "free"}) {
+        request.job.target = target;
+        const auto start = begin_ladder({request}, {}, parse_now("first-stage,1f1b", ""), in_order, {});
+        REQUIRE(start.now);
+        CHECK(start.now->peak <= start.now->usable);
+        CHECK(start.now->way != "first-stage 1f1b");
+        for (const Rung& rung : planned_on(start).ladder.rungs) CHECK(rung.peak <= rung.usable);
+        CHECK_THROWS_WITH_AS(
+            static_cast<void>(begin_ladder({request}, {}, parse_now("first-stage,1f1b,none", ""), in_order, {})),
+            doctest::Contains("--now: with recompute none the step does not fit"), Error);
+    }
+}
+
 TEST_CASE("words that are no part of a way are named, with what is allowed") {
     CHECK_THROWS_WITH_AS(static_cast<void>(parse_now("1f1b,fast", "")), doctest::Contains("--now: 'fast' is unknown"),
                          Error);

@@ -29,7 +29,7 @@ public:
           replica_(replica),
           costs_(setup_, replica),
           whole_(with_layout(setup_, {.tp = 1, .pp = 1, .dp = setup_.layout.gpus()})),
-          dealt_(!partition.dealt.empty()) {}
+          dealt_(!phase_modules(partition).empty()) {}
 
     std::int64_t step() {
         for (std::size_t m = 0; m < microbatches_.size(); ++m) add_microbatch(m);

@@ -124,6 +124,7 @@ TEST_CASE("a robust plan gives up at most a hundredth and never falls behind a b
         auto request = small_request(dp, {5, 0, 2, 9, 1, 4, 0, 7, 3, 8, 0, 6});
         request.job.max_rounds = testing::full_or_short(12, 6);
         request.job.robust = true;
+        request.job.recompute = emulator::usual_modes();
         const auto plan = planned(request, on_threads(2));
         CHECK(plan.choice.rule.by_median);
         CHECK(plan.choice.alternatives > 0);

@@ -19,7 +19,8 @@ SECONDS = {
     "served_by_nobody_torch_test.py": 20, "capacity_slurm_test.py": 30, "capacity_ray_test.py": 30,
     "capacity_engines_test.py": 10,
     "megatron_schedule_torch_test.py": 60, "data_plan_torch_test.py": 70, "data_plan_pages_torch_test.py": 12,
-    "executor_torch_test.py": 35, "cp_sat_test.py": 33, "data_plan_test.py": 10, "manual_test.py": 25,
+    "executor_torch_test.py": 35, "executor_layouts_torch_test.py": 40,
+    "executor_inner_torch_test.py": 20, "cp_sat_test.py": 33, "data_plan_test.py": 10, "manual_test.py": 25,
     "emulate_test.py": 24,
     "replicas_test.py": 20, "package_test.py": 20, "executor_faults_torch_test.py": 17, "getting_started_test.py": 15,
     "getting_started_torch_test.py": 15, "plan_test.py": 12, "service_openapi_test.py": 12, "torch_csv_test.py": 11,
@@ -27,7 +28,7 @@ SECONDS = {
     "cli_torch_test.py": 10, "check_commands_test.py": 10, "service_test.py": 10, "hugging_face_test.py": 10,
     "bench_plan_test.py": 9, "bench_service_test.py": 25, "interrupt_test.py": 15,
     "browser_service_test.py": 40, "browser_capacity_test.py": 40,
-    "executor_example_torch_test.py": 8, "profile_torch_test.py": 8,
+    "executor_example_torch_test.py": 16, "profile_torch_test.py": 8,
     "measured_test.py": 12, "measured_page_torch_test.py": 12, "measured_torch_test.py": 8, "drift_test.py": 8,
     "partition_test.py": 7, "browser_report_test.py": 6, "layout_test.py": 6, "costdb_calibrate_test.py": 5,
 }

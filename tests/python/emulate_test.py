@@ -193,16 +193,18 @@ def test_partitions_of_multimodal_models_are_emulated_with_and_without_reuse(pip
     assert cut.get("dealt") == (["vit"] if partition == "three-phase" else None)
 
 
-def test_a_plan_with_dealt_encoders_is_emulated_from_its_folder_and_has_no_action_lists(pipeweaver, tmp_path):
+def test_a_plan_with_dealt_encoders_is_emulated_from_its_folder_and_has_their_stages_in_its_lists(pipeweaver, tmp_path):
     folder = tmp_path / "plan"
-    said = pipeweaver(*PLAN, *BATCH, "--partition", "three-phase", "--max-rounds", "2", "--verbose", "--out", folder)
-    assert "no action lists: they cannot say how vit is dealt over the GPUs (partition three-phase)" in said
-    assert not (folder / "replica-000" / "actions.json").exists()
+    pipeweaver(*PLAN, *BATCH, "--partition", "three-phase", "--max-rounds", "2", "--out", folder)
     plan = json.loads((folder / "plan.json").read_text())
     again = json.loads(pipeweaver("emulate", *PLAN[1:], *BATCH, "--schedule", folder, "--json"))
     assert again["step_ns"] == plan["step_ns"] and again["partition"]["dealt"] == ["vit"]
-    status, line = pipeweaver.fails("emit", "--plan", folder, "--target", "torch-actions", "--out", tmp_path / "lists")
-    assert status == 4 and "task 'vit.r0.F' has no microbatch" in line
+    pipeweaver("emit", "--plan", folder, "--target", "torch-actions", "--out", tmp_path / "lists")
+    whole = (folder / "replica-000" / "actions.json").read_bytes()
+    assert next((tmp_path / "lists").rglob("actions.json")).read_bytes() == whole
+    lists = json.loads(whole)
+    phases = [stage for stage in lists["stages"] if stage.get("phase")]
+    assert [stage["rank"] for stage in phases] == list(range(lists["ranks"])) and len(lists["shares"]) == len(phases)
     assignment = json.loads((folder / "assignment.json").read_text())
     gpus = plan["asked"]["tp"] * plan["asked"]["pp"]
     for replica in assignment["replicas"]:
@@ -370,3 +372,11 @@ def test_the_example_of_a_what_if_file_says_what_docs_say(step):
     got = step("--what-if", ROOT / "examples/what-if.yaml")
     assert got["asked"]["what_if"]["links"] == {"tensor": 0.5}
     assert got["asked"]["what_if"]["devices"] == [{"rank": 3, "replica": None, "factor": 1.1}]
+
+
+@pytest.mark.parametrize("module_tp", ["auto", "vit=auto"])
+def test_nothing_chooses_a_layout_of_a_module_where_a_step_is_emulated(pipeweaver, module_tp):
+    failed = pipeweaver.fails("emulate", "--model", "dip-vlm-s", "--cluster", "h100-sxm:16", "--dataset", "vlm-mix",
+                              "--module-tp", module_tp)
+    assert failed == (2, f"pipeweaver: --module-tp: is '{module_tp}', and 'auto' is chosen by plan and partition; "
+                         "allowed is MODULE=TP")

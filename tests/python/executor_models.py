@@ -88,7 +88,7 @@ class Block(torch.nn.Module):
 
 def most_alive(actions, rank):
     """The plan's count, less what need not be kept: a pass without weights and without an input that has a gradient
-    keeps nothing; one without weights, or with half recomputed and such an input, is over with I."""
+    keeps nothing; one without weights, or with blocks recomputed in part and such an input, is over with I."""
     own = actions.of_rank(rank)
     has_input_gradient = {tensor.target for tensor in own.tensors.values() if tensor.gradient is not None}
     passes = [action for action in own.actions if hasattr(action, "place")]
@@ -103,7 +103,8 @@ def most_alive(actions, rank):
         if action.op != "F" or action.recompute != "full":
             alive.add(place)
         most = max(most, len(alive))
-        if action.op == "B" or (action.op == "I" and from_input and (not trained or action.recompute == "half")):
+        in_part = action.recompute not in ("none", "full")
+        if action.op == "B" or (action.op == "I" and from_input and (not trained or in_part)):
             alive.discard(place)
     return most
 

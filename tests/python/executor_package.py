@@ -25,8 +25,10 @@ def load():
 
 
 package = load()
+parallel = package.parallel
 check, check_fit, program_of, Pass = (
     getattr(sys.modules[f"pipeweaver.torch.{module}"], name)
     for module, name in (("check", "check"), ("fit", "check_fit"), ("program", "program_of"), ("passes", "Pass")))
 Actions, Executor, PipeweaverError, Place = package.Actions, package.Executor, package.PipeweaverError, package.Place
-parse_actions, read_actions, task_seed = package.parse_actions, package.read_actions, package.task_seed
+actions_of, parse_actions, read_actions = package.actions_of, package.parse_actions, package.read_actions
+task_seed = package.task_seed

@@ -65,8 +65,8 @@ def run_case(case, me, pipeline, peers):
 
 
 def half_and_split(own):
-    """Whether some input gradient of the rank recomputes half: the executor then computes the weights' with it."""
-    return any(getattr(action, "op", "") == "I" and action.recompute == "half" for action in own.actions)
+    """Whether some input gradient of the rank recomputes in part: the executor then computes the weights' with it."""
+    return any(getattr(action, "op", "") == "I" and action.recompute not in ("none", "full") for action in own.actions)
 
 
 def run_cases(me, ranks, replicas, seeds):

@@ -250,7 +250,7 @@ def test_what_a_plan_leaves_goes_before_the_next_batch():
 
 
 def test_a_policy_takes_what_the_plan_says_it_takes():
-    on_dip = {**CONFIG, **DRAWN, "partition": "dip"}
+    on_dip = {**CONFIG, **DRAWN, "partition": "dip", "module_tp": "vit=4"}  # one cut: there is nothing to choose
     baselines = pipeweaver.plan({**on_dip, "max_rounds": 0}).summary["baselines"]
     for policy in ("interleaved", "gpipe", "dual-queue"):
         emulated = pipeweaver.emulate(on_dip, policy=policy)

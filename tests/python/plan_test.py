@@ -186,3 +186,12 @@ def test_a_known_schedule_that_does_not_fit_the_largest_microbatch_is_no_opponen
     here = [row for row in plan["baselines"] if row["opponent"] and row["partition"] == "no-pipeline tp 4 zero 2"]
     assert [row["recompute"].split(":")[0] for row in here] == ["blocks"]  # "none" fits all replicas but one
     assert plan["step_ns"] < here[0]["step_ns"]
+
+
+def test_a_budget_that_is_over_leaves_one_round_of_a_search(pipeweaver, tmp_path):
+    pipeweaver(*PLAN, *BATCH, "--budget", "1ms", "--out", tmp_path / "plan")
+    own = json.loads((tmp_path / "plan/replica-000/solution.json").read_text())
+    assert (own["rounds"], own["stop_reason"]) == (1, "budget")
+    policy = tmp_path / "policy.json"
+    pipeweaver("solve", tmp_path / "plan/replica-000/problem.json.gz", "--policy", "dual-queue", "--out", policy)
+    assert own["makespan_ns"] < json.loads(policy.read_text())["makespan_ns"]

@@ -37,6 +37,9 @@ public:
         /// What sets the present value again; nothing where it is the one that the variable had when it was added.
         std::function<std::optional<std::string>()> say;
         bool* flag = nullptr;  ///< then it has no text to set or say
+        /// Another key of configurations that says the same as an object, and its value as the option's text.
+        std::string key{};
+        std::function<std::string(const Json&)> text_of_key{};
     };
 
     OptionTable() = default;
@@ -64,6 +67,10 @@ public:
     /// A text that `set` parses; its Error is completed with the option's name. Without `say` values() leaves it out.
     void parsed(const std::string& name, const std::string& kind, const std::string& about,
                 std::function<void(const std::string&)> set, std::function<std::optional<std::string>()> say = {});
+
+    /// In configurations the last option may also be said by an object under another key; `text_of` gives the option's
+    /// text. Pre: it has a text.
+    void also_as(const std::string& key, std::function<std::string(const Json&)> text_of);
 
     const std::vector<Entry>& entries() const { return entries_; }
 

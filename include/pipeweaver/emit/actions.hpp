@@ -12,6 +12,7 @@
 //              the same order on both sides, which cannot deadlock and needs no tags (they are given all the same).
 #pragma once
 
+#include "pipeweaver/emulator/shares.hpp"
 #include "pipeweaver/emulator/step.hpp"
 #include "pipeweaver/planner/plan.hpp"
 #include "pipeweaver/schedule/replay.hpp"
@@ -54,6 +55,27 @@ struct ActionStage {
     std::size_t rank = 0;
     std::vector<schedule::StagePart> parts;
     StageRole role;  ///< parts_trained has an entry for each part
+    /// How GPUs share it; none: all of a rank run it together, as one copy. Of a module in phases `copies` are all GPUs
+    /// of the replica.
+    std::optional<emulator::ModuleLayout> layout{};
+};
+
+/// The place of an item in its step: its microbatch of the replica, and where it stands in that.
+struct ItemPlace {
+    std::int64_t microbatch = 0, place = 0;
+
+    friend auto operator<=>(const ItemPlace&, const ItemPlace&) = default;
+};
+
+/// Which positions of a unit each copy of its chain takes; of a stage in phases, each GPU of its rank.
+struct ActionShare {
+    std::string chain;
+    std::int64_t microbatch = 0, item = 0;
+    std::optional<std::int64_t> stage{};  ///< of a module in phases alone
+    std::vector<std::int64_t> lengths{};  ///< positions of each sequence of the unit
+    std::int64_t reduction = 1;           ///< positions of a row of the output behind the chain's last stage
+    std::vector<std::vector<emulator::Piece>> copies{};  ///< of each copy, in the order in which it has them
+    std::vector<ItemPlace> of{};                         ///< in phases: which item each sequence is
 };
 
 /// What one pass hands to another; its number is its index in ActionLists::tensors.
@@ -65,7 +87,7 @@ struct ActionTensor {
     bool by_item = false;                ///< an activation goes into a list of items; else it is the stage before's
     std::vector<Rows> slices;            ///< of an activation: the rows it takes of the output; none: all
     std::string dtype = "bf16";
-    std::optional<Bytes> per_gpu;  ///< none: not known
+    std::optional<Bytes> per_gpu{};  ///< none: not known
 };
 
 /// F, B, I or W of a pass.
@@ -102,6 +124,24 @@ struct ActionLists {
     std::vector<ActionStage> stages;
     std::vector<ActionTensor> tensors;
     std::vector<std::vector<Action>> ranks;  ///< per rank: its list
+    std::int64_t gpus = 1;                   ///< of a rank; each has the same list
+    bool sequence_parallel = false;          ///< GPUs that run a stage together each keep a part of the positions
+    std::vector<ActionShare> shares{};       ///< one for each unit of a chain with copies, and for each pass in phases
+};
+
+/// Of a module in phases: what a microbatch takes of a rank's output.
+struct PhaseOutput {
+    std::int64_t microbatch = 0;
+    Rows rows;  ///< of the output
+    std::int64_t columns = 0;
+    bool is_all = false;  ///< the microbatch has all items of the rank
+};
+
+/// A module in phases on one rank: a stage behind those of all chains.
+struct PhaseStage {
+    ActionStage stage;
+    std::optional<std::size_t> forward, backward;  ///< tasks; none: no item is on the rank, or no backward reaches it
+    std::vector<PhaseOutput> outputs;              ///< of the microbatches that have items on the rank
 };
 
 /// What a replica's action lists say beside the schedule.
@@ -110,6 +150,11 @@ struct ReplicaData {
     std::vector<StageRole> stages;          ///< per stage; none: all are trained, chains are those of the tasks
     std::vector<double> loss_weight;        ///< per task; none: 1 for each whose output nobody takes
     std::vector<std::vector<Rows>> slices;  ///< per transfer: the rows of the output that it takes; none: all
+    std::int64_t gpus = 1;                  ///< of a rank
+    bool sequence_parallel = false;
+    std::vector<std::optional<emulator::ModuleLayout>> layouts{};  ///< per stage of a chain; none: all are of one copy
+    std::vector<ActionShare> shares{};
+    std::vector<PhaseStage> phases{};  ///< numbered on from the chains' stages
 };
 
 /// What the losses of a step, all its replicas', are weighted by.
@@ -131,10 +176,7 @@ struct LossTotals {
 [[nodiscard]] ReplicaData replica_data(const planner::Job& job, const planner::Batch& batch,
                                        const planner::ReplicaPlan& replica, const LossTotals& losses);
 
-/// Says why a plan on the partition has no action lists; none: it has them.
-[[nodiscard]] std::optional<std::string> why_no_actions(const planner::Job& job, const partition::Partition& partition);
-
-/// Derives the lists of a replica of a plan. Throws Error{limit} why_no_actions().
+/// Derives the lists of a replica of a plan.
 [[nodiscard]] ActionLists actions_of(const planner::Job& job, const planner::Batch& batch,
                                      const planner::ReplicaPlan& replica, const LossTotals& losses);
 
@@ -156,9 +198,10 @@ struct LossTotals {
 /// Says why an executor could not run the lists; none: each runs to its end. Then references exist; every tensor
 /// between two ranks is sent once and received once, in one order on both sides; it is there when it is used; passes
 /// run once, F before its backward; each trained stage is reduced once, after its last backward; no ranks wait for each
-/// other in a cycle. This checks what the PyTorch executor checks when it loads a plan
-/// (python/pipeweaver/torch/check.py), and also the order of posting, which that executor can do without since it has
-/// tags. Takes time O(actions).
+/// other in a cycle; where stages have copies these are as many as the GPUs of a rank have place for, all stages of a
+/// chain have the same, and every position of a unit is on one of them. This checks what the PyTorch executor checks
+/// when it loads a plan (python/pipeweaver/torch/check.py), and also the order of posting, which that executor can do
+/// without since it has tags. Takes time O(actions).
 [[nodiscard]] std::optional<std::string> why_not_runnable(const ActionLists& actions);
 
 /// Writes the lists as a file's content ("pipeweaver-actions/1"): keys in fixed order, an action a line, a newline at
@@ -180,9 +223,11 @@ public:
 private:
     std::size_t rank_of(const Pass& pass) const;
     void add_freed(const std::vector<Action>& list);
+    void add_shares();
 
     const ActionLists& all_;
     std::vector<std::vector<std::size_t>> tensors_;  // of each rank
+    std::vector<std::vector<std::size_t>> shares_;   // of each rank: of its passes and of what comes to it
     std::vector<std::vector<std::size_t>> freed_;    // per tensor
     std::string sha256_;
 };

@@ -29,17 +29,24 @@ public:
     /// Where answers are kept: in the setup's store, or in these costs alone.
     enum class Store { shared, own };
 
-    /// Costs of layers trained as the setup says, on one of its replicas. Pre: `setup` outlives them.
-    explicit LayerCosts(const Setup& setup, std::int64_t replica = 0, Store store = Store::shared);
+    /// Costs of layers trained as the setup says, on one of its replicas, modules in its layout. Pre: `setup` outlives
+    /// them.
+    explicit LayerCosts(const Setup& setup, std::int64_t replica = 0, Store store = Store::shared)
+        : LayerCosts(setup, {}, replica, store) {}
+
+    /// The same with layouts of modules that a partition has.
+    LayerCosts(const Setup& setup, const ModuleLayouts& modules, std::int64_t replica, Store store = Store::shared);
 
     /// Costs of layers trained the usual way, whatever the setup says: partitions and shares of replicas are judged by
     /// them.
-    [[nodiscard]] static LayerCosts usual(const Setup& setup);
+    [[nodiscard]] static LayerCosts usual(const Setup& setup) { return usual(setup, {}); }
+    [[nodiscard]] static LayerCosts usual(const Setup& setup, const ModuleLayouts& modules);
 
     LayerCosts(const LayerCosts&) = delete;
     LayerCosts& operator=(const LayerCosts&) = delete;
 
-    /// The cost of repeated block `layer` of the module, on a rank of the replica; blocks of one kind are priced once.
+    /// The cost of repeated block `layer` of the module for a unit of that shape, on a rank of the replica: of the
+    /// fullest of the module's copies. Blocks of one kind are priced once.
     const PassCost& layer(std::size_t module, std::int64_t layer, const PassShape& shape, PassKind pass,
                           RankId rank = RankId{0});
 
@@ -95,12 +102,13 @@ private:
     void add_blocks(const LayerRange& part, const PassShape& shape, const Place& place, Recompute recompute,
                     std::vector<PassPiece>& pieces) const;
 
-    LayerCosts(const Setup& setup, const Recipe& recipe, const WhatIf* what_if, std::int64_t replica,
-               LayerStore* store);
+    LayerCosts(const Setup& setup, const ModuleLayouts& modules, const Recipe& recipe, const WhatIf* what_if,
+               std::int64_t replica, LayerStore* store);
+    const Layout& layout_of(std::size_t module) const { return modules_[module].layout; }
 
     const workloads::Model& model_;
     const workloads::Cluster& cluster_;
-    Layout layout_;
+    std::vector<PlacedModule> modules_;
     const costdb::CostDatabase& costs_;
     std::array<InSituFactors, 2> factors_;         // by Precision
     std::vector<std::array<double, 2>> measured_;  // per module, forward and backward: in runs, over the costs
@@ -124,9 +132,11 @@ private:
         std::pair<PassCost*, bool> find(const Asked& asked);
     };
     OfShape& of(const PassShape& shape);
+    const PassCost& layer_on_copy(std::size_t module, std::int64_t layer, const PassShape& shape, PassKind pass,
+                                  RankId rank);
+    PassCost layers_on_copy(const LayerRange& range, const PassShape& shape, PassKind pass, RankId rank);
     double device(RankId rank) const;
 
-    using Sequences = decltype(LayerKey::sequences);
     std::map<Sequences, OfShape> known_;
     std::map<Sequences, OfShape>::value_type* last_ = nullptr;  // that was asked for, under `last_shape_`
     PassShape last_shape_;

@@ -15,13 +15,23 @@ namespace pipeweaver::emulator {
 struct PassCost;
 enum class PassKind : std::uint8_t;
 
+/// What a pass works on, in an order of its own: equal passes have equal sequences.
+struct Sequences {
+    std::vector<std::pair<std::int64_t, std::int64_t>> all;  ///< lengths and contexts; whole ones, then others, sorted
+    std::size_t whole = 0;                                   ///< PassShape::whole
+
+    friend auto operator<=>(const Sequences&, const Sequences&) = default;
+};
+
 /// What decides a layer's cost where model, cluster, layout, costs, training and what-if are given.
 struct LayerKey {
     std::size_t module = 0;
     workloads::BlockKind kind{};
     PassKind pass{};
-    double device = 1;                                             ///< what-if factor of the rank
-    std::vector<std::pair<std::int64_t, std::int64_t>> sequences;  ///< lengths and contexts, sorted
+    double device = 1;            ///< what-if factor of the rank
+    std::int64_t tp = 1, cp = 1;  ///< of the module's layout
+    bool ring = false;            ///< of its context parallelism: copies beside a ring are none
+    Sequences sequences{};
 
     friend auto operator<=>(const LayerKey&, const LayerKey&) = default;
 };
@@ -40,8 +50,8 @@ struct StoreStatistics {
 ///
 /// Threads      any number may ask at once.
 /// Size         bounded; entries that were not asked for lately go first.
-/// Pre          all that ask have the same model, cluster, layout, costs, training and what-if; partitions, replicas,
-///              targets and batches may differ.
+/// Pre          all that ask have the same model, cluster, layout, costs, training and what-if; partitions, layouts of
+///              modules, replicas, targets and batches may differ.
 class LayerStore {
 public:
     static constexpr std::size_t default_bytes = std::size_t{256} << 20;

@@ -8,8 +8,10 @@
 
 namespace pipeweaver::emulator {
 
-/// What each rank holds all the time for its stages of these chains, receive buffers left out.
-[[nodiscard]] std::vector<StaticMemory> held_always(const Setup& setup, const std::vector<Chain>& chains);
+/// What each rank holds all the time for its stages of these chains, receive buffers left out; modules in these
+/// layouts.
+[[nodiscard]] std::vector<StaticMemory> held_always(const Setup& setup, const std::vector<Chain>& chains,
+                                                    const ModuleLayouts& layouts = {});
 
 /// The memory of one pass with every block recomputed.
 struct LeastPass {
@@ -17,6 +19,7 @@ struct LeastPass {
     Bytes transient;  ///< on top of it while its forward or its backward runs
     Bytes message;    ///< what comes in from the stage before
 };
-[[nodiscard]] LeastPass least_pass(const Setup& setup, const StageLayers& stage, const std::vector<PassShape>& shapes);
+[[nodiscard]] LeastPass least_pass(const Setup& setup, const StageLayers& stage, const std::vector<PassShape>& shapes,
+                                   const ModuleLayouts& layouts = {});
 
 }  // namespace pipeweaver::emulator

@@ -147,12 +147,29 @@ struct PassShape {
     std::vector<std::int64_t> context{};  ///< positions of another module that each sequence attends to as well; empty:
                                           ///< none
 
+    std::size_t whole = 0;  ///< of the sequences, so many from the front lie whole on one context parallel
+                            ///< group; the others are divided over all of them
+
     std::int64_t positions() const;          ///< sum of lengths
     std::int64_t context_positions() const;  ///< sum of context
 };
 
+/// Of a shape the sequences that lie whole on a context parallel group, or those that are divided.
+[[nodiscard]] PassShape whole_of(const PassShape& shape);
+[[nodiscard]] PassShape divided_of(const PassShape& shape);
+
+/// How many positions, and positions of the context, a context parallel GPU has.
+[[nodiscard]] std::int64_t positions_of_group(const PassShape& shape, const Layout& layout);
+[[nodiscard]] std::int64_t context_of_group(const PassShape& shape, const Layout& layout);
+
+/// Rows of an output with one for `reduction` positions, of those a context parallel group has.
+[[nodiscard]] std::int64_t rows_of_group(const PassShape& shape, const Layout& layout, std::int64_t reduction);
+
 /// Positions that pass the network's blocks: MMDiT carries the context along, others only read it.
 [[nodiscard]] std::int64_t block_positions(const workloads::Architecture& network, const PassShape& shape);
+/// Of them, how many a context parallel group has.
+[[nodiscard]] std::int64_t block_positions_of_group(const workloads::Architecture& network, const PassShape& shape,
+                                                    const Layout& layout);
 
 /// Forward FLOPs of block `layer`, as workloads::layer_flops counts them.
 [[nodiscard]] double layer_flops(const workloads::Architecture& network, std::int64_t layer, const PassShape& shape);
@@ -172,10 +189,16 @@ struct PassShape {
                                                    const Layout& layout, PassKind pass,
                                                    const Execution& execution = {});
 
-/// The operators of the edge's projector of one or two linear layers, over `positions` after the token reduction.
-[[nodiscard]] std::vector<Operator> projector_operators(const workloads::ModelEdge& edge, std::int64_t positions,
+/// The operators of the edge's projector of one or two linear layers, over `rows` of a context parallel group.
+[[nodiscard]] std::vector<Operator> projector_operators(const workloads::ModelEdge& edge, std::int64_t rows,
                                                         const Layout& layout, PassKind pass,
                                                         const Execution& execution = {});
+
+/// Where a module has copies, what goes over an edge is gathered on all GPUs of the rank, of which each context
+/// parallel group of the module's layout gives as many `rows` as the fullest; gradients are summed and scattered.
+/// Nothing for a weight gradient, or without rows.
+[[nodiscard]] std::vector<Operator> gathered_edge(std::int64_t columns, std::int64_t rows, const Layout& layout,
+                                                  PassKind pass, const Execution& execution = {});
 
 /// Adam's update of a rank's trained parameters, of which `copies` GPUs each update their part: of that, gradient 4,
 /// fp32 weight, mean and variance read and written 24, the weight as bf16 2, and what splits of buffers cost; of all

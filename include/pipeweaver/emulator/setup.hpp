@@ -9,6 +9,7 @@
 #include "pipeweaver/emulator/layer_store.hpp"
 #include "pipeweaver/emulator/layout.hpp"
 #include "pipeweaver/emulator/memory.hpp"
+#include "pipeweaver/emulator/module_layout.hpp"
 #include "pipeweaver/emulator/recipe.hpp"
 #include "pipeweaver/emulator/what_if.hpp"
 #include "pipeweaver/workloads/cluster.hpp"
@@ -25,7 +26,9 @@ struct Setup {
     std::shared_ptr<const costdb::CostDatabase> costs;  ///< shared: tables are large, and layouts to choose from many
     Recipe recipe{};
     WhatIf what_if{};
-    Headroom headroom{};  ///< of every rank
+    Headroom headroom{};      ///< of every rank
+    ModuleLayouts modules{};  ///< what partitions with a chain for each module are made for; none: as `layout` says.
+                              ///< What a step is priced by is StepInput::layouts
     /// Holds costs of this setup's layers; null: everything is priced anew. Shared by setups whose layers cost the same
     /// (layouts that differ in pipeline ranks alone, or in replicas that meet in no layer), and by nobody else.
     std::shared_ptr<LayerStore> store = std::make_shared<LayerStore>();

@@ -37,17 +37,10 @@ struct Chain {
     std::vector<StageLayers> stages;  ///< numbered on from the chain before
 };
 
-/// A module that no chain has: a copy lies whole on each GPU of the replica, and items are dealt over the GPUs, whole
-/// ones, by cost. All its forwards run before the chains' first stage begins, its backwards after that stage's last.
-struct DealtModule {
-    std::size_t module = 0;   ///< index into Model::modules
-    std::int64_t layers = 0;  ///< all of them
-};
-
 /// Whether weights of the part are trained: those of its layers, or of a projector after the module's last layer.
 [[nodiscard]] bool trains(const workloads::Model& model, const LayerRange& part);
 
-/// What one pass through a chain takes; of a dealt module one item.
+/// What one pass through a chain takes; of a module that no chain has one item.
 struct Unit {
     std::vector<PassShape> shapes;   ///< per module of the model; no lengths: no work in that module
     std::vector<std::size_t> items;  ///< indices into Microbatch::items

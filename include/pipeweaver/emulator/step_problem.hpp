@@ -21,8 +21,8 @@ struct StepInput {
     const Setup* setup = nullptr;
     std::int64_t replica = 0;                           ///< which one it is, for the setup's what-if
     std::vector<Chain> chains;                          ///< in topological order of their modules
-    std::vector<DealtModule> dealt;                     ///< before the chains, and after them
-    std::vector<std::vector<std::vector<Unit>>> units;  ///< per microbatch, per chain, then per dealt module
+    ModuleLayouts layouts;                              ///< per module; none: each as the setup's layout
+    std::vector<std::vector<std::vector<Unit>>> units;  ///< per microbatch, per chain, then per module in phases
     std::vector<Recompute> modes = usual_modes();
     std::vector<Recompute> mode_of_rank{};  ///< each rank has this one in place of `modes`; none: all have `modes`
     bool priced_split = true;               ///< false: no backward will be split, and StepProblem::split stays empty
@@ -30,6 +30,11 @@ struct StepInput {
     bool input_gradient_frees = true;       ///< false: what a forward holds is held until W (PyTorch's runtime)
     std::int64_t receive_buffers = 2;       ///< tensors that may wait on a rank, per direction and chain
     std::optional<Bytes> capacity;          ///< of every rank; none: capacity_of(*setup)
+
+    /// The modules on the GPUs of a rank, or of the replica where no chain has them.
+    std::vector<PlacedModule> placed() const {
+        return placed_modules(setup->layout.on(setup->cluster), layouts, setup->model.modules.size());
+    }
 
     std::span<const Recompute> modes_on(RankId rank) const {
         return mode_of_rank.empty() ? std::span(modes) : std::span(mode_of_rank).subspan(index(rank), 1);
@@ -64,14 +69,14 @@ struct SplitBackward {
     std::uint32_t weight_mix = 0;         ///< of W, as StepProblem::mix; I has that of its B
 };
 
-/// An item of a dealt module: StepInput::units[microbatch][chains + dealt][unit].
+/// An item of a module in phases: StepInput::units[microbatch][chains + phase][unit].
 struct DealtItem {
-    std::size_t dealt = 0;  ///< index into StepInput::dealt
+    std::size_t phase = 0;  ///< index into phase_modules(StepInput::layouts)
     std::size_t microbatch = 0;
     std::size_t unit = 0;
 };
 
-/// A rank's pass through the dealt modules: it takes as long as the GPU that takes longest.
+/// A rank's pass through the modules in phases: it takes as long as the GPU that takes longest.
 struct PhasePass {
     TaskId task{};
     std::vector<std::vector<DealtItem>> longest;  ///< per memory mode: what that GPU runs, one after the other
@@ -88,7 +93,7 @@ struct StepProblem {
     std::vector<std::uint32_t> mix;        ///< per task: index into `mixes`; also of what it recomputes
     std::vector<std::size_t> unit;         ///< per task: index into StepInput::units[microbatch][chain]; 0 in a phase
     std::vector<std::size_t> chain;        ///< per task; the number of chains: it is in `phases`
-    std::vector<PhasePass> phases;         ///< of dealt modules, in the order of their tasks
+    std::vector<PhasePass> phases;         ///< of modules in phases, in the order of their tasks
     std::vector<std::vector<DealtItem>> dealt;  ///< to each GPU of the replica, those of rank 0 first; none: no phases
     std::vector<SplitBackward> split;           ///< per pair
     std::vector<Transfer> transfers;

@@ -16,22 +16,31 @@ struct Partition {
     std::string name;                  ///< of its partitioner
     std::int64_t chunks_per_rank = 1;  ///< stages of a rank, the most of any
     std::vector<emulator::Chain> chains;
-    std::vector<std::int64_t> unit_items;        ///< per chain: most items of a unit; 0: the whole microbatch at once
-    std::vector<std::string> notes;              ///< what decided it, for the report
-    std::vector<emulator::DealtModule> dealt{};  ///< modules that no chain has; the rest of the step waits for them
+    std::vector<std::int64_t> unit_items;  ///< per chain: most items of a unit; 0: the whole microbatch at once
+    std::vector<std::string> notes;        ///< what decided it, for the report
+    emulator::ModuleLayouts layouts{};     ///< per module; none: each as the job's layout. No chain has those in phases
     std::vector<emulator::Recompute> modes = emulator::usual_modes();  ///< memory modes that every pass chooses from
 };
+
+/// Modules that no chain has; the rest of the step waits for them.
+[[nodiscard]] inline std::vector<std::size_t> phase_modules(const Partition& partition) {
+    return emulator::phase_modules(partition.layouts);
+}
+
+/// Whether copies of a module share a rank's GPUs, in chains.
+[[nodiscard]] bool shares_ranks(const Partition& partition);
 
 /// What Partition::chunks_per_rank says. Pre: there are stages.
 [[nodiscard]] std::int64_t most_stages_of_a_rank(const Partition& partition);
 
 /// The chains of `partition` in a row, as one chain that whole microbatches pass: what a framework with a single row of
-/// stages can run of it. Segment k has the stages k * ranks ... k * ranks + ranks - 1.
-[[nodiscard]] Partition in_one_chain(const Partition& partition);
+/// stages can run of it, all modules with the layout of the job. Segment k has the stages k * ranks ... k * ranks +
+/// ranks - 1.
+[[nodiscard]] Partition in_one_chain(const Partition& partition, const workloads::Model& model);
 
-/// The units that pass the chains: per microbatch, then per chain and after the chains per dealt module, whose units
-/// are single items. A module without items in a microbatch has no unit there; n items make ceil(n / unit_items) units
-/// whose sizes differ by one at most.
+/// The units that pass the chains: per microbatch, then per chain and after the chains per module in phases, whose
+/// units are single items. A module without items in a microbatch has no unit there; n items make ceil(n / unit_items)
+/// units whose sizes differ by one at most.
 [[nodiscard]] std::vector<std::vector<std::vector<emulator::Unit>>> units(
     const Partition& partition, const workloads::Model& model, const std::vector<workloads::Microbatch>& microbatches);
 

@@ -27,6 +27,7 @@
 //           follows the backbone, and with ZeRO 2 or 3. emulator/step/phases.hpp says what its step consists of.
 #pragma once
 
+#include "pipeweaver/partition/asked_layouts.hpp"
 #include "pipeweaver/partition/partition.hpp"
 
 #include <array>
@@ -57,6 +58,7 @@ struct Partitioner {
     std::string about;            ///< one line
     bool one_chain = false;       ///< cuts all modules as one chain, which any framework with stages in a row runs
     bool own_chunks = false;      ///< decides on the chunks of a rank itself
+    bool own_chains = false;      ///< each module is a chain of its own, with the layout that Setup::modules says
     bool for_jobs = false;        ///< offered to every job
     bool for_frameworks = false;  ///< given to runtimes of one chain
     int as_opponent = 0;          ///< its place among what engineers run; 0: none run it
@@ -101,9 +103,20 @@ struct Cutting {
 [[nodiscard]] std::vector<Partition> partitions_for(Use use, const emulator::Setup& setup, const Sample& sample,
                                                     std::string_view name = {});
 
+/// One cutting, modules in the layouts that are asked for and else in the job's. Throws Error{input} where a layout is
+/// asked for and the partitioner has no chains for modules.
+[[nodiscard]] Partition cut_as_asked(const emulator::Setup& setup, const Sample& sample, const Cutting& cutting,
+                                     const AskedLayouts& asked);
+
+/// What a job chooses from: partitions_for(Use::job) where modules may have its layout, and partitions with a chain for
+/// each module in every other layout that is asked for or may be tried. Throws Error{input} where a layout is asked for
+/// and the named partitioner has no chains for modules.
+[[nodiscard]] std::vector<Partition> partitions_for_job(const emulator::Setup& setup, const Sample& sample,
+                                                        std::string_view name, const AskedLayouts& asked);
+
 /// The partitions "modules" that a job is offered beside `dip`. Each module is a chain of its own here, too, in units
-/// of the size that dip takes or a part of it, and in one to four times as many segments, in the modules' proportions.
-/// Of equal partitions there is one.
+/// of the size that dip takes or a part of it, and in one to four times as many segments, in the modules' proportions,
+/// or in at most 2, 4 or 8. Layers are cut so that the fullest rank has least to do. Of equal partitions there is one.
 [[nodiscard]] std::vector<Partition> per_module_candidates(const emulator::Setup& setup, const Sample& sample);
 
 /// Why the setup's encoders cannot be dealt over all GPUs of a replica; none: they can.

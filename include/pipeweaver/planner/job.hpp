@@ -9,6 +9,7 @@
 
 #include "pipeweaver/base/option_values.hpp"
 #include "pipeweaver/emulator/setup.hpp"
+#include "pipeweaver/partition/asked_layouts.hpp"
 #include "pipeweaver/partition/partition_file.hpp"
 #include "pipeweaver/partition/replicas.hpp"
 #include "pipeweaver/planner/layout_choice.hpp"
@@ -67,11 +68,13 @@ struct Job {
     std::optional<std::int64_t> defer;  ///< times that a sample may be left for a later step
     partition::Sharing sharing = partition::Sharing::balanced;
     JobSample sample;
-    std::string partition;  ///< of partition::partitioners(), to choose from alone; empty: from all for jobs
+    std::string partition;            ///< of partition::partitioners(), to choose from alone; empty: from all for jobs
+    partition::AskedLayouts layouts;  ///< that modules shall have in it
     std::optional<partition::PartitionFile> fixed;  ///< the job's partition; none: it is chosen on the sample
     Split split = Split::automatic;
     /// Of targets(): what runs the job. A schedule of its own gets half of the budget and must exist; partitions that
     /// its action lists cannot carry are not tried.
+    std::vector<emulator::Recompute> recompute;  ///< that passes choose from; none: as menu_of() says
     std::string target = "free";
     bool lists_by_rank = false;  ///< action lists are written for each rank alone
     bool robust = false;         ///< of the schedules found, the one that is fastest in most cases if costs are wrong

@@ -10,6 +10,7 @@ namespace pipeweaver::planner {
 struct JobOptions {
     std::string partition;  ///< a name, or a partition file
     std::string sample;     ///< seeds, batch files, or "batch"
+    std::string module_tp;  ///< layouts of modules: "vit=1,..."
 
     /// What happens without a partition, and without a sample.
     void add_to(OptionTable& options, const std::string& no_partition = "the best on the sample",

@@ -69,6 +69,11 @@ struct Opponents {
 [[nodiscard]] Baselines run_opponents(const Opponents& opponents, const Job& job, const Batch& batch,
                                       const Executor& execute, const Time& time = {});
 
+/// A way's recomputation that fits every replica of the batch, where the one that run_opponents() named may not: the
+/// fastest of what each replica would take by itself and full. Empty: none fits.
+[[nodiscard]] std::string recompute_that_fits(const OpponentWay& way, const std::string& recompute, const Job& job,
+                                              const Batch& batch, const Executor& execute);
+
 /// The `pipeweaver emulate` command that prints the step; empty where there is none: the batch was not named by
 /// options.
 [[nodiscard]] std::string command_of(const OpponentWay& way, const std::string& recompute, const Job& job,

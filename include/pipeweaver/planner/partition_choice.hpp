@@ -52,11 +52,11 @@ struct StageLoad {
 
 /// What a partition makes of the sample, rank by rank.
 struct PartitionLoads {
-    std::vector<StageLoad> stages;  ///< of all chains
-    std::vector<StageLoad> dealt;   ///< of dealt modules: what a GPU of each rank takes, on average
-    std::vector<Bytes> fixed;       ///< per rank: weights, gradients, optimizer state, buffers; empty: more than it has
-    Bytes usable;                   ///< of every rank
-    [[nodiscard]] std::vector<const StageLoad*> all() const;  ///< dealt ones first
+    std::vector<StageLoad> stages;     ///< of all chains
+    std::vector<StageLoad> in_phases;  ///< of modules that no chain has: what a GPU of each rank takes, on average
+    std::vector<Bytes> fixed;  ///< per rank: weights, gradients, optimizer state, buffers; empty: more than it has
+    Bytes usable;              ///< of every rank
+    [[nodiscard]] std::vector<const StageLoad*> all() const;  ///< those in phases first
     [[nodiscard]] std::vector<Duration> rank_times() const;
 };
 [[nodiscard]] PartitionLoads loads_of(const Job& job, const Batch& batch, const partition::Partition& partition);

@@ -32,7 +32,7 @@ struct Rung {
 
 struct Ladder {
     std::vector<Rung> rungs{};            ///< in their order; none: nothing that the target launches runs the batch
-    std::vector<Rung> beyond{};           ///< what no runtime carries, where it is faster than all rungs
+    std::vector<Rung> beyond{};           ///< what the target does not launch, where it is faster than all rungs
     std::size_t headline = 0;             ///< the rung that the job's target runs at best
     std::string why_none{};               ///< why there are no rungs
     std::vector<std::string> left_out{};  ///< for lack of time: other layouts, tuned cuts

@@ -48,8 +48,9 @@ struct Target {
     std::string file{};                   ///< below `folder`, that holds its schedule
     std::vector<std::string> compared{};  ///< policies that its users would run without a plan
 
-    bool action_lists = true;  ///< plans are on partitions that action lists can carry: no modules are dealt
-    Launch launch{};           ///< what it runs without a plan
+    bool action_lists = true;       ///< a plan is what action lists carry: no known schedule that is not launched
+    bool selective_passes = false;  ///< a pass of a plan may recompute selectively; none, half, full and blocks any may
+    Launch launch{};                ///< what it runs without a plan
 
     // The orders that it runs.
     bool searches = true;                 ///< false: it has an order of its own, and the fastest of `policies` is taken

@@ -22,13 +22,16 @@ struct ChoiceEffort {
     /// Tasks of all problems that policies decide on; of larger ones they decide on fewer batches.
     std::size_t most_by_policies = 250'000;
     std::size_t most_tuned = 120'000;  ///< tasks of all problems by which the best chain is tuned
+    /// Candidates that are searched on the first batch, as shortly as a plan does: those that memory makes slow, which
+    /// policies do not tell, are no finalists.
+    std::size_t semifinalists = 0;
 };
 
 /// What a plan does by itself, in a fraction of a second; the same without searches; and what is worth a minute for a
 /// partition that stays.
 inline constexpr ChoiceEffort quick_choice{};
 inline constexpr ChoiceEffort by_policies{.finalists = 0, .most_tuned = 0};
-inline constexpr ChoiceEffort thorough_choice{8, 5, 10, 1'000'000, 10'000'000, 2'000'000};
+inline constexpr ChoiceEffort thorough_choice{8, 5, 10, 1'000'000, 10'000'000, 2'000'000, 32};
 
 /// Fractions of the time that is left when the piece of work begins.
 struct Fractions {

@@ -7,14 +7,17 @@ except ModuleNotFoundError:
     raise ImportError("pipeweaver.torch needs PyTorch: pip install 'pipeweaver[torch]'") from None
 
 from ..errors import PipeweaverError
+from . import parallel
 from .actions import Actions, Place, RankActions, Stage, actions_of, parse_actions, read_actions
 from .executor import Executor, StepResult
 from .passes import task_seed
 from .pipelining import load_schedule
-from .step import Unit
+from .step import Share, Unit
 from .timings import Timings
+from .unit_shares import Piece, UnitShare
 from .walk import Timing
 from .watch import Watch
 
-__all__ = ["Actions", "Executor", "PipeweaverError", "Place", "RankActions", "Stage", "StepResult", "Timing", "Timings",
-           "Unit", "Watch", "actions_of", "load_schedule", "parse_actions", "read_actions", "task_seed"]
+__all__ = ["Actions", "Executor", "Piece", "PipeweaverError", "Place", "RankActions", "Share", "Stage", "StepResult",
+           "Timing", "Timings", "Unit", "UnitShare", "Watch", "actions_of", "load_schedule", "parallel",
+           "parse_actions", "read_actions", "task_seed"]

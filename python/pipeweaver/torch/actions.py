@@ -9,16 +9,17 @@ import pathlib
 import re
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Union
 
 from ..errors import PipeweaverError
+from .unit_shares import Piece, UnitShare
 
 FORMAT = "pipeweaver-actions"
 RANK_FORMAT = "pipeweaver-rank-actions"
 VERSION = 1
 COMPUTE = ("F", "B", "I", "W")
-RECOMPUTE = re.compile(r"none|half|full|blocks:[1-9][0-9]*")
+RECOMPUTE = re.compile(r"none|selective|half|full|blocks:[1-9][0-9]*")
 
 
 class Place(NamedTuple):
@@ -44,7 +45,8 @@ class Part:
 
 @dataclass(frozen=True)
 class Stage:
-    """What a chunk is built from, and what it is given."""
+    """What a chunk is built from, and what it is given. `copies` of it share a unit's sequences on the GPUs of its
+    rank, each of them `tp` GPUs; a `phase` stage has one on every GPU of the replica."""
 
     stage: int
     rank: int
@@ -54,6 +56,9 @@ class Stage:
     reads_batch: bool
     inputs: tuple[str, ...]
     parts: tuple[Part, ...]
+    tp: int = 1
+    copies: int = 1
+    phase: bool = False
 
 
 @dataclass(frozen=True)
@@ -104,6 +109,7 @@ class Reduce:
 
 
 Action = Union[Compute, Message, Reduce]
+ShareKey = tuple[str, int, int]  # chain, microbatch, item; or "", phase stage, 0
 
 
 def _shaped(tensor: Tensor, shapes: Mapping[int, tuple[int, ...]]) -> Tensor:
@@ -115,7 +121,8 @@ def _shaped(tensor: Tensor, shapes: Mapping[int, tuple[int, ...]]) -> Tensor:
 @dataclass(frozen=True)
 class RankActions:
     """What one rank of a replica does, in order: all that its executor needs. `tensors` are those that it takes or
-    gives, by number; `lists_sha256` is the same on all ranks of a replica."""
+    gives, by number; `lists_sha256` is the same on all ranks of a replica. Each rank has `gpus` GPUs, `shares` say what
+    copies of stages among them take."""
 
     problem: str
     replica: int
@@ -127,6 +134,9 @@ class RankActions:
     tensors: Mapping[int, Tensor]
     actions: tuple[Action, ...]
     lists_sha256: str = ""
+    gpus: int = 1
+    sequence_parallel: bool = False
+    shares: Mapping[ShareKey, UnitShare] = field(default_factory=dict)
 
     def on_rank(self, rank: int) -> dict[int, Stage]:
         """The rank's stages by number."""
@@ -155,6 +165,9 @@ class Actions:
     stages: Mapping[int, Stage]
     tensors: tuple[Tensor, ...]
     lists: tuple[tuple[Action, ...], ...]
+    gpus: int = 1
+    sequence_parallel: bool = False
+    shares: Mapping[ShareKey, UnitShare] = field(default_factory=dict)
 
     def on_rank(self, rank: int) -> dict[int, Stage]:
         """The rank's stages by number."""
@@ -169,7 +182,7 @@ class Actions:
                         if isinstance(action, Message) and action.op == "wait" else action
                         for action in self.lists[rank])
         return RankActions(self.problem, self.replica, self.replicas, self.ranks, rank, self.most_alive[rank],
-                           self.stages, tensors, actions)
+                           self.stages, tensors, actions, "", self.gpus, self.sequence_parallel, self.shares)
 
     def _freed(self, rank: int, source: Mapping[int, int]) -> dict[int, tuple[int, ...]]:
         """Per tensor that the rank waits for: the tensors that its sender has received from this rank before it sends
@@ -250,11 +263,50 @@ def _numbers(values: list[Any], where: str) -> tuple[int, ...]:
     return tuple(values)
 
 
-def _stage(entry: _Reader) -> Stage:
+def _stage(entry: _Reader, gpus: int) -> Stage:
     parts = tuple(Part(part.get("module", str), part.number("first_layer", None), part.number("layers", None),
                        part.get("trainable", bool, True)) for part in entry.objects("parts"))
+    copies = entry.number("copies", 1)
     return Stage(entry.number("stage"), entry.number("rank"), entry.get("chain", str), entry.get("trainable", bool),
-                 entry.get("gradient", bool), entry.get("reads_batch", bool), entry.texts("inputs"), parts)
+                 entry.get("gradient", bool), entry.get("reads_batch", bool), entry.texts("inputs"), parts,
+                 entry.number("tp", gpus), copies, entry.get("phase", bool, False))
+
+
+def _share(entry: _Reader) -> UnitShare:
+    copies = []
+    for k, pieces in enumerate(entry.get("copies", list)):
+        where = f"{entry.where}.copies[{k}]"
+        found = pieces if isinstance(pieces, list) else [pieces]
+        copies.append(tuple(Piece(*_tuple(one, 3, where)) for one in found))
+    of = tuple(_tuple(one, 2, f"{entry.where}.of") for one in entry.get("of", list, []))
+    share = UnitShare(entry.get("chain", str), entry.number("microbatch"), entry.number("item"),
+                      entry.numbers("lengths"), entry.number("reduction", 1), tuple(copies),
+                      entry.number("stage", None), of)
+    if share.reduction < 1:
+        raise PipeweaverError(f"{entry.where}.reduction: is 0, allowed are whole numbers from 1")
+    if share.stage is not None and len(of) != len(share.lengths):
+        raise PipeweaverError(f"{entry.where}.of: has {len(of)} entries, there are {len(share.lengths)} sequences")
+    if problem := share.problem():
+        raise PipeweaverError(f"{entry.where}: {problem}")
+    return share
+
+
+def _tuple(value: Any, count: int, where: str) -> tuple[Any, ...]:
+    found = _numbers(value if isinstance(value, list) else [value], where)
+    if len(found) != count:
+        raise PipeweaverError(f"{where}: is {json.dumps(value)[:40]}, {count} whole numbers are needed")
+    return found
+
+
+def _shares(entry: _Reader) -> dict[ShareKey, UnitShare]:
+    shares: dict[ShareKey, UnitShare] = {}
+    for one in entry.objects("shares") if "shares" in entry.value else ():
+        share = _share(one)
+        key = (share.chain, share.microbatch, share.item) if share.stage is None else ("", share.stage, 0)
+        if key in shares:
+            raise PipeweaverError(f"{one.where}: is of the same unit as another")
+        shares[key] = share
+    return shares
 
 
 def _shape(entry: _Reader) -> tuple[int, ...] | None:
@@ -285,7 +337,8 @@ def _tensor(entry: _Reader) -> Tensor:
 def _recompute(entry: _Reader) -> str:
     name: str = entry.get("recompute", str, "none")
     if not RECOMPUTE.fullmatch(name):
-        raise PipeweaverError(f"{entry.where}.recompute: is '{name}', the executor knows none, half, full and blocks:N")
+        raise PipeweaverError(f"{entry.where}.recompute: is '{name}', the executor knows none, selective, half, full "
+                              "and blocks:N")
     return name
 
 
@@ -324,17 +377,20 @@ def actions_of(value: Mapping[str, Any], name: str = "actions") -> Actions | Ran
     """The same from parsed JSON, as `Replica.actions` and `Replica.rank_actions()` of a plan give it."""
     entry = _Reader(value, name)
     kind = _format(entry)
-    stages = {stage.stage: stage for stage in map(_stage, entry.objects("stages"))}
+    gpus = entry.number("gpus", 1)
+    stages = {stage.stage: stage for stage in (_stage(one, gpus) for one in entry.objects("stages"))}
     tensors = tuple(map(_tensor, entry.objects("tensors")))
     common = (entry.get("problem", str), entry.number("replica"), entry.number("replicas"), entry.number("ranks"))
+    inside = {"gpus": gpus, "sequence_parallel": entry.get("sequence_parallel", bool, False), "shares": _shares(entry)}
     if kind == RANK_FORMAT:
         by_number = {tensor.tensor: tensor for tensor in tensors}
         if len(by_number) < len(tensors):
             raise PipeweaverError(f"{name}.tensors: a number comes twice")
         return RankActions(*common, entry.number("rank"), entry.number("most_alive"), stages, by_number,
-                           _row(entry.get("actions", list), f"{name}.actions"), entry.get("lists_sha256", str))
+                           _row(entry.get("actions", list), f"{name}.actions"), entry.get("lists_sha256", str),
+                           **inside)
     lists = tuple(_row(row, f"{name}.actions[{rank}]") for rank, row in enumerate(entry.get("actions", list)))
-    return Actions(*common, entry.numbers("most_alive"), stages, tensors, lists)
+    return Actions(*common, entry.numbers("most_alive"), stages, tensors, lists, **inside)
 
 
 def _row(row: Any, where: str) -> tuple[Action, ...]:

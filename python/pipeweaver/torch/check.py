@@ -7,17 +7,50 @@ from dataclasses import dataclass
 
 from ..errors import PipeweaverError
 from .actions import Action, Actions, Compute, Message, Place, RankActions, Reduce, Stage, Tensor
+from .crossings import share_at
 
 
 def check(actions: Actions | RankActions) -> None:
     """Raises PipeweaverError unless every list runs to its end: references exist, every send has its receive, every
     tensor is there when it is used, no gradient comes after its reduction, and no ranks wait for each other in a cycle.
     Of a rank alone, as far as it can tell: what comes from others comes. Time O(actions)."""
+    _check_layouts(actions)
     known = _known(actions)
     _check_references(known)
     _check_messages(known)
     _check_reductions(known)
     _Simulation(known).run()
+
+
+def _check_layouts(actions: Actions | RankActions) -> None:
+    """Copies of a chain's stages fill the GPUs of a rank, and every unit of theirs has its share."""
+    gpus = actions.gpus
+    of_chain: dict[str, int] = {}
+    for number, stage in sorted(actions.stages.items()):
+        whole = gpus * actions.ranks if stage.phase else gpus
+        if stage.copies > 1 and stage.tp * stage.copies != whole:
+            raise PipeweaverError(f"stage {number}: {stage.copies} copies of {stage.tp} GPUs are not the {whole} GPUs "
+                                  f"that {'the replica' if stage.phase else 'a rank'} has")
+        if not stage.phase and of_chain.setdefault(stage.chain, stage.copies) != stage.copies:
+            raise PipeweaverError(f"stage {number} has {stage.copies} copies, others of {stage.chain} have "
+                                  f"{of_chain[stage.chain]}")
+    for share in actions.shares.values():
+        copies = gpus if share.stage is not None else of_chain.get(share.chain, 1)
+        if len(share.copies) != copies:
+            raise PipeweaverError(f"the share of {share.chain}, microbatch {share.microbatch}, item {share.item} is of "
+                                  f"{len(share.copies)} copies, the plan has {copies}")
+    _check_shared(actions, of_chain)
+
+
+def _check_shared(actions: Actions | RankActions, copies: Mapping[str, int]) -> None:
+    for row in [actions.actions] if isinstance(actions, RankActions) else actions.lists:
+        for action in row:
+            if not isinstance(action, Compute) or action.place.stage not in actions.stages:
+                continue
+            stage, place = actions.stages[action.place.stage], action.place
+            needed = stage.phase or copies[stage.chain] > 1
+            if needed and share_at(actions, place) is None:
+                raise PipeweaverError(f"{place}: its stage has copies, and the plan has no share for this unit")
 
 
 @dataclass

@@ -21,6 +21,7 @@ import torch.distributed as dist
 from ..errors import PipeweaverError
 
 GRACE_S = 1.0
+OTHER_PLAN = "rank {} has the lists of another plan than rank {}"
 TRANSFER = re.compile(r"gloo|NCCL|[Cc]onnection")
 
 
@@ -130,32 +131,33 @@ def close_all(device: torch.device) -> None:
         Job(group, device).close()
 
 
-def agree(job: Job, problem: str | None, timeout: timedelta, same: str = "") -> str | None:
+def agree(job: Job, problem: str | None, timeout: timedelta, same: str = "", unlike: str = OTHER_PLAN) -> str | None:
     """Every rank of the group says what is wrong (None: nothing); all get the first that has something to say, or who
-    said nothing in time, or has another `same` than the first. Raises PipeweaverError where the store is lost."""
+    said nothing in time, or has another `same` than the first (`unlike` says so of two ranks). Raises PipeweaverError
+    where the store is lost."""
     if len(job.ranks) == 1:
         return problem
     leader = job.ranks[0]
     try:
         if job.me == leader:
-            return _collect(job, problem, timeout, same)
+            return _collect(job, problem, timeout, same, unlike)
         job.store.set(job.key(f"says/{job.me}"), problem or f"={same}")
-        verdict = _awaited(job, "verdict", timeout + timedelta(seconds=GRACE_S))  # the leader's patience ends first
+        verdict = awaited(job, "verdict", timeout + timedelta(seconds=GRACE_S))  # the leader's patience ends first
         return _late([leader], timeout) if verdict is None else verdict.removeprefix("-") or None
     except RuntimeError as error:
         raise PipeweaverError(f"the job's store is lost: {one_line(error)}") from error
 
 
-def _collect(job: Job, problem: str | None, timeout: timedelta, same: str) -> str | None:
+def _collect(job: Job, problem: str | None, timeout: timedelta, same: str, unlike: str) -> str | None:
     """The leader's part."""
     deadline = time.monotonic() + timeout.total_seconds()
     answers, late = [problem or ""], []
     for rank in job.ranks[1:]:
-        said = _awaited(job, f"says/{rank}", timedelta(seconds=max(0.01, deadline - time.monotonic())))
+        said = awaited(job, f"says/{rank}", timedelta(seconds=max(0.01, deadline - time.monotonic())))
         if said is None:
             late.append(rank)
         else:
-            other = f"rank {rank} has the lists of another plan than rank {job.me}"
+            other = unlike.format(rank, job.me)
             answers.append(said if not said.startswith("=") else "" if said == f"={same}" else other)
             job.store.delete_key(job.key(f"says/{rank}"))
     verdict = _late(late, timeout) if late else next((answer for answer in answers if answer), "")
@@ -169,7 +171,7 @@ def _late(ranks: Sequence[int], timeout: timedelta) -> str:
     return f"rank {' and '.join(map(str, ranks))} did not load its plan within {timeout.total_seconds():g} s"
 
 
-def _awaited(job: Job, name: str, timeout: timedelta) -> str | None:
+def awaited(job: Job, name: str, timeout: timedelta) -> str | None:
     """The key's value as soon as it is set; None: not in time."""
     began = time.monotonic()
     try:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from types import MappingProxyType
 
 from ..errors import PipeweaverError
-from .failures import Job, LostRankError, agree, one_line
+from .failures import OTHER_PLAN, Job, LostRankError, agree, one_line
 
 _epochs: dict[str, int] = {}
 
@@ -18,6 +19,10 @@ class Jobs:
         self.all = list(jobs)
         self.timeout = timeout
         self.broken: str | None = None
+
+    def add(self, jobs: Sequence[Job]) -> None:
+        """Groups that begin and end with the others."""
+        self.all += jobs
 
     @property
     def me(self) -> int:
@@ -31,16 +36,20 @@ class Jobs:
         for job in self.all:
             _renew(job)
 
-    def agree(self, problem: str | None, same: Sequence[str]) -> str | None:
-        """What is wrong on some rank, on all; None: nothing. `same`: per group what must be equal on its ranks. A
-        problem goes through one group after the other and once more through the first, so where the groups make a grid
-        all ranks hear of it, and of the same one."""
+    def agree(self, problem: str | None, same: Sequence[str],
+              unlike: Mapping[int, str] = MappingProxyType({})) -> str | None:
+        """What is wrong on some rank, on all; None: nothing. `same`: per group what must be equal on its ranks (where
+        it is not, `unlike` has words by group); groups behind these have no say. A problem goes through one group after
+        the other and once more through all but the last, so where the groups make a grid all ranks hear of it, and of
+        the same one."""
+        asked = self.all[:len(same)]
         try:
-            for job, equal in zip(self.all, same, strict=True):
-                problem = agree(job, problem, self.timeout, equal)
-            if any(len(job.ranks) > 1 for job in self.all[1:]):
-                _renew(self.all[0])
-                problem = agree(self.all[0], problem, self.timeout)
+            for k, (job, equal) in enumerate(zip(asked, same, strict=True)):
+                problem = agree(job, problem, self.timeout, equal, unlike.get(k, OTHER_PLAN))
+            for k, job in enumerate(asked[:-1]):
+                if any(len(other.ranks) > 1 for other in asked[k + 1:]):
+                    _renew(job)
+                    problem = agree(job, problem, self.timeout)
         except BaseException as error:
             self.fail(error)
             raise

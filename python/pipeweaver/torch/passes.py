@@ -9,17 +9,17 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
-from torch.utils.checkpoint import checkpoint
+from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
 
 from .actions import Place
 
 Tensor = torch.Tensor
 
 
-def task_seed(seed: int, replica: int, place: Place) -> int:
+def task_seed(seed: int, replica: int, place: Place, copy: int = 0) -> int:
     """The seed of the random numbers that a pass draws: the same in its forward, its recomputation, and in any plan
-    that has the pass."""
-    return zlib.crc32(repr((seed, replica, *place)).encode())
+    that has the pass. Copies of a stage draw others, the GPUs of a copy the same."""
+    return zlib.crc32(repr((seed, replica, *place) + ((copy,) if copy else ())).encode())
 
 
 @contextlib.contextmanager
@@ -38,12 +38,31 @@ def blocks_of(chunk: torch.nn.Module) -> list[torch.nn.Module]:
 
 
 def in_part(recompute: str) -> bool:
-    """Whether some blocks are recomputed and others not."""
+    """Whether blocks are recomputed one by one, some of them or parts of each."""
     return recompute not in ("none", "full")
 
 
+@functools.cache
+def _products() -> frozenset[object]:
+    """What selective recomputation keeps: outputs of products, attention and convolutions."""
+    aten = torch.ops.aten
+    names = ("mm", "addmm", "bmm", "baddbmm", "linear", "convolution", "_scaled_mm", "_grouped_mm",
+             "_scaled_dot_product_flash_attention", "_scaled_dot_product_efficient_attention",
+             "_scaled_dot_product_cudnn_attention", "_scaled_dot_product_flash_attention_for_cpu",
+             "_scaled_dot_product_fused_attention_overrideable")
+    packets = [getattr(aten, name) for name in names if hasattr(aten, name)]
+    return frozenset(getattr(packet, overload) for packet in packets for overload in packet.overloads())
+
+
+def _kept_selectively(context: Any, operator: Any, *arguments: Any, **named: Any) -> Any:
+    return CheckpointPolicy.MUST_SAVE if operator in _products() else CheckpointPolicy.PREFER_RECOMPUTE
+
+
 def _blocks_again(blocks: Sequence[torch.nn.Module], recompute: str, layers: Sequence[int]) -> list[torch.nn.Module]:
-    """The first half (rounded up), or with blocks:N the first N of each of the stage's parts, where these are known."""
+    """All of them (selective), the first half (rounded up), or with blocks:N the first N of each of the stage's parts,
+    where these are known."""
+    if recompute == "selective":
+        return list(blocks)
     if recompute == "half":
         return list(blocks[: (len(blocks) + 1) // 2])
     number = int(recompute.partition(":")[2])
@@ -57,10 +76,14 @@ def _blocks_again(blocks: Sequence[torch.nn.Module], recompute: str, layers: Seq
 
 @contextlib.contextmanager
 def recomputed_in_part(chunk: torch.nn.Module, recompute: str, layers: Sequence[int]) -> Iterator[None]:
-    """Inside, blocks that are recomputed keep their inputs alone. `layers`: of each part of the stage."""
+    """Inside, blocks that are recomputed keep their inputs alone; with `selective` also what their products and
+    attentions give, so that norms and activation functions run again. `layers`: of each part of the stage."""
     chosen = _blocks_again(blocks_of(chunk), recompute, layers)
+    how: dict[str, Any] = {"use_reentrant": False}
+    if recompute == "selective":
+        how["context_fn"] = functools.partial(create_selective_checkpoint_contexts, _kept_selectively)
     for block in chosen:
-        again = functools.partial(checkpoint, block.forward, use_reentrant=False)
+        again = functools.partial(checkpoint, block.forward, **how)
         block.__dict__["forward"] = again
     try:
         yield
@@ -73,8 +96,8 @@ class Pass:
     """Forward, then backward (B) or input gradient and weight gradient (I, W).
 
     `run` gives the chunk's output, or the weighted loss that follows it; `leaves` are its inputs from other passes,
-    those with requires_grad get gradients. `recompute` is none, half, full or blocks:N (run again in B or I); `layers`
-    are those of each part of the stage."""
+    those with requires_grad get gradients. `recompute` is none, selective, half, full or blocks:N (run again in B or
+    I); `layers` are those of each part of the stage."""
 
     def __init__(self, chunk: torch.nn.Module, run: Callable[[], Tensor], leaves: Sequence[Tensor], recompute: str,
                  split: bool, backward: bool, layers: Sequence[int] = ()) -> None:
