@@ -1,6 +1,8 @@
 #include "apps/command_line.hpp"
 
+#include "apps/console.hpp"
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/files.hpp"
 #include "pipeweaver/base/text.hpp"
 
 #include <CLI/CLI.hpp>
@@ -9,7 +11,11 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <fcntl.h>
+#include <filesystem>
+#include <iostream>
 #include <new>
+#include <unistd.h>
 
 namespace pipeweaver::apps {
 
@@ -62,6 +68,14 @@ CommandShape shape_of(const CLI::App& command) {
     return shape;
 }
 
+// One of the commands below it may be named; named alone it prints its page.
+void says_what_there_is(CLI::App& group) {
+    group.require_subcommand(0, 1);
+    group.callback([&group] {
+        if (group.get_subcommands().empty()) fmt::print("{}", group.help());
+    });
+}
+
 }  // namespace
 
 CommandShape program_of(const CLI::App& command) {
@@ -78,7 +92,7 @@ CLI::App& add_subcommand(CLI::App& parent, const std::string& name, const std::s
 
 CLI::App& add_group(CLI::App& parent, const std::string& name, const std::string& about, Manual manual) {
     CLI::App& app = add_subcommand(parent, name, about, std::move(manual));
-    app.require_subcommand(1);
+    says_what_there_is(app);
     return app;
 }
 
@@ -156,15 +170,57 @@ void set_from_command_line(const OptionTable::Entry& entry, const CLI::Option& o
     }
 }
 
+struct NamedFile {
+    std::string option, path;
+};
+
+bool is_file(const std::string& path) {
+    std::error_code ignored;
+    return std::filesystem::is_regular_file(path, ignored);
+}
+
+// Streams hold nothing that could be lost.
+void require_apart(const NamedFile& written, const NamedFile& other) {
+    std::error_code ignored;
+    const bool is_stream = std::filesystem::exists(written.path, ignored) && !is_file(written.path) &&
+                           !std::filesystem::is_directory(written.path, ignored);
+    if (!is_stream && is_same_file(written.path, other.path))
+        fail(ErrorKind::input, "{}: is '{}', the file of {}, allowed is another one", written.option, written.path,
+             other.option);
+}
+
 }  // namespace
 
 void Options::apply() const {
+    set_all();
+    require_files_apart();
+}
+
+void Options::set_all() const {
     const auto given = [this](std::size_t entry) { return flags_[entry]->count() > 0; };
     for (std::size_t i = 0; i < entries().size(); ++i)
         if (given(i)) set_from_command_line(entries()[i], *flags_[i]);
     if (configuration_ == nullptr || configuration_->count() == 0) return;
     const auto file = JsonDocument::read(configuration_->as<std::string>());
     configure(file.root(), given);
+}
+
+void Options::require_files_apart() const {
+    std::vector<NamedFile> written, read;
+    for (std::size_t i = 0; i < entries().size(); ++i)
+        if (const auto file = entries()[i].say ? entries()[i].say() : std::nullopt)
+            (entries()[i].writes ? written : read).push_back({"--" + entries()[i].name, *file});
+    const auto is_entry = [this](const CLI::Option* one) {
+        return std::find(flags_.begin(), flags_.end(), one) != flags_.end();
+    };
+    for (const CLI::Option* option : app_->get_options())
+        if (!is_entry(option))
+            for (const std::string& value : option->results()) read.push_back({option->get_name(), value});
+    for (std::size_t i = 0; i < written.size(); ++i) {
+        for (std::size_t j = 0; j < i; ++j) require_apart(written[i], written[j]);
+        for (const NamedFile& one : read)
+            if (is_file(one.path)) require_apart(written[i], one);
+    }
 }
 
 nlohmann::ordered_json Options::given() const {
@@ -206,49 +262,77 @@ std::string message_of(const CLI::ParseError& error, const CLI::App& program, in
         if (flag.starts_with("--") && !known_flag &&
             error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError))
             return unknown("option", flag, flags);
-        if (i == argc - 1 && !commands.empty() && !word.starts_with("-") && word != command.get_name())
-            return unknown("command", word, commands);
+        const bool named = fmt::format(" {} ", full_name(command)).find(" " + word + " ") != std::string::npos;
+        if (!commands.empty() && !word.starts_with("-") && !named) return unknown("command", word, commands);
     }
     return error.what();
 }
 
-// False: only help or the version was asked for, and printed.
-bool run_program(const Program& program, int argc, char** argv) {
+// "--replicas=" would take the next option for its value.
+void require_values(int argc, char** argv) {
+    for (int i = 1; i < argc && std::string_view(argv[i]) != "--"; ++i) {
+        const std::string_view word(argv[i]);
+        if (word.starts_with("--") && word.find('=') == word.size() - 1)
+            fail(ErrorKind::input, "{}: has no value behind '='", word.substr(0, word.size() - 1));
+    }
+}
+
+void run_program(const Program& program, int argc, char** argv) {
     CLI::App app{program.about, program.name};
-    app.require_subcommand(1);
+    says_what_there_is(app);
     app.set_help_flag("-h,--help", "print this page and exit");
     app.set_version_flag("--version", program.name + " " + program.version, "print the version and exit");
     describe(app, program.manual);
     for (const auto add : program.commands) add(app);
+    require_values(argc, argv);
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
         if (error.get_exit_code() != 0) throw Error(ErrorKind::input, message_of(error, app, argc, argv));
-        app.exit(error);
-        return false;
+        app.exit(error);  // prints help or the version
     }
-    return true;
+}
+
+}  // namespace
+
+namespace {
+
+// Files that are opened later must not take the places of standard streams that are closed: what is read from them or
+// written to them fails.
+void hold_standard_streams() {
+    for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+        if (::fcntl(stream, F_GETFD) == -1)
+            static_cast<void>(::open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY));
+}
+
+bool stdout_is_written() {
+    std::cout.flush();
+    const bool flushed = std::fflush(stdout) == 0;
+    return flushed && std::ferror(stdout) == 0 && std::cout.good();
 }
 
 }  // namespace
 
 int run_to_exit_status(const Program& program, int argc, char** argv) {
-    // One line, whatever the message holds.
+    hold_standard_streams();
     const auto complain = [&program](std::string message, int status) {
-        std::replace(message.begin(), message.end(), '\n', ' ');
-        fmt::print(stderr, "{}: {}\n", program.name, message);
+        print_on_stderr(fmt::format("{}: {}\n", program.name, as_line(std::move(message))));
         return status;
     };
+    const auto lost = [&] { return complain("stdout cannot be written", static_cast<int>(ErrorKind::io)); };
     try {
-        if (!run_program(program, argc, argv)) return 0;
+        run_program(program, argc, argv);
     } catch (const Error& error) {
         return complain(error.what(), static_cast<int>(error.kind()));
     } catch (const std::bad_alloc&) {
         return complain("out of memory", static_cast<int>(ErrorKind::limit));
+    } catch (const std::filesystem::filesystem_error& error) {
+        return complain(fmt::format("{}: {}", error.path1().string(), error.code().message()),
+                        static_cast<int>(ErrorKind::io));
     } catch (const std::exception& error) {
-        return complain(std::string("bug: ") + error.what(), 1);
+        return stdout_is_written() ? complain(std::string("bug: ") + error.what(), 1) : lost();
     }
-    return std::fflush(stdout) == 0 ? 0 : complain("stdout cannot be written", static_cast<int>(ErrorKind::io));
+    return stdout_is_written() ? 0 : lost();
 }
 
 }  // namespace pipeweaver::apps

@@ -27,7 +27,7 @@ namespace pipeweaver::apps {
 /// Declares a command below `parent`.
 CLI::App& add_subcommand(CLI::App& parent, const std::string& name, const std::string& about, Manual manual);
 
-/// The same of a command that does nothing without one of its own commands.
+/// The same of a command that has commands of its own; alone it prints its page.
 CLI::App& add_group(CLI::App& parent, const std::string& name, const std::string& about, Manual manual);
 
 /// What to do when the command line has been parsed and names the command.
@@ -54,7 +54,8 @@ public:
     /// The option that was added last must be on the command line.
     void require();
 
-    /// Reads the configuration file if one is named, then applies every option given. Call once, after parsing.
+    /// Reads the configuration file if one is named, then applies every option given. Throws Error{input} also where a
+    /// file would be written twice, or over one that is read, by any way. Call once, after parsing.
     void apply() const;
 
     /// Every option given, on the command line or in the configuration file, as a configuration file has it.
@@ -62,6 +63,8 @@ public:
 
 private:
     void added(const Entry& entry) override;
+    void set_all() const;
+    void require_files_apart() const;
 
     CLI::App* app_;
     std::vector<CLI::Option*> flags_;  ///< of the entries

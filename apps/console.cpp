@@ -4,15 +4,19 @@
 #include "apps/interrupt.hpp"
 #include "apps/progress_line.hpp"
 #include "pipeweaver/base/host.hpp"
+#include "pipeweaver/base/text.hpp"
 #include "pipeweaver/emit/plan_folder.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cstdio>
 #include <unistd.h>
 
 namespace pipeweaver::apps {
+
+void print_on_stderr(std::string_view text) { static_cast<void>(std::fwrite(text.data(), 1, text.size(), stderr)); }
 
 void Console::add_to(CLI::App& app) {
     add_flag(app, "json", json, "answer in JSON on stdout, and nothing else there", "Output");
@@ -20,7 +24,12 @@ void Console::add_to(CLI::App& app) {
 }
 
 void Console::say(std::string_view line) const {
-    if (!quiet) fmt::print(stderr, "{}\n", line);
+    if (quiet) return;
+    for (std::size_t begin = 0; begin <= line.size();) {
+        const std::size_t end = std::min(line.find('\n', begin), line.size());
+        print_on_stderr(printable(line.substr(begin, end - begin)) + "\n");
+        begin = end + 1;
+    }
 }
 
 void Console::show(const planner::Doing& doing) const {
@@ -28,12 +37,12 @@ void Console::show(const planner::Doing& doing) const {
     const std::scoped_lock lock(mutex_);
     if (since_shown_ && since_shown_->elapsed() < std::chrono::milliseconds(100)) return;
     since_shown_.emplace();
-    fmt::print(stderr, "\r{:<78}", progress_line(doing));
+    print_on_stderr(fmt::format("\r{:<78}", progress_line(doing)));
 }
 
 void Console::clear() const {
     const std::scoped_lock lock(mutex_);
-    if (since_shown_) fmt::print(stderr, "\n");
+    if (since_shown_) print_on_stderr("\n");
     since_shown_.reset();
 }
 

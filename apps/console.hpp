@@ -22,6 +22,9 @@ class App;
 
 namespace pipeweaver::apps {
 
+/// Prints as far as it can be printed: what is lost there is no reason to end.
+void print_on_stderr(std::string_view text);
+
 /// --json and --quiet.
 struct Console {
     bool json = false;
@@ -29,7 +32,7 @@ struct Console {
 
     void add_to(CLI::App& app);
 
-    /// A line for people, on stderr.
+    /// Lines for people, on stderr.
     void say(std::string_view line) const;
 
     /// Rewrites one line on stderr while something is done; only on a terminal and unless quiet, ten times a second at

@@ -17,6 +17,7 @@ struct Emit {
                      "folder of `pipeweaver plan`, or one with problem.json[.gz] and solution.json (required)");
         options.text("target", target, "TARGET", "a target of `pipeweaver list targets` (required)");
         options.text("out", out, "DIR", "folder for the files (required)");
+        options.writes();
     }
 
     void run() const {

@@ -51,6 +51,7 @@ struct Emulate {
         options.integer("threads", limits.threads, 1, 1024, "threads (default: all cores); no result depends on it");
         options.integer("repeat", repeat, 1, 1'000'000, "emulate so often in a row; run.json has the seconds of each");
         options.text("out", out, "DIR", "folder for emulation.json, run.json and trace.json.gz");
+        options.writes();
         options.text("trace", trace, "RANKS",
                      "trace the kernels of these ranks of the slowest replica, like 0,3; needs --out");
     }

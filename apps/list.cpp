@@ -116,23 +116,23 @@ Rows hazards() {
 }
 
 struct Kind {
-    std::string name;
+    std::string name, about;
     Rows (*rows)();
 };
 
 const std::vector<Kind>& kinds() {
     static const std::vector<Kind> all{
-        {"models", models},
-        {"clusters", clusters},
-        {"recipes", recipes},
-        {"devices", devices},
-        {"networks", networks},
-        {"datasets", datasets},
-        {"strategies", [] { return named(search::strategies()); }},
-        {"policies", [] { return named(search::policies()); }},
-        {"targets", [] { return named(emit::targets()); }},
-        {"rules", rules},
-        {"hazards", hazards},
+        {"models", "for --model; show MODEL prints one to edit", models},
+        {"clusters", "for --cluster, as NAME:GPUS", clusters},
+        {"recipes", "how frameworks train: for --recipe", recipes},
+        {"devices", "GPUs whose costs are known: for --device", devices},
+        {"networks", "that join GPUs, by domain: for faults --network", networks},
+        {"datasets", "size distributions that batches are drawn from: for --dataset", datasets},
+        {"strategies", "ways to search for a schedule: for --strategy", [] { return named(search::strategies()); }},
+        {"policies", "known schedules: for --policy", [] { return named(search::policies()); }},
+        {"targets", "what runs a plan: for --target", [] { return named(emit::targets()); }},
+        {"rules", "what frameworks ask of a launch: check holds it against them", rules},
+        {"hazards", "what goes wrong in launches that are allowed: check warns of them", hazards},
     };
     return all;
 }
@@ -143,7 +143,9 @@ std::vector<std::string> kind_names() {
     return names;
 }
 
+// Of no kind: the kinds.
 Rows rows_of(const std::string& what) {
+    if (what.empty()) return named(kinds());
     for (const Kind& kind : kinds())
         if (kind.name == what) return kind.rows();
     fail(ErrorKind::input, "list: {}", unknown("kind", what, kind_names()));
@@ -183,8 +185,8 @@ std::string shown(const std::string& name) {
 
 struct List {
     explicit List(CLI::App& app) {
-        add_required_operand(app, "kind", what, fmt::format("{}", fmt::join(kind_names(), "|")),
-                             fmt::format("what to list: {}", fmt::join(kind_names(), ", ")));
+        add_operand(app, "kind", what, fmt::format("{}", fmt::join(kind_names(), "|")),
+                    fmt::format("what to list, by default these kinds: {}", fmt::join(kind_names(), ", ")));
         add_flag(app, "json", json, "answer in JSON", "Output");
     }
 
@@ -210,9 +212,9 @@ void add_list(CLI::App& program) {
     add_command<List>(
         program, "list",
         "what is known: models, clusters, devices, networks, datasets, strategies, policies, targets, rules",
-        {.synopsis = fmt::format("{} [--json]", fmt::join(kind_names(), "|")),
+        {.synopsis = fmt::format("[{}] [--json]", fmt::join(kind_names(), "|")),
          .description = "Prints the names that other commands take, a line each, with what they are and "
-                        "where their numbers come from.",
+                        "where their numbers come from; without KIND what kinds there are.",
          .examples = {{"Models that ship with the program", "pipeweaver list models"},
                       {"Known schedules, for a program to read", "pipeweaver list policies --json"}},
          .files = {},

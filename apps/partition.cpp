@@ -29,7 +29,9 @@ struct PartitionCommand {
         options.integer("seed", limits.seed, 0, 9'007'199'254'740'991, "seed of random choices (default 1)");
         options.integer("threads", limits.threads, 1, 1024, "threads (default: all cores); no result depends on it");
         options.text("out", out, "FILE", "the partition file to write, for --partition (required)");
+        options.writes();
         options.text("picture", picture, "FILE", "an SVG of its chunks beside those of the other partitions");
+        options.writes();
     }
 
     void run() {

@@ -66,9 +66,30 @@ struct Plan {
         const Stopwatch start;
         options.apply();
         if (asked.out.empty()) fail(ErrorKind::input, "--out: is missing, a folder for the plan is needed");
+        require_apart_from_folder();
         if (served.empty() && server.url.empty()) return plan_here(start);
         const OutputFolder folder(asked.out);
         served.empty() ? plan_there() : plan_served(start);
+    }
+
+    // A file that the plan would write over or remove is not read. A partition is written again as it is.
+    void require_apart_from_folder() const {
+        namespace fs = std::filesystem;
+        std::error_code none;
+        const fs::path folder = fs::weakly_canonical(fs::absolute(asked.out, none), none);
+        for (const auto& entry : options.entries()) {
+            const auto file = entry.say && !entry.writes ? entry.say() : std::nullopt;
+            if (!file || !fs::is_regular_file(*file, none)) continue;
+            const fs::path name = fs::weakly_canonical(*file, none).lexically_relative(folder);
+            const std::string first = name.empty() ? std::string() : name.begin()->string();
+            const bool is_written = first.starts_with("replica-") || first == "torch" || first == "plan.json" ||
+                                    first == "assignment.json" || first == "launch.json" || first == "report.html" ||
+                                    first == "run.json";
+            if (is_written)
+                fail(ErrorKind::input,
+                     "--{}: is '{}', which the plan would write over, allowed is another folder for --out", entry.name,
+                     *file);
+        }
     }
 
     void plan_here(const Stopwatch& start) {

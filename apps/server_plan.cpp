@@ -4,6 +4,7 @@
 #include "pipeweaver/base/files.hpp"
 #include "pipeweaver/base/json.hpp"
 #include "pipeweaver/base/text.hpp"
+#include "pipeweaver/emit/plan_folder.hpp"
 #include "pipeweaver/service/client.hpp"
 #include "pipeweaver/workloads/cluster.hpp"
 
@@ -144,7 +145,7 @@ ServerPlan plan_on_server(const ServerOptions& options, const ordered_json& give
     const std::string record = server.ask("GET", of_step + "/record");
     files.push_back({out / "record.json", record});
     files.push_back({out / "partition.json", ordered_json::parse(record).at("session").at("config").at("partition")});
-    plan.files = write_files(files);
+    plan.files = emit::write_plan_files(files, out);
     return plan;
 }
 

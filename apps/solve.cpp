@@ -34,6 +34,7 @@ struct Solve {
         console.add_to(app);
         options.group("The schedule");
         options.text("out", out, "FILE", "solution file to write; with --stages a folder (required)");
+        options.writes();
         options.text("strategy", strategy, "STRATEGY", "a strategy of `pipeweaver list strategies` (default: default)");
         options.text("policy", policy, "POLICY",
                      "no search: the schedule of this policy of `pipeweaver list policies`");
@@ -44,8 +45,10 @@ struct Solve {
                      "the problem that --warm solves, where it is another batch: its order is carried over");
         options.choice("then", then, {"memory"}, "a second objective: the largest peak, at the makespan found");
         options.text("log", log, "FILE", "also write each improvement: round, evaluations, best, bound, gap, finder");
+        options.writes();
         options.text("report", report, "FILE",
                      "also write a page (HTML): how the search went, the schedules before and after");
+        options.writes();
         limits.add_to(options);
         stages.add_to(options);
         add_flag(app, "robust", robust, {}, {});  // not listed: only to say why not
@@ -103,13 +106,6 @@ struct Solve {
             fail(ErrorKind::input, "{}: does not go with --policy, which searches nothing", searching);
         if (warm.empty() && !warm_problem.empty())
             fail(ErrorKind::input, "--warm-problem: needs --warm, a solution of that problem");
-        for (const auto& [name, file] : {std::pair("--log", log), std::pair("--report", report)})
-            if (!file.empty() && same_file(file, out)) fail(ErrorKind::input, "{}, --out: are the same file", name);
-        if (same_file(problem, out)) fail(ErrorKind::input, "--out: is the problem's own file");
-    }
-
-    static bool same_file(const std::string& a, const std::string& b) {
-        return std::filesystem::weakly_canonical(a) == std::filesystem::weakly_canonical(b);
     }
 
     emit::SearchAsked asked() const {

@@ -3,7 +3,9 @@
 #include "apps/commands.hpp"
 #include "apps/console.hpp"
 #include "apps/errors_json.hpp"
+#include "apps/own_run.hpp"
 #include "pipeweaver/base/csv.hpp"
+#include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/files.hpp"
 #include "pipeweaver/validation/run_errors.hpp"
 
@@ -21,13 +23,27 @@ using validation::Errors;
 using validation::MemoryKind;
 using validation::PredictedRows;
 using validation::Prediction;
+using validation::PublishedRun;
 using validation::SourceErrors;
 using validation::StepRatio;
 
-std::string predictions_csv(const CsvTable& table, const std::vector<Prediction>& predictions) {
+// What was taken for granted, or why it was refused; of a rate that nothing can be compared with, that too.
+std::string reason_of(const PublishedRun& run, const Prediction& one, bool is_compared) {
+    const bool has_rate = run.tflops_per_gpu || run.mfu;
+    if (one.refused() || is_compared || !has_rate) return one.reason;
+    const std::string why = run.flops
+                                ? fmt::format("no step compared: no FLOPs of kind {} are known", name_of(*run.flops))
+                                : "no step compared: the column flops does not say what the rate counts";
+    return one.reason.empty() ? why : fmt::format("{}; {}", one.reason, why);
+}
+
+std::string predictions_csv(const CsvTable& table, const std::vector<PublishedRun>& runs,
+                            const std::vector<Prediction>& predictions) {
     std::string csv;
     for (const auto& column : table.columns()) csv += csv_cell(column) + ',';
-    csv += "predicted_step_time_s,predicted_memory_gib,memory_kind,compared_memory_gib,status,reason,recipe,command\n";
+    csv +=
+        "predicted_step_time_s,compared_step_time_s,predicted_memory_gib,memory_kind,compared_memory_gib,status,reason,"
+        "recipe,command\n";
     const auto number = [](const std::optional<double>& value, int digits) {
         return value ? fmt::format("{:.{}f}", *value, digits) : std::string();
     };
@@ -35,9 +51,11 @@ std::string predictions_csv(const CsvTable& table, const std::vector<Prediction>
         for (std::size_t column = 0; column < table.columns().size(); ++column)
             csv += csv_cell(table.text(row, column)) + ',';
         const Prediction& one = predictions[row];
-        csv += fmt::format("{},{},{},{},{},{},{},{}\n", number(one.step_time_s, 9), number(one.memory_gib, 3),
-                           one.memory_gib ? name_of(one.memory_kind) : "", number(one.compared_gib, 3),
-                           one.refused() ? "refused" : "predicted", csv_cell(one.reason), csv_cell(one.recipe),
+        const auto compared = one.refused() ? std::nullopt : validation::measured_step(runs[row], one);
+        csv += fmt::format("{},{},{},{},{},{},{},{},{}\n", number(one.step_time_s, 9), number(compared, 9),
+                           number(one.memory_gib, 3), one.memory_gib ? name_of(one.memory_kind) : "",
+                           number(one.compared_gib, 3), one.refused() ? "refused" : "predicted",
+                           csv_cell(reason_of(runs[row], one, compared.has_value())), csv_cell(one.recipe),
                            csv_cell(one.command));
     }
     return csv;
@@ -164,23 +182,40 @@ nlohmann::ordered_json to_json(const std::vector<SourceErrors>& sources, const s
 
 struct Validate {
     explicit Validate(CLI::App& app) : options(app) {
-        add_required_operand(app, "runs", runs_file, "RUNS.csv", "runs, one a row; docs/formats.md has the columns");
-        options.group("Input");
+        add_operand(app, "runs", runs_file, "RUNS.csv", "runs, one a row; docs/formats.md has the columns");
+        options.group("Published runs");
         options.text("recipes", recipes, "FILE,...",
                      "recipes in place of shipped ones of their names, as for fitting them");
-        options.group("Output");
-        options.text("out", out, "FILE",
-                     "the runs with predicted_step_time_s,predicted_memory_gib,memory_kind,...,status,reason");
+        options.text("out", out, "FILE", "the runs with predicted_step_time_s,compared_step_time_s,...,status,reason");
+        options.writes();
         console.add_to(app);
+        own.add_to(options);
+        options.with_configuration();
     }
 
     void run() const {
         options.apply();
+        if (own.given() != runs_file.empty())
+            fail(ErrorKind::input, "RUNS.csv: {}, allowed is one of a file of runs and --measured",
+                 own.given() ? "goes without --measured" : "is missing");
+        if (own.given()) return validate_own();
+        own.require_none();
+        validate_published();
+    }
+
+private:
+    void validate_own() const {
+        if (!out.empty() || !recipes.empty())
+            fail(ErrorKind::input, "--{}: is for RUNS.csv, not for --measured", out.empty() ? "recipes" : "out");
+        own.run(console);
+    }
+
+    void validate_published() const {
         const auto table = CsvTable::read(runs_file);
         const auto runs = validation::read_published_runs(table);
         const auto predictions = validation::predict_all(runs, own_recipes());
         if (!out.empty()) {
-            write_files({{out, predictions_csv(table, predictions)}});
+            write_files({{out, predictions_csv(table, runs, predictions)}});
             console.say(fmt::format("{}: {} rows", out, runs.size()));
         }
         const auto sources = validation::errors_by_source(runs, predictions);
@@ -188,22 +223,39 @@ struct Validate {
         const auto ratios = validation::ratios_of(runs, predictions);
         if (console.json) {
             fmt::print("{}\n", to_json(sources, together, ratios).dump());
-            return;
+        } else {
+            print_errors(sources, together);
+            print_refused(sources);
+            print_ratios(ratios);
         }
-        print_errors(sources, together);
-        print_refused(sources);
-        print_ratios(ratios);
+        std::fflush(stdout);
+        require_readable(runs);
+    }
+
+    // All others are predicted first.
+    static void require_readable(const std::vector<PublishedRun>& runs) {
+        const std::string* first = nullptr;
+        std::size_t bad = 0;
+        for (const PublishedRun& run : runs) {
+            if (run.unreadable.empty()) continue;
+            ++bad;
+            if (first == nullptr) first = &run.unreadable;
+        }
+        if (bad == 0) return;
+        const auto others = bad == 1 ? std::string() : fmt::format("; {} more rows have such cells", bad - 1);
+        fail(ErrorKind::input, "{}{}", *first, others);
     }
 
     std::vector<emulator::Recipe> own_recipes() const {
-        std::vector<emulator::Recipe> own;
+        std::vector<emulator::Recipe> all;
         for (const auto& file : parts_of(recipes))
-            if (!file.empty()) own.push_back(emulator::find_recipe(file));
-        return own;
+            if (!file.empty()) all.push_back(emulator::find_recipe(file));
+        return all;
     }
 
     Options options;
     std::string runs_file, recipes, out;
+    OwnRunOptions own;
     Console console;
 };
 
@@ -211,17 +263,23 @@ struct Validate {
 
 void add_validate(CLI::App& program) {
     add_command<Validate>(
-        program, "validate", "predict published training runs, and how wrong that is",
-        {.synopsis = "RUNS.csv [--out FILE] [--json]",
+        program, "validate", "predict training runs, published or your own, and how wrong that is",
+        {.synopsis = "(RUNS.csv [--out FILE] | --measured TIME --model MODEL ...) [--json]",
          .description = "Predicts step time and memory of training runs from their columns, and compares them with "
                         "what was measured, by source.\n"
                         "An empty cell is unknown. A row that cannot be predicted is refused with the reason; nothing "
-                        "is guessed, and what is taken for granted is said beside the prediction.",
+                        "is guessed, and what is taken for granted is said beside the prediction. With a cell that "
+                        "cannot be read the exit status is 2; all other rows are predicted.\n"
+                        "With --measured one run of your own is said by the options of `pipeweaver emulate`, and "
+                        "stands beside its prediction part by part.",
          .examples = {{"Four runs", "pipeweaver validate examples/runs.csv --out predictions.csv"},
                       {"Multimodal runs", "pipeweaver validate examples/multimodal-runs.csv --out multimodal.csv"},
-                      {"The errors, for a program to read", "pipeweaver validate examples/runs.csv --json"}},
+                      {"The errors, for a program to read", "pipeweaver validate examples/runs.csv --json"},
+                      {"A run of your own",
+                       "pipeweaver validate --measured 9.1s --memory 31GiB --model dip-vlm-m --cluster h100-sxm:32 "
+                       "--tp 8 --pp 4 --dataset vlm-mix --microbatches 8"}},
          .files = {},
-         .see_also = {"docs/accuracy.md", "docs/formats.md", "pipeweaver costdb query"}});
+         .see_also = {"pipeweaver emulate", "docs/accuracy.md", "docs/formats.md", "pipeweaver costdb query"}});
 }
 
 }  // namespace pipeweaver::apps

@@ -1,5 +1,6 @@
 #include "pipeweaver/base/files.hpp"
 
+#include "base/places.hpp"
 #include "pipeweaver/base/error.hpp"
 
 #include <openssl/evp.h>
@@ -12,7 +13,6 @@
 #include <fstream>
 #include <limits>
 #include <system_error>
-#include <unistd.h>
 
 namespace pipeweaver {
 
@@ -21,8 +21,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::size_t block = std::size_t{1} << 18;
-
-std::string last_system_error() { return std::generic_category().message(errno); }
 
 std::string read_plain(const fs::path& path, std::size_t limit) {
     std::error_code ignored;
@@ -52,38 +50,6 @@ struct Inflater {
     Inflater(const Inflater&) = delete;
     Inflater& operator=(const Inflater&) = delete;
 };
-
-fs::path temporary_name(const fs::path& path) {
-    return path.parent_path() / fmt::format(".{}.{}.tmp", path.filename().string(), ::getpid());
-}
-
-void write_temporary(const FileToWrite& file, const fs::path& temporary) {
-    const bool zipped = file.path.extension() == ".gz";
-    const std::string packed = zipped ? gzip(file.content) : std::string();
-    const std::string& bytes = zipped ? packed : file.content;
-    errno = 0;
-    std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
-    out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-    out.close();
-    if (!out) fail(ErrorKind::io, "{}: cannot be written: {}", file.path.string(), last_system_error());
-}
-
-// Makes the folder and those above it that are missing; returns which they were, inner ones first.
-std::vector<fs::path> create_folders(const fs::path& folder) {
-    std::vector<fs::path> missing;
-    std::error_code error;
-    for (fs::path one = folder; !one.empty() && !fs::exists(one, error); one = one.parent_path())
-        missing.push_back(one);
-    if (!folder.empty()) fs::create_directories(folder, error);
-    if (error) fail(ErrorKind::io, "{}: cannot be created: {}", folder.string(), error.message());
-    return missing;
-}
-
-void remove_if_empty(const std::vector<fs::path>& folders) {
-    std::error_code ignored;
-    for (const fs::path& one : folders)
-        if (fs::is_directory(fs::symlink_status(one, ignored))) fs::remove(one, ignored);
-}
 
 }  // namespace
 
@@ -150,75 +116,6 @@ std::string gunzip(std::string_view bytes, std::size_t limit) {
             fail(ErrorKind::input, "gzip data is damaged");
         }
     }
-}
-
-PendingFiles::~PendingFiles() {
-    std::error_code ignored;
-    for (const Pending& file : files_) fs::remove(file.temporary, ignored);
-    if (!files_.empty()) remove_if_empty(folders_);
-}
-
-void PendingFiles::add(const FileToWrite& file) {
-    const auto made = create_folders(file.path.parent_path());
-    const fs::path temporary = temporary_name(file.path);
-    {
-        const std::scoped_lock lock(mutex_);
-        std::erase_if(files_, [&](const Pending& one) {
-            if (one.path != file.path) return false;
-            std::error_code ignored;
-            fs::remove(one.temporary, ignored);
-            return true;
-        });
-        folders_.insert(folders_.begin(), made.begin(), made.end());
-        files_.push_back({file.path, temporary});
-    }
-    write_temporary(file, temporary);
-}
-
-std::vector<fs::path> PendingFiles::finish() {
-    std::sort(files_.begin(), files_.end(), [](const Pending& a, const Pending& b) { return a.path < b.path; });
-    std::vector<fs::path> written;
-    for (const Pending& file : files_) {
-        std::error_code error;
-        fs::rename(file.temporary, file.path, error);
-        if (error) fail(ErrorKind::io, "{}: cannot be written: {}", file.path.string(), error.message());
-        written.push_back(file.path);
-    }
-    files_.clear();
-    return written;
-}
-
-OutputFolder::OutputFolder(const fs::path& folder) : made_(create_folders(folder)) {
-    const std::string name = folder.empty() ? "." : folder.string();
-    if (::access(name.c_str(), W_OK | X_OK) == 0) return;
-    const std::string why = last_system_error();
-    remove_if_empty(made_);
-    fail(ErrorKind::io, "{}: cannot be written: {}", name, why);
-}
-
-OutputFolder::~OutputFolder() { remove_if_empty(made_); }
-
-std::vector<fs::path> write_files(const std::vector<FileToWrite>& files) {
-    PendingFiles pending;
-    for (const FileToWrite& file : files) pending.add(file);
-    return pending.finish();
-}
-
-void remove_files(const fs::path& folder, const std::vector<std::string>& names, const std::vector<fs::path>& kept) {
-    std::error_code error;
-    if (!fs::is_directory(fs::symlink_status(folder, error))) return;
-    bool removed = false;
-    for (const std::string& name : names) {
-        const fs::path path = folder / name;
-        if (std::binary_search(kept.begin(), kept.end(), path)) continue;
-        if (!fs::is_regular_file(fs::symlink_status(path, error))) continue;
-        fs::remove(path, error);
-        if (error) fail(ErrorKind::io, "{}: cannot be removed: {}", path.string(), error.message());
-        removed = true;
-    }
-    if (!removed || !fs::is_empty(folder, error)) return;
-    fs::remove(folder, error);
-    if (error) fail(ErrorKind::io, "{}: cannot be removed: {}", folder.string(), error.message());
 }
 
 struct Sha256::Digest {

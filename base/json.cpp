@@ -2,6 +2,7 @@
 
 #include "base/yaml.hpp"
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/file_limits.hpp"
 #include "pipeweaver/base/files.hpp"
 #include "pipeweaver/base/text.hpp"
 
@@ -135,9 +136,19 @@ JsonDocument JsonDocument::yaml(std::string name, std::string_view text) {
     return document;
 }
 
-JsonDocument JsonDocument::read(const std::filesystem::path& path) {
-    if (is_named(path.native(), {".yaml", ".yml"})) return yaml(path.string(), read_file(path));
-    return {path.string(), read_file(path)};
+namespace {
+
+JsonDocument read_up_to(const std::filesystem::path& path, std::size_t limit) {
+    if (is_named(path.native(), {".yaml", ".yml"})) return JsonDocument::yaml(path.string(), read_file(path, limit));
+    return {path.string(), read_file(path, limit)};
+}
+
+}  // namespace
+
+JsonDocument JsonDocument::read(const std::filesystem::path& path) { return read_up_to(path, longest_by_hand); }
+
+JsonDocument JsonDocument::read_large(const std::filesystem::path& path) {
+    return read_up_to(path, longest_by_program);
 }
 
 JsonDocument::JsonDocument(JsonDocument&&) noexcept = default;

@@ -9,8 +9,10 @@
 #include <atomic>
 #include <condition_variable>
 #include <exception>
+#include <latch>
 #include <memory>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -31,6 +33,19 @@ void run_jobs(const Executor& execute, std::size_t count, const std::function<vo
     });
     for (const auto& failure : failures)
         if (failure) std::rethrow_exception(failure);
+}
+
+int possible_threads(int wanted) {
+    std::latch end(1);
+    std::vector<std::thread> made;
+    made.reserve(static_cast<std::size_t>(wanted));
+    try {
+        while (static_cast<int>(made.size()) + 1 < wanted) made.emplace_back([&end] { end.wait(); });
+    } catch (const std::system_error&) {  // a limit of processes or of memory: that is the answer
+    }
+    end.count_down();
+    for (std::thread& one : made) one.join();
+    return static_cast<int>(made.size()) + 1;
 }
 
 namespace {

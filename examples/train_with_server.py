@@ -10,6 +10,7 @@ policy, which each makes in its own process.
 """
 
 import argparse
+import pathlib
 import time
 
 import pipeweaver
@@ -42,6 +43,8 @@ class Steps(torch.utils.data.Dataset):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--server", required=True)
+    parser.add_argument("--token", help="file of the token that the server asks for")
+    parser.add_argument("--authority", help="certificate (PEM) that the server's is signed with")
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--deadline", type=float, default=1.0, help="seconds that a step waits for its plan at most")
     options = parser.parse_args()
@@ -50,7 +53,9 @@ def main():
     pipelines = [dist.new_group([0, 1]), dist.new_group([2, 3])]
     replicas = [dist.new_group([0, 2]), dist.new_group([1, 3])]
 
-    planner = pipeweaver.Planner(CONFIG, vlm.draw_batch(0), url=options.server, fallback=True)
+    token = pathlib.Path(options.token).read_text().strip() if options.token else None
+    planner = pipeweaver.Planner(CONFIG, vlm.draw_batch(0), url=options.server, token=token,
+                                 authority=options.authority, fallback=True)
     names = [None] * dist.get_world_size()
     dist.all_gather_object(names, planner.name)
     if len(set(names)) > 1:  # the server came while ranks opened the session: some have another partition

@@ -240,6 +240,6 @@ Launch parse_launch(const JsonDocument& document) {
     return LaunchReader(document.root()).read();
 }
 
-Launch read_launch(const std::filesystem::path& path) { return parse_launch(JsonDocument::read(path)); }
+Launch read_launch(const std::filesystem::path& path) { return parse_launch(JsonDocument::read_large(path)); }
 
 }  // namespace pipeweaver::launch

@@ -62,8 +62,8 @@ void draw_as_planned(const Json& was, planner::WorkloadOptions& workload) {
     const std::int64_t microbatches = was.at("microbatches").integer(1), replicas = degree(was, "dp");
     const std::int64_t samples = was.at("samples").integer(1);
     const auto seed = static_cast<std::uint64_t>(was.at("seed").integer());
-    const auto whole = workloads::draw_batch(workload.dataset, workloads::find_model(workload.model), seed,
-                                             microbatches, workloads::Packing::given);
+    const auto whole =
+        workloads::draw_batch(workload.dataset, workload.found_model(), seed, microbatches, workloads::Packing::given);
     if (microbatches % replicas == 0 && std::ssize(whole.samples) == samples)
         workload.microbatches = microbatches / replicas;
     else
@@ -84,6 +84,7 @@ planner::EmulateOptions options_of(const Json& plan, const RunAsked& asked) {
         value->number = degree(was, name);
     if (const auto context = was.find("context")) workload.context = context->text();
     workload.recipe = was.at("recipe").raw().dump();
+    workload.pack_as(was);
     workload.headroom = {std::llround(1e6 * was.at("headroom").number(0, 1))};
     const std::string planned = was.at("batch").text();
     const auto drawn = planned.rfind(" (seed ");  // as batches that are drawn are called

@@ -68,8 +68,8 @@ std::string change_for(const Setup& setup, const Sample& sample, const NoCut& cu
 
 std::string NoCut::text() const {
     return fmt::format(
-        "no cut over {} ranks fits, with every block recomputed and one microbatch at a time: rank {} of the nearest "
-        "holds {} always and {} of the largest microbatch, {} more than its {}{}",
+        "no cut over {} ranks fits with all recomputed: rank {} of the nearest always holds {}, "
+        "of the largest microbatch {}, {} more than its {}{}",
         ranks, index(rank), human(always), human(held), human(short_by()), human(capacity),
         change.empty() ? "" : "; " + change + " would do");
 }

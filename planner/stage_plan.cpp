@@ -2,7 +2,9 @@
 
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/planner/tuning.hpp"
+#include "pipeweaver/search/standing.hpp"
 #include "planner/evaluate/step.hpp"
+#include "planner/schedule/smaller_peak.hpp"
 
 namespace pipeweaver::planner {
 
@@ -20,18 +22,19 @@ search::Options search_options(const StageRequest& request) {
     return options;
 }
 
-// The fastest of the policies that a target with an order of its own runs.
+// The fastest of the policies that a target with an order of its own runs, of equal ones the least full.
 search::Found fastest_of(const Target& target, const Problem& problem, const Executor& execute) {
     PolicyRun* fastest = nullptr;
     search::Found none;
     auto runs = policies_of(problem, execute);
+    const auto standing = [&problem](const PolicyRun& run) { return search::standing_of(problem, run.result.replay); };
     for (PolicyRun& run : runs) {
         if (!runs_policy(target, run.policy)) continue;
         const auto broken =
             run.applies() && target.breaks != nullptr ? target.breaks(problem, *run.result.schedule) : std::nullopt;
         if (!run.applies() || broken)
             none.why_not = broken.value_or(run.result.why_not);
-        else if (fastest == nullptr || run.makespan() < fastest->makespan())
+        else if (fastest == nullptr || standing(run) < standing(*fastest))
             fastest = &run;
     }
     if (fastest == nullptr) return none;
@@ -66,7 +69,9 @@ StageSchedule schedule_stages(const StageRequest& request, const Target& target,
     }
     search::Options options = search_options(request);
     options.rules = rules_of(target, result.problem);
-    result.found = search::solve(Replayer(result.problem), options, execute, time.keep_going());
+    const Replayer replayer(result.problem);
+    result.found = search::solve(replayer, options, execute, time.fraction(fractions.search).keep_going());
+    take_smaller_peak(replayer, target, policies_of(result.problem, execute), options, result.found, execute, time);
     return result;
 }
 
@@ -85,10 +90,13 @@ StagePlan plan_stages(const StageRequest& request, const Executor& execute, cons
             if (const search::Found& found = plan.targets.back().found; found.schedule)
                 options.starts.push_back(*found.schedule);
         }
-        plan.best.found = search::solve(Replayer(plan.best.problem), options, execute, time.keep_going());
+        const Replayer replayer(plan.best.problem);
+        plan.best.found = search::solve(replayer, options, execute, time.fraction(fractions.search).keep_going());
+        plan.policies = policies_of(plan.best.problem, execute);
+        take_smaller_peak(replayer, asked, plan.policies, options, plan.best.found, execute, time);
     }
     require_schedule(request, plan.best.found);
-    plan.policies = policies_of(plan.best.problem, execute);
+    if (plan.policies.empty()) plan.policies = policies_of(plan.best.problem, execute);
     return plan;
 }
 

@@ -37,7 +37,7 @@ struct Asked : planner::PlanConfiguration {
     /// `content`: JSON in place of the file `name`. `batch`: a batch file, or with `samples` what the batch is called.
     Asked(const std::string& name, const std::optional<std::string>& content, const std::optional<std::string>& batch,
           const std::optional<std::string>& samples) {
-        const auto document = content ? JsonDocument(name, *content) : JsonDocument::read(name);
+        const auto document = content ? JsonDocument(name, *content) : JsonDocument::read_large(name);
         configure(document.root());
         if (batch) plan.workload.batch = *batch;
         plan.workload.batch_text = samples;
@@ -318,13 +318,46 @@ std::string keep_by_policy(const std::string& configuration, const std::optional
     return planner::keep(configuration, sample, request.job, plan);
 }
 
-/// Writes all of these files, or none; those that end in ".gz" are zipped.
-void write_all(const std::vector<std::pair<std::string, nb::bytes>>& files) {
+using NamedBytes = std::vector<std::pair<std::string, nb::bytes>>;
+
+std::vector<FileToWrite> files_in(const std::filesystem::path& folder, const NamedBytes& files) {
     std::vector<FileToWrite> all;
     all.reserve(files.size());
-    for (const auto& [path, content] : files) all.push_back({path, std::string(content.c_str(), content.size())});
+    for (const auto& [name, content] : files)
+        all.push_back({folder / name, std::string(content.c_str(), content.size())});
+    return all;
+}
+
+/// Writes all of these files, or none; those that end in ".gz" are zipped.
+void write_all(const NamedBytes& files) {
+    const auto all = files_in("", files);
     const nb::gil_scoped_release unlocked;
     static_cast<void>(write_files(all));
+}
+
+/// The same of a plan's files, by their names in its folder.
+void write_plan(const std::string& folder, const NamedBytes& files) {
+    const auto all = files_in(folder, files);
+    const nb::gil_scoped_release unlocked;
+    static_cast<void>(emit::write_plan_files(all, folder));
+}
+
+void bind_queues(nb::module_& module) {
+    nb::class_<Job>(module, "Job")
+        .def(nb::init<const Asked&, const nb::object&>(), unlocked(), nb::arg("asked"), nb::arg("stop").none())
+        .def_prop_ro("first", &Job::first);
+    nb::class_<Planned>(module, "Planned")
+        .def("done", &Planned::done)
+        .def("cancelled", &Planned::cancelled)
+        .def("cancel", &Planned::cancel)
+        .def("result", &Planned::result, nb::arg("deadline").none());
+    nb::class_<Queue>(module, "Queue", nb::is_weak_referenceable())
+        .def(nb::init<const Job&>(), nb::arg("job"))
+        .def("submit", &Queue::submit, nb::keep_alive<0, 1>(), nb::arg("name"), nb::arg("samples").none(),
+             nb::arg("priority"))
+        .def("close", &Queue::close);
+    module.def("end_queues", &end_queues, nb::arg("queues"));
+    module.def("keep_by_policy", &keep_by_policy, unlocked(), nb::arg("configuration"), nb::arg("sample").none());
 }
 
 }  // namespace
@@ -367,22 +400,9 @@ void bind_plan(nb::module_& module) {
     module.def("batch", &batch, unlocked(), nb::arg("asked"));
     module.def("needs", &needs, unlocked(), nb::arg("asked"));
     module.def("by_policy", &by_policy, unlocked(), nb::arg("asked"), nb::arg("policy"));
-    nb::class_<Job>(module, "Job")
-        .def(nb::init<const Asked&, const nb::object&>(), unlocked(), nb::arg("asked"), nb::arg("stop").none())
-        .def_prop_ro("first", &Job::first);
-    nb::class_<Planned>(module, "Planned")
-        .def("done", &Planned::done)
-        .def("cancelled", &Planned::cancelled)
-        .def("cancel", &Planned::cancel)
-        .def("result", &Planned::result, nb::arg("deadline").none());
-    nb::class_<Queue>(module, "Queue", nb::is_weak_referenceable())
-        .def(nb::init<const Job&>(), nb::arg("job"))
-        .def("submit", &Queue::submit, nb::keep_alive<0, 1>(), nb::arg("name"), nb::arg("samples").none(),
-             nb::arg("priority"))
-        .def("close", &Queue::close);
-    module.def("end_queues", &end_queues, nb::arg("queues"));
-    module.def("keep_by_policy", &keep_by_policy, unlocked(), nb::arg("configuration"), nb::arg("sample").none());
+    bind_queues(module);
     module.def("write_files", &write_all, nb::arg("files"));
+    module.def("write_plan", &write_plan, nb::arg("folder"), nb::arg("files"));
     nb::class_<KeptSession>(module, "KeptSession")
         .def(nb::init<const std::string&, const std::string&>(), unlocked(), nb::arg("name"), nb::arg("kept"))
         .def_prop_ro("sample", &KeptSession::sample)

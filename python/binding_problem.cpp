@@ -168,7 +168,8 @@ void bind_problem(nb::module_& module) {
         .def_prop_ro("peak_bytes", &peaks, own)
         .def_prop_ro("mode", &modes, own);
     module.def("read_text", [](const std::string& path) { return read_file(path); });
-    module.def("read_document", [](const std::string& path) { return JsonDocument::read(path).root().raw().dump(); });
+    module.def("read_document",
+               [](const std::string& path) { return JsonDocument::read_large(path).root().raw().dump(); });
     module.def("names_a_document", [](const std::string& text) { return names_a_document(text); });
     module.def("replay", &replayed, unlocked());
 }

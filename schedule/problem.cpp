@@ -28,18 +28,18 @@ namespace {
 
 constexpr std::size_t most_tasks = 100'000'000;
 
-// Sums of times or bytes, refused before they can overflow.
+// Sums of times or bytes, refused before they can overflow. What is negative is refused elsewhere.
 class Sum {
 public:
-    explicit Sum(std::string_view what) : what_(what) {}
+    Sum(std::string_view what, std::int64_t most) : what_(what), most_(most) {}
     void add(std::int64_t value) {
-        if (value > std::numeric_limits<std::int64_t>::max() - total_)
-            fail(ErrorKind::input, "the sum of all {} exceeds {}", what_, std::numeric_limits<std::int64_t>::max());
-        total_ += value;
+        if (value > most_ - total_) fail(ErrorKind::input, "the sum of all {} exceeds {}", what_, most_);
+        total_ += std::max<std::int64_t>(0, value);
     }
 
 private:
     std::string_view what_;
+    std::int64_t most_;
     std::int64_t total_ = 0;
 };
 
@@ -168,8 +168,9 @@ std::optional<TaskShortage> first_shortage(const Problem& problem) {
 }
 
 void validate_sums(const Problem& problem) {
-    Sum time("durations, lags and tails");
-    Sum memory("memory");
+    constexpr std::int64_t largest = std::numeric_limits<std::int64_t>::max();
+    Sum time("durations, lags and tails", largest);
+    Sum memory("memory", largest / 2);  // a capacity is added to it
     for (const Task& task : problem.tasks) {
         time.add(task.duration.count());
         memory.add(task.acquire.count);
@@ -269,8 +270,8 @@ std::optional<TaskShortage> check(const Problem& problem) {
     validate_ranks(problem);
     validate_tasks(problem);
     validate_edges(problem);
-    validate_pairs(problem);
     validate_sums(problem);
+    validate_pairs(problem);
     validate_graph(problem);
     return first_shortage(problem);
 }

@@ -241,7 +241,7 @@ std::string canonical_list(std::string_view key, const std::vector<T>& all) {
 
 }  // namespace
 
-ProblemFile read_problem(const std::filesystem::path& path) { return from_document(JsonDocument::read(path)); }
+ProblemFile read_problem(const std::filesystem::path& path) { return from_document(JsonDocument::read_large(path)); }
 
 ProblemFile parse_problem(std::string name, std::string_view text) {
     return from_document(JsonDocument(std::move(name), text));

@@ -94,7 +94,7 @@ Schedule from_document(const JsonDocument& document, const ProblemFile& file) {
 }  // namespace
 
 Schedule read_schedule(const std::filesystem::path& path, const ProblemFile& file) {
-    return from_document(JsonDocument::read(path), file);
+    return from_document(JsonDocument::read_large(path), file);
 }
 
 Schedule parse_schedule(std::string name, std::string_view text, const ProblemFile& file) {

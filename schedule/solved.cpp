@@ -3,6 +3,7 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/base/json.hpp"
 #include "pipeweaver/schedule/replay.hpp"
+#include "pipeweaver/schedule/whole_plan.hpp"
 
 namespace pipeweaver::schedule {
 
@@ -29,13 +30,14 @@ std::filesystem::path problem_in(const std::filesystem::path& folder) {
 }
 
 Solved read_solved(const std::filesystem::path& solution) {
+    require_whole(solution.parent_path());
     Solved solved{read_problem(problem_in(solution.parent_path())), {}};
     solved.schedule = read_schedule(solution, solved.file);
     return solved;
 }
 
 void check_claims(const std::filesystem::path& path, const Schedule& schedule, const Replay& replay) {
-    const auto document = JsonDocument::read(path);
+    const auto document = JsonDocument::read_large(path);
     const Json root = document.root();
     check_list(root, "start_ns", replay.start, [](Duration time) { return time.count(); });
     check_list(root, "peak_bytes", replay.peak, [](Bytes size) { return size.count; });

@@ -2,6 +2,7 @@
 
 #include "pipeweaver/base/csv.hpp"
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/file_limits.hpp"
 #include "pipeweaver/base/files.hpp"
 #include "pipeweaver/base/text.hpp"
 
@@ -112,7 +113,7 @@ StageTable parse_stage_table(std::string name, std::string text) {
 }
 
 StageTable read_stage_table(const std::filesystem::path& path) {
-    return parse_stage_table(path.string(), read_file(path));
+    return parse_stage_table(path.string(), read_file(path, longest_by_hand));
 }
 
 Bytes parse_capacity(std::string_view text) {

@@ -9,7 +9,9 @@ release_packages=(
   libboost-dev libboost-graph-dev libtbb-dev nlohmann-json3-dev rapidjson-dev libfmt-dev libcli11-dev libyaml-cpp-dev
   libsqlite3-dev zlib1g-dev libssl-dev libspdlog-dev prometheus-cpp-dev
 )
-test_packages=(doctest-dev python3 python3-dev python3-venv clang-format clang-tidy curl git man-db openssl)
+test_packages=(
+  doctest-dev python3 python3-dev python3-venv clang-format clang-tidy curl git man-db openssl zsh fish
+)
 browser_packages=(chromium chromium-driver)  # not for --core
 slurm_packages=(slurmctld slurmd slurm-client munge)  # not for --core
 fuzz_packages=(clang-14 libclang-rt-14-dev)  # for --all=fuzz alone

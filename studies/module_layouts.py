@@ -17,21 +17,21 @@ import tempfile
 from table import fill, table
 
 CASES = [
-    {"model": "dip-vlm-s", "where": "h100-sxm:16 --tp 4 --pp 4", "data": "vlm-mix", "one": "vit=4", "kind": "preset"},
-    {"model": "dip-vlm-m", "where": "h100-sxm:32 --tp 8 --pp 4", "data": "vlm-mix", "one": "vit=8", "kind": "preset"},
-    {"model": "dip-vlm-l", "where": "h100-sxm:64 --tp 8 --pp 8", "data": "vlm-mix", "one": "vit=8", "kind": "preset"},
-    {"model": "dip-t2v-s", "where": "h100-sxm:16 --tp 4 --pp 4", "data": "t2v-mix", "one": "dit=4", "kind": "preset"},
-    {"model": "dip-t2v-l", "where": "h100-sxm:64 --tp 8 --pp 8", "data": "t2v-mix", "one": "dit=8", "kind": "preset"},
+    {"model": "dip-vlm-s", "where": "h100-sxm:16 --tp 4 --pp 4", "data": "vlm-mix", "one": "vit=4", "kind": "presets"},
+    {"model": "dip-vlm-m", "where": "h100-sxm:32 --tp 8 --pp 4", "data": "vlm-mix", "one": "vit=8", "kind": "presets"},
+    {"model": "dip-vlm-l", "where": "h100-sxm:64 --tp 8 --pp 8", "data": "vlm-mix", "one": "vit=8", "kind": "presets"},
+    {"model": "dip-t2v-s", "where": "h100-sxm:16 --tp 4 --pp 4", "data": "t2v-mix", "one": "dit=4", "kind": "presets"},
+    {"model": "dip-t2v-l", "where": "h100-sxm:64 --tp 8 --pp 8", "data": "t2v-mix", "one": "dit=8", "kind": "presets"},
     {"model": "qwen2.5-vl-32b", "where": "h100-sxm:16 --tp 8 --pp 2", "data": "vlm-mix", "one": "vit=8",
-     "kind": "real"},
+     "kind": "real models"},
     {"model": "qwen2.5-vl-72b", "where": "h100-sxm:32 --tp 8 --pp 4", "data": "vlm-mix", "one": "vit=8",
-     "kind": "real"},
+     "kind": "real models"},
     {"model": "internvl3-38b", "where": "h100-sxm:32 --tp 8 --pp 4", "data": "vlm-mix", "one": "vit=8",
-     "kind": "real"},
+     "kind": "real models"},
     {"model": "internvl3-78b", "where": "h100-sxm:64 --tp 8 --pp 8", "data": "vlm-mix", "one": "vit=8",
-     "kind": "real"},
+     "kind": "real models"},
     {"model": "llama-3.2-90b-vision", "where": "h100-sxm:64 --tp 8 --pp 8", "data": "vlm-mix", "one": "vit=8",
-     "kind": "real"},
+     "kind": "real models"},
 ]
 
 
@@ -96,19 +96,19 @@ def main():
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--only")
     asked = parser.parse_args()
-    rows, by_kind = [], {"preset": [], "real": [], "vlm preset": []}
+    rows, by_kind = [], {"presets": [], "real models": [], "VLM presets": []}
     for case in CASES:
         if asked.only and asked.only != case["model"]:
             continue
         ratios, layout, step = measured(asked.program, case, seeds_of(asked.batches), asked.rounds)
         by_kind[case["kind"]].append(mean(ratios))
         if case["model"].startswith("dip-vlm"):
-            by_kind["vlm preset"].append(mean(ratios))
+            by_kind["VLM presets"].append(mean(ratios))
         rows.append([case["model"], case["where"].replace(" --", ", ").replace(":", " x "), layout,
                      f"{step / 1e9:.3f} s", shorter(mean(ratios)), shorter(max(ratios))])
     for kind, ratios in by_kind.items():
         if ratios:
-            rows.append([f"all {len(ratios)} {kind}s", "", "", "", shorter(mean(ratios)), ""])
+            rows.append([f"the {len(ratios)} {kind}", "", "", "", shorter(mean(ratios)), ""])
     lines = list(table(["model", "where", "layouts taken", "mean step", "shorter, mean", "shorter, least"], rows))
     print("\n".join(lines))
     if asked.page:

@@ -3,6 +3,8 @@
 #include "pipeweaver/emulator/reserve.hpp"
 #include "pipeweaver/validation/published_run.hpp"
 #include "validation/emulated_run.hpp"
+#include "validation/memory_of_kind.hpp"
+#include "validation/step_flops.hpp"
 
 #include <fmt/ranges.h>
 
@@ -24,11 +26,6 @@ std::string_view unknown_memory(const TrainingRun& run) {
     return {};
 }
 
-Bytes of_kind(MemoryKind kind, const emulator::RankMemory& rank, std::int64_t gpus) {
-    if (kind == MemoryKind::reserved) return emulator::reserved(rank);
-    return kind == MemoryKind::on_device ? emulator::on_device(rank, gpus) : rank.peak;
-}
-
 // Of the fullest GPU.
 void predict_memory(const planner::Emulation& emulation, std::int64_t gpus, Prediction& prediction) {
     Bytes peak, compared;
@@ -42,6 +39,11 @@ void predict_memory(const planner::Emulation& emulation, std::int64_t gpus, Pred
 
 }  // namespace
 
+Bytes of_kind(MemoryKind kind, const emulator::RankMemory& rank, std::int64_t gpus) {
+    if (kind == MemoryKind::reserved) return emulator::reserved(rank);
+    return kind == MemoryKind::on_device ? emulator::on_device(rank, gpus) : rank.peak;
+}
+
 std::string_view name_of(MemoryKind kind) {
     constexpr std::array<std::string_view, 3> names{"allocated", "reserved", "on device"};
     return names.at(static_cast<std::size_t>(kind));
@@ -49,6 +51,10 @@ std::string_view name_of(MemoryKind kind) {
 
 Prediction predict(const PublishedRun& row, const CostsOf& costs, std::span<const emulator::Recipe> own) {
     Prediction prediction;
+    if (!row.unreadable.empty()) {
+        prediction.reason = row.unreadable;
+        return prediction;
+    }
     auto resolved = resolve(row, own);
     prediction.device = resolved.device;
     prediction.experts = resolved.experts;
@@ -68,6 +74,10 @@ Prediction predict(const PublishedRun& row, const CostsOf& costs, std::span<cons
         constexpr std::uint64_t seed = 1;  // constant lengths: nothing is drawn
         const auto emulation = planner::emulate(options.request(seed, in_order), in_order);
         prediction.model_flops = emulation.model_flops;
+        prediction.flops = step_flops(run, emulation.model_flops);
+        prediction.gpus = run.layout.gpus();
+        prediction.peak_flops = workloads::device(run.device).bf16_flops * static_cast<double>(prediction.gpus);
+        prediction.tokens = emulation.tokens;
         prediction.step_time_s = 1e-9 * static_cast<double>(emulation.step.count());
         const auto unknown = unknown_memory(run);
         if (unknown.empty())

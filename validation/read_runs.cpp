@@ -1,7 +1,7 @@
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/validation/published_run.hpp"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <array>
 #include <charconv>
@@ -52,12 +52,16 @@ constexpr std::array<CountColumn, 16> counts{{{"layers", &PublishedRun::layers, 
 struct MeasuredColumn {
     std::string_view name;
     std::optional<double> PublishedRun::*cell;
-    double scale;  // of the cell, to the member's unit
+    double scale = 1;  // of the cell, to the member's unit
+    double limit = 1e9;
 };
-constexpr std::array<MeasuredColumn, 4> measured_columns{{{"step_time_s", &PublishedRun::step_time_s, 1},
-                                                          {"memory_gib", &PublishedRun::memory_gib, 1},
-                                                          {"tflops_per_gpu", &PublishedRun::tflops_per_gpu, 1},
-                                                          {"step_ratio", &PublishedRun::step_ratio, 1}}};
+constexpr std::array<MeasuredColumn, 7> measured_columns{{{"step_time_s", &PublishedRun::step_time_s},
+                                                          {"memory_gib", &PublishedRun::memory_gib},
+                                                          {"tflops_per_gpu", &PublishedRun::tflops_per_gpu},
+                                                          {"mfu", &PublishedRun::mfu, 1, 1},
+                                                          {"tokens_per_s", &PublishedRun::tokens_per_s, 1, 1e12},
+                                                          {"tokens_per_s_per_gpu", &PublishedRun::tokens_per_s_per_gpu},
+                                                          {"step_ratio", &PublishedRun::step_ratio}}};
 
 // vTrain's table of single-node runs.
 constexpr std::array<CountColumn, 10> single_node_counts{{{"# GPUs", &PublishedRun::gpus, 1e7},
@@ -82,16 +86,29 @@ PublishedRun::Count count(const CsvTable& table, std::size_t row, std::size_t co
     return static_cast<std::int64_t>(value);
 }
 
-std::optional<double> positive(const CsvTable& table, std::size_t row, std::size_t column) {
+std::optional<double> positive(const CsvTable& table, std::size_t row, std::size_t column, double limit) {
     if (table.text(row, column).empty()) return std::nullopt;
-    return table.number(row, column, 0, 1e9);
+    return table.number(row, column, 0, limit);
+}
+
+// What cannot be read refuses its row alone.
+template <class Read>
+void read_cell(PublishedRun& run, const Read& read) {
+    try {
+        read(run);
+    } catch (const Error& error) {
+        if (run.unreadable.empty()) run.unreadable = error.what();
+    }
 }
 
 template <std::size_t n>
 void read_counts(const CsvTable& table, const std::array<CountColumn, n>& columns, std::vector<PublishedRun>& runs) {
     for (const auto& [name, cell, limit] : columns) {
         const auto column = table.column(name);
-        for (std::size_t row = 0; row < runs.size(); ++row) runs[row].*cell = count(table, row, column, limit);
+        for (std::size_t row = 0; row < runs.size(); ++row)
+            read_cell(runs[row], [&, cell = cell, limit = limit](PublishedRun& run) {
+                run.*cell = count(table, row, column, limit);
+            });
     }
 }
 
@@ -99,7 +116,23 @@ void read_measured(const CsvTable& table, const MeasuredColumn& wanted, std::vec
     const auto column = table.find(wanted.name);
     if (!column) return;
     for (std::size_t row = 0; row < runs.size(); ++row)
-        if (const auto value = positive(table, row, *column)) runs[row].*wanted.cell = *value * wanted.scale;
+        read_cell(runs[row], [&](PublishedRun& run) {
+            if (const auto value = positive(table, row, *column, wanted.limit))
+                run.*wanted.cell = *value * wanted.scale;
+        });
+}
+
+void read_flops(const CsvTable& table, std::vector<PublishedRun>& runs) {
+    const auto column = table.find("flops");
+    if (!column) return;
+    for (std::size_t row = 0; row < runs.size(); ++row)
+        read_cell(runs[row], [&](PublishedRun& run) {
+            const std::string_view text = table.text(row, *column);
+            run.flops = flops_called(text);
+            if (!run.flops && !text.empty())
+                table.fail_at(row, *column,
+                              fmt::format("is '{}', allowed are {}", text, fmt::join(flops_names(), ", ")));
+        });
 }
 
 void read_single_node(const CsvTable& table, std::vector<PublishedRun>& runs) {
@@ -139,8 +172,8 @@ void read_text(const CsvTable& table, const TextColumn& wanted, std::vector<Publ
 }  // namespace
 
 std::vector<PublishedRun> read_published_runs(const CsvTable& table) {
-    for (const auto* added : {"predicted_step_time_s", "predicted_memory_gib", "memory_kind", "compared_memory_gib",
-                              "status", "reason", "recipe", "command"})
+    for (const auto* added : {"predicted_step_time_s", "compared_step_time_s", "predicted_memory_gib", "memory_kind",
+                              "compared_memory_gib", "status", "reason", "recipe", "command"})
         if (table.find(added))
             fail(ErrorKind::input, "{}:1: column '{}' is one that predictions add, allowed is a table without it",
                  table.name(), added);
@@ -152,8 +185,7 @@ std::vector<PublishedRun> read_published_runs(const CsvTable& table) {
     for (const TextColumn& column : texts) read_text(table, column, runs);
     read_counts(table, counts, runs);
     for (const MeasuredColumn& column : measured_columns) read_measured(table, column, runs);
-    if (const auto ignored = table.find("mfu"))
-        for (std::size_t row = 0; row < runs.size(); ++row) static_cast<void>(positive(table, row, *ignored));
+    read_flops(table, runs);
     for (PublishedRun& run : runs)
         if (!run.memory_gib) run.memory_gib = memory_in(run.note);
     return runs;

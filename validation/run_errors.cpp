@@ -49,8 +49,19 @@ std::size_t SourceErrors::refused_rows() const {
 }
 
 std::optional<double> measured_step(const PublishedRun& run, const Prediction& prediction) {
-    if (run.step_time_s || !prediction.multimodal || !run.tflops_per_gpu || !run.gpus) return run.step_time_s;
-    return prediction.model_flops / (1e12 * *run.tflops_per_gpu * static_cast<double>(*run.gpus));
+    if (run.step_time_s || prediction.refused()) return run.step_time_s;
+    const auto tokens = static_cast<double>(prediction.tokens);
+    const auto gpus = static_cast<double>(prediction.gpus);
+    if (run.tokens_per_s) return tokens / *run.tokens_per_s;
+    if (run.tokens_per_s_per_gpu) return tokens / (*run.tokens_per_s_per_gpu * gpus);
+    const auto counted = run.flops               ? run.flops
+                         : prediction.multimodal ? std::optional(FlopsCounted::model)
+                                                 : std::nullopt;
+    if (!counted) return std::nullopt;
+    const auto flops = prediction.flops.at(static_cast<std::size_t>(*counted));
+    if (flops && run.tflops_per_gpu) return *flops / (1e12 * *run.tflops_per_gpu * gpus);
+    if (flops && run.mfu) return *flops / (*run.mfu * prediction.peak_flops);
+    return std::nullopt;
 }
 
 Errors errors_of(std::vector<double> relative) {

@@ -217,6 +217,10 @@ void parse_conditioning(const Json& json, Architecture& a) {
     a.in_channels = integer_or(json, "in_channels", 0, 1, most_width);
     a.condition_dim = integer_or(json, "condition_dim", 0, 1, most_width);
     a.repeats = integer_or(json, "repeats", 1, 1, 1'000);
+    if (a.kind != ModuleKind::diffusion_transformer) refuse(json, {"modulation", "embedders"}, a);
+    if (!a.mmdit) refuse(json, {"modulation"}, a);
+    a.modulation = integer_or(json, "modulation", 0, 1, most_parameters);
+    a.embedders = integer_or(json, "embedders", 0, 1, most_parameters);
 }
 
 void parse_origin(const Json& json, Architecture& a) {
@@ -338,6 +342,8 @@ Architecture parse_architecture(const Json& json) {
                     "in_channels",
                     "condition_dim",
                     "repeats",
+                    "modulation",
+                    "embedders",
                     "params_published",
                     "params_computed",
                     "active_params_published",
@@ -382,6 +388,8 @@ nlohmann::ordered_json architecture_json(const Architecture& a) {
     put(json, "in_channels", a.in_channels, none);
     put(json, "condition_dim", a.condition_dim, none);
     put(json, "repeats", a.repeats, one);
+    put(json, "modulation", a.modulation, none);
+    put(json, "embedders", a.embedders, none);
     put_origin(json, a);
     return json;
 }

@@ -44,11 +44,16 @@ Item image_item(const Json& json, const ItemRules& rules) {
 
 // Clips are scaled to the model's size; their own must make sense all the same.
 Item video_item(const Json& json, const ItemRules& rules) {
-    json.only_keys({"frames", "width", "height", "fps", "role"});
-    static_cast<void>(json.at("width").integer(1, most_pixels));
-    static_cast<void>(json.at("height").integer(1, most_pixels));
+    json.only_keys({"frames", "seconds", "width", "height", "fps", "role"});
+    for (const std::string_view side : {"width", "height"})
+        if (const auto given = json.find(side)) static_cast<void>(given->integer(1, most_pixels));
+    const auto seconds = json.find("seconds"), rate = json.find("fps");
+    if (seconds && json.find("frames")) json.fail("has frames and seconds, allowed is one of the two");
+    std::optional<double> fps;
+    if (rate) fps = rate->number(1e-3, most_fps);
+    if (seconds) return rules.video(seconds->number(least_seconds, most_seconds), is_target(json), fps);
     const auto frames = static_cast<double>(json.at("frames").integer(1, most_frames));
-    return rules.video(frames / json.at("fps").number(1e-3, most_fps), is_target(json));
+    return rules.video(frames / json.at("fps").number(1e-3, most_fps), is_target(json), fps);
 }
 
 Item audio_item(const Json& json, const ItemRules& rules) {

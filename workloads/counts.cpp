@@ -95,6 +95,7 @@ std::int64_t layer_norms(const Architecture& a, std::int64_t layer) {
 // Matrices in front of the first and after the last block, but for embedding and output head.
 std::int64_t outer_matrices(const Architecture& a) {
     if (a.kind == ModuleKind::vision_encoder) return 3 * a.patch_size * a.patch_size * a.temporal_patch * a.hidden;
+    if (a.kind == ModuleKind::diffusion_transformer) return a.embedders;
     if (a.kind != ModuleKind::head) return 0;
     constexpr std::int64_t time_features = 256;
     const std::int64_t time = a.hidden * (time_features + a.hidden);
@@ -124,6 +125,7 @@ bool is_windowed_layer(const Architecture& a, std::int64_t layer) {
 std::int64_t modulation_parameters(const Architecture& a, std::int64_t layer) {
     if (a.kind == ModuleKind::head) return 3 * a.hidden * a.hidden;
     if (!a.mmdit) return 0;
+    if (a.modulation > 0) return a.modulation;
     return (is_single_stream(a, layer) ? 3 : 12) * a.hidden * a.hidden;
 }
 

@@ -152,7 +152,6 @@ void cut(Sample& sample, const Model& model) {
         return false;
     });
     sample.text_tokens = std::min(sample.text_tokens, model.microbatch_tokens - tokens);
-    sample.loss_tokens = sample.text_tokens;
 }
 
 // FNV-1a: one stream of random numbers for each data set.
@@ -174,12 +173,14 @@ struct Range {
     }
 };
 
-// What "constant-4096", "constant-40+1x336px", "constant-0+5.8s" say: tokens of text, images and their side, a clip;
-// and "uniform-100..400+1x448..1000px" with ranges.
+// What "constant-4096", "constant-40+1x336px", "constant-0+5.8s@2fps+12s-audio" say: tokens of text, images and their
+// side, a clip, a piece of audio; and "uniform-100..400+1x448..1000px" with ranges.
 struct SaidSizes {
     Range text, side;
     std::int64_t images = 0;
-    double seconds = 0;
+    double seconds = 0;  // of the clip; 0: none
+    std::optional<double> fps;
+    double audio_seconds = 0;
 };
 
 template <class Number>
@@ -202,6 +203,33 @@ bool take_range(std::string_view& text, Range& range, bool ranges) {
     return !ranges || !take(text, "..") || take_number(text, range.last);
 }
 
+constexpr double least_said_seconds = 1e-3, most_said_seconds = 1e6, most_said_fps = 1e4;
+
+// "+5.8s" or "+5.8s@2fps"; false where it says what cannot be.
+bool take_clip(std::string_view& text, SaidSizes& sizes) {
+    std::string_view rest = text;
+    double seconds = 0, fps = 0;
+    if (!take(rest, "+") || !take_number(rest, seconds) || !take(rest, "s") || rest.starts_with("-audio")) return true;
+    if (std::string_view rate = rest; take(rate, "@") && take_number(rate, fps) && take(rate, "fps")) {
+        rest = rate;
+        sizes.fps = fps;
+    }
+    text = rest;
+    sizes.seconds = seconds;
+    const bool possible_rate = !sizes.fps || (fps >= 1e-3 && fps <= most_said_fps);
+    return seconds >= least_said_seconds && seconds <= most_said_seconds && possible_rate;
+}
+
+// "+12s-audio"
+bool take_audio(std::string_view& text, SaidSizes& sizes) {
+    std::string_view rest = text;
+    double seconds = 0;
+    if (!take(rest, "+") || !take_number(rest, seconds) || !take(rest, "s-audio")) return true;
+    text = rest;
+    sizes.audio_seconds = seconds;
+    return seconds >= least_said_seconds && seconds <= most_said_seconds;
+}
+
 std::optional<SaidSizes> sizes_in(std::string_view text, bool ranges) {
     constexpr std::int64_t most_images = 100'000, most_side = 100'000;
     SaidSizes sizes;
@@ -217,13 +245,9 @@ std::optional<SaidSizes> sizes_in(std::string_view text, bool ranges) {
     } else {
         sizes.images = 0;
     }
-    if (std::string_view rest = text; take(rest, "+") && take_number(rest, sizes.seconds) && take(rest, "s")) {
-        text = rest;
-        possible = possible && in(sizes.seconds, 1e-3, 1e6);
-    } else {
-        sizes.seconds = 0;
-    }
-    const bool something = sizes.text.first > 0 || sizes.images > 0 || sizes.seconds > 0;
+    possible = take_clip(text, sizes) && possible;
+    possible = take_audio(text, sizes) && possible;
+    const bool something = sizes.text.first > 0 || sizes.images > 0 || sizes.seconds > 0 || sizes.audio_seconds > 0;
     return text.empty() && something && possible ? std::optional(sizes) : std::nullopt;
 }
 
@@ -231,11 +255,13 @@ SaidSizes said_sizes(std::string_view name) {
     const bool ranges = name.starts_with(uniform);
     const auto sizes = sizes_in(name.substr(ranges ? uniform.size() : constant.size()), ranges);
     if (!sizes)
-        fail(ErrorKind::input,
-             "data set '{}': allowed are constant-4096 (tokens of text), constant-40+1x336px (and images of so many "
-             "pixels a side), constant-0+5.8s (and a clip of so many seconds), uniform-100..400+1x448..1000px (any "
-             "number from the first to the last)",
-             name);
+        fail(
+            ErrorKind::input,
+            "data set '{}': allowed are constant-4096 (tokens of text), constant-40+1x336px (and images of so many "
+            "pixels a side), constant-0+5.8s or constant-0+5.8s@2fps (and a clip of so many seconds, of so many frames "
+            "a second), constant-40+12s-audio (and audio), uniform-100..400+1x448..1000px (any number from the first "
+            "to the last)",
+            name);
     return *sizes;
 }
 
@@ -252,28 +278,59 @@ std::optional<Sample> said_sample(std::string_view name, const Model& model, std
     Sample sample;
     Random random(seed ^ hash(name), number);
     sample.text_tokens = sample.loss_tokens = sizes.text.drawn(random);
-    sample.items.reserve(static_cast<std::size_t>(sizes.images) + 1);
+    sample.items.reserve(static_cast<std::size_t>(sizes.images) + 2);
     for (std::int64_t i = 0; i < sizes.images; ++i) {
         const std::int64_t side = sizes.side.drawn(random);
         sample.items.push_back(rules.image(side, side, check_taken(Modality::image)));
     }
-    if (sizes.seconds > 0) sample.items.push_back(rules.video(sizes.seconds, check_taken(Modality::video)));
-    std::int64_t tokens = sample.text_tokens;
-    for (const Item& item : sample.items) tokens += item.tokens;
-    if (tokens > model.microbatch_tokens)
+    if (sizes.seconds > 0) sample.items.push_back(rules.video(sizes.seconds, check_taken(Modality::video), sizes.fps));
+    if (sizes.audio_seconds > 0) sample.items.push_back(rules.audio(sizes.audio_seconds, check_taken(Modality::audio)));
+    if (model.too_long == TooLong::usual && sample.tokens() > model.microbatch_tokens)
         fail(ErrorKind::input, "data set '{}': a sample has {} tokens, allowed are at most {}: a microbatch of '{}'",
-             name, tokens, model.microbatch_tokens, model.name);
+             name, sample.tokens(), model.microbatch_tokens, model.name);
     return sample;
 }
 
+// Whether the data set only counts images that the model reads in their own size.
+bool counts_images(std::string_view name, const Model& model) {
+    if (model.image.fixed_pixels > 0 || name.starts_with(constant) || name.starts_with(uniform)) return false;
+    return !name.empty();
+}
+
 }  // namespace
+
+std::vector<std::string> assumed_sizes(std::string_view dataset, const std::vector<Sample>& samples,
+                                       const Model& model) {
+    const auto any = [&](Modality modality) {
+        return std::any_of(samples.begin(), samples.end(), [&](const Sample& sample) {
+            return std::any_of(sample.items.begin(), sample.items.end(),
+                               [&](const Item& item) { return item.modality == modality; });
+        });
+    };
+    std::vector<std::string> assumed;
+    if (any(Modality::image) && counts_images(dataset, model))
+        assumed.push_back(fmt::format("images of {} have {} x {} pixels: it gives their number alone", dataset,
+                                      assumed_side, assumed_side));
+    if (any(Modality::video))
+        assumed.push_back(fmt::format(
+            "clips given by seconds or frames are scaled to {} x {} pixels and read at {:.6g} frames a second, or all "
+            "of theirs if these are fewer, the first {:.6g} s of each (video of the model)",
+            model.video.width, model.video.height, model.video.fps, model.video.max_seconds));
+    if (any(Modality::audio))
+        assumed.push_back(
+            fmt::format("audio given by seconds has {:.6g} tokens and {:.6g} positions of its encoder a second (audio "
+                        "of the model)",
+                        model.audio.tokens_per_second, model.audio.frames_per_second));
+    return assumed;
+}
 
 std::vector<DatasetInfo> datasets() {
     std::vector<DatasetInfo> all;
     for (const auto& dataset : known_datasets()) all.push_back(dataset.info);
     all.push_back(
         {"constant-SIZES",
-         "every sample alike: constant-4096 tokens of text, constant-40+1x336px with an image, constant-0+5.8s a clip",
+         "every sample alike: constant-4096 tokens of text, constant-40+1x336px with an image, constant-0+5.8s a clip, "
+         "constant-0+5.8s@2fps of so many frames a second, constant-40+12s-audio with audio",
          false});
     all.push_back({"uniform-RANGES",
                    "sizes drawn evenly: uniform-100..400+1x448..1000px has 100 to 400 tokens of text and an image of "
@@ -285,6 +342,7 @@ std::vector<DatasetInfo> datasets() {
 Sample draw(std::string_view name, const Model& model, std::uint64_t seed, std::uint64_t number) {
     if (auto sample = said_sample(name, model, seed, number)) {
         sample->id = fmt::format("{}-{}", name, number);
+        require_fit(*sample, model);
         return *sample;
     }
     const ItemRules rules(model);
@@ -294,7 +352,9 @@ Sample draw(std::string_view name, const Model& model, std::uint64_t seed, std::
     while (!dataset->mixture.empty()) dataset = &choose(*dataset, random);
     Sample sample = sample_of(*dataset, rules, random);
     sample.id = fmt::format("{}-{}", name, number);
-    cut(sample, model);
+    if (model.too_long == TooLong::usual) cut(sample, model);
+    sample.loss_tokens = sample.text_tokens;
+    require_fit(sample, model);
     return sample;
 }
 

@@ -70,9 +70,9 @@ ImageSize image_size(const ImageRule& rule, std::int64_t width, std::int64_t hei
 }
 
 // Latent frames of a clip; one shorter than a latent unit is padded to it.
-std::int64_t latent_frames(const VideoRule& rule, double seconds) {
+std::int64_t latent_frames(const VideoRule& rule, double seconds, double fps) {
     constexpr double rounding = 1e-6;  // 0.1 s at 10 frames a second is one frame
-    const auto frames = static_cast<std::int64_t>(std::min(seconds, rule.max_seconds) * rule.fps + rounding);
+    const auto frames = static_cast<std::int64_t>(std::min(seconds, rule.max_seconds) * fps + rounding);
     if (rule.first_frame_alone) return 1 + std::max<std::int64_t>(frames - 1, 0) / rule.frames_in * rule.frames_out;
     return std::max<std::int64_t>(frames / rule.frames_in, 1) * rule.frames_out;
 }
@@ -136,12 +136,13 @@ Item ItemRules::image(std::int64_t width, std::int64_t height, bool target) cons
     return sized(found, Modality::image, target, size.tokens, size.patches);
 }
 
-Item ItemRules::video(double seconds, bool target) const {
+Item ItemRules::video(double seconds, bool target, std::optional<double> fps) const {
     PIPEWEAVER_ASSERT(takes(Modality::video, target));
     const Way& found = *way(Modality::video, target);
     const VideoRule& rule = model_->video;
+    const double read = std::min(rule.fps, fps.value_or(rule.fps));
     const std::int64_t patches =
-        latent_frames(rule, seconds) * (rule.width / rule.spatial) * (rule.height / rule.spatial);
+        latent_frames(rule, seconds, read) * (rule.width / rule.spatial) * (rule.height / rule.spatial);
     Item item = sized(found, Modality::video, target, divide_up(patches, found.reduction), patches);
     item.seconds = std::min(seconds, rule.max_seconds);
     return item;

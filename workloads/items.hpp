@@ -24,7 +24,8 @@ public:
 
     /// The item of that size. Pre: takes(), sizes > 0.
     Item image(std::int64_t width, std::int64_t height, bool target) const;
-    Item video(double seconds, bool target) const;
+    /// A clip of `fps` frames a second has no more than these; none: as many as the model reads.
+    Item video(double seconds, bool target, std::optional<double> fps = {}) const;
     Item audio(double seconds, bool target) const;
 
 private:

@@ -7,6 +7,20 @@
 
 namespace pipeweaver::workloads {
 
+const std::vector<std::string>& too_long_names() {
+    static const std::vector<std::string> all{"error", "drop", "own"};
+    return all;
+}
+
+TooLong too_long_named(std::string_view name) {
+    return name == "drop" ? TooLong::drop : name == "own" ? TooLong::own : TooLong::error;
+}
+
+std::string_view name_of(TooLong too_long) {
+    if (too_long == TooLong::usual) return "";
+    return too_long_names()[static_cast<std::size_t>(too_long) - 1];
+}
+
 std::string_view name_of(Modality modality) {
     switch (modality) {
         case Modality::text:

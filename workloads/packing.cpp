@@ -29,6 +29,7 @@ void require_items_fit(const Sample& sample, const Model& model) {
 }
 
 void require_fit(const Sample& sample, const Load& load, const Model& model) {
+    if (fits(load, limit_of(model))) return;
     require_items_fit(sample, model);
     if (load.tokens > model.microbatch_tokens)
         fail(ErrorKind::input,
@@ -37,11 +38,10 @@ void require_fit(const Sample& sample, const Load& load, const Model& model) {
     if (model.most_items > 0 && load.items > model.most_items)
         fail(ErrorKind::input, "sample '{}' has {} items, a microbatch of '{}' holds {} (most_items of its model file)",
              sample.id, load.items, model.name, model.most_items);
-    if (!fits(load, limit_of(model)))
-        fail(ErrorKind::input,
-             "sample '{}' has {:.6g} s of video, a microbatch of '{}' holds {:.6g} s (most_video_seconds of its model "
-             "file)",
-             sample.id, static_cast<double>(load.video_us) / 1e6, model.name, model.most_video_seconds);
+    fail(ErrorKind::input,
+         "sample '{}' has {:.6g} s of video, a microbatch of '{}' holds {:.6g} s (most_video_seconds of its model "
+         "file)",
+         sample.id, static_cast<double>(load.video_us) / 1e6, model.name, model.most_video_seconds);
 }
 
 // Tokens, patches and the squares of attention, and with them what is kept for the backward.
@@ -149,7 +149,28 @@ std::int64_t positions_of(const Microbatch& microbatch) {
     return sum;
 }
 
-void require_fit(const Sample& sample, const Model& model) { require_fit(sample, load_of(sample), model); }
+bool holds(const Model& model, const Sample& sample) { return fits(load_of(sample), limit_of(model)); }
+
+void require_fit(const Sample& sample, const Model& model) {
+    if (model.too_long != TooLong::own && model.too_long != TooLong::drop) require_fit(sample, load_of(sample), model);
+}
+
+Kept without_too_long(std::vector<Sample> samples, const Model& model) {
+    Kept kept;
+    if (model.too_long != TooLong::drop) return {std::move(samples), {}};
+    kept.samples.reserve(samples.size());
+    for (Sample& sample : samples)
+        if (holds(model, sample))
+            kept.samples.push_back(std::move(sample));
+        else
+            kept.dropped.push_back(std::move(sample.id));
+    if (kept.samples.empty() && !kept.dropped.empty())
+        fail(ErrorKind::input,
+             "--too-long: drop leaves nothing: no sample fits a microbatch of '{}', which holds {} tokens; allowed are "
+             "own, or more --microbatch-tokens",
+             model.name, model.microbatch_tokens);
+    return kept;
+}
 
 namespace {
 
@@ -176,6 +197,7 @@ Bins bins_of_sorted(const Wanted& wanted, const std::vector<Sample>& samples, co
     in_order.reserve(order.size());
     for (const std::size_t i : order) in_order.push_back(loads[i]);
     const Load limit = limit_of(model);
+    in_order = within(std::move(in_order), limit);
     Bins fewest = bins_first_fit_decreasing(in_order, limit);
     if (wanted.packing == Packing::first_fit_decreasing) return fewest;
     std::size_t count = balanced_count(fewest.size(), wanted.pipelines);
@@ -204,7 +226,7 @@ std::vector<Microbatch> pack_as(const Wanted& wanted, const std::vector<Sample>&
     std::vector<Load> loads;
     for (const auto& sample : samples) {
         loads.push_back(load_of(sample));
-        require_fit(sample, loads.back(), model);
+        if (model.too_long != TooLong::own) require_fit(sample, loads.back(), model);
     }
     const Bins bins = bins_by(wanted, samples, loads, model);
     std::vector<Microbatch> microbatches;
@@ -213,20 +235,25 @@ std::vector<Microbatch> pack_as(const Wanted& wanted, const std::vector<Sample>&
 }
 
 // Hands samples of the data set to `take`, those left out of which the model takes nothing, until it takes no more.
+// Returns the ids of those that were dropped.
 template <class Take>
-void draw_until(std::string_view dataset, const Model& model, std::uint64_t seed, Take take) {
+std::vector<std::string> draw_until(std::string_view dataset, const Model& model, std::uint64_t seed, Take take) {
     constexpr std::uint64_t most_empty = 10'000;  // samples in a row of which nothing is left for this model
+    std::vector<std::string> dropped;
     std::uint64_t empty = 0;
     for (std::uint64_t number = 0;; ++number) {
         Sample sample = draw(dataset, model, seed, number);
         const Load load = load_of(sample);
-        if (load.tokens == 0 && load.items == 0) {
+        const bool drops = model.too_long == TooLong::drop && !fits(load, limit_of(model));
+        if (drops || (load.tokens == 0 && load.items == 0)) {
             if (++empty == most_empty)
-                fail(ErrorKind::input, "data set '{}' has nothing that the model '{}' takes", dataset, model.name);
+                fail(ErrorKind::input, "data set '{}' has nothing that {} '{}' takes", dataset,
+                     drops ? "a microbatch of" : "the model", model.name);
+            if (drops) dropped.push_back(std::move(sample.id));
             continue;
         }
         empty = 0;
-        if (!take(std::move(sample), load)) return;
+        if (!take(std::move(sample), load)) return dropped;
     }
 }
 
@@ -236,7 +263,8 @@ Microbatch microbatch_of(const std::vector<std::size_t>& members, const std::vec
                          const Model& model) {
     Load load;
     for (const std::size_t i : members) load = load + load_of(samples[i]);
-    if (!fits(load, limit_of(model)))
+    const bool own = model.too_long == TooLong::own && members.size() == 1;
+    if (!own && !fits(load, limit_of(model)))
         fail(ErrorKind::input,
              "has {} tokens, {} items and {:.6g} s of video, a microbatch of '{}' holds {} tokens{}{}", load.tokens,
              load.items, static_cast<double>(load.video_us) / 1e6, model.name, model.microbatch_tokens,
@@ -258,8 +286,8 @@ DrawnBatch draw_batch(std::string_view dataset, const Model& model, std::uint64_
     DrawnBatch batch;
     Load open;
     std::int64_t opened = 1;
-    draw_until(dataset, model, seed, [&](Sample sample, const Load& load) {
-        if (!fits(open + load, limit)) {
+    batch.dropped = draw_until(dataset, model, seed, [&](Sample sample, const Load& load) {
+        if (!batch.samples.empty() && !fits(open + load, limit)) {
             if (opened == microbatches) return false;
             ++opened;
             open = {};
@@ -276,7 +304,7 @@ DrawnBatch draw_samples(std::string_view dataset, const Model& model, std::uint6
                         Packing packing) {
     PIPEWEAVER_ASSERT(samples >= 1);
     DrawnBatch batch;
-    draw_until(dataset, model, seed, [&](Sample sample, const Load&) {
+    batch.dropped = draw_until(dataset, model, seed, [&](Sample sample, const Load&) {
         batch.samples.push_back(std::move(sample));
         return static_cast<std::int64_t>(batch.samples.size()) < samples;
     });

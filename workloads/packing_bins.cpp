@@ -158,7 +158,7 @@ Load load_of(const Sample& sample) {
 }
 
 Load limit_of(const Model& model) {
-    Load limit{model.microbatch_tokens, INT64_MAX, INT64_MAX};
+    Load limit{model.microbatch_tokens, no_limit, no_limit};
     if (model.most_items > 0) limit.items = model.most_items;
     if (model.most_video_seconds > 0) limit.video_us = microseconds(model.most_video_seconds);
     return limit;
@@ -166,6 +166,12 @@ Load limit_of(const Model& model) {
 
 bool fits(const Load& load, const Load& limit) {
     return load.tokens <= limit.tokens && load.items <= limit.items && load.video_us <= limit.video_us;
+}
+
+std::vector<Load> within(std::vector<Load> loads, const Load& limit) {
+    for (Load& load : loads)
+        if (!fits(load, limit)) load = limit;
+    return loads;
 }
 
 Bins bins_in_order(const std::vector<Load>& loads, const Load& limit) {

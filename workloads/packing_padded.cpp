@@ -17,7 +17,9 @@ PaddedPacking::PaddedPacking(const std::vector<Sample>& samples, const std::vect
 }
 
 Bins PaddedPacking::run() const {
-    Bins best = bins_in_order(loads_, limit_of(model_));
+    const Load limit = limit_of(model_);
+    const auto loads = within(loads_, limit);
+    Bins best = bins_in_order(loads_, limit);
     double least = cost(best);
     const std::size_t given = best.size(), fewest = std::min(given, fewest_bins());
     const std::size_t counts =
@@ -26,7 +28,7 @@ Bins PaddedPacking::run() const {
     for (std::size_t count = fewest; count <= given; count += step) {
         Works works = tokens_and_items();
         normalise(works, count);
-        auto bins = bins_spread(loads_, limit_of(model_), works, count, Even::largest);
+        auto bins = bins_spread(loads, limit, works, count, Even::largest);
         if (!bins || cost(*bins) >= least) continue;
         least = cost(*bins);
         best = std::move(*bins);
@@ -58,13 +60,18 @@ void PaddedPacking::add_costs(const std::vector<Sample>& samples, std::size_t m)
 
 // No fewer can hold all tokens, items and clips.
 std::size_t PaddedPacking::fewest_bins() const {
-    Load sum;
-    for (const Load& load : loads_) sum = sum + load;
     const Load limit = limit_of(model_);
+    Load sum;
+    std::size_t alone = 0;  // above the limit
+    for (const Load& load : loads_)
+        if (fits(load, limit))
+            sum = sum + load;
+        else
+            ++alone;
     const auto of = [](std::int64_t all, std::int64_t each) { return all == 0 ? 0 : (all - 1) / each + 1; };
     const std::int64_t fewest = std::max(
         {of(sum.tokens, limit.tokens), of(sum.items, limit.items), of(sum.video_us, limit.video_us), std::int64_t{1}});
-    return static_cast<std::size_t>(fewest);
+    return alone + (sum == Load{} ? 0 : static_cast<std::size_t>(fewest));
 }
 
 Works PaddedPacking::tokens_and_items() const {

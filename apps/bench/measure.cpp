@@ -35,7 +35,7 @@ std::vector<std::filesystem::path> problem_files(const std::filesystem::path& fo
         const std::string name = entry.path().filename().string();
         if (!name.ends_with(".json") && !name.ends_with(".json.gz")) continue;
         if (name.find(".solution.") != std::string::npos) continue;
-        const auto document = JsonDocument::read(entry.path());
+        const auto document = JsonDocument::read_large(entry.path());
         const auto format = document.root().is_object() ? document.root().find("format") : std::nullopt;
         if (format && format->is_string() && format->text().starts_with("pipeweaver-problem/"))
             files.push_back(entry.path());

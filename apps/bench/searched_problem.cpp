@@ -71,7 +71,7 @@ std::map<std::string, Reference> references(const std::filesystem::path& folder)
     std::map<std::string, Reference> all;
     const auto path = folder / "reference_values.json";
     if (!std::filesystem::exists(path)) return all;
-    const auto document = JsonDocument::read(path);
+    const auto document = JsonDocument::read_large(path);
     document.require_format("pipeweaver-reference", 1);
     for (const Json& one : document.root().at("instances").elements()) {
         const auto time = [&](const char* key) -> std::optional<Duration> {

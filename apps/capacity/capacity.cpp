@@ -34,6 +34,7 @@ struct Capacity {
         add_operands(app, "study", operands, "STUDY",
                      "a study (YAML or JSON); or the word merge and the folders of its shards");
         options.text("out", out, "DIR", "folder of the study (required); what it has is not judged again");
+        options.writes();
         options.parsed("shard", "I/N", "judge the cells whose number leaves I when divided by N, and no more",
                        [this](const std::string& text) { shard = capacity::parse_shard(text); });
         options.parsed("budget", "TIME", "the most time; what is judged by then stays (default: none)",
@@ -43,6 +44,7 @@ struct Capacity {
         options.group("Slurm");
         options.text("emit-slurm", jobs, "DIR",
                      "write scripts there that judge the study as an array of Slurm's tasks");
+        options.writes();
         constexpr std::int64_t most_shards = 1'000'000;
         options.integer("shards", shards, 1, most_shards, "of the array (default: one a cell, 100 at most)");
     }

@@ -34,6 +34,10 @@ struct Recommend {
                      "operator costs from this file of `costdb import`; what it lacks: from the embedded tables");
         options.text("packing", packing, "WAY",
                      "samples to microbatches, as `plan --packing` has it (default: balanced)");
+        options.text("microbatch-tokens", microbatch_tokens, "N",
+                     "that a microbatch holds at most, as `plan` has it (default: the model's)");
+        options.text("too-long", too_long, "error|drop|own",
+                     "what becomes of a sample larger than a microbatch, as `plan` has it");
         options.text("headroom", headroom, "PERCENT", "of a GPU's usable memory that is kept free (default: 3%)");
         options.text("target", target, "NAME", "what runs the job, as `plan --target` has it");
         options.group("What is asked");
@@ -53,6 +57,7 @@ struct Recommend {
                      "of nodes that are down, like 2%: GPUs that are left for tensor parallel groups, and spares");
         options.group("The answer");
         options.text("out", out, "DIR", "write report.html, tables, and each row as a command and a study, too");
+        options.writes();
         limits.add_to(options);
     }
 
@@ -87,6 +92,8 @@ private:
         set("recipe", recipe);
         set("costs", costs);
         set("packing", packing);
+        set("microbatch-tokens", microbatch_tokens);
+        set("too-long", too_long);
         set("headroom", headroom);
         set("target", target);
         if (dataset.empty() == batch.empty())
@@ -103,6 +110,7 @@ private:
     Limits limits;
     capacity::RecommendAsked asked;
     std::string model, dataset, batch, global_batch, recipe, costs, packing, headroom, target, out;
+    std::string microbatch_tokens, too_long;
 };
 
 }  // namespace

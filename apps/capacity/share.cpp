@@ -32,6 +32,7 @@ struct Share {
                        [this](const std::string& text) { restart = restart_of(text); });
         options.group("Output");
         options.text("out", out, "DIR", "folder for shares.csv, queue.csv and jobs.json");
+        options.writes();
         console.add_to(app);
     }
 

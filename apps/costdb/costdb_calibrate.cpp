@@ -30,6 +30,7 @@ struct Calibrate {
         options.integer("points", points, static_cast<std::int64_t>(costdb::fewest_measured), 1000,
                         "shapes to measure at most (default: 32)");
         options.text("out-shapes", out_shapes, "FILE", "write the shapes to measure, as `costdb import` reads them");
+        options.writes();
         options.text("measured", measured, "FILE", "those shapes with latency_us");
         options.text("origin", origin, "TEXT", "who measured them (default: own measurement)");
         options.text("licence", licence, "TEXT", "of the numbers (default: unstated)");
@@ -38,6 +39,7 @@ struct Calibrate {
                      "steps: compute_s,tp_exposed_s,other_s,measured_s, the first two without in-situ factors");
         options.group("The answer");
         options.text("out", out, "FILE", "database to write; zipped if it ends in .gz");
+        options.writes();
     }
 
     void run() {

@@ -80,6 +80,7 @@ struct Evaluate {
                         "shapes that stay, chosen by the tool (default: 32)");
         options.group("The answer");
         options.text("out", out, "DIR", "also write evaluation.json and points.csv there");
+        options.writes();
         console.add_to(app);
     }
 

@@ -19,6 +19,7 @@ struct Export {
         options.text("op", table, fmt::format("{}", fmt::join(costdb::exported_tables(), "|")), "which table");
         options.text("database", database, "FILE", "a file of `costdb import` (default: the embedded tables)");
         options.text("out", out, "FILE", "table to write; zipped if it ends in .gz");
+        options.writes();
     }
 
     void run() const {
@@ -31,7 +32,8 @@ struct Export {
         write_files({{out, exported.csv}});
         fmt::print("{} points -> {}\n", exported.points, out);
         if (exported.left_out > 0)
-            fmt::print(stderr, "left out: {} points that were carried over from another device\n", exported.left_out);
+            print_on_stderr(
+                fmt::format("left out: {} points that were carried over from another device\n", exported.left_out));
     }
 
     Options options;

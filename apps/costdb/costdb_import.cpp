@@ -53,11 +53,11 @@ void check(const ImportAsked& asked) {
 
 void print(const costdb::Imported& done, const ImportAsked& asked) {
     constexpr std::size_t most_outliers = 5;
-    for (const auto& left_out : done.left_out) fmt::print(stderr, "left out: {}\n", left_out);
+    for (const auto& left_out : done.left_out) print_on_stderr(fmt::format("left out: {}\n", left_out));
     for (std::size_t i = 0; i < done.outliers.size() && i < most_outliers; ++i)
-        fmt::print(stderr, "kept, but looks wrong: {}\n", done.outliers[i]);
+        print_on_stderr(fmt::format("kept, but looks wrong: {}\n", done.outliers[i]));
     if (done.outliers.size() > most_outliers)
-        fmt::print(stderr, "kept, but look wrong: {} more\n", done.outliers.size() - most_outliers);
+        print_on_stderr(fmt::format("kept, but look wrong: {} more\n", done.outliers.size() - most_outliers));
     fmt::print("{} tables, {} points, {} duplicates merged, {} outliers kept", done.tables, done.points,
                done.duplicates, done.outliers.size());
     if (!asked.into.empty()) fmt::print(", {} tables replaced, {} unchanged", done.replaced, done.unchanged);
@@ -70,15 +70,15 @@ void store(const std::vector<costdb::TableFile>& tables, const ImportAsked& aske
 }
 
 void import_trace(const ImportAsked& asked) {
-    const auto report = costdb::read_trace(asked.trace, {asked.gpus_per_node, asked.kernels});
+    const bool stores = !asked.output.empty() || !asked.into.empty();
+    const auto report = costdb::read_trace(
+        asked.trace, {asked.gpus_per_node, asked.kernels, stores ? std::optional(asked.device) : std::nullopt});
     print_trace_report(report);
-    if (!asked.json.empty()) write_files({{asked.json, trace_report_json(report)}});
-    if (asked.output.empty() && asked.into.empty()) return;
-    const auto& points = report.points;
-    if (points.gemm.empty() && points.attention.empty() && points.collective.empty())
-        fmt::print("no points: nothing is written\n");
-    else
+    if (stores && costdb::has_points(report.points))
         store({{asked.trace, asked.device, asked.origin, asked.licence, &report}}, asked);
+    else if (stores)
+        fmt::print("no points: nothing is written\n");
+    if (!asked.json.empty()) write_files({{asked.json, trace_report_json(report)}});
 }
 
 void import_measured(const ImportAsked& asked, const Executor& execute) {
@@ -122,11 +122,15 @@ struct Import {
         options.text("origin", asked.origin, "TEXT", "who measured them (default: own measurement)");
         options.text("licence", asked.licence, "TEXT", "of the numbers (default: unstated)");
         options.text("out", asked.output, "FILE", "database to write; zipped if it ends in .gz");
+        options.writes();
         options.text("into", asked.into, "FILE", "database to add to; what is added answers first");
+        options.writes();
         options.group("Traces");
         options.text("trace", asked.trace, "FILE", "a PyTorch profiler trace, .json or .json.gz");
         options.text("kernels", asked.kernels, "FILE", "CSV of all its kernels, in order on each stream");
+        options.writes();
         options.text("json", asked.json, "FILE", "the report on it as JSON");
+        options.writes();
         add_number(app, "gpus-per-node", asked.gpus_per_node, "of the machine that was traced (default: 8)", "Traces");
         options.group("A measured run");
         options.text("measured", asked.plan, "DIR", "the folder of the plan that was run");

@@ -18,6 +18,7 @@ struct CostdbNeeds {
         job.add_to(options);
         options.integer("seed", limits.seed, 0, 9'007'199'254'740'991, "seed of the drawn batch (default 1)");
         options.text("out", out, "DIR", "folder of the tables (required)");
+        options.writes();
     }
 
     void run() {

@@ -25,6 +25,7 @@ struct Query {
         options.text("input", input, "FILE", "queries, CSV; docs/formats.md has the columns");
         options.require();
         options.text("output", output, "FILE", "the queries with latency_us,basis,error_percent");
+        options.writes();
         options.require();
         options.text("database", database, "FILE", "a file of `costdb import`; default: the embedded tables");
     }

@@ -226,7 +226,7 @@ void require_priced(const Json& prices, const std::vector<Cell>& cells) {
 std::size_t count_points(const Study& study, const Cell& cell) {
     const auto asked = configuration_of(cell);
     const auto& of = asked.plan.workload;
-    emulator::Setup setup{workloads::find_model(of.model), cell.machine, {}, nullptr};
+    emulator::Setup setup{of.found_model(), cell.machine, {}, nullptr};
     planner::LayoutRequest request;
     request.setup = &setup;
     request.cp = std::nullopt;
@@ -284,9 +284,11 @@ void require_names(const Study& study) {
     std::set<std::string> seen;
     for (const Cell& cell : study.cells) {
         const auto of = configuration_of(cell).plan.workload;
-        if (!seen.insert(of.model + "\n" + of.recipe + "\n" + of.dataset + "\n" + of.batch).second) continue;
+        const std::string microbatch = std::to_string(of.microbatch_tokens.value_or(0)) + "\n" + of.too_long;
+        if (!seen.insert(of.model + "\n" + of.recipe + "\n" + of.dataset + "\n" + of.batch + "\n" + microbatch).second)
+            continue;
         of.check();
-        const auto model = workloads::find_model(of.model);
+        const auto model = of.found_model();
         if (!of.recipe.empty()) (void)emulator::find_recipe(of.recipe);
         if (of.dataset.empty()) continue;
         try {

@@ -95,7 +95,9 @@ std::optional<CellResult> judge(const Study& study, const Cell& cell, Shared& sh
     const emulator::Setup setup = workload.setup();
     Microbatches given;
     if (!workload.batch.empty())
-        given = workloads::pack(workloads::read_batch(workload.batch, setup.model), setup.model, workload.how_packed());
+        given = workloads::pack(
+            workloads::without_too_long(workloads::read_batch(workload.batch, setup.model), setup.model).samples,
+            setup.model, workload.how_packed());
     auto request = workload.layout_request(setup, given, static_cast<std::uint64_t>(asked.limits.seed));
     CellResult result{.cell = cell.number, .key = cell.key, .why_not = {}, .facts = {}, .points = {}};
     result.facts = facts_of(setup, request.microbatches);

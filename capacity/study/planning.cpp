@@ -12,8 +12,8 @@ namespace pipeweaver::capacity {
 
 namespace {
 
-// A row that is too late by launch flags may be in time by a searched schedule, which seldom takes less than this part
-// of theirs.
+// A row that is too late by launch flags may be in time when planned, if it is late by no more than this factor. Some
+// gain more, but what is planned for nothing takes the place of a row that answers.
 constexpr double most_gained = 1.25;
 
 // Of the rows that miss the constraints, but may meet them when planned, and would then be on fewer GPUs or cheaper

@@ -68,7 +68,10 @@ Writer asked_json(const EmulationRequest& request) {
     json["what_if"] = what_if_json(request.job.setup->what_if);
     json["headroom"] = job.setup->headroom.fraction();
     json["costs"] = costs_json(job.costs);
-    json["assumed"] = job.setup->model.assumed;
+    if (job.setup->model.microbatch_tokens_of_file) json["microbatch_tokens"] = job.setup->model.microbatch_tokens;
+    if (job.setup->model.too_long != workloads::TooLong::usual) json["too_long"] = name_of(job.setup->model.too_long);
+    if (!batch.dropped.empty()) json["dropped"] = batch.dropped.size();
+    json["assumed"] = assumptions(job, batch);
     return json;
 }
 

@@ -44,9 +44,9 @@ std::string emulation_heading(const EmulationRequest& request, const Emulation& 
     const planner::Batch& batch = request.batch;
     std::string layouts;
     for (const std::string& line : layout_lines(emulation.partition, job.setup->model)) layouts += line + "\n";
-    return fmt::format("{} on {} x {}, {}; {}: {} in {}\npartition {}, {}, schedule {}, {}\n{}\n",
+    return fmt::format("{} on {} x {}, {}; {}: {}{} in {}\npartition {}, {}, schedule {}, {}\n{}\n",
                        job.setup->model.name, job.setup->cluster.gpus, job.setup->cluster.device,
-                       name_of(job.setup->layout), batch.name, plural(batch.samples.size(), "sample"),
+                       name_of(job.setup->layout), batch.name, plural(batch.samples.size(), "sample"), not_taken(batch),
                        plural(batch.microbatches.size(), "microbatch"), emulation.partition.name,
                        plural(static_cast<std::size_t>(emulation.partition.chunks_per_rank), "chunk") + " a rank",
                        request.schedule.empty() ? emulation.policy : request.schedule, recipe_text(request, emulation),
@@ -253,7 +253,8 @@ std::string emulation_table(const EmulationRequest& request, const Emulation& em
                        shares_text(emulation.shares);
     for (const std::string& sentence : emulator::approximations(*request.job.setup))
         text += fmt::format("assumed: {}\n", sentence);
-    for (const std::string& sentence : request.job.setup->model.assumed) text += fmt::format("assumed: {}\n", sentence);
+    for (const std::string& sentence : assumptions(request.job, request.batch))
+        text += fmt::format("assumed: {}\n", sentence);
     return text;
 }
 

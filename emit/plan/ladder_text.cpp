@@ -153,10 +153,10 @@ std::string training_of(const Job& job, const Ladder& ladder) {
 std::string ladder_text(const Job& job, const Batch& batch, const Plan& plan) {
     const Ladder& ladder = plan.ladder;
     const std::int64_t gpus = job.setup->cluster.gpus;
-    std::string text = fmt::format("{} on {} x {}, {}, for {}; {} in {}, {}\n\n", job.setup->model.name, gpus,
+    std::string text = fmt::format("{} on {} x {}, {}, for {}; {}{} in {}, {}\n\n", job.setup->model.name, gpus,
                                    job.setup->cluster.device, name_of(job.setup->layout),
                                    planner::target(job.target).option, plural(batch.samples.size(), "sample"),
-                                   plural(batch.microbatches.size(), "microbatch"), batch.name);
+                                   not_taken(batch), plural(batch.microbatches.size(), "microbatch"), batch.name);
     text += fmt::format("{:<9} {:<42} {:>9} {:>8} {:>9}  {}\n", "rung", "way", "step", "over now", "tok/s/GPU",
                         "fullest rank");
     for (const Rung& rung : ladder.rungs) text += row(ladder, rung.name, rung, gpus);

@@ -237,7 +237,7 @@ void add_schedule(std::vector<FileToWrite>& files, const std::filesystem::path& 
                   std::optional<KnownOfPlan> plan) {
     files.push_back({folder / "problem.json.gz", to_json(problem)});
     files.push_back({folder / "solution.json", to_json(search::solution(found, problem, fingerprint(problem)))});
-    const ToEmit from{problem, *found.schedule, actions, folder, emitted.by_rank, std::move(plan)};
+    const ToEmit from{problem, *found.schedule, actions, folder, emitted.by_rank, std::move(plan), emitted.optimizer};
     for (const emit::Target& row : emit::targets()) {
         if (row.is_launched() || row.of != emitted.of || (row.is_trace && !emitted.trace) ||
             (actions == nullptr && row.check(from)))

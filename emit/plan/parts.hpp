@@ -88,7 +88,8 @@ void add_waits(nlohmann::ordered_json& json, const emulator::PortWaits& waits);
 struct EmittedTo {
     std::string of;
     bool trace = true;
-    bool by_rank = false;  ///< action lists of each rank alone
+    bool by_rank = false;                 ///< action lists of each rank alone
+    std::optional<Duration> optimizer{};  ///< as ToEmit's
 };
 
 /// Adds the files of a schedule below `folder`: problem.json.gz, solution.json (which names the problem's SHA-256), and

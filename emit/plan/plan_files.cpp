@@ -59,8 +59,8 @@ std::vector<FileToWrite> replica_files(const Job& job, const Batch& batch, const
     PIPEWEAVER_ASSERT(!why_not_runnable(actions));
     std::vector<FileToWrite> files;
     add_schedule(files, folder / fmt::format("replica-{:03}", replica.number),
-                 {"free", replica.examined, job.lists_by_rank}, replica.cut.step.problem, replica.found, &actions,
-                 KnownOfPlan{job, batch, replica.cut.partition, replica.microbatches});
+                 {"free", replica.examined, job.lists_by_rank, replica.optimizer}, replica.cut.step.problem,
+                 replica.found, &actions, KnownOfPlan{job, batch, replica.cut.partition, replica.microbatches});
     return files;
 }
 
@@ -73,8 +73,8 @@ void make_whole_files(const Job& job, const Batch& batch, const Plan& plan, cons
         },
         [&] {
             return std::vector<FileToWrite>{
-                {folder / "plan.json", plan_json(job, batch, plan).dump(1) + "\n"},
-                {folder / "assignment.json", assignment_json(job, batch, plan)},
+                {folder / plan_file, plan_json(job, batch, plan).dump(1) + "\n"},
+                {folder / assignment_file, assignment_json(job, batch, plan)},
                 {folder / "partition.json",
                  partition::to_json({plan.partition(), plan.partition_choice.chosen_on}, *job.setup)}};
         }};

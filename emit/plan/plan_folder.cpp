@@ -8,11 +8,13 @@
 #include "pipeweaver/emit/stage_files.hpp"
 #include "pipeweaver/emit/targets.hpp"
 #include "pipeweaver/planner/targets.hpp"
+#include "pipeweaver/schedule/whole_plan.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 namespace pipeweaver::emit {
@@ -29,6 +31,16 @@ nlohmann::ordered_json run_json(const SearchLimits& limits, double seconds, cons
     return json;
 }
 
+namespace {
+
+// Where the content of a file that is written last goes.
+std::string* whole_file(WholeFiles& whole, const fs::path& folder, const fs::path& path) {
+    if (path == folder / plan_file) return &whole.plan;
+    return path == folder / assignment_file ? &whole.assignment : nullptr;
+}
+
+}  // namespace
+
 PlanWriter::PlanWriter(const Job& job, const Batch& batch, fs::path folder)
     : job_(job), batch_(batch), folder_(std::move(folder)) {}
 
@@ -38,14 +50,29 @@ void PlanWriter::add(const ReplicaPlan& replica) {
 }
 
 void PlanWriter::add_rest(const Plan& plan, const Executor& execute) {
-    make_whole_files(job_, batch_, plan, folder_, execute, [&](const FileToWrite& file) { pending_.add(file); });
+    make_whole_files(job_, batch_, plan, folder_, execute, [&](FileToWrite file) {
+        if (std::string* const last = whole_file(whole_, folder_, file.path))
+            *last = std::move(file.content);
+        else
+            pending_.add(file);
+    });
 }
 
 std::vector<fs::path> PlanWriter::finish(const nlohmann::ordered_json& run) {
     pending_.add({folder_ / "run.json", run.dump(1) + "\n"});
-    auto written = pending_.finish();
-    remove_older_plan(folder_, written);
-    return written;
+    return finish_plan(pending_, folder_, whole_);
+}
+
+std::vector<fs::path> write_plan_files(const std::vector<FileToWrite>& files, const fs::path& folder) {
+    PendingFiles pending;
+    WholeFiles whole;
+    for (const FileToWrite& file : files) {
+        if (std::string* const last = whole_file(whole, folder, file.path))
+            *last = file.content;
+        else
+            pending.add(file);
+    }
+    return finish_plan(pending, folder, whole);
 }
 
 std::vector<fs::path> write_plan_folder(const Job& job, const Batch& batch, const Plan& plan, const fs::path& folder,
@@ -126,7 +153,7 @@ bool is_there(const fs::path& path) {
 
 std::optional<JsonDocument> read_if_there(const fs::path& path, std::string_view format) {
     if (!is_there(path)) return std::nullopt;
-    auto document = JsonDocument::read(path);
+    auto document = JsonDocument::read_large(path);
     document.require_format(format, 1);
     return document;
 }
@@ -155,7 +182,8 @@ SolvedFolder read_solved_folder(const fs::path& folder, bool actions) {
 PlanFolder read_plan_folder(const fs::path& folder, const PlanParts& parts) {
     PlanFolder all;
     all.folder = folder;
-    all.plan = read_if_there(folder / "plan.json", "pipeweaver-plan");
+    schedule::require_whole(folder);
+    all.plan = read_if_there(folder / plan_file, "pipeweaver-plan");
     if (all.plan) {
         const Json partition = all.plan->root().at("partition");
         all.partition = {partition.at("name").text(), partition.at("chunks_per_rank").integer(1)};
@@ -203,6 +231,8 @@ std::vector<FileToWrite> emit(const fs::path& source, std::string_view name, con
     if (target.is_launched()) return emit_launch(source, target, out);
     const bool of_replicas = target.of == "free";
     PlanFolder plan = read_plan_folder(source, {.assignment = false, .replicas = of_replicas, .targets = !of_replicas});
+    std::optional<Duration> optimizer;
+    if (of_replicas && plan.plan) optimizer = Duration{plan.plan->root().at("after_all_ranks_ns").integer(0)};
     std::vector<SolvedFolder> schedules;
     if (of_replicas)
         schedules = std::move(plan.replicas);
@@ -210,8 +240,11 @@ std::vector<FileToWrite> emit(const fs::path& source, std::string_view name, con
         schedules.push_back(own_schedule(std::move(plan), target));
     std::vector<FileToWrite> files;
     for (const SolvedFolder& one : schedules) {
-        const ToEmit from{one.solved.file.problem, one.solved.schedule, one.actions ? &*one.actions : nullptr,
-                          one.folder};
+        const ToEmit from{.problem = one.solved.file.problem,
+                          .schedule = one.solved.schedule,
+                          .actions = one.actions ? &*one.actions : nullptr,
+                          .folder = one.folder,
+                          .optimizer = optimizer};
         if (const auto why = target.check(from)) fail(ErrorKind::limit, "{}", *why);
         // Files of several replicas keep their folders; those of a single problem lie at the top.
         const bool alone = !of_replicas || one.folder == source;

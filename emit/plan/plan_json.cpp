@@ -33,6 +33,12 @@ void add_above_one(Writer& json, const Layout& layout) {
     if (layout.ep > 1) json["ep"] = layout.ep;
 }
 
+// What options say in place of the model.
+void add_microbatch_rule(Writer& json, const workloads::Model& model) {
+    if (model.microbatch_tokens_of_file) json["microbatch_tokens"] = model.microbatch_tokens;
+    if (model.too_long != workloads::TooLong::usual) json["too_long"] = name_of(model.too_long);
+}
+
 Writer request_json(const Job& job, const Batch& batch) {
     Writer json{{"model", job.setup->model.name},  {"cluster", job.setup->cluster.name},
                 {"gpus", job.setup->cluster.gpus}, {"device", job.setup->cluster.device},
@@ -44,6 +50,8 @@ Writer request_json(const Job& job, const Batch& batch) {
     json["microbatches"] = batch.microbatches.size();
     json["samples"] = batch.samples.size();
     json["packing"] = name_of(job.packing);
+    add_microbatch_rule(json, job.setup->model);
+    if (!batch.dropped.empty()) json["dropped"] = batch.dropped.size();
     if (job.defer) json["deferred"] = batch.deferred.size();
     json["seed"] = job.seed;
     constexpr std::array<std::string_view, 3> splits{"auto", "never", "always"};
@@ -51,7 +59,7 @@ Writer request_json(const Job& job, const Batch& batch) {
     json["recipe"] = Writer::parse(to_json(job.setup->recipe));
     json["headroom"] = job.setup->headroom.fraction();
     json["partition"] = job.partition.empty() ? Writer(nullptr) : Writer(job.partition);
-    json["assumed"] = job.setup->model.assumed;
+    json["assumed"] = assumptions(job, batch);
     return json;
 }
 
@@ -391,10 +399,11 @@ std::string assignment_json(const Job& job, const Batch& batch, const Plan& plan
     std::int64_t loss_tokens = 0;
     for (const auto& microbatch : batch.microbatches) loss_tokens += microbatch.loss_tokens;
     const LossTotals losses = loss_totals(job, batch, plan.partition());
-    const Writer head{{"format", "pipeweaver-assignment/1"},
-                      {"loss", "mean over the microbatch's loss tokens, times loss_weight, summed over the step"},
-                      {"loss_tokens", loss_tokens},
-                      {"replicas", Writer::array()}};
+    Writer head{{"format", "pipeweaver-assignment/1"},
+                {"loss", "mean over the microbatch's loss tokens, times loss_weight, summed over the step"},
+                {"loss_tokens", loss_tokens}};
+    if (!batch.dropped.empty()) head["dropped"] = batch.dropped;
+    head["replicas"] = Writer::array();
     // Replica by replica: as one document those of thousands of GPUs take a gigabyte.
     std::string text = head.dump(1);
     text.erase(text.rfind(']'));

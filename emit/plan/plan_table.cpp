@@ -26,10 +26,12 @@ std::string seconds(Duration time) { return fmt::format("{:.3f} s", static_cast<
 
 // How full the microbatches are, in tokens.
 double fill(const Job& job, const Batch& batch) {
-    std::int64_t tokens = 0;
-    for (const auto& microbatch : batch.microbatches) tokens += microbatch.tokens;
-    return static_cast<double>(tokens) / static_cast<double>(job.setup->model.microbatch_tokens) /
-           static_cast<double>(batch.microbatches.size());
+    std::int64_t tokens = 0, room = 0;
+    for (const auto& microbatch : batch.microbatches) {
+        tokens += microbatch.tokens;
+        room += std::max(microbatch.tokens, job.setup->model.microbatch_tokens);
+    }
+    return static_cast<double>(tokens) / static_cast<double>(room);
 }
 
 std::string plan_heading(const Job& job, const Batch& batch, const Plan& plan) {
@@ -40,8 +42,7 @@ std::string plan_heading(const Job& job, const Batch& batch, const Plan& plan) {
         "step {} = makespan {} + {} optimizer   MFU {} (model FLOPs, recomputation not counted, over bf16 peak)\n"
         "bound {} on the makespan{}, gap {}\n",
         job.setup->model.name, job.setup->cluster.gpus, job.setup->cluster.device, name_of(job.setup->layout),
-        batch.name, plural(batch.samples.size(), "sample"),
-        batch.deferred.empty() ? "" : fmt::format(" ({} left for a later step)", batch.deferred.size()),
+        batch.name, plural(batch.samples.size(), "sample"), not_taken(batch),
         plural(batch.microbatches.size(), "microbatch"),
         job.packing == workloads::Packing::given ? "" : fmt::format(" packed {}", name_of(job.packing)),
         percent(fill(job, batch)), job.setup->model.microbatch_tokens, plural(items, "item"), seconds(plan.step),
@@ -292,7 +293,7 @@ std::string plan_table(const Job& job, const Batch& batch, const Plan& plan) {
                        shares_text(plan.shares) + robustness_text(plan) + choice(plan.choice);
     for (const std::string& line : layout_lines(replica.cut.partition, job.setup->model)) text += line + "\n";
     for (const std::string& note : replica.cut.partition.notes) text += fmt::format("{}\n", note);
-    for (const std::string& assumption : job.setup->model.assumed) text += fmt::format("assumed: {}\n", assumption);
+    for (const std::string& assumption : assumptions(job, batch)) text += fmt::format("assumed: {}\n", assumption);
     for (const TargetPlan& own : plan.targets) text += target_text(plan, own);
     text += "\n";
     if (plan.replicas.size() > 1)

@@ -169,8 +169,8 @@ std::string search_table(const Job& job, const Plan& plan) {
 }
 
 // Those of the model, and of the data set that the samples were drawn from ("NAME (seed 1)").
-std::vector<std::string> assumptions(const Job& job, const Batch& batch) {
-    std::vector<std::string> all = job.setup->model.assumed;
+std::vector<std::string> all_assumptions(const Job& job, const Batch& batch) {
+    std::vector<std::string> all = assumptions(job, batch);
     for (const auto& set : workloads::datasets())
         if (set.assumed && batch.name.starts_with(set.name + " "))
             all.push_back(fmt::format("sizes of the samples of {}: {}", set.name, set.about));
@@ -246,7 +246,7 @@ std::string targets(const Plan& plan) {
 }
 
 std::string inputs(const Job& job, const Batch& batch, const Plan& plan) {
-    const auto assumed = assumptions(job, batch);
+    const auto assumed = all_assumptions(job, batch);
     const auto& notes = plan.replicas.front().cut.partition.notes;
     std::string html =
         heading("Assumed") + (assumed.empty() ? "<p>Model and batch name no assumption.</p>\n" : list(assumed));

@@ -169,7 +169,7 @@ ActionLists from_document(const JsonDocument& document) {
 
 }  // namespace
 
-ActionLists read_actions(const std::filesystem::path& path) { return from_document(JsonDocument::read(path)); }
+ActionLists read_actions(const std::filesystem::path& path) { return from_document(JsonDocument::read_large(path)); }
 
 ActionLists parse_actions(std::string name, std::string_view text) {
     return from_document(JsonDocument(std::move(name), text));

@@ -78,9 +78,26 @@ std::optional<std::string> why_no_trace(const ToEmit& from) {
     return fmt::format("{}: the schedule does not run", (from.folder / "solution.json").string());
 }
 
+// Of a replica of a plan.
+TraceKnown trace_known(const ToEmit& from) {
+    TraceKnown known;
+    if (!from.optimizer) return known;
+    known.optimizer = *from.optimizer;
+    if (from.actions == nullptr) return known;
+    known.replica = from.actions->replica;
+    known.recompute.resize(from.problem.tasks.size());
+    for (const auto& list : from.actions->ranks)
+        for (const Action& action : list)
+            if (const auto* pass = std::get_if<Compute>(&action);
+                pass != nullptr && pass->kind != TaskKind::weight_gradient && pass->task < known.recompute.size())
+                known.recompute[pass->task] = name_of(pass->recompute);
+    return known;
+}
+
 std::vector<FileToWrite> trace_files(const ToEmit& from, const fs::path& out) {
     const Replayer replayer(from.problem);
-    return {{out / "trace.json.gz", chrome_trace(replayer, from.schedule, replayer.replay(from.schedule))}};
+    return {{out / "trace.json.gz",
+             chrome_trace(replayer, from.schedule, replayer.replay(from.schedule), trace_known(from))}};
 }
 
 }  // namespace

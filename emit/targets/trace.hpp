@@ -4,17 +4,29 @@
 #include "pipeweaver/schedule/replay.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace pipeweaver::emit {
 
-/// The trace of a replayed schedule has a process for each rank, its tasks on one thread, its memory as a counter. Task
-/// names are those that PyTorch's runtime gives its own actions ("PP:0F3"; with sub-microbatches "PP:0F3.1"), so that a
+/// What a plan knows of a replica's step beside the schedule.
+struct TraceKnown {
+    std::optional<std::size_t> replica{};  ///< none: processes are called by their rank alone
+    Duration optimizer{};                  ///< after all ranks have met
+    std::vector<std::string> recompute{};  ///< per task: what its backward computes again; none, or empty: not said
+};
+
+/// The trace of a replayed schedule has a process for each rank: its tasks on one thread; what follows them, the
+/// reduction of gradients and the optimizer, on another; transfers that take time on threads of the rank that receives
+/// them, as many as overlap; its memory as a counter. An arrow leads from each task to those of other ranks that take
+/// its tensors, through the transfer. No two events of a thread overlap; the last ends with the step. Task names are
+/// those that PyTorch's runtime gives its own actions ("PP:0F3"; with sub-microbatches "PP:0F3.1"), so that a
 /// prediction and a recorded run join by name. Time stamps are in microseconds with three decimals. Pre: `replay` is of
 /// `schedule` and completed.
 [[nodiscard]] std::string chrome_trace(const schedule::Replayer& replayer, const schedule::Schedule& schedule,
-                                       const schedule::Replay& replay);
+                                       const schedule::Replay& replay, const TraceKnown& known = {});
 
 /// Events of the format, as text.
 class TraceEvents {
@@ -27,6 +39,10 @@ public:
     /// Something that lasts. `arguments` is a JSON object.
     void event(std::size_t process, std::size_t thread, std::string_view name, std::string_view category,
                Duration start, Duration duration, std::string_view arguments);
+
+    /// One end of an arrow, or a point on its way. It belongs to the event of that thread in which `time` lies.
+    enum class Arrow : std::uint8_t { begin, through, end };
+    void arrow(Arrow what, std::size_t number, std::size_t process, std::size_t thread, Duration time);
 
     /// A counter's value from `time` on.
     void memory(std::size_t process, Duration time, Bytes used);

@@ -29,7 +29,7 @@ std::string MemoryShortage::text() const {
     if (!task.empty()) return task + kept_free(headroom);
     return fmt::format(
         "rank {}: weights, gradients, optimizer state and buffers need {}, {} of a {} is usable{}: {} short; "
-        "more pipeline ranks, tensor parallelism or replicas would fit more",
+        "more pp, tp or dp would help",
         index(rank), human(needed()), human(usable), device, kept_free(headroom), human(short_by()));
 }
 

@@ -4,6 +4,7 @@
 #include "pipeweaver/emulator/emulation.hpp"
 #include "pipeweaver/emulator/split.hpp"
 #include "pipeweaver/search/policies.hpp"
+#include "pipeweaver/search/standing.hpp"
 
 #include <algorithm>
 #include <mutex>
@@ -94,8 +95,11 @@ const PolicyRun* Step::run(std::string_view policy) const {
 
 const PolicyRun* Step::fastest() const {
     const PolicyRun* best = nullptr;
+    const auto standing = [this](const PolicyRun& run) {
+        return search::standing_of(form(run.on_split).problem, run.result.replay);
+    };
     for (const PolicyRun& one : policies)
-        if (one.applies() && (best == nullptr || one.makespan() < best->makespan())) best = &one;
+        if (one.applies() && (best == nullptr || standing(one) < standing(*best))) best = &one;
     return best;
 }
 
@@ -144,8 +148,10 @@ bool Step::lacks_policies() const {
     return std::any_of(policies.begin(), policies.end(), [](const PolicyRun& run) { return run.left_out; });
 }
 
-std::vector<PolicyRun> policies_of(const Problem& problem, const Executor& execute) {
+std::vector<PolicyRun> policies_of(const Problem& problem, const Executor& execute, bool fixed_orders_alone) {
     auto all = runs_of({}, false);
+    if (fixed_orders_alone)
+        std::erase_if(all, [](const PolicyRun& run) { return !search::policy(run.policy).fixed_order; });
     const Replayer replayer(problem);
     run_jobs(execute, all.size(),
              [&](std::size_t i) { all[i].result = search::apply_policy(all[i].policy, replayer); });

@@ -88,7 +88,7 @@ struct Step {
     /// What the policy makes of the step; null: it was not wanted.
     const PolicyRun* run(std::string_view policy) const;
 
-    /// The fastest policy that applies, or null; ties go to the earlier.
+    /// The fastest policy that applies, or null; ties go to the smaller peak, then to the earlier.
     const PolicyRun* fastest() const;
 
     /// Whether some policy was left out for lack of time.
@@ -139,7 +139,8 @@ void apply_policies(Step& step, const PoliciesWanted& wanted, const Executor& ex
                             const Microbatches& microbatches, const StepWanted& step, const PoliciesWanted& wanted,
                             const Executor& execute = in_order);
 
-/// What every policy makes of a problem that no partition made, as it is.
-[[nodiscard]] std::vector<PolicyRun> policies_of(const schedule::Problem& problem, const Executor& execute);
+/// What every policy, or every one of a fixed order, makes of a problem that no partition made, as it is.
+[[nodiscard]] std::vector<PolicyRun> policies_of(const schedule::Problem& problem, const Executor& execute,
+                                                 bool fixed_orders_alone = false);
 
 }  // namespace pipeweaver::planner

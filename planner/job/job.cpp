@@ -1,15 +1,36 @@
 #include "pipeweaver/planner/job.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <utility>
 
 namespace pipeweaver::planner {
 
 workloads::Pipelines pipelines_of(const emulator::Layout& layout) { return {layout.dp, layout.pp}; }
 
+std::string not_taken(const Batch& batch) {
+    std::vector<std::string> all;
+    if (!batch.deferred.empty()) all.push_back(fmt::format("{} left for a later step", batch.deferred.size()));
+    if (!batch.dropped.empty()) all.push_back(fmt::format("{} larger than a microbatch dropped", batch.dropped.size()));
+    return all.empty() ? "" : fmt::format(" ({})", fmt::join(all, ", "));
+}
+
+std::vector<std::string> assumptions(const Job& job, const Batch& batch) {
+    const workloads::Model& model = job.setup->model;
+    const auto drawn = batch.name.rfind(" (seed ");  // as batches that are drawn are called
+    const std::string dataset = drawn == std::string::npos ? std::string() : batch.name.substr(0, drawn);
+    std::vector<std::string> all = model.assumed;
+    for (std::string& one : workloads::assumed_sizes(dataset, batch.samples, model)) all.push_back(std::move(one));
+    return all;
+}
+
 Batch Job::batch(std::string name, std::vector<workloads::Sample> samples) const {
     Batch batch;
     batch.name = std::move(name);
-    batch.samples = std::move(samples);
+    auto kept = workloads::without_too_long(std::move(samples), setup->model);
+    batch.samples = std::move(kept.samples);
+    batch.dropped = std::move(kept.dropped);
     if (defer) {
         auto parts = workloads::defer(std::move(batch.samples), setup->model, *defer);
         batch.samples = std::move(parts.now);

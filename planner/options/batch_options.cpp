@@ -50,7 +50,9 @@ void BatchOptions::carry(const Job& job, Batch& batch) const {
     if (!deferred.empty()) samples = read_deferred(deferred, job, batch);
     samples.insert(samples.end(), batch.samples.begin(), batch.samples.end());
     const auto drawn = batch.drawn_microbatches;
+    auto dropped = std::move(batch.dropped);
     batch = job.batch(std::move(batch.name), std::move(samples));
+    batch.dropped.insert(batch.dropped.begin(), dropped.begin(), dropped.end());
     batch.drawn_microbatches = drawn;
 }
 

@@ -45,7 +45,7 @@ std::vector<GivenSchedule> read_schedules(const std::filesystem::path& path, std
 // The partition of the plan that the schedule is of.
 std::filesystem::path partition_of_plan(const std::filesystem::path& schedule) {
     const bool folder = std::filesystem::is_directory(schedule);
-    return (folder ? schedule : schedule.parent_path().parent_path()) / "partition.json";
+    return (folder ? schedule : std::filesystem::absolute(schedule).parent_path().parent_path()) / "partition.json";
 }
 
 // Whether it is the name of a partitioner that decides on its chunks itself.
@@ -118,9 +118,11 @@ std::pair<WorkloadOptions, BatchOptions> EmulateOptions::as_planned() const {
     std::pair as(workload, batch);
     const auto file = std::filesystem::path(schedule) / "plan.json";
     if (std::error_code ignored; schedule.empty() || !std::filesystem::exists(file, ignored)) return as;
-    const auto plan = JsonDocument::read(file);
+    const auto plan = JsonDocument::read_large(file);
     plan.require_format("pipeweaver-plan", 1);
-    if (as.first.packing.empty()) as.first.packing = plan.root().at("asked").at("packing").text();
+    const Json was = plan.root().at("asked");
+    if (as.first.packing.empty()) as.first.packing = was.at("packing").text();
+    as.first.pack_as(was);
     if (as.second.assignment.empty()) as.second.assignment = plan.root().at("assignment").at("method").text();
     return as;
 }

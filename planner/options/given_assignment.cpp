@@ -52,7 +52,7 @@ workloads::Microbatch read_microbatch(const Json& given, Samples& samples, const
 }  // namespace
 
 void take_assignment(const std::filesystem::path& file, const Job& job, Batch& batch) {
-    const auto document = JsonDocument::read(file);
+    const auto document = JsonDocument::read_large(file);
     document.require_format("pipeweaver-assignment", 1);
     const auto replicas = document.root().at("replicas");
     const auto wanted = static_cast<std::size_t>(job.setup->layout.dp);

@@ -108,7 +108,8 @@ JobSample JobOptions::read_sample(const Job& job, const WorkloadOptions& workloa
         const emulator::Layout& layout = job.setup->layout;
         for (const std::string& file : read.name.files)
             read.batches.push_back(share_of_one(
-                workloads::pack(workloads::read_batch(file, model), model, job.packing, pipelines_of(layout)),
+                workloads::pack(workloads::without_too_long(workloads::read_batch(file, model), model).samples, model,
+                                job.packing, pipelines_of(layout)),
                 layout.dp));
     }
     // What is taken unasked may be asked for by name, as printed commands do.

@@ -42,6 +42,7 @@ void PlanOptions::add_to(OptionTable& options) {
                    "action lists of all ranks of a replica in one file, or each rank's own, zipped, in actions/ "
                    "(default: whole)");
     options.text("out", out, "DIR", "folder of the plan (required)");
+    options.writes();
     add_split(options, split);
     add_recompute_menu(options, recompute);
 }

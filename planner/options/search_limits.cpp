@@ -1,5 +1,7 @@
 #include "pipeweaver/planner/search_limits.hpp"
 
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/parallel.hpp"
 #include "pipeweaver/base/text.hpp"
 
 #include <fmt/format.h>
@@ -32,9 +34,15 @@ std::optional<Duration> SearchLimits::time() const {
     return usual;
 }
 
+// Where not all cores can have one, half of what can be made is left to whatever else needs threads and memory.
 int SearchLimits::thread_count() const {
-    return threads > 0 ? static_cast<int>(threads)
-                       : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+    const int wanted =
+        threads > 0 ? static_cast<int>(threads) : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+    const int possible = possible_threads(wanted);
+    if (possible == wanted) return wanted;
+    if (threads == 0) return std::max(1, possible / 2);
+    fail(ErrorKind::limit, "--threads: is {}, {} can be made within the limits of processes and memory here", threads,
+         possible);
 }
 
 }  // namespace pipeweaver::planner

@@ -163,13 +163,7 @@ void WorkloadOptions::add_to(OptionTable& options) {
     options.integer("microbatches", microbatches, 1, 100'000,
                     "microbatches of each replica to draw with --dataset (default 16)");
     add_global_batch(options);
-    std::vector<std::string> ways = packing_names();
-    ways.emplace_back(automatic);
-    options.choice(
-        "packing", packing, ways,
-        "samples to microbatches: in given order (default: given); the longest first; even in every module's "
-        "FLOPs, a tenth more than these; even in what fixed shapes are padded to; or, in plans, the best of "
-        "these on the sample");
+    add_packing(options);
     options.parsed(
         "headroom", "PERCENT", "part of a GPU's usable memory that is kept free, like 3%; 0: none (default 3%)",
         [this](const std::string& text) { headroom = headroom_of(text); },
@@ -188,6 +182,22 @@ void WorkloadOptions::add_to(OptionTable& options) {
     overrides.add_to(options);
 }
 
+void WorkloadOptions::add_packing(OptionTable& options) {
+    std::vector<std::string> ways = packing_names();
+    ways.emplace_back(automatic);
+    options.choice(
+        "packing", packing, ways,
+        "samples to microbatches: in given order (default: given); the longest first; even in every module's "
+        "FLOPs, a tenth more than these; even in what fixed shapes are padded to; or, in plans, the best of "
+        "these on the sample");
+    options.integer("microbatch-tokens", microbatch_tokens, 1, 1'000'000'000,
+                    "positions of the backbone that a microbatch holds at most (default: microbatch_tokens of the "
+                    "model)");
+    options.choice("too-long", too_long, workloads::too_long_names(),
+                   "a sample that is larger than a microbatch: is an error (default of a batch file; of a data set: it "
+                   "is cut), is dropped, or has a microbatch of its own");
+}
+
 void add_split(OptionTable& options, std::string& split) {
     options.choice("split", split, {"auto", "never", "always"},
                    "split backwards into input and weight gradients: where it makes the step shorter (default: auto), "
@@ -196,6 +206,12 @@ void add_split(OptionTable& options, std::string& split) {
 
 Split split_of(const std::string& split) {
     return split == "never" ? Split::never : split == "always" ? Split::always : Split::automatic;
+}
+
+void WorkloadOptions::pack_as(const Json& asked) {
+    const auto tokens = asked.find("microbatch_tokens"), of_long = asked.find("too_long");
+    if (!microbatch_tokens && tokens) microbatch_tokens = tokens->integer(1);
+    if (too_long.empty() && of_long) too_long = of_long->one_of({"error", "drop", "own"});
 }
 
 workloads::Packing WorkloadOptions::how_packed() const {
@@ -222,13 +238,23 @@ void WorkloadOptions::check() const {
         fail(ErrorKind::input, "--global-batch: goes with --dataset; a batch file is the global batch as it is");
 }
 
+workloads::Model WorkloadOptions::found_model() const {
+    workloads::Model found = workloads::find_model(model);
+    if (microbatch_tokens) {
+        found.microbatch_tokens_of_file = found.microbatch_tokens;
+        found.microbatch_tokens = *microbatch_tokens;
+    }
+    if (!too_long.empty()) found.too_long = workloads::too_long_named(too_long);
+    return found;
+}
+
 emulator::Setup WorkloadOptions::setup() const {
     check();
     return setup(find_costs(costs));
 }
 
 emulator::Setup WorkloadOptions::setup(const std::optional<CostFile>& file) const {
-    emulator::Setup setup{workloads::find_model(model), workloads::find_cluster(cluster), {}, nullptr};
+    emulator::Setup setup{found_model(), workloads::find_cluster(cluster), {}, nullptr};
     if (price_per_gpu_hour) setup.cluster.price_per_gpu_hour = *price_per_gpu_hour;
     setup.store = std::make_shared<emulator::LayerStore>(store_bytes);
     if (!recipe.empty()) setup.recipe = emulator::find_recipe(recipe);
@@ -273,7 +299,10 @@ Job WorkloadOptions::job(std::uint64_t seed, const Executor& execute, Batch* giv
 Batch WorkloadOptions::read(const workloads::Model& of) const {
     Batch read;
     read.name = batch;
-    read.samples = batch_text ? workloads::parse_batch(batch, *batch_text, of) : workloads::read_batch(batch, of);
+    auto kept = workloads::without_too_long(
+        batch_text ? workloads::parse_batch(batch, *batch_text, of) : workloads::read_batch(batch, of), of);
+    read.samples = std::move(kept.samples);
+    read.dropped = std::move(kept.dropped);
     return read;
 }
 
@@ -293,6 +322,7 @@ Request WorkloadOptions::request(std::uint64_t seed, const Executor& execute) co
     auto batch_drawn = all ? drawn(setup.model, seed, *all)
                            : drawn(setup.model, seed, request.batch.drawn_microbatches * setup.layout.dp);
     request.batch.samples = std::move(batch_drawn.samples);
+    request.batch.dropped = std::move(batch_drawn.dropped);
     request.batch.microbatches = std::move(batch_drawn.microbatches);
     return request;
 }

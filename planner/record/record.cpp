@@ -63,7 +63,7 @@ std::string record(std::string_view kept, std::int64_t step, std::string_view sa
 }
 
 Recorded plan_again(const std::filesystem::path& path, const Executor& execute) {
-    const auto document = JsonDocument::read(path);
+    const auto document = JsonDocument::read_large(path);
     document.require_format("pipeweaver-record", 1);
     const Json root = document.root();
     root.only_keys({"format", "session", "step", "samples", "endings"});

@@ -12,35 +12,38 @@ using namespace emulator;
 
 namespace {
 
-// The least full of what was found with this makespan.
-search::Found least_full(const StepProblem& step, const search::Found& found) {
+// The least full of what was found and known with this makespan.
+search::Found least_full(const StepProblem& step, const search::Found& found,
+                         std::span<const search::FoundSchedule> known_before) {
     search::Found least;
     least.schedule = found.schedule;
     least.replay = found.replay;
     least.strategy = found.strategy;
     least.rounds = found.rounds;
     const Problem& problem = step.problem;
-    for (const search::FoundSchedule& known : found.alternatives) {
-        if (known.makespan != found.replay.makespan) continue;
+    const auto offer = [&](const search::FoundSchedule& known) {
+        if (known.makespan != found.replay.makespan) return;
         Replay replay = replay_on_ports(step, known.schedule).replay;
-        if (search::largest_peak(problem, replay) >= search::largest_peak(problem, least.replay)) continue;
+        if (!(search::standing_of(problem, replay) < search::standing_of(problem, least.replay))) return;
         least.schedule = known.schedule;
         least.replay = std::move(replay);
         least.strategy = known.strategy;
-    }
+    };
+    for (const search::FoundSchedule& known : found.alternatives) offer(known);
+    for (const search::FoundSchedule& known : known_before) offer(known);
     return least;
 }
 
 }  // namespace
 
-void lower_peak(const StepProblem& step, search::Found& found, const search::Options& options, const ChoiceRule& rule,
-                const Executor& execute, const Time& time) {
+void lower_peak(const StepProblem& step, std::span<const search::FoundSchedule> known, search::Found& found,
+                const search::Options& options, const ChoiceRule& rule, const Executor& execute, const Time& time) {
     const auto stops = [&](const search::Progress& progress) {
         return time.stop(progress) ? std::optional(StopReason::stopped) : std::nullopt;
     };
     if (stops({})) return;
     const Problem& problem = step.problem;
-    search::Found lower = least_full(step, found);
+    search::Found lower = least_full(step, found, known);
     const Problem with_waits = with_lags(problem, replay_on_ports(step, *lower.schedule).lags);
     const std::uint64_t rounds = std::min(peak_rounds, options.max_rounds.value_or(peak_rounds));
     search::lower_memory(Replayer(with_waits), options, execute, lower, stops, rounds);

@@ -2,6 +2,7 @@
 
 #include "pipeweaver/base/assert.hpp"
 #include "pipeweaver/search/policies.hpp"
+#include "pipeweaver/search/standing.hpp"
 #include "pipeweaver/workloads/module_roles.hpp"
 
 #include <algorithm>
@@ -152,8 +153,11 @@ std::optional<SettingRun> fastest_setting(const StepProblem& step, std::string_v
                                           const std::vector<Recompute>& settings, std::string& why_not, bool by_rank) {
     Runner runner(step, policy, settings);
     std::optional<SettingRun> best;
+    const auto standing = [&step](const SettingRun& run) {
+        return search::Standing{run.makespan, search::largest_peak(step.problem, run.peak)};
+    };
     const auto offer = [&](std::optional<SettingRun> run) {
-        if (run && (!best || run->makespan < best->makespan)) best = std::move(run);
+        if (run && (!best || standing(*run) < standing(*best))) best = std::move(run);
     };
     for (const std::size_t setting : runner.worth_running()) offer(runner.uniform(setting));
     if (by_rank && runner.has_order()) offer(runner.by_rank());

@@ -50,9 +50,9 @@ struct SettingRun {
 };
 
 /// The shortest of all uniform settings and, where that is wanted, by-rank with a policy of a fixed order; ties go to
-/// the earlier, by-rank being the last. Nothing where none fits or the policy does not apply; `why_not` says so.
-/// Pre: the step was built with `settings` as its modes, and is split where the policy needs it. Throws Error{input}
-/// for an unknown policy.
+/// the smaller peak, then to the earlier, by-rank being the last. Nothing where none fits or the policy does not apply;
+/// `why_not` says so. Pre: the step was built with `settings` as its modes, and is split where the policy needs it.
+/// Throws Error{input} for an unknown policy.
 [[nodiscard]] std::optional<SettingRun> fastest_setting(const emulator::StepProblem& step, std::string_view policy,
                                                         const std::vector<emulator::Recompute>& settings,
                                                         std::string& why_not, bool by_rank = true);

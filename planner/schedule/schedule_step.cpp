@@ -146,10 +146,20 @@ private:
             asked.seed = wanted_.seed;
             asked.max_rounds = wanted_.max_rounds;
             asked.rules = wanted_.rules;
-            lower_peak(all_.searched(), all_.found, asked, wanted_.rule, execute_, time_);
+            lower_peak(all_.searched(), known_schedules(), all_.found, asked, wanted_.rule, execute_, time_);
         }
         // A lower peak may be shorter, too.
         all_.choice.smallest = std::min(all_.choice.smallest, all_.found.replay.makespan);
+    }
+
+    // What policies made of the form that was searched. They know no rules beyond the problem's.
+    std::vector<search::FoundSchedule> known_schedules() const {
+        std::vector<search::FoundSchedule> known;
+        if (!wanted_.rules.fixed_order.empty()) return known;
+        for (const PolicyRun& run : all_.step.policies)
+            if (run.applies() && run.on_split == all_.on_split)
+                known.push_back({*run.result.schedule, run.makespan(), run.policy});
+        return known;
     }
 
     const ScheduleWanted& wanted_;

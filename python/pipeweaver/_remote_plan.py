@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
@@ -120,7 +119,7 @@ class RemotePlan:
         files = [(_file_of(part), self._get(part)) for part in self._parts if "/ranks/" not in part]
         files.append(("record.json", record))
         files.append(("partition.json", as_object(record)["session"]["config"]["partition"].encode()))
-        _core.write_files([(os.path.join(as_path(folder), name), content) for name, content in files])
+        _core.write_plan(as_path(folder), files)
 
     def __repr__(self) -> str:
         return f"<Plan: step {self.step_ns / 1e6:.3f} ms, gap {100 * self.gap:.1f} %, {len(self.replicas)} replica(s)>"

@@ -58,6 +58,7 @@ def _parser() -> argparse.ArgumentParser:
     for name, kind in (("model", "MODEL"), ("cluster", "CLUSTER"), ("tp", "auto|N"), ("pp", "auto|N"), ("dp", "auto|N"),
                        ("cp", "N"), ("ep", "N"), ("context", "all-to-all|ring"),
                        ("batch", "FILE"), ("dataset", "DATASET"), ("microbatches", "N"), ("seed", "N"),
+                       ("microbatch-tokens", "N"), ("too-long", "error|drop|own"),
                        ("partition", "dip|megatron|balanced")):
         step.add_argument(f"--{name}", metavar=kind, type=_number_or_text)
     how = parser.add_argument_group("measuring")
@@ -92,7 +93,7 @@ def _profile(options: argparse.Namespace) -> None:
         raise InputError(f"--threads: is {options.threads}, allowed are whole numbers from 1")
     budget = parse_seconds(options.budget)
     step = ("model", "cluster", "tp", "pp", "dp", "cp", "ep", "context", "batch", "dataset", "microbatches", "seed",
-            "partition")
+            "microbatch_tokens", "too_long", "partition")
     config = {name: getattr(options, name) for name in step}
     needs = needs_of(config)
     try:

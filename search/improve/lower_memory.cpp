@@ -1,6 +1,7 @@
 #include "pipeweaver/search/lower_memory.hpp"
 
 #include "pipeweaver/base/assert.hpp"
+#include "pipeweaver/search/standing.hpp"
 #include "search/improve/anneal.hpp"
 #include "search/improve/initial_schedules.hpp"
 #include "search/tuning.hpp"
@@ -139,16 +140,22 @@ void follow_the_better(std::vector<std::unique_ptr<Slot>>& all, std::size_t rank
 
 }  // namespace
 
-double largest_peak(const schedule::Problem& problem, const schedule::Replay& replay) {
-    double largest = 0;
-    const bool limited = std::all_of(problem.ranks.begin(), problem.ranks.end(), [](const schedule::Rank& rank) {
-        return rank.capacity && rank.capacity->count > 0;
-    });
-    for (std::size_t rank = 0; rank < replay.peak.size(); ++rank) {
-        const double unit = limited ? static_cast<double>(problem.ranks[rank].capacity->count) : 1;
-        largest = std::max(largest, static_cast<double>(replay.peak[rank].count) / unit);
+void take_known(const schedule::Replayer& replayer, const Options& options, std::span<const FoundSchedule> known,
+                Found& found) {
+    const schedule::Problem& problem = replayer.problem();
+    const Flat flat(replayer, options.rules);
+    const Duration before = found.replay.makespan;
+    for (const FoundSchedule& one : known) {
+        if (one.makespan > found.replay.makespan || !given_schedule(flat, one.schedule).valid()) continue;
+        schedule::Replay replay = replayer.replay(one.schedule);
+        if (!(standing_of(problem, replay) < standing_of(problem, found.replay))) continue;
+        found.schedule = one.schedule;
+        found.replay = std::move(replay);
+        found.strategy = one.strategy;
     }
-    return largest;
+    if (found.replay.makespan == before) return;
+    if (found.replay.makespan == found.bound) found.stop_reason = schedule::StopReason::optimal;
+    found.history.push_back({found.rounds, found.evaluations, found.replay.makespan, found.bound, found.strategy});
 }
 
 void lower_memory(const schedule::Replayer& replayer, const Options& options, const Executor& execute, Found& found,

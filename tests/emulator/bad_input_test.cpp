@@ -98,7 +98,8 @@ TEST_CASE("numbers that are no counts are refused: zero, negative, fractions, te
         CHECK(message.starts_with("2 p.json: tasks[0].duration_ns: is "));
         CHECK(message.ends_with(allowed));
     }
-    CHECK(duration("9223372036854775807") == "2 p.json: pairs[0].modes[0]: differs from the fields of task 0");
+    CHECK(duration("9223372036854775807") ==
+          "2 p.json: the sum of all durations, lags and tails exceeds 9223372036854775807");
     CHECK(problem_error("[0,1,3]", "[0,1,9223372036854775807]") ==
           "2 p.json: the sum of all durations, lags and tails exceeds 9223372036854775807");
 }

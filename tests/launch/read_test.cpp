@@ -1,4 +1,5 @@
 // Launches as they are read: words, scripts, TOML, and their settings.
+#include "launch/read/arithmetic.hpp"
 #include "pipeweaver/base/error.hpp"
 #include "pipeweaver/launch/megatron.hpp"
 #include "pipeweaver/launch/model.hpp"
@@ -78,6 +79,33 @@ TEST_CASE("a script's variables, arrays, defaults and sums are put in") {
     CHECK(l.pp == 8);
     CHECK(l.bf16);
     CHECK(l.recompute_modules == std::vector<std::string>{"moe", "layernorm"});
+}
+
+TEST_CASE("an array without items is no word, also in quotes; a text without letters in quotes is one") {
+    const auto l = script(
+        "SPLIT=()\nMORE=(--swiglu)\nNONE=\"\"\n"
+        "python pretrain_gpt.py --num-layers 4 \"${SPLIT[@]}\" \"${MORE[@]}\" --use-distributed-optimizer "
+        "\"${SPLIT[@]}\" --hidden-size 64\n");
+    CHECK(l.layers == 4);
+    CHECK(l.swiglu);
+    CHECK(l.hidden == 64);
+    CHECK_THROWS_WITH_AS(
+        script("NONE=\"\"\npython pretrain_gpt.py --num-layers 4 --use-distributed-optimizer \"$NONE\"\n"),
+        doctest::Contains("use-distributed-optimizer: is ''"), Error);
+}
+
+TEST_CASE("what stands between $(( and )) is worked out where it is a sum of whole numbers that is in bounds") {
+    const auto worked_out = [](const std::string& text) {
+        return launch::worked_out(text, [](const std::string& word) { return word == "N" ? std::string("7") : word; });
+    };
+    CHECK(worked_out("1 + 2 * (N - 3) % 5") == 4);
+    CHECK(worked_out("${N}/2") == 3);
+    CHECK(worked_out("$N") == 7);
+    CHECK(worked_out(std::string(99, '(') + "1" + std::string(99, ')')) == 1);
+    for (const std::string bad : {"", "M", "1 +", "1 / 0", "2 ** 3", "(1", "1)", "9223372036854775807 + 1",
+                                  "1000000 * 1000000 * 1000000", "99999999999999999999"})
+        CHECK_FALSE(worked_out(bad).has_value());
+    CHECK_FALSE(worked_out(std::string(1'000'000, '(')).has_value());
 }
 
 TEST_CASE("what a script leaves to its caller is said beside it, or is an error with the line") {

@@ -185,7 +185,7 @@ TEST_CASE("of schedules as fast as each other a plan takes the one that leaves m
         search::Found result = found;
         search::Options options;
         options.max_rounds = rounds;
-        lower_peak(step, result, options, {}, in_order, time);
+        lower_peak(step, {}, result, options, {}, in_order, time);
         CHECK(result.replay == replay(problem, *result.schedule));
         CHECK(result.replay.makespan == found.replay.makespan);
         return result.replay.peak.front();

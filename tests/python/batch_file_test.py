@@ -26,8 +26,8 @@ def test_a_batch_file_is_planned_and_a_configuration_file_read(pipeweaver, tmp_p
 def test_a_batch_of_one_kind_alone_is_planned(pipeweaver, tmp_path, samples, items):
     plan = json.loads(pipeweaver(*PLAN, "--batch", write_batch(tmp_path, samples), "--max-rounds", "1", "--json",
                                  "--out", tmp_path / "plan"))
-    assert plan["lower_bound_ns"] <= plan["makespan_ns"] <= min(
-        b["makespan_ns"] for b in plan["baselines"] if not b["opponent"])
+    assert plan["lower_bound_ns"] <= plan["makespan_ns"] and plan["step_ns"] <= min(
+        b["step_ns"] for b in plan["baselines"] if not b["opponent"])
     problem = json.loads(gzip.decompress((tmp_path / "plan/replica-000/problem.json.gz").read_bytes()))
     for module in ["llm", "vit"] if items else ["llm"]:
         assert any(module in task["module"] for task in problem["tasks"])
@@ -99,3 +99,35 @@ def test_more_microbatches_than_can_be_planned_are_refused_before_anything_is_bu
         2, "pipeweaver: a replica has 6251 microbatches of 50008 tasks or more, allowed are 50000 tasks: take a "
            "smaller batch, or more replicas (--dp)")
     assert time.monotonic() - start < 60  # drawing them takes 2 s; half as many, which are built, take minutes
+
+
+def test_samples_too_long_are_dropped_or_have_a_microbatch_of_their_own(pipeweaver, tmp_path):
+    batch = write_batch(tmp_path, [(900, []), (5000, [SCREEN]), (100, [SCREEN]), (700, [])])
+    ask = [*PLAN, "--batch", batch, "--microbatch-tokens", "1000", "--max-rounds", "0", "--json"]
+    assert pipeweaver.fails(*ask, "--out", tmp_path / "plan") == (
+        2, f"pipeweaver: {batch}:2: sample 's1' has 5169 tokens, a microbatch of 'dip-vlm-m' holds 1000 "
+           "(microbatch_tokens of its model file)")
+    assert not (tmp_path / "plan").exists()
+
+    def planned(way):
+        plan = json.loads(pipeweaver(*ask, "--too-long", way, "--packing", "given", "--out", tmp_path / way))
+        assignment = json.loads((tmp_path / way / "assignment.json").read_text())
+        ids = [[one["id"] for one in mb["samples"]] for mb in assignment["replicas"][0]["microbatches"]]
+        assert plan["asked"]["microbatch_tokens"] == 1000 and plan["asked"]["too_long"] == way
+        return plan["asked"], assignment, ids
+    asked, assignment, ids = planned("drop")
+    assert asked["dropped"] == 1 and asked["samples"] == 3 and assignment["dropped"] == ["s1"]
+    assert ids == [["s0"], ["s2", "s3"]]
+    asked, assignment, ids = planned("own")
+    assert "dropped" not in asked and "dropped" not in assignment
+    assert ids == [["s0"], ["s1"], ["s2", "s3"]]
+
+    # A schedule is of the batch as its plan packed it; a partition stays for microbatches of another size.
+    job = ["--model", "dip-vlm-m", "--cluster", "h100-sxm:32", "--tp", "8", "--pp", "4", "--batch", batch, "--json"]
+    emulated = json.loads(pipeweaver("emulate", *job, "--schedule", tmp_path / "own"))
+    assert emulated["asked"]["microbatches"] == 3 and emulated["asked"]["microbatch_tokens"] == 1000
+    again = json.loads(pipeweaver("emulate", *job, "--partition", tmp_path / "own" / "partition.json",
+                                  "--policy", "gpipe", "--microbatch-tokens", "7000"))
+    assert again["asked"]["microbatches"] == 2
+    assert pipeweaver.fails("emulate", *job, "--too-long", "cut")[1] == (
+        "pipeweaver: --too-long: is 'cut', allowed are error, drop, own")

@@ -244,3 +244,13 @@ def test_recommend_answers_and_says_what_is_wrong(pipeweaver, tmp_path):
             (["--gpus", "16"], "--tokens: is missing")]:
         status, line = pipeweaver.fails(*ask, *more)
         assert status == 2 and message in line
+
+
+def test_recommend_packs_as_it_is_told(pipeweaver):
+    ask = ["recommend", "--model", "dip-vlm-s", "--dataset", "vlm-mix", "--global-batch", "128", "--quiet", "--tokens",
+           "1B", "--gpus", "16", "--clusters", "h100-sxm", "--json"]
+    rows = json.loads(pipeweaver(*ask, "--microbatch-tokens", "4096", "--too-long", "drop"))["rows"]
+    assert rows
+    for words in (" --microbatch-tokens 4096 ", " --too-long drop "):
+        assert all(words in row["command"] + " " for row in rows)
+    assert "too-long: is 'cut'" in pipeweaver.fails(*ask, "--too-long", "cut")[1]

@@ -83,13 +83,74 @@ def test_the_trace_is_what_the_solution_says(planned):
     trace = json.loads(gzip.decompress((planned / "replica-000/trace.json.gz").read_bytes()))
     solution = json.loads((planned / "replica-000/solution.json").read_text())
     problem = json.loads(gzip.decompress((planned / "replica-000/problem.json.gz").read_bytes()))
-    by_label = {event["args"]["task"]: event for event in trace["traceEvents"] if event["ph"] == "X"}
+    by_label = {event["args"]["task"]: event for event in trace["traceEvents"]
+                if event["ph"] == "X" and event["tid"] == 0}
     assert len(by_label) == len(problem["tasks"])
     for task in problem["tasks"]:
         assert by_label[task["label"]]["ts"] == pytest.approx(solution["start_ns"][task["id"]] / 1000, abs=1e-6)
     tails = [rank.get("tail_ns", 0) / 1000 for rank in problem["ranks"]]
     end = max(event["ts"] + event["dur"] + tails[event["pid"]] for event in by_label.values())
     assert end == pytest.approx(solution["makespan_ns"] / 1000, abs=1e-3)
+
+
+def test_the_trace_keeps_the_rules_of_its_format(planned):
+    """Nothing overlaps on a track, every arrow's ends lie in events, the last event ends with the step."""
+    events = json.loads(gzip.decompress((planned / "replica-000/trace.json.gz").read_bytes()))["traceEvents"]
+    problem = json.loads(gzip.decompress((planned / "replica-000/problem.json.gz").read_bytes()))
+    plan = json.loads((planned / "plan.json").read_text())
+    nanoseconds = lambda number: round(1000 * number)  # noqa: E731
+    tracks, arrows = {}, {}
+    for event in events:
+        if event["ph"] == "X":
+            start = nanoseconds(event["ts"])
+            tracks.setdefault((event["pid"], event["tid"]), []).append(
+                (start, start + nanoseconds(event["dur"]), event))
+        elif event["ph"] in "stf":
+            arrows.setdefault(event["id"], []).append(event)
+    for track in tracks.values():
+        track.sort(key=lambda one: one[0])
+        assert all(before[1] <= after[0] for before, after in zip(track, track[1:]))
+    assert max(track[-1][1] for track in tracks.values()) == plan["step_ns"]
+
+    def inside(arrow):
+        at = nanoseconds(arrow["ts"])
+        found = [event for start, end, event in tracks[arrow["pid"], arrow["tid"]] if start <= at < end]
+        assert len(found) == 1
+        return found[0]
+
+    tasks = problem["tasks"]
+    crossing = {number: edge for number, edge in enumerate(problem["edges"])
+                if tasks[edge[0]]["rank"] != tasks[edge[1]]["rank"]}
+    assert crossing and set(arrows) == set(crossing)
+    for number, points in arrows.items():
+        sender, receiver, lag = crossing[number]
+        assert [one["ph"] for one in points] == (["s", "t", "f"] if lag else ["s", "f"])
+        assert inside(points[0])["args"]["task"] == tasks[sender]["label"]
+        assert points[-1]["bp"] == "e" and inside(points[-1])["args"]["task"] == tasks[receiver]["label"]
+        if len(points) == 3:
+            transfer = inside(points[1])
+            assert (transfer["args"], nanoseconds(transfer["dur"])) == (
+                {"of": tasks[sender]["label"], "for": tasks[receiver]["label"]}, lag)
+    named = {(event["pid"], event["tid"]) for event in events if event.get("name") == "thread_name"}
+    assert named == set(tracks)
+    assert {event["args"]["name"] for event in events if event.get("name") == "process_name"} == {
+        f"replica 0, rank {rank}" for rank in range(len(problem["ranks"]))}
+    after = [event for track in tracks.values() for *_, event in track if event["tid"] == 1]
+    assert sum(event["name"] == "optimizer" for event in after) == len(problem["ranks"])
+    assert sum(event["name"] == "gradient reduction" for event in after) == sum(
+        rank.get("tail_ns", 0) > 0 for rank in problem["ranks"])
+
+
+def test_the_trace_says_in_words_what_is_computed_again(planned):
+    events = json.loads(gzip.decompress((planned / "replica-000/trace.json.gz").read_bytes()))["traceEvents"]
+    actions = json.loads((planned / "replica-000/actions.json").read_text())
+    said = {action["task"]: action["recompute"]
+            for row in actions["actions"] for action in row if "recompute" in action}
+    labels = {task["label"]: task["id"] for task in json.loads(gzip.decompress(
+        (planned / "replica-000/problem.json.gz").read_bytes()))["tasks"]}
+    shown = {labels[event["args"]["task"]]: event["args"]["recompute"] for event in events
+             if event["ph"] == "X" and "recompute" in event["args"]}
+    assert shown == said and said
 
 
 def test_the_referee_accepts_every_pair_of_a_plan(planned, shared):

@@ -1,4 +1,4 @@
-"""What the program says of itself: help pages whose examples run, completion for bash, the installed tree."""
+"""What the program says of itself: help pages whose examples run, completion for shells, the installed tree."""
 
 import json
 import os
@@ -39,6 +39,27 @@ def options(page):
 @pytest.fixture(scope="session")
 def pages(pipeweaver):
     return {command: pipeweaver(*command.split(), "--help") for command in COMMANDS}
+
+
+@pytest.mark.parametrize("command", ["", "costdb", "bench"])
+def test_what_has_commands_says_which_when_it_stands_alone(pipeweaver, pages, command):
+    assert pipeweaver(*command.split()) == pages[command]
+
+
+def test_a_command_that_there_is_not_is_named_whatever_follows(pipeweaver):
+    assert pipeweaver.fails("plna", "--model", "dip-vlm-s") == (
+        2, "pipeweaver: unknown command 'plna'; did you mean 'plan'?")
+    assert pipeweaver.fails("costdb", "qurey") == (2, "pipeweaver: unknown command 'qurey'; did you mean 'query'?")
+    status, line = pipeweaver.fails("--modle", "x")
+    assert status == 2 and "--modle" in line
+
+
+def test_list_alone_says_what_can_be_listed(pipeweaver, pages):
+    rows = dict(line.split(None, 1) for line in pipeweaver("list").splitlines())
+    assert list(rows) == re.search(r"\[(\S+)\]", sections(pages["list"])["SYNOPSIS"])[1].split("|")
+    assert [(row["name"], row["about"]) for row in json.loads(pipeweaver("list", "--json"))] == list(rows.items())
+    for kind in rows:
+        assert pipeweaver("list", kind)
 
 
 def test_help_has_a_page_for_every_command(pages):
@@ -160,7 +181,7 @@ def test_completion_knows_the_values_of_options(complete, pipeweaver, tmp_path):
                               "policies", "targets", "rules", "hazards"}
     assert names(pipeweaver, "clusters") | names(pipeweaver, "networks") < values("show")
     assert values("faults", "--network") == names(pipeweaver, "networks") | {"all"}
-    assert values("completion") == {"bash", "man"}
+    assert values("completion") == {"bash", "zsh", "fish", "man"}
     assert values("plan", "--budget") == values("plan", "--cluster", "h100-sxm", ":") == set()
 
 
@@ -184,6 +205,93 @@ def test_completion_takes_values_apart_and_files_from_the_folder(complete, pipew
     assert complete("plan", "--dataset", "show", "--part") == {"--partition"}
 
 
+# Outside of its line editor zsh has no completion: what the script offers is printed, a word a line.
+ZSH = """
+compdef() { : }
+compadd() { shift ${@[(i)--]}; print -rl -- "$@" }
+_describe() { [[ $1 == -o ]] && shift; print -rl -- ${(P)2%%:*} }
+_files() { print -r -- "files $*" }
+compset() { local part=${(M)PREFIX#${~2}}; PREFIX=${PREFIX#$part} }
+source $1
+shift
+words=(pipeweaver "$@") CURRENT=$#words PREFIX=${words[-1]}
+_pipeweaver || exit 0
+"""
+
+
+@pytest.fixture(scope="session")
+def zsh(pipeweaver, tmp_path_factory):
+    """As `complete` below, by zsh's script; "files ..." stands for those of the folder."""
+    if shutil.which("zsh") is None:
+        left_out("zsh is not installed")
+    script = tmp_path_factory.mktemp("zsh") / "_pipeweaver"
+    script.write_text(pipeweaver("completion", "zsh"))
+
+    def run(*words):
+        done = subprocess.run(["zsh", "-f", "-c", ZSH, "zsh", script, *words], capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (0, "")
+        return {word.strip() for word in done.stdout.splitlines()}
+    return run
+
+
+def test_zsh_is_offered_what_bash_is(zsh, complete, pages, pipeweaver, tmp_path):
+    assert zsh("") == {one for one in COMMANDS if one and " " not in one}
+    assert zsh("costdb", "") == complete("costdb", "")
+    for command, page in pages.items():
+        assert zsh(*command.split(), "--") == set(options(page)), command
+    for asked in (["plan", "--dataset", ""], ["plan", "--target", ""], ["solve", "--policy", ""], ["list", ""],
+                  ["completion", ""], ["plan", "--budget", ""]):
+        assert zsh(*asked) == complete(*asked, folder=tmp_path), asked
+    assert zsh("plan", "--model", "") == names(pipeweaver, "models") | {"hf:", "files"}
+    assert zsh("plan", "--partition=") == complete("plan", "--partition", "=")
+    assert zsh("plan", "--model", "hf:ex") == zsh("plan", "--config", "") == zsh("solve", "") == {"files"}
+    assert zsh("plan", "--out", "") == {"files -/"}
+    assert zsh("plan", "--cluster", "h100-sxm:") == set()
+
+
+@pytest.fixture(scope="session")
+def fish(pipeweaver, tmp_path_factory):
+    """What fish offers at the end of a line: a word, and what it is."""
+    if shutil.which("fish") is None:
+        left_out("fish is not installed")
+    folder = tmp_path_factory.mktemp("fish")
+    script = folder / "pipeweaver.fish"
+    script.write_text(pipeweaver("completion", "fish"))
+    environment = {**os.environ, "HOME": str(folder), "XDG_CONFIG_HOME": str(folder), "XDG_DATA_HOME": str(folder)}
+
+    def run(*lines, folder=ROOT):
+        asked = "source $argv[1]; for line in $argv[2..]; complete -C $line; echo -e '\\0'; end"
+        done = subprocess.run(["fish", "--no-config", "-c", asked, script, *lines], cwd=folder, env=environment,
+                              capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (0, "")
+        return [dict((line + "\t").split("\t")[:2] for line in answer.splitlines() if line)
+                for answer in done.stdout.split("\0")[:-1]]
+    return run
+
+
+def test_fish_is_offered_what_bash_is(fish, complete, pages, tmp_path):
+    commands, below, some = fish("pipeweaver ", "pipeweaver costdb ", "pipeweaver so")
+    assert set(commands) == {one for one in COMMANDS if one and " " not in one}
+    assert "plan a training step" in commands["plan"] and set(below) == complete("costdb", "")
+    assert set(some) == {"solve"}
+    answers = fish(*[f"pipeweaver {command} --" for command in pages])
+    for (command, page), answer in zip(pages.items(), answers, strict=True):
+        assert set(answer) == set(options(page)), command
+    asked = ["plan --dataset ", "plan --target ", "solve --policy ", "list ", "completion ", "plan --budget "]
+    for line, answer in zip(asked, fish(*[f"pipeweaver {line}" for line in asked], folder=tmp_path), strict=True):
+        assert set(answer) == complete(*line.split(" "), folder=tmp_path), line
+
+
+def test_fish_is_offered_files_where_they_go(fish, pipeweaver, tmp_path):
+    for name in ("one.json", "two.yaml"):
+        (tmp_path / name).touch()
+    (tmp_path / "folder").mkdir()
+    model, part, file, folder = fish("pipeweaver plan --model ", "pipeweaver plan --model hf:o",
+                                     "pipeweaver plan --config t", "pipeweaver plan --out ", folder=tmp_path)
+    assert set(model) == names(pipeweaver, "models") | {"hf:", "one.json", "two.yaml", "folder/"}
+    assert set(part) == {"hf:one.json"} and set(file) == {"two.yaml"} and set(folder) == {"folder/"}
+
+
 def test_an_unknown_kind_of_completion_is_one_line(pipeweaver):
     assert pipeweaver.fails("completion", "bsah") == (
         2, "pipeweaver: completion: unknown kind 'bsah'; did you mean 'bash'?")
@@ -203,14 +311,14 @@ def test_the_man_page_says_what_help_says(pipeweaver, pages):
 
 def test_cmake_installs_a_working_tree(pipeweaver, tmp_path):
     build = pipeweaver.path.resolve().parents[1]
-    if not (build / "CMakeCache.txt").exists() or not (build / "apps/pipeweaver.bash").exists():
+    if not (build / "CMakeCache.txt").exists() or not (build / "apps/pipeweaver.man").exists():
         left_out("the binary does not lie in a whole build folder")
     subprocess.run(["cmake", "--install", build, "--prefix", tmp_path], check=True, capture_output=True)
     installed = subprocess.run([tmp_path / "bin/pipeweaver", "--version"], check=True, capture_output=True, text=True)
     assert installed.stdout == pipeweaver("--version")
-    script = tmp_path / "share/bash-completion/completions/pipeweaver"
-    assert script.read_text() == pipeweaver("completion", "bash")
-    assert (tmp_path / "share/man/man1/pipeweaver.1").read_text() == pipeweaver("completion", "man")
+    for kind, place in (("bash", "bash-completion/completions/pipeweaver"), ("zsh", "zsh/site-functions/_pipeweaver"),
+                        ("fish", "fish/vendor_completions.d/pipeweaver.fish"), ("man", "man/man1/pipeweaver.1")):
+        assert (tmp_path / "share" / place).read_text() == pipeweaver("completion", kind)
     assert (tmp_path / "share/doc/pipeweaver/examples/plan.yaml").exists()
     assert (tmp_path / "lib/cmake/pipeweaver/pipeweaver-config.cmake").exists() or list(
         tmp_path.glob("lib/*/cmake/pipeweaver/pipeweaver-config.cmake"))

@@ -48,7 +48,7 @@ def results(folder):
 
 
 def without_ladder(plan):
-    rest = {key: value for key, value in plan.items() if key not in ("ladder", "beyond", "headline")}
+    rest = {key: value for key, value in plan.items() if key not in ("ladder", "beyond", "headline", "files")}
     rows = [row for row in plan["baselines"] if not is_of_a_ladder(row)]
     return {**rest, "baselines": rows}
 

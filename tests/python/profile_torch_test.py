@@ -251,7 +251,8 @@ def test_a_plan_on_this_machine_rests_on_what_was_measured_here(pipeweaver, smal
     assert "own.sqlite" in (tmp_path / "plan/report.html").read_text()
 
     from_python = package.plan({**small_step, "costs": package.CostDatabase.open(own), "max_rounds": 5})
-    ladder = ("ladder", "beyond", "headline", "baselines")  # the command alone has one, and its rows
+    # The command alone has a ladder and its rows; a folder also says what the files beside plan.json are.
+    ladder = ("ladder", "beyond", "headline", "baselines", "files")
     assert {key: value for key, value in from_python.summary.items() if key not in ladder} == {
         key: value for key, value in plan.items() if key not in ladder}
     without = package.plan({**small_step, "costs": package.CostDatabase.default(), "max_rounds": 5})

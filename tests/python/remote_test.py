@@ -124,9 +124,12 @@ def test_what_is_planned_there_is_what_is_planned_here(server, pipeweaver, tmp_p
     files = {str(path.relative_to(tmp_path / "there")) for path in (tmp_path / "there").rglob("*") if path.is_file()}
     assert files == {"plan.json", "assignment.json", "partition.json", "record.json", "replica-000/problem.json.gz",
                      "replica-000/solution.json", "replica-000/actions.json"}
-    for name in files - {"record.json"}:
+    for name in files - {"record.json", "plan.json"}:
         assert (tmp_path / "there" / name).read_bytes() == (tmp_path / "again" / name).read_bytes(), name
         assert (tmp_path / "here" / name).is_file()
+    there, again = [json.loads((tmp_path / folder / "plan.json").read_text()) for folder in ("there", "again")]
+    assert there.pop("files").keys() == files - {"plan.json"} < again.pop("files").keys() | {"record.json"}
+    assert there == again
     for name in ("partition.json", "replica-000/solution.json", "replica-000/actions.json"):
         made = (tmp_path / "here" / name).read_text()
         if name == "partition.json":

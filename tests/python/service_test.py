@@ -42,7 +42,13 @@ def test_a_step_is_planned_in_time_and_comes_again_from_its_record(begin, pipewe
                        "replicas/0/solution": "replica-000/solution.json",
                        "replicas/0/actions": "replica-000/actions.json"}.items():
         with urllib.request.urlopen(server.url + below + part) as there:
-            assert there.read() == (tmp_path / "again" / file).read_bytes(), part
+            served, written = there.read(), (tmp_path / "again" / file).read_bytes()
+        if part == "plan":  # in a folder it also says what the files beside it are
+            plan = json.loads(written)
+            assert set(plan.pop("files")) > {"assignment.json", "replica-000/solution.json"}
+            assert plan == json.loads(served)
+        else:
+            assert served == written, part
 
 
 @pytest.mark.alone
@@ -73,8 +79,11 @@ def test_plan_server_writes_what_the_server_has(begin, pipeweaver, tmp_path):
     pipeweaver("replay", tmp_path / "first/replica-000/problem.json.gz", tmp_path / "first/replica-000/solution.json")
     pipeweaver("plan", "--served", tmp_path / "first/record.json", "--out", tmp_path / "again", "--quiet")
     for file in files:
-        if file.name != "record.json":
+        if file.name not in ("record.json", "plan.json"):
             assert (tmp_path / "first" / file).read_bytes() == (tmp_path / "again" / file).read_bytes(), file
+    first, again = [json.loads((tmp_path / name / "plan.json").read_text()) for name in ("first", "again")]
+    assert first.pop("files").keys() < again.pop("files").keys() | {"record.json"}  # what is made of the record, too
+    assert first == again
     cluster = tmp_path / "cluster.json"
     cluster.write_text(pipeweaver("show", "h100-sxm"))
     in_file = [f"{cluster}:16" if one == "h100-sxm:16" else one for one in asked]

@@ -62,19 +62,20 @@ def test_without_budget_the_best_start_is_the_answer(pipeweaver, problem, tmp_pa
     (["--policy", "1f1b", "--strategy", "dip"], "--policy, --strategy: at most one of the two makes sense"),
     (["--policy", "1f1b", "--warm", "w.json"], "--warm: does not go with --policy, which searches nothing"),
     (["--warm-problem", "p.json"], "--warm-problem: needs --warm, a solution of that problem"),
-    (["--log", "OUT"], "--log, --out: are the same file"),
+    (["--log", "OUT"], "--log: is 'OUT', the file of --out, allowed is another one"),
 ])
 def test_options_that_contradict_each_other_are_refused(pipeweaver, problem, tmp_path, options, words):
     out = tmp_path / "s.json"
     assert pipeweaver.fails("solve", problem, "--out", out,
                             *[str(out) if one == "OUT" else one for one in options]) == (
-        2, f"pipeweaver: {words}")
+        2, f"pipeweaver: {words.replace('OUT', str(out))}")
     assert not out.exists()
 
 
 def test_a_problem_is_not_overwritten_by_its_solution(pipeweaver, problem):
     before = problem.read_text()
-    assert pipeweaver.fails("solve", problem, "--out", problem) == (2, "pipeweaver: --out: is the problem's own file")
+    assert pipeweaver.fails("solve", problem, "--out", problem) == (
+        2, f"pipeweaver: --out: is '{problem}', the file of problem, allowed is another one")
     assert problem.read_text() == before
 
 

@@ -34,12 +34,12 @@ def predicted(pipeweaver, tmp_path):
     return run
 
 
-def test_every_row_comes_back_in_order_with_eight_columns_more(predicted):
+def test_every_row_comes_back_in_order_with_nine_columns_more(predicted):
     given = rows(RUNS)
     answers = predicted(given)
     assert [{name: answer[name] for name in given[0]} for answer in answers] == given
-    assert list(answers[0])[-8:] == ["predicted_step_time_s", "predicted_memory_gib", "memory_kind",
-                                     "compared_memory_gib", "status", "reason", "recipe", "command"]
+    assert list(answers[0])[-9:] == ["predicted_step_time_s", "compared_step_time_s", "predicted_memory_gib",
+                                     "memory_kind", "compared_memory_gib", "status", "reason", "recipe", "command"]
     assert [answer["status"] for answer in answers] == ["predicted"] * 3 + ["refused"]
     assert answers[3]["predicted_step_time_s"] == answers[3]["predicted_memory_gib"] == ""
     assert answers[3]["reason"] == "unknown: micro_batch"
@@ -114,8 +114,6 @@ def test_the_table_names_sources_and_refusals(pipeweaver):
 
 @pytest.mark.parametrize("change,message", [
     (lambda text: text.replace("hidden,", "width,", 1), "column 'hidden' is missing"),
-    (lambda text: text.replace(",8192,", ",-8192,", 1), "hidden: is '-8192', allowed are numbers above 0"),
-    (lambda text: text.replace("14.7134", "fast", 1), "step_time_s: is 'fast'"),
     (lambda text: text.replace(",,14.7134", ",", 1), "cells, the header has"),
     (lambda text: text.replace("note\n", "status\n", 1), "column 'status' is one that predictions add"),
     (lambda text: "", "is empty"),
@@ -127,6 +125,88 @@ def test_a_table_that_is_none_is_refused_in_one_line(pipeweaver, tmp_path, chang
     assert status == 2
     assert message in line
     assert not (tmp_path / "out.csv").exists()
+
+
+@pytest.mark.parametrize("old,new,message", [
+    (",8192,", ",-8192,", "hidden: is '-8192', allowed are numbers above 0"),
+    ("14.7134", "fast", "step_time_s: is 'fast'"),
+])
+def test_a_cell_that_cannot_be_read_refuses_its_row_and_is_the_exit_status(pipeweaver, tmp_path, old, new, message):
+    path, out = tmp_path / "bad.csv", tmp_path / "out.csv"
+    path.write_text(RUNS.read_text().replace(old, new, 1))
+    done = pipeweaver.run("validate", path, "--out", out)
+    assert done.returncode == 2
+    assert message in done.stderr.splitlines()[-1]
+    assert "2 of 4 rows refused" in done.stdout
+    answers = rows(out)
+    assert [one["status"] for one in answers] == ["refused", "predicted", "predicted", "refused"]
+    assert message in answers[0]["reason"]
+    pipeweaver("validate", RUNS, "--out", tmp_path / "good.csv")
+    assert answers[1:] == rows(tmp_path / "good.csv")[1:]
+
+
+def test_rates_are_compared_as_the_time_is(pipeweaver, tmp_path):
+    """A row with its time as tokens/s, TFLOP/s and MFU has the same error; without a convention there is none."""
+    row = rows(RUNS)[0]
+    tokens = int(row["seq"]) * int(row["global_batch"])
+    # arXiv 2104.04473, equation 3: everything recomputed, attention over the whole square.
+    layers, hidden, seq, vocab = int(row["layers"]), int(row["hidden"]), int(row["seq"]), 51200
+    flops = 96 * tokens * layers * hidden**2 * (1 + seq / (6 * hidden) + vocab / (16 * layers * hidden))
+    seconds, gpus = float(row["step_time_s"]), int(row["gpus"])
+    more = dict(row, flops="", tokens_per_s="", tokens_per_s_per_gpu="")
+    empty = dict(more, step_time_s="")
+    table = [more, dict(empty, tokens_per_s=f"{tokens / seconds:.6f}"),
+             dict(empty, tokens_per_s_per_gpu=f"{tokens / seconds / gpus:.9f}"),
+             dict(empty, tflops_per_gpu=f"{flops / seconds / gpus / 1e12:.9f}", flops="hardware"),
+             dict(empty, mfu=f"{flops / seconds / gpus / 312e12:.12f}", flops="hardware"),
+             dict(empty, mfu="0.5")]
+    pipeweaver("validate", write(tmp_path / "in.csv", table), "--out", tmp_path / "out.csv")
+    answers = rows(tmp_path / "out.csv")
+    for one in answers[:5]:
+        assert float(one["compared_step_time_s"]) == pytest.approx(seconds, rel=1e-3)
+    assert answers[5]["compared_step_time_s"] == ""
+    assert "the column flops does not say" in answers[5]["reason"]
+
+
+OWN = ["--model", "dip-vlm-s", "--cluster", "h100-sxm:16", "--tp", "4", "--pp", "2", "--dp", "2", "--dataset",
+       "vlm-mix", "--microbatches", "4"]
+
+
+def test_a_run_of_ones_own_stands_beside_its_prediction(pipeweaver):
+    emulated = json.loads(pipeweaver("emulate", *OWN, "--json"))
+    step = emulated["step_ns"]
+    peak = max(rank["memory"]["peak_bytes"] for one in emulated["replicas"] for rank in one["ranks"])
+    measured = ["--measured", f"{step * 12 // 10}ns", "--memory", f"{peak + 2**30}B"]
+    answer = json.loads(pipeweaver("validate", *measured, *OWN, "--json"))
+    assert answer["format"] == "pipeweaver-own-run/1"
+    assert answer["step"]["predicted_ns"] == step
+    assert answer["step"]["error"] == pytest.approx(1 / 1.2 - 1, abs=1e-6)
+    assert sum(part["time_ns"] for part in answer["parts"]) == step
+    for part in answer["parts"]:
+        assert (part["explains_at"] - 1) * part["time_ns"] == pytest.approx(0.2 * step, rel=1e-3)
+    assert answer["memory"]["predicted_bytes"] == peak
+    assert sum(part["bytes"] for part in answer["memory"]["parts"]) == peak
+    assert sum(one["share"] for one in answer["support"]) == pytest.approx(1)
+    assert answer["assumed"] == emulated["assumed"] + emulated["asked"]["assumed"]
+    text = pipeweaver("validate", *measured, *OWN)
+    assert "-16.7 %" in text.splitlines()[1]
+    assert "explains the difference alone at" in text
+    assert "bubble" in text
+
+
+@pytest.mark.parametrize("arguments,message", [
+    ([], "RUNS.csv: is missing, allowed is one of a file of runs and --measured"),
+    ([RUNS, "--measured", "3s"], "RUNS.csv: goes without --measured, allowed is one of a file of runs and --measured"),
+    ([RUNS, "--memory", "3GiB"], "--memory: is of a run of your own: --measured is missing"),
+    ([RUNS, "--model", "dip-vlm-s"], "--model: is of a run of your own: --measured is missing"),
+    (["--measured", "0s", *OWN], "--measured: is 0s, allowed are times above 0"),
+    (["--measured", "4", *OWN], "--measured: "),
+    (["--measured", "4s", *OWN, "--out", "x.csv"], "--out: is for RUNS.csv, not for --measured"),
+])
+def test_a_run_of_ones_own_that_contradicts_itself_is_refused(pipeweaver, arguments, message):
+    status, line = pipeweaver.fails("validate", *arguments)
+    assert status == 2
+    assert message in line
 
 
 def test_a_missing_file_is_an_input_output_error(pipeweaver, tmp_path):

@@ -192,6 +192,50 @@ TEST_CASE("a sample that no microbatch can hold is refused on its line") {
           "(microbatch_tokens of its model file)");
 }
 
+TEST_CASE("samples too long are kept for a microbatch of their own, or to be dropped by id") {
+    Model m = model("dip-vlm-m");
+    const std::string lines = R"({"id":"a","text_tokens":5})"
+                              "\n"
+                              R"({"id":"b","text_tokens":8193})"
+                              "\n"
+                              R"({"id":"c","text_tokens":7})";
+    m.too_long = TooLong::own;
+    const auto all = read(lines, m);
+    CHECK(all.size() == 3);
+    CHECK(without_too_long(all, m).samples == all);
+    m.too_long = TooLong::drop;
+    const Kept kept = without_too_long(read(lines, m), m);
+    CHECK(kept.dropped == std::vector<std::string>{"b"});
+    CHECK(kept.samples == std::vector{all[0], all[2]});
+    CHECK_THROWS_WITH_AS(
+        static_cast<void>(without_too_long({all[1]}, m)),
+        "--too-long: drop leaves nothing: no sample fits a microbatch of 'dip-vlm-m', which holds 8192 "
+        "tokens; allowed are own, or more --microbatch-tokens",
+        Error);
+    m.too_long = TooLong::error;
+    CHECK(problem(lines, m).starts_with(":2: sample 'b' has 8193 tokens"));
+}
+
+TEST_CASE("clips may be given by seconds, with no more frames than they have") {
+    const Model m = model("dip-t2v-s");
+    const auto clip = [&](const std::string& sizes) {
+        return read(R"({"id":"a","text_tokens":2,"videos":[{)" + sizes + R"(,"role":"target"}]})", m)[0].items[0];
+    };
+    const Item whole{Modality::video, 0, 24 * 16 * 28, 8.5, true};
+    CHECK(clip(R"("seconds":8.5)") == whole);
+    CHECK(clip(R"("seconds":8.5,"fps":30,"width":10,"height":20)") == whole);
+    CHECK(clip(R"("frames":136,"fps":16)") == whole);
+    CHECK(clip(R"("seconds":8.5,"fps":4)").patches == 2 * 3 * 16 * 28);
+    const auto wrong = [&](const std::string& sizes) {
+        return problem(R"({"id":"a","text_tokens":2,"videos":[{)" + sizes + R"(,"role":"target"}]})", m);
+    };
+    CHECK(wrong(R"("seconds":8.5,"frames":3,"fps":2)") ==
+          ":1: videos[0]: has frames and seconds, allowed is one of the two");
+    CHECK(wrong(R"("frames":3)") == ":1: videos[0]: the key 'fps' is missing");
+    CHECK(wrong(R"("seconds":0)").starts_with(":1: videos[0].seconds: is 0, allowed are"));
+    CHECK(wrong(R"("seconds":1,"width":0)").starts_with(":1: videos[0].width: is 0, allowed are"));
+}
+
 TEST_CASE("a file of more samples than a step has is refused on its first line too many, read twice or once") {
     const Model m = model("dip-vlm-m");
     std::string three;

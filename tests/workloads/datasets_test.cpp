@@ -171,11 +171,94 @@ TEST_CASE("an unknown data set is refused with the nearest name, one the model c
 
 TEST_CASE("every data set is called assumed and says what it was fitted to") {
     const auto all = datasets();
-    CHECK(all.size() == 11);
+    CHECK(all.size() == 13);
     for (const auto& dataset : all) {
         CHECK(dataset.assumed == (dataset.name != "constant-SIZES" && dataset.name != "uniform-RANGES"));
         CHECK(!dataset.about.empty());
     }
+}
+
+TEST_CASE("data sets of text alone have their published means, and go with models that read no images") {
+    for (const auto& [name, mean] : {std::pair("c4", 427.0), std::pair("ultrachat", 1467.0)}) {
+        CAPTURE(name);
+        double sum = 0;
+        for (std::uint64_t number = 0; number < 4'000; ++number) {
+            const Sample one = draw(name, model("llama3-8b"), 1, number);
+            CHECK(one.items.empty());
+            sum += static_cast<double>(one.text_tokens);
+        }
+        CHECK(sum / 4'000 == doctest::Approx(mean).epsilon(0.05));
+    }
+    CHECK(draw_batch("c4", model("llama3-8b"), 1, 2).microbatches.size() == 2);
+}
+
+TEST_CASE("clips and audio are said by seconds, clips with fewer frames a second than the model reads keep theirs") {
+    const Model t2v = model("dip-t2v-s");  // 16 frames a second, 17 frames make 3 of 16 x 28 patches
+    CHECK(draw("constant-0+8.5s", t2v, 1, 0).items == std::vector{Item{Modality::video, 0, 24 * 16 * 28, 8.5, true}});
+    CHECK(draw("constant-0+8.5s@30fps", t2v, 1, 0).items[0].patches == 24 * 16 * 28);
+    CHECK(draw("constant-0+8.5s@4fps", t2v, 1, 0).items[0].patches == 2 * 3 * 16 * 28);  // 34 frames
+    const auto heard = draw("constant-40+12s-audio", model("step-audio-2-mini"), 1, 0);
+    CHECK(heard.items == std::vector{Item{Modality::audio, 150, 600, 12, false}});
+    CHECK(heard.text_tokens == 40);
+    for (const auto* wrong : {"constant-4+2s@fps", "constant-4+2s@0fps", "constant-4+0s-audio", "constant-4+2s-audi",
+                              "constant-4+2s-audio+3s"})
+        CHECK_THROWS_WITH_AS(static_cast<void>(draw(wrong, t2v, 1, 0)), doctest::Contains("constant-40+12s-audio"),
+                             Error);
+    CHECK_THROWS_WITH_AS(static_cast<void>(draw("constant-40+12s-audio", t2v, 1, 0)),
+                         "data set 'constant-40+12s-audio' has audio items, which the model 'dip-t2v-s' neither reads "
+                         "nor makes",
+                         Error);
+}
+
+TEST_CASE("what is assumed of sizes is said where a batch has such items") {
+    const auto said = [](const char* dataset, const char* of) {
+        const Model m = model(of);
+        return assumed_sizes(dataset, draw_batch(dataset, m, 1, 1).samples, m);
+    };
+    CHECK(said("c4", "llama3-8b").empty());
+    CHECK(said("vlm-mix", "dip-vlm-s").empty());  // all images are scaled to one size
+    CHECK(said("vlm-mix", "qwen2.5-vl-7b") ==
+          std::vector<std::string>{"images of vlm-mix have 512 x 512 pixels: it gives their number alone"});
+    CHECK(said("constant-9+1x500px", "qwen2.5-vl-7b").empty());
+    CHECK(
+        said("t2v-mix", "dip-t2v-s") ==
+        std::vector<std::string>{"clips given by seconds or frames are scaled to 256 x 448 pixels and read at 16 "
+                                 "frames a second, or all of theirs if these are fewer, the first 16 s of each (video "
+                                 "of the model)"});
+    CHECK(said("speech", "step-audio-2-mini") ==
+          std::vector<std::string>{"audio given by seconds has 12.5 tokens and 50 positions of its encoder a second "
+                                   "(audio of the model)"});
+}
+
+TEST_CASE("samples of a data set that are too long are cut, or refused, dropped or whole as the job says") {
+    Model m = model("llama3-8b");
+    m.microbatch_tokens = 400;
+    const auto longest = [&] {
+        std::int64_t most = 0;
+        for (const Sample& one : draw_batch("c4", m, 1, 40).samples) most = std::max(most, one.tokens());
+        return most;
+    };
+    CHECK(longest() == 400);
+    m.too_long = TooLong::drop;
+    const auto kept = draw_batch("c4", m, 1, 40);
+    CHECK(longest() < 400);
+    CHECK(kept.microbatches.size() == 40);
+    CHECK(kept.dropped.size() > 10);
+    CHECK(kept.dropped.front().starts_with("c4-"));
+    m.too_long = TooLong::own;
+    CHECK(longest() > 400);
+    for (const Packing packing : packings()) {
+        CAPTURE(name_of(packing));
+        for (const auto& one : draw_batch("c4", m, 1, 40, packing).microbatches)
+            CHECK((one.tokens <= 400 || one.samples.size() == 1));
+    }
+    CHECK(draw_batch("c4", m, 1, 40).microbatches.size() == 40);
+    CHECK(draw_batch("constant-500", m, 1, 3).microbatches.size() == 3);
+    m.too_long = TooLong::error;
+    CHECK_THROWS_WITH_AS(draw_batch("c4", m, 1, 40), doctest::Contains("a microbatch of 'llama3-8b' holds 400"), Error);
+    m.too_long = TooLong::drop;
+    CHECK_THROWS_WITH_AS(draw_batch("constant-500", m, 1, 3),
+                         "data set 'constant-500' has nothing that a microbatch of 'llama3-8b' takes", Error);
 }
 
 TEST_CASE("constant lengths fill microbatches with samples of that many tokens, of text alone") {

@@ -310,6 +310,44 @@ TEST_CASE("an item larger than a microbatch is named with its number") {
         Error);
 }
 
+TEST_CASE("a sample too long has a microbatch of its own in every packing, and the others are packed as without it") {
+    Model m = model("dip-vlm-m");
+    m.too_long = TooLong::own;
+    const auto is_long = [](const Sample& one) { return one.tokens() > 8192 || one.items.size() > 48; };
+    for (std::uint64_t seed = 0; seed < 100; ++seed) {
+        CAPTURE(seed);
+        Random random(seed);
+        const auto usual = random_samples(random);
+        auto samples = usual;
+        const auto at = [&] { return samples.begin() + static_cast<std::ptrdiff_t>(random.below(samples.size() + 1)); };
+        samples.insert(at(), sample("long", 9000 + static_cast<std::int64_t>(random.below(5'000))));
+        samples.insert(at(), sample("longer", 20'000, {picture}));
+        samples.insert(at(), sample("many", 0, std::vector<Item>(49, {Modality::image, 0, 16, 0, true})));
+        for (const Packing packing : packings()) {
+            CAPTURE(name_of(packing));
+            const auto microbatches = pack(samples, m, packing);
+            std::vector<int> seen(samples.size());
+            std::size_t alone = 0;
+            for (const auto& one : microbatches) {
+                for (const std::size_t i : one.samples) ++seen[i];
+                const bool any = std::any_of(one.samples.begin(), one.samples.end(),
+                                             [&](std::size_t i) { return is_long(samples[i]); });
+                alone += any ? 1 : 0;
+                CHECK((!any || one.samples.size() == 1));
+                CHECK((any || (one.tokens <= 8192 && one.items.size() <= 48)));
+            }
+            CHECK(std::all_of(seen.begin(), seen.end(), [](int times) { return times == 1; }));
+            CHECK(alone == 3);
+            if (packing == Packing::first_fit_decreasing)
+                CHECK(microbatches.size() == 3 + pack(usual, m, packing).size());
+        }
+    }
+    CHECK(microbatch_of({0}, {sample("a", 9000)}, m).tokens == 9000);
+    CHECK_THROWS_AS(static_cast<void>(microbatch_of({0, 1}, {sample("a", 9000), sample("b", 1)}, m)), Error);
+    m.too_long = TooLong::drop;
+    CHECK_THROWS_AS(static_cast<void>(pack({sample("a", 9000)}, m)), Error);
+}
+
 TEST_CASE("any batch is packed whole, within the limits and in order") {
     const Model m = model("dip-vlm-m");
     for (std::uint64_t seed = 0; seed < 300; ++seed) {

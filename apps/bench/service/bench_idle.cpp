@@ -5,6 +5,8 @@
 #include "apps/bench/service/silent_clients.hpp"
 #include "pipeweaver/base/text.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <csignal>
 

@@ -1,4 +1,5 @@
 #include "costdb/import/decimal_time.hpp"
+#include "costdb/import/gpu_names.hpp"
 #include "costdb/import/kineto/kernel_order.hpp"
 #include "costdb/import/kineto/kineto_operators.hpp"
 #include "costdb/import/kineto/kineto_reader.hpp"
@@ -6,18 +7,15 @@
 #include "costdb/tables/checks.hpp"
 #include "pipeweaver/base/csv.hpp"
 #include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/files.hpp"
 #include "pipeweaver/costdb/trace.hpp"
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <charconv>
-#include <fstream>
 #include <functional>
 #include <optional>
-#include <system_error>
 #include <tuple>
-#include <unistd.h>
 
 namespace pipeweaver::costdb {
 
@@ -78,6 +76,8 @@ public:
                 if (launch.total_ns > 0) tally_.repeat(launch.shape, launch.total_ns);
         }
         tally_.make_points();
+        if (options_.device && has_points(report_.points))
+            static_cast<void>(device_of(path_.string(), *options_.device, report_.product));
         if (!options_.kernels.empty()) write_kernels();
         std::erase_if(report_.rows, [](const auto& row) { return row.count == 0; });
         std::sort(report_.rows.begin(), report_.rows.end(), [](const auto& a, const auto& b) {
@@ -175,22 +175,14 @@ private:
     }
 
     void write_kernels() {
-        const auto temporary = options_.kernels.string() + fmt::format(".{}.tmp", ::getpid());
-        std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
-        out << "device,stream,start_ns,duration_ns,operator,name\n";
+        FileWriter out(options_.kernels);
+        out.write("device,stream,start_ns,duration_ns,operator,name\n");
         order_.for_each([&](const OrderedKernel& kernel) {
             const auto& row = report_.rows[static_cast<std::size_t>(kernel.row)];
-            out << fmt::format("{},{},{},{},{},{}\n", kernel.device, kernel.stream, kernel.start_ns, kernel.duration_ns,
-                               name_of(row.which), csv_cell(row.name));
+            out.write(fmt::format("{},{},{},{},{},{}\n", kernel.device, kernel.stream, kernel.start_ns,
+                                  kernel.duration_ns, name_of(row.which), csv_cell(row.name)));
         });
-        out.close();
-        std::error_code error;
-        if (out) fs::rename(temporary, options_.kernels, error);
-        if (!out || error) {
-            std::error_code ignored;
-            fs::remove(temporary, ignored);
-            fail(ErrorKind::io, "{}: cannot be written", options_.kernels.string());
-        }
+        out.finish();
     }
 
     const fs::path& path_;

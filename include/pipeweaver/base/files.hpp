@@ -1,9 +1,12 @@
 // Whole files in and out: gzip by name or by content, and never half a file.
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -71,29 +74,56 @@ struct FileToWrite {
     std::string content;
 };
 
+/// Whether both paths lead to one file, which need not be there.
+[[nodiscard]] bool is_same_file(const std::filesystem::path& a, const std::filesystem::path& b);
+
 /// Files that are written all or, as far as a file system can promise it, none: each first goes under a temporary name
 /// beside its place, and only when all are written are they renamed. Creates missing folders; other files in them stay.
+/// Of a link, what it leads to is replaced; a file that is replaced keeps its mode; into a pipe, FIFO or character
+/// device the bytes go when all files are written. Temporary files of processes that were killed are removed.
 class PendingFiles {
 public:
-    PendingFiles() = default;
+    PendingFiles();
     PendingFiles(const PendingFiles&) = delete;
     PendingFiles& operator=(const PendingFiles&) = delete;
     ~PendingFiles();  ///< removes what was not renamed, and folders made for it
 
     /// Writes a file under its temporary name, in place of one of the same path that was added before. May be called
-    /// from several threads. Throws Error{io}.
+    /// from several threads. Throws Error{io}, also where no file may be: a folder, a socket, a file that is read-only.
     void add(const FileToWrite& file);
 
-    /// Renames all and returns their paths, sorted. Throws Error{io}. Pre: called once.
-    std::vector<std::filesystem::path> finish();
+    /// SHA-256 of the bytes of each file, by its path; streams have none.
+    [[nodiscard]] std::map<std::filesystem::path, std::string> hashes() const;
+
+    /// Renames all and returns their paths, sorted. A file named `seal` says that the others are whole: an older one is
+    /// removed before anything else, the one that was added comes last. Throws Error{io}, and Error{input} where two
+    /// paths lead to one file: then nothing is replaced. Pre: called once.
+    std::vector<std::filesystem::path> finish(const std::filesystem::path& seal = {});
 
 private:
-    struct Pending {
-        std::filesystem::path path, temporary;
-    };
-    std::mutex mutex_;
-    std::vector<Pending> files_;
+    struct Pending;
+    mutable std::mutex mutex_;
+    std::map<std::filesystem::path, std::unique_ptr<Pending>> files_;
+    std::set<std::filesystem::path> cleaned_;     // folders without files of processes that were killed
     std::vector<std::filesystem::path> folders_;  // that it made, inner ones first
+    std::size_t added_ = 0;
+};
+
+/// A file that is written piece by piece, whole or not at all, to a place as PendingFiles has it; not zipped.
+class FileWriter {
+public:
+    /// Throws Error{io} as PendingFiles::add().
+    explicit FileWriter(const std::filesystem::path& path);
+    FileWriter(const FileWriter&) = delete;
+    FileWriter& operator=(const FileWriter&) = delete;
+    ~FileWriter();  ///< removes what was not finished
+
+    void write(std::string_view bytes);  ///< Throws Error{io}.
+    void finish();                       ///< Throws Error{io}. Pre: called once
+
+private:
+    struct Target;
+    std::unique_ptr<Target> target_;
 };
 
 /// A folder that files will be written into, made at once: that it cannot be is known before the work is done.
@@ -110,7 +140,20 @@ private:
     std::vector<std::filesystem::path> made_;  // inner ones first
 };
 
-/// Writes `files` as PendingFiles and returns their paths, sorted. Throws Error{io}.
+/// Holds off all others who lock the folder, of any process, while it lives; on file systems without locks nothing.
+class FolderLock {
+public:
+    explicit FolderLock(const std::filesystem::path& folder);
+    ~FolderLock();
+    FolderLock(const FolderLock&) = delete;
+    FolderLock& operator=(const FolderLock&) = delete;
+
+private:
+    int descriptor_;
+};
+
+/// Writes `files` as PendingFiles and returns their paths, sorted. Throws as that does, and Error{input} for a path
+/// that stands twice.
 std::vector<std::filesystem::path> write_files(const std::vector<FileToWrite>& files);
 
 /// Removes the files of these names in `folder`, but none of `kept`, and then the folder if nothing is left in it. Any

@@ -84,8 +84,11 @@ public:
     static JsonDocument yaml(std::string name, std::string_view text);
 
     /// Reads and parses a file, gzip allowed: YAML if its name ends in .yaml or .yml (before .gz), else JSON. Throws as
-    /// read_file() and the two above.
+    /// read_file() and the two above. Unzipped it may have longest_by_hand bytes (file_limits.hpp).
     static JsonDocument read(const std::filesystem::path& path);
+
+    /// The same of a file that a program wrote: it may have longest_by_program bytes.
+    static JsonDocument read_large(const std::filesystem::path& path);
 
     /// A document as a user gives it: a file as read() reads it, or JSON itself, `name` in errors.
     static JsonDocument given(std::string name, const std::string& text);

@@ -40,6 +40,7 @@ public:
         /// Another key of configurations that says the same as an object, and its value as the option's text.
         std::string key{};
         std::function<std::string(const Json&)> text_of_key{};
+        bool writes = false;  ///< it names a file or folder that the command writes
     };
 
     OptionTable() = default;
@@ -71,6 +72,9 @@ public:
     /// In configurations the last option may also be said by an object under another key; `text_of` gives the option's
     /// text. Pre: it has a text.
     void also_as(const std::string& key, std::function<std::string(const Json&)> text_of);
+
+    /// The last option names a file or folder that the command writes.
+    void writes() { entries_.back().writes = true; }
 
     const std::vector<Entry>& entries() const { return entries_; }
 

@@ -19,6 +19,9 @@ void in_order(std::size_t count, const std::function<void(std::size_t)>& job);
 /// Runs jobs that may throw, and throws what the first of them by number threw, whoever ran when.
 void run_jobs(const Executor& execute, std::size_t count, const std::function<void(std::size_t)>& job);
 
+/// How many threads can be run at once here, the calling one included, up to `wanted`: they are made, and ended again.
+[[nodiscard]] int possible_threads(int wanted);
+
 /// An executor on `threads` threads of TBB, the calling one included. Pre: threads >= 1.
 /// It may be copied and called from several threads at once.
 [[nodiscard]] Executor on_threads(int threads);

@@ -47,4 +47,11 @@ namespace pipeweaver {
 [[nodiscard]] std::string unknown(std::string_view what, std::string_view name,
                                   std::span<const std::string> candidates);
 
+/// `text` with control characters, marks that hide or turn what follows, and bytes that are no UTF-8 written like \x1b.
+[[nodiscard]] std::string printable(std::string_view text);
+
+/// One printable line: line ends become blanks; words, and what stands in quotes, are cut after 80 characters unless a
+/// '/' is in them, as in the way of a file; of a line of more than 400 the middle is left out.
+[[nodiscard]] std::string as_line(std::string text);
+
 }  // namespace pipeweaver

@@ -108,4 +108,9 @@ struct Measurements {
     std::string collectives_of;  ///< the device whose collectives these are, where it is another; else empty
 };
 
+/// Whether there is a point that a profiler's trace can give.
+[[nodiscard]] inline bool has_points(const Measurements& one) {
+    return !one.gemm.empty() || !one.attention.empty() || !one.collective.empty();
+}
+
 }  // namespace pipeweaver::costdb

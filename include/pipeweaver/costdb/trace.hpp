@@ -33,6 +33,9 @@ enum class OperatorClass : std::uint8_t { gemm, attention, collective, convoluti
 struct TraceOptions {
     std::int64_t gpus_per_node = 8;  ///< ranks r and s are in one node if r / gpus_per_node = s / gpus_per_node
     std::filesystem::path kernels;   ///< if given, a CSV of all kernels and copies is written there
+    /// For tables of this device, or of the one that the trace names where it is empty: another is refused before the
+    /// kernels are written.
+    std::optional<std::string> device{};
 };
 
 /// Kernels of one name that share a fate.

@@ -11,9 +11,16 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace pipeweaver::emit {
+
+/// What says that a plan's folder is whole, and what its other files are.
+inline constexpr std::string_view plan_file = "plan.json";
+
+/// Which samples each replica takes.
+inline constexpr std::string_view assignment_file = "assignment.json";
 
 /// Takes a file to write it; may be called from several threads.
 using TakeFile = std::function<void(FileToWrite)>;

@@ -33,6 +33,19 @@ namespace pipeweaver::emit {
 [[nodiscard]] nlohmann::ordered_json run_json(const planner::SearchLimits& limits, double seconds,
                                               const std::string& host);
 
+/// What is written last, since it says something of the others.
+struct WholeFiles {
+    std::string plan;        ///< plan.json, without the hashes of the other files
+    std::string assignment;  ///< assignment.json
+};
+
+/// Ends a plan's folder: adds assignment.json, and plan.json with the hashes of all other files but run.json, and
+/// renames all, plan.json last. Replicas that an older plan of some replicas has there stay, with their part of
+/// assignment.json, where the same was asked for, over the same partition; what else an older plan left is removed.
+/// Returns the files written, sorted. Several processes may end plans in one folder at once. Throws Error{io}.
+std::vector<std::filesystem::path> finish_plan(PendingFiles& pending, const std::filesystem::path& folder,
+                                               const WholeFiles& whole);
+
 /// Writes a plan's files, those of a replica as soon as it is planned. Nothing has its name before finish(); what was
 /// written is removed again where that is not reached. Throws Error{io}.
 class PlanWriter {
@@ -57,7 +70,12 @@ private:
     std::once_flag totalled_;
     LossTotals losses_;
     PendingFiles pending_;
+    WholeFiles whole_;
 };
+
+/// Writes the files of a plan that another process made, plan.json among them, as finish_plan() does.
+std::vector<std::filesystem::path> write_plan_files(const std::vector<FileToWrite>& files,
+                                                    const std::filesystem::path& folder);
 
 /// Writes the whole folder of a plan at once, as a PlanWriter does: all replicas, what is of them together, and `run`.
 /// Returns the files written, sorted. Throws Error{io}. Pre: as plan_files().

@@ -38,6 +38,8 @@ struct ToEmit {
     std::filesystem::path folder{};        ///< where they lie, for errors
     bool by_rank = false;                  ///< action lists of each rank alone
     std::optional<KnownOfPlan> plan{};     ///< none: a folder's problem and solution are emitted, or measured stages
+    /// How long the optimizer takes after the replica's step; none: it is no replica of a plan.
+    std::optional<Duration> optimizer{};
 };
 
 /// What was written for a target that has a schedule of its own.

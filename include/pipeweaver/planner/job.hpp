@@ -47,12 +47,17 @@ struct Batch {
     std::string name;                                 ///< where the samples came from, for reports
     std::vector<workloads::Sample> samples;           ///< that the step takes
     std::vector<workloads::Sample> deferred;          ///< that are left for a later step; not among `samples`
+    std::vector<std::string> dropped;                 ///< ids of samples that no microbatch can hold, left out
     std::vector<workloads::Microbatch> microbatches;  ///< of all replicas
     /// Which replica takes which microbatches, where that is given; none: the job's sharing decides.
     std::optional<partition::Shares> shares;
     bool drawn = false;                   ///< of a data set: into microbatches of a number that no layout changes
     std::int64_t drawn_microbatches = 0;  ///< then, where it was drawn for each replica: of each
 };
+
+/// What becomes of samples that `batch` does not take: " (2 left for a later step, 3 larger than a microbatch
+/// dropped)"; nothing where it takes all.
+[[nodiscard]] std::string not_taken(const Batch& batch);
 
 /// Where a layout runs microbatches.
 [[nodiscard]] workloads::Pipelines pipelines_of(const emulator::Layout& layout);
@@ -82,12 +87,16 @@ struct Job {
     std::optional<std::uint64_t> max_rounds;  ///< of each search
     std::int64_t training_tokens = 0;         ///< of the whole run, to tell what it takes; 0: not asked
 
-    /// A batch of these samples: some are left for a later step where that is wanted, the others are packed.
+    /// A batch of these samples: those too long are dropped and some are left for a later step where that is wanted,
+    /// the others are packed.
     [[nodiscard]] Batch batch(std::string name, std::vector<workloads::Sample> samples) const;
 
     /// A batch of the job as its samples are packed for another layout.
     [[nodiscard]] Batch in_layout(const Batch& batch, const emulator::Layout& layout) const;
 };
+
+/// What is assumed of the job's model and of the batch's sizes, sentences.
+[[nodiscard]] std::vector<std::string> assumptions(const Job& job, const Batch& batch);
 
 /// A batch of a job: what options ask one plan for.
 struct Request {

@@ -57,8 +57,10 @@ struct WorkloadOptions {
     std::string layout_as;                     ///< "auto": all degrees are tried, and those given are the user's own
     std::optional<std::int64_t> microbatches;  ///< of each replica
     std::optional<GlobalBatch> global_batch;   ///< in its place, of all
-    std::string target = "free";               ///< of targets(): what a layout is chosen for
-    Time layout_time{};                        ///< that the choice of a layout may take; asked between layouts
+    std::optional<std::int64_t> microbatch_tokens;  ///< in place of the model's
+    std::string too_long;                           ///< of workloads::too_long_names(), or empty: as usual
+    std::string target = "free";                    ///< of targets(): what a layout is chosen for
+    Time layout_time{};                             ///< that the choice of a layout may take; asked between layouts
     /// What operators cost, read before; none: `costs` and the embedded tables are read. Of the cluster's device.
     std::shared_ptr<const costdb::CostDatabase> known_costs;
     emulator::Headroom headroom = emulator::usual_headroom;
@@ -72,6 +74,9 @@ struct WorkloadOptions {
     /// Throws Error{input} where options are missing or contradict each other.
     void check() const;
 
+    /// The model, with what is said of its microbatches. Throws Error{input}, Error{io}.
+    workloads::Model found_model() const;
+
     /// Model, cluster, recipe and costs, without a layout. Throws Error{input}, Error{io}.
     emulator::Setup setup() const;
 
@@ -82,6 +87,9 @@ struct WorkloadOptions {
 
     /// The job and its batch; `seed` decides what is drawn. Throws as job(), and Error{input} without a batch.
     Request request(std::uint64_t seed, const Executor& execute) const;
+
+    /// Takes what the `asked` of a plan.json says of microbatches, where options say nothing. Throws Error{input}.
+    void pack_as(const Json& asked);
 
     /// How batches are packed.
     workloads::Packing how_packed() const;
@@ -114,6 +122,7 @@ struct WorkloadOptions {
 private:
     void add_layout(OptionTable& options);
     void add_global_batch(OptionTable& options);
+    void add_packing(OptionTable& options);
     emulator::Layout layout(const emulator::Setup& setup) const;
     std::optional<LayoutAndZero> own(const emulator::Setup& setup) const;
     std::optional<GlobalBatch> global(const emulator::Setup& setup) const;

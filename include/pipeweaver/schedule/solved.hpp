@@ -16,7 +16,8 @@ struct Solved {
 /// The problem file of a folder: problem.json, or problem.json.gz where that is not there.
 [[nodiscard]] std::filesystem::path problem_in(const std::filesystem::path& folder);
 
-/// Reads a solution file and the problem beside it. Throws as read_problem() and read_schedule().
+/// Reads a solution file and the problem beside it. Throws as read_problem() and read_schedule(), and for a part of a
+/// plan's folder as require_whole().
 [[nodiscard]] Solved read_solved(const std::filesystem::path& solution);
 
 /// Holds what the solution file claims (starts, makespan, peaks, signature, a bound not above the makespan) against the

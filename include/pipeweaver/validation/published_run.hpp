@@ -14,13 +14,16 @@
 //              was fitted for. Never guessed: what is taken for granted is said in `reason`.
 // Multimodal   Rows that say so, or whose model a table knows (validation/multimodal_kinds.cpp): FLUX.1, LLaVA-1.5-7B,
 //              Wan 2.1 14B, Qwen2.5-VL, Qwen3.5-VL; what the columns do not hold is in that table.
-//              Where TFLOP/s alone were measured, they stand for a step of the model's own FLOPs.
+//              TFLOP/s and MFU of theirs count the model's own FLOPs where the row does not say.
+// Rates        Where step_time_s is empty a rate stands for it: tokens_per_s or tokens_per_s_per_gpu, else
+//              tflops_per_gpu or mfu, counted as the column flops says (flops.hpp).
 // Source       formulas: docs/accuracy.md; fitted numbers: emulator/pricing/in_situ.cpp.
 #pragma once
 
 #include "pipeweaver/base/csv.hpp"
 #include "pipeweaver/costdb/database.hpp"
 #include "pipeweaver/emulator/recipe.hpp"
+#include "pipeweaver/validation/flops.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -44,11 +47,15 @@ struct PublishedRun {
     /// What was measured. memory_gib is the peak of the fullest GPU, of the kind that the source prints; where the
     /// column is empty, a note may say it: `max allocated N GiB`.
     std::optional<double> step_time_s, memory_gib, tflops_per_gpu;
-    std::optional<double> step_ratio;  ///< its step over that of `against`
+    std::optional<double> mfu;                                 ///< of the dense bf16 peak, up to 1
+    std::optional<double> tokens_per_s, tokens_per_s_per_gpu;  ///< of the backbone
+    std::optional<FlopsCounted> flops;                         ///< what tflops_per_gpu and mfu count
+    std::optional<double> step_ratio;                          ///< its step over that of `against`
+    std::string unreadable;  ///< not empty: the first of its cells that cannot be read, with its place; it is refused
 };
 
-/// The rows of the table, in order. Throws Error{input} for a missing column, a column that predict adds, and a cell
-/// that is no possible number: file:line: column: what is wrong, what is allowed.
+/// The rows of the table, in order. Throws Error{input} for a missing column and a column that predict adds. A cell
+/// that is no possible number or word makes its row unreadable: file:line: column: what is wrong, what is allowed.
 [[nodiscard]] std::vector<PublishedRun> read_published_runs(const CsvTable& table);
 
 /// What a source prints as a GPU's peak: what tensors were allocated; what PyTorch's allocator reserved for them; what
@@ -66,10 +73,14 @@ struct Prediction {
     bool experts = false;     ///< a mixture of experts
     bool multimodal = false;  ///< of several networks, or of a generator
     double model_flops = 0;   ///< of a step on all GPUs, nothing counted twice for recomputation
-    std::string recipe{};     ///< its name; empty: refused before it was known
-    std::string products{};   ///< number format of products, as bf16; empty: refused before it was known
-    std::string command{};    ///< of `pipeweaver emulate` that prints the same step; empty: refused
-    std::string reason;       ///< refused: why; else what was taken for granted, if anything
+    StepFlops flops{};        ///< the same as sources count it
+    double peak_flops = 0;    ///< dense bf16, per second, of all GPUs
+    std::int64_t tokens = 0;  ///< of the backbone, in a step
+    std::int64_t gpus = 0;
+    std::string recipe{};    ///< its name; empty: refused before it was known
+    std::string products{};  ///< number format of products, as bf16; empty: refused before it was known
+    std::string command{};   ///< of `pipeweaver emulate` that prints the same step; empty: refused
+    std::string reason;      ///< refused: why; else what was taken for granted, if anything
 
     bool refused() const { return !step_time_s; }
 };

@@ -24,8 +24,9 @@ struct Errors {
 /// The errors of these values of predicted / measured - 1, which are fractions.
 [[nodiscard]] Errors errors_of(std::vector<double> relative);
 
-/// The measured step, seconds; of a multimodal row that has TFLOP/s alone, in which that many FLOPs of its model are
-/// done. Nothing: not measured.
+/// The measured step, seconds; of a row without one that was predicted, the step that its rate stands for: of tokens,
+/// or of FLOPs, counted as the row says, multimodal ones that do not say as the model's own. Nothing: not measured, or
+/// in FLOPs of a kind that nobody named or that are not known of the run.
 [[nodiscard]] std::optional<double> measured_step(const PublishedRun& run, const Prediction& prediction);
 
 /// Rows that were refused for one reason.

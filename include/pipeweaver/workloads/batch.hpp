@@ -46,10 +46,10 @@ constexpr std::size_t most_batch_samples = 1'000'000;
 constexpr std::int64_t most_steps_deferred = 1'000;
 
 /// Reads a batch (.jsonl, one sample a line, gzip allowed), turning sizes into tokens by the model's rules.
-/// Every line is a sample; ids differ; clips are cut to the model's max_seconds; text counts 0 where the backbone takes
-/// none. A sample that no microbatch of the model can hold is refused on its line, and a regular file of more than
-/// `most_batch_samples` lines before any is parsed, in constant memory. Throws Error{input} with file and line,
-/// Error{io}, Error{limit}.
+/// Ids differ; clips are cut to the model's max_seconds; text counts 0 where the backbone takes none. A sample that no
+/// microbatch can hold is refused on its line, unless `too_long` is `drop` or `own`, which keep it, and a regular file
+/// of more than `most_batch_samples` lines before any is parsed, in constant memory. Throws Error{input} with file and
+/// line, Error{io}, Error{limit}.
 [[nodiscard]] std::vector<Sample> read_batch(const std::filesystem::path& path, const Model& model,
                                              std::size_t most_samples = most_batch_samples);
 
@@ -58,6 +58,15 @@ constexpr std::int64_t most_steps_deferred = 1'000;
 
 /// The samples as a batch file, items with tokens and patches.
 [[nodiscard]] std::string to_jsonl(const std::vector<Sample>& samples);
+
+/// A batch without the samples that no microbatch can hold, where the model's job drops those; else all of it.
+struct Kept {
+    std::vector<Sample> samples;
+    std::vector<std::string> dropped;  ///< ids, in order
+};
+
+/// Throws Error{input} where nothing is left.
+[[nodiscard]] Kept without_too_long(std::vector<Sample> samples, const Model& model);
 
 /// Names that `draw` knows, and what of each is assumed.
 struct DatasetInfo {
@@ -72,9 +81,16 @@ struct DatasetInfo {
 /// items, and items that do not fit even without text are left out, from the end. Images have a size only where the
 /// model's rule is native resolution: 512 x 512 pixels then, assumed. Of a data set "constant-SIZES" every sample is
 /// alike: "constant-4096" tokens of text, "constant-40+1x336px" with an image of 336 x 336 pixels, "constant-0+5.8s" a
-/// clip; such a sample is not cut, and refused where it is larger than a microbatch. Throws Error{input} for an unknown
-/// data set, naming the nearest, or one whose items the model cannot read.
+/// clip, "constant-0+5.8s@2fps" one of two frames a second, "constant-40+12s-audio" a piece of audio; such a sample is
+/// not cut, and refused where it is larger than a microbatch. With a `too_long` of the job no sample is cut: `error`
+/// refuses it, `drop` and `own` give it whole. Throws Error{input} for an unknown data set, naming the nearest, or one
+/// whose items the model cannot read.
 [[nodiscard]] Sample draw(std::string_view dataset, const Model& model, std::uint64_t seed, std::uint64_t number);
+
+/// What is assumed of the sizes of these samples, sentences: how clips and audio become tokens where they are given by
+/// seconds, and the size of images that a data set only counts. `dataset` is the one they were drawn from, or empty.
+[[nodiscard]] std::vector<std::string> assumed_sizes(std::string_view dataset, const std::vector<Sample>& samples,
+                                                     const Model& model);
 
 /// A slice of a microbatch's items in the order of its samples.
 struct Microbatch {
@@ -95,7 +111,11 @@ struct Microbatch {
 /// Positions of its items, which is what microbatches of as many tokens differ in.
 [[nodiscard]] std::int64_t positions_of(const Microbatch& microbatch);
 
-/// Throws Error{input} naming the sample, and the item if one alone is too large, unless a microbatch can hold it.
+/// Whether a microbatch of the model can hold it.
+[[nodiscard]] bool holds(const Model& model, const Sample& sample);
+
+/// Throws Error{input} naming the sample, and the item if one alone is too large, unless a microbatch can hold it, or
+/// the job drops such samples or gives them microbatches of their own.
 void require_fit(const Sample& sample, const Model& model);
 
 /// How samples become microbatches. The order of a step's samples is free where its loss is normalised by the step's
@@ -123,12 +143,13 @@ struct Pipelines {
 /// model.most_video_seconds seconds of clips. In given order and padded the samples of each microbatch are in their
 /// order, and where padding does not pay, they are packed in given order. `first_fit_decreasing` and `balanced` are
 /// functions of the samples, in whatever order they stand: which are together, the order of microbatches and that of
-/// the samples in each. Time O(samples * log samples). Throws Error{input} naming a sample that does not fit a
-/// microbatch alone. Pre: pipelines have replicas and ranks.
+/// the samples in each. Time O(samples * log samples). A sample that is larger has a microbatch of its own where
+/// `too_long` is `own`; else throws Error{input} naming it. Pre: pipelines have replicas and ranks.
 [[nodiscard]] std::vector<Microbatch> pack(const std::vector<Sample>& samples, const Model& model,
                                            Packing packing = Packing::given, const Pipelines& pipelines = {});
 
-/// The microbatch of these samples, in that order. Throws Error{input} where it is larger than one of the model may be.
+/// The microbatch of these samples, in that order. Throws Error{input} where it is larger than one of the model may be,
+/// and is not one sample's own.
 [[nodiscard]] Microbatch microbatch_of(const std::vector<std::size_t>& members, const std::vector<Sample>& samples,
                                        const Model& model);
 
@@ -148,6 +169,7 @@ struct Deferral {
 struct DrawnBatch {
     std::vector<Sample> samples;
     std::vector<Microbatch> microbatches;
+    std::vector<std::string> dropped;  ///< ids of samples that no microbatch can hold, left out
 };
 [[nodiscard]] DrawnBatch draw_batch(std::string_view dataset, const Model& model, std::uint64_t seed,
                                     std::int64_t microbatches, Packing packing = Packing::given);

@@ -10,7 +10,8 @@
 //              feed-forward: 2 hF, gated 3 hF; MoE: router h x experts, each expert and the shared ones likewise.
 //              cross attention of a diffusion transformer: q and output h x h, k and v c x h, c its source's width.
 //              MMDiT: a double block has attention, feed-forward and a modulation of h x 6h for each of two streams;
-//              a single block fuses attention and feed-forward and has a modulation of h x 3h (Flux, SD3).
+//              a single block fuses attention and feed-forward and has a modulation of h x 3h (Flux, SD3); where the
+//              network says its modulation, all blocks have that.
 //              head (SimpleMLPAdaLN of MAR and NextStep-1): blocks of 2 hF and a modulation of h x 3h.
 //              output gate of an attention: h x ad. linear attention, with k key heads and g value heads of n and v:
 //              input h x (2 kn + 2 gv + 2g), of Mamba-2 one g; output gv x h.

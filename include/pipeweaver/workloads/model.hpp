@@ -127,6 +127,8 @@ struct Architecture {
                                               ///< that a sample's added cross attention reads
     std::int64_t in_channels = 0;             ///< values a generator's or head's input position has
     std::int64_t condition_dim = 0;           ///< width of what a generator or head is conditioned on; 0: not said
+    std::int64_t modulation = 0;              ///< parameters of an MMDiT block's modulation; 0: as counts.hpp says
+    std::int64_t embedders = 0;               ///< parameters of a generator before its first and after its last block
     std::int64_t repeats = 1;                 ///< times a head passes each position (NextStep-1's batch_mul)
     std::optional<std::int64_t> params_published;
     std::optional<std::int64_t> params_computed;  ///< matrix parameters as the catalogue's source computed them
@@ -222,6 +224,23 @@ struct AudioRule {
     friend bool operator==(const AudioRule&, const AudioRule&) = default;
 };
 
+/// What becomes of a sample that no microbatch can hold.
+enum class TooLong : std::uint8_t {
+    usual,  ///< refused in a batch file, cut where it is drawn from a data set
+    error,  ///< refused
+    drop,   ///< left out
+    own     ///< has a microbatch of its own, larger than others may be
+};
+
+/// "error", "drop" and "own", in order: what --too-long may be told.
+[[nodiscard]] const std::vector<std::string>& too_long_names();
+
+/// Pre: `name` is one of these.
+[[nodiscard]] TooLong too_long_named(std::string_view name);
+
+/// "" for `usual`.
+[[nodiscard]] std::string_view name_of(TooLong too_long);
+
 struct Model {
     std::string name;
     std::vector<Module> modules;  ///< in topological order
@@ -237,6 +256,10 @@ struct Model {
     std::string source;
     std::vector<std::string> assumed;  ///< what of this entry is our assumption
 
+    // Of a job, in no model file.
+    std::optional<std::int64_t> microbatch_tokens_of_file;  ///< where a job has another `microbatch_tokens`
+    TooLong too_long = TooLong::usual;
+
     /// Index of the module whose pass takes the whole microbatch.
     std::size_t backbone() const;
 
@@ -248,7 +271,7 @@ struct Model {
 [[nodiscard]] Model read_model(const std::filesystem::path& path);
 [[nodiscard]] Model parse_model(const JsonDocument& document);
 
-/// The model as a file to edit, keys in fixed order. parse_model(to_json(m)) equals m.
+/// The model as a file to edit, keys in fixed order. parse_model(to_json(m)) equals m, but for what is of a job.
 [[nodiscard]] std::string to_json(const Model& model);
 
 }  // namespace pipeweaver::workloads

@@ -24,8 +24,8 @@ _OF_BATCH = ("dataset", "batch", "microbatches", "global_batch", "global-batch",
 def coefficients(config: Mapping[str, Any], batch: Batch | None = None, *, policy: str = "1f1b") -> Costs:
     """What a sample costs on every stage of `config`'s pipeline, as `pipeweaver.emulate` prices it on the partition
     that it chooses for this batch (or that `config` names). Takes a second or so: once for a job. The budget of a
-    microbatch is the model's (`microbatch_tokens` of its file). `batch` takes the place of the configuration's batch or
-    data set. Raises InputError, FileError, LimitError."""
+    microbatch is `microbatch_tokens` of the configuration, or the model's. `batch` takes the place of the
+    configuration's batch or data set. Raises InputError, FileError, LimitError."""
     if not isinstance(config, Mapping):
         raise InputError("configuration: allowed are keys and values, as of `pipeweaver plan`")
     if batch is not None:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Union
 
+from .._whole_plan import require_whole
 from ..errors import PipeweaverError
 from .unit_shares import Piece, UnitShare
 
@@ -404,6 +405,7 @@ def read_actions(source: str | os.PathLike[str]) -> Actions | RankActions:
     path = pathlib.Path(source)
     try:
         content = path.read_bytes()
+        require_whole(path, content)
         return parse_actions(gzip.decompress(content) if content.startswith(b"\x1f\x8b") else content, str(path))
     except (OSError, EOFError, zlib.error) as error:
         raise PipeweaverError(f"{path}: cannot be read: {error}") from error

@@ -1,0 +1,181 @@
+#include "apps/own_run.hpp"
+
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/text.hpp"
+
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+namespace pipeweaver::apps {
+
+namespace {
+
+using validation::MemoryKind;
+using validation::OwnPart;
+using validation::OwnRunReport;
+
+// The kinds as options are told them.
+const std::vector<std::string>& memory_kinds() {
+    static const std::vector<std::string> all{"allocated", "reserved", "on-device"};
+    return all;
+}
+
+MemoryKind memory_kind_called(const std::string& name) {
+    const auto& all = memory_kinds();
+    const auto found = std::find(all.begin(), all.end(), name);
+    return found == all.end() ? MemoryKind::allocated : static_cast<MemoryKind>(found - all.begin());
+}
+
+std::string own_error(std::int64_t predicted, std::int64_t measured) {
+    return fmt::format("{:+.1f} %", 100 * validation::error_of(predicted, measured));
+}
+
+std::string own_share(std::int64_t part, std::int64_t whole) {
+    return fmt::format("{:.1f} %", 100 * static_cast<double>(part) / static_cast<double>(whole));
+}
+
+std::string own_name(const OwnPart& part) {
+    return part.module.empty() ? part.what : fmt::format("{} of {}", part.what, part.module);
+}
+
+// Shares below half a per mille are shown in the JSON answer alone.
+bool is_worth_showing(std::int64_t part, std::int64_t whole) {
+    return 2000 * static_cast<double>(part) >= static_cast<double>(whole);
+}
+
+std::string explained_at(const OwnPart& part) {
+    return part.times ? fmt::format("x{:.3f}", *part.times) : "no: it would be less than nothing";
+}
+
+std::string own_figures(const OwnRunReport& report) {
+    std::string text = fmt::format("{:<24} {:>12} {:>12} {:>10}\n", "", "predicted", "measured", "error");
+    text += fmt::format("{:<24} {:>12} {:>12} {:>10}\n", "step", human(report.predicted), human(report.measured),
+                        own_error(report.predicted.count(), report.measured.count()));
+    const auto memory = fmt::format("memory, {}", name_of(report.memory_kind));
+    if (report.measured_peak)
+        text += fmt::format("{:<24} {:>12} {:>12} {:>10}\n", memory, human(report.peak), human(*report.measured_peak),
+                            own_error(report.peak.count, report.measured_peak->count));
+    else
+        text += fmt::format("{:<24} {:>12}\n", memory, human(report.peak));
+    return text;
+}
+
+std::string own_parts(const OwnRunReport& report) {
+    std::string text = fmt::format("\n{:<52} {:>12} {:>8}  {}\n", "the path that decides the step", "predicted",
+                                   "of it", "explains the difference alone at");
+    for (const OwnPart& part : report.parts)
+        if (is_worth_showing(part.predicted, report.predicted.count()))
+            text += fmt::format("{:<52} {:>12} {:>8}  {}\n", own_name(part), human(Duration{part.predicted}),
+                                own_share(part.predicted, report.predicted.count()), explained_at(part));
+    text += fmt::format("\n{:<52} {:>12} {:>8}\n", "an average rank", "predicted", "of it");
+    for (const validation::RankShare& one : report.ranks)
+        text += fmt::format("{:<52} {:>12} {:>8}\n", one.what, human(one.time),
+                            own_share(one.time.count(), report.predicted.count()));
+    return text;
+}
+
+std::string own_memory(const OwnRunReport& report) {
+    if (!report.measured_peak) return {};
+    std::string text = fmt::format("\n{:<52} {:>12} {:>8}  {}\n", "memory of the fullest GPU, allocated", "predicted",
+                                   "of it", "explains the difference alone at");
+    for (const OwnPart& part : report.memory)
+        text += fmt::format("{:<52} {:>12} {:>8}  {}\n", part.what, human(Bytes{part.predicted}),
+                            own_share(part.predicted, report.peak.count), explained_at(part));
+    return text;
+}
+
+std::string own_support(const OwnRunReport& report) {
+    std::string text = "\nbusy time by what it rests on, the weakest first\n";
+    for (const validation::Support& one : report.support)
+        text += fmt::format("{:<13} {:<12} {:>6.1f} %\n", name_of(one.basis), name_of(one.kind), 100 * one.share);
+    return text;
+}
+
+std::vector<std::string> assumed_in(const emulator::Setup& setup) {
+    auto all = emulator::approximations(setup);
+    all.insert(all.end(), setup.model.assumed.begin(), setup.model.assumed.end());
+    return all;
+}
+
+nlohmann::ordered_json parts_json(const std::vector<OwnPart>& parts, const char* amount) {
+    auto list = nlohmann::ordered_json::array();
+    for (const OwnPart& part : parts) {
+        nlohmann::ordered_json json{{"part", part.what}};
+        json["module"] = part.module.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(part.module);
+        json[amount] = part.predicted;
+        json["explains_at"] = part.times ? nlohmann::ordered_json(*part.times) : nlohmann::ordered_json();
+        list.push_back(std::move(json));
+    }
+    return list;
+}
+
+nlohmann::ordered_json own_json(const OwnRunReport& report, const std::vector<std::string>& assumed) {
+    nlohmann::ordered_json json{
+        {"format", "pipeweaver-own-run/1"},
+        {"step", {{"predicted_ns", report.predicted.count()}, {"measured_ns", report.measured.count()}}}};
+    json["step"]["error"] = validation::error_of(report.predicted.count(), report.measured.count());
+    json["parts"] = parts_json(report.parts, "time_ns");
+    for (const validation::RankShare& one : report.ranks)
+        json["average_rank"].push_back({{"part", one.what}, {"time_ns", one.time.count()}});
+    json["memory"] = {{"kind", name_of(report.memory_kind)}, {"predicted_bytes", report.peak.count}};
+    const bool has_memory = report.measured_peak.has_value();
+    json["memory"]["measured_bytes"] =
+        has_memory ? nlohmann::ordered_json(report.measured_peak->count) : nlohmann::ordered_json();
+    json["memory"]["error"] =
+        has_memory ? nlohmann::ordered_json(validation::error_of(report.peak.count, report.measured_peak->count))
+                   : nlohmann::ordered_json();
+    json["memory"]["parts"] = parts_json(report.memory, "bytes");
+    json["support"] = nlohmann::ordered_json::array();
+    for (const validation::Support& one : report.support)
+        json["support"].push_back(
+            {{"basis", name_of(one.basis)}, {"operators", name_of(one.kind)}, {"share", one.share}});
+    json["assumed"] = assumed;
+    return json;
+}
+
+}  // namespace
+
+void OwnRunOptions::add_to(OptionTable& options) {
+    options.group("A run of your own, in place of RUNS.csv");
+    options.parsed("measured", "TIME", "the step as it was measured, like 4.5s", [this](const std::string& text) {
+        measured = parse_duration(text);
+        if (*measured <= Duration{}) fail(ErrorKind::input, "is {}, allowed are times above 0", text);
+    });
+    options.parsed("memory", "SIZE", "the peak of the fullest GPU, like 61GiB", [this](const std::string& text) {
+        memory = parse_bytes(text);
+        if (*memory <= Bytes{}) fail(ErrorKind::input, "is {}, allowed are sizes above 0", text);
+    });
+    options.choice("memory-kind", memory_kind, memory_kinds(),
+                   "what that peak is: of tensors, of PyTorch's allocator, or as nvidia-smi shows it (default: "
+                   "allocated)");
+    options.integer("seed", limits.seed, 0, 9'007'199'254'740'991, "seed of the drawn batch (default 1)");
+    options.integer("threads", limits.threads, 1, 1024, "threads (default: all cores); no result depends on it");
+    asked.add_to(options);
+}
+
+void OwnRunOptions::require_none() const {
+    const char* alone = !asked.workload.model.empty()     ? "model"
+                        : !asked.workload.cluster.empty() ? "cluster"
+                        : memory                          ? "memory"
+                        : !memory_kind.empty()            ? "memory-kind"
+                                                          : nullptr;
+    if (alone != nullptr) fail(ErrorKind::input, "--{}: is of a run of your own: --measured is missing", alone);
+}
+
+void OwnRunOptions::run(const Console& console) const {
+    const auto execute = limits.executor();
+    const auto request = asked.request(static_cast<std::uint64_t>(limits.seed), execute);
+    const auto emulation = planner::emulate(request, execute);
+    const auto report = validation::own_run(request, emulation, {*measured, memory, memory_kind_called(memory_kind)});
+    const auto assumed = assumed_in(*request.job.setup);
+    if (console.json) {
+        fmt::print("{}\n", own_json(report, assumed).dump());
+        return;
+    }
+    fmt::print("{}{}{}{}", own_figures(report), own_parts(report), own_memory(report), own_support(report));
+    for (const std::string& sentence : assumed) fmt::print("assumed: {}\n", sentence);
+}
+
+}  // namespace pipeweaver::apps

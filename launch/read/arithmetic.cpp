@@ -1,0 +1,86 @@
+#include "launch/read/arithmetic.hpp"
+
+#include <cctype>
+#include <charconv>
+#include <cstdlib>
+#include <system_error>
+
+namespace pipeweaver::launch {
+
+namespace {
+
+bool may_be_in_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+
+struct Sum {
+    const std::string& text;
+    const std::function<std::string(const std::string&)>& value_of;
+    std::size_t at = 0;
+    bool right = true;
+    int depth = 0;
+
+    static constexpr std::int64_t most = 1'000'000'000'000;
+    static constexpr int deepest = 100;
+
+    char peek() {
+        while (at < text.size() && std::isspace(static_cast<unsigned char>(text[at])) != 0) ++at;
+        return at < text.size() ? text[at] : '\0';
+    }
+
+    std::int64_t added() {
+        std::int64_t value = multiplied();
+        while (right && (peek() == '+' || peek() == '-')) {
+            const bool minus = text[at++] == '-';
+            const std::int64_t other = multiplied();
+            right = right && std::abs(value) < most && std::abs(other) < most;
+            if (!right) return 0;
+            value += minus ? -other : other;
+        }
+        return value;
+    }
+
+    std::int64_t multiplied() {
+        std::int64_t value = one();
+        while (right && (peek() == '*' || peek() == '/' || peek() == '%')) {
+            const char by = text[at++];
+            const std::int64_t other = one();
+            right = right && std::abs(value) < most && std::abs(other) < most && (by == '*' || other != 0) &&
+                    !(by == '*' && other != 0 && std::abs(value) > most / std::abs(other));
+            if (!right) return 0;
+            value = by == '*' ? value * other : by == '/' ? value / other : value % other;
+        }
+        return value;
+    }
+
+    std::int64_t one() {
+        if (peek() == '(') {
+            ++at;
+            ++depth;
+            right = right && depth < deepest;
+            const std::int64_t value = right ? added() : 0;
+            right = right && peek() == ')';
+            ++at;
+            --depth;
+            return value;
+        }
+        std::string word;
+        while (peek() == '$' || peek() == '{' || peek() == '}') ++at;
+        while (at < text.size() && may_be_in_name(text[at])) word += text[at++];
+        while (at < text.size() && text[at] == '}') ++at;
+        word = value_of(word);
+        std::int64_t value = 0;
+        const auto [after, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+        right = right && error == std::errc{} && after == word.data() + word.size() && !word.empty();
+        return value;
+    }
+};
+
+}  // namespace
+
+std::optional<std::int64_t> worked_out(const std::string& text,
+                                       const std::function<std::string(const std::string&)>& value_of) {
+    Sum sum{text, value_of};
+    const std::int64_t value = sum.added();
+    return sum.right && sum.at >= text.size() ? std::optional(value) : std::nullopt;
+}
+
+}  // namespace pipeweaver::launch

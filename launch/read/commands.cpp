@@ -1,0 +1,459 @@
+// A bash script as far as a launch needs it: words with quotes, comments and continued lines; variables and arrays that
+// are set to plain text; whole numbers worked out. What a shell would run is not run.
+#include "launch/read/arithmetic.hpp"
+#include "launch/read/script.hpp"
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/base/files.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <filesystem>
+#include <iterator>
+#include <set>
+#include <system_error>
+#include <utility>
+
+namespace pipeweaver::launch {
+
+namespace {
+
+bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
+bool is_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+bool ends_command(char c) { return c == '\n' || c == ';' || c == '&' || c == '|' || c == '(' || c == ')'; }
+
+// "a b" apart at blanks.
+std::vector<std::string> parted(const std::string& text) {
+    std::vector<std::string> parts;
+    std::string part;
+    for (const char c : text + " ") {
+        if (std::isspace(static_cast<unsigned char>(c)) == 0) {
+            part += c;
+        } else if (!part.empty()) {
+            parts.push_back(std::exchange(part, {}));
+        }
+    }
+    return parts;
+}
+
+class Reader {
+public:
+    Reader(std::string_view text, std::string name, const Variables& given) : text_(text), name_(std::move(name)) {
+        for (const auto& [variable, value] : given) {
+            variables_[variable] = {{{value, 0, {}, true}}, false};
+            fixed_.insert(variable);
+        }
+    }
+
+    Script read() {
+        while (at_ < text_.size()) command();
+        for (const auto& [variable, value] : variables_)
+            if (value.items.size() == 1 && value.items.front().unknown.empty())
+                script_.variables[variable] = value.items.front().text;
+        return std::move(script_);
+    }
+
+private:
+    struct Variable {
+        std::vector<Word> items;
+        bool array = false;
+    };
+
+    char peek(std::size_t ahead = 0) const { return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0'; }
+
+    char next() {
+        const char c = text_[at_++];
+        if (c == '\n') ++line_;
+        return c;
+    }
+
+    // Blanks, continued lines and comments.
+    void skip() {
+        for (;;) {
+            if (is_blank(peek())) {
+                next();
+            } else if (peek() == '\\' && peek(1) == '\n') {
+                next(), next();
+            } else if (peek() == '#') {
+                while (at_ < text_.size() && peek() != '\n') next();
+            } else {
+                return;
+            }
+        }
+    }
+
+    // One command: assignments in front, then words.
+    void command() {
+        std::vector<Word> words;
+        bool assigns = true;
+        for (skip(); at_ < text_.size() && !ends_command(peek()); skip()) {
+            if (peek() == '<' && peek(1) == '<' && peek(2) == '<') {
+                at_ += 3;  // the text that follows is read as a word
+                continue;
+            }
+            if (peek() == '<' && peek(1) == '<') return here_document();
+            if (assigns && assignment()) continue;
+            auto more = word();
+            if (words.empty() && more.size() == 1) assigns = sets_variables(more.front().text);
+            if (words.empty()) follow(more);
+            words.insert(words.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+        }
+        if (at_ < text_.size()) next();
+        if (words.empty()) return;
+        const bool is_source = words.front().text == "source" || words.front().text == ".";
+        if (is_source && words.size() > 1 && words[1].unknown.empty())
+            source(words[1]);
+        else
+            script_.commands.push_back(std::move(words));
+    }
+
+    // "source FILE", as bash finds it or beside the script: what it sets is set here.
+    void source(const Word& file) {
+        constexpr int most_nested = 8;
+        std::error_code ignored;
+        std::filesystem::path path = file.text;
+        if (!std::filesystem::is_regular_file(path, ignored)) path = std::filesystem::path(name_).parent_path() / path;
+        if (nested_ == most_nested || !std::filesystem::is_regular_file(path, ignored)) {
+            script_.not_sourced.emplace_back(file.text, file.line);
+            return;
+        }
+        const std::string text = read_file(path, longest_file);
+        Reader inner(text, path.string(), {});
+        inner.variables_ = std::move(variables_);
+        inner.fixed_ = fixed_;
+        inner.nested_ = nested_ + 1;
+        while (inner.at_ < inner.text_.size()) inner.command();
+        variables_ = std::move(inner.variables_);
+        auto& commands = inner.script_.commands;
+        script_.commands.insert(script_.commands.end(), std::make_move_iterator(commands.begin()),
+                                std::make_move_iterator(commands.end()));
+    }
+
+    // Words after which assignments may stand.
+    static bool sets_variables(const std::string& word) {
+        static constexpr std::array<std::string_view, 11> names{
+            "export", "readonly", "local", "declare", "typeset", "then", "else", "do", "{", "if", "-x"};
+        return std::find(names.begin(), names.end(), word) != names.end();
+    }
+
+    // How deep in branches and loops the script is.
+    void follow(const std::vector<Word>& words) {
+        if (words.size() != 1 || words.front().quoted) return;
+        const std::string& word = words.front().text;
+        if (word == "if" || word == "for" || word == "while" || word == "until" || word == "case") ++depth_;
+        if ((word == "fi" || word == "done" || word == "esac") && depth_ > 0) --depth_;
+    }
+
+    // NAME=VALUE, NAME+=VALUE, NAME=( ... ); nothing read where there is none.
+    bool assignment() {
+        std::size_t end = at_;
+        while (end < text_.size() && is_name(text_[end])) ++end;
+        const bool more = end + 1 < text_.size() && text_[end] == '+' && text_[end + 1] == '=';
+        if (end == at_ || std::isdigit(static_cast<unsigned char>(peek())) != 0) return false;
+        if (!more && (end >= text_.size() || text_[end] != '=')) return false;
+        const std::string name(text_.substr(at_, end - at_));
+        const std::size_t line = line_;
+        at_ = end + (more ? 2 : 1);
+        Variable value;
+        if (peek() == '(') {
+            next();
+            value = {list(), true};
+        } else {
+            whole_ = true;  // no parting at blanks on the right of an assignment
+            value.items =
+                is_blank(peek()) || ends_command(peek()) || at_ >= text_.size() ? std::vector<Word>{} : word();
+            whole_ = false;
+            if (value.items.empty()) value.items = {{std::string(), line, {}, true}};
+        }
+        assign(name, std::move(value), more, line);
+        return true;
+    }
+
+    std::vector<Word> list() {
+        std::vector<Word> items;
+        for (;;) {
+            skip();
+            if (at_ >= text_.size()) fail(ErrorKind::input, "{}:{}: an array is not closed", name_, line_);
+            if (peek() == ')') break;
+            if (ends_command(peek())) {
+                next();
+                continue;
+            }
+            for (Word& one : word()) items.push_back(std::move(one));
+        }
+        next();
+        return items;
+    }
+
+    void assign(const std::string& name, Variable value, bool more, std::size_t line) {
+        if (fixed_.contains(name)) return;
+        if (depth_ > 0)
+            script_.in_branches[name] = line;
+        else if (!more)
+            script_.in_branches.erase(name);
+        Variable& variable = variables_[name];
+        if (!more || (!variable.array && variable.items.empty() && !value.array)) {
+            variable = std::move(value);
+        } else if (variable.array || value.array) {
+            variable.array = true;
+            variable.items.insert(variable.items.end(), value.items.begin(), value.items.end());
+        } else {
+            variable.items.front().text += value.items.front().text;
+            if (variable.items.front().unknown.empty()) variable.items.front().unknown = value.items.front().unknown;
+        }
+    }
+
+    // <<END ... END
+    void here_document() {
+        next(), next();
+        if (peek() == '-') next();
+        skip();
+        const auto tag = word();
+        const std::string end = tag.empty() ? std::string() : tag.front().text;
+        while (at_ < text_.size() && next() != '\n') {
+        }
+        while (at_ < text_.size()) {
+            std::string line;
+            while (at_ < text_.size() && peek() != '\n') line += next();
+            if (at_ < text_.size()) next();
+            if (parted(line) == std::vector<std::string>{end}) return;
+        }
+    }
+
+    // --- a word: text and what is put in; several where variables have several
+
+    std::vector<Word> word() {
+        fields_ = {Word{{}, line_, {}, false}};
+        while (at_ < text_.size() && !is_blank(peek()) && !ends_command(peek())) {
+            const char c = peek();
+            if (c == '\\') {
+                next();
+                if (at_ < text_.size() && peek() != '\n')
+                    fields_.back().text += next();
+                else if (at_ < text_.size())
+                    next();
+            } else if (c == '\'') {
+                next();
+                fields_.back().quoted = true;
+                while (peek() != '\'') fields_.back().text += inside(c);
+                next();
+            } else if (c == '"') {
+                double_quoted();
+            } else if (c == '$') {
+                expansion(whole_);
+            } else if (c == '`') {
+                command_output('`');
+            } else {
+                fields_.back().text += next();
+            }
+        }
+        std::vector<Word> words;
+        for (Word& one : fields_)
+            if (!one.text.empty() || one.quoted || !one.unknown.empty()) words.push_back(std::move(one));
+        return words;
+    }
+
+    char inside(char quote) {
+        if (at_ >= text_.size()) fail(ErrorKind::input, "{}:{}: a quote {} is not closed", name_, line_, quote);
+        return next();
+    }
+
+    void double_quoted() {
+        next();
+        const bool is_alone = !fields_.back().quoted && fields_.back().text.empty() && fields_.back().unknown.empty();
+        const std::size_t fields = fields_.size();
+        empty_list_ = false;
+        fields_.back().quoted = true;
+        while (peek() != '"') {
+            if (peek() == '$') {
+                expansion(true);
+            } else if (peek() == '`') {
+                command_output('`');
+            } else if (peek() == '\\' && (peek(1) == '"' || peek(1) == '\\' || peek(1) == '$' || peek(1) == '\n')) {
+                next();
+                const char c = next();
+                if (c != '\n') fields_.back().text += c;
+            } else {
+                fields_.back().text += inside('"');
+            }
+        }
+        next();
+        // "${ARRAY[@]}" of an array without items is no word.
+        const bool added = fields_.size() > fields || !fields_.back().text.empty() || !fields_.back().unknown.empty();
+        if (is_alone && empty_list_ && !added) fields_.back().quoted = false;
+    }
+
+    // After '$'. Quoted: nothing is parted but "${ARRAY[@]}".
+    void expansion(bool quoted) {
+        next();
+        if (peek() == '(') {
+            if (peek(1) == '(') return arithmetic();
+            return command_output(')');
+        }
+        if (peek() == '{') return braces(quoted);
+        std::string name;
+        while (at_ < text_.size() && is_name(peek())) name += next();
+        if (name.empty() && (peek() == '@' || peek() == '*' || peek() == '#' || peek() == '?')) name += next();
+        if (name.empty()) {
+            fields_.back().text += '$';
+            return;
+        }
+        put(name, "$" + name, quoted, false);
+    }
+
+    // ${NAME}, ${NAME:-default}, ${NAME[@]}; others are unknown.
+    void braces(bool quoted) {
+        const std::size_t begin = at_++;
+        std::size_t open = 1;
+        while (at_ < text_.size() && open > 0) {
+            const char c = next();
+            open += c == '{' ? 1U : 0U;
+            open -= c == '}' ? 1U : 0U;
+        }
+        const std::string whole(text_.substr(begin, at_ - begin));
+        const std::string body = whole.substr(1, whole.size() < 2 ? 0 : whole.size() - 2);
+        const std::size_t end =
+            static_cast<std::size_t>(std::find_if_not(body.begin(), body.end(), is_name) - body.begin());
+        const std::string name = body.substr(0, end), rest = body.substr(end);
+        if (rest.empty() || rest == "[@]" || rest == "[*]") return put(name, "$" + whole, quoted, rest == "[@]");
+        const bool otherwise = rest.starts_with(":-") || rest.starts_with(":=") || rest.starts_with("-");
+        if (!otherwise) return put_unknown("$" + whole);
+        if (variables_.contains(name)) return put(name, "$" + whole, quoted, false);
+        nested(rest.substr(rest.front() == ':' ? 2 : 1), quoted);
+    }
+
+    // The default of a variable, which may have variables itself.
+    void nested(const std::string& text, bool quoted) {
+        Reader inner(text, name_, {});
+        inner.variables_ = variables_;
+        inner.whole_ = true;
+        std::string all;
+        while (inner.at_ < inner.text_.size()) {
+            const auto words = inner.word();
+            for (const Word& one : words) {
+                all += (all.empty() ? "" : " ") + one.text;
+                if (!one.unknown.empty()) return put_unknown(one.unknown);
+            }
+            if (inner.at_ < inner.text_.size()) inner.next();
+        }
+        put_text(all, quoted, false);
+    }
+
+    void put(const std::string& name, const std::string& whole, bool quoted, bool each) {
+        const auto found = variables_.find(name);
+        if (found == variables_.end()) return put_unknown(whole);
+        if (const auto branch = script_.in_branches.find(name); branch != script_.in_branches.end())
+            script_.used_branches[name] = branch->second;
+        const auto& items = found->second.items;
+        empty_list_ = empty_list_ || (each && items.empty());
+        for (std::size_t i = 0; i < items.size(); ++i) {
+            if (i > 0) {
+                if (!found->second.array) break;
+                fields_.push_back(Word{{}, line_, {}, false});
+            }
+            put_text(items[i].text, quoted || (each && items[i].quoted), !items[i].unknown.empty());
+            if (found->second.array && items[i].quoted) fields_.back().quoted = true;
+        }
+    }
+
+    // Of a text with unknown variables, the words that have them are unknown.
+    void put_text(const std::string& text, bool quoted, bool has_unknown) {
+        const auto append = [&](const std::string& part) {
+            fields_.back().text += part;
+            const bool unknown = has_unknown && part.find_first_of("$`") != std::string::npos;
+            if (unknown && fields_.back().unknown.empty()) fields_.back().unknown = part;
+        };
+        if (quoted) return append(text);
+        const auto parts = parted(text);
+        const bool begins_blank = !text.empty() && std::isspace(static_cast<unsigned char>(text.front())) != 0;
+        for (std::size_t i = 0; i < parts.size(); ++i) {
+            if (i > 0 || (begins_blank && !fields_.back().text.empty())) fields_.push_back(Word{{}, line_, {}, false});
+            append(parts[i]);
+        }
+    }
+
+    void put_unknown(const std::string& what) {
+        if (fields_.back().unknown.empty()) fields_.back().unknown = what;
+        fields_.back().text += what;
+    }
+
+    void command_output(char end) {
+        std::string what(1, end == '`' ? '`' : '$');
+        std::size_t open = 0;
+        next();
+        while (at_ < text_.size() && (peek() != end || open > 0)) {
+            open += peek() == '(' ? 1U : 0U;
+            open -= peek() == ')' && open > 0 ? 1U : 0U;
+            what += next();
+        }
+        if (at_ < text_.size()) next();
+        put_unknown(end == '`' ? what + "`" : "$(" + what.substr(1) + ")");
+    }
+
+    // $(( ... )) of whole numbers and variables.
+    void arithmetic() {
+        next(), next();
+        const std::size_t begin = at_;
+        std::size_t open = 0;
+        while (at_ < text_.size() && !(open == 0 && peek() == ')' && peek(1) == ')')) {
+            open += peek() == '(' ? 1U : 0U;
+            open -= peek() == ')' ? 1U : 0U;
+            next();
+        }
+        const std::string body(text_.substr(begin, at_ - begin));
+        if (at_ < text_.size()) next();
+        if (at_ < text_.size()) next();
+        const auto value = worked_out(body, [&](const std::string& variable) {
+            const auto found = variables_.find(variable);
+            const bool is_one = found != variables_.end() && found->second.items.size() == 1;
+            return is_one ? found->second.items.front().text : variable;
+        });
+        if (value)
+            fields_.back().text += std::to_string(*value);
+        else
+            put_unknown("$((" + body + "))");
+    }
+
+    std::string_view text_;
+    std::string name_;
+    std::size_t at_ = 0, line_ = 1, depth_ = 0;
+    int nested_ = 0;  // files that led here
+    bool whole_ = false;
+    bool empty_list_ = false;  // within these quotes an array without items was put in
+    std::map<std::string, Variable> variables_;
+    std::set<std::string> fixed_;
+    std::vector<Word> fields_;
+    Script script_;
+};
+
+// "bash -c TEXT" and "eval TEXT" run their text.
+const Word* inner_text(const std::vector<Word>& words) {
+    for (std::size_t i = 0; i + 1 < words.size(); ++i) {
+        const std::string& word = words[i].text;
+        if (i == 0 && word == "eval") return &words[1];
+        const bool shell = word == "bash" || word == "sh" || word.ends_with("/bash");
+        if (shell && i + 2 < words.size() && words[i + 1].text.starts_with('-') && words[i + 1].text.ends_with('c'))
+            return &words[i + 2];
+    }
+    return nullptr;
+}
+
+}  // namespace
+
+Script read_commands(std::string_view text, const std::string& name, const Variables& given) {
+    Script script = Reader(text, name, given).read();
+    std::vector<std::vector<Word>> inner;
+    for (const auto& words : script.commands) {
+        const Word* const one = inner_text(words);
+        if (one == nullptr) continue;
+        for (auto& command : Reader(one->text, name, {}).read().commands) {
+            for (Word& word : command) word.line = one->line;
+            inner.push_back(std::move(command));
+        }
+    }
+    script.commands.insert(script.commands.end(), std::make_move_iterator(inner.begin()),
+                           std::make_move_iterator(inner.end()));
+    return script;
+}
+
+}  // namespace pipeweaver::launch

@@ -1,0 +1,186 @@
+// Where the ladder begins: what is run today, on which samples, and what others would launch.
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/emulator/memory.hpp"
+#include "pipeweaver/partition/partitioners.hpp"
+#include "planner/job/sample.hpp"
+#include "planner/ladder/elsewhere.hpp"
+#include "planner/ladder/rungs.hpp"
+#include "planner/opponents/tuned_cut.hpp"
+#include "planner/replicas/assignment.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace pipeweaver::planner {
+
+using namespace emulator;
+
+namespace {
+
+// The job with each replica taking its microbatches in turn, as a plain data loader hands them out.
+Request in_turn(Request request) {
+    request.job.sharing = partition::Sharing::in_turn;
+    if (request.job.words) request.job.words->set("assignment", "in-turn");
+    return request;
+}
+
+// Ways that are said to be run, with the policies and partitions that were left open as the target launches them.
+Opponents ways_said(const Request& request, const NowWanted& now) {
+    const Job& job = request.job;
+    const Launch& launch = target(job.target).launch;
+    Opponents all;
+    std::vector<partition::Partition> cuts;
+    if (!now.layers.empty())
+        cuts.push_back(partition::cut_by_layers(*job.setup, now.layers));
+    else
+        for (const std::string& name :
+             now.partition.empty() ? launch.partitions : std::vector<std::string>{now.partition})
+            cuts.push_back(
+                partition::partitioner(name).make(*job.setup, cut_on(job, request.batch), now.chunks.value_or(1)));
+    for (const auto& cut : cuts)
+        for (const std::string& policy : now.policy.empty() ? launch.policies : std::vector<std::string>{now.policy}) {
+            OpponentWay way{.name = cut.name, .setup = job.setup, .partition = cut, .policy = policy};
+            way.recompute = now.recompute;
+            way.layers = partition::text_of(now.layers);
+            if (!now.layers.empty()) way.name = "layers " + way.layers;
+            const bool is_named = !now.partition.empty() || !now.layers.empty();
+            if (is_named || launches(target(job.target), way)) all.ways.push_back(std::move(way));
+        }
+    return all;
+}
+
+bool is_said(const NowWanted& now) {
+    return !(now.partition.empty() && now.policy.empty() && now.recompute.empty() && now.layers.empty()) || now.chunks;
+}
+
+// Whether time ended the choice.
+bool lacks_some(const Opponents& opponents) {
+    const auto& refused = opponents.not_applicable;
+    return std::any_of(refused.begin(), refused.end(),
+                       [](const NotApplicable& one) { return one.why == no_time_left; });
+}
+
+// What runs now goes first, and so is tried however short the time: no plan is then slower than it.
+void add_first(Opponents& all, OpponentWay now, workloads::Packing cut_packing) {
+    now.cut_packing = cut_packing;
+    all.ways.insert(all.ways.begin(), std::move(now));
+}
+
+void tune_best(Opponents& opponents, const Request& of, std::vector<std::string>& left_out, const Executor& execute,
+               const Time& time) {
+    const bool is_whole = add_tuned(opponents, of.job, of.batch, execute, time);
+    if (!is_whole && !lacks(left_out, tuned_cuts)) left_out.emplace_back(tuned_cuts);
+}
+
+void add_elsewhere(LadderStart& start, const std::optional<std::int64_t>& cp, const Executor& execute,
+                   const Time& time) {
+    Elsewhere other = launched_elsewhere(start.request.job, start.request.batch, cp, execute, time);
+    start.layouts = other.layouts;
+    if (!other.is_whole) start.left_out.emplace_back(other_layouts);
+    std::move(other.ways.begin(), other.ways.end(), std::back_inserter(start.opponents.ways));
+}
+
+// The fastest that the target launches in the user's own layout, where that is not the plan's.
+Rung flags_rung(const Request& own, const Rung& before, std::vector<std::string>& left_out, const Executor& execute,
+                const Time& time) {
+    Opponents here = launched_here(choose_opponents(own.job, own.batch, execute, time), own.job);
+    tune_best(here, own, left_out, execute, time);
+    std::string why_none;
+    auto best = fastest_of("flags", here, own, execute, time, why_none);
+    if (!best) return nothing("flags", before, std::move(why_none));
+    Rung rung = std::move(best->rung);
+    if (rung.step >= before.step) return nothing("flags", before, std::string(no_better_flags));
+    rung.needs = needs_of_flags(own.job, *best->way, best->recompute);
+    rung.files = before.files;
+    return rung;
+}
+
+bool is_shared_by_cost(const Job& job) {
+    return job.setup->layout.dp > 1 && job.sharing == partition::Sharing::balanced;
+}
+
+class Data {
+public:
+    Data(const std::vector<Request>& packings, const Fitting& now, const Executor& execute)
+        : packings_(packings), now_(now), execute_(execute), best_(now.rung) {}
+
+    // The rung, and the place of the packing that it has; none: samples as they come, in turn.
+    std::optional<std::size_t> run() {
+        std::optional<std::size_t> taken;
+        for (std::size_t p = 0; p < packings_.size(); ++p) {
+            const auto tried = run(packings_[p]);
+            if (!tried || tried->step >= best_.step) continue;
+            best_ = *tried;
+            taken = p;
+        }
+        return taken;
+    }
+
+    Rung take() { return std::move(best_); }
+
+private:
+    // None: it does not fit so.
+    std::optional<Rung> run(const Request& request) const {
+        OpponentWay way = *now_.way;
+        way.cut_packing = packings_.front().job.packing;
+        auto rung = emulated_if_it_fits("data", request, way, now_.recompute, execute_);
+        if (!rung) return rung;
+        rung->needs = fmt::format("a sampler: packed {}{}", workloads::name_of(request.job.packing),
+                                  is_shared_by_cost(request.job) ? ", shared out by cost" : "");
+        rung->files = {"assignment.json"};
+        return rung;
+    }
+
+    const std::vector<Request>& packings_;
+    const Fitting& now_;
+    const Executor& execute_;
+    Rung best_;
+};
+
+}  // namespace
+
+LadderStart begin_ladder(std::vector<Request> packings, const std::vector<Request>& own, const NowWanted& wanted,
+                         const Executor& execute, const Time& time) {
+    LadderStart start;
+    const std::vector<Request>& from = own.empty() ? packings : own;
+    const Request given = in_turn(from.front());
+    require_sensible(given.job, given.batch);
+    const Opponents chosen =
+        is_said(wanted) ? ways_said(given, wanted) : choose_opponents(given.job, given.batch, execute, time);
+    const Opponents here = is_said(wanted) ? chosen : launched_here(chosen, given.job);
+    auto now = fastest_of("now", here, given, execute, time, start.why_none);
+    const auto take = [&](std::size_t p) { start.request = std::move(packings[p]); };
+    if (!now && is_said(wanted)) fail(ErrorKind::limit, "--now: {}", start.why_none);
+    if (!now) {
+        take(0);
+        start.opponents =
+            own.empty() ? chosen : choose_opponents(start.request.job, start.request.batch, execute, time);
+        return start;
+    }
+    if (!wanted.recompute.empty() && now->recompute != wanted.recompute)
+        fail(ErrorKind::limit,
+             "--now: with recompute {} the step does not fit, or {} has no such setting; it runs with {}",
+             wanted.recompute, target(given.job.target).option, now->recompute);
+    now->rung.needs = "nothing: what is run today";
+    start.now = now->rung;
+    Data data(from, *now, execute);
+    const auto taken = data.run();
+    start.data =
+        taken ? data.take() : nothing("data", *start.now, "samples as they come, taken in turn, are packed as well");
+    if (!own.empty()) start.flags = flags_rung(own[taken.value_or(0)], *start.data, start.left_out, execute, time);
+    take(taken.value_or(0));
+    // What is chosen on samples that are packed otherwise, or in another layout, is not the job's.
+    const bool same = taken.value_or(0) == 0 && own.empty();
+    if (!is_said(wanted) && same)
+        start.opponents = chosen;
+    else
+        start.opponents = choose_opponents(start.request.job, start.request.batch, execute, time);
+    if (own.empty() && lacks_some(start.opponents)) add_first(start.opponents, *now->way, given.job.packing);
+    // Another layout gains more than another cut: it comes first where time is short.
+    add_elsewhere(start, wanted.cp, execute, time);
+    tune_best(start.opponents, start.request, start.left_out, execute, time);
+    return start;
+}
+
+}  // namespace pipeweaver::planner

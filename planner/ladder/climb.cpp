@@ -1,0 +1,188 @@
+// What each rung of a plan's ladder takes, from what is run today to the searched schedule.
+#include "pipeweaver/emulator/memory.hpp"
+#include "pipeweaver/partition/partitioners.hpp"
+#include "planner/ladder/rungs.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace pipeweaver::planner {
+
+using namespace emulator;
+
+namespace {
+
+class Climb {
+public:
+    Climb(const LadderStart& start, const Plan& plan, const Executor& execute)
+        : start_(start), job_(start.request.job), runs_(target(job_.target)), plan_(plan), execute_(execute) {}
+
+    Ladder run() {
+        if (!start_.now) {
+            ladder_.why_none = start_.why_none;
+            return std::move(ladder_);
+        }
+        ladder_.rungs = {*start_.now, *start_.data};
+        if (start_.flags)
+            ladder_.rungs.push_back(*start_.flags);
+        else
+            add_row(
+                "flags", [](const Baseline& row) { return row.on_own_ranks; }, std::string(no_better_flags));
+        add_row(
+            "layout", [this](const Baseline& row) { return start_.flags || !row.on_own_ranks; }, why_no_layout());
+        ladder_.left_out = start_.left_out;
+        add_schedule();
+        add_beyond();
+        for (std::size_t i = 0; i < ladder_.rungs.size(); ++i)
+            if (ladder_.rungs[i].target == runs_.option && ladder_.rungs[i].why_nothing.empty()) ladder_.headline = i;
+        return std::move(ladder_);
+    }
+
+private:
+    const Rung& last() const { return ladder_.rungs.back(); }
+
+    // The fastest row of the table that the target launches, on the plan's ranks or on others.
+    template <class Which>
+    void add_row(const std::string& name, Which which, std::string why_nothing) {
+        for (const Baseline& row : plan_.baselines.all) {
+            if (!row.is_opponent || !row.launched || !which(row)) continue;
+            if (row.step >= last().step) break;
+            auto found = fitting(name, start_.request, start_.opponents.ways[*row.way], row, execute_);
+            if (!found || found->rung.step >= last().step) continue;
+            found->rung.needs = name == "flags" ? needs_of_flags(job_, *found->way, found->recompute)
+                                                : needs_of_layout(*found->way, found->recompute);
+            found->rung.files = start_.data->files;
+            ladder_.rungs.push_back(std::move(found->rung));
+            return;
+        }
+        ladder_.rungs.push_back(nothing(name, last(), std::move(why_nothing)));
+    }
+
+    std::string why_no_layout() const {
+        if (lacks(start_.left_out, other_layouts)) return "of those that there was time for none is faster";
+        if (job_.layout_choice)
+            return fmt::format("{} was chosen among {} layouts", name_of(job_.setup->layout), start_.layouts);
+        return fmt::format("none of {} layouts that fit is faster as flags launch it", start_.layouts);
+    }
+
+    // "--tp 4 --cp 2 --pp 4 --dp 1 --zero 2".
+    static std::string degrees_of(const Setup& setup) {
+        const auto above_one = [](std::string_view option, std::int64_t degree) {
+            return degree > 1 ? fmt::format(" --{} {}", option, degree) : std::string();
+        };
+        const Layout& layout = setup.layout;
+        return fmt::format("--tp {}{} --pp {} --dp {}{} --zero {}", layout.tp, above_one("cp", layout.cp), layout.pp,
+                           layout.dp, above_one("ep", layout.ep), setup.recipe.zero);
+    }
+
+    // Of a way on other ranks.
+    std::string needs_of_layout(const OpponentWay& way, const std::string& recompute) const {
+        const Setup& setup = *way.setup;
+        const auto launch = fmt::format("launched with {}, zero {}", name_of(setup.layout), setup.recipe.zero);
+        const std::string_view checkpoint = "a checkpoint in that layout";
+        if (!way.has_pipeline) return fmt::format("{}; {}", launch, checkpoint);
+        return fmt::format("{}, {}; {}{}", launch, needs_of_flags(job_, way, recompute), checkpoint,
+                           way.setup == job_.setup ? "" : fmt::format("; a search there: {}", degrees_of(setup)));
+    }
+
+    // The plan's own schedule, or the target's.
+    void add_schedule() {
+        Rung rung = has_own_plan(runs_) ? of_target() : of_plan();
+        if (rung.step >= last().step) {
+            const double seconds = static_cast<double>(rung.step.count()) * 1e-9;
+            ladder_.rungs.push_back(
+                nothing("schedule", last(),
+                        fmt::format("{}, takes {:.3f} s in {}", rung.way, seconds, name_of(job_.setup->layout))));
+        } else {
+            ladder_.rungs.push_back(std::move(rung));
+        }
+    }
+
+    void take_memory(Rung& rung, const std::vector<schedule::Rank>& ranks, const std::vector<Bytes>& peak) const {
+        for (std::size_t r = 0; r < peak.size(); ++r)
+            if (is_over(rung, peak[r], *ranks[r].capacity)) {
+                rung.peak = peak[r];
+                rung.usable = *ranks[r].capacity;
+            }
+    }
+
+    Rung batch_rung() const {
+        Rung rung{.name = "schedule"};
+        rung.microbatches = start_.request.batch.microbatches.size();
+        for (const auto& microbatch : start_.request.batch.microbatches) rung.tokens += microbatch.tokens;
+        return rung;
+    }
+
+    // " (vit tp 1 x 8 copies, hybrid)": of modules whose copies share a rank.
+    std::string layouts_of_plan() const {
+        const auto& layouts = plan_.partition().layouts;
+        std::string text;
+        for (std::size_t m = 0; m < layouts.size(); ++m)
+            if (layouts[m].copies > 1 && !layouts[m].in_phases)
+                text += fmt::format("{}{} {}", text.empty() ? " (" : "; ",
+                                    start_.request.job.setup->model.modules[m].name, emulator::name_of(layouts[m]));
+        return text.empty() ? text : text + ")";
+    }
+
+    Rung of_plan() const {
+        Rung rung = batch_rung();
+        rung.way = fmt::format("{}{}, {}", plan_.partition().name, layouts_of_plan(),
+                               plan_.is_opponents ? "a known order" : "searched");
+        rung.step = plan_.step;
+        for (const ReplicaPlan& replica : plan_.replicas)
+            take_memory(rung, replica.cut.step.problem.ranks, replica.found.replay.peak);
+        rung.needs = "pipeweaver.torch runs it";
+        rung.target = targets().front().option;
+        rung.files = {"replica-*/actions.json"};
+        return rung;
+    }
+
+    Rung of_target() const {
+        const TargetPlan& own = plan_.target(runs_.name);
+        Rung rung = batch_rung();
+        rung.target = runs_.option;
+        rung.way = fmt::format("{}, searched", own.cut.partition.name);
+        rung.step = own.found.replay.makespan + own.cut.step.optimizer;
+        take_memory(rung, own.cut.step.problem.ranks, own.found.replay.peak);
+        const bool first_alone = plan_.replicas.size() > 1 && !runs_.fixed_shapes;
+        rung.needs = fmt::format("{} loads it{}", runs_.title, first_alone ? "; of replica 0 alone" : "");
+        rung.files = {fmt::format("{}/{}", runs_.folder, runs_.file)};
+        return rung;
+    }
+
+    // What engineers try elsewhere and the target does not launch, where it is faster than everything that it does.
+    void add_beyond() {
+        const Duration best = last().step;
+        for (const Baseline& row : plan_.baselines.all) {
+            if (!row.is_opponent || row.launched || row.step >= best) continue;
+            auto found = fitting(row.partition, start_.request, start_.opponents.ways[*row.way], row, execute_);
+            if (!found || found->rung.step >= best) continue;
+            ladder_.beyond.push_back(std::move(found->rung));
+            ladder_.beyond.back().target.clear();
+            return;
+        }
+    }
+
+    const LadderStart& start_;
+    const Job& job_;
+    const Target& runs_;
+    const Plan& plan_;
+    const Executor& execute_;
+    Ladder ladder_;
+};
+
+}  // namespace
+
+const Rung* Ladder::launched() const {
+    const Rung* best = nullptr;
+    for (const Rung& rung : rungs)
+        if (rung.launched && (best == nullptr || rung.why_nothing.empty())) best = &rung;
+    return best;
+}
+
+Ladder ladder_of(const LadderStart& start, const Plan& plan, const Executor& execute) {
+    return Climb(start, plan, execute).run();
+}
+
+}  // namespace pipeweaver::planner

@@ -1,0 +1,346 @@
+// Families of Hugging Face configurations: parameters, variants of spelling and layout, defaults that are said, and
+// refusals with the way out.
+#include "pipeweaver/base/error.hpp"
+#include "pipeweaver/workloads/catalogue.hpp"
+#include "pipeweaver/workloads/counts.hpp"
+#include "tests/support/shared.hpp"
+#include "workloads/hf_config.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+
+using namespace pipeweaver;
+using namespace pipeweaver::workloads;
+
+namespace {
+
+struct Published {
+    std::string_view name;
+    double billions;
+};
+// The number of elements of the published weights (model.safetensors.index.json or the model's page), in billions.
+// With an asterisk in tests/data/hf/README.md: the figure of the model card, or of the part that the file describes.
+constexpr std::array published{Published{"qwen3-vl-8b", 8.767},
+                               Published{"qwen3-vl-4b", 4.438},
+                               Published{"qwen3-vl-30b-a3b", 31.07},
+                               Published{"qwen3-4b", 4.022},
+                               Published{"qwen3-30b-a3b", 30.53},
+                               Published{"qwen3.6-35b-a3b", 35},
+                               Published{"qwen3.5-27b", 27.4},
+                               Published{"qwen2-audio-7b", 8.397},
+                               Published{"qwen2.5-omni-7b", 8.93},
+                               Published{"mixtral-8x7b", 46.70},
+                               Published{"mistral-7b-v0.1", 7.242},
+                               Published{"mistral-small-3.1-24b", 24.01},
+                               Published{"pixtral-12b", 12.68},
+                               Published{"deepseek-v3", 671.0},
+                               Published{"deepseek-v2-lite", 15.71},
+                               Published{"gemma-3-27b", 27.43},
+                               Published{"gemma-3-4b", 4.300},
+                               Published{"gemma-4-26b-a4b", 25.8},
+                               Published{"llava-1.5-7b", 7.063},
+                               Published{"llava-v1.5-13b", 13.35},
+                               Published{"llava-onevision-7b", 8.030},
+                               Published{"llama-3-8b", 8.030},
+                               Published{"llama-3.2-11b-vision", 10.67},
+                               Published{"llama-4-scout", 108.6},
+                               Published{"glm-4.1v-9b", 10.29},
+                               Published{"glm-4.5v", 107.7},
+                               Published{"glm-4v-9b", 13.91},
+                               Published{"kimi-vl-a3b", 16.41},
+                               Published{"internvl2.5-8b", 8.075},
+                               Published{"internvl2.5-38b", 38.39},
+                               Published{"internvl3.5-8b-hf", 8.528},
+                               Published{"internvl3.5-30b-a3b", 30.85},
+                               Published{"idefics3-8b", 8.462},
+                               Published{"smolvlm-instruct", 2.246},
+                               Published{"smolvlm2-500m", 0.5075},
+                               Published{"qwen2.5-32b", 32.76},
+                               Published{"qwen2.5-vl-7b", 8.292},
+                               Published{"qwen2.5-vl-72b", 73.41},
+                               Published{"flux.1-dev", 11.90},
+                               Published{"sd3-medium", 2.028},
+                               Published{"sd3.5-large", 8.057},
+                               Published{"wan2.1-t2v-14b", 14.29},
+                               Published{"wan2.1-i2v-14b", 16.40},
+                               Published{"wan2.2-ti2v-5b", 5.000},
+                               Published{"hunyuanvideo", 12.82},
+                               Published{"cogvideox-5b", 5.570},
+                               Published{"qwen-image", 20.43}};
+
+std::filesystem::path folder() { return testing::source_folder() / "tests/data/hf"; }
+
+Model kept(const std::string& name) { return read_hf_model(folder() / (name + ".json")); }
+
+double parameters(const Model& model) {
+    std::int64_t sum = 0;
+    for (const auto& module : model.modules) sum += all_parameters(module.architecture);
+    for (const auto& edge : model.edges) sum += projector_parameters(edge);
+    return static_cast<double>(sum);
+}
+
+const Architecture& llm(const Model& model) { return model.modules.back().architecture; }
+
+bool assumes(const Model& model, std::string_view part) {
+    return std::any_of(model.assumed.begin(), model.assumed.end(),
+                       [&](const std::string& line) { return line.find(part) != std::string::npos; });
+}
+
+Model parsed(const std::string& text) { return parse_hf_model(JsonDocument("c.json", text), "mine"); }
+
+std::string refusal(const std::string& text) {
+    try {
+        static_cast<void>(parsed(text));
+    } catch (const Error& error) {
+        CHECK(error.kind() == ErrorKind::input);
+        return error.what();
+    }
+    return "accepted";
+}
+
+// A small configuration with other members, as JSON texts; an empty one is left out.
+std::string small(const std::string& type, std::map<std::string, std::string> others = {}) {
+    std::map<std::string, std::string> members{{"hidden_size", "256"},       {"intermediate_size", "512"},
+                                               {"num_hidden_layers", "6"},   {"num_attention_heads", "8"},
+                                               {"num_key_value_heads", "2"}, {"vocab_size", "1000"}};
+    for (const auto& [key, value] : others) members[key] = value;
+    std::string text = R"({"model_type":")" + type + '"';
+    for (const auto& [key, value] : members)
+        if (!value.empty()) text += ",\"" + key + "\":" + value;
+    return text + "}";
+}
+
+std::string with_experts(const std::string& type, std::map<std::string, std::string> others = {}) {
+    others.insert({{"moe_intermediate_size", "64"}, {"num_experts", "8"}, {"num_experts_per_tok", "2"}});
+    return small(type, others);
+}
+
+const MixtureOfExperts& experts(const Model& model) {
+    REQUIRE(llm(model).moe);
+    return *llm(model).moe;
+}
+
+}  // namespace
+
+TEST_CASE("kept configurations have the published parameters") {
+    // Refused (gemma-4-e4b), or off by more and said so (gemma-4-31b).
+    const std::set<std::string> apart{"gemma-4-e4b", "gemma-4-31b"};
+    std::size_t seen = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(folder())) {
+        if (entry.path().extension() != ".json" || apart.contains(entry.path().stem().string())) continue;
+        const auto name = entry.path().stem().string();
+        CAPTURE(name);
+        const auto* const known =
+            std::find_if(published.begin(), published.end(), [&](const Published& one) { return one.name == name; });
+        REQUIRE(known != published.end());
+        const auto model = kept(name);
+        CHECK(parameters(model) / 1e9 == doctest::Approx(known->billions).epsilon(0.01));
+        CHECK(parse_model(JsonDocument("again", to_json(model))) == model);
+        ++seen;
+    }
+    CHECK(seen == published.size());
+}
+
+TEST_CASE("what the model form cannot say of Gemma 4 is said, or refused with the way out") {
+    const auto dense = kept("gemma-4-31b");
+    CHECK(assumes(dense, "the 10 full layers have heads of 512, and are taken with heads of 256 as the others: 0.55"));
+    CHECK(parameters(dense) / 1e9 + 0.55 == doctest::Approx(31.25).epsilon(0.002));
+    try {
+        static_cast<void>(kept("gemma-4-e4b"));
+        FAIL("accepted");
+    } catch (const Error& error) {
+        const std::string line = error.what();
+        CHECK(line.find("text_config: hidden_size_per_layer_input is 256") != std::string::npos);
+        CHECK(line.ends_with("are not read; start from \"pipeweaver show qwen3-30b-a3b\""));
+    }
+}
+
+TEST_CASE("whatever a refusal says to start from is in the catalogue") {
+    for (const char* type : {"qwen3_vlx", "llama5", "gemma9", "deepseek_v9", "mllamas", "kimi", "internvl9", "xyz"}) {
+        const auto line = refusal(small(type));
+        CAPTURE(line);
+        const auto at = line.find("\"pipeweaver show ");
+        REQUIRE(at != std::string::npos);
+        const auto name = line.substr(at + 17, line.size() - at - 18);
+        CHECK(model(name).name == name);
+    }
+}
+
+TEST_CASE("experts: where they are, what is shared, and how files spell them") {
+    const auto moe = experts(parsed(with_experts("qwen3_moe")));
+    CHECK((moe.experts == 8 && moe.top_k == 2 && moe.expert_ffn == 64 && moe.moe_layers == 6 && moe.shared_ffn == 0));
+    const auto each_second = experts(parsed(with_experts("qwen3_moe", {{"decoder_sparse_step", "2"}})));
+    CHECK((each_second.first_layer == 1 && each_second.every == 2 && each_second.moe_layers == 3));
+    const auto later = experts(parsed(with_experts("qwen3_moe", {{"mlp_only_layers", "[0,1]"}})));
+    CHECK((later.first_layer == 2 && later.moe_layers == 4));
+    CHECK(refusal(with_experts("qwen3_moe", {{"mlp_only_layers", "[2]"}})).find("unequal distances") !=
+          std::string::npos);
+    const std::map<std::string, std::string> deepseek{{"kv_lora_rank", "32"},          {"qk_nope_head_dim", "16"},
+                                                      {"qk_rope_head_dim", "8"},       {"v_head_dim", "16"},
+                                                      {"n_routed_experts", "8"},       {"num_experts_per_tok", "2"},
+                                                      {"moe_intermediate_size", "64"}, {"n_shared_experts", "2"},
+                                                      {"first_k_dense_replace", "1"}};
+    const auto latent = parsed(small("deepseek_v3", deepseek));
+    CHECK((experts(latent).shared_ffn == 128 && experts(latent).first_layer == 1 && llm(latent).ffn == 512));
+    CHECK((llm(latent).attention.kind == AttentionKind::latent && !llm(latent).attention.q_lora_rank));
+    auto dense = deepseek;
+    dense["n_routed_experts"] = "null";
+    CHECK(!llm(parsed(small("deepseek_v2", dense))).moe);
+    const auto mixtral = parsed(small("mixtral", {{"num_local_experts", "4"}, {"num_experts_per_tok", "2"}}));
+    CHECK((experts(mixtral).expert_ffn == 512 && experts(mixtral).experts == 4));
+    const auto shared = parsed(with_experts("qwen2_moe", {{"shared_expert_intermediate_size", "96"}}));
+    CHECK((experts(shared).shared_ffn == 96 && llm(shared).qkv_bias));
+    CHECK(refusal(with_experts("qwen3")).find("num_experts: is 8, but models of type 'qwen3' have no experts") !=
+          std::string::npos);
+}
+
+TEST_CASE("sliding windows are causal blocks twice as long, beside experts full attention; both are said") {
+    const auto mistral = parsed(small("mistral", {{"sliding_window", "128"}}));
+    CHECK((llm(mistral).attention.kind == AttentionKind::windowed && llm(mistral).attention.window == 256));
+    CHECK(llm(mistral).attention.full_layers.empty());
+    CHECK(assumes(mistral, "sliding windows of 128 tokens are priced as causal blocks of 256"));
+    CHECK(llm(parsed(small("mistral", {{"sliding_window", "null"}}))).attention.kind == AttentionKind::dense);
+    const auto gemma = parsed(small("gemma3_text", {{"sliding_window", "64"}, {"head_dim", "32"}}));
+    CHECK((llm(gemma).attention.full_layers == std::vector<std::int64_t>{5} && llm(gemma).tied_embeddings));
+    const auto listed = parsed(small(
+        "gemma3_text", {{"sliding_window", "64"},
+                        {"layer_types", R"(["full_attention","sliding_attention","sliding_attention","full_attention",)"
+                                        R"("sliding_attention","sliding_attention"])"}}));
+    CHECK(llm(listed).attention.full_layers == std::vector<std::int64_t>{0, 3});
+    const auto from =
+        parsed(small("qwen2", {{"use_sliding_window", "true"}, {"sliding_window", "64"}, {"max_window_layers", "4"}}));
+    CHECK(llm(from).attention.full_layers == std::vector<std::int64_t>{0, 1, 2, 3});
+    const auto oss =
+        parsed(small("gpt_oss", {{"num_local_experts", "4"}, {"num_experts_per_tok", "2"}, {"sliding_window", "128"}}));
+    CHECK((llm(oss).attention.kind == AttentionKind::dense && experts(oss).expert_ffn == 512));
+    CHECK(assumes(oss, "sliding windows of 128 tokens beside experts are taken as full attention"));
+}
+
+TEST_CASE("gated delta nets: the pattern of layers, listed or by an interval") {
+    const std::map<std::string, std::string> linear{{"linear_num_key_heads", "4"},   {"linear_num_value_heads", "8"},
+                                                    {"linear_key_head_dim", "16"},   {"linear_value_head_dim", "16"},
+                                                    {"linear_conv_kernel_dim", "4"}, {"full_attention_interval", "3"}};
+    const auto model = parsed(small("qwen3_5_text", linear));
+    CHECK((llm(model).layer_pattern == "LLF" && llm(model).linear->value_heads == 8 && llm(model).head_dim == 256));
+    CHECK(llm(model).attention.output_gate);
+    auto listed = linear;
+    listed["layer_types"] = R"(["linear_attention","full_attention","linear_attention","full_attention",)"
+                            R"("linear_attention","full_attention"])";
+    CHECK(llm(parsed(small("qwen3_5_text", listed))).layer_pattern == "LF");
+    listed.erase("linear_key_head_dim");
+    CHECK(refusal(small("qwen3_5_text", listed)) ==
+          "c.json: the key 'linear_key_head_dim' is missing; start from \"pipeweaver show qwen3.5-27b\"");
+}
+
+TEST_CASE("a nested part takes the defaults of its class, and says each; the whole file takes none") {
+    const auto llava = kept("llava-1.5-7b");
+    CHECK((llm(llava).hidden == 4096 && llm(llava).ffn == 11008 && llm(llava).layers == 32));
+    for (const char* said : {"text_config lacks these, which are taken from 'llama': ", "hidden_size 4096",
+                             "intermediate_size 11008", "num_hidden_layers 32", "num_attention_heads 32"})
+        CHECK(assumes(llava, said));
+    CHECK(refusal(small("llama", {{"hidden_size", ""}})) ==
+          "c.json: the key 'hidden_size' is missing; start from \"pipeweaver show llama3-8b\"");
+    CHECK(refusal(small("qwen3_moe")).find("the key 'num_experts' is missing") != std::string::npos);
+}
+
+TEST_CASE("a misspelled key is named, wherever a known one is missing") {
+    for (const auto& [wrong, right] : std::map<std::string, std::string>{{"hiddne_size", "hidden_size"},
+                                                                         {"hiddenSize", "hidden_size"},
+                                                                         {"num_hiden_layer", "num_hidden_layers"},
+                                                                         {"num_key_value_head", "num_key_value_heads"},
+                                                                         {"vocabsize", "vocab_size"}})
+        CHECK(refusal(small("llama", {{right, ""}, {wrong, "2"}})) ==
+              "c.json: there is '" + wrong + "' but no '" + right + "': is it misspelled?");
+    CHECK(refusal(with_experts("qwen3_moe", {{"num_experts_per_tok", ""}, {"num_experts_per_token", "2"}}))
+              .find("there is 'num_experts_per_token' but no 'num_experts_per_tok'") != std::string::npos);
+    CHECK(refusal(small("mistral", {{"sliding_windw", "128"}})).find("no 'sliding_window'") != std::string::npos);
+    // Other keys of these files are no misspellings.
+    CHECK(refusal(small("llama", {{"num_labels", "2"}, {"hidden_act", "\"silu\""}, {"rope_theta", "1"}})) ==
+          "accepted");
+}
+
+TEST_CASE("towers: names in the file, inner layers that feed the language model, several encoders, pooling") {
+    const auto named = kept("llava-v1.5-13b");
+    CHECK((named.modules[0].architecture.layers == 24 && named.image.fixed_pixels == 336));
+    const auto deep = kept("qwen3-vl-8b");
+    CHECK((deep.edges[0].projector_hidden == 4 * 4608 && deep.edges[0].projector_out == 4096));
+    CHECK(assumes(deep, "3 inner layers of the encoder feed the language model"));
+    const auto omni = kept("qwen2.5-omni-7b");
+    REQUIRE(omni.modules.size() == 3);
+    CHECK((omni.modules[1].name == "audio" && omni.audio.tokens_per_second == 25 && omni.edges[1].from == 1));
+    CHECK((omni.edges[0].to == 2 && omni.edges[1].to == 2));
+    const auto pooled = kept("gemma-3-4b");
+    CHECK((pooled.image.merge == 4 && pooled.edges[0].token_reduction == 16 && pooled.image.fixed_pixels == 896));
+    const auto pixtral = kept("pixtral-12b");
+    CHECK((pixtral.image.fixed_pixels == 0 && pixtral.image.max_tokens == 4096));
+    CHECK(pixtral.modules[0].architecture.gated);
+    CHECK(kept("idefics3-8b").image.merge == 2);
+    CHECK(kept("smolvlm2-500m").image.merge == 4);
+    const auto crossed = kept("llama-3.2-11b-vision");
+    CHECK((llm(crossed).cross_attention_layers == 8 && llm(crossed).text_tokens == 6404));
+}
+
+TEST_CASE("the transformers of diffusers become networks of two streams, of one, or with cross attention") {
+    const auto flux = kept("flux.1-dev").modules[0].architecture;
+    CHECK((flux.mmdit && flux.layers == 57 && flux.single_layers == 38 && flux.hidden == 3072));
+    const auto ours = model("flux.1-dev").modules[0].architecture;
+    CHECK((flux.ffn == ours.ffn && flux.text_tokens == ours.text_tokens && flux.condition_dim == ours.condition_dim));
+    const auto wan = kept("wan2.1-t2v-14b");
+    CHECK((wan.video.spatial == 16 && wan.video.frames_in == 4 && wan.video.first_frame_alone));
+    CHECK(wan.modules[0].architecture.cross_attention_dim == 5120);
+    CHECK(kept("wan2.2-ti2v-5b").video.spatial == 32);
+    const auto cog = kept("cogvideox-5b").modules[0].architecture;
+    CHECK((cog.single_layers == cog.layers && cog.text_tokens == 226 && cog.modulation == 12 * 3072 * 512));
+    CHECK(layer_parameters(cog, 0) == 12 * 3072 * 3072 + 12 * 3072 * 512);
+    CHECK(refusal(R"({"_class_name":"FluxTransformer2D"})").find("did you mean 'FluxTransformer2DModel'?") !=
+          std::string::npos);
+    CHECK(refusal(R"({"_class_name":"SD3Transformer2DModel","num_attention_heads":2,"attention_head_dim":64,)"
+                  R"("patch_size":2,"in_channels":16,"num_layers":4,"joint_attention_dim":64,)"
+                  R"("dual_attention_layers":[0,1]})") ==
+          "c.json: dual_attention_layers: is not empty: blocks with a second attention are not read; start from "
+          "\"pipeweaver show sd3.5-large\"");
+    CHECK(refusal(R"({"_class_name":"WanTransformer3DModel"})") ==
+          "c.json: the key 'num_attention_heads' is missing; start from \"pipeweaver show wan2.1-t2v-14b\"");
+}
+
+TEST_CASE("further configurations of the families, by what differs in their files") {
+    // LLaVA-OneVision-1.5-8B: an encoder with depth, embed_dim and a merger; Qwen3 behind it.
+    const auto rice = parsed(
+        R"({"model_type":"llavaonevision1_5","text_config":{"model_type":"LLaVAOneVision1_5_text","head_dim":128,)"
+        R"("hidden_size":4096,"intermediate_size":12288,"num_attention_heads":32,"num_hidden_layers":36,)"
+        R"("num_key_value_heads":8,"vocab_size":151936},"vision_config":{"model_type":"rice_vit","depth":24,)"
+        R"("embed_dim":1024,"hidden_size":1024,"intermediate_size":4096,"num_heads":16,"patch_size":14,)"
+        R"("spatial_merge_size":2,"text_hidden_size":4096}})");
+    CHECK(parameters(rice) / 1e9 == doctest::Approx(8.53).epsilon(0.01));
+    // HunyuanVideo 1.5: double blocks alone, patches of one latent position of 16 x 16 pixels.
+    const auto video =
+        parsed(R"({"_class_name":"HunyuanVideo15Transformer3DModel","attention_head_dim":128,"in_channels":65,)"
+               R"("mlp_ratio":4.0,"num_attention_heads":16,"num_layers":54,"num_refiner_layers":2,"patch_size":1,)"
+               R"("patch_size_t":1,"qk_norm":"rms_norm","text_embed_dim":3584})");
+    CHECK(parameters(video) / 1e9 == doctest::Approx(8.33).epsilon(0.01));
+    CHECK(video.video.spatial == 16);
+    // Maverick: experts in every second layer, dense ones between them.
+    const auto maverick = parsed(small("llama4_text", {{"intermediate_size_mlp", "1024"},
+                                                       {"interleave_moe_layer_step", "2"},
+                                                       {"num_local_experts", "4"},
+                                                       {"num_experts_per_tok", "1"}}));
+    CHECK((experts(maverick).first_layer == 1 && experts(maverick).every == 2 && llm(maverick).ffn == 1024));
+    CHECK((experts(maverick).expert_ffn == 512 && experts(maverick).shared_ffn == 512));
+    // CogVideoX 1.5: patches of two latent frames.
+    const auto cog =
+        parsed(R"({"_class_name":"CogVideoXTransformer3DModel","attention_head_dim":64,"in_channels":16,)"
+               R"("max_text_seq_length":224,"num_attention_heads":48,"num_layers":42,"patch_size":2,"patch_size_t":2,)"
+               R"("text_embed_dim":4096,"time_embed_dim":512})");
+    CHECK(cog.video.frames_in == 8);
+}
+
+TEST_CASE("the parameters stand in the source of the model") {
+    CHECK(kept("qwen2.5-vl-7b").source ==
+          "Hugging Face configuration of type qwen2_5_vl; 8.29 billion parameters: vit 0.63 billion, llm 7.62 billion, "
+          "projectors 0.04 billion");
+    CHECK(kept("mixtral-8x7b").source == "Hugging Face configuration of type mixtral; 46.70 billion parameters");
+}

@@ -1,0 +1,28 @@
+// Diffusion transformers of the diffusers library: a row for each `_class_name`.
+#pragma once
+
+#include "pipeweaver/workloads/model.hpp"
+#include "workloads/hf/part.hpp"
+
+namespace pipeweaver::workloads::hf {
+
+struct DiffusersRow {
+    std::string_view name;
+    std::string_view start_from;  ///< the catalogue's most alike
+    /// The blocks, of which hidden, heads and qk_norm are set.
+    void (*blocks)(const Part&, Architecture&) = nullptr;
+    /// Parameters before the first and after the last block.
+    std::int64_t (*embedders)(const Part&, const Architecture&) = nullptr;
+    bool video = false;
+    std::int64_t pixels = 8;       ///< of a side that its autoencoder makes one latent position
+    bool packed = false;           ///< in_channels are those of a patch of 2 x 2
+    std::int64_t text_tokens = 0;  ///< of the pipeline; 0: the file says max_text_seq_length
+};
+
+[[nodiscard]] const DiffusersRow* find_diffusers(std::string_view name);
+[[nodiscard]] std::vector<std::string> diffusers_names();
+
+/// The model of such a file: one module. Throws Error{input}.
+[[nodiscard]] Model diffusion_model(const Part& part, const DiffusersRow& row);
+
+}  // namespace pipeweaver::workloads::hf

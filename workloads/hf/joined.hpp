@@ -1,0 +1,34 @@
+// Models of several parts: a row for each `model_type` says where they are and how they are joined.
+#pragma once
+
+#include "pipeweaver/workloads/model.hpp"
+#include "workloads/hf/part.hpp"
+
+namespace pipeweaver::workloads::hf {
+
+/// The parts while they are joined. Either encoder may be missing.
+struct Towers {
+    Part root, vision;
+    Architecture vit, llm;
+    std::int64_t merge = 1;  ///< patches of a side that make one token
+};
+
+struct JoinedRow {
+    std::string_view type;
+    std::string_view start_from;   ///< the catalogue's most alike
+    std::string_view text_type{};  ///< where the language model's part does not say it
+    std::string_view vision_type{};
+    std::string_view audio_type{};
+    std::string_view inside{};  ///< the object that holds the parts; empty: the file
+    std::int64_t (*merge)(const Towers&) = nullptr;
+    ModelEdge (*projector)(const Towers&) = nullptr;  ///< its widths
+    void (*images)(const Towers&, Model&) = nullptr;  ///< how images become tokens
+};
+
+[[nodiscard]] const JoinedRow* find_joined(std::string_view type);
+[[nodiscard]] std::vector<std::string> joined_types();
+
+/// The model of such a file, its networks without names. Throws Error{input}.
+[[nodiscard]] Model joined_model(const Part& root, const JoinedRow& row);
+
+}  // namespace pipeweaver::workloads::hf

@@ -1,0 +1,176 @@
+#include "workloads/hf/projectors.hpp"
+
+#include "workloads/hf/keys.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace pipeweaver::workloads::hf {
+
+namespace {
+
+ModelEdge widths(std::int64_t in, std::int64_t hidden, std::int64_t out) {
+    ModelEdge edge;
+    edge.projector_in = in;
+    edge.projector_hidden = hidden;
+    edge.projector_out = out;
+    return edge;
+}
+
+// Several matrices as two of as many parameters, which are as many FLOPs.
+ModelEdge two_of(const Towers& towers, std::int64_t in, std::int64_t out, std::int64_t parameters) {
+    assume(*towers.root.reading, "the matrices of the projector are taken as two of as many parameters");
+    return widths(in, (parameters + (in + out) / 2) / (in + out), out);
+}
+
+std::int64_t merged(const Towers& towers) { return towers.merge * towers.merge * towers.vit.hidden; }
+
+Reading& reading(const Towers& towers) { return *towers.root.reading; }
+
+}  // namespace
+
+std::int64_t merge_one(const Towers& /*towers*/) { return 1; }
+
+std::int64_t merge_spatial(const Towers& towers) {
+    if (given(towers.vision, key::merge)) return needed(towers.vision, key::merge);
+    if (given(towers.root, key::merge)) return needed(towers.root, key::merge);
+    return needed(towers.vision, key::merge);
+}
+
+std::int64_t merge_kernel(const Towers& towers) {
+    const auto kernel = given(towers.vision, key::merge_kernel);
+    if (!kernel) {
+        assume(reading(towers), "2 x 2 patches make a token: there is no merge_kernel_size");
+        return 2;
+    }
+    return square(towers.vision, key::merge_kernel);
+}
+
+std::int64_t merge_shuffle(const Towers& towers) {
+    for (const Part* part : {&towers.root, &towers.vision})
+        if (const auto ratio = given(*part, key::shuffle)) return std::llround(1 / ratio->number(0.01, 1));
+    assume(reading(towers), "2 x 2 patches make a token: there is no downsample_ratio");
+    return 2;
+}
+
+std::int64_t merge_scale(const Towers& towers) {
+    if (const auto scale = size(towers.root, key::scale)) return *scale;
+    assume(reading(towers), "2 x 2 patches make a token: there is no scale_factor");
+    return 2;
+}
+
+std::int64_t merge_pooled(const Towers& towers) {
+    std::int64_t tokens = 256;
+    if (const auto said = size(towers.root, key::image_tokens))
+        tokens = *said;
+    else
+        assume(reading(towers), "an image is 256 tokens: there is no mm_tokens_per_image");
+    const std::int64_t side = towers.vit.image_size / towers.vit.patch_size;
+    const auto of_tokens = std::llround(std::sqrt(static_cast<double>(tokens)));
+    if (of_tokens * of_tokens != tokens || side % of_tokens != 0)
+        refuse(towers.root,
+               fmt::format("mm_tokens_per_image ({}) is no square that divides {} x {} patches", tokens, side, side));
+    return side / of_tokens;
+}
+
+std::int64_t merge_pooling(const Towers& towers) {
+    if (const auto kernel = size(towers.vision, key::pooling)) return *kernel;
+    assume(reading(towers), "3 x 3 patches make a token: there is no pooling_kernel_size");
+    return 3;
+}
+
+std::int64_t merge_tiles(const Towers& towers) { return 2 * (towers.vit.image_size / towers.vit.patch_size); }
+
+std::int64_t merge_convolved(const Towers& towers) {
+    assume(reading(towers), "a convolution makes one token of 2 x 2 patches");
+    return 2;
+}
+
+ModelEdge project_merged(const Towers& towers) {
+    const std::int64_t in = merged(towers);
+    std::int64_t mergers = 1;
+    if (const auto inner = given(towers.vision, key::deepstack)) mergers += static_cast<std::int64_t>(inner->size());
+    if (mergers > 1)
+        assume(reading(towers), fmt::format("{} inner layers of the encoder feed the language model: their projectors "
+                                            "are taken as one with the last, what they hand over is not sent apart",
+                                            mergers - 1));
+    return widths(in, mergers * in, towers.llm.hidden);
+}
+
+ModelEdge project_shuffled(const Towers& towers) {
+    return widths(merged(towers), towers.llm.hidden, towers.llm.hidden);
+}
+
+ModelEdge project_twice(const Towers& towers) {
+    return widths(towers.vit.hidden, towers.llm.hidden, towers.llm.hidden);
+}
+
+ModelEdge project_once(const Towers& towers) { return widths(towers.vit.hidden, 0, towers.llm.hidden); }
+
+ModelEdge project_joined(const Towers& towers) { return widths(merged(towers), 0, towers.llm.hidden); }
+
+ModelEdge project_mistral(const Towers& towers) {
+    const std::int64_t in = merged(towers), v = towers.vit.hidden, t = towers.llm.hidden;
+    return two_of(towers, in, t, in * v + v * t + t * t);
+}
+
+ModelEdge project_glm(const Towers& towers) {
+    const std::int64_t in = merged(towers), out = needed(towers.vision, key::out_hidden);
+    const std::int64_t inner = needed(towers.vision, key::ffn);
+    return two_of(towers, in, towers.llm.hidden, in * out + out * out + 3 * out * inner);
+}
+
+ModelEdge project_chatglm(const Towers& towers) {
+    const std::int64_t in = merged(towers), t = towers.llm.hidden;
+    return two_of(towers, in, t, in * t + t * t + 3 * t * towers.llm.ffn);
+}
+
+ModelEdge project_llama4(const Towers& towers) {
+    const std::int64_t in = merged(towers), t = towers.llm.hidden;
+    const std::int64_t inner = needed(towers.vision, key::projector_in),
+                       outer = needed(towers.vision, key::projector_out);
+    return two_of(towers, in, t, in * inner + inner * outer + outer * t);
+}
+
+ModelEdge project_mllama(const Towers& towers) {
+    return widths(needed(towers.vision, key::vision_output), 0, towers.llm.hidden);
+}
+
+void images_native(const Towers& towers, Model& model) {
+    model.image.min_tokens = 256;
+    model.image.max_tokens = 1280;
+    assume(reading(towers), "images take 256 to 1280 tokens");
+}
+
+void images_up_to_side(const Towers& towers, Model& model) {
+    const std::int64_t side = square(towers.vision, key::image);
+    const std::int64_t tokens = std::max<std::int64_t>(1, side / towers.vit.patch_size / towers.merge);
+    model.image.max_tokens = tokens * tokens;
+    assume(reading(towers),
+           fmt::format("images keep their size, up to {} tokens ({} pixels a side)", tokens * tokens, side));
+}
+
+void images_few(const Towers& towers, Model& model) {
+    model.image.max_tokens = size(towers.root, key::soft_tokens).value_or(280);
+    assume(reading(towers), fmt::format("images take at most {} tokens", model.image.max_tokens));
+}
+
+void images_square(const Towers& towers, Model& model) {
+    if (towers.vit.image_size == 0) return images_up_to_side(towers, model);
+    model.image.fixed_pixels = size(towers.root, key::forced_image).value_or(towers.vit.image_size);
+    assume(reading(towers), "every image is one tile: the tiling of large images is not represented");
+}
+
+void images_tiled(const Towers& towers, Model& model) {
+    const std::int64_t tiles = size(towers.vision, key::tiles).value_or(4);
+    if (tiles != 4) refuse(towers.vision, fmt::format("max_num_tiles is {}, only 4 are read", tiles));
+    model.image.fixed_pixels = 2 * towers.vit.image_size;
+    assume(reading(towers), fmt::format("every image is four tiles of {} pixels; cross attention reads one image a "
+                                        "sample",
+                                        towers.vit.image_size));
+    assume(reading(towers), "what is projected and handed to the language model is one token an image");
+}
+
+}  // namespace pipeweaver::workloads::hf

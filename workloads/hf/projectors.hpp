@@ -1,0 +1,40 @@
+// How encoders are joined to language models: what makes one token of several patches, the projector between them,
+// and how images become tokens. Rows of joined.cpp name them.
+#pragma once
+
+#include "workloads/hf/joined.hpp"
+
+namespace pipeweaver::workloads::hf {
+
+// Patches of a side that make one token.
+[[nodiscard]] std::int64_t merge_one(const Towers& towers);
+[[nodiscard]] std::int64_t merge_spatial(const Towers& towers);    ///< spatial_merge_size, of the encoder or the file
+[[nodiscard]] std::int64_t merge_kernel(const Towers& towers);     ///< merge_kernel_size: [2, 2]
+[[nodiscard]] std::int64_t merge_shuffle(const Towers& towers);    ///< downsample_ratio, pixel_shuffle_ratio: 0.5
+[[nodiscard]] std::int64_t merge_scale(const Towers& towers);      ///< scale_factor
+[[nodiscard]] std::int64_t merge_pooled(const Towers& towers);     ///< mm_tokens_per_image
+[[nodiscard]] std::int64_t merge_pooling(const Towers& towers);    ///< pooling_kernel_size
+[[nodiscard]] std::int64_t merge_tiles(const Towers& towers);      ///< one token for all tiles (Llama 3.2 vision)
+[[nodiscard]] std::int64_t merge_convolved(const Towers& towers);  ///< a convolution of 2 x 2 (GLM-4V)
+
+// Widths: v the encoder's, t the language model's, m the patches of a token.
+[[nodiscard]] ModelEdge project_merged(const Towers& towers);  ///< m v, m v, t; deepstack_visual_indexes: further ones
+[[nodiscard]] ModelEdge project_shuffled(const Towers& towers);  ///< m v, t, t
+[[nodiscard]] ModelEdge project_twice(const Towers& towers);     ///< v, t, t
+[[nodiscard]] ModelEdge project_once(const Towers& towers);      ///< v, t
+[[nodiscard]] ModelEdge project_joined(const Towers& towers);    ///< m v, t
+[[nodiscard]] ModelEdge project_mistral(const Towers& towers);   ///< m v, v, t, t
+[[nodiscard]] ModelEdge project_glm(const Towers& towers);       ///< m v, o, o, gated merger, with o = out_hidden_size
+[[nodiscard]] ModelEdge project_chatglm(const Towers& towers);   ///< m v, t, t, gated feed-forward
+[[nodiscard]] ModelEdge project_llama4(const Towers& towers);    ///< m v, projector's widths, t
+[[nodiscard]] ModelEdge project_mllama(const Towers& towers);    ///< vision_output_dim, t
+
+// Images.
+void images_native(const Towers& towers, Model& model);      ///< keep their size, as the model cards recommend
+void images_up_to_side(const Towers& towers, Model& model);  ///< keep it up to image_size a side
+void images_few(const Towers& towers, Model& model);         ///< keep it up to 280 tokens (Gemma 4)
+void images_square(const Towers& towers,
+                   Model& model);  ///< are one tile of image_size; up to it with an encoder of native ones
+void images_tiled(const Towers& towers, Model& model);  ///< are max_num_tiles tiles (Llama 3.2 vision)
+
+}  // namespace pipeweaver::workloads::hf
